@@ -1,0 +1,1 @@
+export type { Engine, EngineOptions, ExecutionTimes, LoadedModel } from './engine.ts'

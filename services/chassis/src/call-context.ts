@@ -1,0 +1,18 @@
+/** W3C trace context as it travels: the value of `traceparent`, and `tracestate` if there is one. */
+export interface TraceParent {
+  readonly traceparent: string
+  readonly tracestate?: string
+}
+
+/**
+ * What accompanies every piece of work for a request.
+ *
+ * `signal` aborts when the client goes away (reason: ServeError CANCELLED) or its time is over
+ * (reason: ServeError DEADLINE_EXCEEDED). `deadlineAt` is the same limit on the local monotonic clock, absent if the
+ * client set none; between processes it travels as remaining milliseconds.
+ */
+export interface CallContext {
+  readonly signal: AbortSignal
+  readonly deadlineAt?: number
+  readonly trace?: TraceParent
+}

@@ -1,0 +1,7 @@
+export type {
+  ServedModel,
+  ServedVersion,
+  StepControl,
+  StepDescription,
+  VersionState,
+} from './step-contract.ts'

@@ -1,0 +1,3 @@
+export { STATUS_CODES, type StatusCode } from './codes.ts'
+export { REASONS, type Reason } from './reasons.ts'
+export { assert, type ErrorDetails, ServeError, type ServeErrorOptions } from './serve-error.ts'

@@ -1,0 +1,61 @@
+import type { StatusCode } from './codes.ts'
+
+/**
+ * Every reason that an error of Tutti can carry, with its usual code and what it means.
+ * A reason is never reused for something else. README.md carries the same table; a test holds them equal.
+ */
+export const REASONS = {
+  CONFIG_SYNTAX: { code: 'INVALID_ARGUMENT', meaning: 'a config.pbtxt does not parse' },
+  CONFIG_INVALID: { code: 'INVALID_ARGUMENT', meaning: 'a model configuration breaks a rule' },
+  CONFIG_MISSING: { code: 'NOT_FOUND', meaning: 'a model has no configuration' },
+  ENSEMBLE_INVALID: { code: 'INVALID_ARGUMENT', meaning: 'an ensemble graph breaks a rule' },
+  ENSEMBLE_DEPENDENCY: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'an ensemble depends on a model that is absent, invalid or not loaded',
+  },
+  REPOSITORY_UNREADABLE: { code: 'INTERNAL', meaning: 'a model repository cannot be read' },
+  MODEL_NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such model or version' },
+  MODEL_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the model version is known but not ready' },
+  MODEL_LOAD_FAILED: { code: 'INTERNAL', meaning: 'an engine could not load the model' },
+  MODEL_WARMUP_FAILED: { code: 'INTERNAL', meaning: 'a warm-up sample failed' },
+  MODEL_CONTROL_REFUSED: {
+    code: 'UNAVAILABLE',
+    meaning: 'load and unload are not allowed in this model control mode',
+  },
+  BACKEND_UNSUPPORTED: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'no engine here serves this platform or backend',
+  },
+  DEVICE_UNAVAILABLE: { code: 'INVALID_ARGUMENT', meaning: 'the device asked for is absent' },
+  INVALID_VERSION: { code: 'INVALID_ARGUMENT', meaning: 'a model version does not parse' },
+  INVALID_PARAMETER: { code: 'INVALID_ARGUMENT', meaning: 'a request parameter is refused' },
+  INVALID_REQUEST: { code: 'INVALID_ARGUMENT', meaning: 'a request does not fit the model' },
+  INVALID_TENSOR_DATA: {
+    code: 'INVALID_ARGUMENT',
+    meaning: "a tensor's bytes do not fit its datatype and shape",
+  },
+  SHAPE_MISMATCH: { code: 'INVALID_ARGUMENT', meaning: 'a shape does not fit the declared one' },
+  DATATYPE_MISMATCH: { code: 'INVALID_ARGUMENT', meaning: 'a datatype is not the declared one' },
+  UNSUPPORTED: { code: 'UNIMPLEMENTED', meaning: 'a known feature that is not offered here' },
+  MALFORMED_MESSAGE: { code: 'INVALID_ARGUMENT', meaning: 'bytes that are no valid message' },
+  NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such resource' },
+  METHOD_NOT_ALLOWED: { code: 'UNIMPLEMENTED', meaning: 'the HTTP method is not allowed here' },
+  MESSAGE_TOO_LARGE: { code: 'RESOURCE_EXHAUSTED', meaning: 'a message is over a size bound' },
+  QUEUE_FULL: { code: 'UNAVAILABLE', meaning: "a model's queue is at its configured bound" },
+  QUEUE_TIMEOUT: { code: 'UNAVAILABLE', meaning: 'a request waited longer than its queue timeout' },
+  OVERLOADED: { code: 'RESOURCE_EXHAUSTED', meaning: 'a bound of the server is reached' },
+  DEADLINE_EXCEEDED: { code: 'DEADLINE_EXCEEDED', meaning: "the request's time is over" },
+  CANCELLED: { code: 'CANCELLED', meaning: 'the client went away' },
+  STEP_UNAVAILABLE: { code: 'UNAVAILABLE', meaning: 'no replica can serve the step' },
+  REVISION_GONE: { code: 'UNAVAILABLE', meaning: 'the pinned revision is no longer served' },
+  ENGINE_FAILED: { code: 'INTERNAL', meaning: 'the engine failed while it executed' },
+  ENGINE_STOPPED: { code: 'UNAVAILABLE', meaning: 'the engine stopped under the request' },
+  RESPONSE_INVALID: { code: 'INTERNAL', meaning: "a model's response does not fit its contract" },
+  SERVER_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the server does not take requests yet' },
+  SERVER_STOPPING: { code: 'UNAVAILABLE', meaning: 'the server is going away' },
+  FLAG_INVALID: { code: 'INVALID_ARGUMENT', meaning: 'a command line flag is refused' },
+  SETTING_INVALID: { code: 'INVALID_ARGUMENT', meaning: 'a setting is refused' },
+  INTERNAL: { code: 'INTERNAL', meaning: 'a bug, or an error of unknown kind' },
+} as const satisfies Record<string, { readonly code: StatusCode; readonly meaning: string }>
+
+export type Reason = keyof typeof REASONS

@@ -1,0 +1,64 @@
+import type { StatusCode } from './codes.ts'
+import { REASONS, type Reason } from './reasons.ts'
+
+/** Where an error happened. Every value is text, so that it fits `google.rpc.ErrorInfo` metadata and HTTP headers. */
+export interface ErrorDetails {
+  readonly ensemble?: string
+  readonly step?: string
+  readonly model?: string
+  readonly version?: string
+  readonly replica?: string
+  readonly attempt?: string
+  /** The field of the input that was refused, as a path. */
+  readonly field?: string
+}
+
+export interface ServeErrorOptions {
+  /** Defaults to the reason's usual code. */
+  readonly code?: StatusCode
+  readonly details?: ErrorDetails
+  readonly cause?: unknown
+}
+
+/** The one error of Tutti. Callers branch on `code` and `reason`, never on the text. */
+export class ServeError extends Error {
+  override readonly name = 'ServeError'
+  readonly code: StatusCode
+  readonly reason: Reason
+  readonly details: ErrorDetails
+
+  constructor(reason: Reason, message: string, options: ServeErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.reason = reason
+    this.code = options.code ?? REASONS[reason].code
+    this.details = options.details ?? {}
+  }
+
+  /** Returns `error` itself if it is a ServeError; wraps anything else as INTERNAL with `cause`. */
+  static from(error: unknown): ServeError {
+    if (error instanceof ServeError) return error
+    const message = error instanceof Error ? error.message : String(error)
+    return new ServeError('INTERNAL', message, { cause: error })
+  }
+
+  /** A copy whose text begins with `prefix`. */
+  withPrefix(prefix: string): ServeError {
+    return this.#copy(prefix + this.message, this.details)
+  }
+
+  /** A copy with further details; what is already there wins, because the innermost place knows best. */
+  withDetails(details: ErrorDetails): ServeError {
+    return this.#copy(this.message, { ...details, ...this.details })
+  }
+
+  #copy(message: string, details: ErrorDetails): ServeError {
+    const copy = new ServeError(this.reason, message, { code: this.code, details, cause: this.cause })
+    if (this.stack !== undefined) copy.stack = this.stack
+    return copy
+  }
+}
+
+/** Throws if an invariant of our own code is broken. The text starts with `bug: `. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new ServeError('INTERNAL', `bug: ${message}`)
+}

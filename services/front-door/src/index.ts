@@ -1,0 +1,10 @@
+export type {
+  IndexEntry,
+  InferenceBackend,
+  InferRequest,
+  InferResponse,
+  ModelMetadata,
+  RequestedOutput,
+  ResolvedModel,
+  TensorMetadata,
+} from './inference-backend.ts'

@@ -1,0 +1,80 @@
+import type { CallContext } from '@tutti/chassis'
+import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
+import type { NamedTensor, Parameters, RequestContext } from '@tutti/tensor'
+
+export interface RequestedOutput {
+  readonly name: string
+  /** Top-k if above 0; 0 for the tensor itself. */
+  readonly classification: number
+}
+
+/** A decoded client request. Its tensors are views into the message that was received. */
+export interface InferRequest {
+  readonly context: RequestContext
+  readonly inputs: readonly NamedTensor[]
+  /** Empty means all. */
+  readonly outputs: readonly RequestedOutput[]
+}
+
+/** One response of the sequence that answers a request; `final` is true exactly once. */
+export interface InferResponse {
+  readonly modelName: string
+  readonly modelVersion: string
+  readonly id: string
+  readonly parameters: Parameters
+  readonly outputs: readonly NamedTensor[]
+  readonly final: boolean
+}
+
+/** A model version that a request was resolved to. What it pins stays alive until the request is answered. */
+export interface ResolvedModel {
+  readonly name: string
+  readonly version: number
+  /** Completed and normalised. */
+  readonly config: ModelConfig
+  readonly isDecoupled: boolean
+  /** The label lines of an output, for classification; undefined if it has none. */
+  labels(output: string): readonly string[] | undefined
+  /**
+   * Checks the request against the config (triton-semantics 4.6, from step 6 on) and executes it.
+   * The iterable throws ServeError; nothing is executed before the first `next()`.
+   */
+  infer(request: InferRequest, context: CallContext): AsyncIterable<InferResponse>
+}
+
+export interface TensorMetadata {
+  readonly name: string
+  readonly datatype: string
+  readonly shape: readonly number[]
+}
+
+export interface ModelMetadata {
+  readonly name: string
+  readonly versions: readonly string[]
+  readonly platform: string
+  readonly inputs: readonly TensorMetadata[]
+  readonly outputs: readonly TensorMetadata[]
+}
+
+export interface IndexEntry {
+  readonly name: string
+  readonly version: string
+  readonly state: '' | 'UNKNOWN' | 'READY' | 'UNAVAILABLE' | 'LOADING' | 'UNLOADING'
+  readonly reason: string
+}
+
+/** What stands behind the front doors: a router or a step. All errors are ServeErrors with Triton's text. */
+export interface InferenceBackend {
+  /** False while the process shuts down. */
+  isLive(): boolean
+  /** Triton's ServerReady, strict readiness included. */
+  isReady(): boolean
+  /** OK with false for an unknown model, as Triton 2.51; throws INVALID_ARGUMENT for a version that does not parse. */
+  isModelReady(name: string, version: string): boolean
+  /** `version` as the client wrote it, '' for the latest ready one. Throws the lookup errors of triton-semantics 4.5. */
+  resolve(name: string, version: string): ResolvedModel
+  modelMetadata(name: string, version: string): ModelMetadata
+  /** '' for all models. */
+  statistics(name: string, version: string): Promise<readonly ModelStatistics[]>
+  repositoryIndex(readyOnly: boolean): readonly IndexEntry[]
+}

@@ -1,0 +1,30 @@
+import type { Datatype, RequestContext, Shape } from '@tutti/tensor'
+
+/** What a tensor of an envelope is; its bytes travel beside it, in the same order. */
+export interface TensorHeader {
+  readonly name: string
+  readonly datatype: Datatype
+  readonly shape: Shape
+}
+
+/** Asks one replica to execute one step of one request. */
+export interface Envelope {
+  /** Unique per admitted request: the key for cancel, logs and duplicates. */
+  readonly requestKey: string
+  readonly model: string
+  readonly version: number
+  /** The revision pinned for the request; a step refuses another one before it executes. */
+  readonly revision: string
+  /** Name of the step within the ensemble; '' for a request to the model itself. */
+  readonly step: string
+  /** Counts from 1. */
+  readonly attempt: number
+  /** What is left of the request's time when the envelope is sent; absent if it has no deadline. */
+  readonly remainingMs?: number
+  readonly traceparent?: string
+  readonly tracestate?: string
+  readonly context: RequestContext
+  /** Empty means all. */
+  readonly requestedOutputs: readonly string[]
+  readonly inputs: readonly TensorHeader[]
+}

@@ -1,0 +1,1 @@
+export type { Envelope, TensorHeader } from './envelope.ts'

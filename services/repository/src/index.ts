@@ -1,0 +1,1 @@
+export type { RepositoryModel } from './repository-model.ts'

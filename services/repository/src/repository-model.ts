@@ -1,0 +1,16 @@
+/** A model's directory as found in a model repository. Nothing of it has been judged yet. */
+export interface RepositoryModel {
+  readonly name: string
+  /** Absolute path of the repository that it stands in. */
+  readonly repository: string
+  /** Absolute path. */
+  readonly directory: string
+  /** Text of config.pbtxt; absent if there is none. */
+  readonly configText?: string
+  /** Absolute path that messages name, whether the file exists or not. */
+  readonly configPath: string
+  /** Numeric version directories, ascending. */
+  readonly versions: readonly number[]
+  /** Why the directory cannot be used (name in two repositories, unreadable file); absent otherwise. */
+  readonly error?: string
+}

@@ -1,0 +1,50 @@
+import { ServeError } from '@tutti/errors'
+
+const PREFIX_BYTES = 4
+
+/** Encodes elements as the v2 protocol does: uint32 little-endian length, then the bytes, for each. Copies. */
+export function encodeBytesTensor(elements: readonly Uint8Array[]): Uint8Array {
+  let size = 0
+  for (const element of elements) size += PREFIX_BYTES + element.byteLength
+  const out = new Uint8Array(size)
+  const view = new DataView(out.buffer)
+  let offset = 0
+  for (const element of elements) {
+    view.setUint32(offset, element.byteLength, true)
+    out.set(element, offset + PREFIX_BYTES)
+    offset += PREFIX_BYTES + element.byteLength
+  }
+  return out
+}
+
+/**
+ * Splits a BYTES tensor into its elements.
+ *
+ * @returns views into `data`, not copies.
+ * @throws ServeError INVALID_TENSOR_DATA if a length or an element is cut short.
+ */
+export function decodeBytesTensor(data: Uint8Array): Uint8Array[] {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const elements: Uint8Array[] = []
+  let offset = 0
+  while (offset < data.byteLength) {
+    const left = data.byteLength - offset
+    if (left < PREFIX_BYTES) {
+      throw new ServeError(
+        'INVALID_TENSOR_DATA',
+        `incomplete string length indicator: want ${PREFIX_BYTES} bytes, got ${left}`,
+      )
+    }
+    const length = view.getUint32(offset, true)
+    offset += PREFIX_BYTES
+    if (data.byteLength - offset < length) {
+      throw new ServeError(
+        'INVALID_TENSOR_DATA',
+        `incomplete string data: want ${length} bytes, got ${data.byteLength - offset}`,
+      )
+    }
+    elements.push(data.subarray(offset, offset + length))
+    offset += length
+  }
+  return elements
+}

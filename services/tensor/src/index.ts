@@ -1,0 +1,12 @@
+export { decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
+export {
+  type ConfigDatatype,
+  DATATYPES,
+  type Datatype,
+  fromConfigDatatype,
+  isDatatype,
+} from './datatype.ts'
+export type { RequestContext, ResponseSink, StepRequest, StepResponse } from './execution.ts'
+export { elementCount, formatShape, type Shape, shapeMatches } from './shape.ts'
+export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
+export { TensorMemory, type TensorRef } from './tensor-memory.ts'

@@ -1,0 +1,8 @@
+export type {
+  BearerResponse,
+  EnvelopeHandler,
+  EnvelopeSink,
+  ReplicaAddress,
+  StepTimes,
+  TensorBearer,
+} from './tensor-bearer.ts'

@@ -1,0 +1,50 @@
+import type { Envelope } from '@tutti/protocol'
+import type { StepResponse, TensorRef } from '@tutti/tensor'
+
+/** Names one replica of a step process. A restarted process is another replica. */
+export interface ReplicaAddress {
+  readonly replica: string
+}
+
+/** A step response with what the execution took, for statistics and spans of the caller. */
+export interface BearerResponse extends StepResponse {
+  /** On the final response. Nanoseconds. */
+  readonly times?: StepTimes
+}
+
+/** Where the time of one execution went, in nanoseconds. `transferNs` is the bearer's, the rest the step's. */
+export interface StepTimes {
+  readonly queueNs: number
+  readonly computeInputNs: number
+  readonly computeInferNs: number
+  readonly computeOutputNs: number
+  readonly transferNs: number
+}
+
+/** Takes the responses of one envelope. Throws nothing; after the final response it takes no more. */
+export interface EnvelopeSink {
+  send(response: BearerResponse): void
+}
+
+export type EnvelopeHandler = (
+  envelope: Envelope,
+  tensors: readonly TensorRef[],
+  sink: EnvelopeSink,
+  o: { readonly signal: AbortSignal },
+) => Promise<void>
+
+/** Moves one envelope and its tensors to a replica, and brings back the stream of responses. */
+export interface TensorBearer {
+  /**
+   * @param tensors - bytes of `envelope.inputs`, same order; viewed until the iteration ends.
+   * @returns responses in order, the last one final. Ending the iteration early cancels the call.
+   * Application errors come as a final response with `error`; the iterable throws only what went wrong on the way
+   * (ServeError STEP_UNAVAILABLE and the like), where the step cannot have run.
+   */
+  call(
+    to: ReplicaAddress,
+    envelope: Envelope,
+    tensors: readonly TensorRef[],
+    o: { readonly signal: AbortSignal },
+  ): AsyncIterable<BearerResponse>
+}
