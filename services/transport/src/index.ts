@@ -1,3 +1,5 @@
+export { LocalBearer } from './local-bearer.ts'
+export { type ServedRevision, StepDirectory } from './step-directory.ts'
 export type {
   BearerResponse,
   EnvelopeHandler,

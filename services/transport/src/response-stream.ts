@@ -1,0 +1,86 @@
+import type { BearerResponse, EnvelopeSink } from './tensor-bearer.ts'
+
+type Result = IteratorResult<BearerResponse, undefined>
+
+interface Waiting {
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+}
+
+const DONE: Result = { done: true, value: undefined }
+
+/**
+ * Turns pushed responses into an async iteration. Ends by itself after the final response.
+ * Written by one producer and read by one consumer; what arrives after the end is dropped.
+ */
+export class ResponseStream implements EnvelopeSink, AsyncIterableIterator<BearerResponse> {
+  readonly #onReturn: () => void
+  readonly #ready: BearerResponse[] = []
+  #waiting: Waiting | undefined
+  #failure: { readonly error: unknown } | undefined
+  /** No more will be pushed. */
+  #ended = false
+
+  /** @param onReturn - called once if the consumer stops before the final response. */
+  constructor(onReturn: () => void) {
+    this.#onReturn = onReturn
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  send(response: BearerResponse): void {
+    if (this.#ended) return
+    if (response.final) this.#ended = true
+    const waiting = this.#waiting
+    if (waiting === undefined) {
+      this.#ready.push(response)
+      return
+    }
+    this.#waiting = undefined
+    waiting.resolve({ done: false, value: response })
+  }
+
+  /** Ends the iteration with an error, after what was pushed before. */
+  fail(error: unknown): void {
+    if (this.#ended) return
+    this.#ended = true
+    const waiting = this.#waiting
+    if (waiting === undefined) {
+      this.#failure = { error }
+      return
+    }
+    this.#waiting = undefined
+    waiting.reject(error)
+  }
+
+  next(): Promise<Result> {
+    const response = this.#ready.shift()
+    if (response !== undefined) return Promise.resolve({ done: false, value: response })
+    if (this.#failure !== undefined) {
+      const { error } = this.#failure
+      this.#failure = undefined
+      return Promise.reject(error)
+    }
+    if (this.#ended) return Promise.resolve(DONE)
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject }
+    })
+  }
+
+  return(): Promise<Result> {
+    if (!this.#ended) {
+      this.#ended = true
+      this.#onReturn()
+    }
+    this.#ready.length = 0
+    this.#waiting?.resolve(DONE)
+    this.#waiting = undefined
+    return Promise.resolve(DONE)
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+}

@@ -1,0 +1,43 @@
+import t from 'tap'
+import { StepDirectory } from './step-directory.ts'
+
+const m1 = { model: 'm', version: 1, revision: 'aaa' }
+const m1other = { model: 'm', version: 1, revision: 'bbb' }
+
+await t.test('only replicas of exactly the revision are chosen', async (t) => {
+  const directory = new StepDirectory()
+  directory.announce({ replica: 'a' }, [m1])
+  directory.announce({ replica: 'b' }, [m1other])
+  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.acquire(m1other)?.address.replica, 'b')
+  t.equal(directory.acquire({ ...m1, version: 2 }), undefined)
+  t.ok(directory.isServed(m1))
+  t.notOk(directory.isServed({ ...m1, revision: 'ccc' }))
+})
+
+await t.test('the least busy replica is chosen, and equally busy ones take turns', async (t) => {
+  const directory = new StepDirectory()
+  directory.announce({ replica: 'a' }, [m1])
+  directory.announce({ replica: 'b' }, [m1])
+  const first = directory.acquire(m1)
+  const second = directory.acquire(m1)
+  t.not(first?.address.replica, second?.address.replica)
+  first?.release()
+  t.equal(directory.acquire(m1)?.address.replica, first?.address.replica)
+})
+
+await t.test(
+  'a draining or removed replica gets nothing new; a new announcement replaces the old',
+  async (t) => {
+    const directory = new StepDirectory()
+    directory.announce({ replica: 'a' }, [m1])
+    directory.announce({ replica: 'b' }, [m1])
+    directory.drain('a')
+    t.equal(directory.acquire(m1)?.address.replica, 'b')
+    t.equal(directory.acquire(m1)?.address.replica, 'b')
+    directory.announce({ replica: 'b' }, [m1other])
+    t.equal(directory.acquire(m1), undefined)
+    directory.remove('b')
+    t.equal(directory.acquire(m1other), undefined)
+  },
+)
