@@ -35,7 +35,7 @@ export class LocalBearer implements TensorBearer {
   ): AsyncIterable<BearerResponse> {
     const cancel = new AbortController()
     const onAbort = (): void => cancel.abort(o.signal.reason)
-    const stream = new ResponseStream(() => {
+    const stream = new ResponseStream<BearerResponse>(() => {
       o.signal.removeEventListener('abort', onAbort)
       cancel.abort(new ServeError('CANCELLED', 'the caller stopped reading'))
     })

@@ -1,22 +1,20 @@
-import type { BearerResponse, EnvelopeSink } from './tensor-bearer.ts'
-
-type Result = IteratorResult<BearerResponse, undefined>
-
-interface Waiting {
-  readonly resolve: (result: Result) => void
+interface Waiting<T> {
+  readonly resolve: (result: IteratorResult<T, undefined>) => void
   readonly reject: (error: unknown) => void
 }
 
-const DONE: Result = { done: true, value: undefined }
+const DONE = { done: true, value: undefined } as const
 
 /**
  * Turns pushed responses into an async iteration. Ends by itself after the final response.
  * Written by one producer and read by one consumer; what arrives after the end is dropped.
  */
-export class ResponseStream implements EnvelopeSink, AsyncIterableIterator<BearerResponse> {
+export class ResponseStream<T extends { readonly final: boolean }>
+  implements AsyncIterableIterator<T, undefined>
+{
   readonly #onReturn: () => void
-  readonly #ready: BearerResponse[] = []
-  #waiting: Waiting | undefined
+  readonly #ready: T[] = []
+  #waiting: Waiting<T> | undefined
   #failure: { readonly error: unknown } | undefined
   /** No more will be pushed. */
   #ended = false
@@ -30,7 +28,7 @@ export class ResponseStream implements EnvelopeSink, AsyncIterableIterator<Beare
     return this.#ended
   }
 
-  send(response: BearerResponse): void {
+  send(response: T): void {
     if (this.#ended) return
     if (response.final) this.#ended = true
     const waiting = this.#waiting
@@ -55,7 +53,7 @@ export class ResponseStream implements EnvelopeSink, AsyncIterableIterator<Beare
     waiting.reject(error)
   }
 
-  next(): Promise<Result> {
+  next(): Promise<IteratorResult<T, undefined>> {
     const response = this.#ready.shift()
     if (response !== undefined) return Promise.resolve({ done: false, value: response })
     if (this.#failure !== undefined) {
@@ -69,7 +67,7 @@ export class ResponseStream implements EnvelopeSink, AsyncIterableIterator<Beare
     })
   }
 
-  return(): Promise<Result> {
+  return(): Promise<IteratorResult<T, undefined>> {
     if (!this.#ended) {
       this.#ended = true
       this.#onReturn()
