@@ -1,0 +1,268 @@
+import { ServeError } from '@tutti/errors'
+import { type ByteSource, memorySource, openFileSource } from './byte-source.ts'
+import {
+  DIM,
+  ENTRY,
+  GRAPH,
+  MODEL,
+  OPSET,
+  SHAPE,
+  SPARSE_TENSOR,
+  TENSOR,
+  TENSOR_TYPE,
+  TYPE,
+  VALUE_INFO,
+} from './model-proto.ts'
+import {
+  type Field,
+  type FieldHeader,
+  MAX_HEADER_BYTES,
+  readFields,
+  readHeader,
+  readInteger,
+  readMessage,
+  readText,
+  refuseModel,
+} from './wire-format.ts'
+
+/** One input or output as the model file declares it. */
+export interface OnnxValue {
+  readonly name: string
+  /** `tensor`, or what else it is: `sequence`, `map`, `optional`, `sparse tensor`, `opaque`, `none`. */
+  readonly kind: string
+  /** TensorProto.DataType; 0 if it is not a tensor. */
+  readonly elementType: number
+  /** -1 for a symbolic or unknown extent, [] for a scalar; null if not even the rank is declared. */
+  readonly dims: readonly number[] | null
+}
+
+/** What stands in a model file beside its nodes and weights. */
+export interface OnnxModel {
+  readonly irVersion: number
+  /** Domain ('' is ONNX's own) -> version. */
+  readonly opsets: ReadonlyMap<string, number>
+  readonly metadata: ReadonlyMap<string, string>
+  /** Real inputs: initializer-backed ones are in `overridable`, or nowhere if IR version < 4 makes them constants. */
+  readonly inputs: readonly OnnxValue[]
+  /** Inputs with a default value (an initializer of the same name): what a caller may leave out. */
+  readonly overridable: readonly OnnxValue[]
+  readonly outputs: readonly OnnxValue[]
+}
+
+/** A value info or metadata entry beyond this is hostile: names and shapes are short. */
+const MAX_ENTRY_BYTES = 1024 * 1024
+const FIRST_IR_WITH_OVERRIDABLE = 4
+
+interface Draft {
+  irVersion: number
+  hasGraph: boolean
+  readonly opsets: Map<string, number>
+  readonly metadata: Map<string, string>
+  readonly inputs: OnnxValue[]
+  readonly outputs: OnnxValue[]
+  readonly initializers: Set<string>
+}
+
+async function* walk(source: ByteSource, start: number, end: number): AsyncGenerator<FieldHeader> {
+  let offset = start
+  while (offset < end) {
+    const bytes = await source.read(offset, Math.min(MAX_HEADER_BYTES, end - offset))
+    const header = readHeader(bytes, 0, end - offset)
+    const at = { ...header, start: offset + header.start, end: offset + header.end }
+    yield at
+    offset = at.end
+  }
+}
+
+async function readEntry(source: ByteSource, header: FieldHeader, what: string): Promise<Field> {
+  const size = header.end - header.start
+  if (size > MAX_ENTRY_BYTES) refuseModel(`${what} has ${size} bytes, want ${MAX_ENTRY_BYTES}`)
+  return { ...header, bytes: (await source.read(header.start, size)).slice() }
+}
+
+const KINDS = new Map<number, string>([
+  [TYPE.TENSOR, 'tensor'],
+  [TYPE.SEQUENCE, 'sequence'],
+  [TYPE.MAP, 'map'],
+  [TYPE.OPAQUE, 'opaque'],
+  [TYPE.SPARSE, 'sparse tensor'],
+  [TYPE.OPTIONAL, 'optional'],
+])
+
+function readDim(bytes: Uint8Array): number {
+  let dim = -1
+  for (const field of readFields(bytes)) {
+    if (field.field === DIM.VALUE) dim = readInteger(field, 'a dimension')
+    else if (field.field === DIM.PARAM) dim = -1
+  }
+  // ONNX Runtime treats a negative value as unknown too.
+  return dim < 0 ? -1 : dim
+}
+
+function readTensorType(bytes: Uint8Array): Pick<OnnxValue, 'elementType' | 'dims'> {
+  let elementType = 0
+  let dims: number[] | null = null
+  for (const field of readFields(bytes)) {
+    if (field.field === TENSOR_TYPE.ELEMENT_TYPE) elementType = readInteger(field, 'element type')
+    if (field.field !== TENSOR_TYPE.SHAPE) continue
+    dims ??= []
+    for (const dim of readFields(readMessage(field, 'a shape'))) {
+      if (dim.field === SHAPE.DIM) dims.push(readDim(readMessage(dim, 'a dimension')))
+    }
+  }
+  return { elementType, dims }
+}
+
+function readType(bytes: Uint8Array): Omit<OnnxValue, 'name'> {
+  let type: Omit<OnnxValue, 'name'> = { kind: 'none', elementType: 0, dims: null }
+  for (const field of readFields(bytes)) {
+    const kind = KINDS.get(field.field)
+    if (kind === undefined) continue
+    type = { kind, elementType: 0, dims: null }
+    if (kind === 'tensor') type = { kind, ...readTensorType(readMessage(field, 'a tensor type')) }
+  }
+  return type
+}
+
+function readValueInfo(bytes: Uint8Array): OnnxValue {
+  let name = ''
+  let type: Omit<OnnxValue, 'name'> = { kind: 'none', elementType: 0, dims: null }
+  for (const field of readFields(bytes)) {
+    if (field.field === VALUE_INFO.NAME) name = readText(field, 'a tensor name')
+    if (field.field === VALUE_INFO.TYPE) type = readType(readMessage(field, `type of '${name}'`))
+  }
+  if (name === '') refuseModel('an input or output has no name')
+  return { name, ...type }
+}
+
+function readPair(bytes: Uint8Array, what: string): { key: string; value: string } {
+  const pair = { key: '', value: '' }
+  for (const field of readFields(bytes)) {
+    if (field.field === ENTRY.KEY) pair.key = readText(field, what)
+    if (field.field === ENTRY.VALUE) pair.value = readText(field, what)
+  }
+  return pair
+}
+
+function readOpset(bytes: Uint8Array): { domain: string; version: number } {
+  const opset = { domain: '', version: 0 }
+  for (const field of readFields(bytes)) {
+    if (field.field === OPSET.DOMAIN) opset.domain = readText(field, 'an opset domain')
+    if (field.field === OPSET.VERSION) opset.version = readInteger(field, 'an opset version')
+  }
+  return opset
+}
+
+async function findTensorName(source: ByteSource, header: FieldHeader): Promise<string> {
+  let name = ''
+  for await (const field of walk(source, header.start, header.end)) {
+    if (field.field === TENSOR.NAME) {
+      name = readText(await readEntry(source, field, 'an initializer name'), 'an initializer name')
+    }
+  }
+  return name
+}
+
+async function findSparseName(source: ByteSource, header: FieldHeader): Promise<string> {
+  let name = ''
+  for await (const field of walk(source, header.start, header.end)) {
+    if (field.field === SPARSE_TENSOR.VALUES) name = await findTensorName(source, field)
+  }
+  return name
+}
+
+async function readGraph(source: ByteSource, graph: FieldHeader, draft: Draft): Promise<void> {
+  draft.hasGraph = true
+  for await (const field of walk(source, graph.start, graph.end)) {
+    switch (field.field) {
+      case GRAPH.INPUT:
+        draft.inputs.push(readValueInfo((await readEntry(source, field, 'an input')).bytes))
+        break
+      case GRAPH.OUTPUT:
+        draft.outputs.push(readValueInfo((await readEntry(source, field, 'an output')).bytes))
+        break
+      case GRAPH.INITIALIZER:
+        draft.initializers.add(await findTensorName(source, field))
+        break
+      case GRAPH.SPARSE_INITIALIZER:
+        draft.initializers.add(await findSparseName(source, field))
+        break
+      default:
+    }
+  }
+}
+
+async function readModel(source: ByteSource, draft: Draft): Promise<void> {
+  for await (const field of walk(source, 0, source.size)) {
+    switch (field.field) {
+      case MODEL.IR_VERSION:
+        draft.irVersion = readInteger(field, 'the IR version')
+        break
+      case MODEL.GRAPH:
+        await readGraph(source, field, draft)
+        break
+      case MODEL.OPSET_IMPORT: {
+        const { domain, version } = readOpset((await readEntry(source, field, 'an opset')).bytes)
+        draft.opsets.set(domain, version)
+        break
+      }
+      case MODEL.METADATA: {
+        const entry = await readEntry(source, field, 'a metadata entry')
+        const { key, value } = readPair(entry.bytes, 'a metadata entry')
+        draft.metadata.set(key, value)
+        break
+      }
+      default:
+    }
+  }
+}
+
+function refuseDuplicates(values: readonly OnnxValue[], what: string): void {
+  const seen = new Set<string>()
+  for (const { name } of values) {
+    if (seen.has(name)) refuseModel(`two ${what}s are named '${name}'`)
+    seen.add(name)
+  }
+}
+
+/**
+ * Reads the signature of an ONNX model without its weights: a file is read in windows of 64 KiB, and what lies between
+ * the parts of interest is skipped.
+ *
+ * @param model - the path of a .onnx file, or its bytes (viewed, not kept).
+ * @throws ServeError MODEL_LOAD_FAILED if the file cannot be read or is not a model.
+ * @see onnx.proto, ModelProto and GraphProto
+ */
+export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxModel> {
+  const source = typeof model === 'string' ? await openFileSource(model) : memorySource(model)
+  const draft: Draft = {
+    irVersion: 0,
+    hasGraph: false,
+    opsets: new Map(),
+    metadata: new Map(),
+    inputs: [],
+    outputs: [],
+    initializers: new Set(),
+  }
+  try {
+    await readModel(source, draft)
+  } catch (error) {
+    if (error instanceof ServeError) throw error
+    throw new ServeError('MODEL_LOAD_FAILED', 'the model file cannot be read', { cause: error })
+  } finally {
+    await source.close()
+  }
+  if (!draft.hasGraph) refuseModel('it has no graph')
+  if (draft.outputs.length === 0) refuseModel('its graph has no outputs')
+  refuseDuplicates(draft.inputs, 'input')
+  refuseDuplicates(draft.outputs, 'output')
+  const isBacked = (value: OnnxValue): boolean => draft.initializers.has(value.name)
+  return {
+    irVersion: draft.irVersion,
+    opsets: draft.opsets,
+    metadata: draft.metadata,
+    inputs: draft.inputs.filter((value) => !isBacked(value)),
+    overridable: draft.irVersion >= FIRST_IR_WITH_OVERRIDABLE ? draft.inputs.filter(isBacked) : [],
+    outputs: draft.outputs,
+  }
+}

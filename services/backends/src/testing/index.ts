@@ -1,0 +1,8 @@
+export {
+  buildAddModel,
+  buildOnnx,
+  type InitializerSpec,
+  type OnnxSpec,
+  type OperatorSpec,
+  type ValueSpec,
+} from './onnx-writer.ts'
