@@ -37,7 +37,8 @@ export interface ResolvedModel {
   labels(output: string): readonly string[] | undefined
   /**
    * Checks the request against the config (triton-semantics 4.6, from step 6 on) and executes it.
-   * The iterable throws ServeError; nothing is executed before the first `next()`.
+   * Starts at once. The iterable throws ServeError. Cancel by aborting `context.signal`; ending the iteration early only
+   * drops what comes.
    */
   infer(request: InferRequest, context: CallContext): AsyncIterable<InferResponse>
 }

@@ -1,1 +1,2 @@
-export {}
+export { type EnsembleSource, readEnsembles } from './ensemble-source.ts'
+export { Router, type RouterOptions } from './router.ts'

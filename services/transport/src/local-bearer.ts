@@ -33,23 +33,15 @@ export class LocalBearer implements TensorBearer {
     tensors: readonly TensorRef[],
     o: { readonly signal: AbortSignal },
   ): AsyncIterable<BearerResponse> {
-    const cancel = new AbortController()
-    const onAbort = (): void => cancel.abort(o.signal.reason)
-    const stream = new ResponseStream<BearerResponse>(() => {
-      o.signal.removeEventListener('abort', onAbort)
-      cancel.abort(new ServeError('CANCELLED', 'the caller stopped reading'))
-    })
+    const stream = new ResponseStream<BearerResponse>()
     const handler = this.#handlers.get(to.replica)
     if (handler === undefined) {
       stream.fail(unreachable(to, envelope))
       return stream
     }
-    if (o.signal.aborted) onAbort()
-    else o.signal.addEventListener('abort', onAbort, { once: true })
-    handler(envelope, tensors, stream, { signal: cancel.signal })
+    handler(envelope, tensors, stream, o)
       .then(() => stream.fail(unanswered(to, envelope)))
       .catch((error: unknown) => stream.fail(ServeError.from(error)))
-      .finally(() => o.signal.removeEventListener('abort', onAbort))
     return stream
   }
 }

@@ -7,22 +7,16 @@ const DONE = { done: true, value: undefined } as const
 
 /**
  * Turns pushed responses into an async iteration. Ends by itself after the final response.
- * Written by one producer and read by one consumer; what arrives after the end is dropped.
+ * Written by one producer and read by one consumer; what arrives after the end, or after the consumer stopped, is dropped.
  */
 export class ResponseStream<T extends { readonly final: boolean }>
   implements AsyncIterableIterator<T, undefined>
 {
-  readonly #onReturn: () => void
   readonly #ready: T[] = []
   #waiting: Waiting<T> | undefined
   #failure: { readonly error: unknown } | undefined
   /** No more will be pushed. */
   #ended = false
-
-  /** @param onReturn - called once if the consumer stops before the final response. */
-  constructor(onReturn: () => void) {
-    this.#onReturn = onReturn
-  }
 
   get ended(): boolean {
     return this.#ended
@@ -68,10 +62,7 @@ export class ResponseStream<T extends { readonly final: boolean }>
   }
 
   return(): Promise<IteratorResult<T, undefined>> {
-    if (!this.#ended) {
-      this.#ended = true
-      this.#onReturn()
-    }
+    this.#ended = true
     this.#ready.length = 0
     this.#waiting?.resolve(DONE)
     this.#waiting = undefined

@@ -37,7 +37,8 @@ export type EnvelopeHandler = (
 export interface TensorBearer {
   /**
    * @param tensors - bytes of `envelope.inputs`, same order; viewed until the iteration ends.
-   * @returns responses in order, the last one final. Ending the iteration early cancels the call.
+   * @param o.signal - aborting it is how a call is cancelled; ending the iteration early only drops what comes.
+   * @returns responses in order, the last one final.
    * Application errors come as a final response with `error`; the iterable throws only what went wrong on the way
    * (ServeError STEP_UNAVAILABLE and the like), where the step cannot have run.
    */

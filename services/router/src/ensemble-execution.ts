@@ -1,0 +1,300 @@
+import type { Clock } from '@tutti/chassis'
+import {
+  createEnsembleRun,
+  type EnsemblePlan,
+  type EnsembleRun,
+  type RunAction,
+  type RunEvent,
+  type StepInput,
+  type TensorEntry,
+} from '@tutti/ensemble'
+import { assert, ServeError } from '@tutti/errors'
+import type {
+  NamedTensor,
+  Parameters,
+  RequestContext,
+  StepRequest,
+  TensorMemory,
+  TensorRef,
+} from '@tutti/tensor'
+import type { BearerResponse } from '@tutti/transport'
+import { lookupVersion, type ResolvedEntry } from './catalog.ts'
+import type { RequestScope } from './request-scope.ts'
+import type { StepSlots } from './step-slots.ts'
+
+export interface ExecutionDependencies {
+  readonly clock: Clock
+  readonly memory: TensorMemory
+  /** The slots of an ensemble's steps, shared by all its requests. */
+  slots(plan: EnsemblePlan): readonly StepSlots[]
+  /**
+   * Executes one step, be its model an ordinary one or an ensemble. Tells `sink` of responses, the last of them final, or
+   * of one failure, and resolves after that; never rejects.
+   */
+  invoke(invocation: StepInvocation, sink: StepSink): Promise<void>
+}
+
+/** One attempt at one step. */
+export interface StepInvocation {
+  readonly target: ResolvedEntry
+  readonly ensemble: string
+  readonly step: string
+  readonly attempt: number
+  readonly context: RequestContext
+  readonly requestedOutputs: readonly string[]
+  readonly inputs: readonly StepInput[]
+  /** Bytes of `inputs`, in the same order; held until the step has ended. */
+  readonly tensors: readonly TensorRef[]
+  readonly scope: RequestScope
+  readonly signal: AbortSignal
+}
+
+export interface StepSink {
+  responded(response: BearerResponse): void
+  /** @param executed - 'no' if the step cannot have run. */
+  failed(error: ServeError, executed: 'no' | 'maybe', times: SummedTimes | undefined): void
+}
+
+/** Sums over the steps of one ensemble request, in nanoseconds (triton-semantics 1.10). */
+export interface SummedTimes {
+  queueNs: number
+  computeInputNs: number
+  computeInferNs: number
+  computeOutputNs: number
+}
+
+/** Takes what an ensemble request brings: responses, the last of them final, or one failure. */
+export interface ExecutionSink {
+  emitted(outputs: readonly NamedTensor[], parameters: Parameters, final: boolean): void
+  failed(error: ServeError): void
+}
+
+type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
+
+interface OpenStep {
+  readonly cancel: AbortController
+  /** Leaves the line for a slot; set while it waits. */
+  leave?: () => void
+}
+
+/** Carries out the actions of one ensemble run and tells it what happened. */
+export class EnsembleExecution {
+  readonly times: SummedTimes = {
+    queueNs: 0,
+    computeInputNs: 0,
+    computeInferNs: 0,
+    computeOutputNs: 0,
+  }
+  readonly #o: ExecutionDependencies
+  readonly #plan: EnsemblePlan
+  readonly #scope: RequestScope
+  readonly #sink: ExecutionSink
+  readonly #run: EnsembleRun
+  readonly #open = new Map<string, OpenStep>()
+  readonly #timers = new Map<number, () => void>()
+  readonly #events: RunEvent[] = []
+  #isApplying = false
+  readonly #steps: readonly ResolvedEntry[]
+  readonly #onAbort = (): void => this.cancel(ServeError.from(this.#scope.signal.reason))
+
+  /** @throws ServeError, prefixed, if a step's model cannot be found under the request's catalog. */
+  constructor(
+    o: ExecutionDependencies,
+    plan: EnsemblePlan,
+    request: { readonly context: RequestContext; readonly requestedOutputs: readonly string[] },
+    scope: RequestScope,
+    sink: ExecutionSink,
+  ) {
+    this.#o = o
+    this.#plan = plan
+    this.#scope = scope
+    this.#sink = sink
+    this.#steps = resolveSteps(plan, scope)
+    this.#run = createEnsembleRun(plan, request)
+  }
+
+  /** Begins; the sink hears of everything from here on, possibly before this returns. */
+  start(request: StepRequest): void {
+    if (this.#scope.signal.aborted) {
+      this.#sink.failed(ServeError.from(this.#scope.signal.reason))
+      return
+    }
+    this.#scope.signal.addEventListener('abort', this.#onAbort, { once: true })
+    const inputs = new Map<string, TensorEntry>()
+    for (const { name, datatype, shape, data } of request.inputs) {
+      inputs.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
+    }
+    this.#isApplying = true
+    this.#applyAll(this.#run.start(inputs))
+    this.#isApplying = false
+    this.#drainEvents()
+  }
+
+  cancel(error: ServeError): void {
+    this.#dispatch({ type: 'Cancelled', error })
+  }
+
+  /** What happens while actions are carried out waits until they all are: the run expects its actions in order. */
+  #dispatch(event: RunEvent): void {
+    this.#events.push(event)
+    if (!this.#isApplying) this.#drainEvents()
+  }
+
+  #drainEvents(): void {
+    this.#isApplying = true
+    for (let event = this.#events.shift(); event !== undefined; event = this.#events.shift()) {
+      this.#applyAll(this.#run.on(event))
+    }
+    this.#isApplying = false
+  }
+
+  #applyAll(actions: readonly RunAction[]): void {
+    for (const action of actions) this.#apply(action)
+  }
+
+  #apply(action: RunAction): void {
+    switch (action.type) {
+      case 'InvokeStep':
+        return this.#invoke(action)
+      case 'CancelStep':
+        return this.#cancelStep(stepKey(action.step, action.attempt))
+      case 'RetainTensor':
+        return this.#o.memory.retain(action.ref)
+      case 'ReleaseTensor':
+        return this.#o.memory.release(action.ref)
+      case 'SetTimer':
+        return this.#setTimer(action.timer, action.delayMs)
+      case 'ClearTimer':
+        return this.#clearTimer(action.timer)
+      case 'Emit':
+        return this.#emit(action)
+      case 'Fail':
+        this.#end()
+        return this.#sink.failed(action.error)
+    }
+  }
+
+  #emit(action: Extract<RunAction, { type: 'Emit' }>): void {
+    const outputs: NamedTensor[] = []
+    for (const [name, { ref, datatype, shape }] of action.outputs) {
+      outputs.push({ name, datatype, shape, data: this.#o.memory.get(ref).bytes })
+      // The encoder views the bytes; the collector frees them once the response is written.
+      this.#o.memory.release(ref)
+    }
+    if (action.final) this.#end()
+    this.#sink.emitted(outputs, action.parameters, action.final)
+  }
+
+  #invoke(action: Invoke): void {
+    const slots = this.#o.slots(this.#plan)[action.step]
+    assert(slots !== undefined, `ensemble ${this.#plan.name} has no step ${action.step}`)
+    const open: OpenStep = { cancel: new AbortController() }
+    const key = stepKey(action.step, action.attempt)
+    this.#open.set(key, open)
+    let taken = false
+    open.leave = slots.acquire(() => {
+      taken = true
+      delete open.leave
+      void this.#execute(action, open).finally(() => {
+        this.#open.delete(key)
+        slots.release()
+      })
+    })
+    if (taken) delete open.leave
+  }
+
+  #cancelStep(key: string): void {
+    const open = this.#open.get(key)
+    if (open === undefined) return
+    const error = new ServeError('CANCELLED', 'the ensemble request has ended')
+    if (open.leave === undefined) {
+      open.cancel.abort(this.#scope.signal.aborted ? this.#scope.signal.reason : error)
+      return
+    }
+    open.leave()
+    this.#open.delete(key)
+    const [step, attempt] = key.split('.').map(Number)
+    if (step === undefined || attempt === undefined) return
+    this.#dispatch({ type: 'StepFailed', step, attempt, error, executed: 'no' })
+  }
+
+  #execute(action: Invoke, open: OpenStep): Promise<void> {
+    const target = this.#steps[action.step]
+    assert(target !== undefined, `ensemble ${this.#plan.name} has no step ${action.step}`)
+    const { step, attempt } = action
+    const invocation = {
+      target,
+      ensemble: this.#plan.name,
+      step: this.#plan.steps[step]?.name ?? '',
+      attempt,
+      context: action.context,
+      requestedOutputs: action.requestedOutputs,
+      inputs: action.inputs,
+      tensors: action.inputs.map((input) => this.#o.memory.get(input.ref)),
+      scope: this.#scope,
+      signal: open.cancel.signal,
+    }
+    return this.#o.invoke(invocation, {
+      responded: (response) => this.#responded(action, response),
+      failed: (error, executed, times) => {
+        this.#addTimes(times)
+        this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
+      },
+    })
+  }
+
+  #responded(action: Invoke, response: BearerResponse): void {
+    this.#addTimes(response.times)
+    const outputs = new Map<string, TensorEntry>()
+    for (const { name, datatype, shape, data } of response.outputs) {
+      outputs.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
+    }
+    const { step, attempt } = action
+    const { index, final, parameters } = response
+    this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
+  }
+
+  #addTimes(times: SummedTimes | undefined): void {
+    if (times === undefined) return
+    this.times.queueNs += times.queueNs
+    this.times.computeInputNs += times.computeInputNs
+    this.times.computeInferNs += times.computeInferNs
+    this.times.computeOutputNs += times.computeOutputNs
+  }
+
+  #setTimer(timer: number, delayMs: number): void {
+    const cancel = this.#o.clock.setTimer(delayMs, () => {
+      this.#timers.delete(timer)
+      this.#dispatch({ type: 'TimerFired', timer })
+    })
+    this.#timers.set(timer, cancel)
+  }
+
+  #clearTimer(timer: number): void {
+    this.#timers.get(timer)?.()
+    this.#timers.delete(timer)
+  }
+
+  #end(): void {
+    this.#scope.signal.removeEventListener('abort', this.#onAbort)
+    for (const timer of [...this.#timers.keys()]) this.#clearTimer(timer)
+  }
+}
+
+function stepKey(step: number, attempt: number): string {
+  return `${step}.${attempt}`
+}
+
+/** Finds the version of every step at once, before anything runs (triton-semantics 1.4.2). */
+function resolveSteps(plan: EnsemblePlan, scope: RequestScope): readonly ResolvedEntry[] {
+  return plan.steps.map((step) => {
+    try {
+      const version = step.version === -1 ? undefined : step.version
+      return lookupVersion(scope.catalog, step.model, version)
+    } catch (error) {
+      throw ServeError.from(error)
+        .withPrefix(`in ensemble '${plan.name}', `)
+        .withDetails({ ensemble: plan.name, step: step.name, model: step.model })
+    }
+  })
+}

@@ -1,0 +1,97 @@
+import { validateEnsembleConfig } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import {
+  isEnsembleConfig,
+  type ModelConfig,
+  normaliseModelConfig,
+  parseLabels,
+  parseModelConfig,
+  printModelConfig,
+  selectVersions,
+  validateModelConfig,
+} from '@tutti/model-config'
+import { digestVersion, type RepositoryModel, readLabels } from '@tutti/repository'
+
+/** An ensemble as a repository describes it, before its composing models are looked at. */
+export interface EnsembleSource {
+  readonly name: string
+  /** Normalised; absent if it was refused. */
+  readonly config?: ModelConfig
+  readonly labels: Readonly<Record<string, readonly string[]>>
+  readonly versions: readonly { readonly version: number; readonly revision: string }[]
+  /** Why it cannot be served whatever the composing models are; '' otherwise. */
+  readonly reason: string
+}
+
+/**
+ * Reads the ensembles among the models of the repositories; everything else is the steps' business.
+ * A model whose config does not parse is not known to be an ensemble: the step reports it.
+ */
+export async function readEnsembles(
+  models: readonly RepositoryModel[],
+): Promise<readonly EnsembleSource[]> {
+  const sources: EnsembleSource[] = []
+  for (const model of models) {
+    const config = ensembleConfig(model)
+    if (config !== undefined) sources.push(await readEnsemble(model, config))
+  }
+  return sources
+}
+
+function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
+  if (model.error !== undefined || model.configText === undefined) return undefined
+  try {
+    const config = parseModelConfig(model.configText, model.configPath)
+    return isEnsembleConfig(config) ? config : undefined
+  } catch {
+    // The step that scans the same repository lists the model with this very error.
+    return undefined
+  }
+}
+
+async function readEnsemble(model: RepositoryModel, parsed: ModelConfig): Promise<EnsembleSource> {
+  const empty = { name: model.name, labels: {}, versions: [] }
+  try {
+    validateEnsembleConfig(parsed)
+    validateModelConfig(parsed, { directoryName: model.name })
+    const config = normaliseModelConfig({ ...parsed, name: model.name })
+    const chosen = selectVersions(config.version_policy, model.versions)
+    if (chosen.length === 0) throw noVersion(model.name)
+    const text = printModelConfig(config)
+    const versions = await Promise.all(
+      chosen.map(async (version) => ({
+        version,
+        revision: await digestVersion(model, version, text),
+      })),
+    )
+    return {
+      name: model.name,
+      config,
+      labels: await outputLabels(model, config),
+      versions,
+      reason: '',
+    }
+  } catch (error) {
+    return { ...empty, reason: ServeError.from(error).message }
+  }
+}
+
+async function outputLabels(
+  model: RepositoryModel,
+  config: ModelConfig,
+): Promise<Readonly<Record<string, readonly string[]>>> {
+  const labels: Record<string, readonly string[]> = {}
+  for (const output of config.output) {
+    if (output.label_filename === '') continue
+    labels[output.name] = parseLabels(await readLabels(model, output.label_filename))
+  }
+  return labels
+}
+
+function noVersion(name: string): ServeError {
+  return new ServeError(
+    'CONFIG_INVALID',
+    `at least one version must be available under the version policy of model '${name}'`,
+    { details: { model: name } },
+  )
+}

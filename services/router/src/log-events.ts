@@ -1,0 +1,20 @@
+import type { Logger } from '@tutti/chassis'
+import type { CatalogEnsemble, CatalogModel } from './catalog.ts'
+
+/** One line with the counts, and one warning for each model that cannot be served. */
+export function catalogChanged(
+  log: Logger,
+  entries: readonly (CatalogModel | CatalogEnsemble)[],
+): void {
+  const isReady = (entry: CatalogModel | CatalogEnsemble): boolean =>
+    entry.versions.some((v) => v.state === 'READY')
+  log.info('catalog changed', {
+    models: entries.filter((entry) => entry.kind === 'model' && isReady(entry)).length,
+    ensembles: entries.filter((entry) => entry.kind === 'ensemble' && isReady(entry)).length,
+  })
+  for (const entry of entries) {
+    if (entry.reason !== '') {
+      log.warn('model is not served', { model: entry.name, reason: entry.reason })
+    }
+  }
+}

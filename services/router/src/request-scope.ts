@@ -1,0 +1,9 @@
+import type { CallContext } from '@tutti/chassis'
+import type { Catalog } from './catalog.ts'
+
+/** What belongs to one admitted request on its whole way, nested ensembles included. */
+export interface RequestScope extends CallContext {
+  readonly requestKey: string
+  /** The view that the request was admitted under: all its versions and revisions come from here. */
+  readonly catalog: Catalog
+}

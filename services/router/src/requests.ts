@@ -1,0 +1,126 @@
+import type { Clock, Tracing } from '@tutti/chassis'
+import { assert, ServeError } from '@tutti/errors'
+import type { InferRequest, InferResponse, StatisticsRecorder } from '@tutti/front-door'
+import { applyOutputReshape, checkInferRequest } from '@tutti/model-config'
+import type { NamedTensor, Parameters, TensorMemory } from '@tutti/tensor'
+import { ResponseStream } from '@tutti/transport'
+import type { ResolvedEntry } from './catalog.ts'
+import { EnsembleExecution, type ExecutionDependencies } from './ensemble-execution.ts'
+import { type CallDependencies, callModel } from './model-call.ts'
+import type { RequestScope } from './request-scope.ts'
+
+/** Answers a request to an ordinary model: one call to one replica, whose responses pass through. */
+export function inferModel(
+  o: CallDependencies & { readonly memory: TensorMemory },
+  { entry, version }: ResolvedEntry,
+  request: InferRequest,
+  scope: RequestScope,
+): AsyncIterable<InferResponse> {
+  const responses = new ResponseStream<InferResponse>()
+  const tensors = request.inputs.map((input) => o.memory.hold(input.data))
+  const call = {
+    model: entry.name,
+    version: version.version,
+    revision: version.revision,
+    ensemble: '',
+    step: '',
+    attempt: 1,
+    context: request.context,
+    requestedOutputs: outputNames(request),
+    inputs: request.inputs,
+    tensors,
+  }
+  const answer = toAnswer(entry.name, version.version, request)
+  void callModel(o, call, scope, scope.signal, {
+    responded: (response) =>
+      responses.send(answer(response.outputs, response.parameters, response.final)),
+    failed: (error) => responses.fail(error),
+  }).finally(() => {
+    for (const tensor of tensors) o.memory.release(tensor.id)
+  })
+  return responses
+}
+
+/** Answers a request to an ensemble: checks it against the ensemble's own config, then runs the graph. */
+export function inferEnsemble(
+  o: ExecutionDependencies & {
+    readonly tracing: Tracing
+    readonly recorder: StatisticsRecorder | undefined
+    readonly clock: Clock
+  },
+  { entry, version }: ResolvedEntry,
+  request: InferRequest,
+  scope: RequestScope,
+): AsyncIterable<InferResponse> {
+  const span = o.tracing.startSpan(`infer ${entry.name}`, {
+    ...(scope.trace !== undefined && { parent: scope.trace }),
+    attributes: { 'tutti.model': entry.name, 'tutti.version': version.version },
+  })
+  const started = o.clock.now()
+  const elapsedNs = (): number => (o.clock.now() - started) * 1e6
+  const responses = new ResponseStream<InferResponse>()
+  const fail = (thrown: unknown): void => {
+    const error = ServeError.from(thrown)
+    o.recorder?.recordFailure({ requestNs: elapsedNs(), reason: failureReason(error) })
+    span.recordError(error)
+    span.end()
+    responses.fail(error)
+  }
+  try {
+    assert(entry.kind === 'ensemble' && entry.plan !== undefined, `${entry.name} has no plan`)
+    const requestedOutputs = outputNames(request)
+    const checked = checkInferRequest(entry.config, { ...request, requestedOutputs })
+    const inner: RequestScope = {
+      ...scope,
+      ...(span.traceParent !== undefined && { trace: span.traceParent }),
+    }
+    const answer = toAnswer(entry.name, version.version, request)
+    const { config } = entry
+    const execution = new EnsembleExecution(o, entry.plan, checked, inner, {
+      emitted: (outputs, parameters, final) => {
+        const shaped = outputs.map((output) =>
+          applyOutputReshape(config, output, checked.batchSize),
+        )
+        if (final) {
+          const requestNs = elapsedNs()
+          const batchSize = Math.max(1, checked.batchSize)
+          o.recorder?.recordSuccess({ requestNs, batchSize, ...execution.times })
+          span.end()
+        }
+        responses.send(answer(shaped, parameters, final))
+      },
+      failed: fail,
+    })
+    execution.start(checked)
+  } catch (error) {
+    fail(error)
+  }
+  return responses
+}
+
+function toAnswer(
+  modelName: string,
+  version: number,
+  request: InferRequest,
+): (outputs: readonly NamedTensor[], parameters: Parameters, final: boolean) => InferResponse {
+  const modelVersion = String(version)
+  const { id } = request.context
+  return (outputs, parameters, final) => ({
+    modelName,
+    modelVersion,
+    id,
+    parameters,
+    outputs,
+    final,
+  })
+}
+
+/** A duplicate is accepted and answered once, as measured on Triton 2.51. */
+function outputNames(request: InferRequest): readonly string[] {
+  const names = request.outputs.map((output) => output.name)
+  return names.length < 2 ? names : [...new Set(names)]
+}
+
+function failureReason(error: ServeError): 'CANCELED' | 'OTHER' {
+  return error.reason === 'CANCELLED' ? 'CANCELED' : 'OTHER'
+}
