@@ -1,2 +1,76 @@
+export { type BackoffOptions, backoffMs, sleep } from './backoff.ts'
 export type { CallContext, TraceParent } from './call-context.ts'
+export {
+  type CallScope,
+  type CallScopeOptions,
+  openCallScope,
+  raceSignal,
+  remainingMs,
+  signalError,
+  throwIfAborted,
+} from './call-scope.ts'
 export { type Clock, systemClock } from './clock.ts'
+export {
+  describeSettings,
+  loadConfig,
+  renderSettingTable,
+  type SettingMeta,
+  type SettingRow,
+  type SettingSchema,
+  secretSetting,
+} from './config.ts'
+export { describeError, type ErrorDescription } from './describe-error.ts'
+export { describeFlags, type FlagRow, renderFlagTable, renderHelp } from './flag-help.ts'
+export type {
+  BoolFlag,
+  EnumFlag,
+  FlagSpec,
+  FlagTable,
+  FlagValue,
+  FlagValues,
+  IntFlag,
+  ListFlag,
+  StringFlag,
+} from './flag-spec.ts'
+export { type ParsedFlags, parseFlags } from './flags.ts'
+export { createHealth, type Health } from './health.ts'
+export {
+  type LifecycleOptions,
+  processSignals,
+  type Running,
+  runUntilSignal,
+  type SignalSource,
+  type StopSignal,
+} from './lifecycle.ts'
+export {
+  createLogger,
+  type LogFields,
+  type Logger,
+  type LoggerOptions,
+  type LogLevel,
+  silentLogger,
+} from './log.ts'
+export { LIFECYCLE_EVENTS } from './log-events.ts'
+export {
+  type CounterMetric,
+  createMetrics,
+  type GaugeMetric,
+  type HistogramMetric,
+  type Labels,
+  type MetricOptions,
+  type MetricReading,
+  type Metrics,
+} from './metrics.ts'
+export { nearestName } from './nearest-name.ts'
+export { createTracing, type TracingOptions } from './otlp-tracing.ts'
+export { Secret } from './secret.ts'
+export { renderTable } from './table.ts'
+export { parseTraceParent, type TraceParentParts } from './trace-parent.ts'
+export {
+  passiveTracing,
+  type Span,
+  type SpanAttributes,
+  type SpanKind,
+  type SpanOptions,
+  type Tracing,
+} from './tracing.ts'

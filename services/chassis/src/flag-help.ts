@@ -1,0 +1,50 @@
+import { describeFlagDefault, describeFlagType, type FlagTable } from './flag-spec.ts'
+import { renderTable } from './table.ts'
+
+/** A flag as documentation shows it, all texts. */
+export interface FlagRow {
+  /** With dashes, aliases after it. */
+  readonly name: string
+  readonly type: string
+  readonly default: string
+  readonly unit: string
+  readonly description: string
+}
+
+/** The flags of a table in its order, for documentation. */
+export function describeFlags(table: FlagTable): readonly FlagRow[] {
+  return Object.entries(table).map(([name, flag]) => ({
+    name: [name, ...(flag.aliases ?? [])].map(withDashes).join(', '),
+    type: describeFlagType(flag),
+    default: describeFlagDefault(flag),
+    unit: flag.unit ?? '',
+    description: flag.description,
+  }))
+}
+
+/** The text of `--help`: usage, then two lines a flag. Ends with a line end. */
+export function renderHelp(o: { readonly usage: string; readonly flags: FlagTable }): string {
+  const blocks = describeFlags(o.flags).map((row) => {
+    const unit = row.unit === '' ? '' : ` ${row.unit}`
+    const preset = row.default === '-' ? '' : `, default ${row.default}${unit}`
+    const measure = row.default === '-' && unit !== '' ? `, in${unit}` : ''
+    return `  ${row.name}  (${row.type}${measure}${preset})\n      ${row.description}\n`
+  })
+  return `usage: ${o.usage}\n\n${blocks.join('')}  --help, -h\n      prints this text\n`
+}
+
+/** The flags as the Markdown table of a README, which a test holds equal to the table. */
+export function renderFlagTable(table: FlagTable): string {
+  const rows = describeFlags(table).map((row) => [
+    `\`${row.name}\``,
+    row.type,
+    row.default,
+    row.unit,
+    row.description,
+  ])
+  return renderTable(['flag', 'value', 'default', 'unit', 'meaning'], rows)
+}
+
+function withDashes(name: string): string {
+  return name.length === 1 ? `-${name}` : `--${name}`
+}

@@ -1,0 +1,196 @@
+import { ServeError } from '@tutti/errors'
+import { raceSignal, signalError } from './call-scope.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { type Health, STARTING } from './health.ts'
+import type { Logger } from './log.ts'
+import { LIFECYCLE_EVENTS as EVENTS } from './log-events.ts'
+
+export type StopSignal = 'SIGTERM' | 'SIGINT'
+
+/** What `start` leaves behind: how to end it, in this order. Each is called at most once. */
+export interface Running {
+  /** New work is refused from now on; what is in flight goes on. */
+  stopAccepting(): Promise<void> | void
+  /** Resolves when nothing is in flight. @param o.signal - aborts when the grace period is over. */
+  drain(o: { readonly signal: AbortSignal }): Promise<void>
+  /** Frees everything; what is still in flight fails now. */
+  close(): Promise<void>
+}
+
+/** Where signals come from: `processSignals(process)`, or a list that a test drives. */
+export interface SignalSource {
+  /** @returns takes the listener back. */
+  listen(onSignal: (signal: StopSignal) => void): () => void
+}
+
+export interface LifecycleOptions {
+  /** Opens everything. @param o.signal - aborts when a stop signal comes before the start is done. */
+  readonly start: (o: { readonly signal: AbortSignal }) => Promise<Running>
+  readonly health: Health
+  readonly logger: Logger
+  readonly signals: SignalSource
+  /** Ends the process, e.g. `process.exit`. Called once. */
+  readonly exit: (code: number) => void
+  /** From the first signal to the end of the drain. */
+  readonly graceMs: number
+  /** For closing after that; a close that hangs does not hold the process. Default 5000. */
+  readonly closeMs?: number
+  readonly clock?: Clock
+}
+
+/**
+ * Runs an executable: start, ready, and on SIGTERM or SIGINT not ready, stop accepting, drain within the grace period,
+ * close, exit. A second signal exits at once with 128 + its number.
+ *
+ * Exit code 0 if all of it went well, 1 if start, drain or close failed or took longer than allowed.
+ *
+ * @returns resolves with the code after `exit` was called with it.
+ */
+export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
+  const stop = new StopRequest()
+  const exited = Promise.withResolvers<number>()
+  const exit = once((code: number) => {
+    unlisten()
+    o.logger.info(EVENTS.exited, { code })
+    o.exit(code)
+    exited.resolve(code)
+  })
+  const unlisten = o.signals.listen((signal) => {
+    if (!stop.isRequested) {
+      stop.request(signal)
+      return
+    }
+    o.logger.warn(EVENTS.secondSignal, { signal })
+    exit(128 + SIGNAL_NUMBERS[signal])
+  })
+  runStages(o, stop).then(exit, (error: unknown) => {
+    o.logger.error(EVENTS.failed, { error: ServeError.from(error) })
+    exit(1)
+  })
+  return exited.promise
+}
+
+const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGINT: 2, SIGTERM: 15 }
+
+/** Listens for SIGTERM and SIGINT on a process. */
+export function processSignals(source: {
+  on(event: StopSignal, listener: () => void): unknown
+  off(event: StopSignal, listener: () => void): unknown
+}): SignalSource {
+  return {
+    listen: (onSignal) => {
+      const onTerm = (): void => onSignal('SIGTERM')
+      const onInt = (): void => onSignal('SIGINT')
+      source.on('SIGTERM', onTerm)
+      source.on('SIGINT', onInt)
+      return () => {
+        source.off('SIGTERM', onTerm)
+        source.off('SIGINT', onInt)
+      }
+    },
+  }
+}
+
+/** The first stop signal, as something to wait for and as an abort. */
+class StopRequest {
+  readonly #controller = new AbortController()
+  readonly #requested = Promise.withResolvers<StopSignal>()
+
+  readonly requested = this.#requested.promise
+  readonly signal = this.#controller.signal
+
+  get isRequested(): boolean {
+    return this.signal.aborted
+  }
+
+  request(signal: StopSignal): void {
+    this.#controller.abort(new ServeError('SERVER_STOPPING', `the server got ${signal}`))
+    this.#requested.resolve(signal)
+  }
+}
+
+async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<number> {
+  const { health, logger } = o
+  const clock = o.clock ?? systemClock
+  logger.info(EVENTS.starting)
+  const grace = new AbortController()
+  const started = o.start({ signal: stop.signal })
+  const graceTimer = stop.requested.then((signal) => {
+    health.hold('stopping', 'the server is stopping')
+    logger.info(EVENTS.stopping, { signal, graceMs: o.graceMs })
+    return clock.setTimer(o.graceMs, () =>
+      grace.abort(new ServeError('SERVER_STOPPING', `grace period of ${o.graceMs} ms is over`)),
+    )
+  })
+  const running = await startOrStop(started, stop, grace.signal, logger)
+  if (running === undefined) return stop.isRequested ? 0 : 1
+  health.release(STARTING)
+  if (health.isReady) logger.info(EVENTS.ready)
+  await stop.requested
+  const isDrained = await drain(running, grace.signal, logger)
+  ;(await graceTimer)()
+  health.die('the server is closing')
+  const isClosed = await close(running, o.closeMs ?? 5000, clock, logger)
+  return isDrained && isClosed ? 0 : 1
+}
+
+/** @returns undefined if the start failed, or was given up because of a stop signal. */
+async function startOrStop(
+  started: Promise<Running>,
+  stop: StopRequest,
+  grace: AbortSignal,
+  logger: Logger,
+): Promise<Running | undefined> {
+  try {
+    return await raceSignal(started, grace)
+  } catch (error) {
+    if (stop.isRequested) logger.info(EVENTS.startGivenUp)
+    else logger.error(EVENTS.startFailed, { error: ServeError.from(error) })
+    return undefined
+  }
+}
+
+async function drain(running: Running, grace: AbortSignal, logger: Logger): Promise<boolean> {
+  try {
+    await raceSignal(Promise.resolve(running.stopAccepting()), grace)
+    logger.info(EVENTS.draining)
+    await raceSignal(running.drain({ signal: grace }), grace)
+    logger.info(EVENTS.drained)
+    return true
+  } catch (error) {
+    const cause = grace.aborted ? signalError(grace) : ServeError.from(error)
+    logger.warn(EVENTS.drainFailed, { error: cause })
+    return false
+  }
+}
+
+async function close(
+  running: Running,
+  closeMs: number,
+  clock: Clock,
+  logger: Logger,
+): Promise<boolean> {
+  const limit = new AbortController()
+  const stopTimer = clock.setTimer(closeMs, () =>
+    limit.abort(new ServeError('SERVER_STOPPING', `close took longer than ${closeMs} ms`)),
+  )
+  try {
+    await raceSignal(running.close(), limit.signal)
+    logger.info(EVENTS.closed)
+    return true
+  } catch (error) {
+    logger.error(EVENTS.closeFailed, { error: ServeError.from(error) })
+    return false
+  } finally {
+    stopTimer()
+  }
+}
+
+function once(call: (code: number) => void): (code: number) => void {
+  let isCalled = false
+  return (code) => {
+    if (isCalled) return
+    isCalled = true
+    call(code)
+  }
+}

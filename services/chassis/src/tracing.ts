@@ -1,0 +1,58 @@
+import type { ServeError } from '@tutti/errors'
+import type { TraceParent } from './call-context.ts'
+
+export type SpanKind = 'internal' | 'server' | 'client'
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
+
+export interface SpanOptions {
+  /** The span's parent, of this process or of another; absent for the root of a trace. */
+  readonly parent?: TraceParent | undefined
+  readonly kind: SpanKind
+  readonly attributes?: SpanAttributes
+  /** Epoch milliseconds with a fraction; now if absent. */
+  readonly startTimeMs?: number
+}
+
+/** A span that was started. After `end()` it takes nothing more. */
+export interface Span {
+  /** What goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
+  readonly traceParent: TraceParent | undefined
+  setAttribute(name: string, value: string | number | boolean): void
+  addEvent(name: string, attributes?: SpanAttributes): void
+  /** Marks the span as failed, with code, reason, message and where it happened. */
+  recordError(error: ServeError): void
+  /** @param endTimeMs - epoch milliseconds; now if absent. */
+  end(endTimeMs?: number): void
+}
+
+/** Makes spans and sends them away in the background. Never throws for what a collector does. */
+export interface Tracing {
+  /** False if spans lead nowhere, so that nobody need gather attributes for them. */
+  readonly isEnabled: boolean
+  startSpan(name: string, o: SpanOptions): Span
+  /** Sends what waits. Resolves also if the collector cannot be reached. */
+  shutdown(): Promise<void>
+}
+
+/** Keeps no spans but passes an incoming trace context on. */
+export const passiveTracing: Tracing = {
+  isEnabled: false,
+  startSpan: (_name, o) => (o.parent === undefined ? ROOTLESS : new PassiveSpan(o.parent)),
+  shutdown: () => Promise.resolve(),
+}
+
+class PassiveSpan implements Span {
+  readonly traceParent: TraceParent | undefined
+
+  constructor(parent: TraceParent | undefined) {
+    this.traceParent = parent
+  }
+
+  setAttribute(): void {}
+  addEvent(): void {}
+  recordError(): void {}
+  end(): void {}
+}
+
+const ROOTLESS: Span = new PassiveSpan(undefined)
