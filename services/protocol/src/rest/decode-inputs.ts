@@ -1,0 +1,144 @@
+import { ServeError } from '@tutti/errors'
+import { DATATYPES, type Datatype, isDatatype, type NamedTensor } from '@tutti/tensor'
+import {
+  asSize,
+  asString,
+  isObject,
+  jsonTypeError,
+  member,
+  memberAsArray,
+  memberAsString,
+} from './json-fields.ts'
+import { elementText, memberText } from './json-slice.ts'
+import type { JsonDocument } from './json-text.ts'
+import { parseTensorData } from './tensor-data.ts'
+
+/** A decoded document with the bytes that follow it. */
+export interface InputSource {
+  readonly document: JsonDocument
+  /** The request's id, for messages. */
+  readonly id: string
+  readonly modelName: string
+  /** What follows the JSON part: the binary inputs in order. */
+  readonly binary: Uint8Array
+}
+
+interface BinaryCursor {
+  offset: number
+}
+
+/**
+ * Decodes the `inputs` member.
+ *
+ * @returns tensors in the request's order; binary ones are views into `source.binary`.
+ */
+export function decodeInputs(source: InputSource): readonly NamedTensor[] {
+  const items = memberAsArray(source.document.value, 'inputs')
+  const cursor: BinaryCursor = { offset: 0 }
+  const seen = new Set<string>()
+  const inputs = items.map((item, index) => {
+    const input = decodeInput(source, item, index, cursor)
+    if (seen.has(input.name)) {
+      throw new ServeError(
+        'INVALID_REQUEST',
+        `[request id: ${source.id || '<id_unknown>'}] input '${input.name}' already exists in request`,
+      )
+    }
+    seen.add(input.name)
+    return input
+  })
+  if (cursor.offset !== source.binary.byteLength) {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `unexpected additional input data for model '${source.modelName}': got ${source.binary.byteLength} bytes after the JSON, want ${cursor.offset}`,
+    )
+  }
+  return inputs
+}
+
+function decodeInput(
+  source: InputSource,
+  item: unknown,
+  index: number,
+  cursor: BinaryCursor,
+): NamedTensor {
+  refuseUnclearContent(item)
+  const name = memberAsString(item, 'name')
+  const datatype = decodeDatatype(name, memberAsString(item, 'datatype'))
+  const shape = memberAsArray(item, 'shape').map((extent) =>
+    asSize(extent, "Unable to parse 'shape'"),
+  )
+  const parameters = member(item, 'parameters')
+  const region = member(parameters, 'shared_memory_region')
+  if (region !== undefined) throw unknownRegion(region)
+  const binarySize = member(parameters, 'binary_data_size')
+  if (binarySize !== undefined) {
+    const size = asSize(binarySize, "Unable to parse 'binary_data_size'")
+    return { name, datatype, shape, data: takeBinary(source, name, size, cursor) }
+  }
+  const data = parseTensorData({
+    name,
+    datatype,
+    shape,
+    data: memberAsArray(item, 'data'),
+    dataText: () => dataText(source.document.text, index),
+  })
+  return { name, datatype, shape, data }
+}
+
+function decodeDatatype(name: string, text: string): Datatype {
+  if (isDatatype(text)) return text
+  throw new ServeError(
+    'INVALID_REQUEST',
+    `invalid datatype for input ${name}: got '${text}', want one of ${Object.keys(DATATYPES).join(', ')}`,
+    { details: { field: name } },
+  )
+}
+
+function takeBinary(
+  source: InputSource,
+  name: string,
+  size: number,
+  cursor: BinaryCursor,
+): Uint8Array {
+  const left = source.binary.byteLength - cursor.offset
+  if (size > left) {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `unexpected size for input '${name}', expecting ${size - left} additional bytes for model '${source.modelName}'`,
+      { details: { field: name } },
+    )
+  }
+  const start = cursor.offset
+  cursor.offset += size
+  return source.binary.subarray(start, cursor.offset)
+}
+
+function dataText(text: string, index: number): string {
+  const inputs = memberText(text, 'inputs') ?? '[]'
+  const input = elementText(inputs, index) ?? '{}'
+  return memberText(input, 'data') ?? '[]'
+}
+
+/** Regions are registered over calls that this server does not offer, so none can exist. */
+export function unknownRegion(region: unknown): ServeError {
+  const name = asString(region, "Unable to parse 'shared_memory_region'")
+  return new ServeError('NOT_FOUND', `Unable to find shared memory region: '${name}'`)
+}
+
+/** The three ways of giving an input's data exclude each other. */
+function refuseUnclearContent(item: unknown): void {
+  if (!isObject(item)) throw jsonTypeError("Unable to parse 'inputs'", 'element is no JSON object')
+  const parameters = member(item, 'parameters')
+  const set = [
+    member(item, 'data') === undefined ? '' : " 'data'",
+    member(parameters, 'binary_data_size') === undefined ? '' : " 'binary_data_size'",
+    member(parameters, 'shared_memory_region') === undefined ? '' : " 'shared_memory_region'",
+  ].filter((name) => name !== '')
+  if (set.length === 1) return
+  throw new ServeError(
+    'INVALID_REQUEST',
+    "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', " +
+      `'shared_memory_region' in 'parameters'. But${set.length === 0 ? ' no field is set' : ` set${set.join('')}`}`,
+  )
+}

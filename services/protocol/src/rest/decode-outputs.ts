@@ -1,0 +1,60 @@
+import { ServeError } from '@tutti/errors'
+import { unknownRegion } from './decode-inputs.ts'
+import {
+  asBoolean,
+  asSize,
+  isObject,
+  jsonTypeError,
+  member,
+  memberAsArray,
+  memberAsString,
+} from './json-fields.ts'
+
+/** One entry of `outputs`. */
+export interface RestRequestedOutput {
+  readonly name: string
+  /** Top-k if above 0; 0 for the tensor itself. */
+  readonly classification: number
+  readonly isBinary: boolean
+}
+
+/**
+ * Decodes the optional `outputs` member. A name that comes twice counts once, with its first form (triton-semantics 9.7).
+ *
+ * @param isBinaryOutput - the request-level `binary_data_output`, which an output's own `binary_data` overrides.
+ */
+export function decodeOutputs(
+  document: unknown,
+  isBinaryOutput: boolean,
+): readonly RestRequestedOutput[] {
+  if (member(document, 'outputs') === undefined) return []
+  const outputs = new Map<string, RestRequestedOutput>()
+  for (const item of memberAsArray(document, 'outputs')) {
+    const output = decodeOutput(item, isBinaryOutput)
+    if (!outputs.has(output.name)) outputs.set(output.name, output)
+  }
+  return [...outputs.values()]
+}
+
+function decodeOutput(item: unknown, isBinaryOutput: boolean): RestRequestedOutput {
+  if (!isObject(item)) throw jsonTypeError("Unable to parse 'outputs'", 'element is no JSON object')
+  const parameters = member(item, 'parameters')
+  const region = member(parameters, 'shared_memory_region')
+  const classification = member(parameters, 'classification')
+  const binary = member(parameters, 'binary_data')
+  if (region !== undefined && classification !== undefined) {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      "Output can't set both 'shared_memory_region' and 'classification'",
+    )
+  }
+  const name = memberAsString(item, 'name')
+  if (region !== undefined) throw unknownRegion(region)
+  return {
+    name,
+    classification:
+      classification === undefined ? 0 : asSize(classification, "Unable to set 'classification'"),
+    isBinary:
+      binary === undefined ? isBinaryOutput : asBoolean(binary, "Unable to parse 'binary_data'"),
+  }
+}

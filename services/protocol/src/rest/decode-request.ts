@@ -1,0 +1,87 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '@tutti/model-config'
+import type { NamedTensor, RequestContext } from '@tutti/tensor'
+import { decodeInputs } from './decode-inputs.ts'
+import { decodeOutputs, type RestRequestedOutput } from './decode-outputs.ts'
+import { parseWrittenNumbers } from './exact-numbers.ts'
+import { asString, member } from './json-fields.ts'
+import { memberText } from './json-slice.ts'
+import { parseJson } from './json-text.ts'
+import { decodeRawInput } from './raw-input.ts'
+import { parseRequestParameters } from './request-parameters.ts'
+
+/** Names the JSON part's length when binary data follows it, in requests and responses. */
+export const HEADER_LENGTH_HEADER = 'inference-header-content-length'
+
+/** A body as it came, with what is needed to read it. */
+export interface RestInferBody {
+  /** Viewed, not copied: binary inputs are views into it. */
+  readonly body: Uint8Array
+  /** Value of `Inference-Header-Content-Length` as the client wrote it; absent if the body is all JSON. */
+  readonly headerLength?: string
+  readonly modelName: string
+  /** Read only by the raw form, which takes name, datatype and shape of the one input from it. */
+  readonly config: ModelConfig
+}
+
+/** An inference request in neutral terms, with the form in which its outputs are wanted. */
+export interface RestInferRequest {
+  readonly context: RequestContext
+  readonly inputs: readonly NamedTensor[]
+  /** Without duplicates; empty means all. */
+  readonly outputs: readonly RestRequestedOutput[]
+  /** For outputs that the request does not list. */
+  readonly isBinaryOutput: boolean
+}
+
+/**
+ * Decodes the body of `POST .../infer`: JSON, JSON followed by binary data, or (header length 0) one raw tensor.
+ *
+ * @throws ServeError with Triton's text; what Triton's JSON reader refuses has code INTERNAL (triton-semantics 9.15).
+ */
+export function decodeRestRequest(request: RestInferBody): RestInferRequest {
+  const headerLength = parseHeaderLength(request.headerLength, request.body.byteLength)
+  if (headerLength === 0 && request.headerLength !== undefined) return decodeRaw(request)
+  const document = parseJson(request.body.subarray(0, headerLength))
+  const idMember = member(document.value, 'id')
+  const id = idMember === undefined ? '' : asString(idMember, "Unable to parse 'id'")
+  const parameters = memberText(document.text, 'parameters')
+  const { context, isBinaryOutput } = parseRequestParameters(
+    id,
+    parameters === undefined ? undefined : parseWrittenNumbers(parameters),
+  )
+  const inputs = decodeInputs({
+    document,
+    id,
+    modelName: request.modelName,
+    binary: request.body.subarray(headerLength),
+  })
+  return { context, inputs, outputs: decodeOutputs(document.value, isBinaryOutput), isBinaryOutput }
+}
+
+function decodeRaw(request: RestInferBody): RestInferRequest {
+  const { context } = parseRequestParameters('', undefined)
+  return {
+    context,
+    inputs: [decodeRawInput(request.body, request.modelName, request.config)],
+    outputs: [],
+    isBinaryOutput: true,
+  }
+}
+
+function parseHeaderLength(written: string | undefined, bodyBytes: number): number {
+  if (written === undefined) return bodyBytes
+  const text = written.trim()
+  if (!/^[+-]?\d+$/.test(text)) {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `Unable to parse Inference-Header-Content-Length, got: ${written}`,
+    )
+  }
+  const length = Number(text)
+  if (length >= 0 && length <= bodyBytes) return length
+  throw new ServeError(
+    'INVALID_REQUEST',
+    `inference header size should be in range (0, ${bodyBytes}), got: ${written}`,
+  )
+}

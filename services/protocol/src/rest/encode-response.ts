@@ -1,0 +1,102 @@
+import { ServeError } from '@tutti/errors'
+import type { NamedTensor, Parameters } from '@tutti/tensor'
+import { HEADER_LENGTH_HEADER } from './decode-request.ts'
+import { formatTensorData } from './format-tensor-data.ts'
+import { toJsonText } from './json-writer.ts'
+
+/** An inference response in neutral terms; outputs that a classification replaced are BYTES tensors already. */
+export interface RestInferResponse {
+  readonly modelName: string
+  readonly modelVersion: string
+  readonly id: string
+  readonly parameters: Parameters
+  readonly outputs: readonly NamedTensor[]
+}
+
+/** A body in parts, in order, so that tensors are written from where they lie. */
+export interface RestBody {
+  readonly headers: Readonly<Record<string, string>>
+  /** Views of the response's tensors among them; they must not change until they are written. */
+  readonly parts: readonly Uint8Array[]
+  readonly byteLength: number
+}
+
+/**
+ * Encodes a response: JSON, or JSON followed by the binary outputs in order.
+ *
+ * @param isBinary - which outputs go as binary data.
+ * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, NaN and infinities, bytes that are no
+ * UTF-8; RESPONSE_INVALID if an output's bytes do not fit its shape.
+ */
+export function encodeRestResponse(
+  response: RestInferResponse,
+  isBinary: (output: string) => boolean,
+): RestBody {
+  const json: string[] = [responseHead(response)]
+  const parts: Uint8Array[] = []
+  const binary: Uint8Array[] = []
+  const flush = (): void => {
+    parts.push(Buffer.from(json.join('')))
+    json.length = 0
+  }
+  for (const [index, output] of response.outputs.entries()) {
+    if (index > 0) json.push(',')
+    json.push(`{"name":${JSON.stringify(output.name)},"datatype":"${output.datatype}"`)
+    json.push(`,"shape":[${output.shape.join(',')}],`)
+    if (isBinary(output.name)) {
+      json.push(`"parameters":{"binary_data_size":${output.data.byteLength}}}`)
+      if (output.data.byteLength > 0) binary.push(output.data)
+      continue
+    }
+    json.push('"data":[')
+    // A string per block keeps every string short and its bytes soon off the JavaScript heap.
+    for (const block of formatTensorData(output)) {
+      json.push(block)
+      flush()
+    }
+    json.push(']}')
+  }
+  json.push(']}')
+  flush()
+  const headerLength = totalBytes(parts)
+  if (binary.length === 0) {
+    return { headers: { 'content-type': 'application/json' }, parts, byteLength: headerLength }
+  }
+  return {
+    headers: {
+      'content-type': 'application/octet-stream',
+      [HEADER_LENGTH_HEADER]: String(headerLength),
+    },
+    parts: [...parts, ...binary],
+    byteLength: headerLength + totalBytes(binary),
+  }
+}
+
+function totalBytes(parts: readonly Uint8Array[]): number {
+  return parts.reduce((sum, part) => sum + part.byteLength, 0)
+}
+
+function responseHead(response: RestInferResponse): string {
+  const { id, modelName, modelVersion, parameters } = response
+  const head = {
+    ...(id === '' ? {} : { id }),
+    model_name: modelName,
+    model_version: modelVersion,
+    ...(parameters.size === 0 ? {} : { parameters: toPlain(parameters) }),
+  }
+  return `${toJsonText(head).slice(0, -1)},"outputs":[`
+}
+
+function toPlain(parameters: Parameters): Record<string, unknown> {
+  const plain: [string, unknown][] = []
+  for (const [key, parameter] of parameters) {
+    if (parameter.kind === 'double' && !Number.isFinite(parameter.value)) {
+      throw new ServeError(
+        'RESPONSE_INVALID',
+        `response parameter '${key}' is ${parameter.value}, which has no JSON form`,
+      )
+    }
+    plain.push([key, parameter.value])
+  }
+  return Object.fromEntries(plain)
+}

@@ -1,0 +1,64 @@
+import { ServeError } from '@tutti/errors'
+
+/** Triton answers a JSON value of the wrong type with INTERNAL, that is HTTP 500 (triton-semantics 9.15). */
+export function jsonTypeError(context: string, problem: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', `${context}: ${problem}`, { code: 'INTERNAL' })
+}
+
+export const NON_UNSIGNED = 'attempt to access JSON non-unsigned-integer as unsigned-integer'
+export const NON_SIGNED = 'attempt to access JSON non-signed-integer as signed-integer'
+export const NON_BOOLEAN = 'attempt to access JSON non-boolean as boolean'
+export const NON_STRING = 'attempt to access JSON non-string as string'
+export const NON_NUMBER = 'attempt to access JSON non-number as double'
+const NON_ARRAY = 'attempt to access JSON non-array as array'
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The object's own member; undefined if it is absent or `value` is no object. */
+export function member(value: unknown, name: string): unknown {
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+}
+
+/** @throws ServeError MALFORMED_MESSAGE with Triton's text if the member is absent or no array. */
+export function memberAsArray(value: unknown, name: string): readonly unknown[] {
+  const found = presentMember(value, name)
+  if (!Array.isArray(found)) throw jsonTypeError(`Unable to parse '${name}'`, NON_ARRAY)
+  return found
+}
+
+/** @throws ServeError MALFORMED_MESSAGE with Triton's text if the member is absent or no string. */
+export function memberAsString(value: unknown, name: string): string {
+  return asString(presentMember(value, name), `Unable to parse '${name}'`)
+}
+
+export function asString(value: unknown, context: string): string {
+  if (typeof value !== 'string') throw jsonTypeError(context, NON_STRING)
+  return value
+}
+
+export function asBoolean(value: unknown, context: string): boolean {
+  if (typeof value !== 'boolean') throw jsonTypeError(context, NON_BOOLEAN)
+  return value
+}
+
+/** A size, extent or count: an integer from 0 to 2^53 - 1. */
+export function asSize(value: unknown, context: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+    throw jsonTypeError(context, NON_UNSIGNED)
+  }
+  return value
+}
+
+function presentMember(value: unknown, name: string): unknown {
+  if (!isObject(value) || !Object.hasOwn(value, name)) {
+    throw jsonTypeError(
+      `Unable to parse '${name}'`,
+      `attempt to access non-existing object member '${name}'`,
+    )
+  }
+  return value[name]
+}

@@ -1,0 +1,189 @@
+import { ServeError } from '@tutti/errors'
+import { type Datatype, elementCount, formatShape, type Shape } from '@tutti/tensor'
+import { readNumbers } from './exact-numbers.ts'
+import {
+  jsonTypeError,
+  NON_BOOLEAN,
+  NON_NUMBER,
+  NON_SIGNED,
+  NON_STRING,
+  NON_UNSIGNED,
+} from './json-fields.ts'
+
+/** Arrays of a `data` member may nest this deep; tensors have fewer dimensions, and the walk is recursive. */
+const MAX_NESTING = 64
+const CONTEXT = "Unable to parse 'data'"
+
+/** One tensor's `data` member, to be turned into bytes. */
+export interface JsonTensor {
+  readonly name: string
+  readonly datatype: Datatype
+  readonly shape: Shape
+  /** Flat or nested in any way, read in row-major order as Triton does. */
+  readonly data: readonly unknown[]
+  /** The text of `data`; asked for only if an INT64 or UINT64 tensor has integers beyond 2^53. */
+  dataText(): string
+}
+
+/**
+ * Makes the bytes of a tensor from its JSON form.
+ *
+ * @returns new memory, little-endian.
+ * @throws ServeError MALFORMED_MESSAGE (HTTP 500, as Triton) for an element of the wrong type or a number of elements
+ * other than the shape's; INVALID_TENSOR_DATA for a value out of the datatype's range; INVALID_REQUEST for FP16 and BF16.
+ */
+export function parseTensorData(tensor: JsonTensor): Uint8Array {
+  const { datatype, name } = tensor
+  if (datatype === 'FP16' || datatype === 'BF16') {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${name}`,
+      { details: { field: name } },
+    )
+  }
+  const leaves = flatten(tensor.data)
+  const want = elementCount(tensor.shape)
+  if (leaves.length !== want) {
+    throw jsonTypeError(
+      CONTEXT,
+      `Shape does not match true shape of 'data' field: input '${name}' has ${leaves.length} elements, want ${want} for shape ${formatShape(tensor.shape)}`,
+    )
+  }
+  if (datatype === 'BYTES') return encodeStrings(leaves)
+  if (datatype === 'BOOL') return encodeBooleans(leaves)
+  if (datatype === 'FP32' || datatype === 'FP64') return encodeFloats(leaves, datatype)
+  if (datatype === 'INT64' || datatype === 'UINT64') return encodeLongs(leaves, datatype, tensor)
+  return encodeIntegers(leaves, datatype, name)
+}
+
+function flatten(data: readonly unknown[]): readonly unknown[] {
+  if (!data.some((item) => Array.isArray(item))) return data
+  const leaves: unknown[] = []
+  collect(data, leaves, 1)
+  return leaves
+}
+
+function collect(items: readonly unknown[], leaves: unknown[], depth: number): void {
+  if (depth > MAX_NESTING) {
+    throw jsonTypeError(CONTEXT, `arrays nest deeper than ${MAX_NESTING}`)
+  }
+  for (const item of items) {
+    if (Array.isArray(item)) collect(item, leaves, depth + 1)
+    else leaves.push(item)
+  }
+}
+
+function encodeStrings(leaves: readonly unknown[]): Uint8Array {
+  let size = 0
+  for (const leaf of leaves) {
+    if (typeof leaf !== 'string') {
+      throw jsonTypeError('Unable to parse JSON bytes array', NON_STRING)
+    }
+    if (!leaf.isWellFormed()) {
+      throw jsonTypeError(CONTEXT, 'the surrogate pair in a string is invalid')
+    }
+    size += 4 + Buffer.byteLength(leaf)
+  }
+  const out = Buffer.allocUnsafeSlow(size)
+  let offset = 0
+  for (const leaf of leaves) {
+    const length = out.write(String(leaf), offset + 4)
+    out.writeUInt32LE(length, offset)
+    offset += 4 + length
+  }
+  return out
+}
+
+function encodeBooleans(leaves: readonly unknown[]): Uint8Array {
+  const out = new Uint8Array(leaves.length)
+  for (const [i, leaf] of leaves.entries()) {
+    if (typeof leaf !== 'boolean') throw jsonTypeError(CONTEXT, NON_BOOLEAN)
+    out[i] = leaf ? 1 : 0
+  }
+  return out
+}
+
+function encodeFloats(leaves: readonly unknown[], datatype: 'FP32' | 'FP64'): Uint8Array {
+  const out =
+    datatype === 'FP32' ? new Float32Array(leaves.length) : new Float64Array(leaves.length)
+  for (let i = 0; i < leaves.length; i++) {
+    const leaf = leaves[i]
+    if (typeof leaf !== 'number') throw jsonTypeError(CONTEXT, NON_NUMBER)
+    out[i] = leaf
+  }
+  return new Uint8Array(out.buffer)
+}
+
+const INTEGERS = {
+  UINT8: { make: (n: number) => new Uint8Array(n), min: 0, max: 2 ** 8 - 1 },
+  UINT16: { make: (n: number) => new Uint16Array(n), min: 0, max: 2 ** 16 - 1 },
+  UINT32: { make: (n: number) => new Uint32Array(n), min: 0, max: 2 ** 32 - 1 },
+  INT8: { make: (n: number) => new Int8Array(n), min: -(2 ** 7), max: 2 ** 7 - 1 },
+  INT16: { make: (n: number) => new Int16Array(n), min: -(2 ** 15), max: 2 ** 15 - 1 },
+  INT32: { make: (n: number) => new Int32Array(n), min: -(2 ** 31), max: 2 ** 31 - 1 },
+} as const
+
+function encodeIntegers(
+  leaves: readonly unknown[],
+  datatype: keyof typeof INTEGERS,
+  name: string,
+): Uint8Array {
+  const { make, min, max } = INTEGERS[datatype]
+  const out = make(leaves.length)
+  for (let i = 0; i < leaves.length; i++) {
+    const leaf = leaves[i]
+    if (!isInteger(leaf)) throw integerTypeError(datatype)
+    if (leaf < min || leaf > max) throw rangeError(name, leaf, datatype)
+    out[i] = leaf
+  }
+  return new Uint8Array(out.buffer)
+}
+
+function encodeLongs(
+  leaves: readonly unknown[],
+  datatype: 'INT64' | 'UINT64',
+  tensor: JsonTensor,
+): Uint8Array {
+  const exact = exactIntegers(leaves, datatype, tensor)
+  const out =
+    datatype === 'INT64' ? new BigInt64Array(exact.length) : new BigUint64Array(exact.length)
+  const [min, max] = datatype === 'INT64' ? [-(2n ** 63n), 2n ** 63n - 1n] : [0n, 2n ** 64n - 1n]
+  for (const [i, integer] of exact.entries()) {
+    const value = BigInt(integer)
+    if (value < min || value > max) throw rangeError(tensor.name, value, datatype)
+    out[i] = value
+  }
+  return new Uint8Array(out.buffer)
+}
+
+function exactIntegers(
+  leaves: readonly unknown[],
+  datatype: 'INT64' | 'UINT64',
+  tensor: JsonTensor,
+): readonly (number | bigint)[] {
+  const integers = leaves.filter((leaf) => isInteger(leaf))
+  if (integers.length !== leaves.length) throw integerTypeError(datatype)
+  if (integers.every((integer) => Number.isSafeInteger(integer))) return integers
+  const exact = readNumbers(tensor.dataText())
+  // What is still an unsafe number was written with a fraction or an exponent, such as 1e20.
+  if (exact.some((value) => typeof value === 'number' && !Number.isSafeInteger(value))) {
+    throw integerTypeError(datatype)
+  }
+  return exact
+}
+
+function isInteger(leaf: unknown): leaf is number {
+  return Number.isInteger(leaf)
+}
+
+function integerTypeError(datatype: Datatype): ServeError {
+  return jsonTypeError(CONTEXT, datatype.startsWith('U') ? NON_UNSIGNED : NON_SIGNED)
+}
+
+function rangeError(name: string, value: number | bigint, datatype: Datatype): ServeError {
+  return new ServeError(
+    'INVALID_TENSOR_DATA',
+    `${CONTEXT}: value ${value} of input '${name}' does not fit ${datatype}`,
+    { details: { field: name } },
+  )
+}
