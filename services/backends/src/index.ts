@@ -1,1 +1,5 @@
 export type { Engine, EngineOptions, ExecutionTimes, LoadedModel } from './engine.ts'
+export { createEngines, type Engines, selectEngine } from './engines.ts'
+export { inspectOnnx, type OnnxModel, type OnnxValue } from './onnx/inspect.ts'
+export { createOnnxEngine, type OnnxEngineOptions } from './onnxruntime/onnx-engine.ts'
+export type { EngineLog } from './onnxruntime/session-instance.ts'

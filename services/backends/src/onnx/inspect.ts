@@ -77,7 +77,8 @@ async function* walk(source: ByteSource, start: number, end: number): AsyncGener
 async function readEntry(source: ByteSource, header: FieldHeader, what: string): Promise<Field> {
   const size = header.end - header.start
   if (size > MAX_ENTRY_BYTES) refuseModel(`${what} has ${size} bytes, want ${MAX_ENTRY_BYTES}`)
-  return { ...header, bytes: (await source.read(header.start, size)).slice() }
+  const bytes = (await source.read(header.start, size)).slice()
+  return { ...header, bytes, raw: bytes }
 }
 
 const KINDS = new Map<number, string>([

@@ -24,9 +24,12 @@ export interface FieldHeader {
   readonly end: number
 }
 
-/** A field with its bytes; `bytes` is a view, and empty for a varint. */
+/** A field with its bytes. */
 export interface Field extends FieldHeader {
+  /** The value, a view; empty for a varint. */
   readonly bytes: Uint8Array
+  /** The whole field with its tag, to be copied as it is; a view. */
+  readonly raw: Uint8Array
 }
 
 /** @throws ServeError MODEL_LOAD_FAILED with `problem`. */
@@ -86,7 +89,11 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
   let offset = 0
   while (offset < bytes.byteLength) {
     const header = readHeader(bytes, offset, bytes.byteLength)
-    yield { ...header, bytes: bytes.subarray(header.start, header.end) }
+    yield {
+      ...header,
+      bytes: bytes.subarray(header.start, header.end),
+      raw: bytes.subarray(offset, header.end),
+    }
     offset = header.end
   }
 }

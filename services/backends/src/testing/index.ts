@@ -1,3 +1,4 @@
+export { type DeclaredTensor, modelConfig, modelSource, stepRequest } from './model-source.ts'
 export {
   buildAddModel,
   buildOnnx,

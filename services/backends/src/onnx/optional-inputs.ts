@@ -1,0 +1,186 @@
+import { ServeError } from '@tutti/errors'
+import { DATATYPES, type Datatype, elementCount, encodeBytesTensor } from '@tutti/tensor'
+import { fromElementType } from './element-type.ts'
+import { GRAPH, MODEL, TENSOR } from './model-proto.ts'
+import {
+  type Field,
+  joinBytes,
+  readFields,
+  readInteger,
+  readIntegers,
+  readMessage,
+  readText,
+  refuseModel,
+  WIRE,
+  writeBytes,
+} from './wire-format.ts'
+
+/** A default value that stood in the model. `data` is in the v2 layout, a copy. */
+export interface DefaultTensor {
+  readonly name: string
+  readonly datatype: Datatype
+  readonly dims: readonly number[]
+  readonly data: Uint8Array
+}
+
+interface TensorDraft {
+  name: string
+  elementType: number
+  isExternal: boolean
+  raw: Uint8Array | undefined
+  readonly dims: number[]
+  /** int32_data, int64_data and uint64_data. */
+  readonly integers: bigint[]
+  /** float_data and double_data, as they are stored. */
+  readonly floats: Uint8Array[]
+  readonly strings: Uint8Array[]
+}
+
+const EXTERNAL = 1
+
+function readRawIntegers(field: Field): bigint[] {
+  if (field.wire === WIRE.VARINT) return [field.value]
+  const out: bigint[] = []
+  let value = 0n
+  let shift = 0n
+  for (const byte of field.bytes) {
+    value |= BigInt(byte & 0x7f) << shift
+    shift += 7n
+    if ((byte & 0x80) !== 0) continue
+    out.push(value)
+    value = 0n
+    shift = 0n
+  }
+  return out
+}
+
+function readTensorField(draft: TensorDraft, field: Field): void {
+  switch (field.field) {
+    case TENSOR.DIMS:
+      draft.dims.push(...readIntegers(field, 'a dimension'))
+      break
+    case TENSOR.DATA_TYPE:
+      draft.elementType = readInteger(field, 'element type')
+      break
+    case TENSOR.NAME:
+      draft.name = readText(field, 'an initializer name')
+      break
+    case TENSOR.RAW_DATA:
+      draft.raw = field.bytes
+      break
+    case TENSOR.FLOAT_DATA:
+    case TENSOR.DOUBLE_DATA:
+      draft.floats.push(field.bytes)
+      break
+    case TENSOR.INT32_DATA:
+    case TENSOR.INT64_DATA:
+    case TENSOR.UINT64_DATA:
+      draft.integers.push(...readRawIntegers(field))
+      break
+    case TENSOR.STRING_DATA:
+      draft.strings.push(readMessage(field, 'an element'))
+      break
+    case TENSOR.DATA_LOCATION:
+      draft.isExternal = readInteger(field, 'data location') === EXTERNAL
+      break
+    default:
+  }
+}
+
+function packIntegers(values: readonly bigint[], itemSize: number): Uint8Array {
+  const out = new Uint8Array(values.length * itemSize)
+  const view = new DataView(out.buffer)
+  values.forEach((value, i) => {
+    let rest = BigInt.asUintN(itemSize * 8, value)
+    for (let byte = 0; byte < itemSize; byte += 1) {
+      view.setUint8(i * itemSize + byte, Number(rest & 0xffn))
+      rest >>= 8n
+    }
+  })
+  return out
+}
+
+function tensorData(draft: TensorDraft, datatype: Datatype): Uint8Array {
+  const { itemSize } = DATATYPES[datatype]
+  if (itemSize === null) return encodeBytesTensor(draft.strings)
+  if (draft.raw !== undefined) return draft.raw.slice()
+  if (draft.floats.length > 0) return joinBytes(draft.floats)
+  return packIntegers(draft.integers, itemSize)
+}
+
+/** Reads a TensorProto as a default value. */
+function readDefault(bytes: Uint8Array): DefaultTensor {
+  const draft: TensorDraft = {
+    name: '',
+    elementType: 0,
+    isExternal: false,
+    raw: undefined,
+    dims: [],
+    integers: [],
+    floats: [],
+    strings: [],
+  }
+  for (const field of readFields(bytes)) readTensorField(draft, field)
+  const { name, dims } = draft
+  const datatype = fromElementType(draft.elementType)
+  if (draft.isExternal || datatype === undefined) {
+    throw new ServeError(
+      'MODEL_LOAD_FAILED',
+      `the default of optional input '${name}' cannot be read: ${draft.isExternal ? 'it is external data' : `element type ${draft.elementType}`}`,
+    )
+  }
+  const data = tensorData(draft, datatype)
+  const { itemSize } = DATATYPES[datatype]
+  const got = itemSize === null ? draft.strings.length : data.byteLength / itemSize
+  if (got !== elementCount(dims)) {
+    refuseModel(`default of input '${name}': ${got} elements, want ${elementCount(dims)}`)
+  }
+  return { name, datatype, dims, data }
+}
+
+function initializerName(bytes: Uint8Array): string {
+  for (const field of readFields(bytes)) {
+    if (field.field === TENSOR.NAME) return readText(field, 'an initializer name')
+  }
+  return ''
+}
+
+function cutInitializers(
+  graph: Uint8Array,
+  names: ReadonlySet<string>,
+  defaults: DefaultTensor[],
+): Uint8Array {
+  const parts: Uint8Array[] = []
+  for (const field of readFields(graph)) {
+    if (field.field === GRAPH.INITIALIZER && names.has(initializerName(field.bytes))) {
+      defaults.push(readDefault(field.bytes))
+    } else parts.push(field.raw)
+  }
+  return joinBytes(parts)
+}
+
+/**
+ * Makes initializer-backed inputs true inputs: their initializers are cut out of the graph and returned as defaults, which
+ * the caller feeds when a request leaves the input out. The binding lists only inputs without an initializer and ignores
+ * the others when they are fed, so without this a request's value would be dropped silently.
+ *
+ * @param model - a whole ModelProto; viewed.
+ * @returns the new model (a copy) and the defaults of `names`, in the model's order.
+ * @throws ServeError MODEL_LOAD_FAILED if a default is absent, sparse, external or of a type not offered.
+ */
+export function openInputs(
+  model: Uint8Array,
+  names: ReadonlySet<string>,
+): { model: Uint8Array<ArrayBuffer>; defaults: readonly DefaultTensor[] } {
+  const defaults: DefaultTensor[] = []
+  const parts: Uint8Array[] = []
+  for (const field of readFields(model)) {
+    if (field.field !== MODEL.GRAPH) parts.push(field.raw)
+    else parts.push(writeBytes(MODEL.GRAPH, cutInitializers(field.bytes, names, defaults)))
+  }
+  const found = new Set(defaults.map((tensor) => tensor.name))
+  for (const name of names) {
+    if (!found.has(name)) refuseModel(`optional input '${name}' has no default that can be read`)
+  }
+  return { model: joinBytes(parts), defaults }
+}

@@ -1,0 +1,214 @@
+import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join, relative, resolve } from 'node:path'
+import { type Clock, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig, ModelSignature, ModelVersionSource } from '@tutti/model-config'
+import type { Engine, EngineOptions } from '../engine.ts'
+import { inspectOnnx } from '../onnx/inspect.ts'
+import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
+import type { BatchContext } from './batch.ts'
+import { checkConfig } from './config-check.ts'
+import { OnnxModel } from './onnx-model.ts'
+import type { OrtMetadata } from './ort-binding.ts'
+import type { SessionPlan } from './session-contract.ts'
+import { type EngineLog, SessionInstance } from './session-instance.ts'
+import {
+  compileSessionOptions,
+  executionProviders,
+  type Placement,
+  placeInstances,
+} from './session-options.ts'
+
+export interface OnnxEngineOptions {
+  /** Default: no log. */
+  readonly log?: EngineLog
+  readonly clock?: Clock
+  /** Most bytes of input buffers kept for reuse, per model. Default 64 MiB. */
+  readonly poolBytes?: number
+  /** The module that session threads run; tests put a faulty one here. */
+  readonly threadModule?: URL
+}
+
+const DEFAULT_FILENAME = 'model.onnx'
+const DEFAULT_POOL_BYTES = 64 * 1024 * 1024
+const SILENT: EngineLog = { info: () => {}, warn: () => {} }
+
+// The thread's module is not imported, so its name is not rewritten when this one is compiled.
+const THREAD_MODULE = new URL(
+  `./session-thread.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
+  import.meta.url,
+)
+
+/** A model is a file, or a directory that holds the file and its external data. */
+async function resolveOnnxFile(path: string): Promise<string> {
+  try {
+    return (await stat(path)).isDirectory() ? join(path, DEFAULT_FILENAME) : path
+  } catch (error) {
+    throw new ServeError('MODEL_LOAD_FAILED', `model file '${path}' does not exist`, {
+      cause: error,
+    })
+  }
+}
+
+function modelPath(source: ModelVersionSource): string {
+  const filename = source.config.default_model_filename || DEFAULT_FILENAME
+  const path = resolve(source.versionDirectory, filename)
+  if (relative(source.versionDirectory, path).startsWith('..')) {
+    throw new ServeError(
+      'MODEL_LOAD_FAILED',
+      `unable to load model '${source.name}', default_model_filename '${filename}' is outside the version directory`,
+      { code: 'INVALID_ARGUMENT', details: { field: 'default_model_filename' } },
+    )
+  }
+  return path
+}
+
+/** Where onnxruntime looks for its CUDA provider: beside its own library. */
+function hasCudaProvider(): boolean {
+  const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
+  const library = 'libonnxruntime_providers_cuda.so'
+  const directory = `../bin/napi-v6/${process.platform}/${process.arch}`
+  return existsSync(resolve(entry, '..', directory, library))
+}
+
+function refuseWithoutDevice(config: ModelConfig, placements: readonly Placement[]): void {
+  const gpu = placements.find((placement) => placement.kind === 'cuda')
+  if (gpu === undefined || hasCudaProvider()) return
+  throw new ServeError(
+    'DEVICE_UNAVAILABLE',
+    `instance group ${gpu.group} of model ${config.name} has kind KIND_GPU but no GPUs are available (the CUDA provider of ONNX Runtime is not installed)`,
+    { details: { field: 'instance_group.kind' } },
+  )
+}
+
+/** Ranks that the file does not declare, as the session infers them; a session says [] when it does not know either. */
+function completeRanks(ports: OnnxPorts, session: readonly OrtMetadata[]): OnnxPorts {
+  const outputs = ports.outputs.map((port) => {
+    const shape = session.find(({ name }) => name === port.name)?.shape ?? []
+    return port.dims === null && shape.length > 0 ? { ...port, dims: shape } : port
+  })
+  return { ...ports, outputs }
+}
+
+function indexByName(ports: readonly { readonly name: string }[]): Map<string, number> {
+  return new Map(ports.map(({ name }, i) => [name, i]))
+}
+
+function toContext(config: ModelConfig, ports: OnnxPorts): BatchContext {
+  const isVector = new Set(
+    config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1).map(({ name }) => name),
+  )
+  const scalars = ports.outputs.filter(({ name, dims }) => dims?.length === 0 && isVector.has(name))
+  return {
+    model: config.name,
+    ports,
+    inputIndex: indexByName(ports.inputs),
+    outputIndex: indexByName(ports.outputs),
+    vectorOutputs: new Set(scalars.map(({ name }) => name)),
+  }
+}
+
+class OnnxEngine implements Engine {
+  readonly backend = 'onnxruntime'
+  readonly #log: EngineLog
+  readonly #clock: Clock
+  readonly #poolBytes: number
+  readonly #threadModule: URL
+
+  constructor(options: OnnxEngineOptions) {
+    this.#log = options.log ?? SILENT
+    this.#clock = options.clock ?? systemClock
+    this.#poolBytes = options.poolBytes ?? DEFAULT_POOL_BYTES
+    this.#threadModule = options.threadModule ?? THREAD_MODULE
+  }
+
+  async inspect(modelFile: string): Promise<ModelSignature & { readonly batchable: boolean }> {
+    const ports = toPorts(await inspectOnnx(await resolveOnnxFile(modelFile)))
+    const signature = toSignature(ports)
+    return { ...signature, batchable: isBatchable(signature) }
+  }
+
+  async load(source: ModelVersionSource, options: EngineOptions): Promise<OnnxModel> {
+    const { config } = source
+    const modelFile = await resolveOnnxFile(modelPath(source))
+    const declared = new Set(config.input.map(({ name }) => name))
+    const all = toPorts(await inspectOnnx(modelFile))
+    checkConfig(config, all)
+    // A default that the configuration does not declare stays a constant of the model.
+    const inputs = all.inputs.filter(({ name, optional }) => !optional || declared.has(name))
+    const ports = { inputs, outputs: all.outputs }
+    const placements = placeInstances(config, options.instances)
+    const instances = await this.#startAll(source, modelFile, ports, placements)
+    const completed = completeRanks(ports, instances.outputs)
+    return new OnnxModel({
+      signature: {
+        inputs: inputs.map((port) => ({ ...port, dims: port.dims ?? [] })),
+        outputs: toSignature(completed).outputs,
+      },
+      context: toContext(config, completed),
+      instances: instances.instances,
+      poolBytes: this.#poolBytes,
+    })
+  }
+
+  /** Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others together. */
+  async #startAll(
+    source: ModelVersionSource,
+    modelFile: string,
+    ports: OnnxPorts,
+    placements: readonly Placement[],
+  ): Promise<{ instances: SessionInstance[]; outputs: readonly OrtMetadata[] }> {
+    const { config } = source
+    refuseWithoutDevice(config, placements)
+    const usesGpu = placements.some(({ kind }) => kind === 'cuda')
+    const compiled = compileSessionOptions(config, usesGpu)
+    for (const { field, why } of compiled.ineffective) {
+      this.#log.warn('setting has no effect', { model: source.name, field, why })
+    }
+    const plan = (placement: Placement): SessionPlan => ({
+      modelFile,
+      options: { ...compiled.session, executionProviders: executionProviders(placement) },
+      inputs: ports.inputs.map(({ name, datatype }) => ({ name, datatype })),
+      outputs: ports.outputs.map(({ name, datatype }) => ({ name, datatype })),
+      optionalInputs: ports.inputs.filter(({ optional }) => optional).map(({ name }) => name),
+    })
+    const start = (placement: Placement, i: number) => this.#start(source, plan(placement), i)
+    const [firstPlacement, ...others] = placements
+    const first = await start(firstPlacement ?? { kind: 'cpu' }, 0)
+    const rest = await Promise.allSettled(others.map((placement, i) => start(placement, i + 1)))
+    const started = rest.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    const instances = [first, ...started].map(({ instance }) => instance)
+    const failed = rest.find((result) => result.status === 'rejected')
+    if (failed !== undefined) {
+      await Promise.all(instances.map((instance) => instance.close()))
+      throw ServeError.from(failed.reason)
+    }
+    return { instances, outputs: first.started.outputs }
+  }
+
+  async #start(source: ModelVersionSource, plan: SessionPlan, instance: number) {
+    try {
+      return await SessionInstance.start({
+        plan,
+        threadModule: this.#threadModule,
+        clock: this.#clock,
+        log: this.#log,
+        model: source.name,
+        version: String(source.version),
+        instance,
+      })
+    } catch (error) {
+      throw ServeError.from(error).withPrefix(`failed to load model '${source.name}': `)
+    }
+  }
+}
+
+/**
+ * Makes the `onnxruntime` engine: onnxruntime-node, one session on one thread per instance, never on the calling thread.
+ * The process must not exit before every loaded model is closed: exiting while a session runs aborts it.
+ */
+export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
+  return new OnnxEngine(options)
+}

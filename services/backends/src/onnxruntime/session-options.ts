@@ -1,0 +1,187 @@
+import { ServeError } from '@tutti/errors'
+import type { InstanceGroup, ModelConfig } from '@tutti/model-config'
+import type { OrtSessionOptions } from './ort-binding.ts'
+
+/** Where one instance runs. */
+export type Placement =
+  | { readonly kind: 'cpu' }
+  | { readonly kind: 'cuda'; readonly deviceId: number; readonly group: string }
+
+/** A parameter that is understood but has no effect here, and why. */
+export interface IneffectiveSetting {
+  readonly field: string
+  readonly why: string
+}
+
+export interface CompiledOptions {
+  /** Everything but the execution provider, which belongs to the instance. */
+  readonly session: Omit<OrtSessionOptions, 'executionProviders'>
+  readonly ineffective: readonly IneffectiveSetting[]
+}
+
+type Level = OrtSessionOptions['graphOptimizationLevel']
+
+const GRAPH_LEVELS = new Map<number, Level>([
+  [0, 'all'],
+  [1, 'extended'],
+  [-1, 'basic'],
+  [2, 'disabled'],
+])
+/** Fatal only: what fails comes back as an exception, and the runtime's own lines are not JSON. */
+const LOG_FATAL = 4
+const ARENA_SHRINKAGE = 'memory.enable_memory_arena_shrinkage'
+/** CUDA provider options; the binding takes the device id alone. */
+const CUDA_HINTS = [
+  'cudnn_conv_algo_search',
+  'arena_extend_strategy',
+  'do_copy_in_default_stream',
+  'use_cuda_graph',
+  'cudnn_conv_use_max_workspace',
+]
+const KNOWN = new Set([
+  'intra_op_thread_count',
+  'inter_op_thread_count',
+  'execution_mode',
+  'enable_mem_arena',
+  'enable_mem_pattern',
+])
+
+function refuse(config: ModelConfig, field: string, problem: string): never {
+  throw new ServeError(
+    'MODEL_LOAD_FAILED',
+    `unable to load model '${config.name}', ${field}: ${problem}`,
+    { code: 'INVALID_ARGUMENT', details: { field } },
+  )
+}
+
+/** @throws ServeError UNSUPPORTED naming the field. */
+function refuseUnsupported(config: ModelConfig, field: string, why: string): never {
+  throw new ServeError('UNSUPPORTED', `unable to load model '${config.name}', ${field}: ${why}`, {
+    details: { field },
+  })
+}
+
+function parameter(config: ModelConfig, key: string): string | undefined {
+  return config.parameters[key]?.string_value
+}
+
+function threadCount(config: ModelConfig, key: string, fallback: number): number {
+  const text = parameter(config, key)
+  if (text === undefined) return fallback
+  if (!/^\d{1,4}$/.test(text)) {
+    refuse(config, `parameters["${key}"]`, `got "${text}", want a number of threads, 0 for all`)
+  }
+  return Number(text)
+}
+
+function flag(config: ModelConfig, key: string): boolean {
+  const text = parameter(config, key) ?? '1'
+  if (text === '1' || text === 'true') return true
+  if (text === '0' || text === 'false') return false
+  return refuse(config, `parameters["${key}"]`, `got "${text}", want 0 or 1`)
+}
+
+function executionMode(config: ModelConfig): 'sequential' | 'parallel' {
+  const text = parameter(config, 'execution_mode') ?? '0'
+  if (text === '0') return 'sequential'
+  if (text === '1') return 'parallel'
+  const problem = `got "${text}", want 0 (sequential) or 1 (parallel)`
+  return refuse(config, 'parameters["execution_mode"]', problem)
+}
+
+function graphLevel(config: ModelConfig): Level {
+  const level = config.optimization?.graph?.level ?? 0
+  return (
+    GRAPH_LEVELS.get(level) ??
+    refuse(config, 'optimization.graph.level', `got ${level}, want -1, 0, 1 or 2`)
+  )
+}
+
+function sessionEntries(config: ModelConfig): Record<string, string> {
+  const entries = Object.entries(config.parameters)
+    .filter(([key]) => key.startsWith('session.'))
+    .map(([key, value]) => [key, value.string_value] as const)
+  return Object.fromEntries(entries)
+}
+
+function refuseAccelerators(config: ModelConfig): void {
+  const accelerators = config.optimization?.execution_accelerators
+  if (accelerators === undefined) return
+  for (const list of ['gpu_execution_accelerator', 'cpu_execution_accelerator'] as const) {
+    const [first] = accelerators[list]
+    if (first === undefined) continue
+    refuseUnsupported(
+      config,
+      `optimization.execution_accelerators.${list}`,
+      `accelerator "${first.name}" is not offered, want none (KIND_GPU instances use CUDA)`,
+    )
+  }
+}
+
+function findIneffective(config: ModelConfig, usesGpu: boolean): IneffectiveSetting[] {
+  const out: IneffectiveSetting[] = []
+  for (const key of Object.keys(config.parameters)) {
+    const field = `parameters["${key}"]`
+    if (KNOWN.has(key) || key.startsWith('session.')) continue
+    if (key === ARENA_SHRINKAGE) out.push({ field, why: 'the binding takes no run options' })
+    else if (key === 'gpu_mem_limit' && usesGpu) {
+      refuseUnsupported(config, field, 'the binding cannot bound GPU memory')
+    } else if (CUDA_HINTS.includes(key) || key === 'gpu_mem_limit') {
+      out.push({ field, why: 'the binding takes no CUDA options but the device' })
+    } else out.push({ field, why: 'the onnxruntime engine knows no such parameter' })
+  }
+  if (config.optimization?.cuda?.graphs === true) {
+    out.push({ field: 'optimization.cuda.graphs', why: 'the binding has no CUDA graphs' })
+  }
+  return out
+}
+
+/**
+ * Turns a model's parameters and optimization settings into session options (triton-semantics 6.2). intra-op threads
+ * default to 1: parallelism comes from instances.
+ *
+ * @throws ServeError MODEL_LOAD_FAILED for a value out of range, UNSUPPORTED for what onnxruntime-node cannot do.
+ */
+export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): CompiledOptions {
+  refuseAccelerators(config)
+  if ((config.model_operations?.op_library_filename.length ?? 0) > 0) {
+    const field = 'model_operations.op_library_filename'
+    refuseUnsupported(config, field, 'libraries of custom operators cannot be loaded')
+  }
+  const session = {
+    graphOptimizationLevel: graphLevel(config),
+    intraOpNumThreads: threadCount(config, 'intra_op_thread_count', 1),
+    interOpNumThreads: threadCount(config, 'inter_op_thread_count', 1),
+    executionMode: executionMode(config),
+    enableCpuMemArena: flag(config, 'enable_mem_arena'),
+    enableMemPattern: flag(config, 'enable_mem_pattern'),
+    logSeverityLevel: LOG_FATAL,
+    extra: sessionEntries(config),
+  }
+  return { session, ineffective: findIneffective(config, usesGpu) }
+}
+
+function placeGroup(group: InstanceGroup): Placement[] {
+  const count = Math.max(1, group.count)
+  if (group.kind !== 'KIND_GPU') return Array.from({ length: count }, () => ({ kind: 'cpu' }))
+  const gpus = group.gpus.length === 0 ? [0] : group.gpus
+  return gpus.flatMap((deviceId) =>
+    Array.from({ length: count }, () => ({ kind: 'cuda' as const, deviceId, group: group.name })),
+  )
+}
+
+/** Places `instances` instances by the config's instance groups, in their order; round robin if there are more. */
+export function placeInstances(config: ModelConfig, instances: number): readonly Placement[] {
+  const offered = config.instance_group.flatMap(placeGroup)
+  const fallback: Placement = { kind: 'cpu' }
+  return Array.from(
+    { length: instances },
+    (_, i) => offered[i % Math.max(1, offered.length)] ?? fallback,
+  )
+}
+
+/** The execution providers of an instance; operators that CUDA lacks fall to the CPU, as ONNX Runtime does it. */
+export function executionProviders(placement: Placement): OrtSessionOptions['executionProviders'] {
+  if (placement.kind === 'cpu') return [{ name: 'cpu' }]
+  return [{ name: 'cuda', deviceId: placement.deviceId }, { name: 'cpu' }]
+}
