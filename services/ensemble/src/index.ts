@@ -1,3 +1,23 @@
+export { createEnsembleRun, type EnsembleRunOptions } from './create-ensemble-run.ts'
+export { type EnsembleOrder, findDependencies, orderEnsembles } from './ensemble-order.ts'
+export type {
+  ComposingModel,
+  EnsemblePlan,
+  PlanEnsembleTensor,
+  PlanStep,
+  PlanStepInput,
+  PlanStepOutput,
+  PlanTensor,
+} from './ensemble-plan.ts'
+export type {
+  EnsembleRun,
+  RunAction,
+  RunEvent,
+  StepInput,
+  TensorEntry,
+  TensorTable,
+} from './ensemble-run.ts'
+export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export type {
   ServedModel,
   ServedVersion,
@@ -5,3 +25,4 @@ export type {
   StepDescription,
   VersionState,
 } from './step-contract.ts'
+export { validateEnsembleConfig } from './validate-ensemble-config.ts'

@@ -1,0 +1,90 @@
+import type { ModelConfig } from '@tutti/model-config'
+import type { Shape } from '@tutti/tensor'
+
+/** What planning needs to know of a model that an ensemble composes. */
+export interface ComposingModel {
+  /** Completed config of the latest READY version; absent if there is none. */
+  readonly config?: ModelConfig
+  readonly readyVersions: readonly number[]
+  /** Why no version is READY, e.g. `version 1 is at UNAVAILABLE state: Internal: ...;`. */
+  readonly versionError?: string
+  /** Why the model's own configuration was refused. */
+  readonly configError?: string
+}
+
+/** A model's input and the ensemble tensor that feeds it. */
+export interface PlanStepInput {
+  readonly name: string
+  /** Index into `EnsemblePlan.tensors`. */
+  readonly tensor: number
+  /** As the model declares it, without a batch dimension. */
+  readonly dims: Shape
+  readonly optional: boolean
+}
+
+/** A model's output and the ensemble tensor that it makes. */
+export interface PlanStepOutput {
+  readonly name: string
+  /** Index into `EnsemblePlan.tensors`. */
+  readonly tensor: number
+}
+
+export interface PlanStep {
+  /** Position in the config. */
+  readonly index: number
+  /** Unique in the ensemble: the model's name, or `<model>#<index>` if the model occurs in several steps. */
+  readonly name: string
+  readonly model: string
+  /** -1 is the latest READY version. */
+  readonly version: number
+  readonly maxBatchSize: number
+  readonly decoupled: boolean
+  readonly inputs: readonly PlanStepInput[]
+  readonly outputs: readonly PlanStepOutput[]
+  /** The label that all its inputs carry: in which iterations it runs. */
+  readonly label: number
+}
+
+/**
+ * A value that exists once per iteration. Two tensors have the same name only where a step writes onto the name of an
+ * ensemble input: steps read the request's tensor, the ensemble output of that name is the written one.
+ */
+export interface PlanTensor {
+  readonly index: number
+  readonly name: string
+  /** Absent for an ensemble input. */
+  readonly producer?: { readonly step: number; readonly output: string }
+  readonly consumers: readonly { readonly step: number; readonly input: string }[]
+  /** 0 if there is one value per request; 1 + the index of the decoupled step whose responses count it otherwise. */
+  readonly label: number
+}
+
+/** A declared input or output of the ensemble. */
+export interface PlanEnsembleTensor {
+  readonly name: string
+  /** Index into `EnsemblePlan.tensors`. */
+  readonly tensor: number
+  /** What the client sees, without a batch dimension. */
+  readonly dims: Shape
+  /** What the steps see, if that differs. */
+  readonly reshape?: Shape
+  readonly optional: boolean
+}
+
+/** An ensemble that was checked against its composing models, ready to run. Immutable, and may be shared by all requests. */
+export interface EnsemblePlan {
+  readonly name: string
+  readonly config: ModelConfig
+  readonly maxBatchSize: number
+  /** Computed: true if any step is decoupled. */
+  readonly decoupled: boolean
+  /** What bounds the requests in flight to one step, over all requests of the ensemble. */
+  readonly stepSlots: {
+    /** `max_inflight_requests`; 0 means no bound. */
+    readonly maxInflightRequests: number
+  }
+  readonly steps: readonly PlanStep[]
+  readonly tensors: readonly PlanTensor[]
+  readonly inputs: readonly PlanEnsembleTensor[]
+  readonly outputs: readonly PlanEnsembleTensor[]
+}

@@ -1,0 +1,181 @@
+import { assert } from '@tutti/errors'
+import type { EnsembleStep, ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
+import type { Shape } from '@tutti/tensor'
+import { type LookupModel, resolveComposingModels } from './composing-models.ts'
+import { type DecoupleLabels, labelTensors } from './decouple-labels.ts'
+import type {
+  EnsemblePlan,
+  PlanEnsembleTensor,
+  PlanStep,
+  PlanStepInput,
+  PlanTensor,
+} from './ensemble-plan.ts'
+import { checkTensorMapping } from './tensor-mapping.ts'
+import { validateEnsembleConfig } from './validate-ensemble-config.ts'
+
+/**
+ * Checks an ensemble against the models that it composes and compiles it.
+ *
+ * @param o.lookup - undefined for a name that is in no repository.
+ * @throws ServeError ENSEMBLE_INVALID or ENSEMBLE_DEPENDENCY with Triton's text.
+ * @see triton-semantics 1.1 to 1.3
+ */
+export function planEnsemble(o: {
+  readonly config: ModelConfig
+  readonly lookup: LookupModel
+}): EnsemblePlan {
+  const { config } = o
+  validateEnsembleConfig(config)
+  const scheduling = config.ensemble_scheduling
+  assert(scheduling !== undefined, `${config.name} is no ensemble`)
+  const models = resolveComposingModels(config, o.lookup)
+  const definitions = checkTensorMapping(config, models)
+  const names = new TensorNames(config)
+  const drafts = scheduling.step.map((step, index) => {
+    const model = models.get(step.model_name)
+    assert(model !== undefined, `model ${step.model_name} was not looked up`)
+    return draftStep({ config, step, index, model, names })
+  })
+  const outputs = config.output.map((output) => ensembleTensor(output, names.written(output.name)))
+  const labels = labelTensors({
+    config,
+    definitions,
+    tensors: names.all,
+    steps: drafts.map((step) => ({
+      model: step.model,
+      decoupled: step.decoupled,
+      inputs: step.inputs.map((input) => input.tensor),
+      outputs: step.outputs.map((output) => output.tensor),
+    })),
+    sink: outputs.map((output) => output.tensor),
+  })
+  const steps = drafts.map((draft, i) => ({ ...draft, label: labels.steps[i] ?? 0 }))
+  return {
+    name: config.name,
+    config,
+    maxBatchSize: config.max_batch_size,
+    decoupled: steps.some((step) => step.decoupled),
+    stepSlots: { maxInflightRequests: scheduling.max_inflight_requests },
+    steps,
+    tensors: planTensors(names.all, steps, labels),
+    inputs: config.input.map((input) => ensembleTensor(input, names.read(input.name))),
+    outputs,
+  }
+}
+
+/** The ensemble's config as ModelConfig answers it: `decoupled` is computed, whatever was written. */
+export function completeEnsembleConfig(plan: EnsemblePlan): ModelConfig {
+  return { ...plan.config, model_transaction_policy: { decoupled: plan.decoupled } }
+}
+
+/**
+ * Gives tensors their indexes. What a step writes onto the name of an ensemble input is a tensor of its own, so that
+ * the request's value stays what steps read (triton-semantics 9.3 accepts such graphs without saying more).
+ */
+class TensorNames {
+  readonly all: string[] = []
+  readonly #read = new Map<string, number>()
+  readonly #written = new Map<string, number>()
+
+  constructor(config: ModelConfig) {
+    const inputs = new Set(config.input.map((input) => input.name))
+    for (const name of inputs) this.#read.set(name, this.all.push(name) - 1)
+    for (const step of config.ensemble_scheduling?.step ?? []) {
+      for (const name of Object.values(step.output_map)) {
+        const index = this.all.push(name) - 1
+        this.#written.set(name, index)
+        if (!inputs.has(name)) this.#read.set(name, index)
+      }
+    }
+  }
+
+  /** What a step that reads `name` gets. */
+  read(name: string): number {
+    return known(this.#read.get(name), name)
+  }
+
+  /** What a step writes onto `name`; the ensemble input itself if no step does. */
+  written(name: string): number {
+    return this.#written.get(name) ?? this.read(name)
+  }
+}
+
+function known(index: number | undefined, name: string): number {
+  assert(index !== undefined, `nothing makes ensemble tensor ${name}`)
+  return index
+}
+
+function draftStep(o: {
+  readonly config: ModelConfig
+  readonly step: EnsembleStep
+  readonly index: number
+  readonly model: ModelConfig
+  readonly names: TensorNames
+}): Omit<PlanStep, 'label'> {
+  const { step, index, model, names } = o
+  return {
+    index,
+    name: stepName(o.config, step, index),
+    model: step.model_name,
+    version: step.model_version,
+    maxBatchSize: model.max_batch_size,
+    decoupled: model.model_transaction_policy?.decoupled ?? false,
+    inputs: Object.entries(step.input_map).map(([name, tensor]) =>
+      stepInput(model, name, names.read(tensor)),
+    ),
+    outputs: Object.entries(step.output_map).map(([name, tensor]) => ({
+      name,
+      tensor: names.written(tensor),
+    })),
+  }
+}
+
+function stepName(config: ModelConfig, step: EnsembleStep, index: number): string {
+  const steps = config.ensemble_scheduling?.step ?? []
+  const isUnique = steps.every((other, i) => i === index || other.model_name !== step.model_name)
+  return isUnique ? step.model_name : `${step.model_name}#${index}`
+}
+
+function stepInput(model: ModelConfig, name: string, tensor: number): PlanStepInput {
+  const declared = model.input.find((input) => input.name === name)
+  assert(declared !== undefined, `model ${model.name} has no input ${name}`)
+  return { name, tensor, dims: declared.dims, optional: declared.optional }
+}
+
+function planTensors(
+  names: readonly string[],
+  steps: readonly PlanStep[],
+  labels: DecoupleLabels,
+): readonly PlanTensor[] {
+  return names.map((name, index) => {
+    const producers = steps.flatMap((step) =>
+      step.outputs
+        .filter((output) => output.tensor === index)
+        .map((output) => ({ step: step.index, output: output.name })),
+    )
+    const consumers = steps.flatMap((step) =>
+      step.inputs
+        .filter((input) => input.tensor === index)
+        .map((input) => ({ step: step.index, input: input.name })),
+    )
+    const [producer] = producers
+    return {
+      index,
+      name,
+      ...(producer !== undefined && { producer }),
+      consumers,
+      label: labels.tensors[index] ?? 0,
+    }
+  })
+}
+
+function ensembleTensor(declared: ModelInput | ModelOutput, tensor: number): PlanEnsembleTensor {
+  const reshape: Shape | undefined = declared.reshape?.shape
+  return {
+    name: declared.name,
+    tensor,
+    dims: declared.dims,
+    ...(reshape !== undefined && { reshape }),
+    optional: 'optional' in declared && declared.optional,
+  }
+}

@@ -1,0 +1,35 @@
+import type { Reason, ServeError } from '@tutti/errors'
+
+export const DEFAULT_MAX_ATTEMPTS = 3
+
+/** Wait before the second, third, fourth attempt; the last one holds for all that follow. */
+const DELAYS_MS = [0, 10, 50] as const
+
+/** What another replica, or the same one a moment later, may well answer otherwise. Full queues are not among them. */
+const RETRYABLE: ReadonlySet<Reason> = new Set<Reason>([
+  'STEP_UNAVAILABLE',
+  'REVISION_GONE',
+  'ENGINE_STOPPED',
+  'MODEL_NOT_READY',
+  'SERVER_NOT_READY',
+  'SERVER_STOPPING',
+])
+
+/**
+ * Decides whether a failed attempt is followed by another.
+ *
+ * @param o.tries - attempts made so far, the failed one included.
+ * @param o.hasResponded - a step that sent anything has run, whatever the failure claims.
+ * @returns milliseconds to wait, 0 for at once; undefined if the failure is final.
+ */
+export function retryDelayMs(o: {
+  readonly error: ServeError
+  readonly executed: 'no' | 'maybe'
+  readonly hasResponded: boolean
+  readonly tries: number
+  readonly maxAttempts: number
+}): number | undefined {
+  if (o.executed !== 'no' || o.hasResponded || o.tries >= o.maxAttempts) return undefined
+  if (!RETRYABLE.has(o.error.reason)) return undefined
+  return DELAYS_MS[Math.min(o.tries, DELAYS_MS.length) - 1]
+}

@@ -1,0 +1,35 @@
+import { type Shape, shapeMatches } from '@tutti/tensor'
+
+/**
+ * Adds or drops a batch dimension where a tensor goes from a batching model to one without batching, or back.
+ *
+ * @param shape - the tensor's own, as its producer gave it.
+ * @param wanted.dims - declared by the consumer, without a batch dimension.
+ * @returns the very shape where nothing changes. What does not fit is passed on: the consumer's own check refuses it.
+ * @see triton-semantics 1.6
+ */
+export function convertBatch(
+  shape: Shape,
+  isBatched: boolean,
+  wanted: { readonly dims: Shape; readonly isBatched: boolean },
+): Shape {
+  if (isBatched === wanted.isBatched) return shape
+  const fits = shapeMatches(wanted.dims, shape)
+  if (wanted.isBatched) return fits ? [1, ...shape] : shape
+  return !fits && shape[0] === 1 ? shape.slice(1) : shape
+}
+
+/**
+ * Renames extents from one declared shape to another with the same number of elements, keeping what is variable.
+ *
+ * @returns `shape` itself if it does not fit `from`: its check is somebody else's.
+ * @see triton-semantics 2.2, reshape
+ */
+export function applyReshape(shape: Shape, hasBatch: boolean, from: Shape, to: Shape): Shape {
+  const batch = hasBatch ? shape.slice(0, 1) : []
+  const extents = hasBatch ? shape.slice(1) : shape
+  if (!shapeMatches(from, extents)) return shape
+  const variable = extents.filter((_, i) => from[i] === -1)
+  let next = 0
+  return [...batch, ...to.map((extent) => (extent === -1 ? (variable[next++] ?? -1) : extent))]
+}

@@ -1,0 +1,106 @@
+import type { EnsembleStep, ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
+import type { RequestContext } from '@tutti/tensor'
+
+interface TensorDraft {
+  readonly name: string
+  readonly data_type?: ModelInput['data_type']
+  readonly dims?: readonly number[]
+  readonly reshape?: { readonly shape: readonly number[] }
+  readonly optional?: boolean
+}
+
+type ConfigDraft = Partial<Omit<ModelConfig, 'input' | 'output'>> & {
+  readonly input?: readonly TensorDraft[]
+  readonly output?: readonly TensorDraft[]
+}
+
+/** A complete config; tensors are FP32 [4] unless they say otherwise. */
+export function modelConfig(draft: ConfigDraft = {}): ModelConfig {
+  return {
+    name: 'model',
+    platform: '',
+    backend: 'onnxruntime',
+    runtime: '',
+    max_batch_size: 0,
+    batch_input: [],
+    batch_output: [],
+    instance_group: [],
+    default_model_filename: '',
+    cc_model_filenames: {},
+    metric_tags: {},
+    parameters: {},
+    model_warmup: [],
+    ...draft,
+    input: (draft.input ?? []).map(toInput),
+    output: (draft.output ?? []).map(toOutput),
+  }
+}
+
+/** An ensemble's config; `steps` become its scheduling. */
+export function ensembleConfig(
+  draft: ConfigDraft & { readonly steps?: readonly EnsembleStep[]; readonly maxInflight?: number },
+): ModelConfig {
+  const { steps = [], maxInflight = 0, ...config } = draft
+  return modelConfig({
+    name: 'ensemble',
+    platform: 'ensemble',
+    backend: '',
+    ensemble_scheduling: { step: steps, max_inflight_requests: maxInflight },
+    ...config,
+  })
+}
+
+/** A step of the latest version of a model. */
+export function stepConfig(
+  model: string,
+  inputMap: Readonly<Record<string, string>>,
+  outputMap: Readonly<Record<string, string>>,
+  version = -1,
+): EnsembleStep {
+  return {
+    model_name: model,
+    model_version: version,
+    input_map: inputMap,
+    output_map: outputMap,
+    model_namespace: '',
+  }
+}
+
+/** A plain request: no id, no sequence. */
+export function requestContext(context: Partial<RequestContext> = {}): RequestContext {
+  return {
+    id: '',
+    correlationId: 0n,
+    sequenceStart: false,
+    sequenceEnd: false,
+    priority: 0n,
+    timeoutUs: 0n,
+    parameters: new Map(),
+    ...context,
+  }
+}
+
+function toInput(draft: TensorDraft): ModelInput {
+  return {
+    data_type: 'TYPE_FP32',
+    format: 'FORMAT_NONE',
+    dims: [4],
+    is_shape_tensor: false,
+    allow_ragged_batch: false,
+    optional: false,
+    is_non_linear_format_io: false,
+    ...draft,
+  }
+}
+
+function toOutput(draft: TensorDraft): ModelOutput {
+  const { optional: _, ...output } = draft
+  return {
+    data_type: 'TYPE_FP32',
+    dims: [4],
+    label_filename: '',
+    is_shape_tensor: false,
+    is_non_linear_format_io: false,
+    ...output,
+  }
+}

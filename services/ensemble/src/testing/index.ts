@@ -1,0 +1,1 @@
+export { ensembleConfig, modelConfig, requestContext, stepConfig } from './configs.ts'
