@@ -1,3 +1,17 @@
+export { checkInferRequest, compileRequestCheck, type InferRequest } from './check-infer-request.ts'
+export {
+  type CompletionInput,
+  completeModelConfig,
+  type InspectedModel,
+} from './complete-model-config.ts'
+export { DESCRIPTOR } from './descriptor.ts'
+export type {
+  Descriptor,
+  EnumDescriptor,
+  FieldDescriptor,
+  MessageDescriptor,
+  ScalarType,
+} from './descriptor-types.ts'
 export type {
   Accelerator,
   BatchInput,
@@ -28,5 +42,28 @@ export type {
   VersionPolicy,
   WarmupInput,
 } from './model-config.ts'
+export {
+  isDecoupled,
+  isEnsembleConfig,
+  type ModelConfigMetadata,
+  modelMetadata,
+  parseLabels,
+  type TensorMetadata,
+} from './model-metadata.ts'
+export { parseModelVersion, selectVersions } from './model-version.ts'
+export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
+export { applyOutputReshape } from './output-reshape.ts'
+export { parseJsonConfig } from './parse-json-config.ts'
+export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
+export { printModelConfig } from './print-model-config.ts'
+export { type BackendChoice, selectBackend } from './select-backend.ts'
 export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
+export { type Json, toJsonConfig } from './to-json-config.ts'
+export { validateAgainstSignature } from './validate-against-signature.ts'
+export {
+  type ValidationOptions,
+  validateModelConfig,
+  validateWhenLoaded,
+  validateWhenRead,
+} from './validate-model-config.ts'

@@ -1,0 +1,56 @@
+/** Why the bytes of a BYTES tensor are refused; Triton's text without its prefix. */
+export interface BytesFault {
+  readonly text: string
+  /** False for the fault that Triton's backends find, whose text has no request id. */
+  readonly isRequestFault: boolean
+}
+
+const PREFIX_BYTES = 4
+
+/**
+ * Walks the elements of a BYTES tensor without copying them.
+ *
+ * @param count - elements wanted.
+ * @returns undefined if there are exactly `count` whole elements.
+ */
+export function findBytesFault(
+  data: Uint8Array,
+  count: number,
+  input: string,
+  model: string,
+): BytesFault | undefined {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const subject = `inference input '${input}'`
+  let found = 0
+  let offset = 0
+  let missing: string | undefined
+  while (offset < data.byteLength) {
+    const left = data.byteLength - offset
+    if (left < PREFIX_BYTES) {
+      return {
+        text: `incomplete string length indicator for ${subject} for model '${model}', expecting 4 bytes but only ${left} bytes available. Please make sure the string length indicator is in one buffer.`,
+        isRequestFault: true,
+      }
+    }
+    const length = view.getUint32(offset, true)
+    const available = left - PREFIX_BYTES
+    if (length > available) {
+      missing = `incomplete string data for ${subject}, expecting string of length ${length} but only ${available} bytes available`
+    }
+    offset += PREFIX_BYTES + length
+    found += 1
+    if (found > count) {
+      return {
+        text: `unexpected number of string elements ${found} for ${subject} for model '${model}', expecting ${count}`,
+        isRequestFault: true,
+      }
+    }
+  }
+  if (found < count) {
+    return {
+      text: `expected ${count} string elements for ${subject} for model '${model}', got ${found}`,
+      isRequestFault: true,
+    }
+  }
+  return missing === undefined ? undefined : { text: missing, isRequestFault: false }
+}

@@ -1,0 +1,103 @@
+import { assert } from '@tutti/errors'
+import { DESCRIPTOR } from './descriptor.ts'
+import type { EnumDescriptor, FieldDescriptor, MessageDescriptor } from './descriptor-types.ts'
+import type { ModelConfig } from './model-config.ts'
+
+/** A message while it is being read: only what was given, without defaults. */
+export interface MessageDraft {
+  readonly descriptor: MessageDescriptor
+  /** By field name; lists are arrays and maps are Maps until the draft is finished. */
+  readonly values: Map<string, unknown>
+}
+
+/** The descriptor of a message that another descriptor names. */
+export function messageDescriptor(name: string): MessageDescriptor {
+  const descriptor = DESCRIPTOR.messages.get(name)
+  assert(descriptor !== undefined, `no message ${name} in the descriptor`)
+  return descriptor
+}
+
+/** The values of an enum that a descriptor names. */
+export function enumDescriptor(name: string): EnumDescriptor {
+  const descriptor = DESCRIPTOR.enums.get(name)
+  assert(descriptor !== undefined, `no enum ${name} in the descriptor`)
+  return descriptor
+}
+
+/** The enum value with this number, if there is one. */
+export function enumNameOf(values: EnumDescriptor, number: number): string | undefined {
+  return Object.keys(values).find((name) => values[name] === number)
+}
+
+/** The other member of the field's oneof that the draft holds already, if there is one. */
+export function oneofRival(draft: MessageDraft, field: FieldDescriptor): string | undefined {
+  if (field.oneof === undefined) return undefined
+  return draft.descriptor.fields.find(
+    (other) =>
+      other.oneof === field.oneof && other.name !== field.name && draft.values.has(other.name),
+  )?.name
+}
+
+/** The list of a repeated field, made on first use. */
+export function listOf(draft: MessageDraft, field: FieldDescriptor): unknown[] {
+  const found = draft.values.get(field.name)
+  if (Array.isArray(found)) return found
+  const made: unknown[] = []
+  draft.values.set(field.name, made)
+  return made
+}
+
+/** The entries of a map field, made on first use. */
+export function entriesOf(draft: MessageDraft, field: FieldDescriptor): Map<string, unknown> {
+  const found = draft.values.get(field.name)
+  if (found instanceof Map) return found
+  const made = new Map<string, unknown>()
+  draft.values.set(field.name, made)
+  return made
+}
+
+/** The proto3 default of a field that always has a value; undefined for one with presence. */
+export function defaultOf(field: FieldDescriptor): unknown {
+  if (field.map !== undefined) return {}
+  if (field.repeated) return []
+  if (field.oneof !== undefined || field.type === 'message') return undefined
+  return defaultScalar(field)
+}
+
+/** The default of one value of a scalar or enum field. */
+export function defaultScalar(field: FieldDescriptor): unknown {
+  if (field.type === 'enum') return enumNameOf(enumDescriptor(field.enum), 0)
+  if (field.type === 'string') return ''
+  return field.type === 'bool' ? false : 0
+}
+
+/** Makes the plain object: fields in the order of the .proto file, defaults filled in, absent messages left out. */
+export function finishDraft(draft: MessageDraft): Readonly<Record<string, unknown>> {
+  const entries: [string, unknown][] = []
+  for (const field of draft.descriptor.fields) {
+    const given = draft.values.get(field.name)
+    // fromEntries defines properties, so that a key like "__proto__" stays a plain key.
+    const value = given instanceof Map ? Object.fromEntries(given) : (given ?? defaultOf(field))
+    if (value !== undefined) entries.push([field.name, value])
+  }
+  return Object.fromEntries(entries)
+}
+
+/** A draft of the message with this name, with nothing in it. */
+export function newDraft(name: string): MessageDraft {
+  return { descriptor: messageDescriptor(name), values: new Map() }
+}
+
+/** True if every field that always has a value has one: then the descriptor vouches for the types. */
+function isModelConfig(value: object): value is ModelConfig {
+  return messageDescriptor('ModelConfig').fields.every(
+    (field) => defaultOf(field) === undefined || Object.hasOwn(value, field.name),
+  )
+}
+
+/** Finishes a draft of the message ModelConfig. */
+export function finishConfig(draft: MessageDraft): ModelConfig {
+  const config: object = finishDraft(draft)
+  assert(isModelConfig(config), `${draft.descriptor.name} lacks a field of ModelConfig`)
+  return config
+}

@@ -1,0 +1,52 @@
+import { ServeError } from '@tutti/errors'
+import type { VersionPolicy } from './model-config.ts'
+
+const GREATEST_INT64 = 2n ** 63n - 1n
+
+/**
+ * The versions that a policy serves.
+ *
+ * @param policy - undefined is Triton's default, the latest one.
+ * @param available - numbers of the version directories, in any order.
+ * @returns ascending; versions that `specific` names but that are not there are left out.
+ */
+export function selectVersions(
+  policy: VersionPolicy | undefined,
+  available: readonly number[],
+): readonly number[] {
+  const ascending = [...new Set(available)].toSorted((a, b) => a - b)
+  if (policy?.all !== undefined) return ascending
+  if (policy?.specific !== undefined) {
+    const wanted = new Set(policy.specific.versions)
+    return ascending.filter((version) => wanted.has(version))
+  }
+  // A `latest` without a number means one, and so does a policy without a choice.
+  const count = policy?.latest?.num_versions ?? 1
+  return ascending.slice(Math.max(0, ascending.length - Math.max(1, count)))
+}
+
+/**
+ * Reads the version of a request as C++'s `stoll` does: blanks and a sign may lead, digits count, the rest is ignored
+ * ("1x", " 1" and "01" are 1).
+ *
+ * @returns undefined for '', which means the latest ready version; otherwise a number that is 0 or more (0 is legal
+ * here and will not be found unless a directory is named so).
+ * @throws ServeError INVALID_VERSION for text without a leading number, and for negative ones.
+ */
+export function parseModelVersion(text: string): number | undefined {
+  if (text === '') return undefined
+  const digits = /^[ \t\n\v\f\r]*([+-]?[0-9]+)/.exec(text)?.[1]
+  // BigInt takes a minus sign but no plus sign.
+  const value = digits === undefined ? undefined : BigInt(digits.replace('+', ''))
+  const wanted = 'version should be an integral value > 0'
+  if (value === undefined || value > GREATEST_INT64 || value < -GREATEST_INT64 - 1n) {
+    throw new ServeError(
+      'INVALID_VERSION',
+      `failed to get model version from specified version string '${text}' (details: stol), ${wanted}`,
+    )
+  }
+  if (value < 0n) {
+    throw new ServeError('INVALID_VERSION', `invalid model version specified '${text}' , ${wanted}`)
+  }
+  return Number(value)
+}

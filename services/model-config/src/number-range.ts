@@ -1,0 +1,39 @@
+/** The integer types of model_config.proto. */
+export type IntegerType = 'int32' | 'int64' | 'uint32' | 'uint64'
+
+const SAFE = BigInt(Number.MAX_SAFE_INTEGER)
+
+/**
+ * The least and greatest value of each integer type. The 64-bit ones end at +-(2^53 - 1), because a ModelConfig holds
+ * them as numbers.
+ */
+export const INTEGER_RANGES: Readonly<Record<IntegerType, readonly [bigint, bigint]>> = {
+  int32: [-(2n ** 31n), 2n ** 31n - 1n],
+  int64: [-SAFE, SAFE],
+  uint32: [0n, 2n ** 32n - 1n],
+  uint64: [0n, SAFE],
+}
+
+/** Narrows a scalar type to the integer ones. */
+export function isIntegerType(type: string): type is IntegerType {
+  return Object.hasOwn(INTEGER_RANGES, type)
+}
+
+/** How messages name a range: `int32 from -2147483648 to 2147483647`. */
+export function describeRange(type: IntegerType): string {
+  const [least, greatest] = INTEGER_RANGES[type]
+  return `${type} from ${least} to ${greatest}`
+}
+
+/** The number, or undefined if it is outside the type's range. */
+export function toIntegerInRange(value: bigint, type: IntegerType): number | undefined {
+  const [least, greatest] = INTEGER_RANGES[type]
+  return value < least || value > greatest ? undefined : Number(value)
+}
+
+const FLOAT_MAX = 3.4028234663852886e38
+
+/** What a protobuf `float` makes of a number that is too large for it: infinity. Precision is left as written. */
+export function toFloatRange(value: number): number {
+  return Math.abs(value) > FLOAT_MAX ? Math.sign(value) * Number.POSITIVE_INFINITY : value
+}

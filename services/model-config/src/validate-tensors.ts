@@ -1,0 +1,137 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig, ModelInput, ModelOutput } from './model-config.ts'
+
+const TENSORRT_PLATFORM = 'tensorrt_plan'
+
+/** Throws CONFIG_INVALID about `field`. */
+function refuse(field: 'batch_input' | 'batch_output' | 'input' | 'output', text: string): never {
+  throw new ServeError('CONFIG_INVALID', text, { details: { field } })
+}
+
+function isExtent(extent: number): boolean {
+  return extent >= 1 || extent === -1
+}
+
+/** Element counts of the runs between variable-size dimensions: [2,4,-1,6] has 8 and 6. */
+function runSizes(dims: readonly number[]): number[] {
+  const sizes = [1]
+  for (const extent of dims) {
+    if (extent === -1) sizes.push(1)
+    else sizes.push((sizes.pop() ?? 1) * extent)
+  }
+  return sizes
+}
+
+/** What is wrong with a reshape, if anything. An empty one stands for a scalar per batch item. */
+function reshapeFault(dims: readonly number[], shape: readonly number[]): string | undefined {
+  const wanted = runSizes(dims)
+  const given = runSizes(shape)
+  if (wanted.length > 1 !== given.length > 1) return 'has different size for dims and reshape'
+  if (wanted.length !== given.length) {
+    return 'has different number of variable-size dimensions for dims and reshape'
+  }
+  const isSame = wanted.every((size, i) => size === given[i])
+  return isSame ? undefined : 'has different size for dims and reshape'
+}
+
+/** The first rule that a tensor's name, type, dims or reshape breaks. */
+function shapeFault(io: ModelInput | ModelOutput, maxBatchSize: number): string | undefined {
+  const variable = 'must be integer >= 1, or -1 to indicate a variable-size dimension'
+  const { name, dims, reshape } = io
+  if (name === '') return "must specify 'name'"
+  if (io.data_type === 'TYPE_INVALID') return `'${name}' must specify 'data_type'`
+  if (dims.length === 0) return `'${name}' must specify 'dims'`
+  if (reshape?.shape.length === 0 && maxBatchSize === 0) {
+    return `'${name}' cannot have empty reshape for non-batching model as scalar tensors are not supported`
+  }
+  if (!dims.every(isExtent)) return `'${name}' dimension ${variable}`
+  if (reshape === undefined) return undefined
+  if (!reshape.shape.every(isExtent)) return `'${name}' reshape dimensions ${variable}`
+  const fault = reshapeFault(dims, reshape.shape)
+  return fault === undefined ? undefined : `'${name}' ${fault}`
+}
+
+/** The first rule that is tied to TensorRT and broken. */
+function formatFault(
+  io: ModelInput | ModelOutput,
+  kind: 'input' | 'output',
+  platform: string,
+): string | undefined {
+  const isTensorRt = platform === TENSORRT_PLATFORM
+  if (io.is_shape_tensor && !isTensorRt) {
+    return 'shape tensors are only supported for TensorRT platform'
+  }
+  if (!io.is_non_linear_format_io) return undefined
+  if (!isTensorRt) return 'Non-linear IO format is only supported for the TensorRT platform'
+  return io.dims.length === 3 ? undefined : `Non-linear IO format ${kind} requires 3 dims`
+}
+
+function inputFault(io: ModelInput, config: ModelConfig): string | undefined {
+  const fault = shapeFault(io, config.max_batch_size)
+  if (fault !== undefined) return `model input ${fault}`
+  if (io.format !== 'FORMAT_NONE' && io.dims.length !== 3) {
+    return 'model input NHWC/NCHW require 3 dims'
+  }
+  return formatFault(io, 'input', config.platform)
+}
+
+function outputFault(io: ModelOutput, config: ModelConfig): string | undefined {
+  const fault = shapeFault(io, config.max_batch_size)
+  return fault === undefined ? formatFault(io, 'output', config.platform) : `model output ${fault}`
+}
+
+function sourceFault(
+  sources: readonly string[],
+  names: ReadonlySet<string>,
+  what: string,
+): string | undefined {
+  if (sources.length !== 1) return `${what} expects 1 source input, got ${sources.length}`
+  const unknown = sources.find((name) => !names.has(name))
+  return unknown === undefined ? undefined : `unknown source input name '${unknown}'`
+}
+
+function targetFault(targets: readonly string[], names: ReadonlySet<string>): string | undefined {
+  const unknown = targets.find((name) => !names.has(name))
+  if (unknown !== undefined) return `unknown target output name '${unknown}'`
+  const again = targets.find((name, i) => targets.indexOf(name) !== i)
+  return again === undefined
+    ? undefined
+    : `target output name '${again}' can only be specified once`
+}
+
+function validateBatchTensors(config: ModelConfig): void {
+  const inputs = new Set(config.input.map((io) => io.name))
+  const outputs = new Set(config.output.map((io) => io.name))
+  const end = ` for ${config.name}`
+  for (const io of config.batch_input) {
+    const fault =
+      sourceFault(io.source_input, new Set(io.source_input), `batch input kind '${io.kind}'`) ??
+      (io.data_type === 'TYPE_INT32' || io.data_type === 'TYPE_FP32'
+        ? sourceFault(io.source_input, inputs, `batch input kind '${io.kind}'`)
+        : 'batch input data type must be TYPE_INT32 or TYPE_FP32')
+    if (fault !== undefined) refuse('batch_input', fault + end)
+  }
+  for (const io of config.batch_output) {
+    const fault =
+      sourceFault(io.source_input, inputs, `batch output kind '${io.kind}'`) ??
+      targetFault(io.target_name, outputs)
+    if (fault !== undefined) refuse('batch_output', fault + end)
+  }
+}
+
+/**
+ * Checks the declared inputs, outputs and batch tensors.
+ *
+ * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.
+ */
+export function validateTensors(config: ModelConfig): void {
+  for (const io of config.input) {
+    const fault = inputFault(io, config)
+    if (fault !== undefined) refuse('input', `${fault} for ${config.name}`)
+  }
+  for (const io of config.output) {
+    const fault = outputFault(io, config)
+    if (fault !== undefined) refuse('output', `${fault} for ${config.name}`)
+  }
+  validateBatchTensors(config)
+}
