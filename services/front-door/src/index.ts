@@ -8,3 +8,26 @@ export type {
   ResolvedModel,
   TensorMetadata,
 } from './inference-backend.ts'
+export {
+  type ModelMetricLabels,
+  ServerMetrics,
+  type ServerMetricsOptions,
+  type StepLabels,
+  type StepObservation,
+} from './metrics.ts'
+export {
+  type MetricsServer,
+  type MetricsServerOptions,
+  type MetricsSource,
+  startMetricsServer,
+} from './metrics-server.ts'
+export {
+  type Execution,
+  FAILURE_REASONS,
+  type FailedRequest,
+  type FailureReason,
+  StatisticsRecorder,
+  type StatisticsRecorderOptions,
+  type SuccessfulRequest,
+  toFailureReason,
+} from './statistics.ts'

@@ -1,0 +1,202 @@
+import { createMetrics, type HistogramMetric, type Metrics } from '@tutti/chassis'
+import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
+import { HostMetrics, type HostReading, systemHost } from './host-metrics.ts'
+import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
+import { FAILURE_REASONS, type StatisticsRecorder } from './statistics.ts'
+
+/** How a model's series are labelled. */
+export interface ModelMetricLabels {
+  readonly name: string
+  /** As served; an ensemble's is the constant "1", as in Triton (triton-semantics 4.11). */
+  readonly version: string
+  /** The config's `metric_tags`; each key becomes a label with `_` before it. */
+  readonly tags?: Readonly<Record<string, string>>
+  /** How long the load took, for nv_model_load_duration_secs. */
+  readonly loadSeconds?: number
+}
+
+/** One step of one ensemble request, with the three times measured apart. */
+export interface StepObservation {
+  readonly ensemble: string
+  readonly step: string
+  readonly model: string
+  readonly queueS: number
+  readonly transferS: number
+  readonly computeS: number
+}
+
+export interface ServerMetricsOptions {
+  /** The process's own metrics, printed after Triton's; a new empty set if absent. */
+  readonly metrics?: Metrics
+  readonly host?: HostReading
+}
+
+interface ModelEntry {
+  readonly labels: MetricSeries['labels']
+  readonly recorder: StatisticsRecorder
+  readonly loadSeconds: number
+}
+
+type StepLabel = 'ensemble' | 'step' | 'model'
+
+/** Names one step of one ensemble in the metrics. */
+export type StepLabels = Pick<StepObservation, StepLabel>
+
+/** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
+const STEP_BUCKETS_S = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+  30,
+] as const
+
+/** The metrics of a server: Triton's `nv_*` read from the recorders at each scrape, and `tutti_*` histograms per step. */
+export class ServerMetrics {
+  readonly contentType: string
+  readonly #models = new Map<StatisticsRecorder, ModelEntry>()
+  readonly #metrics: Metrics
+  readonly #host: HostMetrics
+  readonly #steps: Readonly<Record<'queue' | 'transfer' | 'compute', HistogramMetric<StepLabel>>>
+
+  constructor(o: ServerMetricsOptions = {}) {
+    this.#metrics = o.metrics ?? createMetrics()
+    this.#host = new HostMetrics(o.host ?? systemHost)
+    this.contentType = this.#metrics.contentType
+    this.#steps = {
+      queue: this.#stepHistogram('queue', 'Time that a step request waited for an instance'),
+      transfer: this.#stepHistogram('transfer', "Time that a step's tensors were on their way"),
+      compute: this.#stepHistogram('compute', 'Time that a step took to compute'),
+    }
+  }
+
+  /** Series of the model appear, at 0 if nothing was recorded yet. */
+  addModel(recorder: StatisticsRecorder, model: ModelMetricLabels): void {
+    const tags = Object.entries(model.tags ?? {})
+      .map(([key, value]) => [`_${toLabelName(key)}`, value] as const)
+      // Two keys may become one label name, which Prometheus would refuse: the first one stays.
+      .filter(([name], i, all) => all.findIndex(([other]) => other === name) === i)
+    this.#models.set(recorder, {
+      labels: [['model', model.name], ['version', model.version], ...tags],
+      recorder,
+      loadSeconds: model.loadSeconds ?? 0,
+    })
+  }
+
+  /** The model's series vanish, when it is unloaded. */
+  removeModel(recorder: StatisticsRecorder): void {
+    this.#models.delete(recorder)
+  }
+
+  /** The step's series appear, at 0. */
+  addStep(labels: StepLabels): void {
+    for (const histogram of Object.values(this.#steps)) histogram.init(labels)
+  }
+
+  observeStep(o: StepObservation): void {
+    const labels = { ensemble: o.ensemble, step: o.step, model: o.model }
+    this.#steps.queue.observe(labels, o.queueS)
+    this.#steps.transfer.observe(labels, o.transferS)
+    this.#steps.compute.observe(labels, o.computeS)
+  }
+
+  /** Drops the step's series, when its ensemble is unloaded or changed. */
+  removeStep(labels: StepLabels): void {
+    for (const histogram of Object.values(this.#steps)) histogram.remove(labels)
+  }
+
+  /** Everything as Prometheus text. */
+  async render(): Promise<string> {
+    const models = [...this.#models.values()].map((entry) => ({
+      ...entry,
+      statistics: entry.recorder.snapshot(),
+    }))
+    return (
+      formatMetrics([...modelFamilies(models), ...this.#host.read()]) +
+      (await this.#metrics.render())
+    )
+  }
+
+  #stepHistogram(what: string, help: string): HistogramMetric<StepLabel> {
+    return this.#metrics.histogram({
+      name: `tutti_step_${what}_seconds`,
+      help,
+      labels: ['ensemble', 'step', 'model'],
+      buckets: STEP_BUCKETS_S,
+    })
+  }
+}
+
+interface ModelReading extends ModelEntry {
+  readonly statistics: ModelStatistics
+}
+
+function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[] {
+  const of = (
+    type: MetricFamily['type'],
+    name: string,
+    help: string,
+    read: (model: ModelReading) => number,
+  ): MetricFamily => ({
+    name,
+    help,
+    type,
+    series: models.map((model) => ({ labels: model.labels, value: read(model) })),
+  })
+  const duration = (
+    what: string,
+    help: string,
+    read: (statistics: ModelStatistics) => StatisticDuration,
+  ): MetricFamily =>
+    of('counter', `nv_inference_${what}_duration_us`, `Cumulative ${help} in microseconds`, (m) =>
+      toMicroseconds(read(m.statistics)),
+    )
+  return [
+    of(
+      'counter',
+      'nv_inference_request_success',
+      'Number of successful inference requests, all batch sizes',
+      (m) => Number(m.statistics.success.count),
+    ),
+    failureFamily(models),
+    of(
+      'counter',
+      'nv_inference_count',
+      'Number of inferences performed (does not include cached requests)',
+      (m) => Number(m.statistics.inferenceCount),
+    ),
+    of(
+      'counter',
+      'nv_inference_exec_count',
+      'Number of model executions performed (does not include cached requests)',
+      (m) => Number(m.statistics.executionCount),
+    ),
+    duration('request', 'inference request duration', (s) => s.success),
+    duration('queue', 'inference queuing duration', (s) => s.queue),
+    duration('compute_input', 'compute input duration', (s) => s.computeInput),
+    duration('compute_infer', 'compute inference duration', (s) => s.computeInfer),
+    duration('compute_output', 'inference compute output duration', (s) => s.computeOutput),
+    of(
+      'gauge',
+      'nv_inference_pending_request_count',
+      'Instantaneous number of pending requests awaiting execution per-model.',
+      (m) => m.recorder.pending,
+    ),
+    of('gauge', 'nv_model_load_duration_secs', 'Model load time in seconds', (m) => m.loadSeconds),
+  ]
+}
+
+function failureFamily(models: readonly ModelReading[]): MetricFamily {
+  return {
+    name: 'nv_inference_request_failure',
+    help: 'Number of failed inference requests, all batch sizes',
+    type: 'counter',
+    series: models.flatMap(({ labels, recorder }) =>
+      FAILURE_REASONS.map((reason) => ({
+        labels: [...labels, ['reason', reason] as const],
+        value: recorder.failures(reason),
+      })),
+    ),
+  }
+}
+
+function toMicroseconds({ ns }: StatisticDuration): number {
+  return Number(ns / 1000n)
+}
