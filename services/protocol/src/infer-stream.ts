@@ -1,0 +1,57 @@
+import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
+import { ServeError } from '@tutti/errors'
+import { decodeStreamResponse } from './infer/decode-response.ts'
+import { encodeInferRequest } from './infer/encode.ts'
+import type { InferRequestParts, StreamResponseParts } from './infer/infer-message.ts'
+import { fromGrpcStatus } from './status/grpc-status.ts'
+
+/** The client's end of one ModelStreamInfer. */
+export class InferStream {
+  readonly #call: ClientDuplexStream<Buffer, Buffer>
+
+  constructor(call: ClientDuplexStream<Buffer, Buffer>, signal?: AbortSignal) {
+    this.#call = call
+    signal?.addEventListener('abort', () => this.cancel(), { once: true })
+    if (signal?.aborted === true) this.cancel()
+  }
+
+  /** Resolves when the connection has taken the request. */
+  send(request: InferRequestParts): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#call.write(encodeInferRequest(request), (error: Error | null | undefined) => {
+        if (error === null || error === undefined) resolve()
+        else reject(ServeError.from(error))
+      })
+    })
+  }
+
+  /** No more requests; the server finishes those that it has. */
+  end(): void {
+    this.#call.end()
+  }
+
+  cancel(): void {
+    this.#call.cancel()
+  }
+
+  /** All messages until the server ends the stream. @throws ServeError if it ends with an error. */
+  async *responses(): AsyncGenerator<StreamResponseParts, void, undefined> {
+    try {
+      const messages: AsyncIterable<unknown> = this.#call
+      for await (const message of messages) {
+        if (Buffer.isBuffer(message)) yield decodeStreamResponse(message)
+      }
+    } catch (error) {
+      throw isServiceError(error) ? fromGrpcStatus(error) : ServeError.from(error)
+    }
+  }
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    'details' in error &&
+    !(error instanceof ServeError)
+  )
+}

@@ -1,0 +1,117 @@
+import { ServeError } from '@tutti/errors'
+import type { Parameter } from '@tutti/tensor'
+import type { WireReader } from '../wire/wire-reader.ts'
+import { MESSAGE_BOUNDS, type TensorMessage, type WireParameters } from './infer-message.ts'
+
+/** The error for a message that holds more of something than MESSAGE_BOUNDS allows. */
+export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
+  return new ServeError(
+    'MESSAGE_TOO_LARGE',
+    `message has more than ${MESSAGE_BOUNDS[what]} entries of ${what}`,
+  )
+}
+
+function decodeParameter(reader: WireReader, before: Parameter | undefined): Parameter | undefined {
+  let parameter = before
+  const outer = reader.enter()
+  while (reader.hasMore()) {
+    const tag = reader.tag()
+    switch (tag) {
+      case 8:
+        parameter = { kind: 'bool', value: reader.bool() }
+        break
+      case 16:
+        parameter = { kind: 'int64', value: reader.int64() }
+        break
+      case 26:
+        parameter = { kind: 'string', value: reader.text() }
+        break
+      case 33:
+        parameter = { kind: 'double', value: reader.double() }
+        break
+      case 40:
+        parameter = { kind: 'uint64', value: reader.uint64() }
+        break
+      default:
+        reader.skip(tag)
+    }
+  }
+  reader.leave(outer)
+  return parameter
+}
+
+/** Reads one entry of a `map<string, InferParameter>` into `parameters`; the last of equal keys wins. */
+export function decodeParameterEntry(
+  reader: WireReader,
+  parameters: Map<string, Parameter | undefined>,
+): void {
+  let key = ''
+  let value: Parameter | undefined
+  const outer = reader.enter()
+  while (reader.hasMore()) {
+    const tag = reader.tag()
+    if (tag === 10) key = reader.text()
+    else if (tag === 18) value = decodeParameter(reader, value)
+    else reader.skip(tag)
+  }
+  reader.leave(outer)
+  if (parameters.size >= MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+  parameters.set(key, value)
+}
+
+const NONE: WireParameters = new Map()
+
+function readExtent(reader: WireReader, shape: number[]): void {
+  if (shape.length >= MESSAGE_BOUNDS.rank) throw tooMany('rank')
+  shape.push(reader.int64AsNumber())
+}
+
+function readPackedShape(reader: WireReader, shape: number[]): void {
+  const outer = reader.enter()
+  while (reader.hasMore()) readExtent(reader, shape)
+  reader.leave(outer)
+}
+
+/** Protobuf merges a message field that comes twice, which for encoded bytes is putting one after the other. */
+function merge(before: Uint8Array | undefined, more: Uint8Array): Uint8Array {
+  return before === undefined ? more : Buffer.concat([before, more])
+}
+
+/** Reads an InferInputTensor or InferOutputTensor, which are laid out alike. */
+export function decodeTensor(reader: WireReader): TensorMessage {
+  let name = ''
+  let datatype = ''
+  const shape: number[] = []
+  let parameters: Map<string, Parameter | undefined> | undefined
+  let contents: Uint8Array | undefined
+  const outer = reader.enter()
+  while (reader.hasMore()) {
+    const tag = reader.tag()
+    switch (tag) {
+      case 10:
+        name = reader.text()
+        break
+      case 18:
+        datatype = reader.text()
+        break
+      case 24:
+        readExtent(reader, shape)
+        break
+      case 26:
+        readPackedShape(reader, shape)
+        break
+      case 34:
+        parameters ??= new Map()
+        decodeParameterEntry(reader, parameters)
+        break
+      case 42:
+        contents = merge(contents, reader.view())
+        break
+      default:
+        reader.skip(tag)
+    }
+  }
+  reader.leave(outer)
+  const tensor = { name, datatype, shape, parameters: parameters ?? NONE }
+  return contents === undefined ? tensor : { ...tensor, contents }
+}

@@ -1,0 +1,121 @@
+import { type CallOptions, Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { ServeError } from '@tutti/errors'
+import type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
+import { decodeInferResponse } from './infer/decode-response.ts'
+import { encodeInferRequest } from './infer/encode.ts'
+import type { InferRequestParts, InferResponseParts } from './infer/infer-message.ts'
+import { InferStream } from './infer-stream.ts'
+import { inferenceServices } from './services.ts'
+import { fromGrpcStatus } from './status/grpc-status.ts'
+
+const MAX_MESSAGE_BYTES = 2 ** 31 - 1
+const DEFAULT_WINDOW_BYTES = 16 * 1024 * 1024
+
+export interface InferenceClientOptions {
+  /** `host:port`. */
+  readonly address: string
+  /** Bytes of one message either way; default 2^31 - 1, as Triton. */
+  readonly maxMessageBytes?: number
+  /** HTTP/2 flow-control window in bytes; default 16 MiB. gRPC's own default of 64 KiB costs a round trip per 64 KiB. */
+  readonly windowBytes?: number
+}
+
+export interface InferCallOptions {
+  /** Milliseconds from now; travels as `grpc-timeout`. */
+  readonly timeoutMs?: number
+  /** Cancels the call. */
+  readonly signal?: AbortSignal
+  /** Request headers, for example `traceparent`. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function toMetadata(headers: Readonly<Record<string, string>> = {}): Metadata {
+  const metadata = new Metadata()
+  for (const [key, value] of Object.entries(headers)) metadata.set(key, value)
+  return metadata
+}
+
+function toCallOptions({ timeoutMs }: InferCallOptions): CallOptions {
+  return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs }
+}
+
+/** A client of a v2 inference server over one gRPC connection, for our own programs. All errors are ServeErrors. */
+export class InferenceClient {
+  readonly #channel: Client
+  /** Every other method of the service, messages as objects. */
+  readonly objects: GRPCInferenceServiceClient
+
+  constructor(o: InferenceClientOptions) {
+    const maxMessageBytes = o.maxMessageBytes ?? MAX_MESSAGE_BYTES
+    const options = {
+      'grpc.max_receive_message_length': maxMessageBytes,
+      'grpc.max_send_message_length': maxMessageBytes,
+      'grpc-node.flow_control_window': o.windowBytes ?? DEFAULT_WINDOW_BYTES,
+      // Clients of one process would otherwise share a connection, and one would close it under another.
+      'grpc.use_local_subchannel_pool': 1,
+    }
+    this.#channel = new Client(o.address, credentials.createInsecure(), options)
+    const { ObjectClient } = inferenceServices()
+    this.objects = new ObjectClient(o.address, credentials.createInsecure(), {
+      ...options,
+      channelOverride: this.#channel.getChannel(),
+    })
+  }
+
+  /** ModelInfer. @throws ServeError as the server made it, see `fromGrpcStatus`. */
+  infer(request: InferRequestParts, o: InferCallOptions = {}): Promise<InferResponseParts> {
+    return new Promise((resolve, reject) => {
+      const { signal } = o
+      if (signal?.aborted === true) {
+        reject(ServeError.from(signal.reason))
+        return
+      }
+      const { ModelInfer } = inferenceServices().inference
+      const settle = (error: ServiceError | null, answer?: Buffer) => {
+        signal?.removeEventListener('abort', cancel)
+        if (error !== null) reject(fromGrpcStatus(error))
+        else resolveDecoded(answer, resolve, reject)
+      }
+      const call = this.#channel.makeUnaryRequest(
+        ModelInfer.path,
+        ModelInfer.requestSerialize,
+        ModelInfer.responseDeserialize,
+        encodeInferRequest(request),
+        toMetadata(o.headers),
+        toCallOptions(o),
+        settle,
+      )
+      const cancel = () => call.cancel()
+      signal?.addEventListener('abort', cancel, { once: true })
+    })
+  }
+
+  /** Opens a ModelStreamInfer. */
+  openStream(o: InferCallOptions = {}): InferStream {
+    const { ModelStreamInfer } = inferenceServices().inference
+    const call = this.#channel.makeBidiStreamRequest(
+      ModelStreamInfer.path,
+      ModelStreamInfer.requestSerialize,
+      ModelStreamInfer.responseDeserialize,
+      toMetadata(o.headers),
+      toCallOptions(o),
+    )
+    return new InferStream(call, o.signal)
+  }
+
+  close(): void {
+    this.#channel.close()
+  }
+}
+
+function resolveDecoded(
+  answer: Buffer | undefined,
+  resolve: (response: InferResponseParts) => void,
+  reject: (error: ServeError) => void,
+): void {
+  try {
+    resolve(decodeInferResponse(answer ?? Buffer.alloc(0)))
+  } catch (error) {
+    reject(ServeError.from(error))
+  }
+}

@@ -1,0 +1,85 @@
+import { fileURLToPath } from 'node:url'
+import { loadPackageDefinition, type MethodDefinition } from '@grpc/grpc-js'
+import { loadSync, type Options } from '@grpc/proto-loader'
+import type { HealthDefinition } from './gen/grpc/health/v1/Health.ts'
+import type { ProtoGrpcType as InferenceTypes } from './gen/grpc_service.ts'
+import type { ProtoGrpcType as HealthTypes } from './gen/health.ts'
+import type { GRPCInferenceServiceDefinition } from './gen/inference/GRPCInferenceService.ts'
+
+/** Where the .proto files stand, from `dist` as from `src`. */
+export const PROTO_DIRECTORY = fileURLToPath(new URL('../proto', import.meta.url))
+
+/** How messages become objects at run time. `scripts/gen.mjs` gives the type generator the same options. */
+export const PROTO_OPTIONS = {
+  keepCase: true,
+  longs: String,
+  enums: String,
+  defaults: true,
+  oneofs: true,
+  includeDirs: [PROTO_DIRECTORY],
+} as const satisfies Options
+
+const PROTO_FILES = ['grpc_service.proto', 'health.proto']
+
+function passBuffer(bytes: Buffer): Buffer {
+  return bytes
+}
+
+/** A method whose messages are left to a codec of our own, on both sides. */
+function raw<Request, Response>(
+  method: MethodDefinition<Request, Response>,
+): MethodDefinition<Buffer, Buffer> {
+  const { path, requestStream, responseStream } = method
+  return {
+    path,
+    requestStream,
+    responseStream,
+    requestSerialize: passBuffer,
+    requestDeserialize: passBuffer,
+    responseSerialize: passBuffer,
+    responseDeserialize: passBuffer,
+  }
+}
+
+/** The service as we run it: the messages of the two inference methods stay bytes. */
+export type RawInferenceService = Omit<
+  GRPCInferenceServiceDefinition,
+  'ModelInfer' | 'ModelStreamInfer'
+> & {
+  readonly ModelInfer: MethodDefinition<Buffer, Buffer>
+  readonly ModelStreamInfer: MethodDefinition<Buffer, Buffer>
+}
+
+export interface InferenceServices {
+  /** `inference.GRPCInferenceService`; ModelInfer and ModelStreamInfer take and give encoded messages. */
+  readonly inference: RawInferenceService
+  /** Makes clients of the same service for which every message is an object. */
+  readonly ObjectClient: InferenceTypes['inference']['GRPCInferenceService']
+  /** `grpc.health.v1.Health`. */
+  readonly health: HealthDefinition
+  /** Makes clients of it. */
+  readonly HealthClient: HealthTypes['grpc']['health']['v1']['Health']
+}
+
+function load(): InferenceServices {
+  const definition = loadPackageDefinition(loadSync(PROTO_FILES, PROTO_OPTIONS))
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types are generated from the files just read
+  const root = definition as unknown as InferenceTypes & HealthTypes
+  const ObjectClient = root.inference.GRPCInferenceService
+  const HealthClient = root.grpc.health.v1.Health
+  const { service } = ObjectClient
+  const inference = {
+    ...service,
+    ModelInfer: raw(service.ModelInfer),
+    ModelStreamInfer: raw(service.ModelStreamInfer),
+  }
+  return { inference, ObjectClient, health: HealthClient.service, HealthClient }
+}
+
+let loaded: InferenceServices | undefined
+
+/** The services of the v2 protocol, read from the .proto files on the first call. */
+export function inferenceServices(): InferenceServices {
+  loaded ??= load()
+  return loaded
+}

@@ -1,0 +1,130 @@
+import { Metadata } from '@grpc/grpc-js'
+import {
+  type ErrorDetails,
+  REASONS,
+  type Reason,
+  ServeError,
+  STATUS_CODES,
+  type StatusCode,
+} from '@tutti/errors'
+import { capText, percentEncodedLength, utf8Length } from './cap-text.ts'
+import { decodeStatusDetails, type ErrorInfo, encodeStatusDetails } from './status-details.ts'
+
+/** The domain of our reasons in google.rpc.ErrorInfo. */
+export const ERROR_DOMAIN = 'tutti.dev'
+export const STATUS_DETAILS_KEY = 'grpc-status-details-bin'
+
+/*
+ * gRPC's C core drops replies whose metadata passes 16 KiB and may from 8 KiB on. The text stands in two places,
+ * percent-encoded and (base64) in the details, so these caps together stay under 8 KiB.
+ */
+const MESSAGE_BYTES = 3072
+const DETAILS_MESSAGE_BYTES = 1024
+const DETAIL_BYTES = 256
+
+/** What grpc-js takes as the error of a call. */
+export interface GrpcStatus {
+  readonly code: number
+  readonly details: string
+  readonly metadata: Metadata
+}
+
+const DETAIL_KEYS = [
+  'ensemble',
+  'step',
+  'model',
+  'version',
+  'replica',
+  'attempt',
+  'field',
+] as const satisfies readonly (keyof ErrorDetails)[]
+
+/** The reason of errors that other servers, proxies and the client library itself make. */
+const REASON_OF_CODE: Readonly<Partial<Record<StatusCode, Reason>>> = {
+  CANCELLED: 'CANCELLED',
+  INVALID_ARGUMENT: 'INVALID_REQUEST',
+  DEADLINE_EXCEEDED: 'DEADLINE_EXCEEDED',
+  NOT_FOUND: 'NOT_FOUND',
+  RESOURCE_EXHAUSTED: 'OVERLOADED',
+  UNIMPLEMENTED: 'UNSUPPORTED',
+  UNAVAILABLE: 'SERVER_NOT_READY',
+}
+
+function isStatusCode(text: string): text is StatusCode {
+  return Object.hasOwn(STATUS_CODES, text)
+}
+
+const CODE_OF_NUMBER = new Map<number, StatusCode>(
+  Object.keys(STATUS_CODES)
+    .filter(isStatusCode)
+    .map((code) => [STATUS_CODES[code], code]),
+)
+
+function errorInfo(error: ServeError): ErrorInfo {
+  const metadata: Record<string, string> = {}
+  for (const key of DETAIL_KEYS) {
+    const value = error.details[key]
+    if (value !== undefined) metadata[key] = capText(value, DETAIL_BYTES, utf8Length)
+  }
+  return { reason: error.reason, domain: ERROR_DOMAIN, metadata }
+}
+
+/**
+ * The one way from our errors to gRPC's: code, text, and google.rpc.ErrorInfo with the reason and where it happened.
+ * Texts that would not fit into headers are cut; the log has them whole.
+ */
+export function toGrpcStatus(error: ServeError): GrpcStatus {
+  const code = STATUS_CODES[error.code]
+  const details = capText(error.message, MESSAGE_BYTES, percentEncodedLength)
+  const metadata = new Metadata()
+  metadata.set(
+    STATUS_DETAILS_KEY,
+    encodeStatusDetails({
+      code,
+      message: capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
+      info: errorInfo(error),
+    }),
+  )
+  return { code, details, metadata }
+}
+
+function readInfo(metadata: Metadata | undefined): ErrorInfo | undefined {
+  const [bytes] = metadata?.get(STATUS_DETAILS_KEY) ?? []
+  if (!Buffer.isBuffer(bytes)) return undefined
+  try {
+    const { info } = decodeStatusDetails(bytes)
+    return info?.domain === ERROR_DOMAIN ? info : undefined
+  } catch {
+    // Details that do not parse are another server's business; code and text say enough.
+    return undefined
+  }
+}
+
+function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text)
+}
+
+function readDetails(info: ErrorInfo): ErrorDetails {
+  const details: Partial<Record<keyof ErrorDetails, string>> = {}
+  for (const key of DETAIL_KEYS) {
+    const value = info.metadata[key]
+    if (value !== undefined) details[key] = value
+  }
+  return details
+}
+
+/** The reverse of `toGrpcStatus`, for our clients; an error of another origin gets the usual reason of its code. */
+export function fromGrpcStatus(status: {
+  readonly code: number
+  readonly details: string
+  readonly metadata?: Metadata
+}): ServeError {
+  const code = CODE_OF_NUMBER.get(status.code) ?? 'UNKNOWN'
+  const info = readInfo(status.metadata)
+  const reason = info !== undefined && isReason(info.reason) ? info.reason : undefined
+  return new ServeError(reason ?? REASON_OF_CODE[code] ?? 'INTERNAL', status.details, {
+    code,
+    details: info === undefined ? {} : readDetails(info),
+    cause: status,
+  })
+}

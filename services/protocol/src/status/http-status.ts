@@ -1,0 +1,41 @@
+import type { ServeError, StatusCode } from '@tutti/errors'
+
+const HTTP_STATUS: Readonly<Partial<Record<StatusCode, number>>> = {
+  NOT_FOUND: 404,
+  INTERNAL: 500,
+  UNIMPLEMENTED: 501,
+  UNAVAILABLE: 503,
+  RESOURCE_EXHAUSTED: 503,
+  DEADLINE_EXCEEDED: 504,
+}
+
+const HEADER_CHARACTERS = 256
+
+/**
+ * The HTTP status of an error: Triton's map (triton-semantics 4.1, all that it does not name is 400), with 503 for our
+ * bounds and 504 for deadlines. By reason, a wrong method is 405, and a message over a size bound 413: a 503 would make
+ * clients send it again.
+ */
+export function toHttpStatus(error: ServeError): number {
+  if (error.reason === 'METHOD_NOT_ALLOWED') return 405
+  if (error.reason === 'MESSAGE_TOO_LARGE') return 413
+  return HTTP_STATUS[error.code] ?? 400
+}
+
+/** Header values are printable ASCII: anything else, line breaks above all, becomes `?`. */
+function toHeaderValue(text: string): string {
+  return text
+    .slice(0, HEADER_CHARACTERS)
+    .replace(/[^\x20-\x7e]/g, '?')
+    .trim()
+}
+
+/** What ErrorInfo says in gRPC, as HTTP headers: the reason, and where the error happened as far as known. */
+export function errorHeaders(error: ServeError): Record<string, string> {
+  const { step, model, replica, attempt } = error.details
+  const headers: Record<string, string> = { 'tutti-error-reason': error.reason }
+  for (const [name, value] of Object.entries({ step, model, replica, attempt })) {
+    if (value !== undefined) headers[`tutti-error-${name}`] = toHeaderValue(value)
+  }
+  return headers
+}
