@@ -13,7 +13,6 @@ import type {
   NamedTensor,
   Parameters,
   RequestContext,
-  StepRequest,
   TensorMemory,
   TensorRef,
 } from '@tutti/tensor'
@@ -114,14 +113,14 @@ export class EnsembleExecution {
   }
 
   /** Begins; the sink hears of everything from here on, possibly before this returns. */
-  start(request: StepRequest): void {
+  start(tensors: readonly NamedTensor[]): void {
     if (this.#scope.signal.aborted) {
       this.#sink.failed(ServeError.from(this.#scope.signal.reason))
       return
     }
     this.#scope.signal.addEventListener('abort', this.#onAbort, { once: true })
     const inputs = new Map<string, TensorEntry>()
-    for (const { name, datatype, shape, data } of request.inputs) {
+    for (const { name, datatype, shape, data } of tensors) {
       inputs.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
     }
     this.#isApplying = true

@@ -4,7 +4,6 @@ import {
   isEnsembleConfig,
   type ModelConfig,
   normaliseModelConfig,
-  parseLabels,
   parseModelConfig,
   printModelConfig,
   selectVersions,
@@ -83,7 +82,7 @@ async function outputLabels(
   const labels: Record<string, readonly string[]> = {}
   for (const output of config.output) {
     if (output.label_filename === '') continue
-    labels[output.name] = parseLabels(await readLabels(model, output.label_filename))
+    labels[output.name] = await readLabels(model, output.label_filename)
   }
   return labels
 }

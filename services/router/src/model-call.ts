@@ -53,7 +53,8 @@ export async function callModel(
     return
   }
   const span = o.tracing.startSpan(`execute ${call.model}`, {
-    ...(scope.trace !== undefined && { parent: scope.trace }),
+    kind: 'client',
+    parent: scope.trace,
     attributes: spanAttributes(call, place.address.replica),
   })
   const started = o.clock.now()

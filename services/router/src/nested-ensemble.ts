@@ -21,7 +21,8 @@ export function executeNested(
     const { entry } = invocation.target
     assert(entry.kind === 'ensemble', `${entry.name} is no ensemble`)
     assert(entry.plan !== undefined, `ensemble ${entry.name} is READY without a plan`)
-    const request = checkInferRequest(entry.config, toRequest(invocation))
+    const request = toRequest(invocation)
+    checkInferRequest(entry.config, request)
     const scope = { ...invocation.scope, signal: invocation.signal }
     let index = 0
     const execution = new EnsembleExecution(o, entry.plan, request, scope, {
@@ -35,7 +36,7 @@ export function executeNested(
         resolve()
       },
     })
-    execution.start(request)
+    execution.start(request.inputs)
   } catch (error) {
     sink.failed(ServeError.from(error), 'no', undefined)
     resolve()

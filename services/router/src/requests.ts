@@ -1,7 +1,7 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
 import type { InferRequest, InferResponse, StatisticsRecorder } from '@tutti/front-door'
-import { applyOutputReshape, checkInferRequest } from '@tutti/model-config'
+import { checkInferRequest } from '@tutti/model-config'
 import type { NamedTensor, Parameters, TensorMemory } from '@tutti/tensor'
 import { ResponseStream } from '@tutti/transport'
 import type { ResolvedEntry } from './catalog.ts'
@@ -53,15 +53,14 @@ export function inferEnsemble(
   scope: RequestScope,
 ): AsyncIterable<InferResponse> {
   const span = o.tracing.startSpan(`infer ${entry.name}`, {
-    ...(scope.trace !== undefined && { parent: scope.trace }),
+    kind: 'server',
+    parent: scope.trace,
     attributes: { 'tutti.model': entry.name, 'tutti.version': version.version },
   })
   const started = o.clock.now()
   const elapsedNs = (): number => (o.clock.now() - started) * 1e6
   const responses = new ResponseStream<InferResponse>()
-  const fail = (thrown: unknown): void => {
-    const error = ServeError.from(thrown)
-    o.recorder?.recordFailure({ requestNs: elapsedNs(), reason: failureReason(error) })
+  const refuse = (error: ServeError): void => {
     span.recordError(error)
     span.end()
     responses.fail(error)
@@ -75,25 +74,33 @@ export function inferEnsemble(
       ...(span.traceParent !== undefined && { trace: span.traceParent }),
     }
     const answer = toAnswer(entry.name, version.version, request)
-    const { config } = entry
     const execution = new EnsembleExecution(o, entry.plan, checked, inner, {
       emitted: (outputs, parameters, final) => {
-        const shaped = outputs.map((output) =>
-          applyOutputReshape(config, output, checked.batchSize),
-        )
         if (final) {
           const requestNs = elapsedNs()
           const batchSize = Math.max(1, checked.batchSize)
+          o.recorder?.addPending(-1)
           o.recorder?.recordSuccess({ requestNs, batchSize, ...execution.times })
+          o.recorder?.recordExecution({ batchSize, ...execution.times })
           span.end()
         }
-        responses.send(answer(shaped, parameters, final))
+        responses.send(answer(outputs, parameters, final))
       },
-      failed: fail,
+      failed: (error) => {
+        o.recorder?.addPending(-1)
+        // Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6).
+        for (let i = 0; i < 2; i++) {
+          o.recorder?.recordFailure({ requestNs: elapsedNs(), reason: 'OTHER' })
+        }
+        refuse(error)
+      },
     })
-    execution.start(checked)
+    o.recorder?.addPending(1)
+    // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
+    execution.start(request.inputs)
   } catch (error) {
-    fail(error)
+    // Refused before anything ran: counted nowhere, as in Triton.
+    refuse(ServeError.from(error))
   }
   return responses
 }
@@ -119,8 +126,4 @@ function toAnswer(
 function outputNames(request: InferRequest): readonly string[] {
   const names = request.outputs.map((output) => output.name)
   return names.length < 2 ? names : [...new Set(names)]
-}
-
-function failureReason(error: ServeError): 'CANCELED' | 'OTHER' {
-  return error.reason === 'CANCELLED' ? 'CANCELED' : 'OTHER'
 }

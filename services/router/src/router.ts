@@ -228,6 +228,10 @@ export class Router implements InferenceBackend {
           version: '1',
           tags: entry.config?.metric_tags ?? {},
         })
+        for (const step of entry.plan?.steps ?? []) {
+          const { name, model } = step
+          this.#o.metrics.addStep({ ensemble: entry.name, step: name, model })
+        }
       }
     }
   }

@@ -1,0 +1,11 @@
+import t from 'tap'
+import { startServing } from './serving.ts'
+import { runTritonChecks } from './triton-client.ts'
+
+await t.test('NVIDIA’s clients against tutti serve', async (t) => {
+  const serving = await startServing({
+    repositories: ['model_repository', 'model_repository/.variants/fixtures/basic'],
+  })
+  t.teardown(() => serving.process.stop())
+  await runTritonChecks(t, 'behaviour.py', serving)
+})

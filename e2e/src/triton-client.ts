@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { ROOT, type Target } from './serving.ts'
+
+interface Report {
+  readonly name: string
+  readonly ok: boolean
+  readonly detail?: string
+}
+
+/** Python with `tritonclient[all]`, prepared by the test command; undefined where it is not to be had. */
+export const PYTHON = process.env['TUTTI_TEST_PYTHON']
+
+/** Runs a script of e2e/python against a target; each of its checks is one assertion of `t`. */
+export async function runTritonChecks(t: Test, script: string, target: Target): Promise<void> {
+  if (PYTHON === undefined) {
+    t.skip('NVIDIA’s Python clients are not installed (TUTTI_TEST_PYTHON is not set)')
+    return
+  }
+  const { stdout } = await promisify(execFile)(
+    PYTHON,
+    [
+      `${ROOT}e2e/python/${script}`,
+      `--grpc=127.0.0.1:${target.grpcPort}`,
+      `--http=127.0.0.1:${target.httpPort}`,
+    ],
+    { maxBuffer: 64 * 1024 * 1024 },
+  )
+  const reports = stdout.split('\n').filter((line) => line.startsWith('{')).map(toReport)
+  t.ok(reports.length > 0, `${script} ran its checks`)
+  for (const { name, ok, detail } of reports) t.ok(ok, name, { diagnostic: detail ?? '' })
+}
+
+function toReport(line: string): Report {
+  const { name, ok, detail } = JSON.parse(line) as Report
+  return detail === undefined ? { name, ok } : { name, ok, detail }
+}

@@ -1,0 +1,13 @@
+import { configCommand } from './config/config-command.ts'
+import type { Surroundings } from './run.ts'
+import { serveCommand } from './serve/serve-command.ts'
+
+export interface Command {
+  readonly name: string
+  /** One line for the list of commands. */
+  readonly description: string
+  /** @returns the exit code. @throws ServeError; FLAG_INVALID for what was not understood. */
+  run(argv: readonly string[], around: Surroundings): Promise<number>
+}
+
+export const COMMANDS: readonly Command[] = [serveCommand, configCommand]

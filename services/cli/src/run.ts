@@ -1,0 +1,45 @@
+import type { SignalSource } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { COMMANDS } from './commands.ts'
+
+/** The process around a command; main.ts gives the real one. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  out(text: string): void
+  err(text: string): void
+  readonly signals: SignalSource
+  exit(code: number): void
+}
+
+const USAGE_ERROR = 2
+
+/**
+ * Runs the command that `argv` names.
+ *
+ * @returns the exit code: 0 well, 1 failed, 2 not understood.
+ */
+export async function run(argv: readonly string[], around: Surroundings): Promise<number> {
+  const [name, ...rest] = argv
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    around.out(usage())
+    return name === undefined ? USAGE_ERROR : 0
+  }
+  const command = COMMANDS.find((known) => known.name === name)
+  if (command === undefined) {
+    around.err(`tutti: unknown command '${name}'\n\n${usage()}`)
+    return USAGE_ERROR
+  }
+  try {
+    return await command.run(rest, around)
+  } catch (error) {
+    const { message, reason } = ServeError.from(error)
+    around.err(`tutti ${name}: ${message}\n`)
+    return reason === 'FLAG_INVALID' ? USAGE_ERROR : 1
+  }
+}
+
+function usage(): string {
+  const width = Math.max(...COMMANDS.map((command) => command.name.length))
+  const lines = COMMANDS.map((c) => `  ${c.name.padEnd(width)}  ${c.description}`)
+  return `Usage: tutti COMMAND [FLAGS]\n\n${lines.join('\n')}\n\ntutti COMMAND --help lists a command's flags.\n`
+}

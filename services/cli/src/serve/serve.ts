@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto'
+import { createOnnxEngine } from '@tutti/backends'
+import {
+  type Clock,
+  createTracing,
+  type FlagValues,
+  type Health,
+  type Logger,
+  type Running,
+  systemClock,
+} from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { openDoors, ServerMetrics } from '@tutti/front-door'
+import { scanRepositories } from '@tutti/repository'
+import { Router, readEnsembles } from '@tutti/router'
+import { openStep } from '@tutti/step'
+import { LocalBearer, StepDirectory } from '@tutti/transport'
+import { SERVING } from '../log-events.ts'
+import type { Settings } from '../settings.ts'
+import { toTracingOptions } from '../tracing-options.ts'
+import { readBackendConfig } from './backend-config.ts'
+import type { SERVE_FLAGS } from './serve-flags.ts'
+
+export type ServeFlags = FlagValues<typeof SERVE_FLAGS>
+
+export interface ServeOptions {
+  readonly flags: ServeFlags
+  readonly settings: Settings
+  readonly log: Logger
+  readonly health: Health
+  readonly clock?: Clock
+}
+
+/**
+ * Serves model repositories in one process: the step with its engines, the router over it, and the front doors.
+ *
+ * @throws ServeError if the repositories cannot be read, a port is taken, or, with `--exit-on-error`, a model fails.
+ */
+export async function startServe(o: ServeOptions): Promise<Running> {
+  const { flags, log, health } = o
+  const clock = o.clock ?? systemClock
+  if (flags['model-repository'].length === 0) {
+    throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
+      details: { field: '--model-repository' },
+    })
+  }
+  const backendConfig = readBackendConfig(flags['backend-config'])
+  const models = await scanRepositories(flags['model-repository'], {
+    ...(flags['model-config-name'] !== undefined && { configName: flags['model-config-name'] }),
+  })
+  const metrics = new ServerMetrics()
+  const tracing = createTracing(toTracingOptions(o.settings))
+  const replica = randomBytes(5).toString('hex')
+  const step = await openStep({
+    replica,
+    models,
+    engines: [createOnnxEngine({ log })],
+    autoComplete: !flags['disable-auto-complete-config'],
+    defaultMaxBatchSize: backendConfig.defaultMaxBatchSize,
+    loadThreads: flags['model-load-thread-count'],
+    maxQueueSize: flags['max-queue-size'],
+    clock,
+    log,
+    metrics,
+  })
+  const bearer = new LocalBearer()
+  const stopBearer = bearer.serve(replica, step.handle)
+  const router = new Router({
+    name: `router-${replica}`,
+    ensembles: await readEnsembles(models),
+    directory: new StepDirectory(),
+    bearer,
+    strictReadiness: flags['strict-readiness'],
+    clock,
+    log,
+    tracing,
+    metrics,
+  })
+  const closeAll = async (): Promise<void> => {
+    stopBearer()
+    await step.close()
+    await tracing.shutdown()
+  }
+  try {
+    await router.addStep(step.control)
+    if (flags['exit-on-error']) refuseFailures(router)
+    const doors = await openDoors({ flags, backend: router, metrics, clock, log, health })
+    log.info(SERVING, { ...doors.ports })
+    return {
+      stopAccepting: () => {
+        doors.stopAccepting()
+        router.stop()
+      },
+      drain: async ({ signal }) => {
+        await doors.drain({ signal })
+        await step.drain()
+      },
+      close: async () => {
+        await doors.close()
+        await closeAll()
+      },
+    }
+  } catch (error) {
+    await closeAll()
+    throw error
+  }
+}
+
+/** Triton's `--exit-on-error`: nothing is served if anything failed. */
+function refuseFailures(router: Router): void {
+  const failed = router.repositoryIndex(false).filter((entry) => entry.state !== 'READY')
+  if (failed.length === 0) return
+  const list = failed.map(({ name, version, reason }) => `${name} ${version}: ${reason}`.trim())
+  throw new ServeError('MODEL_LOAD_FAILED', `failed to load all models: ${list.join('; ')}`)
+}

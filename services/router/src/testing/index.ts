@@ -1,0 +1,1 @@
+export { floats, type ScriptedModel, scriptedRouter, toFloats } from './scripted-router.ts'
