@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { ROOT, type Target } from './serving.ts'
+import { parseLine, ROOT, type Target } from './serving.ts'
 
 interface Report {
   readonly name: string
@@ -15,7 +15,7 @@ export const PYTHON = process.env['TUTTI_TEST_PYTHON']
 /** Runs a script of e2e/python against a target; each of its checks is one assertion of `t`. */
 export async function runTritonChecks(t: Test, script: string, target: Target): Promise<void> {
   if (PYTHON === undefined) {
-    t.skip('NVIDIA’s Python clients are not installed (TUTTI_TEST_PYTHON is not set)')
+    await t.skip('NVIDIA’s Python clients are not installed (TUTTI_TEST_PYTHON is not set)')
     return
   }
   const { stdout } = await promisify(execFile)(
@@ -27,12 +27,16 @@ export async function runTritonChecks(t: Test, script: string, target: Target): 
     ],
     { maxBuffer: 64 * 1024 * 1024 },
   )
-  const reports = stdout.split('\n').filter((line) => line.startsWith('{')).map(toReport)
+  const reports = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map(toReport)
   t.ok(reports.length > 0, `${script} ran its checks`)
   for (const { name, ok, detail } of reports) t.ok(ok, name, { diagnostic: detail ?? '' })
 }
 
 function toReport(line: string): Report {
-  const { name, ok, detail } = JSON.parse(line) as Report
-  return detail === undefined ? { name, ok } : { name, ok, detail }
+  const { name, ok, detail } = parseLine(line)
+  const report = { name: String(name), ok: ok === true }
+  return detail === undefined ? report : { ...report, detail: String(detail) }
 }

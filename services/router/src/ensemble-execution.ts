@@ -276,7 +276,7 @@ export class EnsembleExecution {
 
   #end(): void {
     this.#scope.signal.removeEventListener('abort', this.#onAbort)
-    for (const timer of [...this.#timers.keys()]) this.#clearTimer(timer)
+    for (const timer of this.#timers.keys()) this.#clearTimer(timer)
   }
 }
 

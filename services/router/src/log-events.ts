@@ -6,8 +6,6 @@ export function catalogChanged(
   log: Logger,
   entries: readonly (CatalogModel | CatalogEnsemble)[],
 ): void {
-  const isReady = (entry: CatalogModel | CatalogEnsemble): boolean =>
-    entry.versions.some((v) => v.state === 'READY')
   log.info('catalog changed', {
     models: entries.filter((entry) => entry.kind === 'model' && isReady(entry)).length,
     ensembles: entries.filter((entry) => entry.kind === 'ensemble' && isReady(entry)).length,
@@ -17,4 +15,8 @@ export function catalogChanged(
       log.warn('model is not served', { model: entry.name, reason: entry.reason })
     }
   }
+}
+
+function isReady(entry: CatalogModel | CatalogEnsemble): boolean {
+  return entry.versions.some((v) => v.state === 'READY')
 }

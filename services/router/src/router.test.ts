@@ -59,11 +59,11 @@ async function collect(stream: AsyncIterable<InferResponse>): Promise<InferRespo
   return all
 }
 
-const failure = (stream: AsyncIterable<InferResponse>): Promise<ServeError> =>
-  collect(stream).then(
-    () => t.fail('expected an error'),
-    (error: unknown) => error,
-  ) as Promise<ServeError>
+async function failure(stream: AsyncIterable<InferResponse>): Promise<ServeError> {
+  const got = await collect(stream).catch((error: unknown) => error)
+  if (got instanceof ServeError) return got
+  throw new Error('expected an error')
+}
 
 function thrown(call: () => unknown): unknown {
   try {

@@ -68,7 +68,7 @@ await t.test('an unknown or closed replica is STEP_UNAVAILABLE', async (t) => {
   stop()
   for (const replica of ['a', 'nobody']) {
     const error = await collect(bearer.call({ replica }, envelope, [], quiet)).catch(
-      ServeError.from,
+      (thrown: unknown) => thrown,
     )
     t.match(error, { reason: 'STEP_UNAVAILABLE', details: { model: 'm', replica } })
   }

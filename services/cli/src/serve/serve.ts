@@ -13,7 +13,7 @@ import { ServeError } from '@tutti/errors'
 import { openDoors, ServerMetrics } from '@tutti/front-door'
 import { scanRepositories } from '@tutti/repository'
 import { Router, readEnsembles } from '@tutti/router'
-import { openStep } from '@tutti/step'
+import { openStep, type Step } from '@tutti/step'
 import { LocalBearer, StepDirectory } from '@tutti/transport'
 import { SERVING } from '../log-events.ts'
 import type { Settings } from '../settings.ts'
@@ -31,6 +31,13 @@ export interface ServeOptions {
   readonly clock?: Clock
 }
 
+interface Served {
+  readonly step: Step
+  readonly router: Router
+  readonly metrics: ServerMetrics
+  close(): Promise<void>
+}
+
 /**
  * Serves model repositories in one process: the step with its engines, the router over it, and the front doors.
  *
@@ -39,24 +46,44 @@ export interface ServeOptions {
 export async function startServe(o: ServeOptions): Promise<Running> {
   const { flags, log, health } = o
   const clock = o.clock ?? systemClock
-  if (flags['model-repository'].length === 0) {
-    throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
-      details: { field: '--model-repository' },
-    })
+  const served = await openRouter(o, clock)
+  const { router, step, metrics } = served
+  try {
+    if (flags['exit-on-error']) refuseFailures(router)
+    const doors = await openDoors({ flags, backend: router, metrics, clock, log, health })
+    log.info(SERVING, { ...doors.ports })
+    return {
+      stopAccepting: () => {
+        doors.stopAccepting()
+        router.stop()
+      },
+      drain: async ({ signal }) => {
+        await doors.drain({ signal })
+        await step.drain()
+      },
+      close: async () => {
+        await doors.close()
+        await served.close()
+      },
+    }
+  } catch (error) {
+    await served.close()
+    throw error
   }
-  const backendConfig = readBackendConfig(flags['backend-config'])
-  const models = await scanRepositories(flags['model-repository'], {
-    ...(flags['model-config-name'] !== undefined && { configName: flags['model-config-name'] }),
-  })
+}
+
+/** Everything behind the doors: one step and one router, with the bearer between them. */
+async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock): Promise<Served> {
+  const models = await scanModels(flags)
   const metrics = new ServerMetrics()
-  const tracing = createTracing(toTracingOptions(o.settings))
+  const tracing = createTracing(toTracingOptions(settings))
   const replica = randomBytes(5).toString('hex')
   const step = await openStep({
     replica,
     models,
     engines: [createOnnxEngine({ log })],
     autoComplete: !flags['disable-auto-complete-config'],
-    defaultMaxBatchSize: backendConfig.defaultMaxBatchSize,
+    defaultMaxBatchSize: readBackendConfig(flags['backend-config']).defaultMaxBatchSize,
     loadThreads: flags['model-load-thread-count'],
     maxQueueSize: flags['max-queue-size'],
     clock,
@@ -76,40 +103,36 @@ export async function startServe(o: ServeOptions): Promise<Running> {
     tracing,
     metrics,
   })
-  const closeAll = async (): Promise<void> => {
-    stopBearer()
-    await step.close()
-    await tracing.shutdown()
+  await router.addStep(step.control)
+  return {
+    step,
+    router,
+    metrics,
+    close: async () => {
+      stopBearer()
+      await step.close()
+      await tracing.shutdown()
+    },
   }
-  try {
-    await router.addStep(step.control)
-    if (flags['exit-on-error']) refuseFailures(router)
-    const doors = await openDoors({ flags, backend: router, metrics, clock, log, health })
-    log.info(SERVING, { ...doors.ports })
-    return {
-      stopAccepting: () => {
-        doors.stopAccepting()
-        router.stop()
-      },
-      drain: async ({ signal }) => {
-        await doors.drain({ signal })
-        await step.drain()
-      },
-      close: async () => {
-        await doors.close()
-        await closeAll()
-      },
-    }
-  } catch (error) {
-    await closeAll()
-    throw error
+}
+
+async function scanModels(flags: ServeFlags): ReturnType<typeof scanRepositories> {
+  if (flags['model-repository'].length === 0) {
+    throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
+      details: { field: '--model-repository' },
+    })
   }
+  const configName = flags['model-config-name']
+  return await scanRepositories(
+    flags['model-repository'],
+    configName === undefined ? {} : { configName },
+  )
 }
 
 /** Triton's `--exit-on-error`: nothing is served if anything failed. */
 function refuseFailures(router: Router): void {
   const failed = router.repositoryIndex(false).filter((entry) => entry.state !== 'READY')
   if (failed.length === 0) return
-  const list = failed.map(({ name, version, reason }) => `${name} ${version}: ${reason}`.trim())
+  const list = failed.map(({ name, version, reason }) => `${name} ${version}: ${reason}`)
   throw new ServeError('MODEL_LOAD_FAILED', `failed to load all models: ${list.join('; ')}`)
 }
