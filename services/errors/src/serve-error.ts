@@ -52,7 +52,11 @@ export class ServeError extends Error {
   }
 
   #copy(message: string, details: ErrorDetails): ServeError {
-    const copy = new ServeError(this.reason, message, { code: this.code, details, cause: this.cause })
+    const copy = new ServeError(this.reason, message, {
+      code: this.code,
+      details,
+      cause: this.cause,
+    })
     if (this.stack !== undefined) copy.stack = this.stack
     return copy
   }
