@@ -31,7 +31,9 @@ export function isDatatype(text: string): text is Datatype {
 }
 
 const BY_CONFIG = new Map<string, Datatype>(
-  (Object.keys(DATATYPES) as Datatype[]).map((name) => [DATATYPES[name].config, name]),
+  Object.keys(DATATYPES)
+    .filter(isDatatype)
+    .map((name) => [DATATYPES[name].config, name]),
 )
 
 /** `TYPE_STRING` -> `BYTES`. Returns undefined for `TYPE_INVALID` and unknown text. */
