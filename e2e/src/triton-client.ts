@@ -38,5 +38,5 @@ export async function runTritonChecks(t: Test, script: string, target: Target): 
 function toReport(line: string): Report {
   const { name, ok, detail } = parseLine(line)
   const report = { name: String(name), ok: ok === true }
-  return detail === undefined ? report : { ...report, detail: String(detail) }
+  return typeof detail === 'string' ? { ...report, detail } : report
 }
