@@ -1,3 +1,9 @@
+export {
+  ADMISSION_DEFAULTS,
+  Admission,
+  type AdmissionBounds,
+  type AdmissionTicket,
+} from './admission.ts'
 export type {
   IndexEntry,
   InferenceBackend,
@@ -21,6 +27,7 @@ export {
   type MetricsSource,
   startMetricsServer,
 } from './metrics-server.ts'
+export { classifyOutputs } from './request/classify.ts'
 export {
   type Execution,
   FAILURE_REASONS,
