@@ -1,1 +1,1 @@
-export {}
+export type { Step, StepLoad, VersionLoad } from './step.ts'

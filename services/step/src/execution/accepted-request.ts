@@ -1,0 +1,96 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { StepRequest } from '@tutti/tensor'
+import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
+import type { QueueEntry } from '../queue/entry-list.ts'
+import type { Execution } from './execution.ts'
+
+/** What comes with a request besides its tensors. */
+export interface RequestLimits {
+  /** Aborts when the caller is gone. */
+  readonly signal: AbortSignal
+  /** What is left of the request's time; absent without a deadline. */
+  readonly remainingMs?: number
+}
+
+/** What waits for a request, so that it can be told that nobody wants the answer any more. */
+export interface Abandonment {
+  abandon(request: AcceptedRequest, error: ServeError): void
+}
+
+/** A request between acceptance and its one final response. It listens for cancel and deadline until then. */
+export class AcceptedRequest {
+  readonly request: StepRequest
+  readonly acceptedAt: number
+  /** Infinity without a deadline. */
+  readonly deadlineAt: number
+  /** Set while the request waits. */
+  entry: QueueEntry<AcceptedRequest> | undefined
+  /** Set while the request runs. */
+  execution: Execution | undefined
+  readonly #sink: EnvelopeSink
+  readonly #signal: AbortSignal
+  readonly #onAbort: () => void
+  readonly #clearTimer: (() => void) | undefined
+  readonly #settled: () => void
+  #isAnswered = false
+
+  constructor(
+    request: StepRequest,
+    o: {
+      readonly sink: EnvelopeSink
+      readonly limits: RequestLimits
+      readonly clock: Clock
+      readonly owner: Abandonment
+      /** Called once, after the final response. */
+      readonly settled: () => void
+    },
+  ) {
+    this.request = request
+    this.acceptedAt = o.clock.now()
+    this.#sink = o.sink
+    this.#signal = o.limits.signal
+    this.#settled = o.settled
+    this.#onAbort = () => o.owner.abandon(this, cancelError(this.#signal.reason))
+    this.#signal.addEventListener('abort', this.#onAbort, { once: true })
+    const { remainingMs } = o.limits
+    this.deadlineAt = this.acceptedAt + (remainingMs ?? Number.POSITIVE_INFINITY)
+    if (remainingMs !== undefined) {
+      this.#clearTimer = o.clock.setTimer(remainingMs, () =>
+        o.owner.abandon(this, deadlineError(request)),
+      )
+    }
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered
+  }
+
+  /** Passes a response on. After the final one nothing has an effect. */
+  respond(response: BearerResponse): void {
+    if (this.#isAnswered) return
+    if (response.final) {
+      this.#isAnswered = true
+      this.#signal.removeEventListener('abort', this.#onAbort)
+      this.#clearTimer?.()
+    }
+    this.#sink.send(response)
+    if (response.final) this.#settled()
+  }
+}
+
+/** The text of Triton's log prefix for a request. */
+export function requestPrefix(id: string): string {
+  return `[request id: ${id === '' ? '<id_unknown>' : id}] `
+}
+
+/** What the caller is told when its signal aborted: Triton gives CANCELLED without a text. */
+export function cancelError(reason: unknown): ServeError {
+  if (reason instanceof ServeError && reason.code !== 'CANCELLED') return reason
+  return new ServeError('CANCELLED', '', { cause: reason })
+}
+
+export function deadlineError(request: StepRequest): ServeError {
+  const prefix = requestPrefix(request.context.id)
+  return new ServeError('DEADLINE_EXCEEDED', `${prefix}the time of the request is over`)
+}

@@ -1,0 +1,222 @@
+import type { LoadedModel } from '@tutti/backends'
+import { assert, ServeError } from '@tutti/errors'
+import type { StepRequest } from '@tutti/tensor'
+import type { EnvelopeSink } from '@tutti/transport'
+import type { QueueEntry } from '../queue/entry-list.ts'
+import type { RequestQueue } from '../queue/request-queue.ts'
+import {
+  type Abandonment,
+  AcceptedRequest,
+  cancelError,
+  deadlineError,
+  type RequestLimits,
+  requestPrefix,
+} from './accepted-request.ts'
+import { Execution, toNs } from './execution.ts'
+import type { ExecutionHost } from './execution-host.ts'
+
+/** How busy one model version is. */
+export interface SchedulerLoad {
+  /** Accepted and not yet answered, in requests. */
+  readonly inFlight: number
+  /** Of those, how many wait for an instance. */
+  readonly queued: number
+  /** Instances that execute nothing; an abandoned call keeps its instance. */
+  readonly freeSlots: number
+}
+
+/** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
+export class Scheduler implements Abandonment {
+  readonly #model: LoadedModel
+  readonly #host: ExecutionHost
+  readonly #queue: RequestQueue<AcceptedRequest>
+  readonly #batchKey: (request: StepRequest) => string
+  /** Used as a stack, so that a lightly loaded model keeps one instance warm. */
+  readonly #free: number[]
+  readonly #running = new Set<AcceptedRequest>()
+  #inFlight = 0
+  #isStopping = false
+  #idle: (() => void)[] = []
+  #timerAt = Number.POSITIVE_INFINITY
+  #clearTimer: (() => void) | undefined
+
+  constructor(o: {
+    readonly model: LoadedModel
+    readonly host: ExecutionHost
+    readonly queue: RequestQueue<AcceptedRequest>
+    readonly batchKey: (request: StepRequest) => string
+    readonly instances: number
+  }) {
+    this.#model = o.model
+    this.#host = o.host
+    this.#queue = o.queue
+    this.#batchKey = o.batchKey
+    this.#free = Array.from({ length: o.instances }, (_, i) => o.instances - 1 - i)
+  }
+
+  get load(): SchedulerLoad {
+    return {
+      inFlight: this.#inFlight,
+      queued: this.#queue.length,
+      freeSlots: this.#free.length,
+    }
+  }
+
+  /** @returns resolves once the final response went to `sink`; never rejects. */
+  submit(request: StepRequest, sink: EnvelopeSink, limits: RequestLimits): Promise<void> {
+    return new Promise((resolve) => {
+      this.#inFlight += 1
+      const settled = (): void => {
+        this.#inFlight -= 1
+        resolve()
+        if (this.#inFlight === 0) for (const wake of this.#idle.splice(0)) wake()
+      }
+      const { clock } = this.#host
+      const accepted = new AcceptedRequest(request, { sink, limits, clock, owner: this, settled })
+      const refusal = this.#enqueue(accepted, limits)
+      if (refusal !== undefined) this.#fail(accepted, refusal)
+      else this.#pump()
+    })
+  }
+
+  abandon(accepted: AcceptedRequest, error: ServeError): void {
+    if (accepted.isAnswered) return
+    if (accepted.entry !== undefined && this.#queue.remove(accepted.entry)) this.#pendingChanged()
+    const isNew = accepted.execution?.abandon(accepted, error) ?? true
+    if (isNew) this.#recordFailure(accepted, 'CANCELED')
+    this.#answer(accepted, error)
+    // A batch that waited for this request's size or shape may be ready now.
+    this.#pump()
+  }
+
+  /** Refuses new requests from now on. @returns resolves when all accepted ones are answered. */
+  drain(): Promise<void> {
+    this.#isStopping = true
+    if (this.#inFlight === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idle.push(resolve))
+  }
+
+  /** Answers whatever is not answered yet with `error`, and starts nothing more. */
+  stop(error: (request: StepRequest) => ServeError): void {
+    this.#isStopping = true
+    this.#clearTimer?.()
+    this.#clearTimer = undefined
+    this.#timerAt = Number.NEGATIVE_INFINITY
+    for (const { item } of this.#queue.clear()) this.#fail(item, error(item.request))
+    for (const accepted of this.#running) this.abandon(accepted, error(accepted.request))
+  }
+
+  #enqueue(accepted: AcceptedRequest, limits: RequestLimits): ServeError | undefined {
+    const { request } = accepted
+    if (this.#isStopping) return stoppingError(request)
+    if (limits.signal.aborted) return cancelError(limits.signal.reason)
+    if (accepted.deadlineAt <= accepted.acceptedAt) return deadlineError(request)
+    const { priority, timeoutUs } = request.context
+    try {
+      accepted.entry = this.#queue.add(
+        {
+          item: accepted,
+          size: request.batchSize,
+          key: this.#batchKey(request),
+          priority,
+          timeoutUs,
+        },
+        accepted.acceptedAt,
+      )
+    } catch (error) {
+      return ServeError.from(error).withPrefix(requestPrefix(request.context.id))
+    }
+    this.#pendingChanged()
+    return undefined
+  }
+
+  #pump(): void {
+    const now = this.#host.clock.now()
+    if (this.#queue.nextExpiry <= now) this.#expire(now)
+    let wakeAt = Number.POSITIVE_INFINITY
+    while (this.#free.length > 0) {
+      const decision = this.#queue.next(now)
+      if (decision.kind === 'wait') wakeAt = decision.until
+      if (decision.kind !== 'batch') break
+      this.#pendingChanged()
+      this.#start(decision.entries, now)
+    }
+    this.#wakeAt(Math.min(wakeAt, this.#queue.nextExpiry), now)
+  }
+
+  #start(entries: readonly QueueEntry<AcceptedRequest>[], now: number): void {
+    // Taken first: answering below may run code that comes back here for the same instance.
+    const instance = this.#free.pop()
+    assert(instance !== undefined, 'a batch was formed without a free instance')
+    const batch: AcceptedRequest[] = []
+    for (const { item } of entries) {
+      item.entry = undefined
+      // The deadline's own timer may be late; what is over is never executed.
+      if (item.deadlineAt <= now) this.#fail(item, deadlineError(item.request))
+      else batch.push(item)
+    }
+    if (batch.length === 0) this.#free.push(instance)
+    else void this.#execute(batch, instance, now)
+  }
+
+  async #execute(batch: readonly AcceptedRequest[], instance: number, now: number): Promise<void> {
+    for (const accepted of batch) this.#running.add(accepted)
+    await new Execution(this.#host, batch, now).run(this.#model, instance)
+    for (const accepted of batch) this.#running.delete(accepted)
+    this.#free.push(instance)
+    this.#pump()
+  }
+
+  #expire(now: number): void {
+    for (const { item } of this.#queue.expire(now)) {
+      item.entry = undefined
+      this.#fail(item, new ServeError('QUEUE_TIMEOUT', 'Request timeout expired'))
+    }
+    this.#pendingChanged()
+  }
+
+  /** Keeps one timer for everything that time decides. An earlier one that is armed already looks again by itself. */
+  #wakeAt(at: number, now: number): void {
+    if (at >= this.#timerAt) return
+    this.#clearTimer?.()
+    this.#timerAt = at
+    this.#clearTimer = this.#host.clock.setTimer(at - now, () => {
+      this.#timerAt = Number.POSITIVE_INFINITY
+      this.#clearTimer = undefined
+      this.#pump()
+    })
+  }
+
+  #fail(accepted: AcceptedRequest, error: ServeError): void {
+    const isCancel = error.code === 'CANCELLED' || error.code === 'DEADLINE_EXCEEDED'
+    this.#recordFailure(accepted, isCancel ? 'CANCELED' : 'REJECTED')
+    this.#answer(accepted, error)
+  }
+
+  #answer(accepted: AcceptedRequest, error: ServeError): void {
+    accepted.respond({
+      index: accepted.execution?.sentTo(accepted) ?? 0,
+      final: true,
+      outputs: [],
+      parameters: new Map(),
+      error: error.withDetails(this.#host.details),
+    })
+  }
+
+  #recordFailure(accepted: AcceptedRequest, reason: 'CANCELED' | 'REJECTED'): void {
+    const { clock, recorder } = this.#host
+    recorder.failure(reason, toNs(clock.now() - accepted.acceptedAt))
+  }
+
+  #pendingChanged(): void {
+    this.#host.recorder.pending(this.#queue.length)
+  }
+}
+
+/** Triton's text for a request that comes while the server goes away. */
+export function stoppingError(request: StepRequest): ServeError {
+  return new ServeError(
+    'SERVER_STOPPING',
+    `${requestPrefix(request.context.id)}Server is stopping, scheduler for model has stopped accepting new inference requests`,
+  )
+}

@@ -1,0 +1,60 @@
+import type { Logger } from '@tutti/chassis'
+import type { ServeError } from '@tutti/errors'
+
+/** The lines that a running scheduler writes. */
+export interface SchedulerEvents {
+  responseOutOfTurn(request: number, why: string): void
+  resultDropped(): void
+}
+
+/** Every log line of this room has a name here. */
+export class StepEvents {
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  modelRefused(model: string, error: string): void {
+    this.#log.error('model configuration refused', { model, error })
+  }
+
+  versionLoading(model: string, version: number): void {
+    this.#log.info('model version loading', { model, version })
+  }
+
+  versionReady(model: string, version: number, revision: string, durationMs: number): void {
+    this.#log.info('model version ready', { model, version, revision, durationMs })
+  }
+
+  versionFailed(model: string, version: number, error: ServeError): void {
+    this.#log.error('model version failed to load', {
+      model,
+      version,
+      reason: error.reason,
+      error: error.message,
+    })
+  }
+
+  closeFailed(model: string, version: number, error: ServeError): void {
+    this.#log.warn('model version failed to close', { model, version, error: error.message })
+  }
+
+  draining(inFlight: number): void {
+    this.#log.info('step draining', { inFlight })
+  }
+
+  drained(): void {
+    this.#log.info('step drained', {})
+  }
+
+  /** The lines of one model version's scheduler. */
+  forVersion(model: string, version: number): SchedulerEvents {
+    const log = this.#log.child({ model, version })
+    return {
+      responseOutOfTurn: (request, why) =>
+        log.warn('engine response out of turn', { request, why }),
+      resultDropped: () => log.debug('result dropped, nobody waits for it', {}),
+    }
+  }
+}

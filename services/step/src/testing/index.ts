@@ -1,0 +1,13 @@
+export {
+  SCRIPTED_TIMES,
+  ScriptedEngine,
+  type ScriptedExecution,
+  ScriptedModel,
+} from './scripted-engine.ts'
+export {
+  batchRequest,
+  floats,
+  RecordingRecorder,
+  RecordingSink,
+  requestContext,
+} from './step-builders.ts'

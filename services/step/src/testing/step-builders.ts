@@ -1,0 +1,85 @@
+import type { NamedTensor, RequestContext, StepRequest } from '@tutti/tensor'
+import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
+import type { ExecutionRecorder, FailureClass } from '../execution/recorder.ts'
+
+/** The context of a client that says nothing. */
+export function requestContext(rest: Partial<RequestContext> = {}): RequestContext {
+  return {
+    id: '',
+    correlationId: 0n,
+    sequenceStart: false,
+    sequenceEnd: false,
+    priority: 0n,
+    timeoutUs: 0n,
+    parameters: new Map(),
+    ...rest,
+  }
+}
+
+/** FP32 tensor of zeros. */
+export function floats(name: string, shape: readonly number[]): NamedTensor {
+  const count = shape.reduce((product, extent) => product * extent, 1)
+  return { name, datatype: 'FP32', shape, data: new Uint8Array(4 * count) }
+}
+
+/** A request with one input `x` of shape `[batch, width]`, as a step's request check returns it. */
+export function batchRequest(
+  o: { readonly batch?: number; readonly width?: number } & Partial<RequestContext> = {},
+): StepRequest {
+  const { batch = 1, width = 4, ...context } = o
+  return {
+    context: requestContext(context),
+    inputs: [floats('x', [batch, width])],
+    requestedOutputs: [],
+    batchSize: batch,
+  }
+}
+
+/** A sink that keeps what it gets, and notes the order among sinks that share `order`. */
+export class RecordingSink implements EnvelopeSink {
+  readonly responses: BearerResponse[] = []
+  readonly #name: string
+  readonly #order: string[]
+
+  constructor(name = '', order: string[] = []) {
+    this.#name = name
+    this.#order = order
+  }
+
+  send(response: BearerResponse): void {
+    this.responses.push(response)
+    if (response.final) this.#order.push(this.#name)
+  }
+
+  /** `CODE REASON text` of the final error, 'OK' for a result, '' as long as there is none. */
+  get outcome(): string {
+    const final = this.responses.find((response) => response.final)
+    if (final === undefined) return ''
+    const { error } = final
+    return error === undefined ? 'OK' : `${error.code} ${error.reason} ${error.message}`.trimEnd()
+  }
+}
+
+/** Keeps figures in plain fields. */
+export class RecordingRecorder implements ExecutionRecorder {
+  readonly successes: { batchSize: number; queueNs: number; requestNs: number }[] = []
+  readonly executions: number[] = []
+  readonly failures: FailureClass[] = []
+  pendingNow = 0
+
+  success(batchSize: number, o: { readonly requestNs: number; readonly queueNs: number }): void {
+    this.successes.push({ batchSize, queueNs: o.queueNs, requestNs: o.requestNs })
+  }
+
+  execution(batchSize: number): void {
+    this.executions.push(batchSize)
+  }
+
+  failure(reason: FailureClass): void {
+    this.failures.push(reason)
+  }
+
+  pending(count: number): void {
+    this.pendingNow = count
+  }
+}
