@@ -9,12 +9,7 @@ import { buildAddModel, modelConfig, modelSource, stepRequest } from '../dist/te
 
 const ROUNDS = 7
 
-async function measure(
-  name: string,
-  calls: number,
-  width: number,
-  call: () => Promise<unknown> | unknown,
-) {
+async function measure(name: string, calls: number, width: number, call: () => unknown) {
   for (let i = 0; i < calls / 4; i += 1) await call()
   const us: number[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -60,13 +55,14 @@ async function measureWidth(width: number, calls: number) {
     shape: [1, width],
     data: bytes,
   })
-  const requests = [stepRequest([input('a'), input('b')], { batchSize: 1 })]
+  const request = stepRequest([input('a'), input('b')], { batchSize: 1 })
+  const requests = [request]
   const sink = { send: () => {} }
   const { signal } = new AbortController()
   await measure('engine, 1 instance         ', calls, width, () =>
     loaded.execute(requests, sink, { instance: 0, signal }),
   )
-  const eight = Array.from({ length: 8 }, () => requests[0]!)
+  const eight = Array.from({ length: 8 }, () => request)
   await measure('engine, batch of 8 requests', calls, width, () =>
     loaded.execute(eight, sink, { instance: 0, signal }),
   )

@@ -16,16 +16,16 @@ export interface OrtValue {
 }
 
 export type OrtArray =
-  | Uint8Array
-  | Int8Array
-  | Uint16Array
-  | Int16Array
-  | Uint32Array
-  | Int32Array
-  | BigUint64Array
-  | BigInt64Array
-  | Float32Array
-  | Float64Array
+  | Uint8Array<ArrayBuffer>
+  | Int8Array<ArrayBuffer>
+  | Uint16Array<ArrayBuffer>
+  | Int16Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>
+  | BigUint64Array<ArrayBuffer>
+  | BigInt64Array<ArrayBuffer>
+  | Float32Array<ArrayBuffer>
+  | Float64Array<ArrayBuffer>
 
 /** What the session says of one input or output. */
 export interface OrtMetadata {
@@ -79,7 +79,7 @@ export function createOrtSession(): OrtSession {
   // Runtime lines on stderr would break the JSON log; what fails comes back as an exception anyway.
   env.logLevel = 'fatal'
   const require = createRequire(import.meta.url)
-  const module = require('onnxruntime-node/dist/binding.js') as BindingModule
+  const module: BindingModule = require('onnxruntime-node/dist/binding.js')
   module.initOrt()
   return new module.binding.InferenceSession()
 }

@@ -2,7 +2,6 @@ import { Worker } from 'node:worker_threads'
 import type { Clock } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
 import {
-  type SessionFailure,
   type SessionPlan,
   type SessionReply,
   type SessionStarted,
@@ -85,7 +84,7 @@ class SessionHandle {
   }
 
   async stop(): Promise<void> {
-    this.#thread.postMessage(STOP)
+    this.#thread.postMessage(STOP, [])
     await this.exited
   }
 
@@ -94,8 +93,8 @@ class SessionHandle {
     this.#pending = undefined
     assert(pending !== undefined, 'a session replied to nothing')
     if (reply instanceof ArrayBuffer) pending.resolve([reply])
-    else if (Array.isArray(reply)) pending.resolve(reply as readonly ArrayBuffer[])
-    else pending.reject(runtimeError((reply as SessionFailure).problem))
+    else if ('problem' in reply) pending.reject(runtimeError(reply.problem))
+    else pending.resolve(reply)
   }
 
   #ended(): ServeError {
@@ -132,7 +131,7 @@ export class SessionInstance {
   private constructor(options: SessionInstanceOptions, first: SessionHandle) {
     this.#options = options
     this.#session = Promise.resolve(first)
-    this.#watch(first)
+    void this.#watch(first)
   }
 
   /** @throws ServeError MODEL_LOAD_FAILED with the runtime's text if the session cannot be made. */
@@ -166,12 +165,11 @@ export class SessionInstance {
     await session?.stop()
   }
 
-  #watch(session: SessionHandle): void {
-    void session.exited.then((problem) => {
-      if (this.#isClosing) return
-      this.#log('engine thread ended, restarting', problem)
-      this.#restart()
-    })
+  async #watch(session: SessionHandle): Promise<void> {
+    const problem = await session.exited
+    if (this.#isClosing) return
+    this.#log('engine thread ended, restarting', problem)
+    this.#restart()
   }
 
   #restart(): void {
@@ -198,7 +196,7 @@ export class SessionInstance {
         cause: error,
       })
     }
-    this.#watch(handle)
+    void this.#watch(handle)
     return handle
   }
 

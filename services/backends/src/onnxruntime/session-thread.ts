@@ -29,7 +29,7 @@ const utf8 = new TextEncoder()
 interface OutputBytes {
   readonly index: number
   readonly dims: readonly number[]
-  readonly data: Uint8Array<ArrayBuffer>
+  readonly data: Uint8Array
 }
 
 function toTexts(data: Uint8Array): string[] {
@@ -57,11 +57,17 @@ function toOrtValue(
 function toOutputBytes(index: number, value: OrtValue): OutputBytes {
   const { data, dims } = value
   if (!ArrayBuffer.isView(data)) {
-    const texts = (data as readonly string[]).map((text) => utf8.encode(text))
-    return { index, dims, data: encodeBytesTensor(texts) as Uint8Array<ArrayBuffer> }
+    return { index, dims, data: encodeBytesTensor(data.map((text) => utf8.encode(text))) }
   }
-  const bytes = new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength)
-  return { index, dims, data: bytes }
+  return { index, dims, data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) }
+}
+
+/** The buffer of bytes that are alone in theirs. */
+function toBuffer(data: Uint8Array): ArrayBuffer {
+  const { buffer } = data
+  assert(buffer instanceof ArrayBuffer, 'an output lies in shared memory')
+  // The receiver reads from the start.
+  return data.byteOffset === 0 ? buffer : buffer.slice(data.byteOffset)
 }
 
 /** Puts a reply into the slot; the slot is replaced by a larger one if the header does not fit. */
@@ -77,7 +83,7 @@ function packReply(
   const placed = outputs.map(({ index, dims, data }) => {
     const { byteLength } = data
     if (byteLength > INLINE_BYTES || offset + byteLength > carrier.byteLength) {
-      message.push(data.buffer)
+      message.push(toBuffer(data))
       return { index, dims, byteOffset: -1, byteLength }
     }
     const tensor = { index, dims, byteOffset: offset, byteLength }
@@ -194,4 +200,5 @@ function serve(port: NonNullable<typeof parentPort>, plan: SessionPlan): void {
 }
 
 assert(parentPort !== null, 'session-thread is started as a thread')
-serve(parentPort, workerData as SessionPlan)
+const sessionPlan: SessionPlan = workerData
+serve(parentPort, sessionPlan)

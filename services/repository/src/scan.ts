@@ -1,0 +1,144 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { ServeError } from '@tutti/errors'
+import { readBounded } from './bounded-read.ts'
+import type { RepositoryModel } from './repository-model.ts'
+
+export interface ScanOptions {
+  /** `--model-config-name`: take configs/<configName>.pbtxt of a model if there is one, else its config.pbtxt. */
+  readonly configName?: string
+  /** Most bytes of a configuration. Default 16 MiB. */
+  readonly maxConfigBytes?: number
+}
+
+const CONFIG_FILENAME = 'config.pbtxt'
+const CONFIG_DIRECTORY = 'configs'
+const DEFAULT_MAX_CONFIG_BYTES = 16 * 1024 * 1024
+const TWICE = 'model appears in two or more repositories'
+/** Decimal without a leading zero, as Triton takes it; beyond 2^53 no number of ours could name it. */
+const VERSION = /^(0|[1-9]\d{0,15})$/
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
+}
+
+function refuseRepository(path: string, problem: string, cause?: unknown): never {
+  throw new ServeError(
+    'REPOSITORY_UNREADABLE',
+    `model repository '${path}' cannot be read: ${problem}`,
+    { cause },
+  )
+}
+
+/** Follows symbolic links; false also for what does not exist, a dangling link for example. */
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory()
+  } catch {
+    // What cannot be looked at is judged when it is read.
+    return false
+  }
+}
+
+async function listDirectories(path: string): Promise<string[]> {
+  const names = (await readdir(path)).filter((name) => !name.startsWith('.'))
+  const flags = await Promise.all(names.map((name) => isDirectory(join(path, name))))
+  return names.filter((_, i) => flags[i]).toSorted()
+}
+
+async function listModels(repository: string): Promise<string[]> {
+  let isReadable: boolean
+  try {
+    isReadable = (await stat(repository)).isDirectory()
+  } catch (error) {
+    return refuseRepository(repository, `it does not exist (${codeOf(error)})`, error)
+  }
+  if (!isReadable) refuseRepository(repository, 'it is not a directory')
+  try {
+    return await listDirectories(repository)
+  } catch (error) {
+    return refuseRepository(repository, codeOf(error), error)
+  }
+}
+
+async function findConfigPath(directory: string, configName: string | undefined): Promise<string> {
+  const plain = join(directory, CONFIG_FILENAME)
+  if (configName === undefined || configName === '') return plain
+  const named = join(directory, CONFIG_DIRECTORY, `${configName}.pbtxt`)
+  try {
+    await stat(named)
+    return named
+  } catch (error) {
+    // Absent means: this model has no such alternative. Anything else shows when the file is read.
+    return codeOf(error) === 'ENOENT' ? plain : named
+  }
+}
+
+async function readConfig(path: string, maxBytes: number): Promise<string | undefined> {
+  try {
+    return await readBounded(path, maxBytes)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/**
+ * The numeric version directories of a model, ascending. `warmup`, `configs`, names with a leading zero and the like are
+ * no versions.
+ */
+async function listVersions(directory: string): Promise<number[]> {
+  return (await listDirectories(directory))
+    .filter((name) => VERSION.test(name))
+    .map(Number)
+    .filter(Number.isSafeInteger)
+    .toSorted((a, b) => a - b)
+}
+
+async function scanModel(
+  repository: string,
+  name: string,
+  options: ScanOptions,
+): Promise<RepositoryModel> {
+  const directory = join(repository, name)
+  const configPath = await findConfigPath(directory, options.configName)
+  const found = { name, repository, directory, configPath }
+  try {
+    const maxBytes = options.maxConfigBytes ?? DEFAULT_MAX_CONFIG_BYTES
+    const versions = await listVersions(directory)
+    const configText = await readConfig(configPath, maxBytes)
+    return { ...found, versions, ...(configText === undefined ? {} : { configText }) }
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    return { ...found, versions: [], error: `cannot read model '${name}': ${problem}` }
+  }
+}
+
+function markTwice(models: readonly RepositoryModel[]): RepositoryModel[] {
+  const counts = new Map<string, number>()
+  for (const { name } of models) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return models.map((model) =>
+    (counts.get(model.name) ?? 0) > 1 ? { ...model, error: TWICE } : model,
+  )
+}
+
+/**
+ * Lists the models of model repositories (triton-semantics 3.1). Directories that begin with a dot and plain files are
+ * ignored. What is wrong with one model becomes its `error`; the others are not disturbed.
+ *
+ * @param paths - directories; the same one given twice counts once.
+ * @returns every directory found, sorted by name within its repository; a name that two repositories have appears twice.
+ * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
+ */
+export async function scanRepositories(
+  paths: readonly string[],
+  options: ScanOptions = {},
+): Promise<readonly RepositoryModel[]> {
+  const repositories = [...new Set(paths.map((path) => resolve(path)))]
+  const models: RepositoryModel[] = []
+  for (const repository of repositories) {
+    const names = await listModels(repository)
+    models.push(...(await Promise.all(names.map((name) => scanModel(repository, name, options)))))
+  }
+  return markTwice(models)
+}

@@ -1,0 +1,1 @@
+export { type ModelTree, writeModelTree } from './model-tree.ts'
