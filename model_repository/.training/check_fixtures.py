@@ -10,7 +10,13 @@ from fixtures_basic import ENSEMBLES, MODELS
 ROWS = np.arange(48, dtype=np.float32).reshape(3, 16)
 LINE = np.array([4, -1, 0.5, 2], np.float32)
 ONE = np.array([0.1], np.float32)
-NUMPY_TYPES = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "bool": np.bool_, "string": object}
+NUMPY_TYPES = {
+    "fp16": np.float16,
+    "fp32": np.float32,
+    "fp64": np.float64,
+    "bool": np.bool_,
+    "string": object,
+}
 
 # name -> [(inputs, outputs)]
 CASES = {
@@ -19,7 +25,10 @@ CASES = {
     "add_one_matrix": [({"x": ROWS[:2]}, {"y": ROWS[:2] + 1})],
     "add_one_batch": [({"X": ROWS}, {"Y": ROWS + 1})],
     "identity_fp32_nonbatch": [({"x": LINE}, {"y": LINE})],
-    "optional_input": [({"x": LINE}, {"y": LINE + 10}), ({"x": LINE, "bias": ONE}, {"y": LINE + ONE})],
+    "optional_input": [
+        ({"x": LINE}, {"y": LINE + 10}),
+        ({"x": LINE, "bias": ONE}, {"y": LINE + ONE}),
+    ],
     "slow": [({"x": ONE, "rounds": np.array([n])}, {"y": ONE}) for n in (0, 100)],
     "big_identity": [({"x": ROWS.reshape(8, 2, 3)}, {"y": ROWS.reshape(8, 2, 3)})],
     "versioned": [({"x": LINE}, {"y": LINE + 3})],
@@ -30,7 +39,10 @@ CASES = {
     "ens_chain": [({"X": ROWS}, {"Y": ROWS + 2})],
     "ens_branch_join": [({"X": ROWS}, {"SUM": 2 * ROWS + 1, "DIFFERENCE": np.ones_like(ROWS)})],
     "ens_subset": [({"X": ROWS}, {"PLUS_ONE": ROWS + 1, "PLUS_TWO": ROWS + 2, "COPY": ROWS})],
-    "ens_optional": [({"x": LINE}, {"y": LINE + 10}), ({"x": LINE, "bias": ONE}, {"y": LINE + ONE})],
+    "ens_optional": [
+        ({"x": LINE}, {"y": LINE + 10}),
+        ({"x": LINE, "bias": ONE}, {"y": LINE + ONE}),
+    ],
     "ens_nested": [({"X": ROWS}, {"Y": ROWS + 3})],
     "ens_batch_to_nonbatch": [({"X": ROWS}, {"Y": (ROWS + 1).sum(0, keepdims=True) + 1})],
     "ens_slow": [({"x": ONE, "rounds": np.array([2])}, {"y": ONE})],

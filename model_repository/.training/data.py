@@ -58,7 +58,9 @@ class TrainingPictures:
         paths = sorted(p for p in Path(photo_dir).iterdir() if p.stem != "astronaut")
         self.photos = [Image.open(p).convert("RGB") for p in paths]
         # Half of the photograph crops are of the one portrait.
-        self.weights = np.array([len(paths) - 1.0 if p.stem == "grace_hopper" else 1.0 for p in paths])
+        self.weights = np.array(
+            [len(paths) - 1.0 if p.stem == "grace_hopper" else 1.0 for p in paths]
+        )
         self.weights /= self.weights.sum()
 
     def pair(self):

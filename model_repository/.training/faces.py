@@ -7,7 +7,14 @@ from PIL import Image, ImageDraw, ImageFilter
 
 SIZE = 512  # drawn at this size, delivered at half
 
-SKINS = [(255, 224, 196), (241, 194, 160), (224, 172, 125), (198, 134, 90), (141, 85, 50), (92, 58, 38)]
+SKINS = [
+    (255, 224, 196),
+    (241, 194, 160),
+    (224, 172, 125),
+    (198, 134, 90),
+    (141, 85, 50),
+    (92, 58, 38),
+]
 HAIRS = [(30, 22, 18), (70, 45, 28), (120, 80, 45), (190, 150, 90), (150, 60, 30), (150, 150, 150)]
 IRISES = [(70, 45, 25), (90, 120, 60), (70, 110, 160), (110, 120, 130), (40, 28, 20)]
 
@@ -66,7 +73,9 @@ def ring(cx, cy, rx, ry, power=2.0, lower=1.0, start=0.0, end=2 * math.pi):
 
 
 def pick(rng, colours, spread=18):
-    return np.clip(np.array(colours[rng.integers(len(colours))]) + rng.normal(0, spread, 3) * 0.5, 5, 255)
+    return np.clip(
+        np.array(colours[rng.integers(len(colours))]) + rng.normal(0, spread, 3) * 0.5, 5, 255
+    )
 
 
 def draw_face(seed):
@@ -96,7 +105,9 @@ def background(canvas, face, rng):
         x, y = rng.uniform(0, SIZE, 2)
         w, h = rng.uniform(10, 250, 2)
         box = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
-        canvas.blend(canvas.polygon(box, rng.uniform(0.5, 6)), rng.uniform(0, 255, 3), rng.uniform(0.3, 1))
+        canvas.blend(
+            canvas.polygon(box, rng.uniform(0.5, 6)), rng.uniform(0, 255, 3), rng.uniform(0.3, 1)
+        )
 
 
 def strands(canvas, face, rng, count, spread, mask):
@@ -119,7 +130,12 @@ def back_hair(canvas, face, rng):
     cx, cy, rx, ry = face["cx"], face["cy"], face["rx"], face["ry"]
     mask = canvas.polygon(ring(cx, cy - ry * 0.1, rx * rng.uniform(1.12, 1.4), ry * 1.12, 2.3), 4)
     if face["long"]:
-        flow = [(cx - rx * 1.3, cy), (cx + rx * 1.3, cy), (cx + rx * 1.4, cy + ry * bottom), (cx - rx * 1.4, cy + ry * bottom)]
+        flow = [
+            (cx - rx * 1.3, cy),
+            (cx + rx * 1.3, cy),
+            (cx + rx * 1.4, cy + ry * bottom),
+            (cx - rx * 1.4, cy + ry * bottom),
+        ]
         mask = np.maximum(mask, canvas.polygon(flow, 7))
     canvas.blend(mask, face["hair"])
     strands(canvas, face, rng, 60, 1.3, mask)
@@ -128,16 +144,27 @@ def back_hair(canvas, face, rng):
 def body(canvas, face, rng):
     cx, cy, rx, ry, skin = face["cx"], face["cy"], face["rx"], face["ry"], face["skin"]
     cloth = rng.uniform(10, 245, 3)
-    neck = [(cx - rx * 0.5, cy), (cx + rx * 0.5, cy), (cx + rx * 0.62, SIZE), (cx - rx * 0.62, SIZE)]
+    neck = [
+        (cx - rx * 0.5, cy),
+        (cx + rx * 0.5, cy),
+        (cx + rx * 0.62, SIZE),
+        (cx - rx * 0.62, SIZE),
+    ]
     canvas.blend(canvas.polygon(neck, 2), skin * 0.8)
     shoulders = canvas.polygon(ring(cx, SIZE + ry * 0.45, rx * 2.1, ry * 0.95, 2.6), 1.5)
     canvas.blend(shoulders, cloth)
     canvas.shade(shoulders * canvas.noise(14), 0.25)
     if rng.uniform() < 0.5:
         pitch, angle = rng.uniform(10, 40), rng.uniform(0, math.pi)
-        wave = np.sin((canvas.x * math.cos(angle) + canvas.y * math.sin(angle)) * 2 * math.pi / pitch)
+        wave = np.sin(
+            (canvas.x * math.cos(angle) + canvas.y * math.sin(angle)) * 2 * math.pi / pitch
+        )
         canvas.blend(shoulders * (wave > 0.2), rng.uniform(0, 255, 3), rng.uniform(0.3, 1))
-    opening = [(cx - rx * 0.55, cy + ry * 1.2), (cx + rx * 0.55, cy + ry * 1.2), (cx, SIZE + rng.uniform(-20, 60))]
+    opening = [
+        (cx - rx * 0.55, cy + ry * 1.2),
+        (cx + rx * 0.55, cy + ry * 1.2),
+        (cx, SIZE + rng.uniform(-20, 60)),
+    ]
     canvas.blend(canvas.polygon(opening, 1.5), skin * 0.85)
     canvas.shade(canvas.blob(cx, cy + ry * 1.05, rx * 0.6, ry * 0.16), -0.45)
 
@@ -154,21 +181,30 @@ def head(canvas, face, rng):
     across = (canvas.x - cx) / rx
     canvas.shade(mask * np.clip(across * face["light"], -1.2, 1.2), 0.22)
     canvas.shade(mask * np.clip(across**2 - 0.45, 0, 1), -0.45)
-    canvas.shade(mask * canvas.blob(cx - face["light"] * 20, cy - ry * 0.6, rx * 0.6, ry * 0.25), 0.15)
+    canvas.shade(
+        mask * canvas.blob(cx - face["light"] * 20, cy - ry * 0.6, rx * 0.6, ry * 0.25), 0.15
+    )
     for side in (-1, 1):
         blush = mask * canvas.blob(cx + side * rx * 0.55, cy + ry * 0.3, rx * 0.25, ry * 0.15)
         canvas.blend(blush, skin * (1.05, 0.75, 0.72), rng.uniform(0, 0.5))
     for cells, strength in ((8, 0.05), (60, 0.04), (250, 0.05)):  # tone, pores
         canvas.shade(mask * canvas.noise(cells), strength * rng.uniform(0.3, 1.3))
     if rng.uniform() < 0.4:  # freckles, moles
-        dots = [[(x, y), (x + 1, y + 1)] for x, y in rng.normal((cx, cy + ry * 0.2), (rx * 0.5, ry * 0.25), (40, 2))]
+        dots = [
+            [(x, y), (x + 1, y + 1)]
+            for x, y in rng.normal((cx, cy + ry * 0.2), (rx * 0.5, ry * 0.25), (40, 2))
+        ]
         canvas.shade(canvas.strokes(dots, 2, 1) * mask, -0.4)
 
 
 def eyes(canvas, face, rng):
     cx, cy, rx, ry = face["cx"], face["cy"], face["rx"], face["ry"]
     iris = pick(rng, IRISES)
-    gap, width, open_ = rng.uniform(0.4, 0.47) * rx, rng.uniform(0.19, 0.25) * rx, rng.uniform(0.32, 0.55)
+    gap, width, open_ = (
+        rng.uniform(0.4, 0.47) * rx,
+        rng.uniform(0.19, 0.25) * rx,
+        rng.uniform(0.32, 0.55),
+    )
     level, gaze = cy - ry * rng.uniform(0.08, 0.16), rng.uniform(-0.25, 0.25)
     lift, thick = rng.uniform(-6, 8), int(rng.integers(2, 5))
     for side in (-1, 1):
@@ -180,7 +216,9 @@ def eyes(canvas, face, rng):
         canvas.blend(canvas.polygon(ring(ix, ey - 1, r, r), 0.8) * almond, iris * 0.6)
         canvas.blend(canvas.polygon(ring(ix, ey - 1, r * 0.8, r * 0.8), 1.2) * almond, iris)
         canvas.blend(canvas.polygon(ring(ix, ey - 1, r * 0.42, r * 0.42), 0.7) * almond, (8, 8, 8))
-        canvas.blend(canvas.polygon(ring(ix + 4, ey - 5, r * 0.18, r * 0.18), 0.6), (255, 255, 255), 0.9)
+        canvas.blend(
+            canvas.polygon(ring(ix + 4, ey - 5, r * 0.18, r * 0.18), 0.6), (255, 255, 255), 0.9
+        )
         canvas.shade(canvas.blob(ex, ey - h * 0.9, width, h * 0.35) * almond, -0.5)
         lid = ring(ex, ey, width * 1.05, h * 1.1, 1.7, start=math.pi, end=2 * math.pi)
         canvas.shade(canvas.strokes([lid], thick), -0.8)
@@ -207,7 +245,9 @@ def nose(canvas, face, rng):
     canvas.shade(canvas.blob(cx, tip - 4, w * 0.35, w * 0.3), 0.22)
     canvas.shade(canvas.blob(cx, tip + w * 0.62, w * 1.1, w * 0.28), -0.28)
     for sign in (-1, 1):
-        canvas.shade(canvas.polygon(ring(cx + sign * w * 0.5, tip + w * 0.42, w * 0.26, w * 0.14), 1.2), -0.7)
+        canvas.shade(
+            canvas.polygon(ring(cx + sign * w * 0.5, tip + w * 0.42, w * 0.26, w * 0.14), 1.2), -0.7
+        )
         wing = ring(cx + sign * w * 0.75, tip + w * 0.1, w * 0.38, w * 0.45, start=-1.2, end=1.4)
         wing = [(cx + sign * w * 0.75 + sign * (x - cx - sign * w * 0.75), y) for x, y in wing]
         canvas.shade(canvas.strokes([wing], 2, 1.3), -0.4)
@@ -216,25 +256,35 @@ def nose(canvas, face, rng):
 def mouth(canvas, face, rng):
     cx, y = face["cx"], face["cy"] + face["ry"] * rng.uniform(0.48, 0.56)
     w, smile = face["rx"] * rng.uniform(0.32, 0.45), rng.uniform(-4, 16)
-    lip = face["skin"] * np.array([rng.uniform(0.75, 0.95), rng.uniform(0.45, 0.68), rng.uniform(0.45, 0.68)])
+    lip = face["skin"] * np.array(
+        [rng.uniform(0.75, 0.95), rng.uniform(0.45, 0.68), rng.uniform(0.45, 0.68)]
+    )
     ts = np.linspace(-1, 1, 31)
     gap = max(rng.uniform(-10, 16), 0)
     corner = smile * (1 - ts**2) - smile
     line = list(zip(cx + ts * w, y + corner))
     inner = list(zip(cx + ts * w * 0.9, y + corner + gap * (1 - ts**2)))
     upper = list(zip(cx + ts * w, y + corner - 14 * (1 - ts**2) + 5 * np.exp(-((ts / 0.15) ** 2))))
-    lower = list(zip(cx + ts * w, y + corner + gap * (1 - ts**2) + rng.uniform(12, 20) * (1 - ts**2)))
+    lower = list(
+        zip(cx + ts * w, y + corner + gap * (1 - ts**2) + rng.uniform(12, 20) * (1 - ts**2))
+    )
     canvas.blend(canvas.polygon(upper + line[::-1], 1), lip * 0.88)
     canvas.blend(canvas.polygon(inner + lower[::-1], 1), lip)
     if gap > 2:
-        canvas.blend(canvas.polygon(line + inner[::-1], 0.8), (235, 230, 222) if rng.uniform() < 0.7 else (70, 20, 20))
+        canvas.blend(
+            canvas.polygon(line + inner[::-1], 0.8),
+            (235, 230, 222) if rng.uniform() < 0.7 else (70, 20, 20),
+        )
         teeth = [[(cx + k * w * 0.14, y - 2), (cx + k * w * 0.14, y + gap)] for k in range(-4, 5)]
         canvas.shade(canvas.strokes(teeth, 1) * canvas.polygon(line + inner[::-1], 0.8), -0.25)
     canvas.shade(canvas.strokes([line], 2), -0.6)
     canvas.shade(canvas.blob(cx, y + gap + 12, w * 0.4, 3), rng.uniform(0, 0.4))
     canvas.shade(canvas.blob(cx, y + gap + 30, w * 0.6, 6), -0.2)
     for side in (-1, 1):
-        fold = [(cx + side * w * (0.62 + 0.5 * t), y - 52 + 60 * t - 10 * math.sin(t * 3)) for t in np.linspace(0, 1, 12)]
+        fold = [
+            (cx + side * w * (0.62 + 0.5 * t), y - 52 + 60 * t - 10 * math.sin(t * 3))
+            for t in np.linspace(0, 1, 12)
+        ]
         canvas.shade(canvas.strokes([fold], 3, 2.5), -rng.uniform(0.05, 0.4))
 
 
@@ -242,7 +292,9 @@ def front_hair(canvas, face, rng):
     cx, cy, rx, ry = face["cx"], face["cy"], face["rx"], face["ry"]
     if rng.uniform() < 0.1:
         return
-    outer = ring(cx, cy - ry * 0.05, rx * 1.15, ry * 1.15, 2.3, start=math.pi - 0.25, end=2 * math.pi + 0.25)
+    outer = ring(
+        cx, cy - ry * 0.05, rx * 1.15, ry * 1.15, 2.3, start=math.pi - 0.25, end=2 * math.pi + 0.25
+    )
     parting, depth = rng.uniform(-0.7, 0.7), rng.uniform(0.35, 0.7)
     ts = np.linspace(1.05, -1.05, 40)
     fringe = cy - ry * (0.95 - depth * np.abs(ts - parting) ** 1.5 * 0.55) + rng.normal(0, 3, 40)
@@ -281,6 +333,8 @@ def finish(canvas, rng):
     cx, cy = SIZE / 2 + shift[0], SIZE / 2 + shift[1]
     left = min(max(cx - zoom, 0), SIZE - 2 * zoom)
     top = min(max(cy - zoom, 0), SIZE - 2 * zoom)
-    image = image.resize((SIZE // 2, SIZE // 2), Image.LANCZOS, (left, top, left + 2 * zoom, top + 2 * zoom))
+    image = image.resize(
+        (SIZE // 2, SIZE // 2), Image.LANCZOS, (left, top, left + 2 * zoom, top + 2 * zoom)
+    )
     grain = rng.normal(0, rng.uniform(0, 2), (SIZE // 2, SIZE // 2, 1))
     return np.clip(np.asarray(image, np.float32) + grain, 0, 255).astype(np.uint8)

@@ -97,7 +97,11 @@ def slow():
             node("Identity", ["go_in"], ["go_out"]),
         ],
         "round",
-        [value("i", [], INT64), value("go_in", [], TensorProto.BOOL), value("state_in", [side, side])],
+        [
+            value("i", [], INT64),
+            value("go_in", [], TensorProto.BOOL),
+            value("state_in", [side, side]),
+        ],
         [value("go_out", [], TensorProto.BOOL), value("state_out", [side, side])],
     )
     mean = helper.make_tensor("mean_value", FLOAT, [1], [1 / side])
@@ -113,7 +117,11 @@ def slow():
         ],
         [value("x", [1]), value("rounds", [1], INT64)],
         [value("y", [1])],
-        [constant("square", np.array([side, side])), constant("go", np.array(True)), floats("zero", 0)],
+        [
+            constant("square", np.array([side, side])),
+            constant("go", np.array(True)),
+            floats("zero", 0),
+        ],
     )
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from check_export import run, session
+from configs import STEPS
 from data import ASTRONAUT_CROPS, crop, degrade, psnr
 
 SAMPLES = Path(__file__).resolve().parent.parent / ".samples"
@@ -22,9 +24,6 @@ def enlarge(picture):
 
 def restore(picture):
     """Through the exported pre, infer and post, as the ensemble does. uint8 RGB in and out."""
-    from check_export import run, session
-    from configs import STEPS
-
     tensor = np.ascontiguousarray(picture[:, :, ::-1])
     for model, _, _ in STEPS:
         tensor = run(session(model), tensor)

@@ -50,7 +50,9 @@ def loss_of(network, degraded, clean):
 
 
 def learning_rate(step, steps):
-    return LEARNING_RATE * min(1, (step + 1) / WARMUP) * (0.5 + 0.5 * math.cos(math.pi * step / steps))
+    return (
+        LEARNING_RATE * min(1, (step + 1) / WARMUP) * (0.5 + 0.5 * math.cos(math.pi * step / steps))
+    )
 
 
 @torch.no_grad()
@@ -80,7 +82,10 @@ def train(photo_dir, out, steps, faces):
         average_into(averaged, network, step)
         recent += gain / LOG_EVERY
         if (step + 1) % LOG_EVERY == 0:
-            print(f"step {step + 1} gain {recent:.2f} dB after {time.time() - started:.0f} s", flush=True)
+            print(
+                f"step {step + 1} gain {recent:.2f} dB after {time.time() - started:.0f} s",
+                flush=True,
+            )
             recent = 0.0
         if (step + 1) % SAVE_EVERY == 0 or step + 1 == steps:
             torch.save(averaged.state_dict(), out)
