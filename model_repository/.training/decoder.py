@@ -1,4 +1,4 @@
-"""The StyleGAN2 decoder: modulated convolutions, fixed noise, SFT conditions, RGB skip connections."""
+"""The StyleGAN2 decoder: modulated convolutions, fixed noise, SFT conditions, RGB skips."""
 
 import math
 
@@ -38,7 +38,7 @@ class ModulatedConv2d(nn.Module):
 class StyleConv(nn.Module):
     """Modulated convolution, [upsample,] noise from a buffer (randomize_noise=False), activation.
 
-    Convolving before upsampling costs a quarter, as StyleGAN2's strided transposed convolution does.
+    Convolving before upsampling costs a quarter, as StyleGAN2's transposed convolution does.
     """
 
     def __init__(self, n_in, n_out, style_dim, resolution, upsample=False):
@@ -88,7 +88,7 @@ class StyleDecoder(nn.Module):
             self.to_rgbs.append(ToRGB(n_out, style_dim))
 
     def forward(self, styles, conditions):
-        """styles: [N, 2 * resolutions, style_dim]; conditions: a (scale, shift) per size from 8 on."""
+        """styles: [N, 2 * sizes, style_dim]; conditions: a (scale, shift) per size from 8 on."""
         out = self.constant_input.expand(styles.shape[0], -1, -1, -1)
         out = self.style_conv1(out, styles[:, 0])
         rgb = self.to_rgb1(out, styles[:, 1])

@@ -111,7 +111,7 @@ def background(canvas, face, rng):
 
 
 def strands(canvas, face, rng, count, spread, mask):
-    """Lines that run down from the crown, lighter and darker than the hair, kept inside the mask."""
+    """Lines from the crown down, lighter and darker than the hair, kept inside the mask."""
     cx, cy, rx, ry = face["cx"], face["cy"], face["rx"], face["ry"]
     for tone in (-0.45, 0.5, 0.25):
         lines = []

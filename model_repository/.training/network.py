@@ -1,4 +1,4 @@
-"""GFPGAN's "clean" architecture at reduced width: a U-Net whose features steer a StyleGAN2 decoder."""
+"""GFPGAN's "clean" architecture, narrower: a U-Net whose features steer a StyleGAN2 decoder."""
 
 import math
 
@@ -97,7 +97,7 @@ class GFPGAN(nn.Module):
 
 
 def condition(channels, bias):
-    """Two convolutions that make an SFT scale (around 1) or shift (around 0) for half the channels."""
+    """Two convolutions: an SFT scale (around 1) or shift (around 0) for half the channels."""
     last = nn.Conv2d(channels, channels // 2, 3, padding=1)
     nn.init.normal_(last.weight, std=0.5 / math.sqrt(9 * channels))
     nn.init.constant_(last.bias, bias)

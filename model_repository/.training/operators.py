@@ -1,4 +1,4 @@
-"""The two custom operators of StyleGAN2, in plain PyTorch so that tracing and ONNX export see them."""
+"""The two custom operators of StyleGAN2, in plain PyTorch so that they can be traced."""
 
 import math
 
@@ -23,7 +23,7 @@ def upfirdn2d(x, kernel, up=1, down=1, pad=(0, 0)):
 
 
 class Fir(nn.Module):
-    """Doubles (`up=2`) or halves (`down=2`) the resolution with the [1,3,3,1] filter of StyleGAN2."""
+    """Doubles (`up=2`) or halves (`down=2`) the size with StyleGAN2's [1,3,3,1] filter."""
 
     def __init__(self, up=1, down=1):
         super().__init__()
