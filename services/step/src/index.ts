@@ -1,1 +1,3 @@
+export { openStep } from './open-step.ts'
 export type { Step, StepLoad, VersionLoad } from './step.ts'
+export type { StepOptions } from './step-options.ts'

@@ -23,8 +23,8 @@ export class StepEvents {
     this.#log.info('model version loading', { model, version })
   }
 
-  versionReady(model: string, version: number, revision: string, durationMs: number): void {
-    this.#log.info('model version ready', { model, version, revision, durationMs })
+  versionReady(model: string, version: number, revision: string, loadSeconds: number): void {
+    this.#log.info('model version ready', { model, version, revision, loadSeconds })
   }
 
   versionFailed(model: string, version: number, error: ServeError): void {

@@ -1,13 +1,13 @@
 import type { Clock } from '@tutti/chassis'
+import type { StatisticsRecorder } from '@tutti/front-door'
 import type { SchedulerEvents } from '../log-events.ts'
 import type { OutputContract } from './output-contract.ts'
-import type { ExecutionRecorder } from './recorder.ts'
 import type { ResponseOrder } from './response-order.ts'
 
 /** What all executions of one model version share. */
 export interface ExecutionHost {
   readonly clock: Clock
-  readonly recorder: ExecutionRecorder
+  readonly statistics: StatisticsRecorder
   readonly outputs: OutputContract
   readonly events: SchedulerEvents
   /** A decoupled model's final response goes out at once; an ordinary one waits for the execution's times. */

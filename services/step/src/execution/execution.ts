@@ -4,7 +4,6 @@ import type { ResponseSink, StepResponse } from '@tutti/tensor'
 import type { BearerResponse, StepTimes } from '@tutti/transport'
 import type { AcceptedRequest } from './accepted-request.ts'
 import type { ExecutionHost } from './execution-host.ts'
-import type { FailureClass } from './recorder.ts'
 import type { OrderedTurn } from './response-order.ts'
 
 /** One request's part of an execution. */
@@ -111,13 +110,12 @@ export class Execution implements ResponseSink {
     if (part.isAbandoned) this.#host.dropped()
     else if (part.isRecorded) return
     else if (part.held !== undefined) this.#answer(part, part.held, times)
-    else if (failure !== undefined) this.#fail(part, failure, times, 'BACKEND')
-    else this.#fail(part, this.#unanswered(), times, 'OTHER')
+    else this.#fail(part, failure ?? this.#unanswered(), times)
   }
 
   #answer(part: Part, response: StepResponse, times: ExecutionTimes): void {
     if (response.error !== undefined) {
-      this.#fail(part, response.error, times, 'BACKEND')
+      this.#fail(part, response.error, times)
       return
     }
     const fitted = this.#fit(part, response)
@@ -127,24 +125,24 @@ export class Execution implements ResponseSink {
     }
     const { accepted } = part
     part.isRecorded = true
-    this.#host.recorder.success(Math.max(1, accepted.request.batchSize), {
-      requestNs: this.#sinceAccepted(accepted),
-      queueNs: this.#queueNs(accepted),
-      times,
-    })
-    this.#deliver(part, { ...fitted, times: this.#stepTimes(accepted, times) })
+    const { batchSize } = accepted.request
+    const stepTimes = this.#stepTimes(accepted, times)
+    const requestNs = this.#sinceAccepted(accepted)
+    this.#host.statistics.recordSuccess({ ...stepTimes, batchSize, requestNs })
+    this.#deliver(part, { ...fitted, times: stepTimes })
   }
 
   /** A response that breaks the model's own contract ends the request. */
   #refuse(part: Part, error: ServeError, times: ExecutionTimes): void {
     part.hasFinal = true
-    this.#fail(part, error, times, 'OTHER')
+    this.#fail(part, error, times)
   }
 
-  #fail(part: Part, error: ServeError, times: ExecutionTimes, reason: FailureClass): void {
+  #fail(part: Part, error: ServeError, times: ExecutionTimes): void {
     const { accepted } = part
     part.isRecorded = true
-    this.#host.recorder.failure(reason, this.#sinceAccepted(accepted))
+    const requestNs = this.#sinceAccepted(accepted)
+    this.#host.statistics.recordFailure({ requestNs, reason: 'BACKEND' })
     this.#deliver(part, {
       index: part.sent,
       final: true,
@@ -177,9 +175,9 @@ export class Execution implements ResponseSink {
   }
 
   #recordExecution(times: ExecutionTimes): void {
-    let size = 0
-    for (const part of this.#parts) size += Math.max(1, part.accepted.request.batchSize)
-    this.#host.recorder.execution(size, times)
+    let batchSize = 0
+    for (const part of this.#parts) batchSize += Math.max(1, part.accepted.request.batchSize)
+    this.#host.statistics.recordExecution({ ...times, batchSize })
   }
 
   #elapsed(): ExecutionTimes {

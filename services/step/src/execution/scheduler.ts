@@ -1,5 +1,6 @@
 import type { LoadedModel } from '@tutti/backends'
 import { assert, ServeError } from '@tutti/errors'
+import { toFailureReason } from '@tutti/front-door'
 import type { StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
@@ -81,9 +82,9 @@ export class Scheduler implements Abandonment {
 
   abandon(accepted: AcceptedRequest, error: ServeError): void {
     if (accepted.isAnswered) return
-    if (accepted.entry !== undefined && this.#queue.remove(accepted.entry)) this.#pendingChanged()
+    if (accepted.entry !== undefined && this.#queue.remove(accepted.entry)) this.#left(accepted)
     const isNew = accepted.execution?.abandon(accepted, error) ?? true
-    if (isNew) this.#recordFailure(accepted, 'CANCELED')
+    if (isNew) this.#recordFailure(accepted, error)
     this.#answer(accepted, error)
     // A batch that waited for this request's size or shape may be ready now.
     this.#pump()
@@ -102,7 +103,10 @@ export class Scheduler implements Abandonment {
     this.#clearTimer?.()
     this.#clearTimer = undefined
     this.#timerAt = Number.NEGATIVE_INFINITY
-    for (const { item } of this.#queue.clear()) this.#fail(item, error(item.request))
+    for (const { item } of this.#queue.clear()) {
+      this.#left(item)
+      this.#fail(item, error(item.request))
+    }
     for (const accepted of this.#running) this.abandon(accepted, error(accepted.request))
   }
 
@@ -126,7 +130,7 @@ export class Scheduler implements Abandonment {
     } catch (error) {
       return ServeError.from(error).withPrefix(requestPrefix(request.context.id))
     }
-    this.#pendingChanged()
+    this.#host.statistics.addPending(1)
     return undefined
   }
 
@@ -138,7 +142,6 @@ export class Scheduler implements Abandonment {
       const decision = this.#queue.next(now)
       if (decision.kind === 'wait') wakeAt = decision.until
       if (decision.kind !== 'batch') break
-      this.#pendingChanged()
       this.#start(decision.entries, now)
     }
     this.#wakeAt(Math.min(wakeAt, this.#queue.nextExpiry), now)
@@ -150,7 +153,7 @@ export class Scheduler implements Abandonment {
     assert(instance !== undefined, 'a batch was formed without a free instance')
     const batch: AcceptedRequest[] = []
     for (const { item } of entries) {
-      item.entry = undefined
+      this.#left(item)
       // The deadline's own timer may be late; what is over is never executed.
       if (item.deadlineAt <= now) this.#fail(item, deadlineError(item.request))
       else batch.push(item)
@@ -169,10 +172,9 @@ export class Scheduler implements Abandonment {
 
   #expire(now: number): void {
     for (const { item } of this.#queue.expire(now)) {
-      item.entry = undefined
+      this.#left(item)
       this.#fail(item, new ServeError('QUEUE_TIMEOUT', 'Request timeout expired'))
     }
-    this.#pendingChanged()
   }
 
   /** Keeps one timer for everything that time decides. An earlier one that is armed already looks again by itself. */
@@ -188,8 +190,7 @@ export class Scheduler implements Abandonment {
   }
 
   #fail(accepted: AcceptedRequest, error: ServeError): void {
-    const isCancel = error.code === 'CANCELLED' || error.code === 'DEADLINE_EXCEEDED'
-    this.#recordFailure(accepted, isCancel ? 'CANCELED' : 'REJECTED')
+    this.#recordFailure(accepted, error)
     this.#answer(accepted, error)
   }
 
@@ -203,13 +204,16 @@ export class Scheduler implements Abandonment {
     })
   }
 
-  #recordFailure(accepted: AcceptedRequest, reason: 'CANCELED' | 'REJECTED'): void {
-    const { clock, recorder } = this.#host
-    recorder.failure(reason, toNs(clock.now() - accepted.acceptedAt))
+  #recordFailure(accepted: AcceptedRequest, error: ServeError): void {
+    const { clock, statistics } = this.#host
+    const requestNs = toNs(clock.now() - accepted.acceptedAt)
+    statistics.recordFailure({ requestNs, reason: toFailureReason(error) })
   }
 
-  #pendingChanged(): void {
-    this.#host.recorder.pending(this.#queue.length)
+  /** Notes that a request is out of the queue, whichever way it went. */
+  #left(accepted: AcceptedRequest): void {
+    accepted.entry = undefined
+    this.#host.statistics.addPending(-1)
   }
 }
 

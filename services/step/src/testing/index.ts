@@ -7,7 +7,6 @@ export {
 export {
   batchRequest,
   floats,
-  RecordingRecorder,
   RecordingSink,
   requestContext,
 } from './step-builders.ts'

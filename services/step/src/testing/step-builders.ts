@@ -1,6 +1,5 @@
 import type { NamedTensor, RequestContext, StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
-import type { ExecutionRecorder, FailureClass } from '../execution/recorder.ts'
 
 /** The context of a client that says nothing. */
 export function requestContext(rest: Partial<RequestContext> = {}): RequestContext {
@@ -57,29 +56,5 @@ export class RecordingSink implements EnvelopeSink {
     if (final === undefined) return ''
     const { error } = final
     return error === undefined ? 'OK' : `${error.code} ${error.reason} ${error.message}`.trimEnd()
-  }
-}
-
-/** Keeps figures in plain fields. */
-export class RecordingRecorder implements ExecutionRecorder {
-  readonly successes: { batchSize: number; queueNs: number; requestNs: number }[] = []
-  readonly executions: number[] = []
-  readonly failures: FailureClass[] = []
-  pendingNow = 0
-
-  success(batchSize: number, o: { readonly requestNs: number; readonly queueNs: number }): void {
-    this.successes.push({ batchSize, queueNs: o.queueNs, requestNs: o.requestNs })
-  }
-
-  execution(batchSize: number): void {
-    this.executions.push(batchSize)
-  }
-
-  failure(reason: FailureClass): void {
-    this.failures.push(reason)
-  }
-
-  pending(count: number): void {
-    this.pendingNow = count
   }
 }

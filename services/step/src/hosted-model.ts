@@ -1,0 +1,53 @@
+import type { LoadedModel } from '@tutti/backends'
+import type { ServedModel, VersionState } from '@tutti/ensemble'
+import type { StatisticsRecorder } from '@tutti/front-door'
+import type { ModelConfig } from '@tutti/model-config'
+import type { Scheduler } from './execution/scheduler.ts'
+import type { RequestCheck } from './load/request-check.ts'
+
+/** A version in memory, with all that a request to it needs. */
+export interface Serving {
+  readonly loaded: LoadedModel
+  readonly scheduler: Scheduler
+  readonly check: RequestCheck
+  readonly statistics: StatisticsRecorder
+  /** How long the load took, warm-up included. */
+  readonly loadSeconds: number
+}
+
+/** One version of a hosted model. Only the step changes it. */
+export interface HostedVersion {
+  readonly version: number
+  /** '' if loading failed before it was known. */
+  readonly revision: string
+  state: VersionState
+  reason: string
+  /** Present exactly while the state is READY. */
+  serving: Serving | undefined
+}
+
+/** One model of the repository as this process knows it. */
+export interface HostedModel {
+  readonly name: string
+  /** Absent if the configuration was refused; then there are no versions. */
+  readonly config?: ModelConfig
+  readonly labels: Readonly<Record<string, readonly string[]>>
+  readonly versions: ReadonlyMap<number, HostedVersion>
+  /** Why there is no configuration; '' if there is one. */
+  readonly reason: string
+}
+
+export function toServedModel(model: HostedModel): ServedModel {
+  return {
+    name: model.name,
+    ...(model.config !== undefined && { config: model.config }),
+    labels: model.labels,
+    versions: [...model.versions.values()].map(({ version, revision, state, reason }) => ({
+      version,
+      revision,
+      state,
+      reason,
+    })),
+    reason: model.reason,
+  }
+}

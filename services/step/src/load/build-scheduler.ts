@@ -1,0 +1,59 @@
+import type { LoadedModel } from '@tutti/backends'
+import type { StatisticsRecorder } from '@tutti/front-door'
+import type { ModelConfig } from '@tutti/model-config'
+import type { AcceptedRequest } from '../execution/accepted-request.ts'
+import { compileBatchKey } from '../execution/batch-key.ts'
+import { compileOutputContract } from '../execution/output-contract.ts'
+import { ResponseOrder } from '../execution/response-order.ts'
+import { Scheduler } from '../execution/scheduler.ts'
+import { StepEvents } from '../log-events.ts'
+import { DynamicQueue } from '../queue/dynamic-queue.ts'
+import { compileDynamicRules } from '../queue/queue-rules.ts'
+import type { RequestQueue } from '../queue/request-queue.ts'
+import { SerialQueue } from '../queue/serial-queue.ts'
+import type { VersionLoadOptions } from './load-version.ts'
+
+/** The part of the settings that a scheduler takes from its step. */
+export type SchedulerSettings = Pick<
+  VersionLoadOptions,
+  'replica' | 'maxQueuedRequests' | 'clock' | 'log' | 'dropped'
+>
+
+/** Puts together what a loaded version's config asks for: queue, batching, order, output rules. */
+export function buildScheduler(o: {
+  readonly loaded: LoadedModel
+  readonly config: ModelConfig
+  readonly version: number
+  readonly instances: number
+  readonly statistics: StatisticsRecorder
+  readonly settings: SchedulerSettings
+}): Scheduler {
+  const { config, version, settings } = o
+  const events = new StepEvents(settings.log).forVersion(config.name, version)
+  const preservesOrder = config.dynamic_batching?.preserve_ordering === true
+  return new Scheduler({
+    model: o.loaded,
+    queue: buildQueue(config, settings.maxQueuedRequests),
+    batchKey: compileBatchKey(config),
+    instances: o.instances,
+    host: {
+      clock: settings.clock,
+      statistics: o.statistics,
+      outputs: compileOutputContract(config),
+      events,
+      isDecoupled: config.model_transaction_policy?.decoupled === true,
+      ...(preservesOrder && { order: new ResponseOrder() }),
+      details: { model: config.name, version: String(version), replica: settings.replica },
+      dropped: () => {
+        events.resultDropped()
+        settings.dropped()
+      },
+    },
+  })
+}
+
+function buildQueue(config: ModelConfig, maxQueuedRequests: number): RequestQueue<AcceptedRequest> {
+  const { dynamic_batching: dynamic } = config
+  if (dynamic === undefined) return new SerialQueue(maxQueuedRequests)
+  return new DynamicQueue(compileDynamicRules(config, dynamic, maxQueuedRequests))
+}

@@ -1,0 +1,52 @@
+import { ServeError } from '@tutti/errors'
+import type { InstanceGroup, ModelConfig } from '@tutti/model-config'
+
+/**
+ * Counts the instances that a model asks for: the sum over its groups, per GPU where a group names GPUs.
+ * A group without a count has one instance; two on onnxruntime without a GPU, as in Triton.
+ */
+export function countInstances(config: ModelConfig): number {
+  if (config.instance_group.length === 0) return defaultCount(config, 'KIND_AUTO')
+  let total = 0
+  for (const group of config.instance_group) {
+    const count = group.count > 0 ? group.count : defaultCount(config, group.kind)
+    total += count * (group.kind === 'KIND_GPU' ? Math.max(1, group.gpus.length) : 1)
+  }
+  return total
+}
+
+function defaultCount(config: ModelConfig, kind: InstanceGroup['kind']): number {
+  const isCpu = kind === 'KIND_CPU' || kind === 'KIND_AUTO'
+  return isCpu && config.backend === 'onnxruntime' ? 2 : 1
+}
+
+/**
+ * Refuses what the schedulers here cannot do.
+ * @throws ServeError UNSUPPORTED that names the field.
+ */
+export function requireSupported(config: ModelConfig): void {
+  for (const [field, isSet] of unsupportedFields(config)) {
+    if (!isSet) continue
+    throw new ServeError(
+      'UNSUPPORTED',
+      `'${field}' is not supported here, for model '${config.name}'`,
+      {
+        details: { field },
+      },
+    )
+  }
+}
+
+function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {
+  const groups = config.instance_group
+  return [
+    ['sequence_batching', config.sequence_batching !== undefined],
+    ['batch_input', config.batch_input.length > 0],
+    ['batch_output', config.batch_output.length > 0],
+    ['instance_group.passive', groups.some((group) => group.passive)],
+    ['instance_group.profile', groups.some((group) => group.profile.length > 0)],
+    ['instance_group.secondary_devices', groups.some((g) => g.secondary_devices.length > 0)],
+    ['model_repository_agents', (config.model_repository_agents?.agents.length ?? 0) > 0],
+    ['input.is_shape_tensor', config.input.some((input) => input.is_shape_tensor)],
+  ]
+}

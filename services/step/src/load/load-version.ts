@@ -1,0 +1,75 @@
+import { type LoadedModel, selectEngine } from '@tutti/backends'
+import { StatisticsRecorder } from '@tutti/front-door'
+import { compileRequestCheck, type ModelVersionSource, printModelConfig } from '@tutti/model-config'
+import { digestVersion, versionDirectory } from '@tutti/repository'
+import type { Serving } from '../hosted-model.ts'
+import type { StepSettings } from '../step-options.ts'
+import { buildScheduler } from './build-scheduler.ts'
+import { countInstances, requireSupported } from './instance-count.ts'
+import type { PreparedModel } from './prepare-model.ts'
+import { warmUp } from './warm-up.ts'
+
+export interface VersionLoadOptions extends StepSettings {
+  /** Counts a result that nobody waited for. */
+  readonly dropped: () => void
+  readonly signal: AbortSignal
+}
+
+export interface LoadedVersion {
+  readonly revision: string
+  readonly serving: Serving
+}
+
+/**
+ * Loads one version and warms up each of its instances.
+ *
+ * @throws ServeError with Triton's text; nothing stays loaded then.
+ */
+export async function loadVersion(
+  prepared: PreparedModel,
+  version: number,
+  o: VersionLoadOptions,
+): Promise<LoadedVersion> {
+  const { config, model } = prepared
+  const startedAt = o.clock.now()
+  requireSupported(config)
+  const engine = selectEngine(o.engines, config.backend, config.name)
+  const revision = await digestVersion(model, version, printModelConfig(config))
+  const source: ModelVersionSource = {
+    name: config.name,
+    version,
+    modelDirectory: model.directory,
+    versionDirectory: versionDirectory(model, version),
+    revision,
+    config,
+  }
+  const instances = countInstances(config)
+  const loaded = await engine.load(source, { instances })
+  try {
+    const ready = await begin(loaded, source, instances, o)
+    const loadSeconds = (o.clock.now() - startedAt) / 1000
+    return { revision, serving: { ...ready, loadSeconds } }
+  } catch (error) {
+    await loaded.close()
+    throw error
+  }
+}
+
+async function begin(
+  loaded: LoadedModel,
+  source: ModelVersionSource,
+  instances: number,
+  o: VersionLoadOptions,
+): Promise<Omit<Serving, 'loadSeconds'>> {
+  const { config, version, modelDirectory } = source
+  const check = compileRequestCheck(config)
+  const { random, signal } = o
+  await warmUp(loaded, { config, instances, check, modelDirectory, random, signal })
+  const statistics = new StatisticsRecorder({
+    name: config.name,
+    version: String(version),
+    clock: o.clock,
+  })
+  const scheduler = buildScheduler({ loaded, config, version, instances, statistics, settings: o })
+  return { loaded, check, statistics, scheduler }
+}

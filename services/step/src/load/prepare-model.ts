@@ -1,0 +1,107 @@
+import { ServeError } from '@tutti/errors'
+import {
+  completeModelConfig,
+  type InspectedModel,
+  isEnsembleConfig,
+  type ModelConfig,
+  normaliseModelConfig,
+  parseModelConfig,
+  selectBackend,
+  selectVersions,
+  validateModelConfig,
+} from '@tutti/model-config'
+import {
+  listVersionFiles,
+  type RepositoryModel,
+  readLabels,
+  resolveModelFile,
+} from '@tutti/repository'
+import type { StepSettings } from '../step-options.ts'
+
+/** A model whose configuration stands; its versions are still to be loaded. */
+export interface PreparedModel {
+  readonly model: RepositoryModel
+  /** Completed and normalised. */
+  readonly config: ModelConfig
+  readonly labels: Readonly<Record<string, readonly string[]>>
+  /** Chosen by the version policy, ascending, at least one. */
+  readonly versions: readonly number[]
+}
+
+/**
+ * Reads and judges a model's configuration: parse, complete, validate, normalise.
+ *
+ * @returns undefined for an ensemble, which is no step's to serve.
+ * @throws ServeError with Triton's text if the configuration is refused.
+ */
+export async function prepareModel(
+  model: RepositoryModel,
+  o: Pick<StepSettings, 'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'gpuCount'>,
+): Promise<PreparedModel | undefined> {
+  if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
+  const { name, configText, configPath } = model
+  const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
+  if (given !== undefined && isEnsembleConfig(given)) return undefined
+  const completed = await complete(model, given, o)
+  validateModelConfig(completed, { directoryName: name, gpuCount: o.gpuCount })
+  const config = normaliseModelConfig(completed)
+  const versions = selectVersions(config.version_policy, model.versions)
+  if (versions.length === 0) throw noVersion(name)
+  return { model, config, labels: await outputLabels(model, config), versions }
+}
+
+async function complete(
+  model: RepositoryModel,
+  config: ModelConfig | undefined,
+  o: Pick<StepSettings, 'engines' | 'autoComplete' | 'defaultMaxBatchSize'>,
+): Promise<ModelConfig> {
+  const { name, configPath } = model
+  const first = model.versions[0]
+  const files = first === undefined ? [] : await listVersionFiles(model, first)
+  // A model may be a directory (`model.onnx/`), so what counts is the first part of each path.
+  const versionFiles = [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
+  const inspect = await inspectModel(model, config, versionFiles, o)
+  return completeModelConfig({
+    config,
+    directoryName: name,
+    configPath,
+    versionFiles,
+    ...(inspect !== undefined && { inspect }),
+    autoComplete: o.autoComplete,
+    ...(o.defaultMaxBatchSize !== undefined && { defaultMaxBatchSize: o.defaultMaxBatchSize }),
+  })
+}
+
+/** Asks the engine only where its answer could be used: a model file may be large or broken. */
+async function inspectModel(
+  model: RepositoryModel,
+  config: ModelConfig | undefined,
+  versionFiles: readonly string[],
+  o: Pick<StepSettings, 'engines' | 'autoComplete'>,
+): Promise<InspectedModel | undefined> {
+  const isDeclared = config !== undefined && config.input.length > 0 && config.output.length > 0
+  const first = model.versions[0]
+  if (!o.autoComplete || isDeclared || first === undefined) return undefined
+  const choice = selectBackend(config, model.name, versionFiles)
+  const engine = o.engines.get(choice.backend)
+  return engine?.inspect(await resolveModelFile(model, first, choice.modelFilename))
+}
+
+async function outputLabels(
+  model: RepositoryModel,
+  config: ModelConfig,
+): Promise<Record<string, readonly string[]>> {
+  const labels: Record<string, readonly string[]> = {}
+  for (const { name, label_filename: filename } of config.output) {
+    if (filename !== '') labels[name] = await readLabels(model, filename)
+  }
+  return labels
+}
+
+function noVersion(name: string): ServeError {
+  return new ServeError(
+    'MODEL_LOAD_FAILED',
+    `at least one version must be available under the version policy of model '${name}'`,
+    { code: 'INVALID_ARGUMENT' },
+  )
+}

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
+import type { LoadedModel } from '@tutti/backends'
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
+import type { RequestContext, StepRequest, StepResponse } from '@tutti/tensor'
+import type { RequestCheck } from './request-check.ts'
+import { type ReadSample, warmUpInput } from './warm-up-data.ts'
+
+/** Who the warm-up requests seem to come from: nobody. */
+const NO_CONTEXT: RequestContext = {
+  id: '',
+  correlationId: 0n,
+  sequenceStart: false,
+  sequenceEnd: false,
+  priority: 0n,
+  timeoutUs: 0n,
+  parameters: new Map(),
+}
+
+/**
+ * Runs the `model_warmup` samples of a config on every instance, so that each has compiled and allocated what it needs before the
+ * version is READY. Counts in no statistics.
+ *
+ * @throws ServeError MODEL_WARMUP_FAILED with `failed to run warmup sample 'S': ...`.
+ */
+export async function warmUp(
+  model: LoadedModel,
+  o: {
+    readonly config: ModelConfig
+    readonly instances: number
+    readonly check: RequestCheck
+    /** Absolute path of the model's directory; files of samples are below its `warmup`. */
+    readonly modelDirectory: string
+    readonly random: () => number
+    readonly signal: AbortSignal
+  },
+): Promise<void> {
+  const read = sampleReader(o.modelDirectory)
+  for (const sample of o.config.model_warmup) {
+    // Triton leaves out samples without a batch.
+    if (sample.batch_size < 1) continue
+    try {
+      const request = await sampleRequest(sample, read, o)
+      const batches = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
+      const runs = Array.from({ length: o.instances }, (_, instance) =>
+        runSample(model, { request, batches, instance, count: sample.count, signal: o.signal }),
+      )
+      await allSettledOrThrow(runs)
+    } catch (error) {
+      throw sampleError(sample, ServeError.from(error))
+    }
+  }
+}
+
+async function sampleRequest(
+  sample: ModelWarmup,
+  read: ReadSample,
+  o: { readonly config: ModelConfig; readonly check: RequestCheck; readonly random: () => number },
+): Promise<StepRequest> {
+  const hasBatch = o.config.max_batch_size > 0
+  const inputs = await Promise.all(
+    Object.entries(sample.inputs).map(([name, input]) =>
+      warmUpInput(name, input, { hasBatch, random: o.random, read }),
+    ),
+  )
+  return o.check({ context: NO_CONTEXT, inputs, requestedOutputs: [] })
+}
+
+/** Triton sends a sample of batch size n as n requests of one item; no execution may exceed the model's maximum. */
+function splitBatch(size: number, max: number): readonly number[] {
+  const full = Array.from({ length: Math.floor(size / max) }, () => max)
+  return size % max === 0 ? full : [...full, size % max]
+}
+
+async function runSample(
+  model: LoadedModel,
+  o: {
+    readonly request: StepRequest
+    readonly batches: readonly number[]
+    readonly instance: number
+    readonly count: number
+    readonly signal: AbortSignal
+  },
+): Promise<void> {
+  for (let i = 0; i < Math.max(1, o.count); i += 1) {
+    for (const size of o.batches) {
+      let failure: ServeError | undefined
+      const send = (_request: number, response: StepResponse): void => {
+        failure ??= response.error
+      }
+      const requests = Array.from({ length: size }, () => o.request)
+      // One instance takes one execution at a time, so these cannot overlap.
+      await model.execute(requests, { send }, { instance: o.instance, signal: o.signal })
+      if (failure !== undefined) throw failure
+    }
+  }
+}
+
+/** Waits for all, so that no instance still executes when the failed model is closed. */
+async function allSettledOrThrow(runs: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(runs)).find((run) => run.status === 'rejected')
+  if (failed !== undefined) throw ServeError.from(failed.reason)
+}
+
+function sampleReader(modelDirectory: string): ReadSample {
+  const folder = join(modelDirectory, 'warmup')
+  return async (filename) => {
+    const path = resolve(folder, filename)
+    if (relative(folder, path).startsWith('..')) {
+      throw new ServeError(
+        'MODEL_WARMUP_FAILED',
+        `warmup file '${filename}' is outside the model's warmup directory`,
+        { code: 'INVALID_ARGUMENT' },
+      )
+    }
+    return readFile(path)
+  }
+}
+
+function sampleError(sample: ModelWarmup, cause: ServeError): ServeError {
+  return new ServeError(
+    'MODEL_WARMUP_FAILED',
+    `failed to run warmup sample '${sample.name}': ${cause.message}; `,
+    { code: cause.code, cause },
+  )
+}

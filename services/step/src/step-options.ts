@@ -1,0 +1,50 @@
+import type { Engine, Engines } from '@tutti/backends'
+import type { Clock, Logger } from '@tutti/chassis'
+import type { ServerMetrics } from '@tutti/front-door'
+import type { RepositoryModel } from '@tutti/repository'
+
+/** What a step process is opened with. */
+export interface StepOptions {
+  /** This process's name among all replicas; a restarted process has another. */
+  readonly replica: string
+  readonly models: readonly RepositoryModel[]
+  readonly engines: Engines | readonly Engine[]
+  /** Complete configurations from the models themselves (Triton's default). */
+  readonly autoComplete: boolean
+  /** Items; for batching models that auto-completion finds. Triton's default is 4. */
+  readonly defaultMaxBatchSize?: number
+  /** Models that load at the same time; 4, as Triton's `--model-load-thread-count`. */
+  readonly loadParallelism?: number
+  /** GPUs that instances may use; 0 if absent. */
+  readonly gpuCount?: number
+  /**
+   * Requests that may wait for one model version whose config names no `max_queue_size`; 4096 if absent. Triton has no bound there:
+   * this one is above what its clients keep open at a time and still keeps a stuck model from eating the memory.
+   */
+  readonly maxQueuedRequests?: number
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics?: ServerMetrics
+  /** Uniform in [0, 1); for warm-up data. */
+  readonly random?: () => number
+}
+
+/** The options with their defaults. */
+export type StepSettings = Omit<StepOptions, 'engines'> &
+  Required<Pick<StepOptions, 'loadParallelism' | 'gpuCount' | 'maxQueuedRequests' | 'random'>> & {
+    readonly engines: Engines
+  }
+
+const DEFAULT_LOAD_PARALLELISM = 4
+const DEFAULT_MAX_QUEUED_REQUESTS = 4096
+
+export function withDefaults(o: StepOptions): StepSettings {
+  return {
+    ...o,
+    engines: new Map([...o.engines.values()].map((engine) => [engine.backend, engine])),
+    loadParallelism: o.loadParallelism ?? DEFAULT_LOAD_PARALLELISM,
+    gpuCount: o.gpuCount ?? 0,
+    maxQueuedRequests: o.maxQueuedRequests ?? DEFAULT_MAX_QUEUED_REQUESTS,
+    random: o.random ?? Math.random,
+  }
+}

@@ -1,0 +1,119 @@
+import { silentLogger } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
+import { StatisticsRecorder } from '@tutti/front-door'
+import type { DynamicBatching, ModelConfig } from '@tutti/model-config'
+import type { NamedTensor, StepRequest } from '@tutti/tensor'
+import type { RequestLimits } from '../execution/accepted-request.ts'
+import type { Scheduler } from '../execution/scheduler.ts'
+import { buildScheduler } from '../load/build-scheduler.ts'
+import { ScriptedModel } from './scripted-engine.ts'
+import { batchRequest, RecordingSink } from './step-builders.ts'
+
+/** Dynamic batching with the defaults of a normalised config of `max_batch_size` 4. */
+export function dynamicBatching(rest: Partial<DynamicBatching> = {}): DynamicBatching {
+  return {
+    preferred_batch_size: [4],
+    max_queue_delay_microseconds: 0,
+    preserve_ordering: false,
+    priority_levels: 0,
+    default_priority_level: 0,
+    priority_queue_policy: {},
+    ...rest,
+  }
+}
+
+/** A normalised config: FP32 `x` [-1] -> FP32 `y` [-1], `max_batch_size` 4, served by the scripted engine. */
+export function scriptedConfig(rest: Partial<ModelConfig> = {}): ModelConfig {
+  const tensor = {
+    data_type: 'TYPE_FP32',
+    dims: [-1],
+    is_shape_tensor: false,
+    is_non_linear_format_io: false,
+  } as const
+  return {
+    name: 'm',
+    platform: '',
+    backend: 'scripted',
+    runtime: '',
+    max_batch_size: 4,
+    input: [
+      { ...tensor, name: 'x', format: 'FORMAT_NONE', allow_ragged_batch: false, optional: false },
+    ],
+    output: [{ ...tensor, name: 'y', label_filename: '' }],
+    batch_input: [],
+    batch_output: [],
+    instance_group: [],
+    default_model_filename: '',
+    cc_model_filenames: {},
+    metric_tags: {},
+    parameters: {},
+    model_warmup: [],
+    ...rest,
+  }
+}
+
+/** One submitted request as a test sees it. */
+export interface Submitted {
+  readonly sink: RecordingSink
+  readonly done: Promise<void>
+  /** `CODE REASON text`, 'OK' or '' if it is not answered yet. */
+  readonly outcome: string
+  readonly outputs: readonly NamedTensor[]
+  cancel(reason?: unknown): void
+}
+
+/** A scheduler over a scripted model and a clock that stands still. */
+export function createSchedulerRig(
+  o: {
+    readonly config?: ModelConfig
+    readonly instances?: number
+    readonly maxQueuedRequests?: number
+  } = {},
+) {
+  const config = o.config ?? scriptedConfig()
+  const clock = createManualClock()
+  const model = new ScriptedModel()
+  const statistics = new StatisticsRecorder({ name: config.name, version: '1', clock })
+  const dropped: string[] = []
+  const order: string[] = []
+  const scheduler: Scheduler = buildScheduler({
+    loaded: model,
+    config,
+    version: 1,
+    instances: o.instances ?? 1,
+    statistics,
+    settings: {
+      replica: 'r1',
+      maxQueuedRequests: o.maxQueuedRequests ?? 100,
+      clock,
+      log: silentLogger,
+      dropped: () => dropped.push(config.name),
+    },
+  })
+  const submit = (
+    name: string,
+    request: StepRequest = batchRequest({ id: name }),
+    limits: Partial<RequestLimits> = {},
+  ): Submitted => {
+    const controller = new AbortController()
+    const sink = new RecordingSink(name, order)
+    const done = scheduler.submit(request, sink, { signal: controller.signal, ...limits })
+    return {
+      sink,
+      done,
+      get outcome() {
+        return sink.outcome
+      },
+      get outputs() {
+        return sink.responses.flatMap((response) => response.outputs)
+      },
+      cancel: (reason) => controller.abort(reason),
+    }
+  }
+  return { clock, model, statistics, scheduler, submit, dropped, order }
+}
+
+/** Ids of the requests of each execution that began, e.g. `['ab', 'c']`. */
+export function executedIds(model: ScriptedModel): readonly string[] {
+  return model.executions.map(({ requests }) => requests.map((r) => r.context.id).join(''))
+}
