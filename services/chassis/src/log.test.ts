@@ -1,0 +1,115 @@
+import { ServeError } from '@tutti/errors'
+import t from 'tap'
+import { createLogger, type LogLevel, silentLogger } from './log.ts'
+import { Secret } from './secret.ts'
+
+function capture(level: LogLevel) {
+  const lines: string[] = []
+  const logger = createLogger({
+    level,
+    name: 'tutti-step',
+    destination: { write: (line) => lines.push(line) },
+  })
+  return { logger, parsed: () => lines.map((line): unknown => JSON.parse(line)), lines }
+}
+
+await t.test(
+  'each line is one JSON object with level, time, service, fields and message',
+  async (t) => {
+    const { logger, parsed, lines } = capture('info')
+    logger.info('step finished', { step: 'detect', durationMs: 1.5 })
+    t.match(parsed(), [
+      {
+        level: 'info',
+        time: /^\d{4}-\d\d-\d\dT/,
+        service: 'tutti-step',
+        step: 'detect',
+        durationMs: 1.5,
+        message: 'step finished',
+      },
+    ])
+    t.ok(lines[0]?.endsWith('}\n'))
+  },
+)
+
+await t.test('lines below the level are left out', async (t) => {
+  for (const [level, count] of [
+    ['error', 1],
+    ['warn', 2],
+    ['info', 3],
+    ['debug', 4],
+  ] as const) {
+    const { logger, lines } = capture(level)
+    logger.error('a')
+    logger.warn('b')
+    logger.info('c')
+    logger.debug('d')
+    t.equal(lines.length, count, level)
+    t.equal(logger.isDebug, level === 'debug')
+  }
+})
+
+await t.test('a child carries its fields on every line', async (t) => {
+  const { logger, parsed } = capture('debug')
+  logger.child({ model: 'ocr' }).child({ version: 1 }).debug('loaded', { ms: 2 })
+  t.match(parsed(), [{ model: 'ocr', version: 1, ms: 2, message: 'loaded' }])
+})
+
+await t.test('a ServeError is told with code, reason, details and its causes', async (t) => {
+  const { logger, parsed } = capture('info')
+  const error = new ServeError('MODEL_LOAD_FAILED', 'cannot load', {
+    details: { model: 'ocr' },
+    cause: new Error('no file', { cause: 'ENOENT' }),
+  })
+  logger.error('load failed', { error })
+  t.match(parsed(), [
+    {
+      error: {
+        code: 'INTERNAL',
+        reason: 'MODEL_LOAD_FAILED',
+        message: 'cannot load',
+        details: { model: 'ocr' },
+        cause: { message: 'no file', stack: /no file/, cause: { message: 'ENOENT' } },
+      },
+    },
+  ])
+})
+
+await t.test('a cycle of causes ends', async (t) => {
+  const { logger, lines } = capture('info')
+  const error = new Error('a')
+  error.cause = error
+  logger.error('failed', { error })
+  t.equal(lines.length, 1)
+})
+
+await t.test('a secret is never printed, wherever it stands', async (t) => {
+  const { logger, lines } = capture('info')
+  const token = new Secret('hunter2')
+  logger.child({ token }).info('connected', { token, nested: { token }, text: String(token) })
+  t.notMatch(lines.join(''), 'hunter2')
+  t.match(lines.join(''), '[redacted]')
+  t.equal(token.reveal(), 'hunter2')
+})
+
+await t.test('a field does not hide what the line says itself', async (t) => {
+  const { logger, parsed } = capture('info')
+  logger.info('refused', { message: 'too large', level: 'high' })
+  t.match(parsed(), [{ level: 'info', message: 'refused', message_: 'too large', level_: 'high' }])
+})
+
+await t.test('values that JSON does not know do not break a line', async (t) => {
+  const { logger, parsed } = capture('info')
+  const cycle: Record<string, unknown> = {}
+  cycle['self'] = cycle
+  logger.info('odd', { big: 5n, cycle, none: undefined })
+  t.match(parsed(), [{ message: 'odd', big: 5 }])
+})
+
+await t.test('the silent logger takes everything', async (t) => {
+  silentLogger.child({ a: 1 }).error('x')
+  silentLogger.warn('x')
+  silentLogger.info('x')
+  silentLogger.debug('x')
+  t.equal(silentLogger.isDebug, false)
+})
