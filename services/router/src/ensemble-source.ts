@@ -51,9 +51,9 @@ function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
 async function readEnsemble(model: RepositoryModel, parsed: ModelConfig): Promise<EnsembleSource> {
   const empty = { name: model.name, labels: {}, versions: [] }
   try {
-    validateEnsembleConfig(parsed)
-    validateModelConfig(parsed, { directoryName: model.name })
-    const config = normaliseModelConfig({ ...parsed, name: model.name })
+    const config = normaliseModelConfig({ ...parsed, name: parsed.name || model.name })
+    validateEnsembleConfig(config)
+    validateModelConfig(config, { directoryName: model.name })
     const chosen = selectVersions(config.version_policy, model.versions)
     if (chosen.length === 0) throw noVersion(model.name)
     const text = printModelConfig(config)

@@ -1,7 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import type { CatalogEnsemble, CatalogModel } from './catalog.ts'
 
-/** One line with the counts, and one warning for each model that cannot be served. */
+/** One line with the counts, and a warning for each ensemble that cannot be served; the step logs its own models. */
 export function catalogChanged(
   log: Logger,
   entries: readonly (CatalogModel | CatalogEnsemble)[],
@@ -11,8 +11,8 @@ export function catalogChanged(
     ensembles: entries.filter((entry) => entry.kind === 'ensemble' && isReady(entry)).length,
   })
   for (const entry of entries) {
-    if (entry.reason !== '') {
-      log.warn('model is not served', { model: entry.name, reason: entry.reason })
+    if (entry.kind === 'ensemble' && entry.reason !== '') {
+      log.warn('ensemble is not served', { model: entry.name, reason: entry.reason })
     }
   }
 }

@@ -70,7 +70,6 @@ export class Router implements InferenceBackend {
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
-    this.#rebuild()
   }
 
   /** Learns what a step serves, or learns it anew. */

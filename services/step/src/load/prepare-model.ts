@@ -43,8 +43,8 @@ export async function prepareModel(
   const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
   if (given !== undefined && isEnsembleConfig(given)) return undefined
   const completed = await complete(model, given, o)
-  validateModelConfig(completed, { directoryName: name, gpuCount: o.gpuCount })
-  const config = normaliseModelConfig(completed)
+  const config = normaliseModelConfig(completed, { gpuCount: o.gpuCount })
+  validateModelConfig(config, { directoryName: name, gpuCount: o.gpuCount })
   const versions = selectVersions(config.version_policy, model.versions)
   if (versions.length === 0) throw noVersion(name)
   return { model, config, labels: await outputLabels(model, config), versions }
