@@ -28,6 +28,14 @@ export {
   startMetricsServer,
 } from './metrics-server.ts'
 export { classifyOutputs } from './request/classify.ts'
+export { TIMEOUT_HEADER } from './rest/rest-call.ts'
+export {
+  REST_DEFAULTS,
+  REST_IDENTITY,
+  type RestBounds,
+  type RestServerOptions,
+} from './rest/rest-options.ts'
+export { type RestServer, startRestServer } from './rest/rest-server.ts'
 export {
   type Execution,
   FAILURE_REASONS,

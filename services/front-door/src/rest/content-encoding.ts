@@ -1,0 +1,75 @@
+import type { Transform } from 'node:stream'
+import { constants, createDeflate, createGunzip, createGzip, createInflate } from 'node:zlib'
+import { ServeError } from '@tutti/errors'
+import type { RestReply } from './rest-reply.ts'
+
+export type ContentEncoding = 'identity' | 'gzip' | 'deflate'
+
+export const ENCODING_HEADER = 'content-encoding'
+
+/** Header of the answer to an encoding that is not taken, as Triton sends it. */
+export const ACCEPTED_ENCODINGS = 'gzip, deflate'
+
+/** @throws ServeError UNSUPPORTED (HTTP 501, triton-semantics 9.15) for an encoding that is not taken. */
+export function parseContentEncoding(header: string | undefined): ContentEncoding {
+  const name = (header ?? '').trim().toLowerCase()
+  if (name === '' || name === 'identity') return 'identity'
+  if (name === 'gzip' || name === 'deflate') return name
+  throw new ServeError('UNSUPPORTED', 'Unsupported compression type', {
+    details: { field: ENCODING_HEADER },
+  })
+}
+
+/** The encoding that the client wants most; the first of equal ones, identity if it names none that we have. */
+export function chooseEncoding(acceptEncoding: string | undefined): ContentEncoding {
+  let best: ContentEncoding = 'identity'
+  let bestWeight = 0
+  for (const item of (acceptEncoding ?? '').split(',')) {
+    const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+    const weight = weightOf(parameters)
+    if ((name === 'identity' || name === 'gzip' || name === 'deflate') && weight > bestWeight) {
+      best = name
+      bestWeight = weight
+    }
+  }
+  return best
+}
+
+function weightOf(parameters: readonly string[]): number {
+  const written = parameters.find((parameter) => parameter.startsWith('q='))
+  if (written === undefined) return 1
+  const weight = Number(written.slice(2))
+  return Number.isFinite(weight) ? weight : 0
+}
+
+/** A transform that undoes the encoding, `deflate` being zlib's format as in RFC 9110; undefined for identity. */
+export function createDecoder(encoding: ContentEncoding): Transform | undefined {
+  if (encoding === 'identity') return undefined
+  return encoding === 'gzip' ? createGunzip() : createInflate()
+}
+
+/**
+ * Compresses a reply's body off the main thread. Level 1: tensors hardly compress, and a client that wants a small answer
+ * still waits for it.
+ */
+export async function encodeReply(reply: RestReply, encoding: ContentEncoding): Promise<RestReply> {
+  if (encoding === 'identity' || reply.byteLength === 0) return reply
+  const options = { level: constants.Z_BEST_SPEED }
+  const encoder = encoding === 'gzip' ? createGzip(options) : createDeflate(options)
+  const parts: Uint8Array[] = []
+  encoder.on('data', (chunk: Buffer) => parts.push(chunk))
+  const ended = new Promise<void>((resolve, reject) => {
+    encoder.on('end', resolve)
+    encoder.on('error', reject)
+  })
+  for (const part of reply.parts) encoder.write(part)
+  encoder.end()
+  await ended
+  const byteLength = parts.reduce((sum, part) => sum + part.byteLength, 0)
+  return {
+    ...reply,
+    parts,
+    byteLength,
+    headers: { ...reply.headers, [ENCODING_HEADER]: encoding },
+  }
+}

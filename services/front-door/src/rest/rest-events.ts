@@ -1,0 +1,6 @@
+/** The messages of the REST server's log lines. */
+export const REST_EVENTS = {
+  connectionRefused: 'connection refused, too many are open',
+  requestFailed: 'http request failed',
+  replyFailed: 'http reply failed',
+} as const

@@ -1,0 +1,64 @@
+import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import { Admission } from '../admission.ts'
+import type { InferenceBackend } from '../inference-backend.ts'
+import { SERVER_EXTENSIONS, type ServerIdentity } from '../server-identity.ts'
+import type { BodyLimits } from './read-body.ts'
+
+/** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
+export interface RestServerOptions extends Partial<RestBounds> {
+  readonly backend: InferenceBackend
+  /** IP address or host name to listen on. */
+  readonly address: string
+  /** 0 for any free port. Triton's default is 8000. */
+  readonly port: number
+  /** What `GET /v2` answers. */
+  readonly server?: ServerIdentity
+  /** Shared by all doors of the process; one of its own if absent. */
+  readonly admission?: Admission
+  readonly clock?: Clock
+  readonly log?: Logger
+}
+
+/** The bounds of one REST server, all of them settings of the executables. */
+export interface RestBounds extends BodyLimits {
+  /** Open connections; a further one gets 503 and is closed. */
+  readonly maxConnections: number
+  /** For the headers of a request, checked every 5 s. */
+  readonly headersTimeoutMs: number
+  /** An idle connection is closed after this. */
+  readonly keepAliveMs: number
+  /** From the first byte of an answer to its last: a client that does not read holds its tensors. */
+  readonly writeTimeoutMs: number
+}
+
+export const REST_DEFAULTS: RestBounds = {
+  /** Triton's --http-max-input-size. */
+  maxInputBytes: 64 * 1024 * 1024,
+  maxConnections: 1024,
+  bodyTimeoutMs: 300_000,
+  bodyIdleMs: 30_000,
+  headersTimeoutMs: 30_000,
+  keepAliveMs: 75_000,
+  writeTimeoutMs: 300_000,
+}
+
+/** Triton's own name, and the version whose behaviour is matched. */
+export const REST_IDENTITY: ServerIdentity = {
+  name: 'triton',
+  version: '2.51.0',
+  extensions: SERVER_EXTENSIONS,
+}
+
+/** Options with every default filled in. */
+export type CompiledRestOptions = Required<RestServerOptions>
+
+export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
+  return {
+    server: REST_IDENTITY,
+    admission: o.admission ?? new Admission(),
+    clock: systemClock,
+    log: silentLogger,
+    ...REST_DEFAULTS,
+    ...o,
+  }
+}

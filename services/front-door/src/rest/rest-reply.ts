@@ -1,0 +1,64 @@
+import { ServeError } from '@tutti/errors'
+import { errorHeaders, type RestBody, toHttpStatus, toJsonText } from '@tutti/protocol'
+
+/** A whole answer, before it is written. */
+export interface RestReply extends RestBody {
+  readonly status: number
+}
+
+const JSON_TYPE = 'application/json'
+/** What libevhtp sends where Triton names no content type: errors of a model that was executing (9.15). */
+const PLAIN_TYPE = 'text/plain'
+
+/** An answer with a JSON body; bigint is written with all its digits. */
+export function jsonReply(value: unknown, status = 200): RestReply {
+  return textReply(status, JSON_TYPE, toJsonText(value))
+}
+
+/** An answer without a body, such as that of the health endpoints. */
+export function emptyReply(status: number): RestReply {
+  return { status, headers: {}, parts: [], byteLength: 0 }
+}
+
+/** `{"error": text}` with the status, and where it happened in headers. */
+export function errorReply(error: ServeError): RestReply {
+  const reply = textReply(
+    toHttpStatus(error),
+    isModelError(error) ? PLAIN_TYPE : JSON_TYPE,
+    JSON.stringify({ error: error.message }),
+  )
+  return { ...reply, headers: { ...reply.headers, ...errorHeaders(error) } }
+}
+
+/** Errors of an execution that had begun, as opposed to those of the request. */
+function isModelError(error: ServeError): boolean {
+  return MODEL_ERRORS.has(error.reason) || error.details.step !== undefined
+}
+
+const MODEL_ERRORS: ReadonlySet<string> = new Set([
+  'ENGINE_FAILED',
+  'ENGINE_STOPPED',
+  'RESPONSE_INVALID',
+  'QUEUE_TIMEOUT',
+  'STEP_UNAVAILABLE',
+  'REVISION_GONE',
+])
+
+export function notFound(): RestReply {
+  return errorReply(new ServeError('NOT_FOUND', 'Not Found'))
+}
+
+export function methodNotAllowed(allowed: readonly string[]): RestReply {
+  const reply = errorReply(new ServeError('METHOD_NOT_ALLOWED', 'Method Not Allowed'))
+  return { ...reply, headers: { ...reply.headers, allow: allowed.join(', ') } }
+}
+
+function textReply(status: number, contentType: string, text: string): RestReply {
+  const body = Buffer.from(text)
+  return {
+    status,
+    headers: { 'content-type': contentType },
+    parts: [body],
+    byteLength: body.byteLength,
+  }
+}

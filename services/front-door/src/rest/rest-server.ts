@@ -1,0 +1,115 @@
+import type { AddressInfo } from 'node:net'
+import { ServeError } from '@tutti/errors'
+import { type FastifyInstance, fastify } from 'fastify'
+import { answerClientError } from './client-error.ts'
+import { guardConnections } from './connection-gate.ts'
+import { RequestRunner } from './request-runner.ts'
+import { REST_EVENTS } from './rest-events.ts'
+import {
+  type CompiledRestOptions,
+  compileRestOptions,
+  type RestServerOptions,
+} from './rest-options.ts'
+import { errorReply, methodNotAllowed, notFound } from './rest-reply.ts'
+import { type RestRoute, restRoutes } from './routes.ts'
+
+/** A REST server that listens. To be ended in the order of its methods. */
+export interface RestServer {
+  readonly port: number
+  /** No new connections; idle ones are closed, and further requests on the others get 503. */
+  stopAccepting(): void
+  /** Resolves when every request has been answered, or after `timeoutMs`; true if none is left. */
+  drain(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean>
+  /** Ends everything; requests that are left are cancelled. */
+  close(): Promise<void>
+}
+
+/** Longer than any request line that Node takes, so that the router never cuts a model's name. */
+const MAX_PARAMETER_LENGTH = 65_536
+/** How often Node looks for connections whose headers are late. */
+const HEADERS_CHECK_MS = 5000
+
+/**
+ * Starts the v2 HTTP server.
+ *
+ * @throws ServeError SETTING_INVALID if the address cannot be listened on.
+ */
+export async function startRestServer(options: RestServerOptions): Promise<RestServer> {
+  const o = compileRestOptions(options)
+  const runner = new RequestRunner(o)
+  const app = createApp(o, runner)
+  for (const route of restRoutes(o)) addRoute(app, route, runner)
+  app.setNotFoundHandler((request, reply) => {
+    reply.hijack()
+    runner.reply(request.raw, reply.raw, notFound())
+  })
+  await app.ready()
+  guardConnections(app.server, o.maxConnections, () => o.log.warn(REST_EVENTS.connectionRefused))
+  const { port } = await listen(app, o)
+  return {
+    port,
+    stopAccepting: () => {
+      runner.stop()
+      app.server.close()
+      app.server.closeIdleConnections()
+    },
+    drain: (limits) => runner.drain(limits),
+    close: async () => {
+      runner.stop()
+      runner.cancelAll()
+      app.server.close()
+      app.server.closeAllConnections()
+      await app.close()
+    },
+  }
+}
+
+function createApp(o: CompiledRestOptions, runner: RequestRunner): FastifyInstance {
+  const app = fastify({
+    http: { connectionsCheckingInterval: HEADERS_CHECK_MS, headersTimeout: o.headersTimeoutMs },
+    keepAliveTimeout: o.keepAliveMs,
+    routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
+    exposeHeadRoutes: false,
+    clientErrorHandler: (error, socket) => answerClientError(error, socket),
+    frameworkErrors: (cause, request, reply) => {
+      reply.hijack()
+      const error = new ServeError('MALFORMED_MESSAGE', cause.message, { cause })
+      runner.reply(request.raw, reply.raw, errorReply(error))
+    },
+  })
+  // Bodies are read by the routes themselves, under their bounds; a content type decides nothing here, as in Triton.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _body, done) => done(null))
+  app.addHook('onRequest', (request, _reply, done) => {
+    delete request.raw.headers['content-type']
+    done()
+  })
+  return app
+}
+
+function addRoute(app: FastifyInstance, route: RestRoute, runner: RequestRunner): void {
+  app.all<{ Params: Record<string, string | undefined> }>(route.path, (request, reply) => {
+    reply.hijack()
+    const isAllowed = route.methods.some((method) => method === request.method)
+    if (isAllowed) return runner.run(route, request.params, request.raw, reply.raw)
+    runner.reply(request.raw, reply.raw, methodNotAllowed(route.methods))
+    return undefined
+  })
+}
+
+function listen(app: FastifyInstance, o: CompiledRestOptions): Promise<AddressInfo> {
+  const { address, port } = o
+  return new Promise((resolve, reject) => {
+    const { server } = app
+    const onError = (cause: Error): void => {
+      const text = `cannot listen on ${address}:${port}: ${cause.message}`
+      reject(new ServeError('SETTING_INVALID', text, { cause }))
+    }
+    server.once('error', onError)
+    server.listen(port, address, () => {
+      server.off('error', onError)
+      const bound = server.address()
+      if (bound !== null && typeof bound === 'object') resolve(bound)
+    })
+  })
+}

@@ -1,0 +1,171 @@
+import { ServeError } from '@tutti/errors'
+import { parseJson } from '@tutti/protocol'
+import type { InferenceBackend } from '../inference-backend.ts'
+import type { ServerIdentity } from '../server-identity.ts'
+import { answerInfer } from './infer-call.ts'
+import { indexBody, statisticsBody } from './metadata-bodies.ts'
+import type { RestCall } from './rest-call.ts'
+import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
+
+export type RestMethod = 'GET' | 'POST'
+
+/** One path of the v2 HTTP API. `:name` stands for one segment. */
+export interface RestRoute {
+  readonly path: string
+  readonly methods: readonly RestMethod[]
+  /** True for what answers while the server stops too. */
+  readonly isHealth?: boolean
+  answer(call: RestCall): RestReply | Promise<RestReply>
+}
+
+export interface RouteOptions {
+  readonly backend: InferenceBackend
+  readonly server: ServerIdentity
+}
+
+/** All routes (triton-semantics 4.10). */
+export function restRoutes(o: RouteOptions): readonly RestRoute[] {
+  return [...healthRoutes(o), ...modelRoutes(o), ...repositoryRoutes(o.backend), ...absentRoutes()]
+}
+
+function healthRoutes({ backend, server }: RouteOptions): readonly RestRoute[] {
+  return [
+    { path: '/v2', methods: ['GET'], answer: () => jsonReply(server) },
+    healthRoute('/v2/health/live', () => backend.isLive()),
+    healthRoute('/v2/health/ready', () => backend.isReady()),
+  ]
+}
+
+function healthRoute(path: string, isGood: () => boolean): RestRoute {
+  return {
+    path,
+    methods: ['GET'],
+    isHealth: true,
+    answer: () => emptyReply(isGood() ? 200 : 400),
+  }
+}
+
+function modelRoutes({ backend }: RouteOptions): readonly RestRoute[] {
+  return [
+    {
+      path: '/v2/models/stats',
+      methods: ['GET'],
+      answer: async () => jsonReply(statisticsBody(await backend.statistics('', ''))),
+    },
+    ...ofModel('', 'GET', (name, version) => jsonReply(backend.modelMetadata(name, version))),
+    ...ofModel('/config', 'GET', (name, version) =>
+      jsonReply(backend.resolve(name, version).config),
+    ),
+    ...ofModel('/stats', 'GET', async (name, version) =>
+      jsonReply(statisticsBody(await backend.statistics(name, version))),
+    ),
+    ...ofModel('/ready', 'GET', (name, version) => answerReady(backend, name, version)),
+    ...ofModel('/infer', 'POST', (_name, _version, call) => answerInfer(backend, call)),
+  ]
+}
+
+function answerReady(backend: InferenceBackend, name: string, version: string): RestReply {
+  if (backend.isModelReady(name, version)) return emptyReply(200)
+  // Triton says 400 here, so the code is not MODEL_NOT_READY's own UNAVAILABLE.
+  return errorReply(
+    new ServeError('MODEL_NOT_READY', 'Model version not ready', { code: 'INVALID_ARGUMENT' }),
+  )
+}
+
+function repositoryRoutes(backend: InferenceBackend): readonly RestRoute[] {
+  const answerIndex = async (call: RestCall): Promise<RestReply> =>
+    jsonReply(indexBody(backend.repositoryIndex(parseReadyOnly(await call.body()))))
+  return [
+    { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
+    { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
+    ...['load', 'unload'].flatMap((action): RestRoute[] => [
+      { path: `/v2/repository/models/:model/${action}`, methods: ['POST'], answer: refuseControl },
+      {
+        path: `/v2/repository/:repository/models/:model/${action}`,
+        methods: ['POST'],
+        answer: refuseNamedRepository,
+      },
+    ]),
+  ]
+}
+
+function refuseControl(): RestReply {
+  throw new ServeError(
+    'MODEL_CONTROL_REFUSED',
+    'explicit model load / unload is not allowed if polling is enabled',
+  )
+}
+
+function refuseNamedRepository(): RestReply {
+  throw new ServeError('UNSUPPORTED', "'repository_name' specification is not supported")
+}
+
+/** `{"ready": true}` asks for ready models only; the body may be empty. */
+function parseReadyOnly(body: Uint8Array): boolean {
+  if (body.byteLength === 0) return false
+  const { value } = parseJson(body)
+  if (typeof value !== 'object' || value === null || !('ready' in value)) return false
+  if (typeof value.ready === 'boolean') return value.ready
+  throw new ServeError('MALFORMED_MESSAGE', 'attempt to access JSON non-boolean as boolean', {
+    code: 'INTERNAL',
+    details: { field: 'ready' },
+  })
+}
+
+/** What Triton has and this server has not: known paths, so that a client learns why. */
+function absentRoutes(): readonly RestRoute[] {
+  const absent = (what: string, methods: readonly RestMethod[], paths: readonly string[]) =>
+    paths.map(
+      (path): RestRoute => ({
+        path,
+        methods,
+        answer: () => {
+          throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)
+        },
+      }),
+    )
+  const memory = (kind: string): readonly RestRoute[] => {
+    const what = `${kind} shared memory is`
+    const path = `/v2/${kind}sharedmemory`
+    const region = `${path}/region/:region`
+    return [
+      ...absent(what, ['GET'], [`${path}/status`, `${region}/status`]),
+      ...absent(
+        what,
+        ['POST'],
+        [`${region}/register`, `${region}/unregister`, `${path}/unregister`],
+      ),
+    ]
+  }
+  const generate = ['generate', 'generate_stream'].flatMap((call) =>
+    absent(`${call} is`, ['POST'], modelPaths(`/${call}`)),
+  )
+  return [
+    ...generate,
+    ...absent(
+      'trace settings are',
+      ['GET', 'POST'],
+      ['/v2/trace/setting', ...modelPaths('/trace/setting')],
+    ),
+    ...absent('log settings are', ['GET', 'POST'], ['/v2/logging']),
+    ...memory('system'),
+    ...memory('cuda'),
+  ]
+}
+
+function modelPaths(suffix: string): readonly string[] {
+  return [`/v2/models/:model${suffix}`, `/v2/models/:model/versions/:version(^\\d+$)${suffix}`]
+}
+
+function ofModel(
+  suffix: string,
+  method: RestMethod,
+  answer: (name: string, version: string, call: RestCall) => RestReply | Promise<RestReply>,
+): readonly RestRoute[] {
+  return modelPaths(suffix).map((path) => ({
+    path,
+    methods: [method],
+    answer: (call) =>
+      answer(call.parameters['model'] ?? '', call.parameters['version'] ?? '', call),
+  }))
+}

@@ -1,0 +1,167 @@
+import type { CallContext } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { DataType, ModelConfig, ModelInput, ModelStatistics } from '@tutti/model-config'
+import type { NamedTensor } from '@tutti/tensor'
+import type {
+  InferenceBackend,
+  InferRequest,
+  InferResponse,
+  ResolvedModel,
+} from '../../inference-backend.ts'
+
+/** What a scripted model does with a request; its default answers with the inputs as outputs. */
+export type ScriptedInfer = (
+  request: InferRequest,
+  context: CallContext,
+) => AsyncIterable<InferResponse>
+
+export interface RestBackendOptions {
+  readonly infer?: ScriptedInfer
+  readonly config?: Partial<ModelConfig>
+  readonly isDecoupled?: boolean
+  readonly labels?: readonly string[]
+}
+
+/** A backend with one model `echo`, versions 1 and 3, that records what reaches it. */
+export interface RestBackend extends InferenceBackend {
+  readonly requests: { request: InferRequest; context: CallContext; version: number }[]
+  isLiveNow: boolean
+  isReadyNow: boolean
+}
+
+/** A response whose outputs are given. */
+export function response(
+  outputs: readonly NamedTensor[],
+  o: Partial<InferResponse> = {},
+): InferResponse {
+  return {
+    modelName: 'echo',
+    modelVersion: '3',
+    id: '',
+    parameters: new Map(),
+    outputs,
+    final: true,
+    ...o,
+  }
+}
+
+async function* echo(request: InferRequest): AsyncIterable<InferResponse> {
+  yield response(request.inputs, { id: request.context.id })
+}
+
+export function createRestBackend(o: RestBackendOptions = {}): RestBackend {
+  const requests: RestBackend['requests'] = []
+  const config = echoConfig(o.config)
+  const backend: RestBackend = {
+    requests,
+    isLiveNow: true,
+    isReadyNow: true,
+    isLive: () => backend.isLiveNow,
+    isReady: () => backend.isReadyNow,
+    isModelReady: (name, version) => {
+      if (version.startsWith('-')) {
+        throw new ServeError('INVALID_VERSION', `invalid model version specified '${version}'`)
+      }
+      return isEcho(name) && ['', '1', '3'].includes(version)
+    },
+    resolve: (name, version): ResolvedModel => {
+      if (!isEcho(name)) throw unknownModel(name)
+      const number = version === '' ? 3 : Number(version)
+      return {
+        name,
+        version: number,
+        config,
+        isDecoupled: o.isDecoupled ?? false,
+        labels: () => o.labels,
+        infer: (request, context) => {
+          requests.push({ request, context, version: number })
+          return (o.infer ?? echo)(request, context)
+        },
+      }
+    },
+    modelMetadata: (name, version) => {
+      if (!isEcho(name)) throw unknownModel(name)
+      return {
+        name,
+        versions: version === '' ? ['1', '3'] : [version],
+        platform: 'onnxruntime_onnx',
+        inputs: [{ name: 'x', datatype: 'FP32', shape: [-1, 2] }],
+        outputs: [{ name: 'y', datatype: 'FP32', shape: [-1, 2] }],
+      }
+    },
+    statistics: async (name) => {
+      if (name !== '' && !isEcho(name)) {
+        throw new ServeError('INVALID_REQUEST', `requested model '${name}' is not available`)
+      }
+      return [statistics]
+    },
+    repositoryIndex: (readyOnly) => [
+      { name: 'echo', version: '3', state: 'READY', reason: '' },
+      ...(readyOnly ? [] : ([{ name: 'broken', version: '', state: '', reason: '' }] as const)),
+    ],
+  }
+  return backend
+}
+
+/** Names that mean the scripted model; the odd ones are for paths. */
+function isEcho(name: string): boolean {
+  return name.startsWith('echo')
+}
+
+function unknownModel(name: string): ServeError {
+  return new ServeError('MODEL_NOT_FOUND', `Request for unknown model: '${name}' is not found`)
+}
+
+const none = { count: 0n, ns: 0n }
+
+const statistics: ModelStatistics = {
+  name: 'echo',
+  version: '3',
+  lastInference: 1_763_000_000_000n,
+  inferenceCount: 8n,
+  executionCount: 2n,
+  success: { count: 4n, ns: 9_007_199_254_740_993n },
+  fail: none,
+  queue: none,
+  computeInput: none,
+  computeInfer: none,
+  computeOutput: none,
+  cacheHit: none,
+  cacheMiss: none,
+  batchStats: [{ batchSize: 4n, computeInput: none, computeInfer: none, computeOutput: none }],
+}
+
+function echoConfig(o: Partial<ModelConfig> | undefined): ModelConfig {
+  return {
+    name: 'echo',
+    platform: '',
+    backend: 'onnxruntime',
+    runtime: '',
+    max_batch_size: 0,
+    input: [],
+    output: [],
+    batch_input: [],
+    batch_output: [],
+    instance_group: [],
+    default_model_filename: '',
+    cc_model_filenames: {},
+    metric_tags: {},
+    parameters: {},
+    model_warmup: [],
+    ...o,
+  }
+}
+
+/** A declared input for `config.input`. */
+export function modelInput(name: string, dataType: DataType, dims: readonly number[]): ModelInput {
+  return {
+    name,
+    data_type: dataType,
+    format: 'FORMAT_NONE',
+    dims,
+    is_shape_tensor: false,
+    allow_ragged_batch: false,
+    optional: false,
+    is_non_linear_format_io: false,
+  }
+}
