@@ -4,6 +4,13 @@ export {
   type AdmissionBounds,
   type AdmissionTicket,
 } from './admission.ts'
+export {
+  GRPC_SERVER_DEFAULTS,
+  type GrpcServer,
+  type GrpcServerBounds,
+  type GrpcServerOptions,
+  startGrpcServer,
+} from './grpc/grpc-server.ts'
 export type {
   IndexEntry,
   InferenceBackend,
@@ -36,6 +43,7 @@ export {
   type RestServerOptions,
 } from './rest/rest-options.ts'
 export { type RestServer, startRestServer } from './rest/rest-server.ts'
+export { SERVER_EXTENSIONS, type ServerIdentity } from './server-identity.ts'
 export {
   type Execution,
   FAILURE_REASONS,

@@ -1,0 +1,52 @@
+import type { Http2Server, ServerHttp2Session } from 'node:http2'
+import { setSessionWindow } from './grpc-internals.ts'
+import type { GrpcLog } from './log-events.ts'
+
+export interface ConnectionsOptions {
+  readonly maxConnections: number
+  readonly windowBytes: number
+  readonly log: GrpcLog
+}
+
+/** The listening sockets of one server and the connections that they accepted. */
+export class Connections {
+  readonly #servers: readonly Http2Server[]
+  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #closed: Promise<unknown>
+  #isListening = true
+
+  constructor(servers: readonly Http2Server[], o: ConnectionsOptions) {
+    this.#servers = servers
+    this.#closed = Promise.all(servers.map(whenClosed))
+    for (const server of servers) {
+      // Beyond the bound a connection is dropped as it comes: it holds nothing yet, so there is nobody to answer.
+      server.maxConnections = o.maxConnections
+      server.on('drop', () => o.log.connectionDropped(o.maxConnections))
+      // Without a listener an accept that fails (no file descriptor left) would end the process.
+      server.on('error', (error: Error) => o.log.listenerFailed(error))
+      server.on('session', (session) => {
+        this.#sessions.add(session)
+        session.once('close', () => this.#sessions.delete(session))
+        setSessionWindow(session, o.windowBytes)
+      })
+    }
+  }
+
+  /** Takes no more connections, and tells the clients of those that there are to open no more calls on them. */
+  stopAccepting(): void {
+    if (this.#isListening) for (const server of this.#servers) server.close()
+    this.#isListening = false
+    for (const session of this.#sessions) session.close()
+  }
+
+  /** Ends all connections as they stand. Resolves when every socket is closed. */
+  async close(): Promise<void> {
+    this.stopAccepting()
+    for (const session of this.#sessions) session.destroy()
+    await this.#closed
+  }
+}
+
+function whenClosed(server: Http2Server): Promise<void> {
+  return new Promise((resolve) => server.once('close', resolve))
+}

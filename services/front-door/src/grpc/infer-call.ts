@@ -1,0 +1,84 @@
+import { ServeError } from '@tutti/errors'
+import { decodeInferRequest, encodeInferResponse, type InferRequestMessage } from '@tutti/protocol'
+import type {
+  InferenceBackend,
+  InferRequest,
+  InferResponse,
+  ResolvedModel,
+} from '../inference-backend.ts'
+import { classifyOutputs } from '../request/classify.ts'
+import { readRequestParameters } from '../request/request-context.ts'
+import { readInputs } from '../request/request-inputs.ts'
+import { readRequestedOutputs } from '../request/requested-outputs.ts'
+import type { LiveCall } from './live-call.ts'
+
+/** A request that was read and resolved, but not yet executed. */
+export interface PreparedInfer {
+  readonly model: ResolvedModel
+  readonly request: InferRequest
+  readonly isEmptyFinalWanted: boolean
+}
+
+/** @throws ServeError SERVER_NOT_READY while the process shuts down. */
+export function requireLive(backend: InferenceBackend): void {
+  if (!backend.isLive()) throw new ServeError('SERVER_NOT_READY', 'Server not ready')
+}
+
+/** Reads a request against its model, in the order of triton-semantics 4.6. */
+export function prepareInfer(
+  message: InferRequestMessage,
+  model: ResolvedModel,
+  maxBytes: number,
+): PreparedInfer {
+  const { context, isEmptyFinalWanted } = readRequestParameters(message.id, message.parameters)
+  const outputs = readRequestedOutputs(message.outputs)
+  const inputs = readInputs({
+    id: message.id,
+    modelName: model.name,
+    config: model.config,
+    inputs: message.inputs,
+    rawContents: message.rawInputContents,
+    maxBytes,
+  })
+  return { model, request: { context, inputs, outputs }, isEmptyFinalWanted }
+}
+
+/** The response as the client gets it: with classes where classes were asked for. */
+export function toAnswer(
+  response: InferResponse,
+  { model, request }: PreparedInfer,
+): InferResponse {
+  const outputs = classifyOutputs(response.outputs, request.outputs, model)
+  return outputs === response.outputs ? response : { ...response, outputs }
+}
+
+/** The one response of a model that is not decoupled. */
+export async function onlyResponse(
+  responses: AsyncIterable<InferResponse>,
+): Promise<InferResponse> {
+  for await (const response of responses) return response
+  throw new ServeError('RESPONSE_INVALID', 'the model gave no response, want one')
+}
+
+/** ModelInfer. Takes and gives encoded messages. */
+export async function inferOnce(
+  backend: InferenceBackend,
+  bytes: Buffer,
+  live: LiveCall,
+  maxBytes: number,
+): Promise<Buffer> {
+  requireLive(backend)
+  live.holdMessage(bytes.byteLength)
+  const message = decodeInferRequest(bytes)
+  const model = backend.resolve(message.modelName, message.modelVersion)
+  if (model.isDecoupled) {
+    throw new ServeError(
+      'UNSUPPORTED',
+      "ModelInfer RPC doesn't support models with decoupled transaction policy",
+      { details: { model: model.name } },
+    )
+  }
+  const prepared = prepareInfer(message, model, maxBytes)
+  const response = await onlyResponse(model.infer(prepared.request, live.context))
+  return encodeInferResponse(toAnswer(response, prepared))
+}

@@ -1,0 +1,133 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { type CallScopeOptions, type Clock, openCallScope, parseTraceParent } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Admission } from '../admission.ts'
+import { answerError } from './answer-error.ts'
+import { type StreamHandler, streamOf } from './grpc-internals.ts'
+import { parseGrpcTimeout } from './grpc-timeout.ts'
+import { LiveCall } from './live-call.ts'
+
+/** W3C Trace Context asks to carry at least so many characters; longer values are dropped whole. */
+const TRACESTATE_CHARACTERS = 512
+
+export interface LiveCallsOptions {
+  readonly clock: Clock
+  readonly admission: Admission
+  /** Paths of the calls that take a place in the admission. */
+  readonly inferencePaths: ReadonlySet<string>
+}
+
+/** All calls of one server that are not over. Every stream passes here before grpc-js sees it. */
+export class LiveCalls {
+  readonly #o: LiveCallsOptions
+  readonly #calls = new Set<LiveCall>()
+  readonly #byStream = new WeakMap<ServerHttp2Stream, LiveCall>()
+  #isStopping = false
+  #onIdle: (() => void)[] = []
+
+  constructor(o: LiveCallsOptions) {
+    this.#o = o
+  }
+
+  get size(): number {
+    return this.#calls.size
+  }
+
+  /** The call of a handler's `call` object. */
+  of(call: object): LiveCall {
+    const live = this.#byStream.get(streamOf(call))
+    if (live === undefined) throw new ServeError('INTERNAL', 'bug: a call came past the admission')
+    return live
+  }
+
+  /** Admits a stream and hands it to grpc-js, or refuses it at once. */
+  readonly accept = (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    next: StreamHandler,
+  ): void => {
+    try {
+      this.#open(stream, headers)
+    } catch (error) {
+      // A refused stream may still fail below us; who sent it was answered.
+      stream.on('error', ignoreStreamError)
+      answerError(stream, ServeError.from(error))
+      return
+    }
+    next(stream, headers)
+  }
+
+  /** From now on new streams are refused. */
+  stop(): void {
+    this.#isStopping = true
+  }
+
+  failAll(error: ServeError): void {
+    for (const call of this.#calls) call.fail(error)
+  }
+
+  /** Calls back when no call is left, at once if there is none. */
+  whenIdle(callback: () => void): void {
+    if (this.#calls.size === 0) callback()
+    else this.#onIdle.push(callback)
+  }
+
+  #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    if (this.#isStopping) {
+      throw new ServeError(
+        'SERVER_STOPPING',
+        'GRPC server is shutting down and has stopped accepting new requests.',
+      )
+    }
+    const scope = openCallScope(this.#scopeOptions(headers))
+    const isInference = this.#o.inferencePaths.has(headers[':path'] ?? '')
+    const ticket = isInference ? this.#o.admission.admit() : undefined
+    const call = new LiveCall(stream, scope, ticket)
+    this.#calls.add(call)
+    this.#byStream.set(stream, call)
+    stream.on('data', call.onData)
+    stream.once('close', () => this.#close(call))
+    if (scope.context.deadlineAt !== undefined) watchDeadline(call)
+  }
+
+  #close(call: LiveCall): void {
+    this.#calls.delete(call)
+    call.close()
+    if (this.#calls.size > 0 || this.#onIdle.length === 0) return
+    const waiting = this.#onIdle
+    this.#onIdle = []
+    for (const callback of waiting) callback()
+  }
+
+  #scopeOptions(headers: IncomingHttpHeaders): CallScopeOptions {
+    const options: { -readonly [Key in keyof CallScopeOptions]: CallScopeOptions[Key] } = {
+      clock: this.#o.clock,
+    }
+    const timeout = headers['grpc-timeout']
+    if (timeout !== undefined) {
+      options.remainingMs = parseGrpcTimeout(String(timeout))
+      // grpc-js would answer by itself, without our details, and takes long timeouts for negative ones.
+      delete headers['grpc-timeout']
+    }
+    const { traceparent, tracestate } = headers
+    if (typeof traceparent === 'string' && parseTraceParent(traceparent) !== undefined) {
+      options.trace =
+        typeof tracestate === 'string' && tracestate.length <= TRACESTATE_CHARACTERS
+          ? { traceparent, tracestate }
+          : { traceparent }
+    }
+    return options
+  }
+}
+
+function ignoreStreamError(): void {
+  // See accept().
+}
+
+/** Reading the signal starts the deadline's timer, so only calls that have a deadline pay for one. */
+function watchDeadline(call: LiveCall): void {
+  const { signal } = call.context
+  const onAbort = () => call.fail(ServeError.from(signal.reason))
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+}

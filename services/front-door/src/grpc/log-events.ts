@@ -1,0 +1,33 @@
+import type { Logger } from '@tutti/chassis'
+import type { ServeError } from '@tutti/errors'
+
+/** The log lines of the gRPC door. */
+export class GrpcLog {
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log.child({ door: 'grpc' })
+  }
+
+  listening(address: string, port: number): void {
+    this.#log.info('listening', { address, port })
+  }
+
+  connectionDropped(maxConnections: number): void {
+    this.#log.warn('connection dropped at the bound', { maxConnections })
+  }
+
+  listenerFailed(error: Error): void {
+    this.#log.error('listener failed', { error })
+  }
+
+  /** A bug or a stranger's error is someone's work; what a client did wrong or has to wait for is not. */
+  callFailed(method: string, error: ServeError): void {
+    if (error.reason === 'INTERNAL') this.#log.error('call failed', { method, error })
+    else if (this.#log.isDebug) this.#log.debug('call refused', { method, error })
+  }
+
+  drainTimedOut(calls: number): void {
+    this.#log.warn('drain timed out', { calls })
+  }
+}

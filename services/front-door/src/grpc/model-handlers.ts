@@ -1,0 +1,64 @@
+import { ServeError } from '@tutti/errors'
+import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
+import type { InferenceBackend } from '../inference-backend.ts'
+import type { ServerIdentity } from '../server-identity.ts'
+import { requireLive } from './infer-call.ts'
+import { type HandlerContext, unary } from './unary-handler.ts'
+
+interface NamedVersion {
+  readonly name: string
+  readonly version: string
+}
+
+/** The calls about the server itself. */
+export function serverHandlers(
+  context: HandlerContext,
+  backend: InferenceBackend,
+  identity: ServerIdentity,
+) {
+  return {
+    ServerLive: unary(context, () => {
+      if (!backend.isLive()) throw new ServeError('SERVER_STOPPING', 'Server exiting')
+      return { live: true }
+    }),
+    ServerReady: unary(context, () => ({ ready: backend.isLive() && backend.isReady() })),
+    ServerMetadata: unary(context, () => {
+      requireLive(backend)
+      const { name, version, extensions } = identity
+      return { name, version, extensions: [...extensions] }
+    }),
+  }
+}
+
+/** The calls about models, inference apart. */
+export function modelHandlers(context: HandlerContext, backend: InferenceBackend) {
+  return {
+    ModelReady: unary(context, ({ name, version }: NamedVersion) => {
+      requireLive(backend)
+      return { ready: backend.isModelReady(name, version) }
+    }),
+    ModelMetadata: unary(context, ({ name, version }: NamedVersion) => {
+      requireLive(backend)
+      const { versions, inputs, outputs, ...rest } = backend.modelMetadata(name, version)
+      const toMessage = (tensor: (typeof inputs)[number]) => ({
+        name: tensor.name,
+        datatype: tensor.datatype,
+        shape: [...tensor.shape],
+      })
+      return {
+        ...rest,
+        versions: [...versions],
+        inputs: inputs.map(toMessage),
+        outputs: outputs.map(toMessage),
+      }
+    }),
+    ModelConfig: unary(context, ({ name, version }: NamedVersion) => {
+      requireLive(backend)
+      return { config: modelConfigToProto(backend.resolve(name, version).config) }
+    }),
+    ModelStatistics: unary(context, async ({ name, version }: NamedVersion) => {
+      requireLive(backend)
+      return statisticsToProto(await backend.statistics(name, version))
+    }),
+  }
+}

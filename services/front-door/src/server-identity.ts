@@ -1,0 +1,17 @@
+/** What ServerMetadata says about a server. */
+export interface ServerIdentity {
+  readonly name: string
+  readonly version: string
+  readonly extensions: readonly string[]
+}
+
+/** The protocol extensions that work here, in Triton's order. README.md says why each other one of Triton's is missing. */
+export const SERVER_EXTENSIONS: readonly string[] = [
+  'classification',
+  'model_repository',
+  'schedule_policy',
+  'model_configuration',
+  'binary_tensor_data',
+  'parameters',
+  'statistics',
+]

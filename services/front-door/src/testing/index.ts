@@ -1,0 +1,7 @@
+export {
+  echo,
+  type ModelScript,
+  response,
+  ScriptedBackend,
+  type ScriptedModel,
+} from './scripted-backend.ts'
