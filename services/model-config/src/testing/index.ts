@@ -1,0 +1,1 @@
+export { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from './published-configs.ts'
