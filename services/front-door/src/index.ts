@@ -4,6 +4,8 @@ export {
   type AdmissionBounds,
   type AdmissionTicket,
 } from './admission.ts'
+export { DOOR_FLAGS } from './door-flags.ts'
+export { type DoorPorts, type Doors, type DoorsOptions, openDoors } from './doors.ts'
 export {
   GRPC_SERVER_DEFAULTS,
   type GrpcServer,

@@ -15,3 +15,10 @@ export const SERVER_EXTENSIONS: readonly string[] = [
   'parameters',
   'statistics',
 ]
+
+/** What this server says of itself. The name is Triton's, because clients and scripts compare it; `--id` changes it. */
+export const SERVER_IDENTITY: ServerIdentity = {
+  name: 'triton',
+  version: '0.1.0',
+  extensions: SERVER_EXTENSIONS,
+}

@@ -30,7 +30,7 @@ export const serveCommand: Command = {
     const health = createHealth()
     const logger = createLogger({ level: toLevel(flags), name: 'tutti' })
     return await runUntilSignal({
-      start: () => startServe({ flags, settings, log: logger, health }),
+      start: () => startServe({ flags, settings, log: logger }),
       health,
       logger,
       signals: around.signals,

@@ -4,7 +4,6 @@ import {
   type Clock,
   createTracing,
   type FlagValues,
-  type Health,
   type Logger,
   type Running,
   systemClock,
@@ -27,9 +26,11 @@ export interface ServeOptions {
   readonly flags: ServeFlags
   readonly settings: Settings
   readonly log: Logger
-  readonly health: Health
   readonly clock?: Clock
 }
+
+/** Of the grace period, for requests in flight; the rest is for telling those that are left that the server stops. */
+const DRAIN_SHARE = 0.9
 
 interface Served {
   readonly step: Step
@@ -44,21 +45,21 @@ interface Served {
  * @throws ServeError if the repositories cannot be read, a port is taken, or, with `--exit-on-error`, a model fails.
  */
 export async function startServe(o: ServeOptions): Promise<Running> {
-  const { flags, log, health } = o
+  const { flags, log } = o
   const clock = o.clock ?? systemClock
   const served = await openRouter(o, clock)
   const { router, step, metrics } = served
   try {
     if (flags['exit-on-error']) refuseFailures(router)
-    const doors = await openDoors({ flags, backend: router, metrics, clock, log, health })
+    const doors = await openDoors({ flags, backend: router, metrics, clock, log })
     log.info(SERVING, { ...doors.ports })
     return {
       stopAccepting: () => {
         doors.stopAccepting()
         router.stop()
       },
-      drain: async ({ signal }) => {
-        await doors.drain({ signal })
+      drain: async () => {
+        await doors.drain({ timeoutMs: flags['exit-timeout-secs'] * 1000 * DRAIN_SHARE })
         await step.drain()
       },
       close: async () => {
@@ -84,8 +85,8 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
     engines: [createOnnxEngine({ log })],
     autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize: readBackendConfig(flags['backend-config']).defaultMaxBatchSize,
-    loadThreads: flags['model-load-thread-count'],
-    maxQueueSize: flags['max-queue-size'],
+    loadParallelism: flags['model-load-thread-count'],
+    maxQueuedRequests: flags['max-queue-size'],
     clock,
     log,
     metrics,

@@ -1,0 +1,85 @@
+import { createOnnxEngine } from '@tutti/backends'
+import { type FlagTable, parseFlags, renderHelp, silentLogger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
+import { type RepositoryModel, scanRepositories } from '@tutti/repository'
+import { readEnsembles } from '@tutti/router'
+import { prepareModel } from '@tutti/step'
+import type { Command } from '../commands.ts'
+import { readBackendConfig } from '../serve/backend-config.ts'
+import { SERVE_FLAGS } from '../serve/serve-flags.ts'
+
+const CONFIG_FLAGS = {
+  'model-repository': SERVE_FLAGS['model-repository'],
+  'disable-auto-complete-config': SERVE_FLAGS['disable-auto-complete-config'],
+  'model-config-name': SERVE_FLAGS['model-config-name'],
+  'backend-config': SERVE_FLAGS['backend-config'],
+  format: {
+    type: 'enum',
+    values: ['pbtxt', 'json'],
+    default: 'pbtxt',
+    description: 'How the config is printed: as config.pbtxt, or as the /config endpoint answers.',
+  },
+} as const satisfies FlagTable
+
+export const configCommand: Command = {
+  name: 'config',
+  description: 'Prints the configuration with which a model would be served.',
+  run: async (argv, around) => {
+    const { values: flags, positionals, help } = parseFlags(CONFIG_FLAGS, argv)
+    if (help) {
+      around.out(
+        renderHelp({
+          usage: 'tutti config MODEL --model-repository DIR [FLAGS]',
+          flags: CONFIG_FLAGS,
+        }),
+      )
+      return 0
+    }
+    const [name, ...more] = positionals
+    if (name === undefined || more.length > 0) {
+      throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
+    }
+    const configName = flags['model-config-name']
+    const models = await scanRepositories(
+      flags['model-repository'],
+      configName === undefined ? {} : { configName },
+    )
+    const config = await completeConfig(findModel(models, name), {
+      autoComplete: !flags['disable-auto-complete-config'],
+      ...readBackendConfig(flags['backend-config']),
+    })
+    around.out(
+      flags.format === 'json'
+        ? `${JSON.stringify(toJsonConfig(config), undefined, 2)}\n`
+        : printModelConfig(config),
+    )
+    return 0
+  },
+}
+
+function findModel(models: readonly RepositoryModel[], name: string): RepositoryModel {
+  const model = models.find((known) => known.name === name)
+  if (model !== undefined) return model
+  const names = models.map((known) => known.name).join(', ')
+  throw new ServeError(
+    'MODEL_NOT_FOUND',
+    `no model '${name}'; the repositories hold ${names || 'none'}`,
+  )
+}
+
+/** The same steps that serving takes, short of loading. */
+async function completeConfig(
+  model: RepositoryModel,
+  o: { readonly autoComplete: boolean; readonly defaultMaxBatchSize: number },
+): Promise<ModelConfig> {
+  const engine = createOnnxEngine({ log: silentLogger })
+  const engines = new Map([[engine.backend, engine]])
+  const prepared = await prepareModel(model, { ...o, engines, gpuCount: 0 })
+  if (prepared !== undefined) return prepared.config
+  const [ensemble] = await readEnsembles([model])
+  if (ensemble?.config === undefined) {
+    throw new ServeError('CONFIG_INVALID', ensemble?.reason ?? `'${model.name}' is no ensemble`)
+  }
+  return ensemble.config
+}

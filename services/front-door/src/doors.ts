@@ -1,0 +1,126 @@
+import type { Clock, FlagValues, Logger } from '@tutti/chassis'
+import { Admission } from './admission.ts'
+import type { DOOR_FLAGS } from './door-flags.ts'
+import { type GrpcServer, startGrpcServer } from './grpc/grpc-server.ts'
+import type { InferenceBackend } from './inference-backend.ts'
+import type { ServerMetrics } from './metrics.ts'
+import { type MetricsServer, startMetricsServer } from './metrics-server.ts'
+import { type RestServer, startRestServer } from './rest/rest-server.ts'
+import { SERVER_IDENTITY } from './server-identity.ts'
+
+export interface DoorsOptions {
+  readonly flags: FlagValues<typeof DOOR_FLAGS>
+  readonly backend: InferenceBackend
+  readonly metrics: ServerMetrics
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The ports that are listened on; a door that is not allowed has none. */
+export interface DoorPorts {
+  readonly grpcPort?: number
+  readonly httpPort?: number
+  readonly metricsPort?: number
+}
+
+/** All front doors of one process over one backend and one admission. */
+export interface Doors {
+  readonly ports: DoorPorts
+  /** No new connections and no new requests. The metrics stay until `close`. */
+  stopAccepting(): void
+  /** Resolves when every accepted request is answered; what is not by `timeoutMs` is answered SERVER_STOPPING. */
+  drain(o: { readonly timeoutMs: number }): Promise<void>
+  close(): Promise<void>
+}
+
+/** Opens the doors that the flags allow. @throws ServeError SETTING_INVALID if an address is not to be had. */
+export async function openDoors(o: DoorsOptions): Promise<Doors> {
+  const admission = new Admission({
+    maxRequests: o.flags['max-inflight-requests'],
+    maxBytes: o.flags['max-inflight-bytes'],
+  })
+  const opened: { close(): Promise<void> }[] = []
+  const open = async <T extends { close(): Promise<void> }>(
+    isAllowed: boolean,
+    start: () => Promise<T>,
+  ): Promise<T | undefined> => {
+    if (!isAllowed) return undefined
+    const door = await start()
+    opened.push(door)
+    return door
+  }
+  try {
+    const metrics = await open(o.flags['allow-metrics'], () => openMetrics(o))
+    const http = await open(o.flags['allow-http'], () => openRest(o, admission))
+    const grpc = await open(o.flags['allow-grpc'], () => openGrpc(o, admission))
+    return toDoors(grpc, http, metrics)
+  } catch (error) {
+    await Promise.all(opened.map((door) => door.close()))
+    throw error
+  }
+}
+
+function toDoors(
+  grpc: GrpcServer | undefined,
+  http: RestServer | undefined,
+  metrics: MetricsServer | undefined,
+): Doors {
+  return {
+    ports: {
+      ...(grpc !== undefined && { grpcPort: grpc.port }),
+      ...(http !== undefined && { httpPort: http.port }),
+      ...(metrics !== undefined && { metricsPort: metrics.port }),
+    },
+    stopAccepting: () => {
+      grpc?.stopAccepting()
+      http?.stopAccepting()
+    },
+    drain: async (limit) => {
+      await Promise.all([grpc?.drain(limit), http?.drain(limit)])
+    },
+    close: async () => {
+      await Promise.all([grpc?.close(), http?.close()])
+      await metrics?.close()
+    },
+  }
+}
+
+function openMetrics({ flags, metrics }: DoorsOptions): Promise<MetricsServer> {
+  return startMetricsServer({
+    address: flags['metrics-address'],
+    port: flags['metrics-port'],
+    metrics,
+  })
+}
+
+function openRest(o: DoorsOptions, admission: Admission): Promise<RestServer> {
+  const { flags, backend, clock, log } = o
+  return startRestServer({
+    backend,
+    address: flags['http-address'],
+    port: flags['http-port'],
+    maxInputBytes: flags['http-max-input-size'],
+    maxConnections: flags['max-connections'],
+    server: { ...SERVER_IDENTITY, name: flags.id },
+    admission,
+    clock,
+    log: log.child({ door: 'http' }),
+  })
+}
+
+function openGrpc(o: DoorsOptions, admission: Admission): Promise<GrpcServer> {
+  const { flags, backend, clock, log } = o
+  return startGrpcServer({
+    backend,
+    address: flags['grpc-address'],
+    port: flags['grpc-port'],
+    maxMessageBytes: flags['grpc-max-message-size'],
+    windowBytes: flags['grpc-window-size'],
+    maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],
+    maxConnections: flags['max-connections'],
+    identity: { ...SERVER_IDENTITY, name: flags.id },
+    admission,
+    clock,
+    log: log.child({ door: 'grpc' }),
+  })
+}
