@@ -23,6 +23,7 @@ import {
   readMessage,
   readText,
   refuseModel,
+  requireMessage,
 } from './wire-format.ts'
 
 /** One input or output as the model file declares it. */
@@ -75,9 +76,11 @@ async function* walk(source: ByteSource, start: number, end: number): AsyncGener
 }
 
 async function readEntry(source: ByteSource, header: FieldHeader, what: string): Promise<Field> {
+  requireMessage(header, what)
   const size = header.end - header.start
   if (size > MAX_ENTRY_BYTES) refuseModel(`${what} has ${size} bytes, want ${MAX_ENTRY_BYTES}`)
-  const bytes = (await source.read(header.start, size)).slice()
+  // A copy, because the window moves on; not slice(), which of a Buffer is a view.
+  const bytes = new Uint8Array(await source.read(header.start, size))
   return { ...header, bytes, raw: bytes }
 }
 
@@ -173,6 +176,7 @@ async function findSparseName(source: ByteSource, header: FieldHeader): Promise<
 }
 
 async function readGraph(source: ByteSource, graph: FieldHeader, draft: Draft): Promise<void> {
+  requireMessage(graph, 'a graph')
   draft.hasGraph = true
   for await (const field of walk(source, graph.start, graph.end)) {
     switch (field.field) {

@@ -103,7 +103,8 @@ function packIntegers(values: readonly bigint[], itemSize: number): Uint8Array {
 function tensorData(draft: TensorDraft, datatype: Datatype): Uint8Array {
   const { itemSize } = DATATYPES[datatype]
   if (itemSize === null) return encodeBytesTensor(draft.strings)
-  if (draft.raw !== undefined) return draft.raw.slice()
+  // Not slice(): of a Buffer that is a view.
+  if (draft.raw !== undefined) return new Uint8Array(draft.raw)
   if (draft.floats.length > 0) return joinBytes(draft.floats)
   return packIntegers(draft.integers, itemSize)
 }

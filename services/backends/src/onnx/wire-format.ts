@@ -110,9 +110,14 @@ export function readText(field: Field, what: string): string {
   }
 }
 
+/** @throws ServeError MODEL_LOAD_FAILED if the field has no length, so that it is no message, string or bytes. */
+export function requireMessage(field: FieldHeader, what: string): void {
+  if (field.wire !== WIRE.LENGTH) refuseModel(`${what} is not a message`)
+}
+
 /** The bytes of an embedded message. @throws ServeError MODEL_LOAD_FAILED if the field is no message. */
 export function readMessage(field: Field, what: string): Uint8Array {
-  if (field.wire !== WIRE.LENGTH) refuseModel(`${what} is not a message`)
+  requireMessage(field, what)
   return field.bytes
 }
 

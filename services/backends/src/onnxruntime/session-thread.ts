@@ -162,7 +162,7 @@ class SessionThread {
 
 function toDefault(tensor: DefaultTensor): OrtValue {
   // A buffer of its own, so that it is aligned.
-  const data = tensor.data.slice()
+  const data = new Uint8Array(tensor.data)
   return toOrtValue(
     data.buffer,
     { dims: tensor.dims, byteOffset: 0, byteLength: data.byteLength },

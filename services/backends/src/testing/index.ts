@@ -1,3 +1,4 @@
+export { executeOnce, fp32Tensor, fp32Values } from './execute.ts'
 export { type DeclaredTensor, modelConfig, modelSource, stepRequest } from './model-source.ts'
 export {
   buildAddModel,

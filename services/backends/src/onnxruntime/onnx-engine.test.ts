@@ -1,0 +1,181 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ModelConfig } from '@tutti/model-config'
+import t, { type Test } from 'tap'
+import type { LoadedModel } from '../engine.ts'
+import {
+  ADD_CONFIG,
+  addRequest,
+  fp32Declared,
+  identitySpec,
+  writeModelFile,
+} from '../testing/add-model.ts'
+import { executeOnce, fp32Values } from '../testing/execute.ts'
+import { modelConfig, modelSource } from '../testing/model-source.ts'
+import { buildAddModel, buildOnnx } from '../testing/onnx-writer.ts'
+import { createOnnxEngine } from './onnx-engine.ts'
+
+async function writeModel(t: Test, bytes: Uint8Array, filename?: string): Promise<string> {
+  const { directory, remove } = await writeModelFile(bytes, filename)
+  t.teardown(remove)
+  return directory
+}
+
+async function loadModel(
+  t: Test,
+  bytes: Uint8Array,
+  config: ModelConfig,
+  instances = 1,
+): Promise<LoadedModel> {
+  const directory = await writeModel(t, bytes)
+  const loaded = await createOnnxEngine().load(modelSource(directory, config), { instances })
+  t.teardown(() => loaded.close())
+  return loaded
+}
+
+await t.test('instances run side by side', async (t) => {
+  const model = await loadModel(t, buildAddModel(2), ADD_CONFIG, 3)
+  const all = await Promise.all(
+    [0, 1, 2].map((instance) => executeOnce(model, [addRequest(1, instance)], instance)),
+  )
+  t.same(
+    all.map(([response]) => fp32Values(response, 'sum')[0]),
+    [100, 101, 102],
+  )
+  const [lost] = await executeOnce(model, [addRequest(1, 0)], 3)
+  t.match(lost?.error, { reason: 'INTERNAL', message: /^bug: instance 3/ })
+})
+
+await t.test('closing waits for the execution that is under way', async (t) => {
+  const model = await loadModel(t, buildAddModel(2), ADD_CONFIG)
+  const running = executeOnce(model, [addRequest(1, 0)])
+  await model.close()
+  const [response] = await running
+  t.ok(response?.error === undefined || response.error.reason === 'ENGINE_STOPPED')
+  const [late] = await executeOnce(model, [addRequest(1, 0)])
+  t.match(late?.error, { reason: 'ENGINE_STOPPED', code: 'UNAVAILABLE' })
+  await model.close()
+})
+
+await t.test('a model is a file, or a directory with a file and its data', async (t) => {
+  const directory = await writeModel(t, new Uint8Array(0), 'unused')
+  await mkdir(join(directory, 'model.onnx'))
+  await writeFile(join(directory, 'model.onnx', 'model.onnx'), buildAddModel(2))
+  const engine = createOnnxEngine()
+  const signature = await engine.inspect(join(directory, 'model.onnx'))
+  t.equal(signature.batchable, true)
+  const model = await engine.load(modelSource(directory, ADD_CONFIG), { instances: 1 })
+  t.teardown(() => model.close())
+  const [response] = await executeOnce(model, [addRequest(1, 0)])
+  t.same(fp32Values(response, 'sum'), [100, 101])
+})
+
+await t.test('what cannot be loaded is refused with its reason', async (t) => {
+  const log: string[] = []
+  const engine = createOnnxEngine({
+    log: { info: () => {}, warn: (message, { field }) => log.push(`${message}: ${String(field)}`) },
+  })
+  const directory = await writeModel(t, buildAddModel(2))
+  const gpu = { name: 'g0', kind: 'KIND_GPU' as const, count: 1, gpus: [0] }
+  const group = { ...gpu, secondary_devices: [], profile: [], passive: false, host_policy: '' }
+  const level = {
+    priority: 'PRIORITY_DEFAULT' as const,
+    gather_kernel_buffer_threshold: 0,
+    eager_batching: false,
+  }
+  const cases: { change: Partial<ModelConfig>; reason: string; text: RegExp }[] = [
+    {
+      change: { default_model_filename: 'absent.onnx' },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /does not exist/,
+    },
+    {
+      change: { default_model_filename: '../x' },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /outside the version/,
+    },
+    {
+      change: { instance_group: [group] },
+      reason: 'DEVICE_UNAVAILABLE',
+      text: /^instance group g0 of model m has kind KIND_GPU but no GPUs are available/,
+    },
+    {
+      change: { parameters: { intra_op_thread_count: { string_value: 'two' } } },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /got "two", want a number of threads/,
+    },
+    {
+      change: { parameters: { execution_mode: { string_value: '2' } } },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /got "2", want 0/,
+    },
+    {
+      change: { parameters: { enable_mem_arena: { string_value: 'maybe' } } },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /got "maybe", want 0 or 1/,
+    },
+    {
+      change: { optimization: { ...level, graph: { level: 7 } } },
+      reason: 'MODEL_LOAD_FAILED',
+      text: /optimization.graph.level: got 7/,
+    },
+    {
+      change: {
+        optimization: {
+          ...level,
+          execution_accelerators: {
+            gpu_execution_accelerator: [],
+            cpu_execution_accelerator: [{ name: 'openvino', parameters: {} }],
+          },
+        },
+      },
+      reason: 'UNSUPPORTED',
+      text: /accelerator "openvino" is not offered/,
+    },
+    {
+      change: { model_operations: { op_library_filename: ['x.so'] } },
+      reason: 'UNSUPPORTED',
+      text: /custom operators/,
+    },
+  ]
+  for (const { change, reason, text } of cases) {
+    await t.rejects(
+      engine.load(modelSource(directory, { ...ADD_CONFIG, ...change }), { instances: 1 }),
+      {
+        reason,
+        message: text,
+      },
+    )
+  }
+  const garbage = await writeModel(t, Buffer.from('nothing like a model'))
+  await t.rejects(engine.load(modelSource(garbage, ADD_CONFIG), { instances: 1 }), {
+    name: 'ServeError',
+    reason: 'MODEL_LOAD_FAILED',
+  })
+  const unknown = buildOnnx({
+    ...identitySpec('FP32'),
+    operators: [{ op: 'NoSuchOperator', inputs: ['x'], outputs: ['y'] }],
+  })
+  const strange = await writeModel(t, unknown)
+  await t.rejects(
+    engine.load(
+      modelSource(strange, modelConfig([fp32Declared('x', [-1])], [fp32Declared('y', [-1])])),
+      {
+        instances: 2,
+      },
+    ),
+    { reason: 'MODEL_LOAD_FAILED', message: /^failed to load model 'm': .*NoSuchOperator/s },
+  )
+  const set = {
+    'memory.enable_memory_arena_shrinkage': { string_value: 'cpu:0' },
+    other: { string_value: '' },
+  }
+  const loaded = await engine.load(modelSource(directory, { ...ADD_CONFIG, parameters: set }), {
+    instances: 1,
+  })
+  await loaded.close()
+  t.same(log, [
+    'setting has no effect: parameters["memory.enable_memory_arena_shrinkage"]',
+    'setting has no effect: parameters["other"]',
+  ])
+})

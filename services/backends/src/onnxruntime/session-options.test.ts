@@ -1,0 +1,101 @@
+import type { ModelConfig } from '@tutti/model-config'
+import t from 'tap'
+import { modelConfig } from '../testing/model-source.ts'
+import { compileSessionOptions, executionProviders, placeInstances } from './session-options.ts'
+
+function withParameters(parameters: Readonly<Record<string, string>>): ModelConfig {
+  const entries = Object.entries(parameters).map(([key, value]) => [key, { string_value: value }])
+  return modelConfig([], [], { parameters: Object.fromEntries(entries) })
+}
+
+await t.test('parameters become session options', async (t) => {
+  t.match(compileSessionOptions(modelConfig([], []), false), {
+    session: {
+      graphOptimizationLevel: 'all',
+      intraOpNumThreads: 1,
+      interOpNumThreads: 1,
+      executionMode: 'sequential',
+      enableCpuMemArena: true,
+      enableMemPattern: true,
+      extra: {},
+    },
+    ineffective: [],
+  })
+  const parameters = {
+    intra_op_thread_count: '4',
+    inter_op_thread_count: '0',
+    execution_mode: '1',
+    enable_mem_arena: '0',
+    enable_mem_pattern: 'false',
+    'session.intra_op.allow_spinning': '0',
+  }
+  t.match(compileSessionOptions(withParameters(parameters), false).session, {
+    intraOpNumThreads: 4,
+    interOpNumThreads: 0,
+    executionMode: 'parallel',
+    enableCpuMemArena: false,
+    enableMemPattern: false,
+    extra: { 'session.intra_op.allow_spinning': '0' },
+  })
+})
+
+await t.test('graph levels are those of Triton', async (t) => {
+  const cases = [
+    [0, 'all'],
+    [1, 'extended'],
+    [-1, 'basic'],
+    [2, 'disabled'],
+  ] as const
+  for (const [level, name] of cases) {
+    const config = modelConfig([], [], {
+      optimization: {
+        priority: 'PRIORITY_DEFAULT',
+        graph: { level },
+        gather_kernel_buffer_threshold: 0,
+        eager_batching: false,
+      },
+    })
+    t.equal(compileSessionOptions(config, false).session.graphOptimizationLevel, name)
+  }
+})
+
+await t.test(
+  'what has no effect is reported, and a bound that cannot be kept is refused',
+  async (t) => {
+    const hints = { cudnn_conv_algo_search: '0', gpu_mem_limit: '1' }
+    const { ineffective } = compileSessionOptions(withParameters(hints), false)
+    t.same(
+      ineffective.map(({ field }) => field),
+      ['parameters["cudnn_conv_algo_search"]', 'parameters["gpu_mem_limit"]'],
+    )
+    t.throws(() => compileSessionOptions(withParameters(hints), true), {
+      reason: 'UNSUPPORTED',
+      message: /parameters\["gpu_mem_limit"\]: the binding cannot bound GPU memory/,
+    })
+  },
+)
+
+await t.test('instances are placed by the instance groups', async (t) => {
+  const group = {
+    name: 'g',
+    secondary_devices: [],
+    profile: [],
+    passive: false,
+    host_policy: '',
+  }
+  const config = modelConfig([], [], {
+    instance_group: [
+      { ...group, kind: 'KIND_CPU', count: 1, gpus: [] },
+      { ...group, kind: 'KIND_GPU', count: 2, gpus: [0, 3] },
+    ],
+  })
+  const places = placeInstances(config, 6)
+  t.same(
+    places.map((place) => (place.kind === 'cpu' ? 'cpu' : place.deviceId)),
+    ['cpu', 0, 0, 3, 3, 'cpu'],
+  )
+  t.same(places.slice(1, 2).map(executionProviders), [
+    [{ name: 'cuda', deviceId: 0 }, { name: 'cpu' }],
+  ])
+  t.same(placeInstances(modelConfig([], []), 1), [{ kind: 'cpu' }])
+})

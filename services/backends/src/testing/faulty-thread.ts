@@ -1,0 +1,36 @@
+import { appendFileSync, statSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import type { SessionPlan } from '../onnxruntime/session-contract.ts'
+
+/*
+ * A session thread with faults to order. The query of its URL lists what its first, second, ... start does, separated by
+ * commas; the last one holds for all further starts. A file beside the model counts the starts.
+ *   serve   the real thread
+ *   throw   loads, then throws out of the first execution
+ *   exit    loads, then ends in the first execution
+ *   refuse  reports that the session cannot be made
+ *   die     throws before it reports anything
+ */
+
+const plan: SessionPlan = workerData
+const counter = `${plan.modelFile}.starts`
+appendFileSync(counter, '.')
+const script = (new URL(import.meta.url).searchParams.get('starts') ?? 'serve').split(',')
+const fault = script[Math.min(statSync(counter).size, script.length) - 1]
+
+function failIn(execution: () => void): void {
+  parentPort?.postMessage({ ready: true, inputs: [], outputs: [] }, [])
+  parentPort?.once('message', execution)
+}
+
+if (fault === 'serve') {
+  const thread = '../onnxruntime/session-thread'
+  await import(`${thread}.${import.meta.url.includes('.ts?') ? 'ts' : 'js'}`)
+} else if (fault === 'refuse') parentPort?.postMessage({ ready: false, problem: 'ordered' }, [])
+else if (fault === 'die') throw new Error('died as ordered')
+else if (fault === 'exit') failIn(() => process.exit(3))
+else {
+  failIn(() => {
+    throw new Error('threw as ordered')
+  })
+}
