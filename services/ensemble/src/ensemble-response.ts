@@ -6,6 +6,9 @@ import type { RunGraph } from './run-graph.ts'
 import { responseParameters } from './sequence-context.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
 
+/** What an ensemble answers with, once. */
+export type EnsembleResponse = Pick<Extract<RunAction, { type: 'Emit' }>, 'outputs' | 'parameters'>
+
 /**
  * Takes the requested outputs out of a complete iteration. Outputs that a step withheld are left out.
  *
@@ -19,7 +22,7 @@ export function ensembleResponse(
     readonly iteration: Iteration
   },
   actions: RunAction[],
-): Pick<Extract<RunAction, { type: 'Emit' }>, 'outputs' | 'parameters'> {
+): EnsembleResponse {
   const outputs = new Map<string, TensorEntry>()
   const isBatched = o.plan.maxBatchSize > 0
   let made: RequestContext | undefined

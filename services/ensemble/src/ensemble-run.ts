@@ -15,6 +15,7 @@ export interface StepInput extends TensorEntry {
   readonly name: string
 }
 
+/** `attempt` repeats the number of the InvokeStep that the event belongs to. */
 export type RunEvent =
   | {
       readonly type: 'StepResponded'
@@ -41,6 +42,10 @@ export type RunAction =
   | {
       readonly type: 'InvokeStep'
       readonly step: number
+      /**
+       * Counts the invocations of the step in this run from 1: further attempts, and the iterations after a decoupled
+       * step. So step and attempt name one invocation.
+       */
       readonly attempt: number
       readonly context: RequestContext
       /** Shapes are converted already (triton-semantics 1.6). Null tensors are left out. */
@@ -67,7 +72,8 @@ export type RunAction =
 /**
  * The execution of one ensemble request. Pure: events in, actions out; no clock, no I/O.
  * Ends with exactly one Emit with `final` or one Fail, after which every reference that it was given is released or emitted
- * (late responses of cancelled steps are released at once) and it takes events without effect.
+ * (late responses of cancelled steps are released at once) and it takes events without effect. CancelStep comes before the
+ * ReleaseTensor of what the step reads.
  */
 export interface EnsembleRun {
   start(inputs: TensorTable): readonly RunAction[]

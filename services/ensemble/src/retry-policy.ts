@@ -1,7 +1,5 @@
 import type { Reason, ServeError } from '@tutti/errors'
 
-export const DEFAULT_MAX_ATTEMPTS = 3
-
 /** Wait before the second, third, fourth attempt; the last one holds for all that follow. */
 const DELAYS_MS = [0, 10, 50] as const
 

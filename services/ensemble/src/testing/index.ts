@@ -1,1 +1,8 @@
 export { ensembleConfig, modelConfig, requestContext, stepConfig } from './configs.ts'
+export {
+  type Emit,
+  EnsembleDriver,
+  type Fail,
+  type Invoke,
+  type Symbols,
+} from './ensemble-driver.ts'

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { ServeError } from '@tutti/errors'
+import fc from 'fast-check'
+import t from 'tap'
+import { EnsembleDriver, type Invoke, type Symbols } from './testing/index.ts'
+import {
+  type Interpretation,
+  interpretEnsemble,
+  invocationText,
+} from './testing/interpret-ensemble.ts'
+import { type Dice, dice, type RandomEnsemble, randomEnsemble } from './testing/random-ensemble.ts'
+
+interface Scenario {
+  readonly ensemble: RandomEnsemble
+  readonly roll: Dice
+  readonly inputs: Symbols
+  readonly requestedOutputs: readonly string[]
+}
+
+/** What a step in flight has yet to send. */
+interface Script {
+  readonly responses: readonly Symbols[]
+  sent: number
+  /** True if the end comes as a response of its own. */
+  readonly endsApart: boolean
+}
+
+const SEED = fc.integer({ min: 0, max: 2 ** 31 })
+
+function scenario(seed: number, decoupledSteps: number): Scenario {
+  const ensemble = randomEnsemble(seed, decoupledSteps)
+  const roll = dice(seed + 1)
+  const given = ensemble.plan.inputs.filter((input) => !input.optional || roll(2) === 0)
+  const outputs = ensemble.plan.outputs.filter(() => roll(2) === 0)
+  return {
+    ensemble,
+    roll,
+    inputs: Object.fromEntries(given.map(({ name }) => [name, name])),
+    requestedOutputs: outputs.map(({ name }) => name),
+  }
+}
+
+function drive(s: Scenario, hazards: (driver: EnsembleDriver) => boolean): EnsembleDriver {
+  const driver = new EnsembleDriver(s.ensemble.plan, { requestedOutputs: s.requestedOutputs })
+  const scripts = new Map<Invoke, Script>()
+  driver.start(s.inputs)
+  while (driver.inFlight.size > 0 || driver.timers.size > 0) {
+    if (hazards(driver)) continue
+    const [timer] = driver.timers.keys()
+    if (timer !== undefined && (driver.inFlight.size === 0 || s.roll(2) === 0)) driver.fire(timer)
+    const invoke = [...driver.inFlight.values()][s.roll(Math.max(1, driver.inFlight.size))]
+    if (invoke !== undefined) step(s, driver, invoke, scripts)
+  }
+  return driver
+}
+
+function step(
+  s: Scenario,
+  driver: EnsembleDriver,
+  invoke: Invoke,
+  scripts: Map<Invoke, Script>,
+): void {
+  // Once the run has ended its references are gone; what the step answers then does not matter.
+  const isOver = driver.terminals > 0
+  const responses = isOver ? [{ o0: 'late' }] : s.ensemble.answer(invoke.step, driver.read(invoke))
+  const script = scripts.get(invoke) ?? {
+    responses,
+    sent: 0,
+    // A last response without outputs is no response but an end, so a response that withholds all is never the last.
+    endsApart:
+      s.roll(3) === 0 ||
+      (driver.plan.steps[invoke.step]?.decoupled === true &&
+        Object.keys(responses.at(-1) ?? {}).length === 0),
+  }
+  scripts.set(invoke, script)
+  const index = script.sent
+  script.sent += 1
+  const response = script.responses[index]
+  const isLast = index >= script.responses.length - (script.endsApart ? 0 : 1)
+  driver.respond(invoke, response ?? {}, { index, final: isLast })
+}
+
+function invocations(driver: EnsembleDriver): Map<Invoke, string> {
+  const read = new Map<Invoke, string>()
+  for (const invoke of driver.inFlight.values()) {
+    const name = driver.plan.steps[invoke.step]?.name ?? ''
+    read.set(invoke, invocationText(name, driver.read(invoke)))
+  }
+  return read
+}
+
+function expectation(s: Scenario): Interpretation {
+  return interpretEnsemble(s.ensemble, s.inputs, s.requestedOutputs)
+}
+
+function sorted(values: Iterable<unknown>): readonly string[] {
+  return [...values].map((value) => JSON.stringify(value)).toSorted()
+}
+
+await t.test('a run answers as the graph read step by step, whatever ends first', async (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(SEED, fc.integer({ min: 0, max: 2 }), (seed, decoupledSteps) => {
+        const s = scenario(seed, decoupledSteps)
+        const wanted = expectation(s)
+        const read = new Map<Invoke, string>()
+        const driver = drive(s, (running) => {
+          for (const [invoke, text] of invocations(running)) read.set(invoke, text)
+          return false
+        })
+        assert.equal(driver.terminals, 1)
+        assert.equal(driver.failure, undefined)
+        assert.equal(driver.held, 0)
+        assert.deepEqual(
+          sorted(read.values()),
+          sorted(wanted.invocations),
+          'what is needed runs, and only that',
+        )
+        const got = driver.emitted.map(({ outputs }) => outputs)
+        // The stream ends with its last response or with an empty one.
+        if (got.length > wanted.responses.length) assert.deepEqual(got.pop(), {})
+        if (decoupledSteps < 2) assert.deepEqual(got, wanted.responses)
+        else assert.deepEqual(sorted(got), sorted(wanted.responses))
+        assert.deepEqual(
+          driver.emitted.map(({ action }) => action.final),
+          driver.emitted.map((_, i) => i === driver.emitted.length - 1),
+        )
+      }),
+      { numRuns: 400 },
+    ),
+  )
+})
+
+await t.test('every step that has what it reads is in flight or done', async (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(SEED, (seed) => {
+        const s = scenario(seed, 0)
+        const { plan } = s.ensemble
+        const wanted = new Set(
+          expectation(s).invocations.map((text) => text.slice(0, text.indexOf('('))),
+        )
+        drive(s, (driver) => {
+          const open = new Set(driver.running)
+          const done = driver.invoked
+            .map((invoke) => invoke.step)
+            .filter((index) => !open.has(plan.steps[index]?.name ?? ''))
+          const there = (tensor: number): boolean => {
+            const producer = plan.tensors[tensor]?.producer
+            return producer === undefined || driver.responded.has(producer.step)
+          }
+          const ready = plan.steps.filter(
+            (candidate) =>
+              wanted.has(candidate.name) &&
+              !done.includes(candidate.index) &&
+              candidate.inputs.every((input) => there(input.tensor)),
+          )
+          assert.deepEqual(
+            [...open].toSorted(),
+            ready.map((candidate) => candidate.name).toSorted(),
+            'neither earlier nor later',
+          )
+          return false
+        })
+      }),
+      { numRuns: 150 },
+    ),
+  )
+})
+
+await t.test('failures, retries and cancels end a run once and leak nothing', async (t) => {
+  const unavailable = new ServeError('STEP_UNAVAILABLE', 'no replica')
+  const broken = new ServeError('ENGINE_FAILED', 'it broke')
+  const gone = new ServeError('CANCELLED', 'the client went away')
+  const endings = new Set<string>()
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(SEED, fc.integer({ min: 0, max: 2 }), (seed, decoupledSteps) => {
+        const s = scenario(seed, decoupledSteps)
+        const risk = 6 + s.roll(30)
+        const driver = drive(s, (running) => {
+          const invoke = [...running.inFlight.values()][0]
+          const kind = s.roll(risk)
+          if (kind > 2 || (invoke === undefined && kind !== 0)) return false
+          if (kind === 0) running.send({ type: 'Cancelled', error: gone })
+          else if (invoke !== undefined) {
+            if (kind === 1) running.fail(invoke, unavailable, 'no')
+            else if (s.roll(3) === 0) running.fail(invoke, broken)
+            else running.fail({ ...invoke, attempt: invoke.attempt + 100 }, broken)
+          }
+          return true
+        })
+        endings.add(driver.failure?.error.reason ?? 'answered')
+        assert.equal(driver.terminals, 1)
+        assert.equal(driver.held, 0)
+        assert.equal(driver.timers.size, 0)
+        if (driver.failure !== undefined)
+          assert.match(driver.failure.error.message, /^in ensemble 'E', /)
+        else if (decoupledSteps === 0) {
+          assert.deepEqual(
+            driver.emitted.map(({ outputs }) => outputs),
+            expectation(s).responses,
+          )
+        }
+      }),
+      { numRuns: 600 },
+    ),
+  )
+  t.ok(endings.has('answered') && endings.has('CANCELLED') && endings.has('ENGINE_FAILED'))
+})
+
+await t.test('a request for everything plans its graph once', async (t) => {
+  const { plan } = randomEnsemble(7, 0)
+  const names = plan.outputs.map(({ name }) => name)
+  const inputs = Object.fromEntries(plan.inputs.map(({ name }) => [name, name]))
+  const runs = [[], names, [...names, ...names]].map((requestedOutputs) => {
+    const driver = new EnsembleDriver(plan, { requestedOutputs })
+    driver.start(inputs)
+    return driver.running
+  })
+  t.same(runs[0], runs[1])
+  t.same(runs[0], runs[2], 'a name given twice counts once')
+})

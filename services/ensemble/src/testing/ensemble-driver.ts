@@ -1,0 +1,194 @@
+import { assert } from '@tutti/errors'
+import type { RequestContext } from '@tutti/tensor'
+import { createEnsembleRun, type EnsembleRunOptions } from '../create-ensemble-run.ts'
+import type { EnsemblePlan } from '../ensemble-plan.ts'
+import type { EnsembleRun, RunAction, RunEvent, TensorEntry } from '../ensemble-run.ts'
+import { requestContext } from './configs.ts'
+
+export type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
+export type Emit = Extract<RunAction, { type: 'Emit' }>
+export type Fail = Extract<RunAction, { type: 'Fail' }>
+
+/** A tensor by what it stands for, e.g. `step(x)`; its reference is made by the driver. */
+export type Symbols = Readonly<Record<string, string>>
+
+interface Response {
+  readonly index?: number
+  readonly final?: boolean
+  readonly shape?: readonly number[]
+  readonly parameters?: Extract<RunEvent, { type: 'StepResponded' }>['parameters']
+}
+
+/** Carries out the actions of a run on symbols instead of bytes, and keeps the books on references. */
+export class EnsembleDriver {
+  readonly run: EnsembleRun
+  readonly plan: EnsemblePlan
+  /** Not ended yet, by `step.attempt`. */
+  readonly inFlight = new Map<string, Invoke>()
+  readonly invoked: Invoke[] = []
+  /** Steps that have sent a response. */
+  readonly responded = new Set<number>()
+  readonly cancelled: string[] = []
+  readonly timers = new Map<number, number>()
+  readonly emitted: { readonly outputs: Symbols; readonly action: Emit }[] = []
+  failure: Fail | undefined
+  terminals = 0
+  #next = 1
+  readonly #references = new Map<number, number>()
+  readonly #symbols = new Map<number, string>()
+
+  constructor(
+    plan: EnsemblePlan,
+    o: Partial<Omit<EnsembleRunOptions, 'context'>> & {
+      readonly context?: Partial<RequestContext>
+    } = {},
+  ) {
+    this.plan = plan
+    const context = requestContext(o.context)
+    this.run = createEnsembleRun(plan, { requestedOutputs: [], ...o, context })
+  }
+
+  /** References that are held; 0 once everything was released or emitted. */
+  get held(): number {
+    let sum = 0
+    for (const count of this.#references.values()) sum += count
+    return sum
+  }
+
+  start(inputs: Symbols, shape: readonly number[] = [4]): readonly RunAction[] {
+    return this.#apply(this.run.start(this.#table(inputs, shape)))
+  }
+
+  respond(
+    invoke: Pick<Invoke, 'step' | 'attempt'>,
+    outputs: Symbols,
+    o: Response = {},
+  ): readonly RunAction[] {
+    const { step, attempt } = invoke
+    const final = o.final ?? true
+    this.responded.add(step)
+    if (final) this.inFlight.delete(`${step}.${attempt}`)
+    return this.send({
+      type: 'StepResponded',
+      step,
+      attempt,
+      index: o.index ?? 0,
+      final,
+      outputs: this.#table(outputs, o.shape ?? [4]),
+      parameters: o.parameters ?? new Map(),
+    })
+  }
+
+  fail(
+    invoke: Pick<Invoke, 'step' | 'attempt'>,
+    error: Extract<RunEvent, { type: 'StepFailed' }>['error'],
+    executed: 'no' | 'maybe' = 'maybe',
+  ): readonly RunAction[] {
+    const { step, attempt } = invoke
+    this.inFlight.delete(`${step}.${attempt}`)
+    return this.send({ type: 'StepFailed', step, attempt, error, executed })
+  }
+
+  fire(timer: number): readonly RunAction[] {
+    this.timers.delete(timer)
+    return this.send({ type: 'TimerFired', timer })
+  }
+
+  send(event: RunEvent): readonly RunAction[] {
+    return this.#apply(this.run.on(event))
+  }
+
+  /** The one invocation in flight of the step with this name. */
+  of(name: string): Invoke {
+    const invoke = [...this.inFlight.values()].find((i) => this.plan.steps[i.step]?.name === name)
+    assert(invoke !== undefined, `${name} is not in flight`)
+    return invoke
+  }
+
+  /** Names of the steps in flight, in the order of their invocation. */
+  get running(): readonly string[] {
+    return [...this.inFlight.values()].map((i) => this.plan.steps[i.step]?.name ?? '')
+  }
+
+  /** What the inputs of an invocation stand for. */
+  read(invoke: Invoke): Symbols {
+    return Object.fromEntries(invoke.inputs.map(({ name, ref }) => [name, this.symbol(ref)]))
+  }
+
+  /** Asserts that the tensor may be read now. */
+  symbol(ref: number): string {
+    const symbol = this.#symbols.get(ref)
+    assert(symbol !== undefined && (this.#references.get(ref) ?? 0) > 0, `${ref} is not held`)
+    return symbol
+  }
+
+  #table(symbols: Symbols, shape: readonly number[]): ReadonlyMap<string, TensorEntry> {
+    const table = new Map<string, TensorEntry>()
+    for (const [name, symbol] of Object.entries(symbols)) {
+      const ref = this.#next
+      this.#next += 1
+      this.#references.set(ref, 1)
+      this.#symbols.set(ref, symbol)
+      table.set(name, { ref, datatype: 'FP32', shape })
+    }
+    return table
+  }
+
+  #count(ref: number, change: 1 | -1): void {
+    const count = this.#references.get(ref) ?? 0
+    assert(count > 0, `${ref} is not held`)
+    this.#references.set(ref, count + change)
+  }
+
+  #apply(actions: readonly RunAction[]): readonly RunAction[] {
+    for (const action of actions) {
+      const isLate = this.terminals > 0
+      assert(!isLate || action.type === 'ReleaseTensor', `${action.type} after the end`)
+      this.#applyOne(action)
+    }
+    return actions
+  }
+
+  #applyOne(action: RunAction): void {
+    switch (action.type) {
+      case 'InvokeStep':
+        this.read(action)
+        this.invoked.push(action)
+        this.inFlight.set(`${action.step}.${action.attempt}`, action)
+        break
+      case 'CancelStep':
+        this.cancelled.push(`${action.step}.${action.attempt}`)
+        break
+      case 'RetainTensor':
+        this.#count(action.ref, 1)
+        break
+      case 'ReleaseTensor':
+        this.#count(action.ref, -1)
+        break
+      case 'SetTimer':
+        this.timers.set(action.timer, action.delayMs)
+        break
+      case 'ClearTimer':
+        assert(this.timers.delete(action.timer), `timer ${action.timer} is not set`)
+        break
+      case 'Emit':
+        this.#emit(action)
+        break
+      case 'Fail':
+        this.terminals += 1
+        this.failure = action
+        break
+    }
+  }
+
+  #emit(action: Emit): void {
+    assert(action.index === this.emitted.length, 'responses are counted from 0')
+    const outputs: Record<string, string> = {}
+    for (const [name, { ref }] of action.outputs) {
+      outputs[name] = this.symbol(ref)
+      this.#count(ref, -1)
+    }
+    this.emitted.push({ outputs, action })
+    if (action.final) this.terminals += 1
+  }
+}
