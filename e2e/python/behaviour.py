@@ -229,7 +229,7 @@ def errors_name_what_is_wrong(clients):
         ("ens_chain", {"X": ROW.astype(np.float64)}, "inference input 'X' data-type is 'FP64', but model 'ens_chain' expects 'FP32'", "INVALID_ARGUMENT", "400"),
         ("ens_chain", {"Z": ROW}, "unexpected inference input 'Z' for model 'ens_chain'", "INVALID_ARGUMENT", "400"),
         ("ens_chain", {"X": np.zeros((9, 16), np.float32)}, "inference request batch-size must be <= 8 for 'ens_chain'", "INVALID_ARGUMENT", "400"),
-        ("ens_fail", {"x": np.zeros(3, np.float32)}, "in ensemble 'ens_fail', onnx runtime error", "INTERNAL", "500"),
+        ("ens_fail", {"x": np.full(3, 7, np.float32)}, "in ensemble 'ens_fail', onnx runtime error", "INTERNAL", "500"),
     ]
     for model, inputs, text, grpc_status, http_status in cases:
         for protocol, c in clients.items():
