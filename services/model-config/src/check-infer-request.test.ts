@@ -2,8 +2,9 @@ import { ServeError } from '@tutti/errors'
 import { encodeBytesTensor, type NamedTensor, type RequestContext } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { checkInferRequest, compileRequestCheck, type InferRequest } from './check-infer-request.ts'
+import { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 import { parseModelConfig } from './parse-model-config.ts'
+import type { InferRequest } from './request-rules.ts'
 
 const CONTEXT: RequestContext = {
   id: 'r1',

@@ -1,4 +1,4 @@
-export { checkInferRequest, compileRequestCheck, type InferRequest } from './check-infer-request.ts'
+export { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 export {
   type CompletionInput,
   completeModelConfig,
@@ -56,6 +56,7 @@ export { applyOutputReshape } from './output-reshape.ts'
 export { parseJsonConfig } from './parse-json-config.ts'
 export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'
+export type { InferRequest } from './request-rules.ts'
 export { type BackendChoice, selectBackend } from './select-backend.ts'
 export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'

@@ -80,12 +80,14 @@ function outputFault(io: ModelOutput, config: ModelConfig): string | undefined {
   return fault === undefined ? formatFault(io, 'output', config.platform) : `model output ${fault}`
 }
 
-function sourceFault(
+function sourceCountFault(sources: readonly string[], what: string): string | undefined {
+  return sources.length === 1 ? undefined : `${what} expects 1 source input, got ${sources.length}`
+}
+
+function sourceNameFault(
   sources: readonly string[],
   names: ReadonlySet<string>,
-  what: string,
 ): string | undefined {
-  if (sources.length !== 1) return `${what} expects 1 source input, got ${sources.length}`
   const unknown = sources.find((name) => !names.has(name))
   return unknown === undefined ? undefined : `unknown source input name '${unknown}'`
 }
@@ -104,16 +106,17 @@ function validateBatchTensors(config: ModelConfig): void {
   const outputs = new Set(config.output.map((io) => io.name))
   const end = ` for ${config.name}`
   for (const io of config.batch_input) {
+    const isTyped = io.data_type === 'TYPE_INT32' || io.data_type === 'TYPE_FP32'
     const fault =
-      sourceFault(io.source_input, new Set(io.source_input), `batch input kind '${io.kind}'`) ??
-      (io.data_type === 'TYPE_INT32' || io.data_type === 'TYPE_FP32'
-        ? sourceFault(io.source_input, inputs, `batch input kind '${io.kind}'`)
-        : 'batch input data type must be TYPE_INT32 or TYPE_FP32')
+      sourceCountFault(io.source_input, `batch input kind '${io.kind}'`) ??
+      (isTyped ? undefined : 'batch input data type must be TYPE_INT32 or TYPE_FP32') ??
+      sourceNameFault(io.source_input, inputs)
     if (fault !== undefined) refuse('batch_input', fault + end)
   }
   for (const io of config.batch_output) {
     const fault =
-      sourceFault(io.source_input, inputs, `batch output kind '${io.kind}'`) ??
+      sourceCountFault(io.source_input, `batch output kind '${io.kind}'`) ??
+      sourceNameFault(io.source_input, inputs) ??
       targetFault(io.target_name, outputs)
     if (fault !== undefined) refuse('batch_output', fault + end)
   }
