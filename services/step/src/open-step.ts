@@ -34,6 +34,8 @@ class HostingStep implements Step {
   readonly #events: StepEvents
   readonly #metrics: ServerMetrics | undefined
   readonly #models = new Map<string, HostedModel>()
+  /** By name: models load in no fixed order, and answers should not vary with it. */
+  #sorted: readonly HostedModel[] = []
   readonly #listeners = new Set<() => void>()
   #isDraining = false
   #droppedResults = 0
@@ -44,7 +46,7 @@ class HostingStep implements Step {
     this.#events = events
     this.handle = createEnvelopeHandler(this.#models, replica)
     this.control = {
-      describe: () => Promise.resolve({ replica, models: this.#sorted().map(toServedModel) }),
+      describe: () => Promise.resolve({ replica, models: this.#sorted.map(toServedModel) }),
       statistics: (model, version) =>
         Promise.resolve(
           this.#served(model, version).flatMap(([, { serving }]) =>
@@ -56,6 +58,7 @@ class HostingStep implements Step {
 
   add(model: HostedModel): void {
     this.#models.set(model.name, model)
+    this.#sorted = [...this.#models.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
     for (const { version, serving } of model.versions.values()) {
       if (serving === undefined) continue
       this.#metrics?.addModel(serving.statistics, {
@@ -119,18 +122,13 @@ class HostingStep implements Step {
   /** The versions that a model name and version select; '' selects all. */
   #served(name: string, version: string): (readonly [string, HostedVersion])[] {
     const found: (readonly [string, HostedVersion])[] = []
-    for (const model of this.#sorted()) {
+    for (const model of this.#sorted) {
       if (name !== '' && model.name !== name) continue
       for (const hosted of model.versions.values()) {
         if (version === '' || String(hosted.version) === version) found.push([model.name, hosted])
       }
     }
     return found
-  }
-
-  /** By name: models load in no fixed order, and answers should not vary with it. */
-  #sorted(): readonly HostedModel[] {
-    return [...this.#models.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   #changed(): void {

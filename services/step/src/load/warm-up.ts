@@ -114,7 +114,8 @@ function sampleReader(modelDirectory: string): ReadSample {
         { code: 'INVALID_ARGUMENT' },
       )
     }
-    return readFile(path)
+    // Not a Buffer: its slice() shares memory where that of other arrays copies.
+    return Uint8Array.from(await readFile(path))
   }
 }
 

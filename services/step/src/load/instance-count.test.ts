@@ -1,0 +1,69 @@
+import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
+import type { InstanceGroup } from '@tutti/model-config'
+import t from 'tap'
+import { scriptedConfig } from '../testing/scheduler-rig.ts'
+import { countInstances, requireSupported } from './instance-count.ts'
+import { loadReason } from './load-reason.ts'
+
+function group(rest: Partial<InstanceGroup> = {}): InstanceGroup {
+  return {
+    name: 'g',
+    kind: 'KIND_CPU',
+    count: 1,
+    gpus: [],
+    secondary_devices: [],
+    profile: [],
+    passive: false,
+    host_policy: '',
+    ...rest,
+  }
+}
+
+await t.test('instances are the sum over the groups, per GPU for KIND_GPU', async (t) => {
+  const cases: readonly (readonly [string, readonly Partial<InstanceGroup>[], number])[] = [
+    ['python', [], 1],
+    ['onnxruntime', [], 2],
+    ['onnxruntime', [{ count: 0 }], 2],
+    ['onnxruntime', [{ kind: 'KIND_GPU', count: 0, gpus: [0] }], 1],
+    ['python', [{ count: 0 }, { count: 3 }], 4],
+    ['onnxruntime', [{ kind: 'KIND_GPU', count: 2, gpus: [0, 1] }, {}], 5],
+    ['onnxruntime', [{ kind: 'KIND_MODEL', count: 2 }], 2],
+  ]
+  for (const [backend, groups, want] of cases) {
+    const config = scriptedConfig({ backend, instance_group: groups.map(group) })
+    t.equal(countInstances(config), want, JSON.stringify(groups))
+  }
+})
+
+await t.test('what the scheduler cannot do is refused with its field', async (t) => {
+  const sequence = {
+    max_sequence_idle_microseconds: 0,
+    control_input: [],
+    state: [],
+    iterative_sequence: false,
+  }
+  t.throws(() => requireSupported(scriptedConfig({ sequence_batching: sequence })), {
+    reason: 'UNSUPPORTED',
+    code: 'UNIMPLEMENTED',
+    details: { field: 'sequence_batching' },
+  })
+  const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
+  const ignored = group({ rate_limiter: rate, host_policy: 'p' })
+  requireSupported(scriptedConfig({ instance_group: [ignored] }))
+})
+
+await t.test('reasons name every code as Triton prints it', async (t) => {
+  const wanted: Partial<Record<StatusCode, string>> = {
+    INTERNAL: 'Internal: x',
+    INVALID_ARGUMENT: 'Invalid argument: x',
+    UNAVAILABLE: 'Unavailable: x',
+    UNIMPLEMENTED: 'Unsupported: x',
+    NOT_FOUND: 'Not found: x',
+  }
+  for (const code of Object.keys(STATUS_CODES) as StatusCode[]) {
+    const reason = loadReason(new ServeError('INTERNAL', 'x', { code }))
+    t.match(reason, /^[A-Z][a-z ]+: x$/)
+    if (wanted[code] !== undefined) t.equal(reason, wanted[code])
+  }
+  t.equal(loadReason(new Error('odd')), 'Internal: odd')
+})

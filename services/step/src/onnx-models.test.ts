@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto'
+import { createEngines } from '@tutti/backends'
+import { buildAddModel } from '@tutti/backends/testing'
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { scanRepositories } from '@tutti/repository'
+import { type NamedTensor, TensorMemory } from '@tutti/tensor'
+import t from 'tap'
+import { openStep } from './open-step.ts'
+import { RecordingSink, requestContext } from './testing/step-builders.ts'
+
+function fp32(name: string, rows: readonly (readonly number[])[]): NamedTensor {
+  const data = new Uint8Array(new Float32Array(rows.flat()).buffer)
+  return { name, datatype: 'FP32', shape: [rows.length, rows[0]?.length ?? 0], data }
+}
+
+await t.test(
+  'an ONNX model without a configuration loads, warms up, batches and answers',
+  async (t) => {
+    const warmUp = `backend: "onnxruntime" max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 1000 }
+    model_warmup { name: "w" batch_size: 3
+      inputs { key: "a" value: { data_type: TYPE_FP32 dims: 2 random_data: true } }
+      inputs { key: "b" value: { data_type: TYPE_FP32 dims: 2 zero_data: true } } }`
+    const model = Buffer.from(buildAddModel(2))
+    const directory = t.testdir({
+      bare: { 1: { 'model.onnx': model } },
+      warm: { 'config.pbtxt': warmUp, 1: { 'model.onnx': model } },
+      broken: { 1: { 'model.onnx': 'this is not a model' } },
+    })
+    const step = await openStep({
+      replica: 'r1',
+      models: await scanRepositories([directory]),
+      engines: createEngines(),
+      autoComplete: true,
+      clock: systemClock,
+      log: silentLogger,
+    })
+    t.teardown(() => step.close())
+    const { models } = await step.control.describe()
+    t.match(models, [
+      { name: 'bare', config: { max_batch_size: 4, input: [{ name: 'a' }, { name: 'b' }] } },
+      { name: 'broken' },
+      { name: 'warm', versions: [{ state: 'READY' }] },
+    ])
+    t.match(models.find(({ name }) => name === 'broken')?.versions ?? [], [])
+    t.match(
+      await step.control.statistics('warm', ''),
+      [{ executionCount: 0n }],
+      'warm-up does not count',
+    )
+
+    const memory = new TensorMemory('test')
+    const infer = async (name: string, row: readonly number[]): Promise<readonly number[]> => {
+      const served = models.find((candidate) => candidate.name === name)?.versions[0]
+      const inputs = [fp32('a', [row]), fp32('b', [[10, 20]])]
+      const sink = new RecordingSink()
+      await step.handle(
+        {
+          requestKey: randomUUID(),
+          model: name,
+          version: served?.version ?? 0,
+          revision: served?.revision ?? '',
+          step: '',
+          attempt: 1,
+          context: requestContext(),
+          requestedOutputs: [],
+          inputs,
+        },
+        inputs.map(({ data }) => memory.hold(data)),
+        sink,
+        { signal: new AbortController().signal },
+      )
+      t.equal(sink.outcome, 'OK')
+      const data = sink.responses[0]?.outputs[0]?.data ?? new Uint8Array()
+      return [...new Float32Array(Uint8Array.from(data).buffer)]
+    }
+    const rows = Array.from({ length: 8 }, (_, i) => [i, -i])
+    const sums = rows.map(([a = 0, b = 0]) => [a + 10, b + 20])
+    t.same(await Promise.all(rows.map((row) => infer('warm', row))), sums)
+    t.same(await Promise.all(rows.map((row) => infer('bare', row))), sums)
+    const [statistics] = await step.control.statistics('warm', '')
+    t.equal(statistics?.inferenceCount, 8n)
+    t.equal(statistics?.executionCount, 2n, 'two batches of four')
+  },
+)
