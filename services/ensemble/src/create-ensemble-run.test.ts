@@ -1,57 +1,21 @@
 import { ServeError } from '@tutti/errors'
-import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 import type { Parameter } from '@tutti/tensor'
 import t from 'tap'
 import { createEnsembleRun } from './create-ensemble-run.ts'
-import type { EnsemblePlan } from './ensemble-plan.ts'
-import { planEnsemble } from './plan-ensemble.ts'
-import {
-  EnsembleDriver,
-  ensembleConfig,
-  modelConfig,
-  requestContext,
-  stepConfig,
-} from './testing/index.ts'
+import { EnsembleDriver, ensemblePlan, requestContext, stepConfig } from './testing/index.ts'
 
 const BROKEN = new ServeError('ENGINE_FAILED', 'it broke')
-const UNAVAILABLE = new ServeError('STEP_UNAVAILABLE', 'no replica')
 
-/** An ensemble E of models whose inputs and outputs are what the steps map; names in `streams` are decoupled. */
-function plan(
-  ports: { readonly input: readonly string[]; readonly output: readonly string[] },
-  steps: readonly EnsembleStep[],
-  streams: readonly string[] = [],
-): EnsemblePlan {
-  const optional = (name: string): boolean => name.endsWith('?')
-  const config = ensembleConfig({
-    name: 'E',
-    input: ports.input.map((name) => ({ name, optional: optional(name) })),
-    output: ports.output.map((name) => ({ name })),
-    steps,
-  })
-  const lookup = (name: string): { config: ModelConfig; readyVersions: number[] } | undefined => {
-    const step = steps.find((s) => s.model_name === name)
-    const model = modelConfig({
-      name,
-      input: Object.keys(step?.input_map ?? {}).map((input) => ({ name: input })),
-      output: Object.keys(step?.output_map ?? {}).map((output) => ({ name: output })),
-      model_transaction_policy: { decoupled: streams.includes(name) },
-    })
-    return { config: model, readyVersions: [1] }
-  }
-  return planEnsemble({ config, lookup })
-}
-
-const CHAIN = plan({ input: ['x'], output: ['y'] }, [
+const CHAIN = ensemblePlan({ input: ['x'], output: ['y'] }, [
   stepConfig('first', { a: 'x' }, { b: 'mid' }),
   stepConfig('second', { a: 'mid' }, { b: 'y' }),
 ])
-const DIAMOND = plan({ input: ['x'], output: ['y'] }, [
+const DIAMOND = ensemblePlan({ input: ['x'], output: ['y'] }, [
   stepConfig('left', { a: 'x' }, { b: 'l' }),
   stepConfig('right', { a: 'x' }, { b: 'r' }),
   stepConfig('join', { a: 'l', c: 'r' }, { b: 'y' }),
 ])
-const STREAM = plan(
+const STREAM = ensemblePlan(
   { input: ['x'], output: ['y'] },
   [stepConfig('source', { a: 'x' }, { b: 'mid' }), stepConfig('sink', { a: 'mid' }, { b: 'y' })],
   ['source'],
@@ -82,7 +46,7 @@ await t.test('a tensor is let go as soon as its last reader has ended', async (t
 })
 
 await t.test('steps that only unrequested outputs need do not run', async (t) => {
-  const graph = plan({ input: ['x'], output: ['y', 'z', 'mid'] }, [
+  const graph = ensemblePlan({ input: ['x'], output: ['y', 'z', 'mid'] }, [
     stepConfig('first', { a: 'x' }, { b: 'mid', extra: 'e' }),
     stepConfig('second', { a: 'mid' }, { b: 'y' }),
     stepConfig('third', { a: 'e' }, { b: 'z' }),
@@ -105,12 +69,12 @@ await t.test('a requested output that is none is refused', async (t) => {
 })
 
 await t.test('an output that steps still read is retained when it is emitted', async (t) => {
-  const graph = plan(
+  const graph = ensemblePlan(
     { input: ['x'], output: ['s'] },
     [stepConfig('source', { a: 'x' }, { b: 's' })],
     ['source'],
   )
-  const both = plan(
+  const both = ensemblePlan(
     { input: ['x'], output: ['s', 'y'] },
     [stepConfig('source', { a: 'x' }, { b: 's' }), stepConfig('sink', { a: 's' }, { b: 'y' })],
     ['source'],
@@ -130,7 +94,7 @@ await t.test('an output that steps still read is retained when it is emitted', a
 })
 
 await t.test('inputs of the request that do not fit are refused', async (t) => {
-  const graph = plan({ input: ['x', 'o?'], output: ['y'] }, [
+  const graph = ensemblePlan({ input: ['x', 'o?'], output: ['y'] }, [
     stepConfig('m', { a: 'x', c: 'o?' }, { b: 'y' }),
   ])
   const table = [
@@ -163,7 +127,7 @@ await t.test('inputs of the request that do not fit are refused', async (t) => {
 })
 
 await t.test('what is omitted or withheld is left out of what follows', async (t) => {
-  const graph = plan({ input: ['x', 'o?'], output: ['y', 'z'] }, [
+  const graph = ensemblePlan({ input: ['x', 'o?'], output: ['y', 'z'] }, [
     stepConfig('m', { a: 'x', c: 'o?' }, { b: 'mid', d: 'z' }),
     stepConfig('n', { a: 'mid', c: 'x' }, { b: 'y' }),
   ])
@@ -185,7 +149,7 @@ await t.test('a response tensor that no map names is let go', async (t) => {
 })
 
 await t.test('an input that is also an output is passed through', async (t) => {
-  const graph = plan({ input: ['x'], output: ['x', 'y'] }, [
+  const graph = ensemblePlan({ input: ['x'], output: ['x', 'y'] }, [
     stepConfig('m', { a: 'x' }, { b: 'y' }),
   ])
   const all = new EnsembleDriver(graph)
@@ -201,7 +165,7 @@ await t.test('an input that is also an output is passed through', async (t) => {
 await t.test(
   'where a step writes onto an input, steps read the request and the client the step',
   async (t) => {
-    const graph = plan({ input: ['x'], output: ['x', 'y'] }, [
+    const graph = ensemblePlan({ input: ['x'], output: ['x', 'y'] }, [
       stepConfig('update', { a: 'x' }, { b: 'x' }),
       stepConfig('m', { a: 'x' }, { b: 'y' }),
     ])
@@ -269,59 +233,6 @@ await t.test('a cancelled run answers at once', async (t) => {
   t.same(early.running, [])
   t.equal(early.held, 0)
   t.throws(() => early.start({}), { message: 'bug: an ensemble run starts once' })
-})
-
-await t.test('a step that cannot have run is tried three times', async (t) => {
-  const driver = new EnsembleDriver(CHAIN)
-  driver.start({ x: 'X' })
-  driver.fail(driver.of('first'), UNAVAILABLE, 'no')
-  t.match(driver.of('first'), { attempt: 2 }, 'at once')
-  t.same(driver.read(driver.of('first')), { a: 'X' })
-  driver.fail(driver.of('first'), UNAVAILABLE, 'no')
-  t.same([...driver.timers], [[1, 10]])
-  driver.fire(1)
-  t.same(driver.fire(1), [], 'a timer fires once')
-  driver.fail(driver.of('first'), UNAVAILABLE, 'no')
-  t.match(driver.failure?.error, { reason: 'STEP_UNAVAILABLE', details: { attempt: '3' } })
-})
-
-await t.test('a step that may have run is not tried again', async (t) => {
-  const table = [
-    { error: UNAVAILABLE, executed: 'maybe' },
-    { error: new ServeError('QUEUE_FULL', 'Exceeds maximum queue size'), executed: 'no' },
-    { error: new ServeError('INVALID_REQUEST', 'no such input'), executed: 'no' },
-  ] as const
-  for (const { error, executed } of table) {
-    const driver = new EnsembleDriver(CHAIN)
-    driver.start({ x: 'X' })
-    driver.fail(driver.of('first'), error, executed)
-    t.equal(driver.failure?.error.reason, error.reason)
-  }
-  const driver = new EnsembleDriver(STREAM)
-  driver.start({ x: 'X' })
-  driver.respond(driver.of('source'), { b: 'S' }, { final: false })
-  driver.fail(driver.of('source'), UNAVAILABLE, 'no')
-  t.equal(driver.failure?.error.reason, 'STEP_UNAVAILABLE', 'it has answered, so it has run')
-})
-
-await t.test('the bound of attempts may be set, and a cancel clears the timer', async (t) => {
-  const once = new EnsembleDriver(CHAIN, { maxAttempts: 1 })
-  once.start({ x: 'X' })
-  once.fail(once.of('first'), UNAVAILABLE, 'no')
-  t.ok(once.failure)
-  const many = new EnsembleDriver(CHAIN, { maxAttempts: 9 })
-  many.start({ x: 'X' })
-  const waits: number[] = []
-  for (let i = 0; i < 4; i += 1) {
-    many.fail(many.of('first'), UNAVAILABLE, 'no')
-    const [timer] = many.timers
-    if (timer === undefined) continue
-    waits.push(timer[1])
-    if (i < 3) many.fire(timer[0])
-  }
-  t.same(waits, [10, 50, 50])
-  const actions = many.send({ type: 'Cancelled', error: BROKEN })
-  t.match(actions, [{ type: 'ClearTimer', timer: 3 }, { type: 'ReleaseTensor' }, { type: 'Fail' }])
 })
 
 await t.test('a response that breaks the sequence fails the run', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { ServeError } from '@tutti/errors'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import t from 'tap'
 import { EnsembleDriver, type Invoke, type Symbols } from './testing/index.ts'
 import {

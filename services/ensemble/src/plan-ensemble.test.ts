@@ -34,6 +34,10 @@ function refusal(
   }
 }
 
+function mixed(model: string): string {
+  return `in ensemble E, step of model '${model}' receives inputs originated from different decoupled models`
+}
+
 const M = modelConfig({ name: 'M', input: [{ name: 'a' }], output: [{ name: 'b' }] })
 const E = {
   name: 'E',
@@ -200,8 +204,6 @@ await t.test('decoupled models do not mix', async (t) => {
     input: [{ name: 'a' }, { name: 'c' }],
     output: [{ name: 'b' }],
   })
-  const text = (model: string): string =>
-    `in ensemble E, step of model '${model}' receives inputs originated from different decoupled models`
   const streamed = stepConfig('S', { a: 'x' }, { b: 's' })
   const other = stepConfig('S', { a: 'x' }, { b: 's2' })
   const table = [
@@ -219,7 +221,7 @@ await t.test('decoupled models do not mix', async (t) => {
   ]
   for (const { steps, model } of table) {
     const error = refusal(ensembleConfig({ ...E, steps }), models(stream, join, M))
-    t.equal(error?.message, text(model))
+    t.equal(error?.message, mixed(model))
     t.equal(error?.reason, 'ENSEMBLE_INVALID')
   }
   const outputs = ensembleConfig({
@@ -227,7 +229,7 @@ await t.test('decoupled models do not mix', async (t) => {
     output: [{ name: 'y' }, { name: 's' }],
     steps: [streamed, stepConfig('M', { a: 'x' }, { b: 'y' })],
   })
-  t.equal(refusal(outputs, models(stream, M))?.message, text('E'), 'the outputs together neither')
+  t.equal(refusal(outputs, models(stream, M))?.message, mixed('E'), 'the outputs together neither')
 })
 
 await t.test('a plan says who makes and who reads each tensor', async (t) => {

@@ -5,6 +5,11 @@ import { requestContext } from './testing/index.ts'
 
 const TRUE: Parameter = { kind: 'bool', value: true }
 
+function responseId(request: bigint | string, made: bigint | string): Parameter | undefined {
+  const context = requestContext({ correlationId: made })
+  return responseParameters(requestContext({ correlationId: request }), context).get('sequence_id')
+}
+
 await t.test('a response without sequence parameters changes nothing', async (t) => {
   const context = requestContext({ correlationId: 5n })
   t.equal(overrideSequence(context, new Map()), context)
@@ -46,15 +51,10 @@ await t.test('parameters of another kind are refused with the text of Triton', a
 })
 
 await t.test('the id of a response has the kind of the id of the request', async (t) => {
-  const id = (request: bigint | string, made: bigint | string): Parameter | undefined =>
-    responseParameters(
-      requestContext({ correlationId: request }),
-      requestContext({ correlationId: made }),
-    ).get('sequence_id')
-  t.same(id(0n, 0n), { kind: 'int64', value: 0n })
-  t.same(id(0n, 2n ** 64n - 1n), { kind: 'int64', value: -1n })
-  t.same(id('s', 's'), { kind: 'string', value: 's' })
-  t.same(id('s', 7n), { kind: 'string', value: '7' })
-  t.same(id(7n, 's'), { kind: 'string', value: 's' }, 'a text has no number')
+  t.same(responseId(0n, 0n), { kind: 'int64', value: 0n })
+  t.same(responseId(0n, 2n ** 64n - 1n), { kind: 'int64', value: -1n })
+  t.same(responseId('s', 's'), { kind: 'string', value: 's' })
+  t.same(responseId('s', 7n), { kind: 'string', value: '7' })
+  t.same(responseId(7n, 's'), { kind: 'string', value: 's' }, 'a text has no number')
   t.equal(responseParameters(requestContext(), undefined).size, 0)
 })

@@ -1,6 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { elementCount } from '@tutti/tensor'
-import fc from 'fast-check'
+import { elementCount, formatShape } from '@tutti/tensor'
+import * as fc from 'fast-check'
 import t from 'tap'
 import { planEnsemble } from './plan-ensemble.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
@@ -28,7 +28,11 @@ await t.test('a batch dimension comes and goes as Triton has it', async (t) => {
     { from: [], isBatched: true, dims: [16], wantsBatch: false, to: [] },
   ]
   for (const { from, isBatched, dims, wantsBatch, to } of table) {
-    t.same(convertBatch(from, isBatched, { dims, isBatched: wantsBatch }), to, `${from} -> ${to}`)
+    t.same(
+      convertBatch(from, isBatched, { dims, isBatched: wantsBatch }),
+      to,
+      `${formatShape(from)} -> ${formatShape(to)}`,
+    )
   }
 })
 

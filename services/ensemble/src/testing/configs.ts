@@ -1,5 +1,7 @@
 import type { EnsembleStep, ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
 import type { RequestContext } from '@tutti/tensor'
+import type { EnsemblePlan } from '../ensemble-plan.ts'
+import { planEnsemble } from '../plan-ensemble.ts'
 
 interface TensorDraft {
   readonly name: string
@@ -64,6 +66,38 @@ export function stepConfig(
     output_map: outputMap,
     model_namespace: '',
   }
+}
+
+/**
+ * Plans an ensemble E of models whose inputs and outputs are just what the steps map.
+ *
+ * @param ports.input - a name that ends in `?` is optional.
+ * @param streams - the models that are decoupled.
+ */
+export function ensemblePlan(
+  ports: { readonly input: readonly string[]; readonly output: readonly string[] },
+  steps: readonly EnsembleStep[],
+  streams: readonly string[] = [],
+): EnsemblePlan {
+  const config = ensembleConfig({
+    name: 'E',
+    input: ports.input.map((name) => ({ name, optional: name.endsWith('?') })),
+    output: ports.output.map((name) => ({ name })),
+    steps,
+  })
+  return planEnsemble({
+    config,
+    lookup: (name) => {
+      const step = steps.find((s) => s.model_name === name)
+      const model = modelConfig({
+        name,
+        input: Object.keys(step?.input_map ?? {}).map((input) => ({ name: input })),
+        output: Object.keys(step?.output_map ?? {}).map((output) => ({ name: output })),
+        model_transaction_policy: { decoupled: streams.includes(name) },
+      })
+      return { config: model, readyVersions: [1] }
+    },
+  })
 }
 
 /** A plain request: no id, no sequence. */

@@ -1,4 +1,4 @@
-export { ensembleConfig, modelConfig, requestContext, stepConfig } from './configs.ts'
+export { ensembleConfig, ensemblePlan, modelConfig, requestContext, stepConfig } from './configs.ts'
 export {
   type Emit,
   EnsembleDriver,

@@ -99,8 +99,11 @@ function addStep(draft: Draft, roll: Dice, read: readonly string[], decoupled: b
 function answer(plan: EnsemblePlan, seed: number, index: number, inputs: Symbols): Symbols[] {
   const step = plan.steps[index]
   if (step === undefined) return []
-  const call = `${step.name}(${Object.entries(inputs).map(([name, value]) => `${name}:${value}`)})`
-  const roll = dice([...call].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), seed))
+  const read = Object.entries(inputs).map(([name, value]) => `${name}:${value}`)
+  const call = `${step.name}(${read.join(',')})`
+  let hash = seed
+  for (let i = 0; i < call.length; i += 1) hash = Math.imul(hash, 31) + call.charCodeAt(i)
+  const roll = dice(hash)
   const count = step.decoupled ? roll(4) : 1
   return Array.from({ length: count }, (_, k) => {
     const kept = step.outputs.filter(() => roll(6) > 0)
