@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 /** A temporary directory with files in it. */
 export interface ModelTree {
   readonly directory: string
-  remove(): Promise<void>
+  readonly remove: () => Promise<void>
 }
 
 /**
