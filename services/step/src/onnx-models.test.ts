@@ -16,7 +16,7 @@ function fp32(name: string, rows: readonly (readonly number[])[]): NamedTensor {
 await t.test(
   'an ONNX model without a configuration loads, warms up, batches and answers',
   async (t) => {
-    const warmUp = `backend: "onnxruntime" max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 1000 }
+    const warmUp = `backend: "onnxruntime" max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 10000000 }
     model_warmup { name: "w" batch_size: 3
       inputs { key: "a" value: { data_type: TYPE_FP32 dims: 2 random_data: true } }
       inputs { key: "b" value: { data_type: TYPE_FP32 dims: 2 zero_data: true } } }`
@@ -38,10 +38,9 @@ await t.test(
     const { models } = await step.control.describe()
     t.match(models, [
       { name: 'bare', config: { max_batch_size: 4, input: [{ name: 'a' }, { name: 'b' }] } },
-      { name: 'broken' },
+      { name: 'broken', reason: /./, versions: [] },
       { name: 'warm', versions: [{ state: 'READY' }] },
     ])
-    t.match(models.find(({ name }) => name === 'broken')?.versions ?? [], [])
     t.match(
       await step.control.statistics('warm', ''),
       [{ executionCount: 0n }],

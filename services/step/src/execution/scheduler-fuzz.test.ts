@@ -1,0 +1,109 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
+import { batchRequest } from '../testing/step-builders.ts'
+import { stoppingError } from './scheduler.ts'
+
+type Event =
+  | {
+      readonly do: 'submit'
+      readonly batch: number
+      readonly width: number
+      readonly deadlineMs: number
+    }
+  | { readonly do: 'cancel' | 'finish' | 'fail' | 'forget'; readonly index: number }
+  | { readonly do: 'pass'; readonly ms: number }
+  | { readonly do: 'settle' }
+
+const event: fc.Arbitrary<Event> = fc.oneof(
+  fc.record({
+    do: fc.constant('submit' as const),
+    batch: fc.integer({ min: 1, max: 4 }),
+    width: fc.constantFrom(2, 3),
+    deadlineMs: fc.constantFrom(0, 1, 3, 1e6, 1e6, 1e6),
+  }),
+  fc.record({
+    do: fc.constantFrom('cancel' as const, 'finish' as const, 'fail' as const, 'forget' as const),
+    index: fc.nat(6),
+  }),
+  fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 4 }) }),
+  fc.record({ do: fc.constant('settle' as const) }),
+)
+
+const setup = fc.record({
+  instances: fc.integer({ min: 1, max: 3 }),
+  isDynamic: fc.boolean(),
+  delayUs: fc.constantFrom(0, 2000),
+  preserveOrdering: fc.boolean(),
+  timeoutUs: fc.constantFrom(0, 3000),
+  action: fc.constantFrom('REJECT' as const, 'DELAY' as const),
+  maxQueueSize: fc.constantFrom(0, 3),
+  endsByStop: fc.boolean(),
+})
+
+/** Lets everything run that waits for a promise. */
+const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+
+await t.test(
+  'every accepted request gets exactly one final response, whatever happens',
+  async (t) => {
+    await fc.assert(
+      fc.asyncProperty(setup, fc.array(event, { maxLength: 40 }), async (o, events) => {
+        const dynamic = dynamicBatching({
+          max_queue_delay_microseconds: o.delayUs,
+          preserve_ordering: o.preserveOrdering,
+          default_queue_policy: {
+            timeout_action: o.action,
+            default_timeout_microseconds: o.timeoutUs,
+            allow_timeout_override: false,
+            max_queue_size: o.maxQueueSize,
+          },
+        })
+        const config = scriptedConfig(o.isDynamic ? { dynamic_batching: dynamic } : {})
+        const rig = createSchedulerRig({ config, instances: o.instances, maxQueuedRequests: 5 })
+        const requests: ReturnType<typeof rig.submit>[] = []
+        const open: (typeof rig.model.executions)[number][] = []
+        let seen = 0
+        const look = (): void => {
+          for (; seen < rig.model.executions.length; seen += 1) open.push(rig.model.at(seen))
+        }
+        const run = async (e: Event): Promise<void> => {
+          look()
+          if (e.do === 'submit') {
+            const { batch, width, deadlineMs: remainingMs } = e
+            const id = String(requests.length)
+            requests.push(rig.submit(id, batchRequest({ id, batch, width }), { remainingMs }))
+          } else if (e.do === 'cancel') requests.at(-1 - e.index)?.cancel()
+          else if (e.do === 'pass') rig.clock.advance(e.ms)
+          else if (e.do === 'settle') await settle()
+          else {
+            const [execution] = open.splice(e.index % Math.max(1, open.length), 1)
+            if (e.do === 'finish') execution?.finish()
+            else if (e.do === 'fail') execution?.fail(new Error('scripted'))
+            else execution?.end()
+          }
+        }
+        for (const e of events) await run(e)
+        if (o.endsByStop) rig.scheduler.stop(stoppingError)
+        const drained = rig.scheduler.drain()
+        while (rig.scheduler.load.inFlight > 0) {
+          rig.clock.advance(5)
+          look()
+          for (const execution of open.splice(0)) execution.finish()
+          await settle()
+        }
+        await drained
+        for (const { sink } of requests) {
+          const finals = sink.responses.filter((response) => response.final)
+          if (finals.length !== 1 || sink.responses.length !== 1) throw new Error('not one answer')
+        }
+        const { success, fail } = rig.statistics.snapshot()
+        const counted = Number(success.count + fail.count)
+        if (counted !== requests.length) throw new Error(`${counted} counted of ${requests.length}`)
+        if (rig.statistics.pending !== 0) throw new Error('pending is left')
+      }),
+      { numRuns: 300 },
+    )
+    t.pass()
+  },
+)
