@@ -40,7 +40,6 @@ export { classifyOutputs } from './request/classify.ts'
 export { TIMEOUT_HEADER } from './rest/rest-call.ts'
 export {
   REST_DEFAULTS,
-  REST_IDENTITY,
   type RestBounds,
   type RestServerOptions,
 } from './rest/rest-options.ts'

@@ -10,6 +10,8 @@ import type { RestRoute } from './routes.ts'
 
 /** How long the rest of a body is thrown away behind an early answer, before the connection is cut. */
 const DISCARD_MS = 5000
+/** For writing the answers of requests that a drain cancelled. */
+const LAST_ANSWERS_MS = 1000
 
 type Parameters = Readonly<Record<string, string | undefined>>
 
@@ -36,14 +38,25 @@ export class RequestRunner {
     }
   }
 
-  /** Resolves when no request is in flight (true), or when its time is over (false). */
-  drain(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean> {
+  /**
+   * Resolves with true when no request is in flight. When the time is over, what is left is cancelled and answered
+   * SERVER_STOPPING, and the result is false.
+   */
+  async drain(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean> {
+    if (await this.#untilIdle(o)) return true
+    this.cancelAll()
+    await this.#untilIdle({ timeoutMs: LAST_ANSWERS_MS })
+    return false
+  }
+
+  #untilIdle(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean> {
     if (this.#inFlight === 0) return Promise.resolve(true)
+    if (o.signal?.aborted === true) return Promise.resolve(false)
     return new Promise((resolve) => {
-      const end = (isDrained: boolean): void => {
+      const end = (isIdle: boolean): void => {
         stopTimer?.()
         o.signal?.removeEventListener('abort', onAbort)
-        resolve(isDrained)
+        resolve(isIdle)
       }
       const onAbort = (): void => end(false)
       const stopTimer =
@@ -62,6 +75,8 @@ export class RequestRunner {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
+    // Its 'close' is past, which everything below waits for.
+    if (response.destroyed) return
     if (this.#isStopping && route.isHealth !== true) {
       this.reply(request, response, errorReply(new ServeError('SERVER_STOPPING', 'Server exiting')))
       return

@@ -1,7 +1,7 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { Admission } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
-import { SERVER_EXTENSIONS, type ServerIdentity } from '../server-identity.ts'
+import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 import type { BodyLimits } from './read-body.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
@@ -42,19 +42,12 @@ export const REST_DEFAULTS: RestBounds = {
   writeTimeoutMs: 300_000,
 }
 
-/** Triton's own name, and the version whose behaviour is matched. */
-export const REST_IDENTITY: ServerIdentity = {
-  name: 'triton',
-  version: '2.51.0',
-  extensions: SERVER_EXTENSIONS,
-}
-
 /** Options with every default filled in. */
 export type CompiledRestOptions = Required<RestServerOptions>
 
 export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
   return {
-    server: REST_IDENTITY,
+    server: SERVER_IDENTITY,
     admission: o.admission ?? new Admission(),
     clock: systemClock,
     log: silentLogger,

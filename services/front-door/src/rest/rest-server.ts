@@ -18,7 +18,10 @@ export interface RestServer {
   readonly port: number
   /** No new connections; idle ones are closed, and further requests on the others get 503. */
   stopAccepting(): void
-  /** Resolves when every request has been answered, or after `timeoutMs`; true if none is left. */
+  /**
+   * Resolves with true when every request has been answered. After `timeoutMs`, or when `signal` aborts, what is left is
+   * answered SERVER_STOPPING, and the result is false.
+   */
   drain(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean>
   /** Ends everything; requests that are left are cancelled. */
   close(): Promise<void>

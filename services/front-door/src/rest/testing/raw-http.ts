@@ -6,6 +6,7 @@ export interface RawClient {
   write(text: string | Uint8Array): void
   /** Everything that came until the server closed the connection. */
   readonly all: Promise<string>
+  soFar(): string
   /** What has come so far, once it holds `mark`. */
   until(mark: string): Promise<string>
 }
@@ -34,6 +35,7 @@ export async function openRaw(port: number): Promise<RawClient> {
     socket,
     write: (bytes) => socket.write(bytes),
     all,
+    soFar: () => text,
     until: (mark) =>
       new Promise((resolve) => {
         if (text.includes(mark)) resolve(text)
