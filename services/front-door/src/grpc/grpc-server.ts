@@ -160,6 +160,7 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
     clock: o.clock,
     admission: o.admission,
     inferencePaths: new Set([ModelInfer.path, ModelStreamInfer.path]),
+    maxMessageBytes: bounds.maxMessageBytes,
   })
   const server = new Server(toServerOptions(bounds))
   setInitialWindow(server, bounds.windowBytes)
@@ -195,7 +196,6 @@ class RunningGrpcServer implements GrpcServer {
   }
 
   stopAccepting(): void {
-    this.#o.calls.stop()
     this.#o.connections.stopAccepting()
   }
 
@@ -211,7 +211,6 @@ class RunningGrpcServer implements GrpcServer {
   }
 
   async close(): Promise<void> {
-    this.#o.calls.stop()
     await this.#o.connections.close()
     this.#o.server.forceShutdown()
   }

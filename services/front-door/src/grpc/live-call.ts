@@ -7,11 +7,24 @@ import { answerError } from './answer-error.ts'
 /** Calls other than inference are small; what is above this is no request that we know. */
 const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
 
+/** What a message begins with in gRPC: one byte of flags and its length in four. */
+const FRAME_HEADER_BYTES = 5
+
+export interface LiveCallOptions {
+  readonly stream: ServerHttp2Stream
+  readonly scope: CallScope
+  /** Absent for calls that are not inference: they work under overload too, with small messages. */
+  readonly ticket: AdmissionTicket | undefined
+  /** Bound of an inference message as it comes. */
+  readonly maxMessageBytes: number
+}
+
 /** One call from its headers to the end of its stream: its context, its place in the admission, and its one answer. */
 export class LiveCall {
   readonly #stream: ServerHttp2Stream
   readonly #scope: CallScope
   readonly #ticket: AdmissionTicket | undefined
+  readonly #maxMessageBytes: number
   /** Bytes that have come since the last whole message. */
   #unreadBytes = 0
   #isAnswered = false
@@ -19,11 +32,11 @@ export class LiveCall {
   #onFail: ((error: ServeError) => void) | undefined
   #onClose: (() => void)[] | undefined
 
-  /** @param ticket - absent for calls that are not inference: they work under overload too. */
-  constructor(stream: ServerHttp2Stream, scope: CallScope, ticket: AdmissionTicket | undefined) {
+  constructor({ stream, scope, ticket, maxMessageBytes }: LiveCallOptions) {
     this.#stream = stream
     this.#scope = scope
     this.#ticket = ticket
+    this.#maxMessageBytes = ticket === undefined ? CONTROL_MESSAGE_BYTES : maxMessageBytes
   }
 
   get context(): CallContext {
@@ -35,17 +48,14 @@ export class LiveCall {
   }
 
   /** Counts bytes as they come off the connection, and fails the call if they go over a bound. */
-  readonly onData = (chunk: Uint8Array): void => {
-    const bytes = chunk.byteLength
+  readonly onData = (chunk: Buffer): void => {
     if (this.#isAnswered) return
     try {
-      this.#ticket?.charge(bytes)
-      this.#unreadBytes += bytes
+      if (this.#unreadBytes === 0) this.#checkLength(chunk)
+      this.#ticket?.charge(chunk.byteLength)
+      this.#unreadBytes += chunk.byteLength
       if (this.#ticket === undefined && this.#unreadBytes > CONTROL_MESSAGE_BYTES) {
-        throw new ServeError(
-          'MESSAGE_TOO_LARGE',
-          `message has more than ${CONTROL_MESSAGE_BYTES} bytes, the bound for calls other than inference`,
-        )
+        throw this.#tooLarge(this.#unreadBytes)
       }
     } catch (error) {
       this.fail(ServeError.from(error))
@@ -103,5 +113,19 @@ export class LiveCall {
     this.#scope.close()
     this.#ticket?.close()
     for (const callback of this.#onClose ?? []) callback()
+  }
+
+  /** grpc-js checks lengths as well, but cannot give our reason; it remains for headers that come in pieces. */
+  #checkLength(chunk: Buffer): void {
+    if (chunk.byteLength < FRAME_HEADER_BYTES) return
+    const length = chunk.readUInt32BE(1)
+    if (length > this.#maxMessageBytes) throw this.#tooLarge(length)
+  }
+
+  #tooLarge(bytes: number): ServeError {
+    return new ServeError(
+      'MESSAGE_TOO_LARGE',
+      `message has ${bytes} bytes, want at most ${this.#maxMessageBytes}`,
+    )
   }
 }

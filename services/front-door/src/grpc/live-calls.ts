@@ -15,6 +15,7 @@ export interface LiveCallsOptions {
   readonly admission: Admission
   /** Paths of the calls that take a place in the admission. */
   readonly inferencePaths: ReadonlySet<string>
+  readonly maxMessageBytes: number
 }
 
 /** All calls of one server that are not over. Every stream passes here before grpc-js sees it. */
@@ -22,7 +23,6 @@ export class LiveCalls {
   readonly #o: LiveCallsOptions
   readonly #calls = new Set<LiveCall>()
   readonly #byStream = new WeakMap<ServerHttp2Stream, LiveCall>()
-  #isStopping = false
   #onIdle: (() => void)[] = []
 
   constructor(o: LiveCallsOptions) {
@@ -57,11 +57,6 @@ export class LiveCalls {
     next(stream, headers)
   }
 
-  /** From now on new streams are refused. */
-  stop(): void {
-    this.#isStopping = true
-  }
-
   failAll(error: ServeError): void {
     for (const call of this.#calls) call.fail(error)
   }
@@ -73,16 +68,10 @@ export class LiveCalls {
   }
 
   #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    if (this.#isStopping) {
-      throw new ServeError(
-        'SERVER_STOPPING',
-        'GRPC server is shutting down and has stopped accepting new requests.',
-      )
-    }
     const scope = openCallScope(this.#scopeOptions(headers))
     const isInference = this.#o.inferencePaths.has(headers[':path'] ?? '')
     const ticket = isInference ? this.#o.admission.admit() : undefined
-    const call = new LiveCall(stream, scope, ticket)
+    const call = new LiveCall({ stream, scope, ticket, maxMessageBytes: this.#o.maxMessageBytes })
     this.#calls.add(call)
     this.#byStream.set(stream, call)
     stream.on('data', call.onData)

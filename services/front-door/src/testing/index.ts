@@ -1,3 +1,4 @@
+export { type GrpcDoor, openGrpcDoor } from './grpc-door.ts'
 export {
   echo,
   type ModelScript,

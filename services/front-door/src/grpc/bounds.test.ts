@@ -1,0 +1,373 @@
+import { once } from 'node:events'
+import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from 'node:http2'
+import { connect as connectSocket } from 'node:net'
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import { encodeInferRequest, InferenceClient } from '@tutti/protocol'
+import type { NamedTensor } from '@tutti/tensor'
+import t, { type Test } from 'tap'
+import { Admission } from '../admission.ts'
+import {
+  echo,
+  type ModelScript,
+  openGrpcDoor,
+  response,
+  ScriptedBackend,
+} from '../testing/index.ts'
+import { GRPC_SERVER_DEFAULTS, startGrpcServer } from './grpc-server.ts'
+
+const MEBIBYTE = 1024 * 1024
+const PATH = '/inference.GRPCInferenceService/ModelInfer'
+const x: NamedTensor = { name: 'x', datatype: 'FP32', shape: [1, 1], data: new Uint8Array(4) }
+const ask = { modelName: 'm', inputs: [x] }
+
+function bigRequest(bytes: number) {
+  return { modelName: 'm', inputs: [{ ...x, data: new Uint8Array(bytes) }] }
+}
+
+function frame(message: Buffer): Buffer {
+  const header = Buffer.alloc(5)
+  header.writeUInt32BE(message.byteLength, 1)
+  return Buffer.concat([header, message])
+}
+
+/** A model that tells when it has a request, and answers when it is let go or its call is aborted. */
+function heldModel() {
+  const started = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  const aborted = Promise.withResolvers<ServeError>()
+  const script: ModelScript = async function* (request, { signal }) {
+    const onAbort = () => {
+      aborted.resolve(ServeError.from(signal.reason))
+      released.reject(signal.reason)
+    }
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    started.resolve()
+    await released.promise
+    yield response(request, request.inputs)
+  }
+  released.promise.catch(() => {})
+  return { script, started: started.promise, aborted: aborted.promise, release: released.resolve }
+}
+
+function connectRaw(t: Test, address: string): ClientHttp2Session {
+  const session = connect(`http://${address}`)
+  session.on('error', () => {})
+  t.teardown(() => session.destroy())
+  return session
+}
+
+function openStream(session: ClientHttp2Session, headers: Record<string, string> = {}) {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': PATH,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    ...headers,
+  })
+  stream.on('error', () => {})
+  return stream
+}
+
+await t.test('a client that goes away stops the work for it', async (t) => {
+  const held = heldModel()
+  const { client, admission } = await openGrpcDoor(t, { m: { script: held.script } })
+  const cancel = new AbortController()
+  const answer = client.infer(ask, { signal: cancel.signal })
+  await held.started
+  t.equal(admission.requests, 1)
+  cancel.abort()
+  await t.rejects(answer, { code: 'CANCELLED', reason: 'CANCELLED', message: /ancelled/ })
+  t.match(await held.aborted, { reason: 'CANCELLED' })
+  t.equal(admission.requests, 0)
+  t.equal(admission.bytes, 0)
+})
+
+await t.test('a connection that breaks stops the work for it', async (t) => {
+  const held = heldModel()
+  const { address } = await openGrpcDoor(t, { m: { script: held.script } })
+  const session = connectRaw(t, address)
+  openStream(session).end(frame(encodeInferRequest(ask)))
+  await held.started
+  session.destroy()
+  t.match(await held.aborted, { reason: 'CANCELLED' })
+})
+
+await t.test('the deadline of the client is answered by us, with its reason', async (t) => {
+  const clock = createManualClock()
+  const held = heldModel()
+  const { client, backend, admission } = await openGrpcDoor(
+    t,
+    { m: { script: held.script } },
+    { clock },
+  )
+  const answer = client.infer(ask, { headers: { 'grpc-timeout': '1500m' } })
+  await held.started
+  t.equal(backend.contexts[0]?.deadlineAt, 1500)
+  clock.advance(1499)
+  t.notOk(backend.contexts[0]?.signal.aborted)
+  clock.advance(1)
+  await t.rejects(answer, {
+    code: 'DEADLINE_EXCEEDED',
+    reason: 'DEADLINE_EXCEEDED',
+    message: /1500 ms/,
+  })
+  t.match(await held.aborted, { reason: 'DEADLINE_EXCEEDED' })
+  t.equal(admission.requests, 0)
+  t.equal(clock.pending, 0)
+})
+
+await t.test('a deadline that has passed is answered before anything is read', async (t) => {
+  const { client, backend } = await openGrpcDoor(t, { m: {} })
+  await t.rejects(client.infer(ask, { headers: { 'grpc-timeout': '0n' } }), {
+    reason: 'DEADLINE_EXCEEDED',
+    message: /deadline/,
+  })
+  t.equal(backend.requests.length, 0)
+})
+
+await t.test('every unit of grpc-timeout is read, the longest ones too', async (t) => {
+  const clock = createManualClock()
+  const { client, backend } = await openGrpcDoor(t, { m: {} }, { clock })
+  const cases: readonly (readonly [string, number])[] = [
+    ['99999999H', 99_999_999 * 3_600_000],
+    ['2M', 120_000],
+    ['3S', 3000],
+    ['4m', 4],
+    ['5000u', 5],
+    ['6000000n', 6],
+  ]
+  for (const [header, ms] of cases) {
+    await client.infer(ask, { headers: { 'grpc-timeout': header } })
+    t.equal(Math.round(backend.contexts.at(-1)?.deadlineAt ?? 0), ms, header)
+  }
+  await t.rejects(client.infer(ask, { headers: { 'grpc-timeout': '1D' } }), {
+    reason: 'MALFORMED_MESSAGE',
+    message: /grpc-timeout is '1D'/,
+  })
+})
+
+await t.test('without a deadline there is none', async (t) => {
+  const { client, backend } = await openGrpcDoor(t, { m: {} })
+  await client.infer(ask)
+  t.notOk('deadlineAt' in (backend.contexts[0] ?? {}))
+})
+
+await t.test(
+  'over the bound of requests the next is refused at once, and health still answers',
+  async (t) => {
+    const held = heldModel()
+    const admission = new Admission({ maxRequests: 1 })
+    const { client } = await openGrpcDoor(t, { m: { script: held.script } }, { admission })
+    const first = client.infer(ask)
+    await held.started
+    await t.rejects(client.infer(ask), {
+      code: 'RESOURCE_EXHAUSTED',
+      reason: 'OVERLOADED',
+      message: 'server is overloaded: 1 requests are in flight, the bound is 1',
+    })
+    await new Promise<void>((resolve, reject) => {
+      client.objects.ServerLive({}, (error) => (error ? reject(error) : resolve()))
+    })
+    held.release()
+    await first
+    await t.resolves(client.infer(ask))
+  },
+)
+
+await t.test('over the bound of bytes a half-read message is refused', async (t) => {
+  const admission = new Admission({ maxBytes: MEBIBYTE })
+  const { client, backend } = await openGrpcDoor(t, { m: {} }, { admission })
+  await t.rejects(client.infer(bigRequest(4 * MEBIBYTE)), {
+    code: 'RESOURCE_EXHAUSTED',
+    reason: 'OVERLOADED',
+    message: /bytes of requests are in flight, the bound is 1048576/,
+  })
+  t.equal(backend.requests.length, 0)
+  t.equal(admission.bytes, 0, 'and its bytes are given back')
+  await t.resolves(client.infer(bigRequest(MEBIBYTE / 2)))
+})
+
+await t.test('bytes of a stalled upload are counted until the client leaves', async (t) => {
+  const admission = new Admission({ maxBytes: 100_000 })
+  const { client, address } = await openGrpcDoor(t, { m: {} }, { admission })
+  const session = connectRaw(t, address)
+  await once(session, 'remoteSettings')
+  const stream = openStream(session)
+  const message = frame(encodeInferRequest(bigRequest(200_000)))
+  stream.write(message.subarray(0, 90_000))
+  // An answered ping says that the server has read what was sent before it.
+  while (admission.bytes < 90_000) await ping(session)
+  await t.rejects(client.infer(bigRequest(20_000)), { reason: 'OVERLOADED', message: /90000/ })
+  stream.close()
+  while (admission.bytes > 0) await ping(session)
+  await t.resolves(client.infer(bigRequest(20_000)))
+})
+
+await t.test('a message over the size bound is refused with its size', async (t) => {
+  const { client } = await openGrpcDoor(t, { m: {} }, { maxMessageBytes: 1000 })
+  await t.resolves(client.infer(bigRequest(900)))
+  await t.rejects(client.infer(bigRequest(MEBIBYTE)), {
+    code: 'RESOURCE_EXHAUSTED',
+    reason: 'MESSAGE_TOO_LARGE',
+    message: /message has 1048\d\d\d bytes, want at most 1000/,
+  })
+})
+
+await t.test('calls other than inference have small messages', async (t) => {
+  const { client } = await openGrpcDoor(t, {})
+  const error = await new Promise<unknown>((resolve) => {
+    client.objects.ModelReady({ name: 'a'.repeat(5 * MEBIBYTE) }, resolve)
+  })
+  t.match(error, { code: 8, details: /want at most 4194304/ })
+})
+
+await t.test('a message of 200 MiB passes both ways', async (t) => {
+  const { client } = await openGrpcDoor(t, { m: { script: echo() } })
+  const answer = await client.infer(bigRequest(200 * MEBIBYTE))
+  t.equal(answer.outputs[0]?.data.byteLength, 200 * MEBIBYTE)
+})
+
+await t.test('connections over the bound are dropped', async (t) => {
+  const { client, address, server } = await openGrpcDoor(t, { m: {} }, { maxConnections: 1 })
+  await client.infer(ask)
+  const socket = connectSocket(server.port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.on('error', () => {})
+  await once(socket, 'close')
+  t.pass('the second connection is closed')
+  await t.resolves(client.infer(ask), 'the first goes on')
+  t.ok(address)
+})
+
+await t.test('both windows are as configured from the start of a connection', async (t) => {
+  for (const windowBytes of [GRPC_SERVER_DEFAULTS.windowBytes, MEBIBYTE]) {
+    const { address } = await openGrpcDoor(t, { m: {} }, { windowBytes })
+    const session = connectRaw(t, address)
+    const [settings] = await once(session, 'remoteSettings')
+    await ping(session)
+    t.equal(settings.initialWindowSize, windowBytes, 'of each stream')
+    t.equal(settings.maxConcurrentStreams, GRPC_SERVER_DEFAULTS.maxConcurrentStreamsPerConnection)
+    t.equal(session.state.remoteWindowSize, windowBytes, 'of the connection')
+  }
+})
+
+await t.test('bounds out of range are refused', async (t) => {
+  const start = (bounds: object) => openGrpcDoor(t, {}, bounds)
+  await t.rejects(start({ maxMessageBytes: 2 ** 31 }), {
+    reason: 'SETTING_INVALID',
+    message: /maxMessageBytes/,
+  })
+  await t.rejects(start({ maxMessageBytes: Number.NaN }), {
+    reason: 'SETTING_INVALID',
+    message: /NaN/,
+  })
+  await t.rejects(start({ windowBytes: 1 }), {
+    reason: 'SETTING_INVALID',
+    message: /windowBytes is 1/,
+  })
+})
+
+await t.test('an address in use is refused', async (t) => {
+  const { server } = await openGrpcDoor(t, {})
+  await t.rejects(openGrpcDoor(t, {}, { port: server.port }), {
+    reason: 'SETTING_INVALID',
+    message: /cannot listen on 127.0.0.1/,
+  })
+})
+
+await t.test('a drain answers what was accepted and nothing more', async (t) => {
+  const held = heldModel()
+  const { client, server, address } = await openGrpcDoor(t, { m: { script: held.script } })
+  const accepted = client.infer(ask)
+  await held.started
+  const drained = server.drain({ timeoutMs: 60_000 })
+  const late = new InferenceClient({ address })
+  t.teardown(() => late.close())
+  await t.rejects(late.infer(ask), {
+    code: 'UNAVAILABLE',
+    reason: 'SERVER_NOT_READY',
+    message: /./,
+  })
+  held.release()
+  t.match(await accepted, { modelName: 'm' })
+  await drained
+})
+
+await t.test('a drain that takes too long answers the rest with an error', async (t) => {
+  const clock = createManualClock()
+  const held = heldModel()
+  const { client, server } = await openGrpcDoor(t, { m: { script: held.script } }, { clock })
+  const accepted = client.infer(ask)
+  await held.started
+  const drained = server.drain({ timeoutMs: 5000 })
+  clock.advance(5000)
+  await t.rejects(accepted, {
+    code: 'UNAVAILABLE',
+    reason: 'SERVER_STOPPING',
+    message: /not answered in time/,
+  })
+  t.match(await held.aborted, { reason: 'SERVER_STOPPING' })
+  await drained
+})
+
+await t.test('a call that crosses with the stop is refused as not begun', async (t) => {
+  const held = heldModel()
+  const { server, client, address } = await openGrpcDoor(t, { m: { script: held.script } })
+  const first = client.infer(ask)
+  await held.started
+  const session = connectRaw(t, address)
+  await once(session, 'remoteSettings')
+  const drained = server.drain({ timeoutMs: 60_000 })
+  // The client has not read our GOAWAY yet. REFUSED_STREAM says that nothing was done, so it may go elsewhere.
+  await t.rejects(once(openStream(session), 'close'), { message: /NGHTTP2_REFUSED_STREAM/ })
+  held.release()
+  await t.resolves(first)
+  await drained
+})
+
+await t.test('close ends connections and work at once', async (t) => {
+  const held = heldModel()
+  const { client, server } = await openGrpcDoor(t, { m: { script: held.script } })
+  const answer = client.infer(ask)
+  await held.started
+  const rejected = t.rejects(answer, { code: 'UNAVAILABLE', message: /./ })
+  await server.close()
+  await rejected
+  t.match(await held.aborted, { reason: 'CANCELLED' })
+})
+
+await t.test('IPv6 addresses can be listened on', async (t) => {
+  const server = await startGrpcServer({
+    backend: new ScriptedBackend({ m: {} }),
+    address: '::1',
+    port: 0,
+    admission: new Admission(),
+    clock: systemClock,
+    log: silentLogger,
+    identity: { name: 't', version: '1', extensions: [] },
+  })
+  t.teardown(() => server.close())
+  t.ok(server.port > 0)
+})
+
+await t.test('what is no gRPC is answered as HTTP says', async (t) => {
+  const { address } = await openGrpcDoor(t, { m: {} })
+  const session = connectRaw(t, address)
+  const stream = openStream(session, { 'content-type': 'text/plain' })
+  stream.end()
+  const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+  t.equal(headers[':status'], 415)
+  const unknown = openStream(session, { ':path': '/inference.GRPCInferenceService/Nope' })
+  unknown.end()
+  const [refused] = (await once(unknown, 'response')) as [IncomingHttpHeaders]
+  t.equal(refused['grpc-status'], '12')
+})
+
+function ping(session: ClientHttp2Session): Promise<void> {
+  return new Promise((resolve, reject) => {
+    session.ping((error) => (error ? reject(error) : resolve()))
+  })
+}

@@ -1,0 +1,469 @@
+import { credentials, type ServiceError, status } from '@grpc/grpc-js'
+import { type Reason, ServeError, type StatusCode } from '@tutti/errors'
+import { decodeInferResponse, fromGrpcStatus, inferenceServices } from '@tutti/protocol'
+import { decodeBytesTensor, type NamedTensor, type Parameter } from '@tutti/tensor'
+import fc from 'fast-check'
+import t from 'tap'
+import { echo, type GrpcDoor, openGrpcDoor } from '../testing/index.ts'
+
+const floats = (...values: number[]) => new Uint8Array(Float32Array.from(values).buffer)
+const x: NamedTensor = { name: 'x', datatype: 'FP32', shape: [1, 2], data: floats(1, 2) }
+const ask = { modelName: 'm', inputs: [x] }
+
+/** Sends a ModelInferRequest as an object, so that it can say what our client does not. */
+function inferObject(door: GrpcDoor, request: object): Promise<object> {
+  return new Promise((resolve, reject) => {
+    door.client.objects.ModelInfer({ model_name: 'm', ...request }, (error, answer) => {
+      if (error !== null) reject(fromGrpcStatus(error))
+      else resolve(answer ?? {})
+    })
+  })
+}
+
+/** Sends any bytes as a ModelInferRequest. */
+function inferBytes(door: GrpcDoor, bytes: Buffer): Promise<ServiceError | Buffer> {
+  const { ModelInfer } = inferenceServices().inference
+  return new Promise((resolve) => {
+    door.client.objects.makeUnaryRequest(
+      ModelInfer.path,
+      ModelInfer.requestSerialize,
+      ModelInfer.responseDeserialize,
+      bytes,
+      (error, answer) => resolve(error ?? answer ?? Buffer.alloc(0)),
+    )
+  })
+}
+
+await t.test('a request is answered with what the model gives', async (t) => {
+  const parameters = new Map<string, Parameter>([
+    ['b', { kind: 'bool', value: false }],
+    ['i', { kind: 'int64', value: -5n }],
+    ['s', { kind: 'string', value: 'é' }],
+    ['d', { kind: 'double', value: 0.5 }],
+    ['', { kind: 'bool', value: true }],
+  ])
+  const door = await openGrpcDoor(t, { m: {} })
+  const answer = await door.client.infer({ ...ask, id: 'r1', parameters })
+  t.match(answer, { modelName: 'm', modelVersion: '1', id: 'r1' })
+  t.strictSame([...answer.parameters].toSorted(), [...parameters].toSorted())
+  t.strictSame(answer.outputs.map(toPlain), [toPlain(x)])
+  t.strictSame(door.backend.requests[0]?.outputs, [])
+})
+
+await t.test('all outputs go raw, one entry each, empty ones too', async (t) => {
+  const empty: NamedTensor = { name: 'e', datatype: 'INT64', shape: [0], data: new Uint8Array(0) }
+  const door = await openGrpcDoor(t, { m: {} })
+  const answer = await door.client.infer({ modelName: 'm', inputs: [empty, x] })
+  t.strictSame(answer.outputs.map(toPlain), [empty, x].map(toPlain))
+})
+
+await t.test('known parameters become the context of the request', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  await inferObject(door, {
+    id: 'r',
+    parameters: {
+      sequence_id: { int64_param: '-1' },
+      sequence_start: { bool_param: true },
+      sequence_end: { bool_param: true },
+      priority: { uint64_param: '3' },
+      timeout: { int64_param: '-2' },
+      triton_enable_empty_final_response: { bool_param: true },
+      mine: { string_param: 'x' },
+    },
+  })
+  t.strictSame(door.backend.requests[0]?.context, {
+    id: 'r',
+    correlationId: 2n ** 64n - 1n,
+    sequenceStart: true,
+    sequenceEnd: true,
+    priority: 3n,
+    timeoutUs: 2n ** 64n - 2n,
+    parameters: new Map([['mine', { kind: 'string', value: 'x' }]]),
+  })
+  await inferObject(door, { parameters: { sequence_id: { string_param: 'a' } } })
+  t.equal(door.backend.requests[1]?.context.correlationId, 'a')
+})
+
+const typed = (datatype: string, contents: object) => ({
+  inputs: [{ name: 'x', datatype, shape: ['1'], contents }],
+})
+const raw = [Buffer.alloc(4)]
+const classes = (parameter: object) => ({
+  outputs: [{ name: 'y', parameters: { classification: parameter } }],
+})
+
+const refusals: readonly {
+  readonly what: string
+  readonly request: object
+  readonly reason: Reason
+  readonly code?: StatusCode
+  readonly message: string
+}[] = [
+  {
+    what: 'a model that does not exist',
+    request: { model_name: 'nope' },
+    reason: 'MODEL_NOT_FOUND',
+    code: 'NOT_FOUND',
+    message: "Request for unknown model: 'nope' is not found",
+  },
+  {
+    what: 'a decoupled model',
+    request: { model_name: 'decoupled' },
+    reason: 'UNSUPPORTED',
+    code: 'UNIMPLEMENTED',
+    message: "ModelInfer RPC doesn't support models with decoupled transaction policy",
+  },
+  {
+    what: 'a sequence id of a wrong kind',
+    request: { parameters: { sequence_id: { bool_param: true } } },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "invalid value type for 'sequence_id' parameter, expected int64_param or string_param.",
+  },
+  {
+    what: 'a sequence id that is too long',
+    request: { parameters: { sequence_id: { string_param: 'a'.repeat(129) } } },
+    reason: 'INVALID_PARAMETER',
+    code: 'UNIMPLEMENTED',
+    message: 'string correlation ID is 129 characters long, want at most 128',
+  },
+  {
+    what: 'a sequence flag of a wrong kind',
+    request: { parameters: { sequence_start: { int64_param: '1' } } },
+    reason: 'INVALID_PARAMETER',
+    message: "invalid value type for 'sequence_start' parameter, expected bool_param.",
+  },
+  {
+    what: 'a negative priority',
+    request: { parameters: { priority: { int64_param: '-1' } } },
+    reason: 'INVALID_PARAMETER',
+    message: "invalid value for 'priority', expected value >= 0.",
+  },
+  {
+    what: 'a priority of a wrong kind',
+    request: { parameters: { priority: { string_param: '1' } } },
+    reason: 'INVALID_PARAMETER',
+    message: "invalid value type for 'priority' parameter, expected int64_param or uint64_param.",
+  },
+  {
+    what: 'a timeout of a wrong kind',
+    request: { parameters: { timeout: { uint64_param: '1' } } },
+    reason: 'INVALID_PARAMETER',
+    message: "invalid value type for 'timeout' parameter, expected int64_param.",
+  },
+  {
+    what: 'a reserved key',
+    request: { parameters: { triton_x: { bool_param: true } } },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "parameter keys starting with 'triton_' are reserved for Triton usage. Only the following keys starting with 'triton_' are allowed: triton_enable_empty_final_response",
+  },
+  {
+    what: 'a custom parameter that is a uint64',
+    request: { parameters: { k: { uint64_param: '1' } } },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "invalid value type for 'k' parameter, expected int64_param, bool_param, or string_param.",
+  },
+  {
+    what: 'a parameter without a value',
+    request: { parameters: { k: {} } },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "invalid value type for 'k' parameter, expected int64_param, bool_param, or string_param.",
+  },
+  {
+    what: 'an input that comes twice',
+    request: {
+      inputs: [{ name: 'x', datatype: 'FP32', shape: ['1'] }, { name: 'x' }],
+      raw_input_contents: [...raw, ...raw],
+    },
+    reason: 'INVALID_REQUEST',
+    message: "[request id: <id_unknown>] input 'x' already exists in request",
+  },
+  {
+    what: 'an input without data',
+    request: { inputs: [{ name: 'x', datatype: 'FP32', shape: ['1'] }] },
+    reason: 'INVALID_REQUEST',
+    message: "unable to find data for input tensor 'x' for model 'm' in request.",
+  },
+  {
+    what: 'contents beside raw contents',
+    request: { ...typed('FP32', { fp32_contents: [1] }), raw_input_contents: raw },
+    reason: 'INVALID_REQUEST',
+    message:
+      "contents field must not be specified when using raw_input_contents for 'x' for model 'm'",
+  },
+  {
+    what: 'contents of another datatype',
+    request: typed('FP32', { int_contents: [1] }),
+    reason: 'INVALID_REQUEST',
+    message:
+      "unexpected explicit tensor data for input tensor 'x' for model 'm' of type 'INT32', expected datatype 'FP32'",
+  },
+  {
+    what: 'typed contents for FP16',
+    request: typed('FP16', { fp32_contents: [1] }),
+    reason: 'INVALID_REQUEST',
+    message:
+      "unexpected explicit tensor data for input tensor 'x' for model 'm' of type 'FP32', expected datatype 'FP16'",
+  },
+  {
+    what: 'two kinds of contents',
+    request: typed('INT32', { int_contents: [1], fp32_contents: [1] }),
+    reason: 'INVALID_REQUEST',
+    message:
+      "unexpected explicit tensor data for input tensor 'x' for model 'm', binary data was already supplied.",
+  },
+  {
+    what: 'an unknown datatype',
+    request: {
+      id: 'r',
+      inputs: [{ name: 'x', datatype: 'FP31', shape: ['1'] }],
+      raw_input_contents: raw,
+    },
+    reason: 'DATATYPE_MISMATCH',
+    message:
+      "[request id: r] inference input 'x' data-type is '<invalid>', but model 'm' expects 'FP32'",
+  },
+  {
+    what: 'an unknown datatype of an input that the model lacks',
+    request: { inputs: [{ name: 'z', datatype: '' }], raw_input_contents: raw },
+    reason: 'INVALID_REQUEST',
+    message: "unexpected inference input 'z' for model 'm'",
+  },
+  {
+    what: 'an input in shared memory',
+    request: {
+      inputs: [{ name: 'x', parameters: { shared_memory_region: { string_param: 'r' } } }],
+    },
+    reason: 'NOT_FOUND',
+    code: 'NOT_FOUND',
+    message: "Unable to find shared memory region: 'r'",
+  },
+  {
+    what: 'a shared memory region of a wrong kind',
+    request: {
+      outputs: [{ name: 'y', parameters: { shared_memory_region: { bool_param: true } } }],
+    },
+    reason: 'INVALID_PARAMETER',
+    message:
+      "invalid value type for 'shared_memory_region' parameter for tensor 'y', expected string_param.",
+  },
+  {
+    what: 'a classification of a wrong kind',
+    request: classes({ string_param: '1' }),
+    reason: 'INVALID_PARAMETER',
+    message: "invalid value type for 'classification' parameter, expected int64_param",
+  },
+  {
+    what: 'a classification that is not positive',
+    request: classes({ int64_param: '0' }),
+    reason: 'INVALID_PARAMETER',
+    message: "invalid value for 'classification' parameter, expected >= 0",
+  },
+  {
+    what: 'a classification into shared memory',
+    request: {
+      outputs: [
+        {
+          name: 'y',
+          parameters: {
+            classification: { int64_param: '1' },
+            shared_memory_region: { string_param: 'r' },
+          },
+        },
+      ],
+    },
+    reason: 'INVALID_PARAMETER',
+    message: "output can't set both 'shared_memory_region' and 'classification'",
+  },
+]
+
+await t.test("what cannot be executed is refused with Triton's words", async (t) => {
+  const door = await openGrpcDoor(t, { m: {}, decoupled: { isDecoupled: true } })
+  for (const { what, request, reason, message, code = 'INVALID_ARGUMENT' } of refusals) {
+    await t.rejects(inferObject(door, request), { reason, code, message }, what)
+  }
+  t.equal(door.backend.requests.length, 0, 'and no model hears of it')
+})
+
+await t.test('typed contents become the bytes that raw contents would be', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  const cases: readonly (readonly [string, object, Uint8Array])[] = [
+    ['BOOL', { bool_contents: [true, false] }, Uint8Array.of(1, 0)],
+    ['INT8', { int_contents: [-1, 300] }, Uint8Array.of(255, 44)],
+    ['INT16', { int_contents: [-2, 1] }, new Uint8Array(Int16Array.of(-2, 1).buffer)],
+    ['INT32', { int_contents: [-3, 1] }, new Uint8Array(Int32Array.of(-3, 1).buffer)],
+    ['INT64', { int64_contents: ['-4', '1'] }, new Uint8Array(BigInt64Array.of(-4n, 1n).buffer)],
+    ['UINT8', { uint_contents: [255, 257] }, Uint8Array.of(255, 1)],
+    ['UINT16', { uint_contents: [65535] }, Uint8Array.of(255, 255)],
+    ['UINT32', { uint_contents: [2 ** 32 - 1] }, Uint8Array.of(255, 255, 255, 255)],
+    ['UINT64', { uint64_contents: ['18446744073709551615'] }, new Uint8Array(8).fill(255)],
+    ['FP32', { fp32_contents: [1.5, -2] }, floats(1.5, -2)],
+    ['FP64', { fp64_contents: [1.5] }, new Uint8Array(Float64Array.of(1.5).buffer)],
+    ['BYTES', { bytes_contents: ['YWI=', ''] }, Uint8Array.of(2, 0, 0, 0, 97, 98, 0, 0, 0, 0)],
+    ['FP32', {}, new Uint8Array(0)],
+  ]
+  for (const [datatype, contents, data] of cases) {
+    await inferObject(door, typed(datatype, contents))
+    t.strictSame([...(door.backend.requests.at(-1)?.inputs[0]?.data ?? [])], [...data], datatype)
+  }
+})
+
+await t.test('raw entries are taken in order and surplus ones ignored', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  await inferObject(door, {
+    inputs: [
+      { name: 'x', datatype: 'UINT8', shape: ['1'] },
+      { name: 'z', datatype: 'UINT8', shape: ['1'] },
+    ],
+    raw_input_contents: [Buffer.of(1), Buffer.of(2), Buffer.of(3)],
+  })
+  t.strictSame(
+    door.backend.requests[0]?.inputs.map(({ name, data }) => [name, [...data]]),
+    [
+      ['x', [1]],
+      ['z', [2]],
+    ],
+  )
+})
+
+await t.test('an output that is asked for twice counts once', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  await inferObject(door, { outputs: [{ name: 'y' }, { name: 'y' }, { name: 'z' }] })
+  t.strictSame(door.backend.requests[0]?.outputs, [
+    { name: 'y', classification: 0 },
+    { name: 'z', classification: 0 },
+  ])
+})
+
+await t.test('classes are given where they are asked for', async (t) => {
+  const scores: NamedTensor = {
+    name: 'y',
+    datatype: 'FP32',
+    shape: [2, 3],
+    data: floats(0.1, 3.3, 0.2, 7, 7, -1),
+  }
+  const door = await openGrpcDoor(t, { m: { labels: { y: ['a', 'b'] } } })
+  const answer = await door.client.infer({
+    modelName: 'm',
+    inputs: [scores, x],
+    outputs: [
+      { name: 'y', parameters: new Map([['classification', { kind: 'int64', value: 2n }]]) },
+      { name: 'x' },
+    ],
+  })
+  const [y, other] = answer.outputs
+  t.match(y, { name: 'y', datatype: 'BYTES', shape: [2, 2] })
+  t.strictSame(decodeBytesTensor(y?.data ?? new Uint8Array(0)).map(String), [
+    '3.300000:1:b',
+    '0.200000:2',
+    '7.000000:0:a',
+    '7.000000:1:b',
+  ])
+  t.strictSame(other && toPlain(other), toPlain(x))
+})
+
+await t.test('an error of the model comes with its reason and place', async (t) => {
+  const error = new ServeError('ENGINE_FAILED', "in ensemble 'e', naïve\nfailure", {
+    details: { ensemble: 'e', step: 's', model: 'm', version: '3', replica: 'r-1', attempt: '2' },
+  })
+  const door = await openGrpcDoor(t, {
+    m: {
+      // oxlint-disable-next-line require-yield -- it fails before it has anything to give
+      script: async function* () {
+        throw error
+      },
+    },
+    stranger: {
+      script: () => {
+        throw new TypeError('odd')
+      },
+    },
+    silent: { script: async function* () {} },
+  })
+  await t.rejects(door.client.infer(ask), {
+    code: 'INTERNAL',
+    reason: 'ENGINE_FAILED',
+    message: error.message,
+    details: error.details,
+  })
+  await t.rejects(door.client.infer({ ...ask, modelName: 'stranger' }), {
+    code: 'INTERNAL',
+    reason: 'INTERNAL',
+    message: 'odd',
+  })
+  await t.rejects(door.client.infer({ ...ask, modelName: 'silent' }), {
+    code: 'INTERNAL',
+    reason: 'RESPONSE_INVALID',
+    message: 'the model gave no response, want one',
+  })
+})
+
+await t.test('while the process shuts down requests are refused', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  door.backend.live = false
+  await t.rejects(door.client.infer(ask), {
+    code: 'UNAVAILABLE',
+    reason: 'SERVER_NOT_READY',
+    message: 'Server not ready',
+  })
+})
+
+await t.test('the trace context reaches the backend if it is valid', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const headers: readonly (readonly [Record<string, string>, object | undefined])[] = [
+    [
+      { traceparent, tracestate: 'a=b' },
+      { traceparent, tracestate: 'a=b' },
+    ],
+    [{ traceparent, tracestate: 'a'.repeat(513) }, { traceparent }],
+    [{ traceparent }, { traceparent }],
+    [{ traceparent: '00-0-0-01' }, undefined],
+    [{}, undefined],
+  ]
+  for (const [sent, trace] of headers) {
+    await door.client.infer(ask, { headers: sent })
+    t.strictSame(door.backend.contexts.at(-1)?.trace, trace)
+  }
+})
+
+await t.test('any bytes are answered or refused with a reason', async (t) => {
+  const door = await openGrpcDoor(t, { m: { script: echo() } })
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
+      const answer = await inferBytes(door, Buffer.from(bytes))
+      if (Buffer.isBuffer(answer)) return void decodeInferResponse(answer)
+      t.not(answer.code, status.INTERNAL)
+      t.not(answer.code, status.UNKNOWN)
+      t.ok(answer.metadata.get('grpc-status-details-bin').length === 1, answer.details)
+    }),
+    { numRuns: 300 },
+  )
+  const cut = await inferBytes(door, Buffer.from([0x0a, 9]))
+  t.match(cut, { code: status.INVALID_ARGUMENT, details: /malformed message/ })
+})
+
+await t.test('compressed requests are read', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  const answer = await new Promise<object>((resolve, reject) => {
+    const client = new (inferenceServices().ObjectClient)(
+      door.address,
+      // The option compresses every message that the client sends.
+      credentials.createInsecure(),
+      { 'grpc.default_compression_algorithm': 2, 'grpc.use_local_subchannel_pool': 1 },
+    )
+    t.teardown(() => client.close())
+    client.ModelInfer(
+      { model_name: 'm', ...typed('FP32', { fp32_contents: new Array(1000).fill(1) }) },
+      (error, value) => (error ? reject(error) : resolve(value ?? {})),
+    )
+  })
+  t.match(answer, { model_name: 'm' })
+})
+
+function toPlain(tensor: NamedTensor): object {
+  return { ...tensor, data: [...tensor.data] }
+}
