@@ -27,21 +27,21 @@ export interface JsonDocument {
  */
 export function parseJson(bytes: Uint8Array): JsonDocument {
   refuseContainerFlood(bytes)
-  if (!isUtf8(bytes)) throw jsonSyntaxError('Invalid encoding in string.', 0)
+  if (!isUtf8(bytes)) throw jsonSyntaxError('Invalid encoding in string.')
   const text = textOf(bytes)
-  if (text.trim() === '') throw jsonSyntaxError('The document is empty.', 0)
+  if (/^[ \t\r\n]*$/.test(text)) throw jsonSyntaxError('The document is empty. at 0')
   try {
     return { text, value: JSON.parse(text) }
   } catch (error) {
-    throw jsonSyntaxError('Invalid value.', syntaxPosition(error), error)
+    throw syntaxErrorOf(text, error)
   }
 }
 
-/** Triton's text for a document that does not parse; the sentence is the parser's. */
-export function jsonSyntaxError(sentence: string, position: number, cause?: unknown): ServeError {
+/** Triton's text for a document that does not parse; the sentence is the parser's, with the offset where known. */
+function jsonSyntaxError(sentence: string, cause?: unknown): ServeError {
   return new ServeError(
     'MALFORMED_MESSAGE',
-    `failed to parse the request JSON buffer: ${sentence} at ${position}`,
+    `failed to parse the request JSON buffer: ${sentence}`,
     { code: 'INTERNAL', cause },
   )
 }
@@ -58,10 +58,13 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** V8 says `... at position 12 (line 1 column 13)`, or nothing for an early end. */
-function syntaxPosition(error: unknown): number {
-  const found = error instanceof Error ? / at position (\d+)/.exec(error.message) : null
-  return found?.[1] === undefined ? 0 : Number(found[1])
+/** V8 names the offset only sometimes (`... at position 12 (line 1 ...)`); else its own words must do. */
+function syntaxErrorOf(text: string, error: unknown): ServeError {
+  const message = error instanceof Error ? error.message : String(error)
+  const start = text.search(/[^ \t\r\n]/)
+  const isFirst = !/[-{["0-9tfn]/.test(text[start] ?? '')
+  const offset = isFirst ? String(start) : / at position (\d+)/.exec(message)?.[1]
+  return jsonSyntaxError(`Invalid value. ${offset === undefined ? message : `at ${offset}`}`, error)
 }
 
 function refuseContainerFlood(bytes: Uint8Array): void {

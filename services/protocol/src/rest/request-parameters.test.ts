@@ -1,0 +1,92 @@
+import t from 'tap'
+import { decodeText, failureOf } from './testing/rest-fixtures.ts'
+
+function wrongType(key: string): string {
+  return `parameter '${key}' has invalid type. It should be either 'int', 'bool', or 'string'.`
+}
+
+await t.test('parameters keep their kinds and the known ones have their meaning', async (t) => {
+  const request = decodeText(
+    `{"id":"a","inputs":[],"parameters":{"sequence_id":18446744073709551615,"sequence_start":true,
+      "sequence_end":false,"priority":2,"timeout":9007199254740993,"binary_data_output":true,
+      "i":3,"d":3.0,"e":1e3,"s":"x","b":false,"max":9223372036854775807,"":1,"__proto__":"p"}}`,
+  )
+  t.same(request.context, {
+    id: 'a',
+    correlationId: 18446744073709551615n,
+    sequenceStart: true,
+    sequenceEnd: false,
+    priority: 2n,
+    timeoutUs: 9007199254740993n,
+    parameters: new Map<string, unknown>([
+      ['i', { kind: 'int64', value: 3n }],
+      ['d', { kind: 'double', value: 3 }],
+      ['e', { kind: 'double', value: 1000 }],
+      ['s', { kind: 'string', value: 'x' }],
+      ['b', { kind: 'bool', value: false }],
+      ['max', { kind: 'int64', value: 9223372036854775807n }],
+      ['', { kind: 'int64', value: 1n }],
+      ['__proto__', { kind: 'string', value: 'p' }],
+    ]),
+  })
+  t.equal(request.isBinaryOutput, true)
+  t.equal(
+    decodeText('{"inputs":[],"parameters":{"sequence_id":"seq"}}').context.correlationId,
+    'seq',
+  )
+})
+
+await t.test('parameters of a wrong kind are refused', async (t) => {
+  const rows = [
+    ['"p"', 'INTERNAL', 'failed to get request params.: attempt to get members for non-object'],
+    ['null', 'INTERNAL', 'failed to get request params.: attempt to get members for non-object'],
+    [
+      '{"sequence_id":-1}',
+      'INTERNAL',
+      "Unable to parse 'sequence_id': attempt to access JSON non-string as string",
+    ],
+    [
+      '{"sequence_start":1}',
+      'INTERNAL',
+      "Unable to parse 'sequence_start': attempt to access JSON non-boolean as boolean",
+    ],
+    [
+      '{"sequence_end":"no"}',
+      'INTERNAL',
+      "Unable to parse 'sequence_end': attempt to access JSON non-boolean as boolean",
+    ],
+    [
+      '{"priority":1.0}',
+      'INTERNAL',
+      "Unable to parse 'priority': attempt to access JSON non-unsigned-integer as unsigned-integer",
+    ],
+    [
+      '{"timeout":-1}',
+      'INTERNAL',
+      "Unable to parse 'timeout': attempt to access JSON non-unsigned-integer as unsigned-integer",
+    ],
+    [
+      '{"binary_data_output":"x"}',
+      'INTERNAL',
+      "Unable to parse 'binary_data_output': attempt to access JSON non-boolean as boolean",
+    ],
+    [
+      '{"triton_enable_empty_final_response":true}',
+      'INVALID_ARGUMENT',
+      "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
+    ],
+    ['{"o":{"a":1}}', 'INVALID_ARGUMENT', wrongType('o')],
+    ['{"l":[1]}', 'INVALID_ARGUMENT', wrongType('l')],
+    ['{"n":null}', 'INVALID_ARGUMENT', wrongType('n')],
+    ['{"u":9223372036854775808}', 'INVALID_ARGUMENT', wrongType('u')],
+    [
+      `{"sequence_id":"${'s'.repeat(129)}"}`,
+      'UNIMPLEMENTED',
+      'string correlation ID is 129 characters long, want at most 128',
+    ],
+  ] as const
+  for (const [parameters, code, message] of rows) {
+    const error = failureOf(() => decodeText(`{"inputs":[],"parameters":${parameters}}`))
+    t.match(error, { code, message }, parameters)
+  }
+})
