@@ -19,6 +19,10 @@ export class StepEvents {
     this.#log.error('model configuration refused', { model, error })
   }
 
+  settingIneffective(model: string, field: string, flag: string): void {
+    this.#log.warn('setting has no effect, as in Triton without its flag', { model, field, flag })
+  }
+
   versionLoading(model: string, version: number): void {
     this.#log.info('model version loading', { model, version })
   }

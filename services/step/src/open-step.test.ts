@@ -9,7 +9,7 @@ import { TensorMemory } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { openStep } from './open-step.ts'
 import type { StepOptions } from './step-options.ts'
-import { ScriptedEngine, ScriptedModel } from './testing/scripted-engine.ts'
+import { ScriptedEngine, type ScriptedModel } from './testing/scripted-engine.ts'
 import { floats, RecordingSink, requestContext } from './testing/step-builders.ts'
 
 const IO = `
@@ -59,6 +59,16 @@ async function open(
     return sink.outcome
   }
   return { step, engine, description, infer, directory }
+}
+
+/** A model with versions 1 to 3. */
+function threeVersions(policy: string) {
+  return {
+    'config.pbtxt': `${MODEL} version_policy { ${policy} }`,
+    1: { f: '1' },
+    2: { f: '2' },
+    3: { f: '3' },
+  }
 }
 
 /** An envelope for the first version that the step serves. */
@@ -163,20 +173,14 @@ await t.test('a model of two repositories and one without versions say so', asyn
 await t.test(
   'the version policy chooses; one version that fails takes the others with it',
   async (t) => {
-    const files = (policy: string) => ({
-      'config.pbtxt': `${MODEL} version_policy { ${policy} }`,
-      1: { f: '1' },
-      2: { f: '2' },
-      3: { f: '3' },
-    })
     const engine = new ScriptedEngine()
     engine.failures.set('c/3', new ServeError('MODEL_LOAD_FAILED', 'bad file'))
     const { description, engine: used } = await open(
       t,
       {
-        a: files('latest { num_versions: 2 }'),
-        b: files('specific { versions: [ 1, 9 ] }'),
-        c: files('all { }'),
+        a: threeVersions('latest { num_versions: 2 }'),
+        b: threeVersions('specific { versions: [ 1, 9 ] }'),
+        c: threeVersions('all { }'),
       },
       { engine },
     )

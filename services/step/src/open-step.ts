@@ -18,8 +18,7 @@ export async function openStep(options: StepOptions): Promise<Step> {
   const settings = withDefaults(options)
   const events = new StepEvents(settings.log)
   const step = new HostingStep(settings, events)
-  const loading = new AbortController()
-  const o = { ...settings, signal: loading.signal, dropped: () => step.countDropped() }
+  const o = { ...settings, dropped: () => step.countDropped() }
   await mapBounded(settings.models, settings.loadParallelism, async (model) => {
     const hosted = await loadModel(model, o, events)
     if (hosted !== undefined) step.add(hosted)

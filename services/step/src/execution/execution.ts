@@ -26,7 +26,8 @@ export class Execution implements ResponseSink {
   readonly #host: ExecutionHost
   readonly #parts: readonly Part[]
   readonly #startedAt: number
-  readonly #abort = new AbortController()
+  #abort: AbortController | undefined
+  #abandonedFor: ServeError | undefined
   #live: number
 
   constructor(host: ExecutionHost, batch: readonly AcceptedRequest[], startedAt: number) {
@@ -51,12 +52,29 @@ export class Execution implements ResponseSink {
     let times = NO_TIMES
     let failure: ServeError | undefined
     try {
-      times = await model.execute(requests, this, { instance, signal: this.#abort.signal })
+      times = await model.execute(requests, this, this.#options(instance))
       this.#recordExecution(times)
     } catch (error) {
       failure = engineError(error)
     }
     for (const part of this.#parts) this.#close(part, times, failure)
+  }
+
+  /** The signal is made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
+  #options(instance: number): { readonly instance: number; readonly signal: AbortSignal } {
+    const makeSignal = (): AbortSignal => {
+      if (this.#abort === undefined) {
+        this.#abort = new AbortController()
+        if (this.#abandonedFor !== undefined) this.#abort.abort(this.#abandonedFor)
+      }
+      return this.#abort.signal
+    }
+    return {
+      instance,
+      get signal() {
+        return makeSignal()
+      },
+    }
   }
 
   send(request: number, response: StepResponse): void {
@@ -80,7 +98,10 @@ export class Execution implements ResponseSink {
     part.isAbandoned = true
     part.turn?.end()
     this.#live -= 1
-    if (this.#live === 0) this.#abort.abort(error)
+    if (this.#live === 0) {
+      this.#abandonedFor = error
+      this.#abort?.abort(error)
+    }
     return !part.isRecorded
   }
 

@@ -2,7 +2,7 @@ import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
 import type { InstanceGroup } from '@tutti/model-config'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
-import { countInstances, requireSupported } from './instance-count.ts'
+import { countInstances, ineffectiveSettings, requireSupported } from './instance-count.ts'
 import { loadReason } from './load-reason.ts'
 
 function group(rest: Partial<InstanceGroup> = {}): InstanceGroup {
@@ -49,7 +49,14 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
   })
   const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
   const ignored = group({ rate_limiter: rate, host_policy: 'p' })
-  requireSupported(scriptedConfig({ instance_group: [ignored] }))
+  const config = scriptedConfig({ instance_group: [ignored], response_cache: { enable: true } })
+  requireSupported(config)
+  t.same(ineffectiveSettings(config), [
+    ['instance_group.rate_limiter', '--rate-limit'],
+    ['instance_group.host_policy', '--host-policy'],
+    ['response_cache', '--cache-config'],
+  ])
+  t.same(ineffectiveSettings(scriptedConfig()), [])
 })
 
 await t.test('reasons name every code as Triton prints it', async (t) => {

@@ -37,6 +37,23 @@ export function requireSupported(config: ModelConfig): void {
   }
 }
 
+/**
+ * Settings that are legal and do nothing, as in a Triton that is started without the flag that turns them on.
+ *
+ * @returns the field and the flag.
+ */
+export function ineffectiveSettings(config: ModelConfig): readonly (readonly [string, string])[] {
+  const settings: (readonly [string, string])[] = []
+  if (config.instance_group.some((group) => group.rate_limiter !== undefined)) {
+    settings.push(['instance_group.rate_limiter', '--rate-limit'])
+  }
+  if (config.instance_group.some((group) => group.host_policy !== '')) {
+    settings.push(['instance_group.host_policy', '--host-policy'])
+  }
+  if (config.response_cache?.enable === true) settings.push(['response_cache', '--cache-config'])
+  return settings
+}
+
 function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {
   const groups = config.instance_group
   return [

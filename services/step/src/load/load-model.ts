@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { RepositoryModel } from '@tutti/repository'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
+import { ineffectiveSettings } from './instance-count.ts'
 import { loadReason } from './load-reason.ts'
 import { loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
@@ -22,6 +23,9 @@ export async function loadModel(
   }
   if (prepared === undefined) return undefined
   const { config, labels } = prepared
+  for (const [field, flag] of ineffectiveSettings(config)) {
+    events.settingIneffective(model.name, field, flag)
+  }
   const versions = new Map<number, HostedVersion>()
   for (const version of prepared.versions) {
     versions.set(version, await hostVersion(prepared, version, o, events))

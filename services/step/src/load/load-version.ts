@@ -12,7 +12,6 @@ import { warmUp } from './warm-up.ts'
 export interface VersionLoadOptions extends StepSettings {
   /** Counts a result that nobody waited for. */
   readonly dropped: () => void
-  readonly signal: AbortSignal
 }
 
 export interface LoadedVersion {
@@ -63,8 +62,7 @@ async function begin(
 ): Promise<Omit<Serving, 'loadSeconds'>> {
   const { config, version, modelDirectory } = source
   const check = compileRequestCheck(config)
-  const { random, signal } = o
-  await warmUp(loaded, { config, instances, check, modelDirectory, random, signal })
+  await warmUp(loaded, { config, instances, check, modelDirectory, random: o.random })
   const statistics = new StatisticsRecorder({
     name: config.name,
     version: String(version),

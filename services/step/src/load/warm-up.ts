@@ -33,10 +33,11 @@ export async function warmUp(
     /** Absolute path of the model's directory; files of samples are below its `warmup`. */
     readonly modelDirectory: string
     readonly random: () => number
-    readonly signal: AbortSignal
   },
 ): Promise<void> {
   const read = sampleReader(o.modelDirectory)
+  // Nobody waits for a warm-up in particular, so nobody can abandon it.
+  const { signal } = new AbortController()
   for (const sample of o.config.model_warmup) {
     // Triton leaves out samples without a batch.
     if (sample.batch_size < 1) continue
@@ -44,7 +45,7 @@ export async function warmUp(
       const request = await sampleRequest(sample, read, o)
       const batches = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
       const runs = Array.from({ length: o.instances }, (_, instance) =>
-        runSample(model, { request, batches, instance, count: sample.count, signal: o.signal }),
+        runSample(model, { request, batches, instance, count: sample.count, signal }),
       )
       await allSettledOrThrow(runs)
     } catch (error) {

@@ -69,7 +69,8 @@ export class ScriptedModel implements LoadedModel {
         this.busy.delete(o.instance)
         reject(error)
       }
-      this.executions.push({ requests, ...o, send, finish, end, fail })
+      const { instance, signal } = o
+      this.executions.push({ requests, instance, signal, send, finish, end, fail })
       this.#waiting = this.#waiting.filter(({ count, wake }) => {
         if (this.executions.length < count) return true
         wake()
