@@ -40,7 +40,9 @@ export class LocalBearer implements TensorBearer {
       return stream
     }
     handler(envelope, tensors, stream, o)
-      .then(() => stream.fail(unanswered(to, envelope)))
+      .then(() => {
+        if (!stream.ended) stream.fail(unanswered(to, envelope))
+      })
       .catch((error: unknown) => stream.fail(ServeError.from(error)))
     return stream
   }
