@@ -2,8 +2,9 @@ import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
 import type { InstanceGroup } from '@tutti/model-config'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
-import { countInstances, ineffectiveSettings, requireSupported } from './instance-count.ts'
+import { countInstances } from './instance-count.ts'
 import { loadReason } from './load-reason.ts'
+import { ineffectiveSettings, requireSupported } from './supported-settings.ts'
 
 function group(rest: Partial<InstanceGroup> = {}): InstanceGroup {
   return {

@@ -2,10 +2,10 @@ import { ServeError } from '@tutti/errors'
 import type { RepositoryModel } from '@tutti/repository'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
-import { ineffectiveSettings } from './instance-count.ts'
 import { loadReason } from './load-reason.ts'
 import { loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
+import { ineffectiveSettings } from './supported-settings.ts'
 
 /** Loads a model with all versions of its policy. A failure is part of the result. @returns undefined for an ensemble. */
 export async function loadModel(

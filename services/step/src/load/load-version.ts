@@ -5,8 +5,9 @@ import { digestVersion, versionDirectory } from '@tutti/repository'
 import type { Serving } from '../hosted-model.ts'
 import type { StepSettings } from '../step-options.ts'
 import { buildScheduler } from './build-scheduler.ts'
-import { countInstances, requireSupported } from './instance-count.ts'
+import { countInstances } from './instance-count.ts'
 import type { PreparedModel } from './prepare-model.ts'
+import { requireSupported } from './supported-settings.ts'
 import { warmUp } from './warm-up.ts'
 
 export interface VersionLoadOptions extends StepSettings {
