@@ -1,0 +1,179 @@
+import { createMetrics } from '@tutti/chassis'
+import t from 'tap'
+import { ServerMetrics } from './metrics.ts'
+import { startMetricsServer } from './metrics-server.ts'
+import { formatMetrics } from './metrics-text.ts'
+import { StatisticsRecorder } from './statistics.ts'
+
+const TIMES = { computeInputNs: 1000, computeInferNs: 2_500_000, computeOutputNs: 999 }
+
+/** A host whose CPUs are busy for a quarter of the time between two scrapes. */
+function quarterBusyHost() {
+  let scrapes = 0
+  return {
+    cpuTimes: () => {
+      scrapes += 1
+      return { busyMs: scrapes * 25, totalMs: scrapes * 100 }
+    },
+    memoryTotalBytes: 1000,
+    memoryFreeBytes: 400,
+  }
+}
+
+function lines(text: string, name: string): readonly string[] {
+  return text.split('\n').filter((line) => line.startsWith(name))
+}
+
+await t.test(
+  'a model has all its series at 0 from the start, and none after it was removed',
+  async (t) => {
+    const metrics = new ServerMetrics({ host: quarterBusyHost() })
+    const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
+    metrics.addModel(recorder, { name: 'm', version: '1', loadSeconds: 0.5 })
+    const text = await metrics.render()
+    for (const name of [
+      'nv_inference_request_success',
+      'nv_inference_count',
+      'nv_inference_exec_count',
+      'nv_inference_request_duration_us',
+      'nv_inference_queue_duration_us',
+      'nv_inference_compute_input_duration_us',
+      'nv_inference_compute_infer_duration_us',
+      'nv_inference_compute_output_duration_us',
+      'nv_inference_pending_request_count',
+    ]) {
+      t.same(lines(text, `${name}{`), [`${name}{model="m",version="1"} 0`])
+      t.equal(lines(text, `# TYPE ${name} `).length, 1)
+      t.equal(lines(text, `# HELP ${name} `).length, 1)
+    }
+    t.same(
+      lines(text, 'nv_inference_request_failure{'),
+      ['REJECTED', 'CANCELED', 'BACKEND', 'OTHER'].map(
+        (reason) => `nv_inference_request_failure{model="m",version="1",reason="${reason}"} 0`,
+      ),
+    )
+    t.same(lines(text, 'nv_model_load_duration_secs{'), [
+      'nv_model_load_duration_secs{model="m",version="1"} 0.5',
+    ])
+    metrics.removeModel(recorder)
+    t.notMatch(await metrics.render(), 'model="m"')
+  },
+)
+
+await t.test('what a model did is read at the scrape, in microseconds', async (t) => {
+  const metrics = new ServerMetrics()
+  const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
+  metrics.addModel(recorder, { name: 'm', version: '1' })
+  recorder.recordSuccess({ requestNs: 5_000_999, queueNs: 1500, ...TIMES, batchSize: 4 })
+  recorder.recordExecution({ ...TIMES, batchSize: 4 })
+  recorder.recordFailure({ requestNs: 1, reason: 'BACKEND' })
+  recorder.addPending(1)
+  const text = await metrics.render()
+  const want = {
+    nv_inference_request_success: 1,
+    nv_inference_count: 4,
+    nv_inference_exec_count: 1,
+    nv_inference_request_duration_us: 5000,
+    nv_inference_queue_duration_us: 1,
+    nv_inference_compute_input_duration_us: 1,
+    nv_inference_compute_infer_duration_us: 2500,
+    nv_inference_compute_output_duration_us: 0,
+    nv_inference_pending_request_count: 1,
+  }
+  for (const [name, value] of Object.entries(want)) {
+    t.same(lines(text, `${name}{`), [`${name}{model="m",version="1"} ${value}`])
+  }
+  t.match(text, 'nv_inference_request_failure{model="m",version="1",reason="BACKEND"} 1\n')
+})
+
+await t.test('metric tags become labels, and every label value is escaped', async (t) => {
+  const metrics = new ServerMetrics()
+  const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
+  metrics.addModel(recorder, {
+    name: 'a"b\\c\nd',
+    version: '1',
+    tags: { 'cost-center': 'x', cost_center: 'y', team: 'vision' },
+  })
+  t.match(
+    await metrics.render(),
+    'nv_inference_count{model="a\\"b\\\\c\\nd",version="1",_cost_center="x",_team="vision"} 0\n',
+  )
+})
+
+await t.test('the host is read too', async (t) => {
+  const metrics = new ServerMetrics({ host: quarterBusyHost() })
+  const text = await metrics.render()
+  t.same(lines(text, 'nv_cpu_'), [
+    'nv_cpu_utilization 0.25',
+    'nv_cpu_memory_total_bytes 1000',
+    'nv_cpu_memory_used_bytes 600',
+  ])
+  t.match(await new ServerMetrics().render(), /nv_cpu_memory_total_bytes \d{6,}/)
+})
+
+await t.test('steps have histograms for queue, transfer and compute', async (t) => {
+  const own = createMetrics()
+  own.counter({ name: 'tutti_other_total', help: 'of another room' })
+  const metrics = new ServerMetrics({ metrics: own })
+  const step = { ensemble: 'e', step: 'detect', model: 'm' }
+  metrics.addStep(step)
+  t.match(
+    await metrics.render(),
+    'tutti_step_queue_seconds_count{ensemble="e",step="detect",model="m"} 0\n',
+  )
+  metrics.observeStep({ ...step, queueS: 0.002, transferS: 0.0002, computeS: 0.3 })
+  const text = await metrics.render()
+  t.match(text, 'tutti_step_queue_seconds_sum{ensemble="e",step="detect",model="m"} 0.002\n')
+  t.match(
+    text,
+    'tutti_step_transfer_seconds_bucket{le="0.00025",ensemble="e",step="detect",model="m"} 1\n',
+  )
+  t.match(text, 'tutti_step_compute_seconds_count{ensemble="e",step="detect",model="m"} 1\n')
+  t.match(text, 'tutti_other_total 0\n', 'metrics of other rooms stand beside them')
+  metrics.removeStep(step)
+  t.notMatch(await metrics.render(), 'step="detect"')
+})
+
+await t.test('values that are no ordinary numbers print as Prometheus reads them', async (t) => {
+  const series = [Number.NaN, Infinity, -Infinity, 1.5].map((value) => ({ labels: [], value }))
+  t.equal(
+    formatMetrics([{ name: 'g', help: 'a\\b\nc', type: 'gauge', series }]),
+    '# HELP g a\\\\b\\nc\n# TYPE g gauge\ng NaN\ng +Inf\ng -Inf\ng 1.5\n',
+  )
+})
+
+await t.test('the endpoint answers GET on any path, and nothing else', async (t) => {
+  const server = await startMetricsServer({
+    address: '127.0.0.1',
+    port: 0,
+    metrics: new ServerMetrics(),
+  })
+  t.teardown(() => server.close())
+  for (const path of ['/metrics', '/', '/metrics/?x=1']) {
+    const got = await fetch(`http://127.0.0.1:${server.port}${path}`)
+    t.equal(got.status, 200)
+    t.match(got.headers.get('content-type'), 'text/plain; version=0.0.4')
+    t.match(await got.text(), 'nv_cpu_utilization')
+  }
+  const wrong = await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: 'POST' })
+  t.equal(wrong.status, 405)
+  t.equal(wrong.headers.get('allow'), 'GET')
+  await t.rejects(
+    startMetricsServer({ address: '127.0.0.1', port: server.port, metrics: new ServerMetrics() }),
+    { reason: 'SETTING_INVALID', message: /^cannot listen on/ },
+  )
+})
+
+await t.test('a scrape that fails is a 500 and the endpoint lives on', async (t) => {
+  const broken = {
+    contentType: 'text/plain',
+    render: () => Promise.reject(new Error('no numbers')),
+  }
+  const server = await startMetricsServer({ address: '127.0.0.1', port: 0, metrics: broken })
+  t.teardown(() => server.close())
+  for (const attempt of [1, 2]) {
+    const got = await fetch(`http://127.0.0.1:${server.port}/metrics`)
+    t.equal(got.status, 500, `attempt ${attempt}`)
+    t.same(await got.json(), { error: 'no numbers' })
+  }
+})
