@@ -197,6 +197,7 @@ class RunningGrpcServer implements GrpcServer {
 
   stopAccepting(): void {
     this.#o.connections.stopAccepting()
+    this.#o.calls.stop()
   }
 
   async drain({ timeoutMs }: { readonly timeoutMs: number }): Promise<void> {

@@ -49,6 +49,7 @@ export class InferStreamCall {
   #unsentBytes = 0
   #isEnded = false
   #isFailed = false
+  #isStopping = false
   readonly #closed: Promise<void>
 
   constructor(o: InferStreamOptions) {
@@ -60,6 +61,11 @@ export class InferStreamCall {
   start(): void {
     const { call, live } = this.#o
     live.failWith((error) => this.#fail(error))
+    live.whenStopping(() => {
+      this.#isStopping = true
+      call.pause()
+      this.#finishIfDone()
+    })
     call.on('data', (bytes: Buffer) => this.#accept(bytes))
     call.on('end', () => {
       this.#isEnded = true
@@ -89,14 +95,23 @@ export class InferStreamCall {
   #release(bytes: number): void {
     this.#o.live.releaseMessage(bytes)
     this.#outstanding -= 1
-    if (!this.#isEnded && this.#o.call.isPaused()) this.#o.call.resume()
+    if (!this.#isEnded && !this.#isStopping && this.#o.call.isPaused()) this.#o.call.resume()
     this.#finishIfDone()
   }
 
   #finishIfDone(): void {
-    if (!this.#isEnded || this.#outstanding > 0 || this.#isFailed) return
-    this.#o.live.answered()
-    this.#o.call.end()
+    if (this.#outstanding > 0 || this.#isFailed) return
+    if (this.#isEnded) {
+      this.#o.live.answered()
+      this.#o.call.end()
+    } else if (this.#isStopping) {
+      this.#o.live.fail(
+        new ServeError(
+          'SERVER_STOPPING',
+          'GRPC server is shutting down and has stopped accepting new requests.',
+        ),
+      )
+    }
   }
 
   /** Never rejects for an error of the request itself: that is an answer. */

@@ -30,6 +30,7 @@ export class LiveCall {
   #isAnswered = false
   #isClosed = false
   #onFail: ((error: ServeError) => void) | undefined
+  #onStop: (() => void) | undefined
   #onClose: (() => void)[] | undefined
 
   constructor({ stream, scope, ticket, maxMessageBytes }: LiveCallOptions) {
@@ -80,6 +81,16 @@ export class LiveCall {
   /** Takes over how the call is failed, for a call that may have begun to answer. */
   failWith(onFail: (error: ServeError) => void): void {
     this.#onFail = onFail
+  }
+
+  /** Takes note of the server's stop, for a call that would otherwise go on as long as its client likes. */
+  whenStopping(onStop: () => void): void {
+    this.#onStop = onStop
+  }
+
+  /** The server takes no more requests. */
+  stop(): void {
+    this.#onStop?.()
   }
 
   /** Ends the call with an error, unless it was answered: deadline, overload, shutdown. Its work is told to stop. */

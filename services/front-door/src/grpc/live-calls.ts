@@ -57,6 +57,11 @@ export class LiveCalls {
     next(stream, headers)
   }
 
+  /** The server takes no more requests, neither new calls nor on open streams. */
+  stop(): void {
+    for (const call of this.#calls) call.stop()
+  }
+
   failAll(error: ServeError): void {
     for (const call of this.#calls) call.fail(error)
   }

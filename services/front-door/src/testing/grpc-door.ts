@@ -1,5 +1,5 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { InferenceClient } from '@tutti/protocol'
+import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
 import { Admission } from '../admission.ts'
 import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from '../grpc/grpc-server.ts'
 import { ScriptedBackend, type ScriptedModel } from './scripted-backend.ts'
@@ -42,4 +42,14 @@ export async function openGrpcDoor(
     await server.close()
   })
   return { server, client, backend, admission, address }
+}
+
+/** Sends a ModelInferRequest as an object, for the model `m` unless it says otherwise: it can say what our client does not. */
+export function inferObject(door: GrpcDoor, request: object): Promise<object> {
+  return new Promise((resolve, reject) => {
+    door.client.objects.ModelInfer({ model_name: 'm', ...request }, (error, answer) => {
+      if (error !== null) reject(fromGrpcStatus(error))
+      else resolve(answer ?? {})
+    })
+  })
 }

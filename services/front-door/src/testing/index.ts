@@ -1,4 +1,4 @@
-export { type GrpcDoor, openGrpcDoor } from './grpc-door.ts'
+export { type GrpcDoor, inferObject, openGrpcDoor } from './grpc-door.ts'
 export {
   echo,
   type ModelScript,

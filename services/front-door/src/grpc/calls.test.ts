@@ -1,0 +1,238 @@
+import { credentials, type MethodDefinition, type ServiceError, status } from '@grpc/grpc-js'
+import type { ModelStatistics } from '@tutti/model-config'
+import { fromGrpcStatus, inferenceServices, type RawInferenceService } from '@tutti/protocol'
+import t, { type Test } from 'tap'
+import { type GrpcDoor, openGrpcDoor } from '../testing/index.ts'
+
+type Method = Exclude<keyof RawInferenceService, 'ModelInfer' | 'ModelStreamInfer'>
+
+/** Calls a unary method by name: the answer as an object, or our error. */
+function call(door: GrpcDoor, method: Method, request: object = {}): Promise<unknown> {
+  const definition: MethodDefinition<object, object> | undefined =
+    inferenceServices().inference[method]
+  return new Promise((resolve, reject) => {
+    if (definition === undefined) throw new Error(`no method ${method}`)
+    door.client.objects.makeUnaryRequest(
+      definition.path,
+      (value: object) => definition.requestSerialize(value),
+      (bytes) => definition.responseDeserialize(bytes),
+      request,
+      (error: ServiceError | null, answer) => {
+        if (error === null) resolve(answer)
+        else reject(fromGrpcStatus(error))
+      },
+    )
+  })
+}
+
+const duration = (count: bigint, ns: bigint) => ({ count, ns })
+const statistics: ModelStatistics = {
+  name: 'm',
+  version: '1',
+  lastInference: 1_700_000_000_000n,
+  inferenceCount: 9_007_199_254_740_993n,
+  executionCount: 2n,
+  success: duration(1n, 10n),
+  fail: duration(2n, 20n),
+  queue: duration(3n, 30n),
+  computeInput: duration(4n, 40n),
+  computeInfer: duration(5n, 50n),
+  computeOutput: duration(6n, 60n),
+  cacheHit: duration(7n, 70n),
+  cacheMiss: duration(8n, 80n),
+  batchStats: [
+    {
+      batchSize: 4n,
+      computeInput: duration(1n, 1n),
+      computeInfer: duration(2n, 2n),
+      computeOutput: duration(3n, 3n),
+    },
+  ],
+}
+
+await t.test('the server says what it is', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  t.strictSame(await call(door, 'ServerLive'), { live: true })
+  t.strictSame(await call(door, 'ServerReady'), { ready: true })
+  t.strictSame(await call(door, 'ServerMetadata'), {
+    name: 'tutti',
+    version: '1.2',
+    extensions: ['classification', 'statistics'],
+  })
+  door.backend.ready = false
+  t.strictSame(await call(door, 'ServerReady'), { ready: false })
+})
+
+await t.test('the server says what its models are', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  t.strictSame(await call(door, 'ModelReady', { name: 'm' }), { ready: true })
+  t.strictSame(await call(door, 'ModelReady', { name: 'nope' }), { ready: false })
+  t.strictSame(await call(door, 'ModelMetadata', { name: 'm' }), {
+    name: 'm',
+    versions: ['1'],
+    platform: 'scripted',
+    inputs: [{ name: 'x', datatype: 'FP32', shape: ['-1', '4'] }],
+    outputs: [{ name: 'y', datatype: 'BYTES', shape: ['-1', '4'] }],
+  })
+  t.match(await call(door, 'ModelConfig', { name: 'm' }), {
+    config: {
+      name: 'm',
+      backend: 'scripted',
+      max_batch_size: 8,
+      input: [{ data_type: 'TYPE_FP32', dims: ['-1'] }],
+    },
+  })
+  for (const method of ['ModelMetadata', 'ModelConfig'] as const) {
+    await t.rejects(call(door, method, { name: 'nope' }), {
+      code: 'NOT_FOUND',
+      reason: 'MODEL_NOT_FOUND',
+      message: "Request for unknown model: 'nope' is not found",
+    })
+  }
+})
+
+await t.test('statistics keep all 64 bits', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  door.backend.statisticsOf = [statistics]
+  t.match(await call(door, 'ModelStatistics'), {
+    model_stats: [
+      {
+        name: 'm',
+        version: '1',
+        last_inference: '1700000000000',
+        inference_count: '9007199254740993',
+        execution_count: '2',
+        inference_stats: {
+          success: { count: '1', ns: '10' },
+          fail: { count: '2', ns: '20' },
+          queue: { count: '3', ns: '30' },
+          compute_input: { count: '4', ns: '40' },
+          compute_infer: { count: '5', ns: '50' },
+          compute_output: { count: '6', ns: '60' },
+          cache_hit: { count: '7', ns: '70' },
+          cache_miss: { count: '8', ns: '80' },
+        },
+        batch_stats: [
+          {
+            batch_size: '4',
+            compute_input: { count: '1', ns: '1' },
+            compute_infer: { count: '2', ns: '2' },
+            compute_output: { count: '3', ns: '3' },
+          },
+        ],
+      },
+    ],
+  })
+})
+
+await t.test('the repository is listed, and its models stay loaded', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  const ready = { name: 'm', version: '1', state: 'READY', reason: '' } as const
+  const failed = { name: 'n', version: '2', state: 'UNAVAILABLE', reason: 'Internal: x' } as const
+  door.backend.index = [ready, failed]
+  t.strictSame(await call(door, 'RepositoryIndex'), { models: [ready, failed] })
+  t.strictSame(await call(door, 'RepositoryIndex', { ready: true }), { models: [ready] })
+  for (const method of [
+    'RepositoryIndex',
+    'RepositoryModelLoad',
+    'RepositoryModelUnload',
+  ] as const) {
+    await t.rejects(call(door, method, { repository_name: 'r' }), {
+      code: 'UNIMPLEMENTED',
+      reason: 'UNSUPPORTED',
+      message: "'repository_name' specification is not supported",
+    })
+  }
+  for (const method of ['RepositoryModelLoad', 'RepositoryModelUnload'] as const) {
+    await t.rejects(call(door, method, { model_name: 'm' }), {
+      code: 'UNAVAILABLE',
+      reason: 'MODEL_CONTROL_REFUSED',
+      message: 'explicit model load / unload is not allowed if polling is enabled',
+    })
+  }
+})
+
+await t.test('shared memory is off', async (t) => {
+  const door = await openGrpcDoor(t, {})
+  for (const kind of ['System', 'Cuda'] as const) {
+    t.strictSame(await call(door, `${kind}SharedMemoryStatus`), { regions: {} })
+    await t.rejects(call(door, `${kind}SharedMemoryStatus`, { name: 'r' }), {
+      code: 'NOT_FOUND',
+      message: `Unable to find ${kind.toLowerCase()} shared memory region: 'r'`,
+    })
+    for (const action of ['Register', 'Unregister'] as const) {
+      await t.rejects(call(door, `${kind}SharedMemory${action}`, { name: 'r' }), {
+        code: 'UNIMPLEMENTED',
+        message:
+          "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
+      })
+    }
+  }
+})
+
+await t.test('trace and log settings are not offered', async (t) => {
+  const door = await openGrpcDoor(t, {})
+  for (const [method, what] of [
+    ['TraceSetting', 'trace settings'],
+    ['LogSettings', 'log settings'],
+  ] as const) {
+    await t.rejects(call(door, method), {
+      code: 'UNIMPLEMENTED',
+      reason: 'UNSUPPORTED',
+      message: `${what} are not offered by this server`,
+    })
+  }
+})
+
+await t.test('while the process shuts down calls are refused', async (t) => {
+  const door = await openGrpcDoor(t, { m: {} })
+  door.backend.live = false
+  t.strictSame(await call(door, 'ServerReady'), { ready: false })
+  await t.rejects(call(door, 'ServerLive'), { code: 'UNAVAILABLE', message: 'Server exiting' })
+  for (const method of [
+    'ServerMetadata',
+    'ModelReady',
+    'ModelMetadata',
+    'ModelConfig',
+    'ModelStatistics',
+    'RepositoryIndex',
+    'RepositoryModelLoad',
+  ] as const) {
+    await t.rejects(
+      call(door, method),
+      { code: 'UNAVAILABLE', reason: 'SERVER_NOT_READY', message: 'Server not ready' },
+      method,
+    )
+  }
+})
+
+await t.test('health follows readiness, for any service name', async (t) => {
+  const door = await openGrpcDoor(t, {})
+  const client = openHealth(t, door)
+  const check = () =>
+    new Promise((resolve, reject) => {
+      client.Check({ service: 'any' }, (error, answer) => (error ? reject(error) : resolve(answer)))
+    })
+  t.strictSame(await check(), { status: 'SERVING' })
+  door.backend.ready = false
+  t.strictSame(await check(), { status: 'NOT_SERVING' })
+  door.backend.ready = true
+  door.backend.live = false
+  t.strictSame(await check(), { status: 'NOT_SERVING' })
+})
+
+await t.test('health cannot be watched', async (t) => {
+  const door = await openGrpcDoor(t, {})
+  const watching = openHealth(t, door).Watch({})
+  const error = await new Promise<ServiceError>((resolve) => {
+    watching.on('error', resolve)
+    watching.on('data', () => t.fail('no state is expected'))
+  })
+  t.equal(error.code, status.UNIMPLEMENTED)
+})
+
+function openHealth(t: Test, door: GrpcDoor) {
+  const client = new (inferenceServices().HealthClient)(door.address, credentials.createInsecure())
+  t.teardown(() => client.close())
+  return client
+}
