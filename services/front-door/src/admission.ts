@@ -96,11 +96,12 @@ export class AdmissionTicket {
     this.#bytes += bytes
   }
 
-  /** Gives back bytes that are no longer held, for requests that share a ticket. */
+  /** Gives back bytes that are no longer held, at most those that it has, for requests that share a ticket. */
   release(bytes: number): void {
     if (this.#isClosed) return
-    this.#charge(-bytes)
-    this.#bytes -= bytes
+    const held = Math.min(bytes, this.#bytes)
+    this.#charge(-held)
+    this.#bytes -= held
   }
 
   /** Gives everything back; a second time does nothing. */

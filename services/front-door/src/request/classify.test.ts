@@ -1,0 +1,105 @@
+import { decodeBytesTensor, type TensorValue } from '@tutti/tensor'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { classify } from './classify.ts'
+import { toDecimalText } from './decimal-text.ts'
+
+const bytesOf = (view: { readonly buffer: ArrayBufferLike }) => new Uint8Array(view.buffer)
+const texts = (tensor: TensorValue) =>
+  decodeBytesTensor(tensor.data).map((bytes) => Buffer.from(bytes).toString())
+
+await t.test('numbers print as in C++', async (t) => {
+  const cases: readonly (readonly [number, string])[] = [
+    [0, '0.000000'],
+    [-0, '-0.000000'],
+    [3.3, '3.300000'],
+    [Math.fround(3.3), '3.300000'],
+    [1 / 128, '0.007812'],
+    [3 / 128, '0.023438'],
+    [-5 / 128, '-0.039062'],
+    [1e-7, '0.000000'],
+    [-1e-7, '-0.000000'],
+    [0.9999996, '1.000000'],
+    [123_456_789.125, '123456789.125000'],
+    [2 ** 53, '9007199254740992.000000'],
+    [1e22, '10000000000000000000000.000000'],
+    [-1e22, '-10000000000000000000000.000000'],
+    [Number.NaN, 'nan'],
+    [Number.POSITIVE_INFINITY, 'inf'],
+    [Number.NEGATIVE_INFINITY, '-inf'],
+  ]
+  for (const [value, text] of cases) t.equal(toDecimalText(value), text)
+})
+
+await t.test('what is printed is within half a millionth of the number', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.float({ noNaN: true, noDefaultInfinity: true, min: -1e9, max: 1e9 }),
+      (value) => {
+        const text = toDecimalText(value)
+        t.match(text, /^-?\d+\.\d{6}$/)
+        t.ok(Math.abs(Number(text) - value) <= 0.500001e-6 + Math.abs(value) * 2 ** -52)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+await t.test('every datatype with an order is classified', async (t) => {
+  const cases: readonly (readonly [TensorValue['datatype'], Uint8Array, string])[] = [
+    ['UINT8', Uint8Array.of(1, 200), '200:1'],
+    ['UINT16', bytesOf(Uint16Array.of(1, 60_000)), '60000:1'],
+    ['UINT32', bytesOf(Uint32Array.of(1, 2 ** 32 - 1)), '4294967295:1'],
+    ['UINT64', bytesOf(BigUint64Array.of(1n, 2n ** 64n - 1n)), '18446744073709551615:1'],
+    ['INT8', bytesOf(Int8Array.of(-1, 5)), '5:1'],
+    ['INT16', bytesOf(Int16Array.of(-300, -200)), '-200:1'],
+    ['INT32', bytesOf(Int32Array.of(-3, 7)), '7:1'],
+    ['INT64', bytesOf(BigInt64Array.of(-3n, 7n)), '7:1'],
+    ['FP32', bytesOf(Float32Array.of(-3, 0.5)), '0.500000:1'],
+    ['FP64', bytesOf(Float64Array.of(Number.NaN, 0.5)), '0.500000:1'],
+  ]
+  for (const [datatype, data, text] of cases) {
+    const tensor = { datatype, shape: [2], data }
+    t.strictSame(texts(classify(tensor, { count: 1, isBatched: false })), [text], datatype)
+  }
+})
+
+await t.test('shape and count follow the batch', async (t) => {
+  const tensor: TensorValue = {
+    datatype: 'FP32',
+    shape: [2, 2],
+    data: bytesOf(Float32Array.of(1, 2, 4, 3)),
+  }
+  const whole = classify(tensor, { count: 3, isBatched: false })
+  t.strictSame(whole.shape, [3])
+  t.strictSame(texts(whole), ['4.000000:2', '3.000000:3', '2.000000:1'])
+  const each = classify(tensor, { count: 9, isBatched: true, labels: ['zero', ''] })
+  t.strictSame(each.shape, [2, 2], 'at most as many classes as there are')
+  t.strictSame(texts(each), ['2.000000:1', '1.000000:0:zero', '4.000000:0:zero', '3.000000:1'])
+  const none = classify(
+    { ...tensor, shape: [0, 2], data: new Uint8Array(0) },
+    { count: 1, isBatched: true },
+  )
+  t.strictSame(none.shape, [0, 0])
+})
+
+await t.test('NaN comes last and equal values keep their order', async (t) => {
+  const data = bytesOf(Float32Array.of(Number.NaN, 1, 1, Number.NaN))
+  const top = classify({ datatype: 'FP32', shape: [4], data }, { count: 4, isBatched: false })
+  t.strictSame(texts(top), ['1.000000:1', '1.000000:2', 'nan:0', 'nan:3'])
+})
+
+await t.test('what has no order or too many elements is refused', async (t) => {
+  for (const datatype of ['BYTES', 'BOOL', 'FP16', 'BF16'] as const) {
+    const tensor = { datatype, shape: [1], data: new Uint8Array(2) }
+    t.throws(() => classify(tensor, { count: 1, isBatched: false }), {
+      reason: 'INVALID_REQUEST',
+      message: `class result not available for output due to unsupported type '${datatype}'`,
+    })
+  }
+  const large = { datatype: 'UINT8', shape: [1_000_001], data: new Uint8Array(1_000_001) } as const
+  t.throws(() => classify(large, { count: 1, isBatched: false }), {
+    reason: 'INVALID_REQUEST',
+    message: 'classification output tensor too large',
+  })
+})
