@@ -24,6 +24,41 @@ export {
   type InferenceClientOptions,
 } from './inference-client.ts'
 export { modelConfigToProto } from './model-config-proto.ts'
+export { type Chunk, decodeChunk, encodeChunk } from './peer/chunk-codec.ts'
+export { decodeHeartbeat, encodeHeartbeat } from './peer/heartbeat.ts'
+export {
+  ALIGNMENT_BYTES,
+  CHUNK_BYTES,
+  HEADER_LIMIT_BYTES,
+  HEARTBEAT_LIMIT_BYTES,
+  HEARTBEAT_REVISIONS,
+  INLINE_LIMIT_BYTES,
+  INLINE_TOTAL_LIMIT_BYTES,
+  PEER_ID_LIMIT_BYTES,
+  PEER_PROTOCOL_VERSION,
+  RECEIVER_CREDIT_BYTES,
+  SENDER_CREDIT_BYTES,
+  WHOLE_CHUNK_BYTES,
+} from './peer/limits.ts'
+export { decodePeerMessage, encodePeerMessage } from './peer/peer-codec.ts'
+export type {
+  ChunkHeader,
+  Heartbeat,
+  OutputHeader,
+  PeerMessage,
+  TensorPart,
+  TransferCredit,
+  WireError,
+  WireTimes,
+} from './peer/peer-message.ts'
+export {
+  decodeToken,
+  encodeToken,
+  type PeerSubjects,
+  peerSubjects,
+  type SubjectNames,
+} from './peer/subjects.ts'
+export { fromWireError, toWireError } from './peer/wire-error.ts'
 export type { RestRequestedOutput } from './rest/decode-outputs.ts'
 export {
   decodeRestRequest,

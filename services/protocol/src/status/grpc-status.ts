@@ -29,7 +29,8 @@ export interface GrpcStatus {
   readonly metadata: Metadata
 }
 
-const DETAIL_KEYS = [
+/** What an error can say of where it happened, in every encoding of errors. */
+export const DETAIL_KEYS = [
   'ensemble',
   'step',
   'model',

@@ -1,0 +1,109 @@
+import { assert } from '@tutti/errors'
+import type { Envelope } from '../envelope.ts'
+import { MESSAGE_BOUNDS } from '../infer/infer-message.ts'
+import type { PeerMessage, TensorPart } from './peer-message.ts'
+import type { PeerReader } from './peer-reader.ts'
+import type { PeerWriter } from './peer-writer.ts'
+import { type InlineTensors, type InlineViews, readTensor, writeTensor } from './tensor-parts.ts'
+import { readContext, writeContext } from './value-codec.ts'
+
+/** An offer without what every message has. */
+export type OfferBody = Omit<Extract<PeerMessage, { type: 'offer' }>, 'from' | 'call'>
+
+const HAS_REMAINING = 1
+const HAS_TRACEPARENT = 2
+const HAS_TRACESTATE = 4
+export const OFFER_FLAGS = HAS_REMAINING | HAS_TRACEPARENT | HAS_TRACESTATE
+
+/** The flags of an offer's prefix: which optional fields of the envelope it carries. */
+export function offerFlags(envelope: Envelope): number {
+  return (
+    (envelope.remainingMs === undefined ? 0 : HAS_REMAINING) |
+    (envelope.traceparent === undefined ? 0 : HAS_TRACEPARENT) |
+    (envelope.tracestate === undefined ? 0 : HAS_TRACESTATE)
+  )
+}
+
+export function writeOffer(writer: PeerWriter, offer: OfferBody, inline: InlineTensors): void {
+  const { envelope, parts } = offer
+  writer.integer(offer.responseCredits)
+  writer.text(envelope.requestKey)
+  writer.text(envelope.model)
+  writer.integer(envelope.version)
+  writer.text(envelope.revision)
+  writer.text(envelope.step)
+  writer.integer(envelope.attempt)
+  if (envelope.remainingMs !== undefined) {
+    writer.finite(envelope.remainingMs, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+  }
+  if (envelope.traceparent !== undefined) writer.text(envelope.traceparent)
+  if (envelope.tracestate !== undefined) writer.text(envelope.tracestate)
+  writeContext(writer, envelope.context)
+  writer.list(envelope.requestedOutputs, MESSAGE_BOUNDS.outputs, writeName)
+  writeTensors(writer, envelope.inputs, parts, inline)
+}
+
+function writeName(writer: PeerWriter, name: string): void {
+  writer.text(name)
+}
+
+/** A list of tensors with their parts, which lie in the same order. */
+export function writeTensors(
+  writer: PeerWriter,
+  headers: Envelope['inputs'],
+  parts: readonly TensorPart[],
+  inline: InlineTensors,
+): void {
+  assert(parts.length === headers.length, `${parts.length} parts of ${headers.length} tensors`)
+  let index = 0
+  writer.list(headers, MESSAGE_BOUNDS.inputs, (_, header) => {
+    const part = parts[index++]
+    assert(part, 'a tensor without its part')
+    writeTensor(writer, header, part, inline)
+  })
+}
+
+export function readOffer(reader: PeerReader, flags: number, inline: InlineViews): OfferBody {
+  const responseCredits = reader.integer('responseCredits')
+  const envelope = {
+    requestKey: reader.text('envelope.requestKey'),
+    model: reader.text('envelope.model'),
+    version: reader.integer('envelope.version'),
+    revision: reader.text('envelope.revision'),
+    step: reader.text('envelope.step'),
+    attempt: reader.integer('envelope.attempt'),
+    ...readOptional(reader, flags),
+    context: readContext(reader),
+    requestedOutputs: reader.list('envelope.requestedOutputs', MESSAGE_BOUNDS.outputs, readName),
+  }
+  const tensors = reader.list('envelope.inputs', MESSAGE_BOUNDS.inputs, () =>
+    readTensor(reader, inline),
+  )
+  return {
+    type: 'offer',
+    envelope: { ...envelope, inputs: tensors.map(({ header }) => header) },
+    parts: tensors.map(({ part }) => part),
+    responseCredits,
+  }
+}
+
+function readName(reader: PeerReader): string {
+  return reader.text('name')
+}
+
+function readOptional(
+  reader: PeerReader,
+  flags: number,
+): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate'> {
+  return {
+    ...((flags & HAS_REMAINING) !== 0 && {
+      remainingMs: reader.finite(
+        'envelope.remainingMs',
+        Number.MIN_SAFE_INTEGER,
+        Number.MAX_SAFE_INTEGER,
+      ),
+    }),
+    ...((flags & HAS_TRACEPARENT) !== 0 && { traceparent: reader.text('envelope.traceparent') }),
+    ...((flags & HAS_TRACESTATE) !== 0 && { tracestate: reader.text('envelope.tracestate') }),
+  }
+}

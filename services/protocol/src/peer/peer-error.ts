@@ -1,0 +1,13 @@
+import { ServeError } from '@tutti/errors'
+
+/** An error for bytes of a peer that are no valid message; `field` is where. */
+export function malformedField(field: string, what: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', `peer message: ${field}: ${what}`, {
+    details: { field },
+  })
+}
+
+/** An error for a message of another protocol version, or of a type that this one does not have. */
+export function unsupportedField(field: string, what: string): ServeError {
+  return new ServeError('UNSUPPORTED', `peer message: ${field}: ${what}`, { details: { field } })
+}

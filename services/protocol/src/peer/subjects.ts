@@ -1,0 +1,141 @@
+import { ServeError } from '@tutti/errors'
+import { PEER_ID_LIMIT_BYTES } from './limits.ts'
+
+/**
+ * Bytes of prefix and repository each. All names of a subject together, every byte percent-encoded, stay below nats-server's
+ * default max_control_line of 4096 bytes.
+ */
+const NAME_LIMIT_BYTES = 128
+const ENCODED = /[.*>%\s\p{Cc}]/u
+
+/** What subjects are made of, besides the peers' ids. */
+export interface SubjectNames {
+  /** Of the installation. */
+  readonly prefix: string
+  /** Of the tenant: a namespace on Kubernetes. */
+  readonly repository: string
+}
+
+/** The subjects of one repository: everything begins with `<prefix>.<repository>.`. */
+export interface PeerSubjects {
+  /** `<prefix>.<repository>.>`: what a tenant's user has to be permitted, and all that it has to be. */
+  readonly all: string
+  /** Every peer's heartbeats. */
+  readonly heartbeats: string
+  heartbeat(peer: string): string
+  /** Peer messages to a peer, on its control connection. */
+  control(peer: string): string
+  /** Chunks to a peer, on its data connection. */
+  data(peer: string): string
+  /** A request that a living peer answers at once. */
+  ping(peer: string): string
+  /** A request with a question, `describe` say. */
+  ask(peer: string, question: string): string
+  /** Every question to a peer. */
+  asks(peer: string): string
+  /** Where answers to a peer's requests come: what a NATS client takes as its inbox prefix. */
+  inbox(peer: string): string
+  /** @returns the peer of a `heartbeat` subject of this repository; undefined for any other subject. */
+  peerOfHeartbeat(subject: string): string | undefined
+  /** @returns the question of an `ask` subject of this repository; undefined for any other subject. */
+  questionOf(subject: string): string | undefined
+}
+
+/**
+ * Every name becomes one token of a subject.
+ *
+ * @throws ServeError SETTING_INVALID if prefix or repository is empty, too long or not for users; INVALID_PARAMETER from the
+ * functions for such a peer or question.
+ */
+export function peerSubjects(names: SubjectNames): PeerSubjects {
+  const root = `${settingToken('prefix', names.prefix)}.${settingToken('repository', names.repository)}`
+  const heartbeats = `${root}.hb.`
+  const peers = `${root}.peer.`
+  const subject = (peer: string, rest: string): string => `${peers}${peerToken(peer)}.${rest}`
+  return {
+    all: `${root}.>`,
+    heartbeats: `${heartbeats}*`,
+    heartbeat: (peer) => heartbeats + peerToken(peer),
+    control: (peer) => subject(peer, 'ctl'),
+    data: (peer) => subject(peer, 'data'),
+    ping: (peer) => subject(peer, 'ping'),
+    ask: (peer, question) => subject(peer, `ask.${nameToken('question', question)}`),
+    asks: (peer) => subject(peer, 'ask.*'),
+    inbox: (peer) => `${root}.inbox.${peerToken(peer)}`,
+    peerOfHeartbeat: (text) =>
+      text.startsWith(heartbeats) ? decodeToken(text.slice(heartbeats.length)) : undefined,
+    questionOf: (text) => {
+      if (!text.startsWith(peers)) return undefined
+      const [, ask, question, ...rest] = text.slice(peers.length).split('.')
+      if (ask !== 'ask' || question === undefined || rest.length > 0) return undefined
+      return decodeToken(question)
+    },
+  }
+}
+
+function settingToken(field: 'prefix' | 'repository', name: string): string {
+  const problem = nameProblem(name, NAME_LIMIT_BYTES)
+  if (problem !== undefined) throw settingError(field, name, problem)
+  if (field === 'prefix' && (name.startsWith('$') || name === '_INBOX')) {
+    throw settingError(field, name, 'want one that NATS does not use itself')
+  }
+  return encodeToken(name)
+}
+
+function settingError(field: string, name: string, problem: string): ServeError {
+  return new ServeError('SETTING_INVALID', `subject ${field} "${name.slice(0, 64)}": ${problem}`, {
+    details: { field },
+  })
+}
+
+function peerToken(peer: string): string {
+  return nameToken('peer', peer)
+}
+
+function nameToken(field: string, name: string): string {
+  const problem = nameProblem(name, PEER_ID_LIMIT_BYTES)
+  if (problem === undefined) return encodeToken(name)
+  throw new ServeError('INVALID_PARAMETER', `subject ${field} "${name.slice(0, 64)}": ${problem}`, {
+    details: { field },
+  })
+}
+
+function nameProblem(name: string, limit: number): string | undefined {
+  const size = Buffer.byteLength(name)
+  if (size === 0) return 'it is empty'
+  if (size > limit) return `it has ${size} bytes, want at most ${limit}`
+  return name.isWellFormed() ? undefined : 'it is no Unicode text'
+}
+
+/**
+ * Percent-encodes what a token must not contain: `.`, `*`, `>`, `%`, white space and control characters, as UTF-8 bytes.
+ * Anything else stays, so that names are readable in a broker's tools.
+ */
+export function encodeToken(name: string): string {
+  if (!ENCODED.test(name)) return name
+  let token = ''
+  for (const character of name) {
+    token += ENCODED.test(character) ? percentEncode(character) : character
+  }
+  return token
+}
+
+function percentEncode(character: string): string {
+  let encoded = ''
+  for (const byte of Buffer.from(character)) {
+    encoded += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  }
+  return encoded
+}
+
+/** @returns the name; undefined if `token` is none that `encodeToken` makes. */
+export function decodeToken(token: string): string | undefined {
+  if (token === '') return undefined
+  try {
+    const name = decodeURIComponent(token)
+    return encodeToken(name) === token ? name : undefined
+  } catch {
+    // A stranger's subject: what is percent-encoded in it is not UTF-8.
+    return undefined
+  }
+}

@@ -1,0 +1,38 @@
+import { type ErrorDetails, REASONS, type Reason, ServeError } from '@tutti/errors'
+import { capText, utf8Length } from '../status/cap-text.ts'
+import { DETAIL_KEYS } from '../status/grpc-status.ts'
+import type { WireError } from './peer-message.ts'
+
+/** A long traceback passes whole; what is longer would not fit beside the rest of a header. */
+const MESSAGE_BYTES = 64 * 1024
+const DETAIL_BYTES = 4096
+
+/** The one way from our errors to those of peer messages. Texts over some KB are cut; causes and stacks stay here. */
+export function toWireError(error: ServeError): WireError {
+  const details: Record<string, string> = {}
+  for (const key of DETAIL_KEYS) {
+    const value = error.details[key]
+    if (value !== undefined) details[key] = capText(value, DETAIL_BYTES, utf8Length)
+  }
+  return {
+    code: error.code,
+    reason: error.reason,
+    message: capText(error.message, MESSAGE_BYTES, utf8Length),
+    details,
+  }
+}
+
+/** The reverse of `toWireError`. A reason that only newer peers know becomes INTERNAL; code and text stay. */
+export function fromWireError(error: WireError): ServeError {
+  const details: Partial<Record<keyof ErrorDetails, string>> = {}
+  for (const key of DETAIL_KEYS) {
+    const value = Object.hasOwn(error.details, key) ? error.details[key] : undefined
+    if (value !== undefined) details[key] = value
+  }
+  const reason = isReason(error.reason) ? error.reason : 'INTERNAL'
+  return new ServeError(reason, error.message, { code: error.code, details })
+}
+
+function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text)
+}
