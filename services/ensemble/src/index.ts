@@ -18,6 +18,7 @@ export type {
   TensorTable,
 } from './ensemble-run.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
+export { retryDelayMs } from './retry-policy.ts'
 export type {
   ServedModel,
   ServedVersion,

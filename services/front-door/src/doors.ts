@@ -4,7 +4,7 @@ import type { DOOR_FLAGS } from './door-flags.ts'
 import { type GrpcServer, startGrpcServer } from './grpc/grpc-server.ts'
 import type { InferenceBackend } from './inference-backend.ts'
 import type { ServerMetrics } from './metrics.ts'
-import { type MetricsServer, startMetricsServer } from './metrics-server.ts'
+import { type HealthReading, type MetricsServer, startMetricsServer } from './metrics-server.ts'
 import { type RestServer, startRestServer } from './rest/rest-server.ts'
 import { SERVER_IDENTITY } from './server-identity.ts'
 
@@ -12,6 +12,10 @@ export interface DoorsOptions {
   readonly flags: FlagValues<typeof DOOR_FLAGS>
   readonly backend: InferenceBackend
   readonly metrics: ServerMetrics
+  /** For `/livez` and `/readyz` on the metrics port. */
+  readonly health?: HealthReading
+  /** The metrics endpoint if it is open already; closed with the doors. */
+  readonly metricsServer?: MetricsServer | undefined
   readonly clock: Clock
   readonly log: Logger
 }
@@ -33,6 +37,24 @@ export interface Doors {
   close(): Promise<void>
 }
 
+/**
+ * Opens only the metrics endpoint, if the flags allow it: for executables that take long to start and must answer probes
+ * meanwhile. They open the doors later with `metricsServer`.
+ *
+ * @throws ServeError SETTING_INVALID if the address is not to be had.
+ */
+export async function openMetricsDoor(
+  o: Pick<DoorsOptions, 'flags' | 'metrics' | 'health'>,
+): Promise<MetricsServer | undefined> {
+  if (!o.flags['allow-metrics']) return undefined
+  return await startMetricsServer({
+    address: o.flags['metrics-address'],
+    port: o.flags['metrics-port'],
+    metrics: o.metrics,
+    ...(o.health !== undefined && { health: o.health }),
+  })
+}
+
 /** Opens the doors that the flags allow. @throws ServeError SETTING_INVALID if an address is not to be had. */
 export async function openDoors(o: DoorsOptions): Promise<Doors> {
   const admission = new Admission({
@@ -50,7 +72,8 @@ export async function openDoors(o: DoorsOptions): Promise<Doors> {
     return door
   }
   try {
-    const metrics = await open(o.flags['allow-metrics'], () => openMetrics(o))
+    const metrics = o.metricsServer ?? (await openMetricsDoor(o))
+    if (metrics !== undefined) opened.push(metrics)
     const http = await open(o.flags['allow-http'], () => openRest(o, admission))
     const grpc = await open(o.flags['allow-grpc'], () => openGrpc(o, admission))
     return toDoors(grpc, http, metrics)
@@ -83,14 +106,6 @@ function toDoors(
       await metrics?.close()
     },
   }
-}
-
-function openMetrics({ flags, metrics }: DoorsOptions): Promise<MetricsServer> {
-  return startMetricsServer({
-    address: flags['metrics-address'],
-    port: flags['metrics-port'],
-    metrics,
-  })
 }
 
 function openRest(o: DoorsOptions, admission: Admission): Promise<RestServer> {

@@ -5,7 +5,13 @@ export {
   type AdmissionTicket,
 } from './admission.ts'
 export { DOOR_FLAGS } from './door-flags.ts'
-export { type DoorPorts, type Doors, type DoorsOptions, openDoors } from './doors.ts'
+export {
+  type DoorPorts,
+  type Doors,
+  type DoorsOptions,
+  openDoors,
+  openMetricsDoor,
+} from './doors.ts'
 export {
   GRPC_SERVER_DEFAULTS,
   type GrpcServer,
@@ -31,6 +37,7 @@ export {
   type StepObservation,
 } from './metrics.ts'
 export {
+  type HealthReading,
   type MetricsServer,
   type MetricsServerOptions,
   type MetricsSource,
@@ -44,6 +51,18 @@ export {
   type RestServerOptions,
 } from './rest/rest-options.ts'
 export { type RestServer, startRestServer } from './rest/rest-server.ts'
+export { requestedNames, toAnswer } from './served/answer.ts'
+export {
+  areAllReady,
+  type FoundVersion,
+  findModel,
+  findVersion,
+  type ListedModel,
+  type ListedVersion,
+  readyVersions,
+  selectStatistics,
+  toIndex,
+} from './served/listed-model.ts'
 export { SERVER_EXTENSIONS, type ServerIdentity } from './server-identity.ts'
 export {
   type Execution,

@@ -1,5 +1,6 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Health } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 
 /** What the endpoint prints; `ServerMetrics` is one. */
@@ -13,7 +14,12 @@ export interface MetricsServerOptions {
   /** 0 for any free port. Triton's default is 8002. */
   readonly port: number
   readonly metrics: MetricsSource
+  /** The process's own state, for `/livez` and `/readyz`; without it they are paths as any other. */
+  readonly health?: HealthReading
 }
+
+/** What the probes read of a process's health. */
+export type HealthReading = Pick<Health, 'isLive' | 'isReady' | 'reasons'>
 
 export interface MetricsServer {
   readonly port: number
@@ -28,6 +34,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 /**
  * Serves Prometheus text over HTTP, for as long as the process lives: also while it drains.
  * GET on any path answers with the metrics, as Triton 2.51 does (triton-semantics 9.19); other methods get 405.
+ * Only `/livez` and `/readyz` are the process's own: 200 `ok`, or 503 with one line for each cause.
  *
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
@@ -35,8 +42,11 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
     (request, response) => {
-      if (request.method === 'GET') void reply(o.metrics, response)
-      else send(response, 405, 'application/json', '{"error":"Method Not Allowed"}')
+      if (request.method !== 'GET') {
+        send(response, 405, 'application/json', '{"error":"Method Not Allowed"}')
+      } else if (!probe(o.health, request.url, response)) {
+        void reply(o.metrics, response)
+      }
     },
   )
   server.maxConnections = MAX_CONNECTIONS
@@ -49,6 +59,20 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
         server.closeAllConnections()
       }),
   }
+}
+
+/** Answers a probe of the process. @returns false if the request is none. */
+function probe(
+  health: HealthReading | undefined,
+  url: string | undefined,
+  response: ServerResponse,
+): boolean {
+  const path = url?.split('?', 1)[0]
+  if (health === undefined || (path !== '/livez' && path !== '/readyz')) return false
+  const isWell = path === '/livez' ? health.isLive : health.isReady
+  const text = isWell ? 'ok' : health.reasons.join('\n')
+  send(response, isWell ? 200 : 503, 'text/plain; charset=utf-8', `${text}\n`)
+  return true
 }
 
 async function reply(metrics: MetricsSource, response: ServerResponse): Promise<void> {

@@ -1,4 +1,4 @@
-import { createMetrics } from '@tutti/chassis'
+import { createHealth, createMetrics } from '@tutti/chassis'
 import t from 'tap'
 import { ServerMetrics } from './metrics.ts'
 import { startMetricsServer } from './metrics-server.ts'
@@ -162,6 +162,31 @@ await t.test('the endpoint answers GET on any path, and nothing else', async (t)
     startMetricsServer({ address: '127.0.0.1', port: server.port, metrics: new ServerMetrics() }),
     { reason: 'SETTING_INVALID', message: /^cannot listen on/ },
   )
+})
+
+await t.test('probes tell of the process, beside the metrics', async (t) => {
+  const health = createHealth()
+  const server = await startMetricsServer({
+    address: '127.0.0.1',
+    port: 0,
+    metrics: new ServerMetrics(),
+    health,
+  })
+  t.teardown(() => server.close())
+  const probe = async (path: string): Promise<readonly [number, string]> => {
+    const got = await fetch(`http://127.0.0.1:${server.port}${path}`)
+    return [got.status, await got.text()]
+  }
+  t.same(await probe('/livez'), [200, 'ok\n'])
+  t.same(await probe('/readyz?verbose'), [503, 'the server is starting\n'])
+  health.hold('broker', 'the broker is not connected')
+  t.same(await probe('/readyz'), [503, 'the server is starting\nthe broker is not connected\n'])
+  health.release('starting')
+  health.release('broker')
+  t.same(await probe('/readyz'), [200, 'ok\n'])
+  health.die('the server is closing')
+  t.same(await probe('/livez'), [503, 'the server is closing\n'])
+  t.match(await probe('/metrics'), [200, 'nv_cpu_utilization'], 'until the very end')
 })
 
 await t.test('a scrape that fails is a 500 and the endpoint lives on', async (t) => {

@@ -1,0 +1,134 @@
+import { ServeError } from '@tutti/errors'
+import { type ModelConfig, type ModelStatistics, parseModelVersion } from '@tutti/model-config'
+import type { IndexEntry } from '../inference-backend.ts'
+
+/** A model version as a backend lists it. */
+export interface ListedVersion {
+  readonly version: number
+  readonly state: 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
+  /** `<Code>: <text>` if the load failed, '' otherwise. */
+  readonly reason: string
+}
+
+/** A model as a backend lists it, whether it can be served or not. */
+export interface ListedModel {
+  readonly name: string
+  /** Completed and normalised; absent if the configuration was refused. */
+  readonly config?: ModelConfig
+  /** Ascending. Empty if the model never came as far as loading. */
+  readonly versions: readonly ListedVersion[]
+  /** Why there is nothing to load; '' otherwise. */
+  readonly reason: string
+}
+
+/** A version of a listed model that takes requests. */
+export interface FoundVersion<M extends ListedModel> {
+  readonly model: M
+  readonly config: ModelConfig
+  readonly version: M['versions'][number]
+}
+
+/**
+ * Finds the version that a request for `name` gets.
+ *
+ * @param version - as the client wrote it; '' is the highest READY one.
+ * @throws ServeError with the lookup texts of triton-semantics 4.5.
+ */
+export function findModel<M extends ListedModel>(
+  models: ReadonlyMap<string, M>,
+  name: string,
+  version: string,
+): FoundVersion<M> {
+  return findVersion(models, name, parseModelVersion(version))
+}
+
+/** As `findModel`, with a parsed version: undefined is the highest READY one. */
+export function findVersion<M extends ListedModel>(
+  models: ReadonlyMap<string, M>,
+  name: string,
+  version: number | undefined,
+): FoundVersion<M> {
+  const model = models.get(name)
+  if (model?.config === undefined || model.versions.length === 0) {
+    throw notFound(`Request for unknown model: '${name}' is not found`, name)
+  }
+  const { config } = model
+  if (version === undefined) {
+    const latest = model.versions.findLast((v) => v.state === 'READY')
+    if (latest !== undefined) return { model, config, version: latest }
+    throw notFound(`Request for unknown model: '${name}' has no available versions`, name)
+  }
+  const found = model.versions.find((v) => v.version === version)
+  if (found === undefined) {
+    throw notFound(`Request for unknown model: '${name}' version ${version} is not found`, name)
+  }
+  if (found.state !== 'READY') {
+    throw new ServeError(
+      'MODEL_NOT_READY',
+      `Request for unknown model: '${name}' version ${version} is not at ready state`,
+      { details: { model: name, version: String(version) } },
+    )
+  }
+  return { model, config, version: found }
+}
+
+/** Ascending: so versions print in Triton's metadata. */
+export function readyVersions(model: ListedModel): readonly number[] {
+  return model.versions.filter((v) => v.state === 'READY').map((v) => v.version)
+}
+
+/** Triton's strict readiness: every version that was to be served is READY. */
+export function areAllReady(models: Iterable<ListedModel>): boolean {
+  for (const { versions } of models) {
+    if (!versions.every((v) => v.state === 'READY' || v.reason === 'unloaded')) return false
+  }
+  return true
+}
+
+/** The lines of the repository index, one per version; a model that never came to loading has one line without. */
+export function toIndex(models: Iterable<ListedModel>, readyOnly: boolean): readonly IndexEntry[] {
+  const entries = [...models].flatMap((model): IndexEntry[] => {
+    const { name, reason } = model
+    if (model.versions.length === 0) return [{ name, version: '', state: 'UNAVAILABLE', reason }]
+    return model.versions.map((v) => ({
+      name,
+      version: String(v.version),
+      state: v.state,
+      reason: v.reason,
+    }))
+  })
+  return readyOnly ? entries.filter((entry) => entry.state === 'READY') : entries
+}
+
+/**
+ * Chooses the statistics that were asked for, by name and version; '' is all.
+ *
+ * @throws ServeError INVALID_REQUEST with Triton's text if nothing is known under the name or version.
+ */
+export function selectStatistics(
+  all: readonly ModelStatistics[],
+  name: string,
+  version: string,
+): readonly ModelStatistics[] {
+  const named = all.filter((one) => name === '' || one.name === name)
+  if (name !== '' && named.length === 0) {
+    throw new ServeError('INVALID_REQUEST', `requested model '${name}' is not available`)
+  }
+  const found = named.filter((one) => version === '' || one.version === version)
+  if (version !== '' && found.length === 0) {
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `requested model version is not available for model '${name}'`,
+    )
+  }
+  return found.toSorted((a, b) => compare(a.name, b.name) || Number(a.version) - Number(b.version))
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+function notFound(message: string, model: string): ServeError {
+  return new ServeError('MODEL_NOT_FOUND', message, { details: { model } })
+}
