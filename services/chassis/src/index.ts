@@ -20,6 +20,24 @@ export {
   secretSetting,
 } from './config.ts'
 export { describeError, type ErrorDescription } from './describe-error.ts'
+export {
+  PROCESS_FLAGS,
+  type ProcessFlags,
+  toDrainMs,
+  toLogLevel,
+} from './executable/process-flags.ts'
+export {
+  type Executable,
+  reportFailure,
+  runExecutable,
+  type StartOptions,
+  type Surroundings,
+} from './executable/run-executable.ts'
+export {
+  loadTracingSettings,
+  TracingSettings,
+  toTracingOptions,
+} from './executable/tracing-settings.ts'
 export { describeFlags, type FlagRow, renderFlagTable, renderHelp } from './flag-help.ts'
 export type {
   BoolFlag,

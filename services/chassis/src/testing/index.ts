@@ -1,9 +1,22 @@
 export { type FaultProxy, type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
+export { findNatsServer, withoutNatsServer } from './find-nats-server.ts'
 export { createManualClock, type ManualClock } from './manual-clock.ts'
 export { createSignalSource, type ManualSignals } from './manual-signals.ts'
+export {
+  createNatsKey,
+  createNatsOperator,
+  type NatsAccess,
+  type NatsCredentialsOptions,
+  type NatsKey,
+  type NatsNkeyUser,
+  type NatsOperator,
+  type NatsUser,
+} from './nats-access.ts'
+export { type NatsServer, type NatsServerOptions, startNatsServer } from './start-nats-server.ts'
 export {
   type ProcessExit,
   type ProcessOptions,
   type StartedProcess,
   startProcess,
 } from './start-process.ts'
+export { createTestCertificates, type TestCertificates } from './test-certificates.ts'

@@ -193,6 +193,7 @@ function readBody(prefix: Prefix, reader: PeerReader, inline: InlineViews): Body
     case 'resend':
       return { type, transfer: reader.integer('transfer'), offset: reader.integer('offset') }
     case 'done':
-      return { type }
+      break
   }
+  return { type }
 }

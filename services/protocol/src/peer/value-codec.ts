@@ -60,8 +60,9 @@ function readParameter(reader: PeerReader): Parameter {
     case 'double':
       return { kind, value: reader.double('value') }
     case 'uint64':
-      return { kind, value: reader.uint64('value') }
+      break
   }
+  return { kind, value: reader.uint64('value') }
 }
 
 export function writeContext(writer: PeerWriter, context: RequestContext): void {

@@ -1,0 +1,88 @@
+import { ServeError } from '@tutti/errors'
+import { renderHelp } from '../flag-help.ts'
+import type { FlagTable, FlagValues } from '../flag-spec.ts'
+import { parseFlags } from '../flags.ts'
+import { createHealth, type Health } from '../health.ts'
+import { type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
+import { createLogger, type Logger } from '../log.ts'
+import { type ProcessFlags, toLogLevel } from './process-flags.ts'
+import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
+
+/** The process around an executable; main.ts gives the real one. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  out(text: string): void
+  err(text: string): void
+  readonly signals: SignalSource
+  exit(code: number): void
+}
+
+/** What the start of an executable gets: everything is read and checked. */
+export interface StartOptions<T extends FlagTable> {
+  readonly flags: FlagValues<T>
+  readonly settings: TracingSettings
+  readonly log: Logger
+  /** Held back by whatever keeps the process from being ready; for the probes. */
+  readonly health: Health
+  /** Aborts when a stop signal comes before the start is done. */
+  readonly signal: AbortSignal
+}
+
+/** A program that serves until a signal ends it. */
+export interface Executable<T extends FlagTable> {
+  /** The name of the log. */
+  readonly name: string
+  /** First line of `--help`. */
+  readonly usage: string
+  readonly flags: T
+  /** The identity, for a table that contains PROCESS_FLAGS. */
+  processFlags(flags: FlagValues<T>): ProcessFlags
+  start(o: StartOptions<T>): Promise<Running>
+}
+
+/**
+ * Reads the command line and the environment, prints help if it was asked for, else serves until a signal comes.
+ *
+ * @returns the exit code.
+ * @throws ServeError FLAG_INVALID or SETTING_INVALID for what was not understood.
+ */
+export async function runExecutable<const T extends FlagTable>(
+  executable: Executable<T>,
+  argv: readonly string[],
+  around: Surroundings,
+): Promise<number> {
+  const { values: flags, positionals, help } = parseFlags(executable.flags, argv)
+  if (help) {
+    around.out(renderHelp({ usage: executable.usage, flags: executable.flags }))
+    return 0
+  }
+  if (positionals.length > 0) {
+    throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
+  }
+  const settings = loadTracingSettings(around.env)
+  const health = createHealth()
+  const processFlags = executable.processFlags(flags)
+  const logger = createLogger({ level: toLogLevel(processFlags), name: executable.name })
+  return await runUntilSignal({
+    start: ({ signal }) => executable.start({ flags, settings, log: logger, health, signal }),
+    health,
+    logger,
+    signals: around.signals,
+    exit: (code) => around.exit(code),
+    graceMs: processFlags['exit-timeout-secs'] * 1000,
+  })
+}
+
+const USAGE_ERROR = 2
+
+/**
+ * Tells the user of an error that ended a command before it served.
+ *
+ * @param program - what the line begins with.
+ * @returns the exit code: 2 if the command line was not understood, else 1.
+ */
+export function reportFailure(program: string, error: unknown, around: Surroundings): number {
+  const { message, reason } = ServeError.from(error)
+  around.err(`${program}: ${message}\n`)
+  return reason === 'FLAG_INVALID' ? USAGE_ERROR : 1
+}

@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto'
+import { createAccount, createOperator, createUser, type KeyPair } from 'nkeys.js'
+
+/** Whom a nats-server lets in. Everybody if a server has none. */
+export type NatsAccess =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'users'; readonly users: readonly NatsUser[] }
+  | { readonly kind: 'nkeys'; readonly nkeys: readonly NatsNkeyUser[] }
+  | { readonly kind: 'operator'; readonly operator: NatsOperator }
+
+/** A user by name and password. `allow`: subjects to publish and subscribe; absent means all. */
+export interface NatsUser {
+  readonly user: string
+  readonly password: string
+  readonly allow?: readonly string[]
+}
+
+/** A user by public nkey. */
+export interface NatsNkeyUser {
+  readonly publicKey: string
+  readonly allow?: readonly string[]
+}
+
+/** A user's key pair as nkeys write it: `U...` and `SU...`. */
+export interface NatsKey {
+  readonly publicKey: string
+  readonly seed: string
+}
+
+export function createNatsKey(): NatsKey {
+  return textsOf(createUser())
+}
+
+/** An operator with one account, for a server with a memory resolver. */
+export interface NatsOperator {
+  /** The server's configuration lines. */
+  readonly config: string
+  /** @returns the text of a credentials file of a new user of the account. */
+  credentials(o?: NatsCredentialsOptions): string
+}
+
+export interface NatsCredentialsOptions {
+  /** Subjects to publish and subscribe; absent means all. */
+  readonly allow?: readonly string[]
+  /** Seconds since the epoch; absent means never. */
+  readonly expiresAtS?: number
+}
+
+export function createNatsOperator(): NatsOperator {
+  const operator = createOperator()
+  const account = createAccount()
+  const operatorJwt = signJwt(operator, operator.getPublicKey(), 'operator', {})
+  const accountJwt = signJwt(operator, account.getPublicKey(), 'account', { limits: NO_LIMITS })
+  return {
+    config: [
+      `operator: ${operatorJwt}`,
+      'resolver: MEMORY',
+      `resolver_preload: { ${account.getPublicKey()}: ${accountJwt} }`,
+    ].join('\n'),
+    credentials: (o = {}) => {
+      const user = textsOf(createUser())
+      return credentialsText(userJwt(account, user.publicKey, o), user.seed)
+    },
+  }
+}
+
+/** The configuration lines for `access`. */
+export function accessConfig(access: NatsAccess): string {
+  switch (access.kind) {
+    case 'token':
+      return `authorization { token: ${JSON.stringify(access.token)} }`
+    case 'users':
+      return usersConfig(
+        access.users.map(({ user, password, allow }) => ({ user, password, allow })),
+      )
+    case 'nkeys':
+      return usersConfig(access.nkeys.map(({ publicKey, allow }) => ({ nkey: publicKey, allow })))
+    case 'operator':
+      break
+  }
+  return access.operator.config
+}
+
+function usersConfig(
+  users: readonly (Readonly<Record<string, unknown>> & { allow: readonly string[] | undefined })[],
+): string {
+  // The server's configuration syntax takes JSON.
+  const entries = users.map(({ allow, ...user }) =>
+    JSON.stringify(
+      allow === undefined ? user : { ...user, permissions: { publish: allow, subscribe: allow } },
+    ),
+  )
+  return `authorization { users: [${entries.join(', ')}] }`
+}
+
+const NO_LIMITS = {
+  subs: -1,
+  data: -1,
+  payload: -1,
+  imports: -1,
+  exports: -1,
+  wildcards: true,
+  conn: -1,
+  leaf: -1,
+} as const
+
+function userJwt(account: KeyPair, user: string, o: NatsCredentialsOptions): string {
+  const permissions = o.allow === undefined ? {} : { allow: o.allow }
+  const grant = { pub: permissions, sub: permissions, subs: -1, data: -1, payload: -1 }
+  return signJwt(account, user, 'user', grant, o.expiresAtS)
+}
+
+/** A JWT of NATS, version 2: signed with an nkey, its id a digest of its claims. */
+function signJwt(
+  issuer: KeyPair,
+  subject: string,
+  type: 'operator' | 'account' | 'user',
+  grant: object,
+  expiresAtS?: number,
+): string {
+  const claims = {
+    iat: 1,
+    iss: issuer.getPublicKey(),
+    sub: subject,
+    name: type,
+    nats: { ...grant, type, version: 2 },
+    ...(expiresAtS !== undefined && { exp: expiresAtS }),
+  }
+  const jti = createHash('sha256').update(JSON.stringify(claims)).digest('hex')
+  const head = toBase64({ typ: 'JWT', alg: 'ed25519-nkey' })
+  const text = `${head}.${toBase64({ ...claims, jti })}`
+  return `${text}.${Buffer.from(issuer.sign(Buffer.from(text))).toString('base64url')}`
+}
+
+function toBase64(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+function credentialsText(jwt: string, seed: string): string {
+  return [
+    '-----BEGIN NATS USER JWT-----',
+    jwt,
+    '------END NATS USER JWT------',
+    '',
+    '-----BEGIN USER NKEY SEED-----',
+    seed,
+    '------END USER NKEY SEED------',
+    '',
+  ].join('\n')
+}
+
+function textsOf(pair: KeyPair): NatsKey {
+  return { publicKey: pair.getPublicKey(), seed: Buffer.from(pair.getSeed()).toString() }
+}

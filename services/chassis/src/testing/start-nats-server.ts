@@ -1,0 +1,151 @@
+import { randomInt } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findNatsServer } from './find-nats-server.ts'
+import { accessConfig, type NatsAccess } from './nats-access.ts'
+import { type StartedProcess, startProcess } from './start-process.ts'
+import type { TestCertificates } from './test-certificates.ts'
+
+/*
+ * Below the range from which systems take ports of outgoing connections: a client that tries to reconnect while the server is
+ * down can then neither take the port nor connect to itself on it.
+ */
+const FIRST_PORT = 12_000
+const PAST_LAST_PORT = 30_000
+const ATTEMPTS = 20
+
+export interface NatsServerOptions {
+  /** Default: one that is free. */
+  readonly port?: number
+  readonly access?: NatsAccess
+  /** The files of the server; with `isClientVerified` clients need a certificate of the same authority. */
+  readonly tls?: TestCertificates & { readonly isClientVerified?: boolean }
+  /** More lines of the server's configuration. */
+  readonly config?: string
+}
+
+/** A nats-server of its own on 127.0.0.1, with default limits and without JetStream. */
+export interface NatsServer {
+  readonly port: number
+  /** `nats://127.0.0.1:port`, or `tls://localhost:port`. */
+  readonly url: string
+  readonly pid: number
+  /** What it logged since it was last started. */
+  readonly lines: readonly string[]
+  /** Kills it with SIGKILL and waits for its end. The port stays its own. */
+  kill(): Promise<void>
+  /** Starts it again on the same port, after killing it if it runs; resolves when it accepts connections. */
+  restart(): Promise<void>
+  /** Holds it with SIGSTOP: connections stay open, and nothing moves. */
+  pause(): void
+  resume(): void
+  /** Ends it and removes its configuration. Fine to call again. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the real nats-server (see findNatsServer) and waits until it accepts connections. Stop it in the test's teardown.
+ *
+ * @throws Error if there is none, or it does not start; the error has what it wrote.
+ */
+export async function startNatsServer(o: NatsServerOptions = {}): Promise<NatsServer> {
+  const path = findNatsServer()
+  if (path === undefined) throw new Error('no nats-server is found; see withoutNatsServer')
+  const folder = await mkdtemp(join(tmpdir(), 'tutti-nats-'))
+  try {
+    return await startOnFreePort(path, folder, o)
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function startOnFreePort(
+  path: string,
+  folder: string,
+  o: NatsServerOptions,
+): Promise<NatsServer> {
+  for (let attempt = 1; ; attempt++) {
+    const port = o.port ?? randomInt(FIRST_PORT, PAST_LAST_PORT)
+    const server = new GuardedNatsServer(path, folder, port, o)
+    try {
+      await server.restart()
+      return server
+    } catch (error) {
+      const isTaken = error instanceof Error && error.message.includes('address already in use')
+      if (!isTaken || o.port !== undefined || attempt === ATTEMPTS) throw error
+    }
+  }
+}
+
+class GuardedNatsServer implements NatsServer {
+  readonly port: number
+  readonly url: string
+  readonly #path: string
+  readonly #folder: string
+  readonly #options: NatsServerOptions
+  #process: StartedProcess | undefined
+
+  constructor(path: string, folder: string, port: number, o: NatsServerOptions) {
+    this.#path = path
+    this.#folder = folder
+    this.#options = o
+    this.port = port
+    this.url = o.tls === undefined ? `nats://127.0.0.1:${port}` : `tls://localhost:${port}`
+  }
+
+  get pid(): number {
+    return this.#running().pid
+  }
+
+  get lines(): readonly string[] {
+    return this.#running().lines
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.stop('SIGKILL')
+  }
+
+  async restart(): Promise<void> {
+    await this.kill()
+    const file = join(this.#folder, 'nats.conf')
+    await writeFile(file, configText(this.port, this.#options))
+    this.#process = await startProcess(this.#path, ['--config', file], {
+      readyWhen: (line) => line.includes('Server is ready'),
+    })
+  }
+
+  pause(): void {
+    this.#running().kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#running().kill('SIGCONT')
+  }
+
+  async stop(): Promise<void> {
+    // A server that is paused takes no other signal.
+    this.#process?.kill('SIGCONT')
+    await this.#process?.stop()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  #running(): StartedProcess {
+    if (this.#process === undefined) throw new Error('the nats-server was never started')
+    return this.#process
+  }
+}
+
+function configText(port: number, o: NatsServerOptions): string {
+  const lines = [`listen: "127.0.0.1:${port}"`]
+  if (o.access !== undefined) lines.push(accessConfig(o.access))
+  if (o.tls !== undefined) lines.push(tlsConfig(o.tls))
+  if (o.config !== undefined) lines.push(o.config)
+  return `${lines.join('\n')}\n`
+}
+
+function tlsConfig(tls: TestCertificates & { readonly isClientVerified?: boolean }): string {
+  const files = { cert_file: tls.certFile, key_file: tls.keyFile, ca_file: tls.caFile }
+  return `tls ${JSON.stringify({ ...files, verify: tls.isClientVerified ?? false })}`
+}
