@@ -1,4 +1,14 @@
+export { BROKER_FLAGS, type BrokerFlags, toBrokerOptions } from './broker-flags.ts'
 export { LocalBearer } from './local-bearer.ts'
+export type {
+  BrokerOptions,
+  PeerLoad,
+  PeerQuestions,
+  RouterPeer,
+  RouterPeerOptions,
+  StepPeer,
+  StepPeerOptions,
+} from './peers.ts'
 export { ResponseStream } from './response-stream.ts'
 export { type ServedRevision, StepDirectory } from './step-directory.ts'
 export type {

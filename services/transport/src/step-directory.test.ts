@@ -41,3 +41,14 @@ await t.test(
     t.equal(directory.acquire(m1other), undefined)
   },
 )
+
+await t.test('a replica to avoid is taken only if there is no other', async (t) => {
+  const directory = new StepDirectory()
+  directory.announce({ replica: 'a' }, [m1])
+  directory.announce({ replica: 'b' }, [m1])
+  for (let i = 0; i < 3; i++) {
+    t.equal(directory.acquire(m1, new Set(['a']))?.address.replica, 'b', 'though it is busier')
+  }
+  directory.remove('b')
+  t.equal(directory.acquire(m1, new Set(['a']))?.address.replica, 'a')
+})

@@ -54,9 +54,12 @@ export class StepDirectory {
   /**
    * Takes a place at the least busy replica that serves the revision, or returns undefined if none does.
    * The caller calls `release` once, when the envelope is answered or given up.
+   *
+   * @param avoid - replicas that are taken only if there is no other.
    */
   acquire(
     revision: ServedRevision,
+    avoid?: ReadonlySet<string>,
   ): { readonly address: ReplicaAddress; readonly release: () => void } | undefined {
     const members = this.#byRevision.get(revisionKey(revision))
     if (members === undefined) return undefined
@@ -64,9 +67,8 @@ export class StepDirectory {
     let best: Member | undefined
     for (let i = 0; i < members.length; i++) {
       const member = members[(this.#turn + i) % members.length]
-      if (member !== undefined && (best === undefined || member.inFlight < best.inFlight)) {
-        best = member
-      }
+      if (member === undefined) continue
+      if (best === undefined || isBetter(member, best, avoid)) best = member
     }
     if (best === undefined) return undefined
     const chosen = best
@@ -85,6 +87,14 @@ export class StepDirectory {
       }
     }
   }
+}
+
+function isBetter(a: Member, b: Member, avoid: ReadonlySet<string> | undefined): boolean {
+  if (avoid !== undefined) {
+    const isAvoided = avoid.has(a.address.replica)
+    if (isAvoided !== avoid.has(b.address.replica)) return !isAvoided
+  }
+  return a.inFlight < b.inFlight
 }
 
 /** A space occurs in no model name, so that the parts cannot run into one another. */

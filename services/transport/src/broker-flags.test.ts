@@ -1,0 +1,69 @@
+import { join } from 'node:path'
+import { parseFlags } from '@tutti/chassis'
+import t from 'tap'
+import { BROKER_FLAGS, toBrokerOptions } from './broker-flags.ts'
+
+const read = (...argv: string[]) => toBrokerOptions(parseFlags(BROKER_FLAGS, argv).values)
+const SERVER = '--nats=nats://broker:4222'
+
+await t.test('the defaults name the installation and the repository', async (t) => {
+  t.same(read(SERVER, '--nats=tls://other:4222'), {
+    servers: ['nats://broker:4222', 'tls://other:4222'],
+    prefix: 'tutti',
+    repository: 'default',
+  })
+})
+
+await t.test('secrets are read from files, each time anew', async (t) => {
+  const dir = t.testdir({ password: 'pa ss\n', token: 'tok', seed: 'SU..', creds: '-----' })
+  const file = (name: string): string => join(dir, name)
+  const user = read(SERVER, '--nats-user=u', `--nats-password-file=${file('password')}`)
+  t.equal(user.user, 'u')
+  t.equal(user.password?.(), 'pa ss')
+  t.equal(read(SERVER, `--nats-token-file=${file('token')}`).token?.(), 'tok')
+  t.match(read(SERVER, `--nats-nkey-file=${file('seed')}`), { nkeyFile: file('seed') })
+  t.match(read(SERVER, `--nats-creds-file=${file('creds')}`), { credentialsFile: file('creds') })
+})
+
+await t.test('TLS and mTLS', async (t) => {
+  const dir = t.testdir({ ca: 'x', cert: 'x', key: 'x' })
+  const [ca, cert, key] = ['ca', 'cert', 'key'].map((name) => join(dir, name))
+  t.same(read(SERVER, `--nats-tls-ca=${ca}`).tls, { caFile: ca })
+  t.same(
+    read(SERVER, `--nats-tls-ca=${ca}`, `--nats-tls-cert=${cert}`, `--nats-tls-key=${key}`).tls,
+    { caFile: ca, certFile: cert, keyFile: key },
+  )
+})
+
+await t.test('what is refused is named, and no secret is repeated', async (t) => {
+  const dir = t.testdir({ empty: '\n', some: 'x' })
+  const some = join(dir, 'some')
+  const cases: [readonly string[], RegExp][] = [
+    [[], /^--nats: got none/],
+    [['--nats=broker'], /^--nats: "broker", want nats:\/\/HOST:PORT/],
+    [['--nats=http://broker'], /^--nats: "http:\/\/broker", want/],
+    [
+      ['--nats=nats://u:secret@broker'],
+      /^--nats: "nats:\/\/\[redacted\]@broker" holds credentials/,
+    ],
+    [[SERVER, '--nats-user=u'], /^--nats-user: got it alone/],
+    [[SERVER, `--nats-password-file=${some}`], /^--nats-password-file: got it alone/],
+    [
+      [SERVER, `--nats-token-file=${some}`, `--nats-nkey-file=${some}`],
+      /^--nats-nkey-file: got it beside --nats-token-file/,
+    ],
+    [[SERVER, `--nats-token-file=${join(dir, 'none')}`], /^--nats-token-file: cannot be read/],
+    [[SERVER, `--nats-token-file=${join(dir, 'empty')}`], /^--nats-token-file: .* is empty/],
+    [[SERVER, `--nats-tls-cert=${some}`], /^--nats-tls-cert: got it alone/],
+    [[SERVER, `--nats-tls-key=${some}`], /^--nats-tls-key: got it alone/],
+    [[SERVER, '--nats-prefix='], /^--nats-prefix: "", want 1 to 128 characters/],
+    [[SERVER, `--repository-name=${'x'.repeat(129)}`], /^--repository-name: /],
+  ]
+  for (const [argv, message] of cases) {
+    t.throws(() => read(...argv), { reason: 'FLAG_INVALID', message }, argv.join(' '))
+  }
+  t.notMatch(
+    t.throws(() => read('--nats=nats://u:secret@broker')),
+    /secret@/,
+  )
+})
