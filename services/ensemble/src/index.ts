@@ -17,8 +17,15 @@ export type {
   TensorEntry,
   TensorTable,
 } from './ensemble-run.ts'
+export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'
+export {
+  parseStatisticsJson,
+  parseStatisticsQuestion,
+  type StatisticsQuestion,
+  toStatisticsJson,
+} from './statistics-wire.ts'
 export type {
   ServedModel,
   ServedVersion,
@@ -26,4 +33,5 @@ export type {
   StepDescription,
   VersionState,
 } from './step-contract.ts'
+export { parseDescriptionJson, toDescriptionJson } from './step-wire.ts'
 export { validateEnsembleConfig } from './validate-ensemble-config.ts'
