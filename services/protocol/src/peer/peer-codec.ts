@@ -100,7 +100,6 @@ function joinMessage(
   bytes.set(header, PREFIX_BYTES)
   let position = headerEnd
   for (const tensor of inline.tensors) {
-    if (tensor.byteLength === 0) continue
     const at = align(position)
     // The memory is not cleared, and what was there before is nobody else's to read.
     bytes.fill(0, position, at)

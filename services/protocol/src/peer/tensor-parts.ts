@@ -57,6 +57,7 @@ export class InlineTensors {
           `want at most ${INLINE_LIMIT_BYTES} and ${INLINE_TOTAL_LIMIT_BYTES}`,
       )
     }
+    if (size === 0) return
     this.tensors.push(bytes)
     this.size = align(this.size) + size
   }
