@@ -4,91 +4,185 @@ import {
   type EnsemblePlan,
   orderEnsembles,
   planEnsemble,
-  type ServedModel,
-  type StepDescription,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig } from '@tutti/model-config'
-import { type Catalog, type CatalogEnsemble, type CatalogModel, readyVersions } from './catalog.ts'
+import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
+import {
+  type Catalog,
+  type CatalogEnsemble,
+  type CatalogModel,
+  type CatalogVersion,
+  EMPTY_CATALOG,
+} from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
+import { type DescribedStep, mergeReplicas } from './merge-replicas.ts'
+import { signatureKey } from './signature-key.ts'
 
 type Entries = Map<string, CatalogModel | CatalogEnsemble>
 
-/** Joins what the steps serve and which ensembles there are into one view. Pure. */
+/** Lost models that are remembered; a bound, because their names come from outside. */
+const MAX_LOST_MODELS = 1024
+
+/**
+ * Joins what the steps serve and which ensembles there are into one view. Pure.
+ *
+ * @param previous - models of it that no step describes any more are kept as lost, until a step brings them back.
+ */
 export function buildCatalog(
-  descriptions: readonly StepDescription[],
+  steps: readonly DescribedStep[],
   ensembles: readonly EnsembleSource[],
+  previous: Catalog = EMPTY_CATALOG,
 ): Catalog {
-  const entries: Entries = new Map()
-  for (const description of descriptions) {
-    for (const model of description.models) entries.set(model.name, toCatalogModel(model))
-  }
-  addEnsembles(entries, ensembles)
+  const entries: Entries = new Map(mergeReplicas(steps))
+  for (const model of lostModels(entries, previous)) entries.set(model.name, model)
+  addEnsembles(entries, ensembles, previous)
   return { models: new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
-function toCatalogModel(model: ServedModel): CatalogModel {
-  const { name, labels, versions, reason } = model
-  return {
-    kind: 'model',
-    name,
-    labels,
-    versions,
-    reason,
-    ...(model.config !== undefined && { config: model.config }),
+function lostModels(entries: Entries, previous: Catalog): readonly CatalogModel[] {
+  const lost: CatalogModel[] = []
+  for (const model of previous.models.values()) {
+    if (model.kind !== 'model' || entries.has(model.name)) continue
+    const versions = model.versions.flatMap((version) => toLost(model.name, version))
+    if (versions.length > 0) lost.push({ ...model, versions })
   }
+  return lost.slice(0, MAX_LOST_MODELS)
 }
 
-function addEnsembles(entries: Entries, sources: readonly EnsembleSource[]): void {
+function toLost(model: string, version: CatalogVersion): readonly CatalogVersion[] {
+  if (version.lost !== undefined) return [version]
+  if (version.state !== 'READY') return []
+  const lost = { model, version: version.version }
+  const reason = 'no replica serves it'
+  return [{ ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }]
+}
+
+function addEnsembles(
+  entries: Entries,
+  sources: readonly EnsembleSource[],
+  previous: Catalog,
+): void {
   const usable = new Map<string, ModelConfig>()
   for (const source of sources) {
-    if (source.config === undefined) entries.set(source.name, refused(source, source.reason))
-    else usable.set(source.name, source.config)
+    if (source.config !== undefined) usable.set(source.name, source.config)
+    else entries.set(source.name, refused(source, source.reason, false))
   }
   const { order, cycles } = orderEnsembles(usable)
   const byName = new Map(sources.map((source) => [source.name, source]))
   for (const [name, error] of cycles) {
     const source = byName.get(name)
-    if (source !== undefined) entries.set(name, refused(source, error.message))
+    if (source !== undefined) entries.set(name, refused(source, error.message, false))
   }
   for (const name of order) {
     const source = byName.get(name)
     const config = usable.get(name)
     if (source === undefined || config === undefined || cycles.has(name)) continue
-    entries.set(name, planned(entries, source, config))
+    entries.set(name, planned(entries, source, config, previous.models.get(name)))
   }
 }
 
-function planned(entries: Entries, source: EnsembleSource, config: ModelConfig): CatalogEnsemble {
+function planned(
+  entries: Entries,
+  source: EnsembleSource,
+  config: ModelConfig,
+  previous: CatalogModel | CatalogEnsemble | undefined,
+): CatalogEnsemble {
   try {
-    const plan = planEnsemble({ config, lookup: (model) => toComposing(entries.get(model)) })
+    const composing: [string, string][] = []
+    const lookup = (name: string): ComposingModel | undefined => {
+      const model = toComposing(entries.get(name), wantedVersions(config, name), config)
+      if (model?.config !== undefined) composing.push([name, signatureKey(model.config)])
+      return model
+    }
+    const checked = planEnsemble({ config, lookup })
+    const planKey = JSON.stringify(composing)
+    const plan = samePlan(previous, config, planKey) ?? checked
+    const lost = findLost(entries, config)
     return {
       kind: 'ensemble',
       name: source.name,
       config: completeEnsembleConfig(plan),
       labels: inheritLabels(entries, source, plan),
-      versions: source.versions.map((v) => ({ ...v, state: 'READY', reason: '' })),
+      versions: source.versions.map((v) => ensembleVersion(v, lost)),
       reason: '',
       plan,
+      planKey,
+      isWaiting: false,
     }
   } catch (error) {
-    return refused(source, ServeError.from(error).message)
+    const { message, reason } = ServeError.from(error)
+    return refused(source, message, reason === 'ENSEMBLE_DEPENDENCY')
   }
 }
 
+/** The plan of before if it is the same: what is counted by plan (`max_inflight_requests`) goes on then. */
+function samePlan(
+  previous: CatalogModel | CatalogEnsemble | undefined,
+  config: ModelConfig,
+  planKey: string,
+): EnsemblePlan | undefined {
+  if (previous?.kind !== 'ensemble' || previous.planKey !== planKey) return undefined
+  return previous.plan?.config === config ? previous.plan : undefined
+}
+
+function ensembleVersion(
+  version: EnsembleSource['versions'][number],
+  lost: CatalogVersion['lost'],
+): CatalogVersion {
+  if (lost === undefined) return { ...version, state: 'READY', reason: '', revisions: [] }
+  const reason = `depends on '${lost.model}', which no replica serves`
+  return { ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }
+}
+
 /** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
-function refused(source: EnsembleSource, reason: string): CatalogEnsemble {
-  return { kind: 'ensemble', name: source.name, labels: source.labels, versions: [], reason }
+function refused(source: EnsembleSource, reason: string, isWaiting: boolean): CatalogEnsemble {
+  const { name, labels } = source
+  return { kind: 'ensemble', name, labels, versions: [], reason, isWaiting }
+}
+
+function stepsOf(config: ModelConfig): readonly EnsembleStep[] {
+  return config.ensemble_scheduling?.step ?? []
+}
+
+/** The versions of the model that the ensemble's steps name; undefined is the latest. */
+function wantedVersions(config: ModelConfig, model: string): ReadonlySet<number | undefined> {
+  const named = stepsOf(config).filter((step) => step.model_name === model)
+  return new Set(named.map((step) => (step.model_version === -1 ? undefined : step.model_version)))
+}
+
+/** READY, or READY until the last replica went: an ensemble stays valid meanwhile. */
+function usableVersions(entry: CatalogModel | CatalogEnsemble): readonly CatalogVersion[] {
+  return entry.versions.filter((v) => v.state === 'READY' || v.lost !== undefined)
+}
+
+function findUsable(
+  entry: CatalogModel | CatalogEnsemble,
+  version: number | undefined,
+): CatalogVersion | undefined {
+  const usable = usableVersions(entry)
+  return version === undefined ? usable.at(-1) : usable.find((v) => v.version === version)
+}
+
+function findLost(entries: Entries, config: ModelConfig): CatalogVersion['lost'] {
+  for (const { model_name: model, model_version: version } of stepsOf(config)) {
+    const entry = entries.get(model)
+    const found = entry && findUsable(entry, version === -1 ? undefined : version)
+    if (found?.lost !== undefined) return found.lost
+  }
+  return undefined
 }
 
 function toComposing(
   entry: CatalogModel | CatalogEnsemble | undefined,
+  wanted: ReadonlySet<number | undefined>,
+  ensemble: ModelConfig,
 ): ComposingModel | undefined {
   if (entry === undefined) return undefined
-  const failed = entry.versions.filter((v) => v.reason !== '')
+  const failed = entry.versions.filter((v) => v.reason !== '' && v.lost === undefined)
+  const config = composingConfig(entry, wanted, ensemble)
   return {
-    readyVersions: readyVersions(entry),
-    ...(entry.config !== undefined && { config: entry.config }),
+    readyVersions: usableVersions(entry).map((v) => v.version),
+    ...(config !== undefined && { config }),
     ...(entry.reason !== '' && { configError: entry.reason }),
     ...(failed.length > 0 && {
       versionError: failed
@@ -98,6 +192,29 @@ function toComposing(
   }
 }
 
+/**
+ * The config that the ensemble is planned with. During a rollout the versions of one model may declare different tensors; an
+ * ensemble that uses several of them is planned once for all.
+ */
+function composingConfig(
+  entry: CatalogModel | CatalogEnsemble,
+  wanted: ReadonlySet<number | undefined>,
+  ensemble: ModelConfig,
+): ModelConfig | undefined {
+  const configs = [...wanted].flatMap((version) => {
+    const config = findUsable(entry, version)?.revisions[0]?.config
+    return config === undefined ? [] : [config]
+  })
+  const [first] = configs
+  if (first === undefined) return entry.config
+  if (new Set(configs.map(signatureKey)).size === 1) return first
+  throw new ServeError(
+    'ENSEMBLE_DEPENDENCY',
+    `ensemble '${ensemble.name}' uses versions of '${entry.name}' whose inputs and outputs differ`,
+    { details: { ensemble: ensemble.name, model: entry.name } },
+  )
+}
+
 /** An ensemble output without labels of its own takes those of the model output that makes it (triton-semantics 1.3). */
 function inheritLabels(
   entries: Entries,
@@ -105,7 +222,7 @@ function inheritLabels(
   plan: EnsemblePlan,
 ): Readonly<Record<string, readonly string[]>> {
   const labels: Record<string, readonly string[]> = { ...source.labels }
-  for (const step of plan.config.ensemble_scheduling?.step ?? []) {
+  for (const step of stepsOf(plan.config)) {
     const made = entries.get(step.model_name)?.labels ?? {}
     for (const [output, tensor] of Object.entries(step.output_map)) {
       const lines = made[output]

@@ -1,28 +1,39 @@
-import type { EnsemblePlan, VersionState } from '@tutti/ensemble'
+import type { EnsemblePlan } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { findVersion, type ListedModel, type ListedVersion } from '@tutti/front-door'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
 
-export interface CatalogVersion {
-  readonly version: number
+type Labels = Readonly<Record<string, readonly string[]>>
+
+/** A revision of a model version that at least one replica serves. */
+export interface LiveRevision {
   readonly revision: string
-  readonly state: VersionState
-  /** `<Code>: <text>` if the load failed, '' otherwise. */
-  readonly reason: string
-}
-
-interface CatalogEntry {
-  readonly name: string
-  /** Completed and normalised; absent if the configuration was refused. */
-  readonly config?: ModelConfig
+  /** Completed and normalised, as the replicas describe it. */
+  readonly config: ModelConfig
+  /** Equal for two revisions exactly if a request to one fits the other. */
+  readonly signature: string
   /** Output name -> label lines. */
-  readonly labels: Readonly<Record<string, readonly string[]>>
-  /** Ascending. Empty if the model never came as far as loading. */
-  readonly versions: readonly CatalogVersion[]
-  /** Why there is nothing to load; '' otherwise. */
-  readonly reason: string
+  readonly labels: Labels
+  /** How many replicas serve it. */
+  readonly replicas: number
 }
 
-/** A model that step replicas execute. */
+export interface CatalogVersion extends ListedVersion {
+  /** The one that requests pin; '' if none is known. */
+  readonly revision: string
+  /** What is served under this version, the pinned revision first; several during a rollout. Empty for an ensemble. */
+  readonly revisions: readonly LiveRevision[]
+  /** The model version without which this one cannot run: every replica of it is gone. */
+  readonly lost?: { readonly model: string; readonly version: number }
+}
+
+interface CatalogEntry extends ListedModel {
+  /** Output name -> label lines. */
+  readonly labels: Labels
+  readonly versions: readonly CatalogVersion[]
+}
+
+/** A model that step replicas execute. Its config and labels are those of the latest READY version. */
 export interface CatalogModel extends CatalogEntry {
   readonly kind: 'model'
 }
@@ -32,6 +43,10 @@ export interface CatalogEnsemble extends CatalogEntry {
   readonly kind: 'ensemble'
   /** Absent if the ensemble is not valid; then no version is READY. */
   readonly plan?: EnsemblePlan
+  /** Equal for two plans of the ensemble exactly if they are the same. */
+  readonly planKey?: string
+  /** True if it lacks a composing model that a step may still bring. */
+  readonly isWaiting: boolean
 }
 
 /**
@@ -46,7 +61,10 @@ export const EMPTY_CATALOG: Catalog = { models: new Map() }
 
 /** A READY version of a catalog entry. */
 export interface ResolvedEntry {
-  readonly entry: (CatalogModel | CatalogEnsemble) & { readonly config: ModelConfig }
+  readonly entry: CatalogModel | CatalogEnsemble
+  /** Of the pinned revision. */
+  readonly config: ModelConfig
+  readonly labels: Labels
   readonly version: CatalogVersion
 }
 
@@ -54,7 +72,7 @@ export interface ResolvedEntry {
  * Finds the version that a request for `name` gets.
  *
  * @param version - as the client wrote it; '' is the highest READY one.
- * @throws ServeError with the lookup texts of triton-semantics 4.5.
+ * @throws ServeError with the lookup texts of triton-semantics 4.5; STEP_UNAVAILABLE if all replicas are gone.
  */
 export function lookupModel(catalog: Catalog, name: string, version: string): ResolvedEntry {
   return lookupVersion(catalog, name, parseModelVersion(version))
@@ -66,35 +84,38 @@ export function lookupVersion(
   name: string,
   version: number | undefined,
 ): ResolvedEntry {
+  refuseLost(catalog, name, version)
+  const found = findVersion(catalog.models, name, version)
+  const pinned = found.version.revisions[0]
+  return {
+    entry: found.model,
+    config: pinned?.config ?? found.config,
+    labels: pinned?.labels ?? found.model.labels,
+    version: found.version,
+  }
+}
+
+/** A model whose replicas are gone is not unknown: clients may try again. */
+function refuseLost(catalog: Catalog, name: string, version: number | undefined): void {
   const entry = catalog.models.get(name)
-  if (entry?.config === undefined || entry.versions.length === 0) {
-    throw notFound(`Request for unknown model: '${name}' is not found`, name)
-  }
-  const usable = { ...entry, config: entry.config }
-  if (version === undefined) {
-    const latest = entry.versions.findLast((v) => v.state === 'READY')
-    if (latest !== undefined) return { entry: usable, version: latest }
-    throw notFound(`Request for unknown model: '${name}' has no available versions`, name)
-  }
-  const found = entry.versions.find((v) => v.version === version)
-  if (found === undefined) {
-    throw notFound(`Request for unknown model: '${name}' version ${version} is not found`, name)
-  }
-  if (found.state !== 'READY') {
-    throw new ServeError(
-      'MODEL_NOT_READY',
-      `Request for unknown model: '${name}' version ${version} is not at ready state`,
-      { details: { model: name, version: String(version) } },
-    )
-  }
-  return { entry: usable, version: found }
+  if (entry === undefined) return
+  const isReady = entry.versions.some((v) => v.state === 'READY')
+  if (version === undefined && isReady) return
+  const found =
+    version === undefined
+      ? entry.versions.findLast((v) => v.lost !== undefined)
+      : entry.versions.find((v) => v.version === version)
+  if (found?.lost === undefined) return
+  const error = noReplica(found.lost)
+  if (entry.kind === 'model') throw error
+  throw error.withPrefix(`in ensemble '${name}', `).withDetails({ ensemble: name })
 }
 
-/** Highest first would not do: versions print in ascending order, as Triton's metadata does. */
-export function readyVersions(entry: CatalogModel | CatalogEnsemble): readonly number[] {
-  return entry.versions.filter((v) => v.state === 'READY').map((v) => v.version)
-}
-
-function notFound(message: string, model: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', message, { details: { model } })
+/** No replica of any revision serves the model version. */
+export function noReplica(o: { readonly model: string; readonly version: number }): ServeError {
+  return new ServeError(
+    'STEP_UNAVAILABLE',
+    `no replica serves model '${o.model}' version ${o.version}`,
+    { details: { model: o.model, version: String(o.version) } },
+  )
 }

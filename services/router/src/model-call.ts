@@ -1,27 +1,26 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { remainingMs } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
 import type { RequestContext, TensorRef } from '@tutti/tensor'
-import type { StepDirectory, StepTimes, TensorBearer } from '@tutti/transport'
+import type { BearerResponse, StepTimes, TensorBearer } from '@tutti/transport'
 import type { StepSink } from './ensemble-execution.ts'
 import type { RequestScope } from './request-scope.ts'
+import type { ChosenReplica, PinnedVersion, ReplicaChoice } from './revision-pins.ts'
 
 /** What every call to a step needs from the router. */
-export interface CallDependencies {
+export interface CallDependencies extends ReplicaChoice {
   readonly bearer: TensorBearer
-  readonly directory: StepDirectory
   readonly clock: Clock
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
+  /** Told of a replica that does not serve what it was thought to. */
+  revisionRefused(replica: string): void
 }
 
 /** One execution of one model version by some replica. */
-export interface ModelCall {
-  readonly model: string
-  readonly version: number
-  readonly revision: string
+export interface ModelCall extends PinnedVersion {
   /** '' for a request to the model itself. */
   readonly ensemble: string
   readonly step: string
@@ -34,11 +33,15 @@ export interface ModelCall {
 }
 
 /** Reasons by which a step says that it refused before it executed anything. */
-const NOT_EXECUTED = new Set(['REVISION_GONE', 'SERVER_STOPPING', 'STEP_UNAVAILABLE'])
+const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
+  'REVISION_GONE',
+  'MODEL_NOT_READY',
+  'SERVER_STOPPING',
+])
 
 /**
- * Sends one envelope to the least busy replica and hands its responses to `sink`, the last of them final, or one failure.
- * Never throws.
+ * Sends one envelope to the least busy replica of the request's revision and hands its responses to `sink`, the last of
+ * them final, or one failure. Never throws.
  */
 export async function callModel(
   o: CallDependencies,
@@ -47,43 +50,89 @@ export async function callModel(
   signal: AbortSignal,
   sink: StepSink,
 ): Promise<void> {
-  const place = o.directory.acquire(call)
-  if (place === undefined) {
-    sink.failed(noReplica(call), 'no', undefined)
+  let chosen: ChosenReplica
+  try {
+    chosen = scope.pins.choose(o, call)
+  } catch (error) {
+    sink.failed(ServeError.from(error), 'no', undefined)
     return
   }
-  const span = o.tracing.startSpan(`execute ${call.model}`, {
-    kind: 'client',
-    parent: scope.trace,
-    attributes: spanAttributes(call, place.address.replica),
-  })
-  const started = o.clock.now()
-  try {
-    const envelope = toEnvelope(o.clock, call, scope, span.traceParent)
-    for await (const response of o.bearer.call(place.address, envelope, call.tensors, { signal })) {
-      const times = withTransfer(response.times, o.clock.now() - started)
-      if (times !== undefined) observe(o.metrics, call, times)
-      if (response.error === undefined) {
-        sink.responded(times === undefined ? response : { ...response, times })
-        continue
+  await new Attempt(o, call, chosen, sink).run(scope, signal)
+}
+
+/** One attempt at one replica. */
+class Attempt {
+  readonly #o: CallDependencies
+  readonly #call: ModelCall
+  readonly #chosen: ChosenReplica
+  readonly #sink: StepSink
+  #isSettled = false
+
+  constructor(o: CallDependencies, call: ModelCall, chosen: ChosenReplica, sink: StepSink) {
+    this.#o = o
+    this.#call = call
+    this.#chosen = chosen
+    this.#sink = sink
+  }
+
+  async run(scope: RequestScope, signal: AbortSignal): Promise<void> {
+    const { clock, tracing, bearer } = this.#o
+    const { address } = this.#chosen
+    const span = tracing.startSpan(`execute ${this.#call.model}`, {
+      kind: 'client',
+      parent: scope.trace,
+      attributes: spanAttributes(this.#call, address.replica),
+    })
+    const started = clock.now()
+    try {
+      const envelope = toEnvelope(this.#o, this.#call, this.#chosen, scope, span.traceParent)
+      for await (const response of bearer.call(address, envelope, this.#call.tensors, { signal })) {
+        if (response.error !== undefined) span.recordError(response.error)
+        this.#take(response, clock.now() - started)
       }
-      span.recordError(response.error)
-      const error = response.error.withDetails({ replica: place.address.replica })
-      sink.failed(error, NOT_EXECUTED.has(error.reason) ? 'no' : 'maybe', times)
+    } catch (error) {
+      const failure = ServeError.from(error)
+      span.recordError(failure)
+      // The bearer throws only where the step cannot have run; anything unknown may be a fault of ours after it ran.
+      this.#fail(failure, failure.reason === 'INTERNAL' ? 'maybe' : 'no', undefined)
     }
-  } catch (error) {
-    const failure = ServeError.from(error)
-    span.recordError(failure)
-    sink.failed(failure, NOT_EXECUTED.has(failure.reason) ? 'no' : 'maybe', undefined)
-  } finally {
-    place.release()
     span.end()
+  }
+
+  #take(response: BearerResponse, elapsedMs: number): void {
+    if (this.#isSettled) return
+    const times = withTransfer(response.times, elapsedMs)
+    if (times !== undefined) observe(this.#o.metrics, this.#call, times)
+    const { error } = response
+    if (error !== undefined) {
+      this.#fail(error, REFUSALS.has(error.reason) ? 'no' : 'maybe', times)
+      return
+    }
+    const timed = times === undefined ? response : { ...response, times }
+    if (response.final) this.#settle('maybe')
+    this.#sink.responded(timed)
+  }
+
+  #fail(error: ServeError, executed: 'no' | 'maybe', times: StepTimes | undefined): void {
+    const { replica } = this.#chosen.address
+    if (!this.#settle(executed)) return
+    if (error.reason === 'REVISION_GONE') this.#o.revisionRefused(replica)
+    this.#sink.failed(error.withDetails({ replica }), executed, times)
+  }
+
+  /** Gives the place back before anybody is told, so that another attempt finds it free. @returns false if it was. */
+  #settle(executed: 'no' | 'maybe'): boolean {
+    if (this.#isSettled) return false
+    this.#isSettled = true
+    this.#chosen.ended(executed)
+    return true
   }
 }
 
 function toEnvelope(
-  clock: Clock,
+  { clock }: CallDependencies,
   call: ModelCall,
+  chosen: ChosenReplica,
   scope: RequestScope,
   trace: { readonly traceparent: string; readonly tracestate?: string } | undefined,
 ): Envelope {
@@ -92,7 +141,7 @@ function toEnvelope(
     requestKey: scope.requestKey,
     model: call.model,
     version: call.version,
-    revision: call.revision,
+    revision: chosen.revision,
     step: call.step,
     attempt: call.attempt,
     context: call.context,
@@ -135,12 +184,4 @@ function observe(metrics: ServerMetrics, call: ModelCall, times: StepTimes): voi
     transferS: times.transferNs / 1e9,
     computeS: (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e9,
   })
-}
-
-function noReplica(call: ModelCall): ServeError {
-  return new ServeError(
-    'STEP_UNAVAILABLE',
-    `no replica serves model '${call.model}' version ${call.version}`,
-    { details: { model: call.model, version: String(call.version) } },
-  )
 }

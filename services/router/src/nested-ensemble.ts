@@ -18,11 +18,11 @@ export function executeNested(
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   try {
-    const { entry } = invocation.target
+    const { entry, config } = invocation.target
     assert(entry.kind === 'ensemble', `${entry.name} is no ensemble`)
     assert(entry.plan !== undefined, `ensemble ${entry.name} is READY without a plan`)
     const request = toRequest(invocation)
-    checkInferRequest(entry.config, request)
+    checkInferRequest(config, request)
     const scope = { ...invocation.scope, signal: invocation.signal }
     let index = 0
     const execution = new EnsembleExecution(o, entry.plan, request, scope, {

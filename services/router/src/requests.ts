@@ -1,42 +1,56 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
-import type { InferRequest, InferResponse, StatisticsRecorder } from '@tutti/front-door'
+import {
+  type InferRequest,
+  type InferResponse,
+  requestedNames,
+  type StatisticsRecorder,
+  toAnswer,
+} from '@tutti/front-door'
 import { checkInferRequest } from '@tutti/model-config'
-import type { NamedTensor, Parameters, TensorMemory } from '@tutti/tensor'
+import type { TensorMemory } from '@tutti/tensor'
 import { ResponseStream } from '@tutti/transport'
 import type { ResolvedEntry } from './catalog.ts'
 import { EnsembleExecution, type ExecutionDependencies } from './ensemble-execution.ts'
-import { type CallDependencies, callModel } from './model-call.ts'
+import type { CallDependencies } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
+import { callWithRetries } from './retried-call.ts'
 
-/** Answers a request to an ordinary model: one call to one replica, whose responses pass through. */
+/** Answers a request to an ordinary model: the responses of one replica pass through. */
 export function inferModel(
-  o: CallDependencies & { readonly memory: TensorMemory },
+  o: CallDependencies,
+  memory: TensorMemory,
   { entry, version }: ResolvedEntry,
   request: InferRequest,
   scope: RequestScope,
 ): AsyncIterable<InferResponse> {
   const responses = new ResponseStream<InferResponse>()
-  const tensors = request.inputs.map((input) => o.memory.hold(input.data))
+  const tensors = request.inputs.map((input) => memory.hold(input.data))
   const call = {
     model: entry.name,
     version: version.version,
     revision: version.revision,
+    signature: version.revisions[0]?.signature ?? '',
     ensemble: '',
     step: '',
-    attempt: 1,
     context: request.context,
-    requestedOutputs: outputNames(request),
+    requestedOutputs: requestedNames(request),
     inputs: request.inputs,
     tensors,
   }
   const answer = toAnswer(entry.name, version.version, request)
-  void callModel(o, call, scope, scope.signal, {
-    responded: (response) =>
-      responses.send(answer(response.outputs, response.parameters, response.final)),
-    failed: (error) => responses.fail(error),
-  }).finally(() => {
-    for (const tensor of tensors) o.memory.release(tensor.id)
+  const release = (): void => {
+    for (const tensor of tensors) memory.release(tensor.id)
+  }
+  void callWithRetries(o, call, scope, {
+    responded: (response) => {
+      if (response.final) release()
+      responses.send(answer(response.outputs, response.parameters, response.final))
+    },
+    failed: (error) => {
+      release()
+      responses.fail(error)
+    },
   })
   return responses
 }
@@ -48,7 +62,7 @@ export function inferEnsemble(
     readonly recorder: StatisticsRecorder | undefined
     readonly clock: Clock
   },
-  { entry, version }: ResolvedEntry,
+  { entry, config, version }: ResolvedEntry,
   request: InferRequest,
   scope: RequestScope,
 ): AsyncIterable<InferResponse> {
@@ -67,8 +81,8 @@ export function inferEnsemble(
   }
   try {
     assert(entry.kind === 'ensemble' && entry.plan !== undefined, `${entry.name} has no plan`)
-    const requestedOutputs = outputNames(request)
-    const checked = checkInferRequest(entry.config, { ...request, requestedOutputs })
+    const requestedOutputs = requestedNames(request)
+    const checked = checkInferRequest(config, { ...request, requestedOutputs })
     const inner: RequestScope = {
       ...scope,
       ...(span.traceParent !== undefined && { trace: span.traceParent }),
@@ -103,27 +117,4 @@ export function inferEnsemble(
     refuse(ServeError.from(error))
   }
   return responses
-}
-
-function toAnswer(
-  modelName: string,
-  version: number,
-  request: InferRequest,
-): (outputs: readonly NamedTensor[], parameters: Parameters, final: boolean) => InferResponse {
-  const modelVersion = String(version)
-  const { id } = request.context
-  return (outputs, parameters, final) => ({
-    modelName,
-    modelVersion,
-    id,
-    parameters,
-    outputs,
-    final,
-  })
-}
-
-/** A duplicate is accepted and answered once, as measured on Triton 2.51. */
-function outputNames(request: InferRequest): readonly string[] {
-  const names = request.outputs.map((output) => output.name)
-  return names.length < 2 ? names : [...new Set(names)]
 }

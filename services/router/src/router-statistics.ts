@@ -1,10 +1,10 @@
-import type { StepControl } from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
-import type { StatisticsRecorder } from '@tutti/front-door'
+import { mergeStatistics, type StepControl } from '@tutti/ensemble'
+import { type StatisticsRecorder, selectStatistics } from '@tutti/front-door'
 import type { ModelStatistics } from '@tutti/model-config'
 
 /**
- * The statistics of models (asked of the steps) and ensembles (recorded here), by name and version.
+ * The statistics of models (asked of the steps, added up over the replicas) and ensembles (recorded here), by name and
+ * version. A step that does not answer is left out: its counts are missing, the others' are not.
  *
  * @throws ServeError INVALID_REQUEST with Triton's text if nothing is known under the name or version.
  */
@@ -14,23 +14,8 @@ export async function collectStatistics(
   name: string,
   version: string,
 ): Promise<readonly ModelStatistics[]> {
-  const asked = await Promise.all(steps.map((step) => step.statistics(name, '')))
+  const asked = await Promise.allSettled(steps.map((step) => step.statistics(name, '')))
+  const answered = asked.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
   const own = ensembles.map((recorder) => recorder.snapshot())
-  const named = [...asked.flat(), ...own].filter((one) => name === '' || one.name === name)
-  if (name !== '' && named.length === 0) {
-    throw new ServeError('INVALID_REQUEST', `requested model '${name}' is not available`)
-  }
-  const found = named.filter((one) => version === '' || one.version === version)
-  if (version !== '' && found.length === 0) {
-    throw new ServeError(
-      'INVALID_REQUEST',
-      `requested model version is not available for model '${name}'`,
-    )
-  }
-  return found.toSorted((a, b) => compare(a.name, b.name) || Number(a.version) - Number(b.version))
-}
-
-function compare(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
+  return selectStatistics([...mergeStatistics(answered), ...own], name, version)
 }

@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext, Clock, Logger, Tracing } from '@tutti/chassis'
 import type { EnsemblePlan, StepControl, StepDescription } from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import {
+  areAllReady,
   type IndexEntry,
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
   type ModelMetadata,
   type ResolvedModel,
+  readyVersions,
   type ServerMetrics,
   StatisticsRecorder,
+  toIndex,
 } from '@tutti/front-door'
 import { isDecoupled, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import { TensorMemory } from '@tutti/tensor'
@@ -21,17 +24,19 @@ import {
   type CatalogEnsemble,
   type CatalogModel,
   EMPTY_CATALOG,
+  type LiveRevision,
   lookupModel,
   type ResolvedEntry,
-  readyVersions,
 } from './catalog.ts'
 import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
-import { callModel } from './model-call.ts'
+import { type CallDependencies, callModel } from './model-call.ts'
 import { executeNested } from './nested-ensemble.ts'
 import { inferEnsemble, inferModel } from './requests.ts'
+import { RevisionPins } from './revision-pins.ts'
 import { collectStatistics } from './router-statistics.ts'
+import { type Revisions, StepMembers } from './step-members.ts'
 import { StepSlots } from './step-slots.ts'
 
 export interface RouterOptions {
@@ -42,28 +47,50 @@ export interface RouterOptions {
   readonly bearer: TensorBearer
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
+  /** Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring. */
+  readonly awaitsSteps?: boolean
   readonly clock: Clock
   readonly log: Logger
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
   /** Makes the key of a request; random UUIDs unless a test wants otherwise. */
   readonly newRequestKey?: () => string
+  /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
+  readonly revisionRefused?: (replica: string) => void
 }
+
+/** What a lookup says of a model that is not ready, whatever it is that it lacks. */
+const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
+  'MODEL_NOT_FOUND',
+  'MODEL_NOT_READY',
+  'STEP_UNAVAILABLE',
+])
 
 /** The inference backend over step replicas and ensembles: looks to clients like one Triton server. */
 export class Router implements InferenceBackend {
   readonly memory: TensorMemory
   readonly #o: RouterOptions
-  readonly #steps = new Map<string, { control: StepControl; description: StepDescription }>()
+  readonly #members: StepMembers
   readonly #recorders = new Map<string, StatisticsRecorder>()
   readonly #slots = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
   readonly #execution: ExecutionDependencies
+  readonly #calls: CallDependencies
   #catalog: Catalog = EMPTY_CATALOG
   #isLive = true
 
   constructor(o: RouterOptions) {
     this.#o = o
     this.memory = new TensorMemory(o.name)
+    this.#members = new StepMembers(o.directory)
+    this.#calls = {
+      bearer: o.bearer,
+      directory: o.directory,
+      clock: o.clock,
+      tracing: o.tracing,
+      metrics: o.metrics,
+      liveRevisions: (model, version) => this.#liveRevisions(model, version),
+      revisionRefused: (replica) => o.revisionRefused?.(replica),
+    }
     this.#execution = {
       clock: o.clock,
       memory: this.memory,
@@ -72,19 +99,26 @@ export class Router implements InferenceBackend {
     }
   }
 
-  /** Learns what a step serves, or learns it anew. */
+  /** Asks a step what it serves, and learns it or learns it anew. */
   async addStep(control: StepControl): Promise<void> {
-    const description = await control.describe()
-    this.#steps.set(description.replica, { control, description })
-    this.#o.directory.announce(
-      { replica: description.replica },
-      description.models.flatMap((model) =>
-        model.versions
-          .filter((v) => v.state === 'READY')
-          .map((v) => ({ model: model.name, version: v.version, revision: v.revision })),
-      ),
-    )
+    this.stepDescribed(await control.describe(), control)
+  }
+
+  /** Learns what a step serves. */
+  stepDescribed(description: StepDescription, control: StepControl): void {
+    this.#members.describe(description, control)
     this.#rebuild()
+  }
+
+  /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
+  stepAnnounced(replica: string, revisions: Revisions): void {
+    this.#members.announce(replica, revisions)
+    this.#rebuild()
+  }
+
+  /** The step is gone; what is in flight there is the bearer's to fail. */
+  removeStep(replica: string): void {
+    if (this.#members.remove(replica)) this.#rebuild()
   }
 
   /** From now on the server is not live: health says so, and new requests are refused by the doors. */
@@ -99,9 +133,9 @@ export class Router implements InferenceBackend {
   isReady(): boolean {
     if (!this.#isLive) return false
     if (!this.#o.strictReadiness) return true
-    return this.#entries().every((entry) =>
-      entry.versions.every((v) => v.state === 'READY' || v.reason === 'unloaded'),
-    )
+    const entries = this.#entries()
+    if (this.#o.awaitsSteps === true && entries.some(isWaiting)) return false
+    return areAllReady(entries)
   }
 
   isModelReady(name: string, version: string): boolean {
@@ -110,7 +144,7 @@ export class Router implements InferenceBackend {
       return true
     } catch (error) {
       const { reason } = ServeError.from(error)
-      if (reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY') return false
+      if (NOT_READY.has(reason)) return false
       throw error
     }
   }
@@ -118,43 +152,29 @@ export class Router implements InferenceBackend {
   resolve(name: string, version: string): ResolvedModel {
     const catalog = this.#catalog
     const resolved = lookupModel(catalog, name, version)
-    const { entry } = resolved
+    const { config, labels } = resolved
     return {
       name,
       version: resolved.version.version,
-      config: entry.config,
-      isDecoupled: isDecoupled(entry.config),
-      labels: (output) => entry.labels[output],
+      config,
+      isDecoupled: isDecoupled(config),
+      labels: (output) => labels[output],
       infer: (request, context) => this.#infer(catalog, resolved, request, context),
     }
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
-    const { entry, version: found } = lookupModel(this.#catalog, name, version)
-    return modelMetadata(entry.config, version === '' ? readyVersions(entry) : [found.version])
+    const { entry, config, version: found } = lookupModel(this.#catalog, name, version)
+    return modelMetadata(config, version === '' ? readyVersions(entry) : [found.version])
   }
 
   statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    return collectStatistics(
-      [...this.#steps.values()].map((step) => step.control),
-      [...this.#recorders.values()],
-      name,
-      version,
-    )
+    const ensembles = [...this.#recorders.values()]
+    return collectStatistics(this.#members.controls, ensembles, name, version)
   }
 
   repositoryIndex(readyOnly: boolean): readonly IndexEntry[] {
-    const entries = this.#entries().flatMap((entry): IndexEntry[] => {
-      const { name, reason } = entry
-      if (entry.versions.length === 0) return [{ name, version: '', state: 'UNAVAILABLE', reason }]
-      return entry.versions.map((v) => ({
-        name,
-        version: String(v.version),
-        state: v.state,
-        reason: v.reason,
-      }))
-    })
-    return readyOnly ? entries.filter((entry) => entry.state === 'READY') : entries
+    return toIndex(this.#entries(), readyOnly)
   }
 
   #infer(
@@ -164,9 +184,9 @@ export class Router implements InferenceBackend {
     context: CallContext,
   ): AsyncIterable<InferResponse> {
     const requestKey = (this.#o.newRequestKey ?? randomUUID)()
-    const scope = { ...context, requestKey, catalog }
+    const scope = { ...context, requestKey, catalog, pins: new RevisionPins() }
     if (resolved.entry.kind === 'model') {
-      return inferModel({ ...this.#o, memory: this.memory }, resolved, request, scope)
+      return inferModel(this.#calls, this.memory, resolved, request, scope)
     }
     const recorder = this.#recorders.get(recorderKey(resolved.entry.name, resolved.version.version))
     return inferEnsemble(
@@ -185,8 +205,14 @@ export class Router implements InferenceBackend {
       model: entry.name,
       version: version.version,
       revision: version.revision,
+      signature: version.revisions[0]?.signature ?? '',
     }
-    return callModel(this.#o, call, invocation.scope, invocation.signal, sink)
+    return callModel(this.#calls, call, invocation.scope, invocation.signal, sink)
+  }
+
+  #liveRevisions(model: string, version: number): readonly LiveRevision[] {
+    const entry = this.#catalog.models.get(model)
+    return entry?.versions.find((v) => v.version === version)?.revisions ?? []
   }
 
   #entries(): (CatalogModel | CatalogEnsemble)[] {
@@ -203,10 +229,10 @@ export class Router implements InferenceBackend {
   }
 
   #rebuild(): void {
-    const descriptions = [...this.#steps.values()].map((step) => step.description)
-    this.#catalog = buildCatalog(descriptions, this.#o.ensembles)
+    const previous = this.#catalog
+    this.#catalog = buildCatalog(this.#members.described, this.#o.ensembles, previous)
     this.#record()
-    catalogChanged(this.#o.log, this.#entries())
+    catalogChanged(this.#o.log, this.#catalog, previous)
   }
 
   /** Every served ensemble version has a recorder; it outlives changes of the catalog, so that counts go on. */
@@ -234,6 +260,10 @@ export class Router implements InferenceBackend {
       }
     }
   }
+}
+
+function isWaiting(entry: CatalogModel | CatalogEnsemble): boolean {
+  return entry.kind === 'ensemble' && entry.isWaiting
 }
 
 function recorderKey(name: string, version: number): string {

@@ -1,0 +1,109 @@
+import type { ServedModel, ServedVersion, StepDescription } from '@tutti/ensemble'
+import type { CatalogModel, CatalogVersion, LiveRevision } from './catalog.ts'
+import { signatureKey } from './signature-key.ts'
+
+/** A replica as the router knows it. */
+export interface DescribedStep {
+  readonly description: StepDescription
+  /** Counts descriptions up: a greater one came later. */
+  readonly order: number
+  /** What the replica takes work for now; absent if that is whatever it describes as READY. */
+  readonly serves?: (model: string, version: number, revision: string) => boolean
+}
+
+interface View {
+  readonly model: ServedModel
+  readonly order: number
+}
+
+interface VersionView extends View {
+  readonly served: ServedVersion
+}
+
+/** Joins what the replicas serve, by model. Pure. */
+export function mergeReplicas(steps: readonly DescribedStep[]): ReadonlyMap<string, CatalogModel> {
+  const views = new Map<string, View[]>()
+  for (const { description, order, serves } of steps) {
+    for (const model of description.models) {
+      const taken = serves === undefined ? model : takenWork(model, serves)
+      if (taken === undefined) continue
+      views.set(model.name, [...(views.get(model.name) ?? []), { model: taken, order }])
+    }
+  }
+  return new Map([...views].map(([name, list]) => [name, mergeModel(name, list)]))
+}
+
+/** Without the READY versions that the replica takes no work for; undefined if it drains and nothing is left. */
+function takenWork(
+  model: ServedModel,
+  serves: NonNullable<DescribedStep['serves']>,
+): ServedModel | undefined {
+  const versions = model.versions.filter(
+    (v) => v.state !== 'READY' || serves(model.name, v.version, v.revision),
+  )
+  if (versions.length === model.versions.length) return model
+  return versions.length === 0 ? undefined : { ...model, versions }
+}
+
+function mergeModel(name: string, views: readonly View[]): CatalogModel {
+  const newestFirst = views.toSorted((a, b) => b.order - a.order)
+  const numbers = new Set(views.flatMap(({ model }) => model.versions.map((v) => v.version)))
+  const versions = [...numbers]
+    .toSorted((a, b) => a - b)
+    .map((version) => mergeVersion(version, newestFirst))
+  const latest = versions.findLast((v) => v.state === 'READY')?.revisions[0]
+  const usable = latest ?? newestFirst.find(({ model }) => model.config !== undefined)?.model
+  if (usable?.config !== undefined) {
+    const { config, labels } = usable
+    return { kind: 'model', name, config, labels, versions, reason: '' }
+  }
+  const reason = newestFirst[0]?.model.reason ?? ''
+  return { kind: 'model', name, labels: {}, versions, reason }
+}
+
+/** READY if any replica has it so; otherwise what the newest description says of it. */
+function mergeVersion(version: number, newestFirst: readonly View[]): CatalogVersion {
+  const views = newestFirst.flatMap((view): VersionView[] => {
+    const served = view.model.versions.find((v) => v.version === version)
+    return served === undefined ? [] : [{ ...view, served }]
+  })
+  const revisions = rankRevisions(views)
+  const [pinned] = revisions
+  if (pinned !== undefined) {
+    return { version, revision: pinned.revision, state: 'READY', reason: '', revisions }
+  }
+  const newest = views.find(({ served }) => served.state !== 'READY')?.served
+  return {
+    version,
+    revision: newest?.revision ?? '',
+    state: newest?.state ?? 'UNAVAILABLE',
+    reason: newest?.reason ?? 'the replica describes it without a configuration',
+    revisions: [],
+  }
+}
+
+/**
+ * The revisions that are READY, in the order in which requests want them: the most replicas first, then the newest
+ * description. So a rollout moves the traffic at once, when half of the replicas are new.
+ */
+function rankRevisions(newestFirst: readonly VersionView[]): readonly LiveRevision[] {
+  const found = new Map<string, LiveRevision & { readonly order: number }>()
+  for (const { model, order, served } of newestFirst) {
+    if (served.state !== 'READY' || model.config === undefined) continue
+    const { revision } = served
+    const known = found.get(revision)
+    const { config, labels } = known ?? model
+    if (config === undefined) continue
+    const signature = signatureKey(config)
+    const replicas = (known?.replicas ?? 0) + 1
+    found.set(revision, {
+      revision,
+      config,
+      signature,
+      labels,
+      replicas,
+      order: known?.order ?? order,
+    })
+  }
+  return [...found.values()].toSorted((a, b) => b.replicas - a.replicas || b.order - a.order)
+}

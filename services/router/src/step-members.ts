@@ -1,0 +1,84 @@
+import type { StepControl, StepDescription } from '@tutti/ensemble'
+import type { StepDirectory } from '@tutti/transport'
+import type { DescribedStep } from './merge-replicas.ts'
+
+/** What a step says that it serves: [model, version, revision]. */
+export type Revisions = readonly (readonly [string, number, string])[]
+
+interface Member {
+  control?: StepControl
+  described?: { readonly description: StepDescription; readonly order: number }
+  /** From heartbeats; absent for a step in this process, which serves what it describes. */
+  serves?: ReadonlySet<string>
+}
+
+/** The replicas that a router knows, each with its description and what it takes work for. Keeps the directory in step. */
+export class StepMembers {
+  readonly #directory: StepDirectory
+  readonly #members = new Map<string, Member>()
+  #descriptions = 0
+
+  constructor(directory: StepDirectory) {
+    this.#directory = directory
+  }
+
+  /** For questions to every replica that was described. */
+  get controls(): readonly StepControl[] {
+    return [...this.#members.values()].flatMap(({ control }) => (control ? [control] : []))
+  }
+
+  /** What is described, for the catalog. */
+  get described(): readonly DescribedStep[] {
+    return [...this.#members.values()].flatMap(({ described, serves }): DescribedStep[] => {
+      if (described === undefined) return []
+      if (serves === undefined) return [described]
+      return [{ ...described, serves: (...revision) => serves.has(revisionKey(revision)) }]
+    })
+  }
+
+  /** Takes from a heartbeat what the replica serves now. */
+  announce(replica: string, revisions: Revisions): void {
+    const member = this.#of(replica)
+    member.serves = new Set(revisions.map(revisionKey))
+    this.#directory.announce(
+      { replica },
+      revisions.map(([model, version, revision]) => ({ model, version, revision })),
+    )
+  }
+
+  /** Takes a description; unless heartbeats say otherwise, all that is READY in it is served. */
+  describe(description: StepDescription, control: StepControl): void {
+    const { replica, models } = description
+    const member = this.#of(replica)
+    this.#descriptions += 1
+    member.control = control
+    member.described = { description, order: this.#descriptions }
+    if (member.serves !== undefined) return
+    this.#directory.announce(
+      { replica },
+      models.flatMap((model) =>
+        model.versions
+          .filter((v) => v.state === 'READY')
+          .map((v) => ({ model: model.name, version: v.version, revision: v.revision })),
+      ),
+    )
+  }
+
+  /** @returns false if it was not known. */
+  remove(replica: string): boolean {
+    this.#directory.remove(replica)
+    return this.#members.delete(replica)
+  }
+
+  #of(replica: string): Member {
+    const known = this.#members.get(replica)
+    if (known !== undefined) return known
+    const member: Member = {}
+    this.#members.set(replica, member)
+    return member
+  }
+}
+
+function revisionKey(revision: Revisions[number]): string {
+  return JSON.stringify(revision)
+}
