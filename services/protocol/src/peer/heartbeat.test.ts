@@ -1,0 +1,122 @@
+import { deepStrictEqual, ok } from 'node:assert/strict'
+import { ServeError } from '@tutti/errors'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { decodeHeartbeat, encodeHeartbeat } from './heartbeat.ts'
+import { HEARTBEAT_LIMIT_BYTES, HEARTBEAT_REVISIONS } from './limits.ts'
+import type { Heartbeat } from './peer-message.ts'
+import { damaged, peerId } from './testing/peer-arbitraries.ts'
+
+const natural = fc.maxSafeNat()
+const text = fc.string({ unit: 'binary', maxLength: 20 })
+const heartbeat: fc.Arbitrary<Heartbeat> = fc.record(
+  {
+    peer: peerId,
+    role: fc.constantFrom('step', 'router'),
+    sequence: natural,
+    description: text,
+    inFlight: natural,
+    queued: natural,
+    freeSlots: natural,
+    freeBytes: natural,
+    draining: fc.boolean(),
+    bearers: fc.uniqueArray(fc.constantFrom('nats', 'tcp')),
+    revisions: fc.array(fc.tuple(text, natural, text), { maxLength: 4 }),
+    protocol: natural,
+  },
+  { noNullPrototype: true },
+)
+
+const GOOD: Heartbeat = {
+  peer: 'step-1',
+  role: 'step',
+  sequence: 3,
+  description: 'd',
+  inFlight: 0,
+  queued: 0,
+  freeSlots: 2,
+  freeBytes: 100,
+  draining: false,
+  bearers: ['nats'],
+  revisions: [['m', 1, 'abc']],
+  protocol: 1,
+}
+
+function toBytes(value: unknown): Uint8Array {
+  return Buffer.from(JSON.stringify(value))
+}
+
+await t.test('any heartbeat comes out as it went in', async (t) => {
+  const property = fc.property(heartbeat, (sent) => {
+    deepStrictEqual(decodeHeartbeat(encodeHeartbeat(sent)), sent)
+  })
+  t.doesNotThrow(() => fc.assert(property, { numRuns: 300 }))
+})
+
+await t.test('what only newer peers say is dropped', async (t) => {
+  const newer = { ...GOOD, bearers: ['quic', 'nats', 7], colour: 'red', protocol: 2 }
+  t.same(decodeHeartbeat(toBytes(newer)), { ...GOOD, protocol: 2 })
+})
+
+await t.test('damaged and random heartbeats are read or refused with a typed error', async (t) => {
+  const strange = fc.oneof(
+    damaged(heartbeat.map(encodeHeartbeat)),
+    fc.jsonValue().map(toBytes),
+    fc.uint8Array(),
+  )
+  const property = fc.property(strange, (bytes) => {
+    try {
+      const read = decodeHeartbeat(bytes)
+      deepStrictEqual(decodeHeartbeat(encodeHeartbeat(read)), read)
+    } catch (error) {
+      ok(error instanceof ServeError && error.reason === 'MALFORMED_MESSAGE', String(error))
+    }
+  })
+  t.doesNotThrow(() => fc.assert(property, { numRuns: 1000 }))
+})
+
+await t.test('each field that is wrong is named with what came and what is wanted', async (t) => {
+  const revision = ['m', 1, 'abc']
+  const cases: readonly (readonly [string, unknown, string])[] = [
+    ['heartbeat', [], 'got a list, want an object'],
+    ['heartbeat', null, 'got null, want an object'],
+    ['peer', { ...GOOD, peer: '' }, 'got string, want 1 to 255 bytes'],
+    ['peer', { ...GOOD, peer: 'p'.repeat(256) }, 'got string, want 1 to 255 bytes'],
+    ['role', { ...GOOD, role: 'broker' }, 'got string, want step or router'],
+    ['sequence', { ...GOOD, sequence: -1 }, 'got -1, want an integer of at least 0'],
+    ['description', { ...GOOD, description: 7 }, 'got 7, want a string'],
+    ['inFlight', { ...GOOD, inFlight: 0.5 }, 'got 0.5, want'],
+    ['queued', { ...GOOD, queued: '1' }, 'got string, want'],
+    ['freeSlots', { ...GOOD, freeSlots: 2 ** 53 }, 'want an integer'],
+    ['freeBytes', { ...GOOD, freeBytes: undefined }, 'got undefined'],
+    ['draining', { ...GOOD, draining: 1 }, 'got 1, want true or false'],
+    ['bearers', { ...GOOD, bearers: 'nats' }, 'got string, want a list'],
+    ['revisions', { ...GOOD, revisions: {} }, 'got object, want a list'],
+    [
+      'revisions',
+      { ...GOOD, revisions: Array.from({ length: HEARTBEAT_REVISIONS + 1 }, () => revision) },
+      '4097 of them, want at most 4096',
+    ],
+    ['revisions[0]', { ...GOOD, revisions: ['m'] }, 'want [model, version, revision]'],
+    ['revisions[1]', { ...GOOD, revisions: [revision, ['m', 1]] }, 'want [model,'],
+    ['revisions[0][0]', { ...GOOD, revisions: [[1, 1, 'a']] }, 'got 1, want a string'],
+    ['revisions[0][1]', { ...GOOD, revisions: [['m', '1', 'a']] }, 'got string, want'],
+    ['revisions[0][2]', { ...GOOD, revisions: [['m', 1, null]] }, 'got null, want a string'],
+    ['protocol', { ...GOOD, protocol: true }, 'got boolean, want'],
+  ]
+  for (const [field, value, message] of cases) {
+    t.throws(() => decodeHeartbeat(toBytes(value)), {
+      reason: 'MALFORMED_MESSAGE',
+      details: { field },
+      message,
+    })
+  }
+  t.throws(() => decodeHeartbeat(Buffer.from('{')), { message: 'heartbeat: no JSON' })
+  const long = new Uint8Array(HEARTBEAT_LIMIT_BYTES + 1)
+  t.throws(() => decodeHeartbeat(long), { message: `want at most ${HEARTBEAT_LIMIT_BYTES}` })
+})
+
+await t.test('a heartbeat over the limit is not sent', async (t) => {
+  const huge = { ...GOOD, description: 'd'.repeat(HEARTBEAT_LIMIT_BYTES) }
+  t.throws(() => encodeHeartbeat(huge), { reason: 'INTERNAL', message: 'bug: a heartbeat of' })
+})
