@@ -47,6 +47,10 @@ export const REASONS = {
   DEADLINE_EXCEEDED: { code: 'DEADLINE_EXCEEDED', meaning: "the request's time is over" },
   CANCELLED: { code: 'CANCELLED', meaning: 'the client went away' },
   STEP_UNAVAILABLE: { code: 'UNAVAILABLE', meaning: 'no replica can serve the step' },
+  STEP_LOST: {
+    code: 'UNAVAILABLE',
+    meaning: 'contact with a replica was lost; it may have executed',
+  },
   REVISION_GONE: { code: 'UNAVAILABLE', meaning: 'the pinned revision is no longer served' },
   ENGINE_FAILED: { code: 'INTERNAL', meaning: 'the engine failed while it executed' },
   ENGINE_STOPPED: { code: 'UNAVAILABLE', meaning: 'the engine stopped under the request' },

@@ -7,15 +7,27 @@ export interface ServedRevision {
   readonly revision: string
 }
 
+/** How busy a replica says that it is, with the envelopes of all its callers. */
+export interface AnnouncedLoad {
+  readonly inFlight: number
+  readonly queued: number
+  readonly freeSlots: number
+  /** Bytes of tensors that it would take now. */
+  readonly freeBytes: number
+}
+
 interface Member {
   readonly address: ReplicaAddress
   revisions: ReadonlySet<string>
   /** Envelopes that this process has sent there and that are not answered. */
   inFlight: number
-  draining: boolean
+  /** Undefined for a replica of this process, which announces none. */
+  load: AnnouncedLoad | undefined
+  isDraining: boolean
+  isSuspect: boolean
 }
 
-/** Knows the step replicas: who serves which revision, and how busy each is with our own envelopes. */
+/** Knows the step replicas: who serves which revision, and how busy each is. */
 export class StepDirectory {
   readonly #members = new Map<string, Member>()
   readonly #byRevision = new Map<string, Member[]>()
@@ -23,27 +35,43 @@ export class StepDirectory {
   #turn = 0
 
   /** Adds the replica or replaces what is known of it. */
-  announce(address: ReplicaAddress, served: readonly ServedRevision[]): void {
+  announce(address: ReplicaAddress, served: readonly ServedRevision[], load?: AnnouncedLoad): void {
     const revisions = new Set(served.map(revisionKey))
     const known = this.#members.get(address.replica)
     if (known === undefined) {
-      this.#members.set(address.replica, { address, revisions, inFlight: 0, draining: false })
+      const fresh = { inFlight: 0, isDraining: false, isSuspect: false }
+      this.#members.set(address.replica, { address, revisions, load, ...fresh })
     } else {
       known.revisions = revisions
+      known.load = load
     }
     this.#reindex()
   }
 
-  /** No new envelopes go there; what is in flight stays counted. */
+  /** Replaces what the replica says of its load. */
+  report(replica: string, load: AnnouncedLoad): void {
+    const member = this.#members.get(replica)
+    if (member !== undefined) member.load = load
+  }
+
+  /** No new envelopes go there for good; what is in flight stays counted. */
   drain(replica: string): void {
     const member = this.#members.get(replica)
-    if (member !== undefined) member.draining = true
+    if (member === undefined || member.isDraining) return
+    member.isDraining = true
+    this.#reindex()
+  }
+
+  /** No new envelopes go there while it is suspect. */
+  suspect(replica: string, isSuspect: boolean): void {
+    const member = this.#members.get(replica)
+    if (member === undefined || member.isSuspect === isSuspect) return
+    member.isSuspect = isSuspect
     this.#reindex()
   }
 
   remove(replica: string): void {
-    this.#members.delete(replica)
-    this.#reindex()
+    if (this.#members.delete(replica)) this.#reindex()
   }
 
   /** True if some replica that takes new work serves exactly this revision. */
@@ -52,7 +80,9 @@ export class StepDirectory {
   }
 
   /**
-   * Takes a place at the least busy replica that serves the revision, or returns undefined if none does.
+   * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with room as it
+   * announced before one without, then by our own envelopes in flight, then by the announced load, then in turn. One without
+   * room is taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take.
    * The caller calls `release` once, when the envelope is answered or given up.
    *
    * @param avoid - replicas that are taken only if there is no other.
@@ -79,7 +109,7 @@ export class StepDirectory {
   #reindex(): void {
     this.#byRevision.clear()
     for (const member of this.#members.values()) {
-      if (member.draining) continue
+      if (member.isDraining || member.isSuspect) continue
       for (const revision of member.revisions) {
         const members = this.#byRevision.get(revision)
         if (members === undefined) this.#byRevision.set(revision, [member])
@@ -89,12 +119,30 @@ export class StepDirectory {
   }
 }
 
-function isBetter(a: Member, b: Member, avoid: ReadonlySet<string> | undefined): boolean {
-  if (avoid !== undefined) {
-    const isAvoided = avoid.has(a.address.replica)
-    if (isAvoided !== avoid.has(b.address.replica)) return !isAvoided
-  }
-  return a.inFlight < b.inFlight
+function isBetter(one: Member, other: Member, avoid: ReadonlySet<string> | undefined): boolean {
+  if (avoid === undefined) return isLessBusy(one, other)
+  const isAvoided = avoid.has(one.address.replica)
+  if (isAvoided !== avoid.has(other.address.replica)) return !isAvoided
+  return isLessBusy(one, other)
+}
+
+/**
+ * Our own envelopes count before what is announced: they are exact and of now, and several callers who each even out their own
+ * load even out the whole. The announcement, which is up to a heartbeat old, decides between equals.
+ */
+function isLessBusy(one: Member, other: Member): boolean {
+  const hasRoom = hasAnnouncedRoom(one)
+  if (hasRoom !== hasAnnouncedRoom(other)) return hasRoom
+  if (one.inFlight !== other.inFlight) return one.inFlight < other.inFlight
+  return announced(one) < announced(other)
+}
+
+function hasAnnouncedRoom({ load }: Member): boolean {
+  return load === undefined || (load.freeSlots > 0 && load.freeBytes > 0)
+}
+
+function announced({ load }: Member): number {
+  return load === undefined ? 0 : load.inFlight + load.queued
 }
 
 /** A space occurs in no model name, so that the parts cannot run into one another. */

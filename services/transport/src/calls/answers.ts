@@ -1,0 +1,181 @@
+import { ServeError } from '@tutti/errors'
+import { toWireError } from '@tutti/protocol'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { BearerResponse } from '../tensor-bearer.ts'
+import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+import { type InlineLimits, splitTensors } from '../transfers/split-tensors.ts'
+import { callDetails } from './call-place.ts'
+import type { PeerSend } from './peer-send.ts'
+import { errorResponse, type HeldTransfer, outputBytes, type TakenCall } from './taken-call.ts'
+
+/** What the answers need of the answering side. */
+export interface AnswerOptions {
+  readonly self: string
+  readonly settings: PeerSettings
+  readonly send: PeerSend
+  readonly outgoing: OutgoingTransfers
+  readonly inlineLimits: () => InlineLimits
+}
+
+/**
+ * Sends the responses of accepted calls: in order, as many as the caller has credit for. What waits, and the tensors that the
+ * caller has not read yet, are held and bounded; a call that would hold more ends with OVERLOADED.
+ */
+export class Answers {
+  readonly #o: AnswerOptions
+  #heldBytes = 0
+
+  constructor(o: AnswerOptions) {
+    this.#o = o
+  }
+
+  /** Bytes of outputs that are held for callers. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** Takes a response. After the final one it takes no more. */
+  add(now: number, call: TakenCall, response: BearerResponse): void {
+    if (call.hasFinal) return
+    const problem = this.#problem(call, response)
+    if (problem !== undefined) {
+      this.#endWith(now, call, problem)
+      return
+    }
+    call.hasFinal = response.final
+    call.queue.push(response)
+    this.#hold(call, outputBytes(response))
+    this.flush(now, call)
+  }
+
+  /** The caller allows that many responses in all, and has read those below what it allowed first. */
+  grant(now: number, call: TakenCall, responses: number): void {
+    if (responses <= call.granted) return
+    call.granted = responses
+    call.takenAt = now
+    const read = responses - call.offeredCredits
+    for (const [index, transfers] of call.held) {
+      if (index >= read) break
+      for (const { transfer, size } of transfers) {
+        this.#o.outgoing.drop(transfer)
+        call.unsent.delete(transfer)
+        this.#hold(call, -size)
+      }
+      call.held.delete(index)
+    }
+    this.flush(now, call)
+  }
+
+  /** Sends what the caller has credit for. */
+  flush(now: number, call: TakenCall): void {
+    while (call.queue.length > 0 && call.sent < call.granted) {
+      const response = call.queue.shift()
+      if (response !== undefined) this.#send(now, call, response)
+    }
+  }
+
+  /** Lets go of all that is held for the call. */
+  forget(call: TakenCall): void {
+    for (const transfers of call.held.values()) {
+      for (const { transfer } of transfers) this.#o.outgoing.drop(transfer)
+    }
+    call.held.clear()
+    call.unsent.clear()
+    call.queue.length = 0
+    this.#hold(call, -call.heldBytes)
+  }
+
+  #problem(call: TakenCall, response: BearerResponse): ServeError | undefined {
+    const { maxTensorBytes, heldBytes, heldResponses } = this.#o.settings
+    const details = callDetails(this.#o.self, call.envelope)
+    for (const { name, data } of response.outputs) {
+      if (data.byteLength <= maxTensorBytes) continue
+      const text = `output "${name}": ${data.byteLength} bytes on the way to '${call.from}', want at most ${maxTensorBytes}`
+      return new ServeError('MESSAGE_TOO_LARGE', text, { details })
+    }
+    // One response passes whatever it weighs, else a large answer could never be given.
+    const isFirst = call.queue.length === 0 && call.held.size === 0
+    const bytes = this.#heldBytes + outputBytes(response)
+    if (isFirst || (bytes <= heldBytes && call.queue.length < heldResponses)) return undefined
+    const text = `'${call.from}' reads too slowly: ${call.queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${heldBytes}`
+    return new ServeError('OVERLOADED', text, { details })
+  }
+
+  /** What waits is dropped; the error is the next response, and the last. */
+  #endWith(now: number, call: TakenCall, error: ServeError): void {
+    for (const waiting of call.queue) this.#hold(call, -outputBytes(waiting))
+    call.queue.length = 0
+    call.hasFinal = true
+    call.queue.push(errorResponse(call.sent, error))
+    call.abort.abort(error)
+    this.flush(now, call)
+  }
+
+  #send(now: number, call: TakenCall, response: BearerResponse): void {
+    const opened: HeldTransfer[] = []
+    const tensors = response.outputs.map((output) => output.data)
+    const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
+      const transfer = this.#o.outgoing.open(call.from, bytes, (at, isWhollySent) => {
+        call.takenAt = at
+        call.sentAt = at
+        if (isWhollySent) call.unsent.delete(transfer)
+      })
+      opened.push({ transfer, size: bytes.byteLength })
+      return transfer
+    })
+    const { error, times } = response
+    try {
+      this.#o.send(call.from, {
+        type: 'response',
+        call: call.call,
+        index: call.sent,
+        final: response.final,
+        outputs: response.outputs.map(({ name, datatype, shape }) => ({ name, datatype, shape })),
+        parts,
+        parameters: response.parameters,
+        ...(error !== undefined && { error: toWireError(error) }),
+        ...(times !== undefined && { times: wireTimes(times) }),
+      })
+    } catch (problem) {
+      for (const { transfer } of opened) this.#o.outgoing.drop(transfer)
+      this.#hold(call, -outputBytes(response))
+      const details = callDetails(this.#o.self, call.envelope)
+      this.#endWith(now, call, ServeError.from(problem).withDetails(details))
+      return
+    }
+    this.#sent(now, call, response, opened)
+  }
+
+  #sent(
+    now: number,
+    call: TakenCall,
+    response: BearerResponse,
+    opened: readonly HeldTransfer[],
+  ): void {
+    let transferred = 0
+    for (const { transfer, size } of opened) {
+      call.unsent.add(transfer)
+      transferred += size
+    }
+    this.#hold(call, transferred - outputBytes(response))
+    if (opened.length > 0) call.held.set(call.sent, opened)
+    call.sent += 1
+    call.sentAt = now
+    call.isFinalSent = response.final
+  }
+
+  #hold(call: TakenCall, bytes: number): void {
+    call.heldBytes += bytes
+    this.#heldBytes += bytes
+  }
+}
+
+function wireTimes(times: NonNullable<BearerResponse['times']>): {
+  readonly queueNs: number
+  readonly computeInputNs: number
+  readonly computeInferNs: number
+  readonly computeOutputNs: number
+} {
+  const { queueNs, computeInputNs, computeInferNs, computeOutputNs } = times
+  return { queueNs, computeInputNs, computeInferNs, computeOutputNs }
+}

@@ -1,0 +1,381 @@
+import { ServeError } from '@tutti/errors'
+import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { BearerResponse } from '../tensor-bearer.ts'
+import { ByteBudget } from '../transfers/byte-budget.ts'
+import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+import { type InlineLimits, transferBytes } from '../transfers/split-tensors.ts'
+import { admissionProblem } from './admission.ts'
+import { Answers } from './answers.ts'
+import { callDetails, maybeExecuted, notExecuted } from './call-place.ts'
+import { arrivedBytes } from './open-call.ts'
+import type { PeerSend } from './peer-send.ts'
+import { RecentKeys } from './recent-keys.ts'
+import { type CallJob, callKey, errorResponse, type TakenCall } from './taken-call.ts'
+
+/** What the calls that one peer answers share. */
+export interface CalleeOptions {
+  readonly self: string
+  readonly settings: PeerSettings
+  readonly send: PeerSend
+  readonly incoming: IncomingTransfers
+  readonly outgoing: OutgoingTransfers
+  readonly inlineLimits: () => InlineLimits
+  /** Starts an execution; its responses come by `respond`, its end by `ended`. */
+  readonly execute: (job: CallJob) => void
+}
+
+type Offer = Extract<PeerMessage, { type: 'offer' }>
+
+/**
+ * The answering side: admits offers, gathers their inputs, has them executed once and sends the responses under the caller's
+ * credits. Without clock and I/O: time comes as `now`, messages go through `send`.
+ */
+export class Callee {
+  readonly #o: CalleeOptions
+  readonly #budget: ByteBudget
+  readonly #answers: Answers
+  readonly #calls = new Map<string, TakenCall>()
+  /** Executions that go on, and the bytes that their inputs have reserved; also of calls that are gone. */
+  readonly #running = new Map<string, { readonly from: string; readonly reserved: number }>()
+  /** Calls that were answered, or cancelled, maybe before they were offered. */
+  readonly #finished: RecentKeys
+  /** Calls that failed while the broker was away: their callers are told when it is back. */
+  readonly #untold = new Map<string, TakenCall>()
+  #isDraining = false
+
+  constructor(o: CalleeOptions) {
+    this.#o = o
+    const { receiveBytes, receiveBytesPerSender, tombstones, tombstoneMs } = o.settings
+    this.#budget = new ByteBudget(receiveBytes, receiveBytesPerSender)
+    this.#answers = new Answers(o)
+    this.#finished = new RecentKeys(tombstones, tombstoneMs)
+  }
+
+  /** Calls that are accepted and not done. */
+  get size(): number {
+    return this.#calls.size
+  }
+
+  /** Executions that have not ended, of calls that are gone too. */
+  get running(): number {
+    return this.#running.size
+  }
+
+  get reservedBytes(): number {
+    return this.#budget.inUse
+  }
+
+  get freeBytes(): number {
+    return this.#budget.free
+  }
+
+  get freeSlots(): number {
+    return Math.max(0, this.#o.settings.maxCalls - this.#slots)
+  }
+
+  get heldBytes(): number {
+    return this.#answers.heldBytes
+  }
+
+  /** A call takes a slot until it is done and its execution has ended. */
+  get #slots(): number {
+    let slots = this.#calls.size
+    for (const key of this.#running.keys()) if (!this.#calls.has(key)) slots += 1
+    return slots
+  }
+
+  /** Takes nothing new from now on. */
+  drain(): void {
+    this.#isDraining = true
+  }
+
+  /** Takes what a caller says. */
+  on(now: number, message: PeerMessage): void {
+    if (message.type === 'offer') {
+      this.#offered(now, message)
+      return
+    }
+    const key = callKey(message.from, message.call)
+    const call = this.#calls.get(key)
+    if (call === undefined) this.#onUnknown(now, key, message)
+    else this.#onCall(now, call, message)
+  }
+
+  respond(now: number, key: string, response: BearerResponse): void {
+    const call = this.#calls.get(key)
+    if (call !== undefined) this.#answers.add(now, call, response)
+  }
+
+  /** The execution has ended. One without a final response is an error of its own. */
+  ended(now: number, key: string, error?: unknown): void {
+    const running = this.#running.get(key)
+    if (running !== undefined) this.#budget.give(running.from, running.reserved)
+    this.#running.delete(key)
+    const call = this.#calls.get(key)
+    if (call === undefined || call.hasFinal) return
+    const details = callDetails(this.#o.self, call.envelope)
+    const text = `bug: replica '${this.#o.self}' ended without a final response`
+    const problem =
+      error === undefined
+        ? new ServeError('INTERNAL', text, { details })
+        : ServeError.from(error).withDetails(details)
+    const index = call.sent + call.queue.length
+    this.#answers.add(now, call, errorResponse(index, problem))
+  }
+
+  /** The caller is dead or has left: its calls are aborted and freed. */
+  callerGone(now: number, from: string, why: string): void {
+    for (const call of this.#calls.values()) {
+      if (call.from !== from) continue
+      this.#end(now, call, new ServeError('CANCELLED', `caller '${from}' ${why}`))
+    }
+  }
+
+  /** The broker is away: everything in flight over it has failed. */
+  disconnected(now: number): void {
+    for (const call of this.#calls.values()) {
+      if (this.#untold.size < this.#o.settings.tombstones) this.#untold.set(call.key, call)
+      const error = maybeExecuted(this.#o.self, call.envelope, 'lost its connection to the broker')
+      this.#end(now, call, error)
+    }
+  }
+
+  /** The broker is back: callers that were not cut off learn what became of their calls. */
+  reconnected(): void {
+    const why = 'lost its connection to the broker'
+    for (const { from, call, envelope, missing } of this.#untold.values()) {
+      if (missing > 0) {
+        const error = toWireError(notExecuted(this.#o.self, envelope, why))
+        this.#o.send(from, { type: 'refused', call, error })
+      } else this.#sayLost(from, call, maybeExecuted(this.#o.self, envelope, why))
+    }
+    this.#untold.clear()
+  }
+
+  /** Looks after calls whose time is over or that do not move. */
+  tick(now: number): void {
+    this.#finished.tick(now)
+    for (const call of this.#calls.values()) {
+      const { remainingMs } = call.envelope
+      if (remainingMs !== undefined && now - call.arrivedAt >= remainingMs) this.#expire(now, call)
+      const isCallersTurn = call.isFinalSent || call.queue.length > 0
+      const movedAt = Math.max(call.takenAt, call.sentAt)
+      if (isCallersTurn && now - movedAt >= this.#o.settings.answerHoldMs) {
+        const why = `caller '${call.from}' took nothing for ${this.#o.settings.answerHoldMs} ms`
+        this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, why))
+        this.#end(now, call, new ServeError('CANCELLED', why))
+      }
+    }
+  }
+
+  #offered(now: number, offer: Offer): void {
+    const { from, call } = offer
+    const key = callKey(from, call)
+    if (this.#calls.has(key)) {
+      this.#o.send(from, { type: 'accepted', call, credits: this.#o.incoming.credits(from, call) })
+      return
+    }
+    if (this.#finished.has(key)) {
+      this.#sayLost(from, call, maybeExecuted(this.#o.self, offer.envelope, 'has ended this call'))
+      return
+    }
+    const { settings, incoming, self } = this.#o
+    const problem = admissionProblem(offer, {
+      self,
+      isDraining: this.#isDraining,
+      hasSlot: this.#slots < settings.maxCalls && !this.#running.has(key),
+      maxTensorBytes: Math.min(settings.maxTensorBytes, this.#budget.largest),
+      isExpected: (transfer) => incoming.has(from, transfer),
+    })
+    if (problem !== undefined) {
+      this.#refuse(from, call, problem)
+      return
+    }
+    if (
+      this.#answers.heldBytes >= settings.heldBytes ||
+      !this.#budget.take(from, transferBytes(offer.parts))
+    ) {
+      const details = callDetails(self, offer.envelope)
+      const text = `replica '${self}' has no room for ${transferBytes(offer.parts)} bytes of inputs`
+      this.#refuse(from, call, new ServeError('OVERLOADED', text, { details }))
+      return
+    }
+    this.#accept(now, key, offer)
+  }
+
+  #accept(now: number, key: string, offer: Offer): void {
+    const { from, call, parts, envelope } = offer
+    const inputs = parts.map(arrivedBytes)
+    const taken: TakenCall = {
+      key,
+      from,
+      call,
+      envelope,
+      inputs,
+      missing: inputs.filter((input) => input === undefined).length,
+      inputTransfers: parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : [])),
+      reserved: transferBytes(parts),
+      arrivedAt: now,
+      abort: new AbortController(),
+      offeredCredits: offer.responseCredits,
+      granted: offer.responseCredits,
+      isRunning: false,
+      queue: [],
+      sent: 0,
+      held: new Map(),
+      unsent: new Set(),
+      heldBytes: 0,
+      hasFinal: false,
+      isFinalSent: false,
+      takenAt: now,
+      sentAt: now,
+    }
+    this.#calls.set(key, taken)
+    const credits = this.#o.incoming.open(now, this.#announce(taken, offer))
+    this.#o.send(from, { type: 'accepted', call, credits })
+    if (taken.missing === 0) this.#start(now, taken)
+  }
+
+  #announce(call: TakenCall, offer: Offer): Parameters<IncomingTransfers['open']>[1] {
+    return offer.parts.flatMap((part, i) => {
+      if (part.kind === 'inline' || part.size === 0) return []
+      return {
+        from: call.from,
+        call: call.call,
+        transfer: part.transfer,
+        size: part.size,
+        onArrived: (now: number, bytes: Uint8Array) => {
+          call.inputs[i] = bytes
+          call.missing -= 1
+          if (call.missing === 0) this.#start(now, call)
+        },
+        onStalled: (now: number) => {
+          const why = `got nothing of transfer ${part.transfer} for ${this.#o.settings.stallMs} ms, twice`
+          this.#forgetUnexecuted(now, call, notExecuted(this.#o.self, call.envelope, why))
+        },
+      }
+    })
+  }
+
+  #start(now: number, call: TakenCall): void {
+    const { envelope, key, from, reserved, abort } = call
+    const left = envelope.remainingMs
+    const remaining = left === undefined ? undefined : left - (now - call.arrivedAt)
+    if (remaining !== undefined && remaining <= 0) {
+      this.#expire(now, call)
+      return
+    }
+    call.isRunning = true
+    this.#running.set(key, { from, reserved })
+    const inputs = call.inputs.map((input) => input ?? new Uint8Array())
+    this.#o.execute({
+      key,
+      from,
+      inputs,
+      signal: abort.signal,
+      envelope: remaining === undefined ? envelope : { ...envelope, remainingMs: remaining },
+    })
+  }
+
+  /** The time is over: a running execution is told, one that has not begun never does. */
+  #expire(now: number, call: TakenCall): void {
+    if (call.abort.signal.aborted || call.hasFinal) return
+    const details = callDetails(this.#o.self, call.envelope)
+    const error = new ServeError('DEADLINE_EXCEEDED', "the request's time is over", { details })
+    if (!call.isRunning) this.#forgetUnexecuted(now, call, error)
+    else call.abort.abort(error)
+  }
+
+  #forgetUnexecuted(now: number, call: TakenCall, error: ServeError): void {
+    this.#refuse(call.from, call.call, error)
+    this.#end(now, call, error)
+  }
+
+  #onCall(now: number, call: TakenCall, message: Exclude<PeerMessage, { type: 'offer' }>): void {
+    switch (message.type) {
+      case 'credit':
+        if (this.#o.outgoing.credit(call.from, this.#ours(call, message.credits)))
+          call.takenAt = now
+        return
+      case 'resend':
+        if (this.#ours(call, [message]).length > 0) {
+          this.#o.outgoing.resend(call.from, message.transfer, message.offset)
+        }
+        return
+      case 'response-credit':
+        this.#answers.grant(now, call, message.responses)
+        this.#checkLost(now, call)
+        return
+      case 'cancel':
+        this.#end(now, call, fromWireError(message.error))
+        return
+      case 'done':
+        this.#end(now, call, new ServeError('CANCELLED', 'the caller has its answer'))
+        return
+      case 'accepted':
+      case 'refused':
+      case 'response':
+        // What a callee says; a caller has no business with it.
+        return
+    }
+  }
+
+  #ours<T extends { readonly transfer: number }>(
+    call: TakenCall,
+    said: readonly T[],
+  ): readonly T[] {
+    const held = [...call.held.values()].flat()
+    return said.filter(({ transfer }) => held.some((one) => one.transfer === transfer))
+  }
+
+  /** A caller that still asks long after it should have had everything has lost some of it. */
+  #checkLost(now: number, call: TakenCall): void {
+    if (!call.isFinalSent || call.unsent.size > 0) return
+    if (now - call.sentAt < 2 * this.#o.settings.stallMs) return
+    this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, 'has answered'))
+    this.#end(now, call, new ServeError('CANCELLED', 'the answer was lost'))
+  }
+
+  #onUnknown(now: number, key: string, message: PeerMessage): void {
+    const { from, call, type } = message
+    // A cancel may overtake its offer.
+    if (type === 'cancel') this.#finished.add(now, key)
+    if (type !== 'response-credit') return
+    const text = `replica '${this.#o.self}' does not know the call; it may have executed`
+    this.#sayLost(
+      from,
+      call,
+      new ServeError('STEP_LOST', text, { details: { replica: this.#o.self } }),
+    )
+  }
+
+  #refuse(from: string, call: number, error: ServeError): void {
+    this.#o.send(from, { type: 'refused', call, error: toWireError(error) })
+  }
+
+  #sayLost(from: string, call: number, error: ServeError): void {
+    this.#o.send(from, {
+      type: 'response',
+      call,
+      index: 0,
+      final: true,
+      outputs: [],
+      parts: [],
+      parameters: new Map(),
+      error: toWireError(error),
+    })
+  }
+
+  /** Forgets the call but for its key; an execution that goes on keeps its slot and its bytes. */
+  #end(now: number, call: TakenCall, reason: ServeError): void {
+    this.#calls.delete(call.key)
+    this.#finished.add(now, call.key)
+    for (const transfer of call.inputTransfers) this.#o.incoming.drop(now, call.from, transfer)
+    this.#answers.forget(call)
+    if (!call.isRunning) this.#budget.give(call.from, call.reserved)
+    if (!call.hasFinal) call.abort.abort(reason)
+    call.hasFinal = true
+  }
+}

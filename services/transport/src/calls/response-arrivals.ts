@@ -1,0 +1,243 @@
+import { ServeError } from '@tutti/errors'
+import { fromWireError } from '@tutti/protocol'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { ByteBudget } from '../transfers/byte-budget.ts'
+import type { AnnouncedTransfer, IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import { largestTransfer, transferBytes } from '../transfers/split-tensors.ts'
+import { callDetails, maybeExecuted } from './call-place.ts'
+import {
+  type ArrivingResponse,
+  arrivedBytes,
+  type OpenCall,
+  type ResponseMessage,
+  toBearerResponse,
+} from './open-call.ts'
+import type { PeerSend } from './peer-send.ts'
+
+/** What the arrivals need of the calling side. */
+export interface ArrivalOptions {
+  readonly settings: PeerSettings
+  readonly send: PeerSend
+  readonly incoming: IncomingTransfers
+  readonly budget: ByteBudget
+  /** The final response is with the reader. */
+  finish(now: number, call: OpenCall): void
+  /** Ends the call with an error and tells the replica. */
+  fail(now: number, call: OpenCall, error: ServeError): void
+}
+
+/**
+ * Brings the responses of calls to their readers: in order, with their transfers put together, within the bytes that this
+ * process takes. A response for which there is no room waits; those behind it wait with it.
+ */
+export class ResponseArrivals {
+  readonly #o: ArrivalOptions
+  /** Calls whose next response waits for room, longest first. */
+  readonly #waiting = new Set<OpenCall>()
+
+  constructor(o: ArrivalOptions) {
+    this.#o = o
+  }
+
+  /** Takes a response message of the call. One that is there already changes nothing. */
+  add(now: number, call: OpenCall, message: ResponseMessage): void {
+    const { index } = message
+    if (index < call.nextToDeliver || call.responses.has(index)) return
+    if (index >= call.granted || index > (call.finalIndex ?? Number.POSITIVE_INFINITY)) {
+      this.#o.fail(now, call, outOfTurn(call, index))
+      return
+    }
+    if (message.final) call.finalIndex = index
+    const bytes = message.parts.map(arrivedBytes)
+    const missing = bytes.filter((one) => one === undefined).length
+    call.responses.set(index, { message, bytes, missing, reserved: 0 })
+    this.#advance(now, call)
+  }
+
+  /** The reader wants nothing more: what is there and what comes is dropped. */
+  drop(now: number, call: OpenCall): void {
+    call.isDropped = true
+    for (const response of call.responses.values()) this.#letGo(now, call, response)
+    this.#advance(now, call)
+  }
+
+  /** The call has ended: gives back what its responses have reserved. */
+  forget(now: number, call: OpenCall): void {
+    this.#waiting.delete(call)
+    for (const response of call.responses.values()) this.#letGo(now, call, response)
+    call.responses.clear()
+    this.#retryWaiting(now)
+  }
+
+  /** @returns why the call cannot go on, if it waits too long for a response or for room. */
+  problem(now: number, call: OpenCall): ServeError | undefined {
+    const { receiveWaitMs, stallMs } = this.#o.settings
+    if (call.waitingSince !== undefined && now - call.waitingSince >= receiveWaitMs) {
+      const why = `sent response ${call.nextToOpen}, for which there was no room in ${receiveWaitMs} ms`
+      return maybeExecuted(call.to, call.envelope, why)
+    }
+    // What is sent in order arrives in order, so what lies before a response that is here has been lost.
+    if (call.gapSince !== undefined && now - call.gapSince >= 2 * stallMs) {
+      return maybeExecuted(
+        call.to,
+        call.envelope,
+        `sent response ${call.nextToOpen}, which was lost`,
+      )
+    }
+    return undefined
+  }
+
+  #advance(now: number, call: OpenCall): void {
+    const before = call.nextToOpen
+    for (;;) {
+      const next = call.responses.get(call.nextToOpen)
+      if (next === undefined) break
+      if (!this.#open(now, call, next)) return
+      call.nextToOpen += 1
+      call.waitingSince = undefined
+      this.#waiting.delete(call)
+    }
+    const hasGap = call.responses.size > call.nextToOpen - call.nextToDeliver
+    const since = call.nextToOpen > before ? now : (call.gapSince ?? now)
+    call.gapSince = hasGap ? since : undefined
+    this.#deliver(now, call)
+  }
+
+  /** Lets the transfers of a response begin. @returns false if it has to wait, or the call has failed. */
+  #open(now: number, call: OpenCall, response: ArrivingResponse): boolean {
+    const { message, bytes } = response
+    if (call.isDropped || response.missing === 0) {
+      response.missing = 0
+      return true
+    }
+    const { budget, incoming, settings } = this.#o
+    const size = transferBytes(message.parts)
+    const largest = largestTransfer(message.parts)
+    if (largest > settings.maxTensorBytes || size > budget.largest) {
+      this.#o.fail(
+        now,
+        call,
+        tooLarge(call, size, Math.min(settings.maxTensorBytes, budget.largest)),
+      )
+      return false
+    }
+    if (!budget.take(call.to, size)) {
+      call.waitingSince ??= now
+      this.#waiting.add(call)
+      return false
+    }
+    response.reserved = size
+    const announced = this.#announce(call, response, bytes)
+    const numbers = new Set(announced.map(({ transfer }) => transfer))
+    const isTaken = announced.some(({ from, transfer }) => incoming.has(from, transfer))
+    if (isTaken || numbers.size < announced.length) {
+      this.#o.fail(now, call, outOfTurn(call, message.index))
+      return false
+    }
+    const credits = incoming.open(now, announced)
+    if (credits.length > 0) this.#o.send(call.to, { type: 'credit', call: call.call, credits })
+    return true
+  }
+
+  #announce(
+    call: OpenCall,
+    response: ArrivingResponse,
+    bytes: (Uint8Array | undefined)[],
+  ): AnnouncedTransfer[] {
+    const announced: AnnouncedTransfer[] = []
+    for (const [i, part] of response.message.parts.entries()) {
+      if (part.kind === 'inline' || part.size === 0) continue
+      announced.push({
+        from: call.to,
+        call: call.call,
+        transfer: part.transfer,
+        size: part.size,
+        onArrived: (now, arrived) => {
+          bytes[i] = arrived
+          response.missing -= 1
+          call.heardAt = now
+          this.#deliver(now, call)
+        },
+        onStalled: (now) =>
+          this.#o.fail(
+            now,
+            call,
+            maybeExecuted(
+              call.to,
+              call.envelope,
+              `stopped sending response ${response.message.index}`,
+            ),
+          ),
+      })
+    }
+    return announced
+  }
+
+  #deliver(now: number, call: OpenCall): void {
+    while (call.nextToDeliver < call.nextToOpen) {
+      const response = call.responses.get(call.nextToDeliver)
+      if (response === undefined || response.missing > 0) return
+      call.responses.delete(call.nextToDeliver)
+      call.nextToDeliver += 1
+      const { reserved, message } = response
+      // What the reader holds stays reserved until it takes it, so that slow readers bound what comes.
+      if (message.final) this.#o.finish(now, call)
+      this.#hand(now, call, response, reserved)
+    }
+  }
+
+  #hand(now: number, call: OpenCall, response: ArrivingResponse, reserved: number): void {
+    if (call.isDropped) {
+      this.#taken(now, call)
+      return
+    }
+    const { message } = response
+    const error = message.error === undefined ? undefined : fromWireError(message.error)
+    const onTaken = (at: number): void => {
+      this.#o.budget.give(call.to, reserved)
+      this.#taken(at, call)
+      this.#retryWaiting(at)
+    }
+    call.receiver.response(toBearerResponse(response, error), onTaken)
+  }
+
+  #taken(now: number, call: OpenCall): void {
+    call.taken += 1
+    const { responseCredits } = this.#o.settings
+    const granted = call.taken + responseCredits
+    // Half a window at a time: fewer messages, and the replica never runs dry for a reader that keeps up.
+    if (call.hasEnded || granted - call.granted < responseCredits / 2) return
+    call.granted = granted
+    this.#o.send(call.to, { type: 'response-credit', call: call.call, responses: granted })
+    call.progressAt = now
+  }
+
+  #letGo(now: number, call: OpenCall, response: ArrivingResponse): void {
+    for (const part of response.message.parts) {
+      if (part.kind === 'transfer') this.#o.incoming.drop(now, call.to, part.transfer)
+    }
+    response.missing = 0
+    this.#o.budget.give(call.to, response.reserved)
+    response.reserved = 0
+  }
+
+  #retryWaiting(now: number): void {
+    for (const call of [...this.#waiting]) this.#advance(now, call)
+  }
+}
+
+function outOfTurn(call: OpenCall, index: number): ServeError {
+  return new ServeError(
+    'RESPONSE_INVALID',
+    `replica '${call.to}' sent response ${index} out of turn, ${call.granted} are granted`,
+    { details: callDetails(call.to, call.envelope) },
+  )
+}
+
+function tooLarge(call: OpenCall, size: number, cap: number): ServeError {
+  return new ServeError(
+    'MESSAGE_TOO_LARGE',
+    `replica '${call.to}' answers with tensors of ${size} bytes, this peer takes at most ${cap}`,
+    { details: callDetails(call.to, call.envelope) },
+  )
+}

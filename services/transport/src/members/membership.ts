@@ -1,0 +1,159 @@
+import { ServeError } from '@tutti/errors'
+import type { Heartbeat } from '@tutti/protocol'
+
+/** The settings that membership needs. */
+export interface MembershipSettings {
+  readonly heartbeatMs: number
+  readonly suspectAfterMissed: number
+  readonly deadAfterMs: number
+  readonly graceMs: number
+  readonly tickMs: number
+  readonly maxPeers: number
+}
+
+/** What is said of the peers as their state changes. */
+export interface MembershipListener {
+  /** A peer appeared, or said something new of itself. */
+  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
+  /** It has missed heartbeats: no new work. Ask it directly. */
+  suspected(peer: string): void
+  /** A suspect is heard again. */
+  recovered(peer: string): void
+  /** It said so, or it is dead. What is in flight there has failed. */
+  gone(peer: string, error: ServeError): void
+}
+
+interface Member {
+  readonly peer: string
+  /** Undefined for one that has spoken to us and of which no heartbeat has come yet. */
+  heartbeat: Heartbeat | undefined
+  heardAt: number
+  isSuspect: boolean
+}
+
+/**
+ * Knows the other peers by their heartbeats. Two levels: *suspect* after missed heartbeats, *dead* if a direct question finds
+ * nobody, or after a longer silence. While the broker is away, or this process itself has stood still, nobody is judged.
+ * Without clock and I/O.
+ */
+export class Membership {
+  readonly #settings: MembershipSettings
+  readonly #listener: MembershipListener
+  readonly #members = new Map<string, Member>()
+  #isFrozen = false
+  /** Nobody is judged before. */
+  #judgeFrom = 0
+  #tickedAt: number | undefined
+
+  constructor(settings: MembershipSettings, listener: MembershipListener) {
+    this.#settings = settings
+    this.#listener = listener
+  }
+
+  /** Peers of a role that are neither dead nor gone. */
+  peers(role: Heartbeat['role']): string[] {
+    return [...this.#members.values()]
+      .filter(({ heartbeat }) => heartbeat?.role === role)
+      .map(({ peer }) => peer)
+  }
+
+  /** Takes a heartbeat. An older one than the last changes nothing. @returns false if there is no room for another peer. */
+  heartbeat(now: number, heartbeat: Heartbeat): boolean {
+    const { peer } = heartbeat
+    if (isFarewell(heartbeat)) {
+      this.#remove(peer, `peer '${peer}' has left`)
+      return true
+    }
+    const member = this.#member(now, peer)
+    if (member === undefined) return false
+    const before = member.heartbeat
+    if (before !== undefined && heartbeat.sequence <= before.sequence) return true
+    member.heartbeat = heartbeat
+    this.#alive(now, member)
+    this.#listener.heard(heartbeat, whatIsNew(before, heartbeat))
+    return true
+  }
+
+  /** The peer has spoken to us, or answered a direct question. A peer that is not known is expected to be heard from now on. */
+  spoke(now: number, peer: string): void {
+    const member = this.#member(now, peer)
+    if (member !== undefined) this.#alive(now, member)
+  }
+
+  /** A direct question found nobody. */
+  unreachable(peer: string, why: string): void {
+    if (!this.#isFrozen) this.#remove(peer, `peer '${peer}' ${why}`)
+  }
+
+  /** The broker is away: nobody is judged until `thaw`. */
+  freeze(): void {
+    this.#isFrozen = true
+  }
+
+  /** The broker is back: everybody gets a grace to be heard. */
+  thaw(now: number): void {
+    if (!this.#isFrozen) return
+    this.#isFrozen = false
+    this.#forgive(now)
+  }
+
+  tick(now: number): void {
+    const { tickMs, heartbeatMs, suspectAfterMissed, deadAfterMs } = this.#settings
+    // This process stood still (a stopped process, a long collection): it has not listened, so it cannot judge.
+    const suspectAfterMs = (suspectAfterMissed + 0.5) * heartbeatMs
+    const since = this.#tickedAt
+    if (since !== undefined && now - since > suspectAfterMs + tickMs) this.#forgive(now)
+    this.#tickedAt = now
+    if (this.#isFrozen || now < this.#judgeFrom) return
+    for (const member of this.#members.values()) {
+      const silentMs = now - member.heardAt
+      if (silentMs >= deadAfterMs) {
+        this.#remove(member.peer, `peer '${member.peer}' has been silent for ${deadAfterMs} ms`)
+      } else if (silentMs >= suspectAfterMs && !member.isSuspect) {
+        member.isSuspect = true
+        this.#listener.suspected(member.peer)
+      }
+    }
+  }
+
+  #forgive(now: number): void {
+    this.#judgeFrom = now + this.#settings.graceMs
+    for (const member of this.#members.values()) member.heardAt = now
+  }
+
+  #member(now: number, peer: string): Member | undefined {
+    const known = this.#members.get(peer)
+    if (known !== undefined) return known
+    if (this.#members.size >= this.#settings.maxPeers) return undefined
+    const member = { peer, heartbeat: undefined, heardAt: now, isSuspect: false }
+    this.#members.set(peer, member)
+    return member
+  }
+
+  #alive(now: number, member: Member): void {
+    member.heardAt = now
+    if (!member.isSuspect) return
+    member.isSuspect = false
+    this.#listener.recovered(member.peer)
+  }
+
+  #remove(peer: string, text: string): void {
+    if (!this.#members.delete(peer)) return
+    const error = new ServeError('STEP_UNAVAILABLE', text, { details: { replica: peer } })
+    this.#listener.gone(peer, error)
+  }
+}
+
+/** The last heartbeat of a peer that closes in order: it is draining and serves nothing and nobody. */
+export function isFarewell(heartbeat: Heartbeat): boolean {
+  const { draining, inFlight, freeSlots, revisions, bearers } = heartbeat
+  return (
+    draining && inFlight === 0 && freeSlots === 0 && revisions.length === 0 && bearers.length === 0
+  )
+}
+
+function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): 'new' | 'changed' | 'load' {
+  if (before === undefined) return 'new'
+  const isSame = before.description === after.description && before.draining === after.draining
+  return isSame ? 'load' : 'changed'
+}

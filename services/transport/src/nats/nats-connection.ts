@@ -1,0 +1,326 @@
+import { readFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  type Authenticator,
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  type Msg,
+  type NatsConnection,
+  nkeyAuthenticator,
+} from 'nats'
+import type { BrokerOptions } from '../peers.ts'
+import { wantsTls } from './broker-options.ts'
+
+/** A message as it came; `bytes` is a view of what was read, and nobody else writes to it. */
+export interface BrokerMessage {
+  readonly subject: string
+  readonly bytes: Uint8Array
+  /** Where an answer is expected. */
+  readonly reply: string | undefined
+  /** The broker says that nobody listens where we published with this subject as the reply. */
+  readonly isNoResponder: boolean
+}
+
+/** What happens to a connection. Nothing here may throw. */
+export interface ConnectionListener {
+  /** All subscriptions are with the broker. */
+  connected(server: string): void
+  disconnected(why: string): void
+  /** An attempt failed; another follows. */
+  connectFailed(error: string): void
+  /** The broker refused something that it names, a subject say. */
+  complained(what: string): void
+  /** A handler of ours threw: a bug. */
+  handlerFailed(error: ServeError): void
+}
+
+/** How one connection is made. */
+export interface ConnectionSettings {
+  readonly reconnectMs: number
+  readonly connectMs: number
+  readonly keepAliveMs: number
+}
+
+/** One connection to the broker, which comes back by itself until it is closed. */
+export interface BrokerConnection {
+  readonly isConnected: boolean
+  /** Bytes that one message may have, as the broker says; undefined while it is away. */
+  readonly maxPayload: number | undefined
+  /** Bytes published since the last answered flush began. */
+  readonly unflushedBytes: number
+  /** @returns false, and sends nothing, while the broker is away or if the message is larger than it takes. */
+  publish(subject: string, bytes: Uint8Array, reply?: string): boolean
+  /** Lasts over reconnects. @returns ends it. */
+  subscribe(subject: string, handler: (message: BrokerMessage) => void): () => void
+  /** Resolves when the broker has had all that was published. @throws ServeError UNAVAILABLE when it goes away before. */
+  flush(): Promise<void>
+  /** Gives up the connection, which does not answer, and makes another. */
+  abandon(why: string): void
+  /** Sends what is published and closes. Waits for a silent broker no longer than `graceMs`. */
+  close(graceMs: number): Promise<void>
+}
+
+/** What a connection is made from. */
+export interface ConnectOptions {
+  readonly broker: BrokerOptions
+  /** Shown by the broker's tools. */
+  readonly name: string
+  readonly clock: Clock
+  readonly settings: ConnectionSettings
+  readonly listener: ConnectionListener
+}
+
+/** Begins to connect, and goes on until it succeeds or is closed. */
+export function openBrokerConnection(o: ConnectOptions): BrokerConnection {
+  const connection = new ReturningConnection(o)
+  connection.start()
+  return connection
+}
+
+interface Subscribed {
+  readonly subject: string
+  readonly handler: (message: BrokerMessage) => void
+  end: (() => void) | undefined
+}
+
+/** The library keeps its socket to itself; without it a connection whose peer is silent cannot be given up at once. */
+interface InnerConnection {
+  readonly protocol?: { readonly transport?: { readonly socket?: Socket } }
+}
+
+/**
+ * Reconnects itself, with a new client each time, instead of letting the library do it: the library keeps what is published
+ * while it is away and then drops it without a word, reads credentials once, and waits for a silent socket to take its last
+ * bytes before it gives it up.
+ */
+class ReturningConnection implements BrokerConnection {
+  readonly #o: ConnectOptions
+  readonly #subscriptions = new Set<Subscribed>()
+  #client: NatsConnection | undefined
+  #isClosed = false
+  #stopWaiting: (() => void) | undefined
+  #attempt: Promise<void> = Promise.resolve()
+  #unflushed = 0
+  #lastFailure = ''
+
+  constructor(o: ConnectOptions) {
+    this.#o = o
+  }
+
+  get isConnected(): boolean {
+    return this.#client !== undefined
+  }
+
+  get maxPayload(): number | undefined {
+    return this.#client?.info?.max_payload
+  }
+
+  get unflushedBytes(): number {
+    return this.#unflushed
+  }
+
+  start(): void {
+    this.#attempt = this.#connect()
+  }
+
+  publish(subject: string, bytes: Uint8Array, reply?: string): boolean {
+    const client = this.#client
+    if (client === undefined || client.isClosed()) return false
+    if (bytes.byteLength > (this.maxPayload ?? 0)) return false
+    client.publish(subject, bytes, reply === undefined ? {} : { reply })
+    this.#unflushed += bytes.byteLength
+    return true
+  }
+
+  subscribe(subject: string, handler: (message: BrokerMessage) => void): () => void {
+    const subscribed: Subscribed = { subject, handler, end: undefined }
+    this.#subscriptions.add(subscribed)
+    if (this.#client !== undefined) this.#begin(this.#client, subscribed)
+    return () => {
+      this.#subscriptions.delete(subscribed)
+      subscribed.end?.()
+    }
+  }
+
+  async flush(): Promise<void> {
+    const client = this.#client
+    if (client === undefined) throw away('the broker is away')
+    const before = this.#unflushed
+    try {
+      await client.flush()
+    } catch (error) {
+      throw away('the broker went away', error)
+    }
+    if (this.#client === client) this.#unflushed -= before
+  }
+
+  abandon(why: string): void {
+    const client = this.#client
+    if (client !== undefined) this.#lost(client, why)
+  }
+
+  async close(graceMs: number): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#stopWaiting?.()
+    await this.#attempt
+    const client = this.#client
+    this.#client = undefined
+    if (client === undefined) return
+    const stopTimer = this.#o.clock.setTimer(graceMs, () => destroySocket(client))
+    try {
+      await client.flush()
+      await client.close()
+    } catch {
+      // The broker went away meanwhile: nothing is left to close.
+    } finally {
+      stopTimer()
+    }
+  }
+
+  async #connect(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        const client = await connect(await this.#clientOptions())
+        if (this.#isClosed) await client.close()
+        else await this.#take(client)
+        return
+      } catch (error) {
+        this.#failed(error)
+        await this.#pause()
+      }
+    }
+  }
+
+  async #take(client: NatsConnection): Promise<void> {
+    for (const subscribed of this.#subscriptions) this.#begin(client, subscribed)
+    // Only when the broker has our subscriptions may others hear that we are here.
+    await client.flush()
+    this.#client = client
+    this.#unflushed = 0
+    this.#lastFailure = ''
+    void this.#watch(client)
+    this.#guard(() => this.#o.listener.connected(client.getServer()))
+  }
+
+  /** Ends with the client. */
+  async #watch(client: NatsConnection): Promise<void> {
+    void client.closed().then((error) => this.#lost(client, messageOf(error ?? 'it was closed')))
+    for await (const status of client.status()) {
+      const isComplaint = status.type === 'error' || status.type === 'ldm'
+      if (isComplaint) this.#guard(() => this.#o.listener.complained(complaintOf(status)))
+    }
+  }
+
+  #lost(client: NatsConnection, why: string): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    for (const subscribed of this.#subscriptions) subscribed.end = undefined
+    destroySocket(client)
+    this.#guard(() => this.#o.listener.disconnected(why))
+    if (!this.#isClosed) this.start()
+  }
+
+  /** Says a failure once, not ten times a second. */
+  #failed(error: unknown): void {
+    const text = messageOf(error)
+    if (text === this.#lastFailure || this.#isClosed) return
+    this.#lastFailure = text
+    this.#guard(() => this.#o.listener.connectFailed(text))
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.#o.clock.setTimer(this.#o.settings.reconnectMs, resolve)
+      this.#stopWaiting = () => {
+        stop()
+        resolve()
+      }
+      if (this.#isClosed) this.#stopWaiting()
+    })
+  }
+
+  #begin(client: NatsConnection, subscribed: Subscribed): void {
+    const subscription = client.subscribe(subscribed.subject, {
+      callback: (error, message) => {
+        // Errors of subscriptions are permissions; the status says which.
+        if (error === null) this.#guard(() => subscribed.handler(toBrokerMessage(message)))
+      },
+    })
+    subscribed.end = () => subscription.unsubscribe()
+  }
+
+  /** An exception in the library's callback would end its reading without a word. */
+  #guard(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.#o.listener.handlerFailed(ServeError.from(error))
+    }
+  }
+
+  async #clientOptions(): Promise<ConnectionOptions> {
+    const { broker, name, settings } = this.#o
+    const { caFile, certFile, keyFile } = broker.tls ?? {}
+    const authenticator = await readAuthenticator(broker)
+    return {
+      servers: [...broker.servers],
+      name,
+      reconnect: false,
+      ignoreClusterUpdates: true,
+      pingInterval: settings.keepAliveMs,
+      maxPingOut: 2,
+      timeout: settings.connectMs,
+      noAsyncTraces: true,
+      ...(authenticator !== undefined && { authenticator }),
+      ...(broker.user !== undefined && { user: broker.user, pass: broker.password?.() ?? '' }),
+      ...(broker.token !== undefined && { token: broker.token() }),
+      ...(wantsTls(broker) && {
+        tls: {
+          ...(caFile !== undefined && { caFile }),
+          ...(certFile !== undefined && { certFile }),
+          ...(keyFile !== undefined && { keyFile }),
+        },
+      }),
+    }
+  }
+}
+
+/** Reads the files anew, because credentials are rotated. */
+async function readAuthenticator(broker: BrokerOptions): Promise<Authenticator | undefined> {
+  if (broker.credentialsFile !== undefined) {
+    return credsAuthenticator(await readFile(broker.credentialsFile))
+  }
+  if (broker.nkeyFile === undefined) return undefined
+  const seed = await readFile(broker.nkeyFile, 'utf8')
+  return nkeyAuthenticator(new TextEncoder().encode(seed.trim()))
+}
+
+function toBrokerMessage(message: Msg): BrokerMessage {
+  const { subject, data, reply, headers } = message
+  const isNoResponder = data.byteLength === 0 && headers?.code === 503
+  return { subject, bytes: data, reply: reply === '' ? undefined : reply, isNoResponder }
+}
+
+function destroySocket(client: NatsConnection): void {
+  const { socket } = (client as unknown as InnerConnection).protocol?.transport ?? {}
+  if (socket === undefined) void client.close()
+  else socket.destroy()
+}
+
+function complaintOf(status: { readonly type: string; readonly data: unknown }): string {
+  const context: unknown = Reflect.get(status, 'permissionContext')
+  const where = context === undefined ? '' : ` ${JSON.stringify(context)}`
+  return `${status.type} ${String(status.data)}${where}`
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function away(text: string, cause?: unknown): ServeError {
+  return new ServeError('STEP_UNAVAILABLE', text, cause === undefined ? {} : { cause })
+}

@@ -1,0 +1,43 @@
+/** More pieces than this that do not touch are no sensible order of arrival; it bounds what a hostile sender makes us keep. */
+const MOST_RANGES = 1024
+
+/** Which bytes of a transfer have arrived, as sorted ranges that neither touch nor overlap. */
+export class ByteRanges {
+  /** start, end, start, end, ... */
+  readonly #edges: number[] = []
+  #count = 0
+
+  /** Bytes in all ranges. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** The first byte that has not arrived. */
+  get firstGap(): number {
+    return this.#edges[0] === 0 ? (this.#edges[1] ?? 0) : 0
+  }
+
+  /** @returns false if every byte from `start` up to `end` was there already, or there are too many pieces. */
+  add(start: number, end: number): boolean {
+    const edges = this.#edges
+    let first = 0
+    while (first < edges.length && (edges[first + 1] ?? 0) < start) first += 2
+    let last = first
+    let from = start
+    let to = end
+    let known = 0
+    while (last < edges.length && (edges[last] ?? 0) <= end) {
+      const left = edges[last] ?? 0
+      const right = edges[last + 1] ?? 0
+      from = Math.min(from, left)
+      to = Math.max(to, right)
+      known += right - left
+      last += 2
+    }
+    if (to - from === known) return false
+    if (last === first && edges.length >= 2 * MOST_RANGES) return false
+    edges.splice(first, last - first, from, to)
+    this.#count += to - from - known
+    return true
+  }
+}

@@ -1,0 +1,190 @@
+import type { Chunk, TransferCredit } from '@tutti/protocol'
+import type { PeerSend } from '../calls/peer-send.ts'
+import { ByteRanges } from './byte-ranges.ts'
+
+/** The settings that incoming transfers need. */
+export interface IncomingSettings {
+  readonly chunkBytes: number
+  readonly wholeLimitBytes: number
+  readonly creditBytes: number
+  readonly creditTotalBytes: number
+  readonly stallMs: number
+}
+
+/** A transfer that a message has announced. Its bytes are reserved already. */
+export interface AnnouncedTransfer {
+  readonly from: string
+  readonly call: number
+  readonly transfer: number
+  readonly size: number
+  /** All bytes are there; the receiver owns them. */
+  readonly onArrived: (now: number, bytes: Uint8Array) => void
+  /** Nothing has come for the stall time, twice. */
+  readonly onStalled: (now: number) => void
+}
+
+interface Incoming extends AnnouncedTransfer {
+  readonly buffer: Uint8Array
+  readonly ranges: ByteRanges
+  granted: number
+  hasAskedAgain: boolean
+  progressAt: number
+}
+
+interface Sender {
+  readonly transfers: Map<number, Incoming>
+  /** Bytes granted and not arrived, of all its transfers. */
+  outstanding: number
+}
+
+/**
+ * Puts transfers together, each in one buffer of its own. Grants credits so that the bytes under way stay within the bounds
+ * for each sender and for all; asks once for what does not come. Chunks that nobody announced, that are beyond the credit or
+ * there already change nothing.
+ */
+export class IncomingTransfers {
+  readonly #settings: IncomingSettings
+  readonly #send: PeerSend
+  readonly #senders = new Map<string, Sender>()
+
+  constructor(settings: IncomingSettings, send: PeerSend) {
+    this.#settings = settings
+    this.#send = send
+  }
+
+  /** Transfers that have not arrived. */
+  get size(): number {
+    let size = 0
+    for (const sender of this.#senders.values()) size += sender.transfers.size
+    return size
+  }
+
+  /** Bytes that senders may have under way to us. */
+  get outstanding(): number {
+    let bytes = 0
+    for (const sender of this.#senders.values()) bytes += sender.outstanding
+    return bytes
+  }
+
+  /** True if such a transfer is expected already; a sender must not use a number twice. */
+  has(from: string, transfer: number): boolean {
+    return this.#senders.get(from)?.transfers.has(transfer) ?? false
+  }
+
+  /** Expects transfers of one call. @returns the first credits, for the message that says so; what they lack follows by itself. */
+  open(now: number, announced: readonly AnnouncedTransfer[]): TransferCredit[] {
+    const first = announced[0]
+    if (first === undefined) return []
+    let sender = this.#senders.get(first.from)
+    if (sender === undefined) {
+      sender = { transfers: new Map(), outstanding: 0 }
+      this.#senders.set(first.from, sender)
+    }
+    for (const one of announced) {
+      // Memory of its own: a pooled buffer would keep its neighbours alive.
+      const buffer = Buffer.allocUnsafeSlow(one.size)
+      sender.transfers.set(one.transfer, {
+        ...one,
+        buffer,
+        ranges: new ByteRanges(),
+        granted: 0,
+        hasAskedAgain: false,
+        progressAt: now,
+      })
+    }
+    return this.#grant(now, sender)
+      .filter((incoming) => incoming.call === first.call)
+      .map(toCredit)
+  }
+
+  /** What is granted for transfers of a call now, to say it again. */
+  credits(from: string, call: number): TransferCredit[] {
+    const transfers = [...(this.#senders.get(from)?.transfers.values() ?? [])]
+    return transfers.filter((one) => one.call === call && one.granted > 0).map(toCredit)
+  }
+
+  chunk(now: number, chunk: Chunk): void {
+    const sender = this.#senders.get(chunk.from)
+    const incoming = sender?.transfers.get(chunk.transfer)
+    if (sender === undefined || incoming === undefined || incoming.size !== chunk.total) return
+    const end = chunk.offset + chunk.bytes.byteLength
+    if (end > incoming.granted) return
+    const before = incoming.ranges.count
+    if (!incoming.ranges.add(chunk.offset, end)) return
+    incoming.buffer.set(chunk.bytes, chunk.offset)
+    incoming.progressAt = now
+    sender.outstanding -= incoming.ranges.count - before
+    if (incoming.ranges.count === incoming.size) this.#remove(sender, incoming)
+    this.#sayCredits(this.#grant(now, sender))
+    if (incoming.ranges.count === incoming.size) incoming.onArrived(now, incoming.buffer)
+  }
+
+  drop(now: number, from: string, transfer: number): void {
+    const sender = this.#senders.get(from)
+    const incoming = sender?.transfers.get(transfer)
+    if (sender === undefined || incoming === undefined) return
+    this.#remove(sender, incoming)
+    this.#sayCredits(this.#grant(now, sender))
+  }
+
+  /** Looks after transfers that do not move. */
+  tick(now: number): void {
+    for (const sender of this.#senders.values()) {
+      for (const incoming of sender.transfers.values()) {
+        const { granted, progressAt } = incoming
+        if (granted === 0 || now - progressAt < this.#settings.stallMs) continue
+        if (incoming.hasAskedAgain) incoming.onStalled(now)
+        else this.#askAgain(now, incoming)
+      }
+    }
+  }
+
+  /** Either a chunk or our credit got lost, so both are said again. */
+  #askAgain(now: number, incoming: Incoming): void {
+    const { from, call, transfer, ranges } = incoming
+    incoming.hasAskedAgain = true
+    incoming.progressAt = now
+    this.#send(from, { type: 'credit', call, credits: [toCredit(incoming)] })
+    this.#send(from, { type: 'resend', call, transfer, offset: ranges.firstGap })
+  }
+
+  #remove(sender: Sender, incoming: Incoming): void {
+    sender.outstanding -= incoming.granted - incoming.ranges.count
+    sender.transfers.delete(incoming.transfer)
+    if (sender.transfers.size === 0) this.#senders.delete(incoming.from)
+  }
+
+  /** First announced, first granted. @returns those that may send more than before. */
+  #grant(now: number, sender: Sender): Incoming[] {
+    const { creditBytes, creditTotalBytes, wholeLimitBytes, chunkBytes } = this.#settings
+    const share = Math.floor(creditTotalBytes / Math.max(1, this.#senders.size))
+    const window = Math.min(creditBytes, share)
+    const grown: Incoming[] = []
+    for (const incoming of sender.transfers.values()) {
+      const before = incoming.granted
+      const step = incoming.size <= wholeLimitBytes ? incoming.size : chunkBytes
+      while (incoming.granted < incoming.size) {
+        const more = Math.min(step, incoming.size - incoming.granted)
+        // A sender may always have one piece under way, however many they are; else it would never get anywhere.
+        if (sender.outstanding > 0 && sender.outstanding + more > window) break
+        if (incoming.granted === 0) incoming.progressAt = now
+        incoming.granted += more
+        sender.outstanding += more
+      }
+      if (incoming.granted > before) grown.push(incoming)
+      if (incoming.granted < incoming.size) break
+    }
+    return grown
+  }
+
+  #sayCredits(grown: readonly Incoming[]): void {
+    for (const incoming of grown) {
+      const { from, call } = incoming
+      this.#send(from, { type: 'credit', call, credits: [toCredit(incoming)] })
+    }
+  }
+}
+
+function toCredit({ transfer, granted }: Incoming): TransferCredit {
+  return { transfer, upTo: granted }
+}
