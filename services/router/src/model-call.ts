@@ -39,6 +39,9 @@ const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
   'SERVER_STOPPING',
 ])
 
+/** What a bearer throws says that the step cannot have run, but for these: lost after it was accepted, and faults of ours. */
+const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>(['STEP_LOST', 'INTERNAL'])
+
 /**
  * Sends one envelope to the least busy replica of the request's revision and hands its responses to `sink`, the last of
  * them final, or one failure. Never throws.
@@ -93,8 +96,7 @@ class Attempt {
     } catch (error) {
       const failure = ServeError.from(error)
       span.recordError(failure)
-      // The bearer throws only where the step cannot have run; anything unknown may be a fault of ours after it ran.
-      this.#fail(failure, failure.reason === 'INTERNAL' ? 'maybe' : 'no', undefined)
+      this.#fail(failure, MAYBE_EXECUTED.has(failure.reason) ? 'maybe' : 'no', undefined)
     }
     span.end()
   }

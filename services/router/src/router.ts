@@ -97,6 +97,8 @@ export class Router implements InferenceBackend {
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
+    // Ensembles that wait for their models are there from the start.
+    if (o.awaitsSteps === true) this.#rebuild()
   }
 
   /** Asks a step what it serves, and learns it or learns it anew. */

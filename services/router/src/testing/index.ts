@@ -1,1 +1,8 @@
+export {
+  collect,
+  type Delivery,
+  type ReplicaScript,
+  ScriptedReplicas,
+  type ScriptedVersion,
+} from './scripted-replicas.ts'
 export { floats, type ScriptedModel, scriptedRouter, toFloats } from './scripted-router.ts'

@@ -1,0 +1,145 @@
+import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
+import type { ServedModel, StepControl, StepDescription } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { type InferResponse, ServerMetrics } from '@tutti/front-door'
+import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import type { Envelope } from '@tutti/protocol'
+import { LocalBearer, StepDirectory } from '@tutti/transport'
+import type { EnsembleSource } from '../ensemble-source.ts'
+import { Router, type RouterOptions } from '../router.ts'
+
+/** One model version of a scripted replica. */
+export interface ScriptedVersion {
+  readonly model: string
+  readonly version?: number
+  readonly revision: string
+  /** config.pbtxt without the name. */
+  readonly config: string
+}
+
+/** An envelope with the replica that got it. */
+export interface Delivery {
+  readonly replica: string
+  readonly envelope: Envelope
+}
+
+/** What a replica does with an envelope: answers with its inputs as outputs, or fails. */
+export type ReplicaScript = (delivery: Delivery) => Promise<void> | void
+
+/** A router over replicas that a test adds, changes and takes away. */
+export class ScriptedReplicas {
+  readonly router: Router
+  readonly deliveries: Delivery[] = []
+  script: ReplicaScript = () => {}
+  readonly #bearer = new LocalBearer()
+  readonly #stops = new Map<string, () => void>()
+  readonly #served = new Map<string, readonly ScriptedVersion[]>()
+
+  constructor(
+    o: Omit<Partial<RouterOptions>, 'ensembles'> & {
+      readonly ensembles?: Readonly<Record<string, string>>
+    } = {},
+  ) {
+    const { ensembles = {}, ...rest } = o
+    this.router = new Router({
+      name: 'router-1',
+      ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text)),
+      directory: new StepDirectory(),
+      bearer: this.#bearer,
+      strictReadiness: true,
+      clock: systemClock,
+      log: silentLogger,
+      tracing: createTracing({ serviceName: 'test' }),
+      metrics: new ServerMetrics(),
+      ...rest,
+    })
+  }
+
+  /** The replica comes, or serves something else from now on; the router learns of it at once unless `quietly`. */
+  serve(
+    replica: string,
+    versions: readonly ScriptedVersion[],
+    o: { readonly quietly?: boolean } = {},
+  ): void {
+    this.#served.set(replica, versions)
+    this.#stops.get(replica)?.()
+    this.#stops.set(
+      replica,
+      this.#bearer.serve(replica, (envelope, tensors, sink) =>
+        this.#answer(replica, envelope, tensors, sink),
+      ),
+    )
+    if (o.quietly !== true)
+      this.router.stepDescribed(this.describe(replica), this.#control(replica))
+  }
+
+  /** The replica does not respond any more; the router learns of it only if told. */
+  kill(replica: string, o: { readonly quietly?: boolean } = {}): void {
+    this.#stops.get(replica)?.()
+    if (o.quietly !== true) this.router.removeStep(replica)
+  }
+
+  describe(replica: string): StepDescription {
+    const byModel = new Map<string, ServedModel>()
+    for (const { model: name, version = 1, revision, config } of this.#served.get(replica) ?? []) {
+      const known = byModel.get(name)
+      const served = { version, revision, state: 'READY' as const, reason: '' }
+      byModel.set(name, {
+        name,
+        config: toConfig(name, config),
+        labels: {},
+        versions: [...(known?.versions ?? []), served],
+        reason: '',
+      })
+    }
+    return { replica, models: [...byModel.values()] }
+  }
+
+  #control(replica: string): StepControl {
+    return { describe: async () => this.describe(replica), statistics: async () => [] }
+  }
+
+  async #answer(
+    replica: string,
+    envelope: Envelope,
+    tensors: Parameters<Parameters<LocalBearer['serve']>[1]>[1],
+    sink: Parameters<Parameters<LocalBearer['serve']>[1]>[2],
+  ): Promise<void> {
+    const empty = { index: 0, final: true, outputs: [], parameters: new Map() }
+    const served = this.#served
+      .get(replica)
+      ?.find((v) => v.model === envelope.model && (v.version ?? 1) === envelope.version)
+    try {
+      if (served?.revision !== envelope.revision) {
+        throw new ServeError('REVISION_GONE', `${envelope.revision} is not served`)
+      }
+      const delivery = { replica, envelope }
+      this.deliveries.push(delivery)
+      await this.script(delivery)
+      const outputs = envelope.inputs.map((input, i) => ({
+        ...input,
+        name: 'Y',
+        data: tensors[i]?.bytes ?? new Uint8Array(),
+      }))
+      sink.send({ ...empty, outputs })
+    } catch (error) {
+      sink.send({ ...empty, error: ServeError.from(error) })
+    }
+  }
+}
+
+function toSource(name: string, text: string): EnsembleSource {
+  const config = toConfig(name, text)
+  return { name, config, labels: {}, versions: [{ version: 1, revision: 'e' }], reason: '' }
+}
+
+function toConfig(name: string, text: string): ReturnType<typeof normaliseModelConfig> {
+  return normaliseModelConfig({ ...parseModelConfig(text, `${name}/config.pbtxt`), name })
+}
+
+/** All responses of a request. */
+export async function collect(stream: AsyncIterable<InferResponse>): Promise<InferResponse[]> {
+  const all: InferResponse[] = []
+  for await (const one of stream) all.push(one)
+  return all
+}
