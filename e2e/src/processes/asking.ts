@@ -1,0 +1,80 @@
+import { type InferCallOptions, InferenceClient } from '@tutti/protocol'
+import type { Test } from 'tap'
+import type { Target } from '../serving.ts'
+import { answerProblem, type Question } from './questions.ts'
+
+/** How one request ended. */
+export type Outcome =
+  | { readonly kind: 'right' }
+  | { readonly kind: 'wrong'; readonly what: string }
+  | {
+      readonly kind: 'error'
+      readonly code: string
+      readonly reason: string
+      readonly message: string
+      readonly details: Readonly<Record<string, unknown>>
+    }
+
+/**
+ * So long that no test gets there: a request that ends before was not saved by its deadline. It is shorter than a test's own
+ * limit, so that a request that hangs shows as what it is.
+ */
+export const LONG_MS = 80_000
+
+/** A client on a connection of its own that is closed with the test. */
+export function openClient(t: Test, target: Pick<Target, 'grpcPort'>): InferenceClient {
+  const client = new InferenceClient({ address: `127.0.0.1:${target.grpcPort}` })
+  t.teardown(() => client.close())
+  return client
+}
+
+/** Asks once and judges what comes. Never rejects. */
+export async function ask(
+  client: InferenceClient,
+  question: Question,
+  o: InferCallOptions = {},
+): Promise<Outcome> {
+  try {
+    const answer = await client.infer(question.request, { timeoutMs: LONG_MS, ...o })
+    const what = answerProblem(question, answer)
+    return what === undefined ? { kind: 'right' } : { kind: 'wrong', what }
+  } catch (error) {
+    return toOutcome(error)
+  }
+}
+
+function toOutcome(error: unknown): Outcome {
+  const { code, reason, message, details } = error as Record<string, unknown>
+  return {
+    kind: 'error',
+    code: String(code),
+    reason: String(reason),
+    message: String(message),
+    details: { ...(details as object) },
+  }
+}
+
+/** In words, for messages of assertions and for counting. */
+export function describe(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'right':
+      return 'right'
+    case 'wrong':
+      return `wrong: ${outcome.what}`
+    case 'error':
+      return `${outcome.code} ${outcome.reason}: ${outcome.message}`
+  }
+}
+
+const RETRIABLE = new Set(['STEP_LOST', 'STEP_UNAVAILABLE', 'REVISION_GONE', 'SERVER_STOPPING'])
+
+/** True for a right answer, or an error by which a client knows that it may ask again. */
+export function isClean(outcome: Outcome): boolean {
+  if (outcome.kind !== 'error') return outcome.kind === 'right'
+  return outcome.code === 'UNAVAILABLE' && RETRIABLE.has(outcome.reason)
+}
+
+/** What was neither a right answer nor a clean error, each kind once. */
+export function unclean(outcomes: readonly Outcome[]): readonly string[] {
+  return [...new Set(outcomes.filter((outcome) => !isClean(outcome)).map(describe))]
+}

@@ -1,0 +1,119 @@
+import {
+  type FaultProxy,
+  type NatsServer,
+  type NatsServerOptions,
+  type StartedProcess,
+  startFaultProxy,
+  startNatsServer,
+  startProcess,
+  withoutNatsServer,
+} from '@tutti/chassis/testing'
+import type { Heartbeat } from '@tutti/protocol'
+import type { Test } from 'tap'
+import { parseLine, ROOT, type Target } from '../serving.ts'
+import { type PeerWatch, watchPeers } from './peer-watch.ts'
+import { until } from './until.ts'
+
+/** Why tests over a broker cannot run here, or false. */
+export const SKIP = withoutNatsServer()
+
+export const BASIC = `${ROOT}model_repository/.variants/fixtures/basic`
+
+const TUTTI = `${ROOT}services/cli/dist/main.js`
+const REPOSITORY = 'default'
+
+/** A router or step that runs as a process of its own. */
+export interface Peer extends Target {
+  readonly process: StartedProcess
+  /** Its id on the broker. */
+  readonly id: string
+}
+
+export interface PeerOptions {
+  /** Folders of models. For a router: where its ensembles are. */
+  readonly repositories?: readonly string[]
+  /** Of a step: the models that it serves; all if absent. */
+  readonly models?: readonly string[]
+  /** Between the process and the broker. */
+  readonly proxy?: FaultProxy
+  /** First token of its subjects; 'tutti' if absent. */
+  readonly prefix?: string
+  readonly flags?: readonly string[]
+}
+
+/** A broker with routers and steps around it. All of it ends with the test. */
+export interface Harness {
+  readonly broker: NatsServer
+  readonly watch: PeerWatch
+  step(o?: PeerOptions): Promise<Peer>
+  router(o?: PeerOptions): Promise<Peer>
+  proxy(): Promise<FaultProxy>
+}
+
+/** Starts a nats-server with its default limits; the rest follows by calls. */
+export async function startHarness(t: Test, o: NatsServerOptions = {}): Promise<Harness> {
+  const broker = await startNatsServer(o)
+  t.teardown(() => broker.stop())
+  const watch = await watchPeers(broker.url, { prefix: 'tutti', repository: REPOSITORY })
+  t.teardown(() => watch.close())
+  return {
+    broker,
+    watch,
+    step: (options = {}) => startPeer(t, broker, watch, 'step', options),
+    router: (options = {}) => startPeer(t, broker, watch, 'router', options),
+    proxy: async () => {
+      const proxy = await startFaultProxy({ port: broker.port })
+      t.teardown(() => proxy.close())
+      return proxy
+    },
+  }
+}
+
+async function startPeer(
+  t: Test,
+  broker: NatsServer,
+  watch: PeerWatch,
+  role: Heartbeat['role'],
+  o: PeerOptions,
+): Promise<Peer> {
+  const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
+  const started = await startProcess(process.execPath, peerArguments(role, url, o), {
+    cwd: ROOT,
+    readyWhen: (line) => parseLine(line)['message'] === 'server ready',
+    readyTimeoutMs: 120_000,
+  })
+  // A process that is stopped takes no other signal.
+  t.teardown(async () => {
+    started.kill('SIGCONT')
+    await started.stop('SIGKILL')
+  })
+  const ready = started.lines.map(parseLine).find((line) => line['message'] === 'server ready')
+  const id = String(ready?.['peer'])
+  if (o.prefix === undefined) await until(`${id} is heard`, () => watch.latest(id))
+  return {
+    process: started,
+    id,
+    grpcPort: Number(ready?.['grpcPort']),
+    httpPort: Number(ready?.['httpPort']),
+    metricsPort: Number(ready?.['metricsPort']),
+  }
+}
+
+function peerArguments(role: Heartbeat['role'], url: string, o: PeerOptions): string[] {
+  const doors = ['grpc', 'http', 'metrics'].flatMap((door) => [
+    `--${door}-address=127.0.0.1`,
+    `--${door}-port=0`,
+  ])
+  const repositories = o.repositories ?? [BASIC]
+  return [
+    TUTTI,
+    role,
+    `--nats=${url}`,
+    `--repository-name=${REPOSITORY}`,
+    ...repositories.map((path) => `--model-repository=${path}`),
+    ...(o.models ?? []).map((model) => `--model=${model}`),
+    ...(o.prefix === undefined ? [] : [`--nats-prefix=${o.prefix}`]),
+    ...doors,
+    ...(o.flags ?? []),
+  ]
+}

@@ -1,0 +1,76 @@
+import type { InferRequestParts, InferResponseParts } from '@tutti/protocol'
+
+type Tensor = InferRequestParts['inputs'][number]
+
+/** A request whose answer is known to the byte. */
+export interface Question {
+  readonly request: InferRequestParts
+  readonly output: string
+  readonly expected: Uint8Array
+}
+
+export function bytesOf(values: Float32Array | BigInt64Array): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+}
+
+export function fp32(name: string, values: Float32Array, shape: readonly number[]): Tensor {
+  return { name, datatype: 'FP32', shape, data: bytesOf(values) }
+}
+
+/** Whole numbers, so that sums are exact; no two neighbours are equal, so that a shift shows. */
+function numbers(count: number, seed: number): Float32Array {
+  return Float32Array.from({ length: count }, (_, i) => ((i + seed) * 7919) % 65_536)
+}
+
+/** `ens_chain`: two steps that add one each. */
+export function chainQuestion(seed = 0): Question {
+  return rowQuestion('ens_chain', seed, 2)
+}
+
+/** `ens_nested`: an ensemble within an ensemble, three steps that add one each. */
+export function nestedQuestion(seed = 0): Question {
+  return rowQuestion('ens_nested', seed, 3)
+}
+
+function rowQuestion(modelName: string, seed: number, added: number): Question {
+  const row = numbers(16, seed)
+  return {
+    request: { modelName, inputs: [fp32('X', row, [1, 16])] },
+    output: 'Y',
+    expected: bytesOf(row.map((x) => x + added)),
+  }
+}
+
+/** `big_identity` with so many bytes, rounded up to whole rows. */
+export function identityQuestion(bytes: number, seed = 0): Question {
+  const columns = 256
+  const rows = Math.ceil(bytes / (columns * 3 * 4))
+  const x = fp32('x', numbers(rows * columns * 3, seed), [rows, columns, 3])
+  return { request: { modelName: 'big_identity', inputs: [x] }, output: 'y', expected: x.data }
+}
+
+/** `ens_versioned` with so many bytes: two versions of one model, that add 1 and 3. */
+export function versionedQuestion(bytes: number, seed = 0): Question {
+  const x = numbers(Math.ceil(bytes / 4), seed)
+  return {
+    request: { modelName: 'ens_versioned', inputs: [fp32('x', x, [x.length])] },
+    output: 'y',
+    expected: bytesOf(x.map((value) => value + 4)),
+  }
+}
+
+/** `slow`, or `ens_slow`, which is `slow` twice: about 0.2 ms a round on one core that has nothing else to do. */
+export function slowQuestion(rounds: number, modelName: 'slow' | 'ens_slow' = 'slow'): Question {
+  const x = fp32('x', Float32Array.of(3), [1])
+  const data = bytesOf(BigInt64Array.of(BigInt(rounds)))
+  const inputs = [x, { name: 'rounds', datatype: 'INT64' as const, shape: [1], data }]
+  return { request: { modelName, inputs }, output: 'y', expected: x.data }
+}
+
+/** @returns what is wrong with an answer, or undefined. */
+export function answerProblem(question: Question, answer: InferResponseParts): string | undefined {
+  const got = answer.outputs.find(({ name }) => name === question.output)?.data
+  if (got !== undefined && Buffer.compare(got, question.expected) === 0) return undefined
+  const size = got === undefined ? 'no' : got.byteLength
+  return `${question.request.modelName}: ${size} bytes, not the ${question.expected.byteLength} right ones`
+}

@@ -1,0 +1,99 @@
+import type { StartedProcess } from '@tutti/chassis/testing'
+import type { InferenceClient } from '@tutti/protocol'
+import { parseLine, type Target } from '../serving.ts'
+import { until } from './until.ts'
+
+/** Waits until each target has each of the models ready. */
+export async function untilReady(
+  targets: readonly Target[],
+  models: readonly string[],
+): Promise<void> {
+  for (const { httpPort } of targets) {
+    for (const model of models) {
+      await until(`${model} is ready`, () =>
+        isOk(`http://127.0.0.1:${httpPort}/v2/models/${model}/ready`),
+      )
+    }
+  }
+}
+
+/** True if the address answers with 200; false for anything else, nobody there included. */
+export async function isOk(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(url)
+    await answer.arrayBuffer()
+    return answer.status === 200
+  } catch {
+    // Nobody listens.
+    return false
+  }
+}
+
+/** How many executions of requests a process has answered successfully; of all versions of the model. */
+export async function successes(client: InferenceClient, model: string): Promise<number> {
+  const { success } = await statistics(client, model)
+  return success
+}
+
+/** What a process says of its own executions of a model. */
+export function statistics(
+  client: InferenceClient,
+  name: string,
+): Promise<{ readonly success: number; readonly failure: number }> {
+  return new Promise((resolve, reject) => {
+    client.objects.ModelStatistics({ name }, (error, answer) => {
+      if (error !== null || answer === undefined) {
+        reject(error ?? new Error('no statistics came'))
+        return
+      }
+      let [success, failure] = [0, 0]
+      for (const { inference_stats: stats } of answer.model_stats) {
+        success += Number(stats?.success?.count ?? 0)
+        failure += Number(stats?.fail?.count ?? 0)
+      }
+      resolve({ success, failure })
+    })
+  })
+}
+
+/** A place in what a process logs. */
+export function mark(process: StartedProcess): number {
+  return process.lines.length
+}
+
+/** Waits for a log line after the mark. @returns its place, a mark for what follows it. */
+export function logged(
+  process: StartedProcess,
+  from: number,
+  message: string,
+  fields: Readonly<Record<string, unknown>> = {},
+): Promise<number> {
+  return until(`a line "${message}" ${JSON.stringify(fields)} is logged`, () => {
+    const place = process.lines.findIndex((text, i) => {
+      if (i < from) return false
+      const line = parseLine(text)
+      return (
+        line['message'] === message &&
+        Object.entries(fields).every(([name, value]) => line[name] === value)
+      )
+    })
+    return place < 0 ? undefined : place + 1
+  })
+}
+
+/** Sum of the samples of a metric that carry these labels, perhaps among others. */
+export async function metric(
+  target: Target,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${target.metricsPort}/metrics`)
+  let sum = 0
+  for (const line of (await answer.text()).split('\n')) {
+    const [, found, within = '', value] = /^([\w:]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+    if (found !== name) continue
+    const fits = Object.entries(labels).every(([key, text]) => within.includes(`${key}="${text}"`))
+    if (fits) sum += Number(value)
+  }
+  return sum
+}
