@@ -1,5 +1,8 @@
 export { BROKER_FLAGS, type BrokerFlags, toBrokerOptions } from './broker-flags.ts'
 export { LocalBearer } from './local-bearer.ts'
+export { type OpenRouterPeerOptions, openRouterPeer } from './peer/router-peer.ts'
+export { type OpenStepPeerOptions, openStepPeer } from './peer/step-peer.ts'
+export { PEER_DEFAULTS, type PeerSettings } from './peer-settings.ts'
 export type {
   BrokerOptions,
   PeerLoad,
@@ -10,7 +13,7 @@ export type {
   StepPeerOptions,
 } from './peers.ts'
 export { ResponseStream } from './response-stream.ts'
-export { type ServedRevision, StepDirectory } from './step-directory.ts'
+export { type AnnouncedLoad, type ServedRevision, StepDirectory } from './step-directory.ts'
 export type {
   BearerResponse,
   EnvelopeHandler,

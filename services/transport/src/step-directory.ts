@@ -34,7 +34,7 @@ export class StepDirectory {
   /** Where the search among equally busy replicas starts, so that ties take turns. */
   #turn = 0
 
-  /** Adds the replica or replaces what is known of it. */
+  /** Adds the replica or replaces what is known of it. Without a load, the last one that it reported stands. */
   announce(address: ReplicaAddress, served: readonly ServedRevision[], load?: AnnouncedLoad): void {
     const revisions = new Set(served.map(revisionKey))
     const known = this.#members.get(address.replica)
@@ -43,7 +43,7 @@ export class StepDirectory {
       this.#members.set(address.replica, { address, revisions, load, ...fresh })
     } else {
       known.revisions = revisions
-      known.load = load
+      if (load !== undefined) known.load = load
     }
     this.#reindex()
   }

@@ -15,6 +15,7 @@ import { callDetails, maybeExecuted, notExecuted } from './call-place.ts'
 import { type CallReceiver, mayHaveExecuted, type OpenCall } from './open-call.ts'
 import type { PeerSend } from './peer-send.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
+import { errorResponse } from './taken-call.ts'
 
 /** What the calls of one peer share. */
 export interface CallerOptions {
@@ -51,7 +52,7 @@ export class Caller {
         this.#o.send(call.to, { type: 'done', call: call.call })
         this.#remove(now, call)
       },
-      fail: (now, call, error) => this.#giveUp(now, call, error),
+      fail: (now, call, error) => this.#reject(now, call, error),
     })
   }
 
@@ -160,6 +161,11 @@ export class Caller {
     if (call !== undefined) this.#giveUp(now, call, error)
   }
 
+  /** Ends every call with `error`, and tells the replicas. */
+  cancelAll(now: number, error: ServeError): void {
+    for (const call of this.#calls.values()) this.#giveUp(now, call, error)
+  }
+
   /** Nobody listens for the offer. */
   noResponder(now: number, number: number): void {
     const call = this.#calls.get(number)
@@ -194,7 +200,9 @@ export class Caller {
   tick(now: number): void {
     for (const call of this.#calls.values()) {
       const problem = this.#problem(now, call)
+      const arrival = this.#arrivals.problem(now, call)
       if (problem !== undefined) this.#giveUp(now, call, problem)
+      else if (arrival !== undefined) this.#reject(now, call, arrival)
       else if (!call.isAccepted) this.#repeatOffer(now, call)
       else if (now - call.heardAt >= this.#o.settings.probeMs) this.#probe(now, call)
     }
@@ -258,7 +266,7 @@ export class Caller {
       const why = `let nothing more be sent for ${creditWaitMs} ms`
       return notExecuted(call.to, call.envelope, why)
     }
-    return this.#arrivals.problem(now, call)
+    return undefined
   }
 
   /** An offer or its answer may have been lost; the replica knows a repeated one. */
@@ -281,6 +289,15 @@ export class Caller {
     if (call.hasEnded) return
     this.#o.send(call.to, { type: 'cancel', call: call.call, error: toWireError(error) })
     this.#fail(now, call, error)
+  }
+
+  /** What the replica has answered cannot be taken: an error of its own, because it has executed. */
+  #reject(now: number, call: OpenCall, error: ServeError): void {
+    if (call.hasEnded) return
+    const index = call.nextToDeliver
+    this.#o.send(call.to, { type: 'cancel', call: call.call, error: toWireError(error) })
+    this.#remove(now, call)
+    call.receiver.response(errorResponse(index, error), () => {})
   }
 
   #fail(now: number, call: OpenCall, error: ServeError): void {

@@ -74,15 +74,27 @@ export class Membership {
     return true
   }
 
-  /** The peer has spoken to us, or answered a direct question. A peer that is not known is expected to be heard from now on. */
+  /** The peer has spoken to us, or answered a direct question. */
   spoke(now: number, peer: string): void {
+    const member = this.#members.get(peer)
+    if (member !== undefined) this.#alive(now, member)
+  }
+
+  /** We have taken work of the peer, so it should be heard from now on. */
+  expect(now: number, peer: string): void {
     const member = this.#member(now, peer)
     if (member !== undefined) this.#alive(now, member)
   }
 
-  /** A direct question found nobody. */
-  unreachable(peer: string, why: string): void {
-    if (!this.#isFrozen) this.#remove(peer, `peer '${peer}' ${why}`)
+  /** The broker knows nobody who listens for it. */
+  unreachable(peer: string): void {
+    if (!this.#isFrozen) this.#remove(peer, `peer '${peer}' does not listen`)
+  }
+
+  /** A suspect has not answered a direct question. */
+  unanswered(peer: string): void {
+    if (this.#isFrozen || this.#members.get(peer)?.isSuspect !== true) return
+    this.#remove(peer, `peer '${peer}' does not answer`)
   }
 
   /** The broker is away: nobody is judged until `thaw`. */

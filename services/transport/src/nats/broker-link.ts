@@ -1,0 +1,130 @@
+import type { Clock } from '@tutti/chassis'
+import type { TransportEvents } from '../log-events.ts'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { BrokerOptions } from '../peers.ts'
+import { LinkWatch } from './link-watch.ts'
+import { type BrokerConnection, openBrokerConnection } from './nats-connection.ts'
+
+/** What a link is made from. */
+export interface BrokerLinkOptions {
+  readonly broker: BrokerOptions
+  readonly peer: string
+  readonly clock: Clock
+  readonly settings: PeerSettings
+  readonly events: TransportEvents
+  /** Both connections are there. */
+  readonly up: () => void
+  /** One of them is gone: what was in flight is lost. */
+  readonly down: () => void
+}
+
+/**
+ * A peer's two connections to the broker: what is small and urgent goes over `control`, tensors over `data`, so that neither
+ * waits for the other. It is up when both are there.
+ */
+export class BrokerLink {
+  readonly control: BrokerConnection
+  readonly data: BrokerConnection
+  readonly #o: BrokerLinkOptions
+  readonly #watches: readonly LinkWatch[]
+  #isUp = false
+  #isFlushing = false
+
+  constructor(o: BrokerLinkOptions) {
+    this.#o = o
+    const { settings } = o
+    this.control = this.#open('control')
+    this.data = this.#open('data')
+    this.#watches = [
+      this.#watch('control', this.control, settings.controlDeadMs),
+      this.#watch('data', this.data, settings.dataDeadMs),
+    ]
+  }
+
+  get isUp(): boolean {
+    return this.#isUp
+  }
+
+  /** Bytes that one message may have; the last that the broker said while it is away. */
+  get maxPayload(): number {
+    const { control, data } = this
+    return Math.min(control.maxPayload ?? MAX_PAYLOAD, data.maxPayload ?? MAX_PAYLOAD)
+  }
+
+  /** Publishes on the control connection. What is published while the broker is away is lost. */
+  publish(subject: string, bytes: Uint8Array, reply?: string): boolean {
+    const isSent = this.control.publish(subject, bytes, reply)
+    if (isSent && this.control.unflushedBytes > this.#o.settings.flushBytes) this.#flush()
+    return isSent
+  }
+
+  /** True if the broker owes an answer for so long that silence of others says nothing. */
+  isLate(now: number): boolean {
+    const { heartbeatMs, suspectAfterMissed } = this.#o.settings
+    const [control] = this.#watches
+    return (control?.silentMs(now) ?? 0) > heartbeatMs * (suspectAfterMissed - 1)
+  }
+
+  tick(now: number): void {
+    for (const watch of this.#watches) watch.tick(now)
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isUp = false
+    await Promise.all([this.control.close(graceMs), this.data.close(graceMs)])
+  }
+
+  #open(role: 'control' | 'data'): BrokerConnection {
+    const { broker, peer, clock, settings, events } = this.#o
+    return openBrokerConnection({
+      broker,
+      name: `tutti ${peer} ${role}`,
+      clock,
+      settings,
+      listener: {
+        connected: (server) => {
+          events.connected(role, server)
+          this.#changed()
+        },
+        disconnected: (why) => {
+          events.disconnected(role, why)
+          this.#changed()
+        },
+        connectFailed: (error) => events.connectFailed(role, error),
+        complained: (what) => events.brokerComplained(role, what),
+        handlerFailed: (error) => events.handlerFailed(error),
+      },
+    })
+  }
+
+  #watch(role: 'control' | 'data', connection: BrokerConnection, deadMs: number): LinkWatch {
+    const { clock, settings, events } = this.#o
+    const watchSettings = { askEveryMs: settings.heartbeatMs, deadMs }
+    return new LinkWatch(connection, clock, watchSettings, (silentMs) =>
+      events.brokerSilent(role, silentMs),
+    )
+  }
+
+  #changed(): void {
+    for (const watch of this.#watches) watch.reset()
+    const isUp = this.control.isConnected && this.data.isConnected
+    if (isUp === this.#isUp) return
+    this.#isUp = isUp
+    if (isUp) this.#o.up()
+    else this.#o.down()
+  }
+
+  /** Learns how much the broker has taken, one question at a time. */
+  #flush(): void {
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    const ended = (): void => {
+      this.#isFlushing = false
+    }
+    // A rejection says that the connection is gone, which its listener hears by itself.
+    this.control.flush().then(ended, ended)
+  }
+}
+
+/** What a nats-server takes by default. */
+const MAX_PAYLOAD = 1024 * 1024

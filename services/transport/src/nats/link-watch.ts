@@ -1,0 +1,79 @@
+import type { Clock } from '@tutti/chassis'
+import type { BrokerConnection } from './nats-connection.ts'
+
+/** When a connection's broker counts as silent, in milliseconds. */
+export interface LinkWatchSettings {
+  readonly askEveryMs: number
+  readonly deadMs: number
+}
+
+/**
+ * Asks the broker over a connection whether it is there, and gives the connection up when no answer comes: a broker or a
+ * network that stalls leaves the connection open, and the library would take two of its long pings to notice.
+ */
+export class LinkWatch {
+  readonly #connection: BrokerConnection
+  readonly #clock: Clock
+  readonly #settings: LinkWatchSettings
+  readonly #onSilent: (silentMs: number) => void
+  #askedAt: number | undefined
+  #answeredAt = 0
+  #tickedAt: number | undefined
+  /** Counts questions, so that an answer to one on a connection that is gone is not taken for the newest. */
+  #question = 0
+
+  constructor(
+    connection: BrokerConnection,
+    clock: Clock,
+    settings: LinkWatchSettings,
+    onSilent: (silentMs: number) => void,
+  ) {
+    this.#connection = connection
+    this.#clock = clock
+    this.#settings = settings
+    this.#onSilent = onSilent
+  }
+
+  /** For how long the broker has owed an answer. */
+  silentMs(now: number): number {
+    return this.#askedAt === undefined ? 0 : now - this.#askedAt
+  }
+
+  /** Forgets what was asked, on a connection that is new or gone. */
+  reset(): void {
+    this.#askedAt = undefined
+    this.#question += 1
+  }
+
+  tick(now: number): void {
+    const { askEveryMs, deadMs } = this.#settings
+    const ticked = this.#tickedAt
+    this.#tickedAt = now
+    // This process stood still: the answer may lie unread.
+    if (ticked !== undefined && now - ticked > deadMs / 2 && this.#askedAt !== undefined) {
+      this.#askedAt = now
+    }
+    if (!this.#connection.isConnected) return
+    if (this.#askedAt === undefined) {
+      if (now - this.#answeredAt >= askEveryMs) this.#ask(now)
+      return
+    }
+    const silentMs = this.silentMs(now)
+    if (silentMs < deadMs) return
+    this.#onSilent(silentMs)
+    this.#connection.abandon(`the broker was silent for ${Math.round(silentMs)} ms`)
+  }
+
+  #ask(now: number): void {
+    this.#question += 1
+    const question = this.#question
+    this.#askedAt = now
+    const answered = (): void => {
+      if (question !== this.#question) return
+      this.#askedAt = undefined
+      this.#answeredAt = this.#clock.now()
+    }
+    // A rejection says that the connection is gone, which its listener hears by itself.
+    this.#connection.flush().then(answered, answered)
+  }
+}

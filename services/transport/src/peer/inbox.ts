@@ -1,0 +1,128 @@
+import { type Clock, signalError } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { decodeToken, encodeToken, type PeerSubjects } from '@tutti/protocol'
+import type { BrokerLink } from '../nats/broker-link.ts'
+import type { BrokerMessage } from '../nats/nats-connection.ts'
+
+/** Told by the broker that nobody listens where we published. */
+export interface InboxListener {
+  /** For the offer of this call. */
+  noResponderForCall(call: number): void
+  /** For another message to this peer. */
+  noResponderAt(peer: string): void
+}
+
+interface Pending {
+  readonly resolve: (bytes: Uint8Array) => void
+  readonly reject: (error: ServeError) => void
+}
+
+/**
+ * Where answers to this peer come. The last two tokens say to what: a question of ours, the offer of a call, or a message to a
+ * peer; for the latter two only the broker answers, that nobody listens.
+ */
+export class Inbox {
+  readonly #root: string
+  readonly #link: BrokerLink
+  readonly #clock: Clock
+  readonly #listener: InboxListener
+  readonly #pending = new Map<string, Pending>()
+  #next = 1
+
+  constructor(o: {
+    readonly self: string
+    readonly link: BrokerLink
+    readonly clock: Clock
+    readonly subjects: PeerSubjects
+    readonly listener: InboxListener
+  }) {
+    this.#root = o.subjects.inbox(o.self)
+    this.#link = o.link
+    this.#clock = o.clock
+    this.#listener = o.listener
+    o.link.control.subscribe(`${this.#root}.>`, (message) => this.#take(message))
+  }
+
+  /** Questions without an answer yet. */
+  get size(): number {
+    return this.#pending.size
+  }
+
+  /** Where the broker says that nobody listens for the offer. */
+  replyForCall(call: number): string {
+    return `${this.#root}.call.${call}`
+  }
+
+  /** Where the broker says that nobody listens for the peer. */
+  replyForPeer(peer: string): string {
+    return `${this.#root}.peer.${encodeToken(peer)}`
+  }
+
+  /**
+   * Asks once.
+   *
+   * @throws ServeError STEP_UNAVAILABLE if nobody listens, the time is over or the broker goes away; the signal's reason.
+   */
+  request(
+    subject: string,
+    bytes: Uint8Array,
+    o: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+  ): Promise<Uint8Array> {
+    const { signal } = o
+    if (signal?.aborted === true) return Promise.reject(signalError(signal))
+    const id = String(this.#next++)
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        this.#pending.delete(id)
+        stopTimer()
+        signal?.removeEventListener('abort', onAbort)
+      }
+      const fail = (error: ServeError): void => {
+        end()
+        reject(error)
+      }
+      const onAbort = (): void => {
+        if (signal !== undefined) fail(signalError(signal))
+      }
+      const stopTimer = this.#clock.setTimer(o.timeoutMs, () =>
+        fail(unanswered(`no answer came within ${o.timeoutMs} ms`)),
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+      this.#pending.set(id, {
+        resolve: (answer) => {
+          end()
+          resolve(answer)
+        },
+        reject: fail,
+      })
+      if (!this.#link.publish(subject, bytes, `${this.#root}.ask.${id}`)) {
+        fail(unanswered('the broker is away'))
+      }
+    })
+  }
+
+  /** The broker is away: no answer comes any more. */
+  disconnected(): void {
+    for (const pending of [...this.#pending.values()])
+      pending.reject(unanswered('the broker is away'))
+  }
+
+  #take({ subject, bytes, isNoResponder }: BrokerMessage): void {
+    const [kind, token, ...rest] = subject.slice(this.#root.length + 1).split('.')
+    if (token === undefined || rest.length > 0) return
+    if (kind === 'ask') {
+      const pending = this.#pending.get(token)
+      if (isNoResponder) pending?.reject(unanswered('nobody listens'))
+      else pending?.resolve(bytes)
+      return
+    }
+    if (!isNoResponder) return
+    if (kind === 'call') this.#listener.noResponderForCall(Number(token))
+    const peer = kind === 'peer' ? decodeToken(token) : undefined
+    if (peer !== undefined) this.#listener.noResponderAt(peer)
+  }
+}
+
+function unanswered(why: string): ServeError {
+  return new ServeError('STEP_UNAVAILABLE', why)
+}

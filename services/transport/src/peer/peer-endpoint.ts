@@ -1,0 +1,357 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import type { ServeError } from '@tutti/errors'
+import {
+  decodeChunk,
+  decodeHeartbeat,
+  decodePeerMessage,
+  encodeHeartbeat,
+  encodePeerMessage,
+  type Heartbeat,
+  PEER_PROTOCOL_VERSION,
+  type PeerMessage,
+  type PeerSubjects,
+  peerSubjects,
+} from '@tutti/protocol'
+import type { OutgoingMessage } from '../calls/peer-send.ts'
+import { TransportEvents } from '../log-events.ts'
+import { Membership } from '../members/membership.ts'
+import { BrokerLink } from '../nats/broker-link.ts'
+import { checkBrokerOptions } from '../nats/broker-options.ts'
+import { ChunkPump } from '../nats/chunk-pump.ts'
+import type { BrokerMessage } from '../nats/nats-connection.ts'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { BrokerOptions } from '../peers.ts'
+import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
+import type { InlineLimits } from '../transfers/split-tensors.ts'
+import { IgnoredMessages } from './ignored-messages.ts'
+import { Inbox } from './inbox.ts'
+import { messageTooLarge } from './message-too-large.ts'
+
+/** What a heartbeat says that only the role knows. */
+export type PeerState = Omit<Heartbeat, 'peer' | 'role' | 'sequence' | 'bearers' | 'protocol'>
+
+/** What a role does with what happens to its peer. */
+export interface PeerRole {
+  readonly role: Heartbeat['role']
+  state(): PeerState
+  message(now: number, message: PeerMessage): void
+  noResponder(now: number, call: number): void
+  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
+  suspected(peer: string, isSuspect: boolean): void
+  gone(now: number, peer: string, error: ServeError): void
+  up(): void
+  down(now: number): void
+  tick(now: number): void
+}
+
+/** What every peer is made from. */
+export interface PeerEndpointOptions {
+  readonly broker: BrokerOptions
+  readonly peer: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly settings: PeerSettings
+}
+
+/** Room for a chunk's header: fixed fields and the longest peer id, aligned. */
+const CHUNK_HEADER_BYTES = 320
+
+/**
+ * What routers and steps have in common on the broker: connections, heartbeats, membership, transfers, and the clockwork that
+ * drives the parts without a clock.
+ */
+export class PeerEndpoint {
+  readonly link: BrokerLink
+  readonly subjects: PeerSubjects
+  readonly membership: Membership
+  readonly incoming: IncomingTransfers
+  readonly outgoing: OutgoingTransfers
+  readonly inbox: Inbox
+  readonly events: TransportEvents
+  readonly #o: PeerEndpointOptions
+  readonly #role: PeerRole
+  readonly #pump: ChunkPump
+  readonly #ignored: IgnoredMessages
+  readonly #stopTimers = new Map<string, () => void>()
+  #sequence = 0
+  #isClosed = false
+  #whenUp: (() => void)[] = []
+
+  /** Begins to connect. @throws ServeError SETTING_INVALID, INVALID_PARAMETER for options that cannot be. */
+  constructor(o: PeerEndpointOptions, role: PeerRole) {
+    const { broker, peer, clock, settings } = o
+    checkBrokerOptions(broker)
+    this.#o = o
+    this.#role = role
+    this.subjects = peerSubjects(broker)
+    this.subjects.control(peer)
+    this.events = new TransportEvents(o.log.child({ peer }))
+    this.#ignored = new IgnoredMessages(this.events)
+    this.incoming = new IncomingTransfers(settings, (to, message) => this.send(to, message))
+    this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
+    this.membership = new Membership(settings, {
+      heard: (heartbeat, what) => this.#heard(heartbeat, what),
+      suspected: (suspect) => this.#suspected(suspect),
+      recovered: (suspect) => {
+        this.events.peerRecovered(suspect)
+        role.suspected(suspect, false)
+      },
+      gone: (gone, error) => this.#gone(gone, error),
+    })
+    this.link = new BrokerLink({
+      broker,
+      peer,
+      clock,
+      settings,
+      events: this.events,
+      up: () => this.#up(),
+      down: () => this.#down(),
+    })
+    const { link, subjects, outgoing } = this
+    const { flushBytes } = settings
+    this.#pump = new ChunkPump({
+      self: peer,
+      subjects,
+      outgoing,
+      data: link.data,
+      clock,
+      flushBytes,
+    })
+    this.inbox = new Inbox({
+      self: peer,
+      link,
+      clock,
+      subjects,
+      listener: {
+        noResponderForCall: (call) => role.noResponder(clock.now(), call),
+        noResponderAt: (absent) => this.#absent(absent),
+      },
+    })
+    this.#listen()
+    this.#every('tick', settings.tickMs, () => this.#tick())
+    this.#every('heartbeat', settings.heartbeatMs, () => this.announce())
+  }
+
+  get inlineLimits(): InlineLimits {
+    const { inlineLimitBytes, inlineTotalBytes } = this.#o.settings
+    // A broker that takes less than ours by default has to have room for names and parameters too.
+    const most = Math.floor(this.link.maxPayload / 2)
+    return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
+  }
+
+  /** Resolves when both connections are there, or the time is over. */
+  async untilUp(timeoutMs: number): Promise<void> {
+    if (this.link.isUp) return
+    await new Promise<void>((resolve) => {
+      const stop = this.#o.clock.setTimer(timeoutMs, resolve)
+      this.#whenUp.push(() => {
+        stop()
+        resolve()
+      })
+    })
+  }
+
+  /**
+   * Sends a message to a peer.
+   * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE for offers and responses that cannot be messages.
+   */
+  send(to: string, message: OutgoingMessage): void {
+    const bytes = encodePeerMessage({ ...message, from: this.#o.peer })
+    const { maxPayload } = this.link
+    if (bytes.byteLength > maxPayload) {
+      throw messageTooLarge(message.type, to, bytes.byteLength, maxPayload)
+    }
+    const reply =
+      message.type === 'offer' ? this.inbox.replyForCall(message.call) : this.inbox.replyForPeer(to)
+    this.link.publish(this.subjects.control(to), bytes, reply)
+    this.#pump.wake()
+  }
+
+  /** Sends a heartbeat now. */
+  announce(): void {
+    if (this.#isClosed) return
+    const { inFlight, queued, freeSlots, freeBytes, draining, revisions, description } =
+      this.#role.state()
+    this.#sendHeartbeat({
+      description,
+      inFlight,
+      queued,
+      freeSlots,
+      freeBytes,
+      draining,
+      revisions,
+      bearers: ['nats'],
+    })
+  }
+
+  /** Sends a heartbeat soon: several changes at once make one. */
+  announceSoon(): void {
+    if (this.#isClosed || this.#stopTimers.has('soon')) return
+    const stop = this.#o.clock.setTimer(SOON_MS, () => {
+      this.#stopTimers.delete('soon')
+      this.announce()
+    })
+    this.#stopTimers.set('soon', stop)
+  }
+
+  /** Says farewell, flushes and closes both connections. What is not answered is lost. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#sendHeartbeat({
+      description: '',
+      inFlight: 0,
+      queued: 0,
+      freeSlots: 0,
+      freeBytes: 0,
+      draining: true,
+      revisions: [],
+      bearers: [],
+    })
+    this.#isClosed = true
+    for (const stop of this.#stopTimers.values()) stop()
+    this.#stopTimers.clear()
+    this.inbox.disconnected()
+    for (const wake of this.#whenUp.splice(0)) wake()
+    await this.link.close(this.#o.settings.connectMs)
+  }
+
+  #sendHeartbeat(state: PeerState & Pick<Heartbeat, 'bearers'>): void {
+    const { peer } = this.#o
+    this.#sequence += 1
+    const own = { peer, role: this.#role.role, sequence: this.#sequence }
+    const heartbeat = { ...own, ...state, protocol: PEER_PROTOCOL_VERSION }
+    this.link.publish(this.subjects.heartbeat(peer), encodeHeartbeat(heartbeat))
+  }
+
+  #listen(): void {
+    const { link, subjects } = this
+    const { peer, clock } = this.#o
+    link.control.subscribe(subjects.control(peer), (message) => {
+      const decoded = this.#decode(message, decodePeerMessage)
+      if (decoded !== undefined) this.#take(decoded)
+    })
+    link.control.subscribe(subjects.heartbeats, (message) => {
+      const sender = subjects.peerOfHeartbeat(message.subject)
+      if (sender === peer) return
+      const heartbeat = this.#decode(message, decodeHeartbeat)
+      if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
+    })
+    link.control.subscribe(subjects.ping(peer), ({ reply }) => this.reply(reply, EMPTY))
+    link.data.subscribe(subjects.data(peer), (message) => {
+      const chunk = this.#decode(message, decodeChunk)
+      if (chunk !== undefined) this.incoming.chunk(clock.now(), chunk)
+    })
+  }
+
+  /** Answers a request. A reply that is no peer's inbox is a stranger's: it would make us speak where we do not mean to. */
+  reply(reply: string | undefined, bytes: Uint8Array): void {
+    const [prefix] = this.subjects.all.split('>')
+    if (reply?.startsWith(`${prefix}inbox.`) === true) this.link.publish(reply, bytes)
+  }
+
+  /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
+  #decode<T>({ subject, bytes }: BrokerMessage, decode: (bytes: Uint8Array) => T): T | undefined {
+    try {
+      return decode(bytes)
+    } catch (error) {
+      this.#ignored.add(this.#o.clock.now(), subject, error)
+      return undefined
+    }
+  }
+
+  #take(message: PeerMessage): void {
+    const now = this.#o.clock.now()
+    if (message.from === this.#o.peer) return
+    this.membership.spoke(now, message.from)
+    this.#role.message(now, message)
+    this.#pump.wake()
+  }
+
+  #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: Heartbeat): void {
+    const now = this.#o.clock.now()
+    const { peer, protocol } = heartbeat
+    if (peer !== sender || protocol !== PEER_PROTOCOL_VERSION) {
+      this.#ignored.add(now, subject, `heartbeat of '${peer}' in protocol ${protocol}`)
+    } else if (!this.membership.heartbeat(now, heartbeat)) {
+      this.#ignored.add(now, subject, `${this.#o.settings.maxPeers} peers are known already`)
+    }
+  }
+
+  #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+    if (what === 'new') {
+      this.events.peerAppeared(heartbeat.peer, heartbeat.role)
+      // The newcomer should not wait for our next heartbeat to know us.
+      this.announceSoon()
+    }
+    this.#role.heard(heartbeat, what)
+  }
+
+  #suspected(peer: string): void {
+    const { settings, clock } = this.#o
+    this.events.peerSuspected(peer)
+    this.#role.suspected(peer, true)
+    this.inbox.request(this.subjects.ping(peer), EMPTY, { timeoutMs: settings.pingMs }).then(
+      () => this.membership.spoke(clock.now(), peer),
+      () => this.membership.unanswered(peer),
+    )
+  }
+
+  #gone(peer: string, error: ServeError): void {
+    this.events.peerGone(peer, error)
+    this.#role.gone(this.#o.clock.now(), peer, error)
+  }
+
+  #absent(peer: string): void {
+    this.membership.unreachable(peer)
+  }
+
+  #up(): void {
+    if (this.#isClosed) return
+    this.membership.thaw(this.#o.clock.now())
+    this.#role.up()
+    this.announce()
+    for (const wake of this.#whenUp.splice(0)) wake()
+  }
+
+  #down(): void {
+    if (this.#isClosed) return
+    this.membership.freeze()
+    this.inbox.disconnected()
+    this.#role.down(this.#o.clock.now())
+  }
+
+  #tick(): void {
+    const now = this.#o.clock.now()
+    this.link.tick(now)
+    if (!this.link.isUp || this.link.isLate(now)) this.membership.freeze()
+    else this.membership.thaw(now)
+    this.membership.tick(now)
+    this.incoming.tick(now)
+    this.#role.tick(now)
+    this.#pump.wake()
+  }
+
+  #every(name: string, everyMs: number, act: () => void): void {
+    const again = (): void => {
+      this.#stopTimers.set(
+        name,
+        this.#o.clock.setTimer(everyMs, () => {
+          again()
+          act()
+        }),
+      )
+    }
+    again()
+  }
+
+  #pieceLimits(): PieceLimits {
+    const { wholeLimitBytes, chunkBytes } = this.#o.settings
+    const most = Math.max(1, this.link.maxPayload - CHUNK_HEADER_BYTES)
+    return { wholeBytes: Math.min(wholeLimitBytes, most), chunkBytes: Math.min(chunkBytes, most) }
+  }
+}
+
+/** Long enough to gather the changes of one turn, short against a heartbeat. */
+const SOON_MS = 10
+const EMPTY = new Uint8Array()
