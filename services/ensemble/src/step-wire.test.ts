@@ -135,7 +135,11 @@ await t.test('an error names the field', async (t) => {
     ['models[0].config', { replica: 'r', models: [{ ...model, config: null }] }],
   ]
   for (const [field, json] of cases) {
-    const expected = { reason: 'MALFORMED_MESSAGE', details: { field }, message: 'step description' }
+    const expected = {
+      reason: 'MALFORMED_MESSAGE',
+      details: { field },
+      message: 'step description',
+    }
     t.throws(() => parseDescriptionJson(json), expected, JSON.stringify(json))
   }
 })
