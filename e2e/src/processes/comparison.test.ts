@@ -41,7 +41,7 @@ const REQUESTS: Readonly<Record<string, InferRequestParts>> = {
   texts: {
     modelName: 'identity_string',
     inputs: [
-      { name: 'x', datatype: 'BYTES', shape: [1, 2], data: Buffer.from('\3\0\0\0abc\0\0\0\0') },
+      { name: 'x', datatype: 'BYTES', shape: [1, 2], data: Buffer.from('\x03\0\0\0abc\0\0\0\0') },
     ],
   },
   'a chain': { modelName: 'ens_chain', id: 'c', inputs: [row('X')] },

@@ -1,0 +1,125 @@
+import t from 'tap'
+import { ask, describe, isClean, openClient, unclean } from './asking.ts'
+import { SKIP, startHarness } from './harness.ts'
+import { startLoad } from './load.ts'
+import {
+  chainQuestion,
+  identityQuestion,
+  type Question,
+  slowQuestion,
+  versionedQuestion,
+} from './questions.ts'
+import { isOk, logged, mark, successes, untilReady } from './seen.ts'
+import { until } from './until.ts'
+
+t.setTimeout(300_000)
+
+const MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
+
+/** Small and large, plain and through ensembles, quick and slow. */
+const MIX: readonly ((seed: number) => Question)[] = [
+  chainQuestion,
+  () => slowQuestion(100),
+  (seed) => identityQuestion(2_000_000, seed),
+  (seed) => versionedQuestion(300_000, seed),
+  () => slowQuestion(50, 'ens_slow'),
+]
+
+function mixed(i: number): Question {
+  return (MIX[i % MIX.length] ?? chainQuestion)(i)
+}
+
+await t.test('kill -9 of replicas under load', { skip: SKIP }, async (t) => {
+  const harness = await startHarness(t)
+  const [router, first, second] = await Promise.all([
+    harness.router(),
+    harness.step({ models: MODELS }),
+    harness.step({ models: MODELS }),
+  ])
+  await untilReady([router], ['ens_chain', 'ens_slow', 'ens_versioned', 'big_identity'])
+
+  await t.test('one of two: each request is answered once, and the other serves', async (t) => {
+    const load = startLoad(t, { targets: [router], clients: 10, question: mixed })
+    await load.more(30)
+    const killed = mark(router.process)
+    first.process.kill('SIGKILL')
+    await load.more(10)
+    await logged(router.process, killed, 'peer is gone', { peer: first.id })
+    const after = load.outcomes.length
+    await load.more(20)
+    const outcomes = await load.stop()
+    t.same(unclean(outcomes), [], 'right, or an error that says what happened')
+    t.same(unclean(outcomes.slice(after + 10)), [])
+    t.equal(load.open, 0)
+  })
+
+  await t.test('the last one: what waits there fails, then nothing is ready', async (t) => {
+    const client = openClient(t, router)
+    const before = await harness.watch.next(second.id, 'is there', () => true)
+    t.equal(before.inFlight + before.queued, 0)
+    const asked = Array.from({ length: 6 }, () => ask(client, slowQuestion(400_000)))
+    await harness.watch.next(second.id, 'has all', (h) => h.inFlight + h.queued >= 6)
+    const killed = mark(router.process)
+    second.process.kill('SIGKILL')
+    const outcomes = await Promise.all(asked)
+    for (const outcome of outcomes) t.match(outcome, { code: 'UNAVAILABLE', reason: 'STEP_LOST' })
+    await logged(router.process, killed, 'peer is gone', { peer: second.id })
+    const ready = `http://127.0.0.1:${router.httpPort}/v2/models/ens_slow/ready`
+    await until('the ensemble is not ready', async () => !(await isOk(ready)))
+    const refused = await ask(client, slowQuestion(1))
+    t.ok(isClean(refused) && refused.kind === 'error', describe(refused))
+  })
+
+  await t.test('a new one is found and serves', async (t) => {
+    const third = await harness.step({ models: MODELS })
+    await untilReady([router], ['ens_slow'])
+    const client = openClient(t, router)
+    t.same(await ask(client, slowQuestion(1, 'ens_slow')), { kind: 'right' })
+    t.equal(await successes(openClient(t, third), 'slow'), 2)
+  })
+})
+
+await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
+  const harness = await startHarness(t)
+  const [router, stopped, other] = await Promise.all([
+    harness.router(),
+    harness.step({ models: ['slow'] }),
+    harness.step({ models: ['slow'] }),
+  ])
+  await untilReady([router], ['slow'])
+  const client = openClient(t, router)
+  const [toStopped, toOther] = [openClient(t, stopped), openClient(t, other)]
+  const isFull = harness.watch.next(stopped.id, 'has work', (h) => h.inFlight + h.queued >= 2)
+  const asked = Array.from({ length: 4 }, () => ask(client, slowQuestion(5000)))
+  await isFull
+  const from = mark(router.process)
+  stopped.process.kill('SIGSTOP')
+  const suspected = await logged(router.process, from, 'peer is suspect', { peer: stopped.id })
+
+  await t.test('a suspect gets no new work', async (t) => {
+    const before = await successes(toOther, 'slow')
+    const now = Array.from({ length: 8 }, () => ask(client, slowQuestion(1)))
+    for (const outcome of await Promise.all(now)) t.same(outcome, { kind: 'right' })
+    t.ok((await successes(toOther, 'slow')) - before >= 8, 'all went to the other')
+  })
+
+  await t.test('then it is dead, and what it had fails', async (t) => {
+    await logged(router.process, suspected, 'peer is gone', { peer: stopped.id })
+    const outcomes = await Promise.all(asked)
+    t.same(unclean(outcomes), [])
+    const lost = outcomes.filter((o) => o.kind === 'error' && o.reason === 'STEP_LOST')
+    t.equal(lost.length, 2, outcomes.map(describe).join('; '))
+  })
+
+  await t.test('SIGCONT brings it back', async (t) => {
+    const continued = mark(router.process)
+    stopped.process.kill('SIGCONT')
+    await logged(router.process, continued, 'peer appeared', { peer: stopped.id })
+    // What it did when it was stopped goes on, if nobody wants it any more.
+    await harness.watch.idle(stopped.id)
+    const before = await successes(toStopped, 'slow')
+    const load = startLoad(t, { targets: [router], clients: 4, question: () => slowQuestion(5) })
+    await until('it serves again', async () => (await successes(toStopped, 'slow')) > before)
+    t.same(unclean(await load.stop()), [])
+  })
+})

@@ -1,0 +1,82 @@
+import t from 'tap'
+import { ask, describe, type Outcome, openClient } from './asking.ts'
+import { SKIP, startHarness } from './harness.ts'
+import { startLoad } from './load.ts'
+import {
+  chainQuestion,
+  identityQuestion,
+  type Question,
+  slowQuestion,
+  versionedQuestion,
+} from './questions.ts'
+import { logged, mark, untilReady } from './seen.ts'
+
+t.setTimeout(300_000)
+
+const MODELS = ['slow', 'add_one_batch', 'big_identity', 'versioned']
+
+function mixed(i: number): Question {
+  const kinds = [
+    () => chainQuestion(i),
+    () => slowQuestion(200),
+    () => identityQuestion(3_000_000, i),
+    () => versionedQuestion(500_000, i),
+  ] as const
+  return (kinds[i % kinds.length] ?? kinds[0])()
+}
+
+const notRight = (outcomes: readonly Outcome[]) =>
+  outcomes.filter(({ kind }) => kind !== 'right').map(describe)
+
+await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
+  const harness = await startHarness(t)
+  const [router, leaving, staying] = await Promise.all([
+    harness.router(),
+    harness.step({ models: MODELS }),
+    harness.step({ models: MODELS }),
+  ])
+  await untilReady([router], ['ens_chain', 'slow', 'big_identity', 'ens_versioned'])
+  const load = startLoad(t, { targets: [router], clients: 10, question: mixed })
+  await load.more(30)
+  const from = mark(router.process)
+  leaving.process.kill('SIGTERM')
+  t.same(await leaving.process.exited, { code: 0, signal: null })
+  await logged(router.process, from, 'peer is gone', { peer: leaving.id })
+  await load.more(20)
+  t.same(notRight(await load.stop()), [], 'no client noticed')
+
+  await t.test('the last one answers what it has before it ends', async (t) => {
+    const client = openClient(t, router)
+    const isFull = harness.watch.next(staying.id, 'has all', (h) => h.inFlight + h.queued >= 5)
+    const asked = Array.from({ length: 5 }, () => ask(client, slowQuestion(1000)))
+    await isFull
+    const events: string[] = []
+    void staying.process.exited.then(() => events.push('ended'))
+    void Promise.all(asked).then(() => events.push('answered'))
+    staying.process.kill('SIGTERM')
+    t.same(notRight(await Promise.all(asked)), [])
+    t.same(await staying.process.exited, { code: 0, signal: null })
+    t.equal(events.at(-1), 'ended')
+  })
+})
+
+await t.test('SIGTERM of a router under load', { skip: SKIP }, async (t) => {
+  const harness = await startHarness(t)
+  const [router, step] = await Promise.all([harness.router(), harness.step({ models: MODELS })])
+  await untilReady([router], ['ens_chain', 'slow', 'big_identity', 'ens_versioned'])
+  const client = openClient(t, router)
+  const isFull = harness.watch.next(step.id, 'has all', (h) => h.inFlight + h.queued >= 8)
+  const accepted = [
+    ...Array.from({ length: 8 }, () => ask(client, slowQuestion(1000))),
+    ask(client, identityQuestion(20_000_000)),
+    ask(client, versionedQuestion(4_000_000)),
+  ]
+  await isFull
+  await ask(client, chainQuestion())
+  router.process.kill('SIGTERM')
+  t.same(notRight(await Promise.all(accepted)), [], 'all that it had accepted is answered')
+  t.same(await router.process.exited, { code: 0, signal: null })
+  const late = await ask(client, chainQuestion())
+  t.match(late, { kind: 'error', code: 'UNAVAILABLE' })
+  await harness.watch.idle(step.id)
+})
