@@ -19,6 +19,28 @@ export function createHealth(): Health {
   return new HealthState()
 }
 
+/**
+ * The same health with causes that are looked up at each reading, for what has a state of its own (a connection, a queue).
+ *
+ * @param causes - what holds the process back right now; none if it may be ready.
+ */
+export function withCauses(
+  health: Health,
+  causes: () => readonly string[],
+): Pick<Health, 'isLive' | 'isReady' | 'reasons'> {
+  return {
+    get isLive() {
+      return health.isLive
+    },
+    get isReady() {
+      return health.isReady && causes().length === 0
+    },
+    get reasons() {
+      return [...health.reasons, ...causes()]
+    },
+  }
+}
+
 /** The cause that a new state starts with. */
 export const STARTING = 'starting'
 

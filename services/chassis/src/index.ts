@@ -51,7 +51,7 @@ export type {
   StringFlag,
 } from './flag-spec.ts'
 export { type ParsedFlags, parseFlags } from './flags.ts'
-export { createHealth, type Health } from './health.ts'
+export { createHealth, type Health, withCauses } from './health.ts'
 export {
   type LifecycleOptions,
   processSignals,

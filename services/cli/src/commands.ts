@@ -1,4 +1,5 @@
 import { configCommand } from './config/config-command.ts'
+import { routerCommand, stepCommand } from './processes.ts'
 import type { Surroundings } from './run.ts'
 import { serveCommand } from './serve/serve-command.ts'
 
@@ -10,4 +11,9 @@ export interface Command {
   run(argv: readonly string[], around: Surroundings): Promise<number>
 }
 
-export const COMMANDS: readonly Command[] = [serveCommand, configCommand]
+export const COMMANDS: readonly Command[] = [
+  serveCommand,
+  configCommand,
+  stepCommand,
+  routerCommand,
+]

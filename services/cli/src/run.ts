@@ -1,15 +1,7 @@
-import type { SignalSource } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { reportFailure, type Surroundings } from '@tutti/chassis'
 import { COMMANDS } from './commands.ts'
 
-/** The process around a command; main.ts gives the real one. */
-export interface Surroundings {
-  readonly env: Readonly<Record<string, string | undefined>>
-  out(text: string): void
-  err(text: string): void
-  readonly signals: SignalSource
-  exit(code: number): void
-}
+export type { Surroundings } from '@tutti/chassis'
 
 const USAGE_ERROR = 2
 
@@ -32,9 +24,7 @@ export async function run(argv: readonly string[], around: Surroundings): Promis
   try {
     return await command.run(rest, around)
   } catch (error) {
-    const { message, reason } = ServeError.from(error)
-    around.err(`tutti ${name}: ${message}\n`)
-    return reason === 'FLAG_INVALID' ? USAGE_ERROR : 1
+    return reportFailure(`tutti ${name}`, error, around)
   }
 }
 

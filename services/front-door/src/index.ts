@@ -63,6 +63,7 @@ export {
   selectStatistics,
   toIndex,
 } from './served/listed-model.ts'
+export { refuseFailures } from './served/refuse-failures.ts'
 export { SERVER_EXTENSIONS, type ServerIdentity } from './server-identity.ts'
 export {
   type Execution,

@@ -1,2 +1,5 @@
 export { type EnsembleSource, readEnsembles } from './ensemble-source.ts'
 export { Router, type RouterOptions } from './router.ts'
+export { routerExecutable } from './serve/router-executable.ts'
+export { ROUTER_FLAGS, type RouterFlags } from './serve/router-flags.ts'
+export { type StartRouterOptions, startRouter } from './serve/start-router.ts'

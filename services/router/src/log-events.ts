@@ -2,6 +2,9 @@ import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
 
+/** The front doors are open; the fields say where. */
+export const SERVING = 'server ready'
+
 /** One line with the counts, and a warning for each ensemble that cannot be served now; the step logs its own models. */
 export function catalogChanged(log: Logger, catalog: Catalog, previous: Catalog): void {
   const entries = [...catalog.models.values()]

@@ -229,16 +229,31 @@ await t.test('ensembles are validated again when what they compose changes', asy
 await t.test('heartbeats decide what a replica takes, descriptions what it is', async (t) => {
   const replicas = new ScriptedReplicas()
   const { router } = replicas
-  router.stepAnnounced('a', [['m', 1, 'r']])
+  replicas.heartbeat('a', [['m', 1, 'r']])
   t.equal(router.isModelReady('m', ''), false, 'not described yet')
   replicas.serve('a', [m('r')])
-  t.equal(router.isModelReady('m', ''), true)
   await ask(replicas)
-  router.stepAnnounced('a', [])
-  t.match(await failure(ask(replicas)), { reason: 'STEP_UNAVAILABLE' }, 'it drains')
-  router.stepAnnounced('a', [['m', 1, 'r']])
+  replicas.heartbeat('a', [])
+  t.match(await failure(ask(replicas)), { reason: 'STEP_UNAVAILABLE' }, 'it serves nothing')
+  replicas.heartbeat('a', [['m', 1, 'r']])
   await ask(replicas)
   t.equal(replicas.deliveries.length, 2)
+})
+
+await t.test('replicas that drain do not count for the revision that is pinned', async (t) => {
+  const replicas = new ScriptedReplicas()
+  for (const [name, revision] of [
+    ['a', 'old'],
+    ['b', 'old'],
+    ['c', 'new'],
+  ] as const) {
+    replicas.heartbeat(name, [['m', 1, revision]])
+    replicas.serve(name, [m(revision, revision === 'new' ? wider : oneToOne)])
+  }
+  await ask(replicas)
+  for (const name of ['a', 'b']) replicas.heartbeat(name, [['m', 1, 'old']], { draining: true })
+  await ask(replicas)
+  t.same(revisionsUsed(replicas), ['old', 'new'])
 })
 
 type Change =

@@ -12,7 +12,10 @@ interface Member {
   serves?: ReadonlySet<string>
 }
 
-/** The replicas that a router knows, each with its description and what it takes work for. Keeps the directory in step. */
+/**
+ * The replicas that a router knows, each with its description and what it takes work for. The directory is told of those in this
+ * process; of all others the bearer tells it.
+ */
 export class StepMembers {
   readonly #directory: StepDirectory
   readonly #members = new Map<string, Member>()
@@ -36,14 +39,11 @@ export class StepMembers {
     })
   }
 
-  /** Takes from a heartbeat what the replica serves now. */
+  /** Takes from a heartbeat what the replica serves now; nothing if it drains. */
   announce(replica: string, revisions: Revisions): void {
     const member = this.#of(replica)
-    member.serves = new Set(revisions.map(revisionKey))
-    this.#directory.announce(
-      { replica },
-      revisions.map(([model, version, revision]) => ({ model, version, revision })),
-    )
+    const taken = this.#directory.takesWork(replica) ? revisions : []
+    member.serves = new Set(taken.map(revisionKey))
   }
 
   /** Takes a description; unless heartbeats say otherwise, all that is READY in it is served. */

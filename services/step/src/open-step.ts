@@ -1,4 +1,4 @@
-import type { StepControl } from '@tutti/ensemble'
+import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { EnvelopeHandler } from '@tutti/transport'
 import { createEnvelopeHandler } from './envelope-handler.ts'
@@ -45,7 +45,7 @@ class HostingStep implements Step {
     this.#events = events
     this.handle = createEnvelopeHandler(this.#models, replica)
     this.control = {
-      describe: () => Promise.resolve({ replica, models: this.#sorted.map(toServedModel) }),
+      describe: () => Promise.resolve({ replica, models: this.served() }),
       statistics: (model, version) =>
         Promise.resolve(
           this.#served(model, version).flatMap(([, { serving }]) =>
@@ -68,6 +68,10 @@ class HostingStep implements Step {
       })
     }
     this.#changed()
+  }
+
+  served(): readonly ServedModel[] {
+    return this.#sorted.map(toServedModel)
   }
 
   countDropped(): void {

@@ -1,4 +1,4 @@
-import type { StepControl } from '@tutti/ensemble'
+import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { EnvelopeHandler } from '@tutti/transport'
 
 /** How busy a step process is, for whoever chooses between replicas. */
@@ -27,6 +27,8 @@ export interface Step {
   /** Answers every envelope with exactly one final response. */
   readonly handle: EnvelopeHandler
   readonly control: StepControl
+  /** What `describe` says, by name. */
+  served(): readonly ServedModel[]
   /** Calls `listener` when what `describe` or `isDraining` say has changed. @returns ends it. */
   onChange(listener: () => void): () => void
   load(): StepLoad

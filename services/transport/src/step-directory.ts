@@ -70,6 +70,11 @@ export class StepDirectory {
     this.#reindex()
   }
 
+  /** False for a replica that drains or is not known. */
+  takesWork(replica: string): boolean {
+    return this.#members.get(replica)?.isDraining === false
+  }
+
   remove(replica: string): void {
     if (this.#members.delete(replica)) this.#reindex()
   }

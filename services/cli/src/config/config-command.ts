@@ -4,9 +4,8 @@ import { ServeError } from '@tutti/errors'
 import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
-import { prepareModel } from '@tutti/step'
+import { prepareModel, readBackendConfig } from '@tutti/step'
 import type { Command } from '../commands.ts'
-import { readBackendConfig } from '../serve/backend-config.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const CONFIG_FLAGS = {

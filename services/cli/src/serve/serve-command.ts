@@ -1,47 +1,18 @@
-import {
-  createHealth,
-  createLogger,
-  type LogLevel,
-  parseFlags,
-  renderHelp,
-  runUntilSignal,
-} from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type Executable, runExecutable } from '@tutti/chassis'
 import type { Command } from '../commands.ts'
-import { loadSettings } from '../settings.ts'
-import { type ServeFlags, startServe } from './serve.ts'
+import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
+
+const serveExecutable: Executable<typeof SERVE_FLAGS> = {
+  name: 'tutti',
+  usage: 'tutti serve --model-repository DIR [FLAGS]',
+  flags: SERVE_FLAGS,
+  processFlags: (flags) => flags,
+  start: startServe,
+}
 
 export const serveCommand: Command = {
   name: 'serve',
   description: 'Serves model repositories in one process.',
-  run: async (argv, around) => {
-    const { values: flags, positionals, help } = parseFlags(SERVE_FLAGS, argv)
-    if (help) {
-      around.out(
-        renderHelp({ usage: 'tutti serve --model-repository DIR [FLAGS]', flags: SERVE_FLAGS }),
-      )
-      return 0
-    }
-    if (positionals.length > 0) {
-      throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
-    }
-    const settings = loadSettings(around.env)
-    const health = createHealth()
-    const logger = createLogger({ level: toLevel(flags), name: 'tutti' })
-    return await runUntilSignal({
-      start: () => startServe({ flags, settings, log: logger }),
-      health,
-      logger,
-      signals: around.signals,
-      exit: (code) => around.exit(code),
-      graceMs: flags['exit-timeout-secs'] * 1000,
-    })
-  },
-}
-
-function toLevel(flags: ServeFlags): LogLevel {
-  if (flags['log-verbose'] > 0) return 'debug'
-  if (flags['log-info']) return 'info'
-  return flags['log-warning'] ? 'warn' : 'error'
+  run: (argv, around) => runExecutable(serveExecutable, argv, around),
 }

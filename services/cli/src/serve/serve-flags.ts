@@ -1,78 +1,21 @@
-import type { FlagTable } from '@tutti/chassis'
+import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
 import { DOOR_FLAGS } from '@tutti/front-door'
+import { MODEL_FLAGS } from '@tutti/step'
+
+const { 'exit-timeout-secs': exitTimeout, ...logging } = PROCESS_FLAGS
+const { 'model-repository': repository, ...loading } = MODEL_FLAGS
 
 /** The flags of `tutti serve`: tritonserver's names and defaults where it has the flag; README.md says where they differ. */
 export const SERVE_FLAGS = {
-  'model-repository': {
-    type: 'string',
-    repeatable: true,
-    aliases: ['model-store'],
-    description: 'Folder that holds models; several may be given.',
-  },
+  'model-repository': repository,
   'model-control-mode': {
     type: 'enum',
     values: ['none'],
     default: 'none',
     description: 'none: every model is loaded at the start and stays.',
   },
-  'strict-readiness': {
-    type: 'bool',
-    default: true,
-    description:
-      'Ready only if every model version that was to be loaded is; false: ready as soon as the server serves.',
-  },
-  'exit-on-error': {
-    type: 'bool',
-    default: false,
-    description: 'End at the start if a model cannot be loaded. tritonserver defaults to true.',
-  },
-  'disable-auto-complete-config': {
-    type: 'bool',
-    default: false,
-    description:
-      'Complete nothing from the model file: a config.pbtxt is needed and must be whole.',
-  },
-  'model-config-name': {
-    type: 'string',
-    description: 'Read configs/NAME.pbtxt of a model instead of config.pbtxt where it exists.',
-  },
-  'model-load-thread-count': {
-    type: 'int',
-    min: 1,
-    max: 64,
-    default: 4,
-    description: 'Models that are loaded at the same time.',
-  },
-  'backend-config': {
-    type: 'string',
-    repeatable: true,
-    description: 'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4).',
-  },
-  'max-queue-size': {
-    type: 'int',
-    min: 1,
-    max: 1_000_000,
-    default: 4096,
-    unit: 'requests',
-    description:
-      'Bound of a model’s queue where its config names none; above it requests fail at once.',
-  },
-  'exit-timeout-secs': {
-    type: 'int',
-    min: 0,
-    max: 86_400,
-    default: 30,
-    unit: 's',
-    description: 'Time for requests in flight after SIGTERM or SIGINT.',
-  },
+  ...loading,
+  'exit-timeout-secs': exitTimeout,
   ...DOOR_FLAGS,
-  'log-verbose': {
-    type: 'int',
-    min: 0,
-    max: 10,
-    default: 0,
-    description: 'Above 0: debug lines.',
-  },
-  'log-info': { type: 'bool', default: true, description: 'Lines of level info.' },
-  'log-warning': { type: 'bool', default: true, description: 'Lines of level warn.' },
+  ...logging,
 } as const satisfies FlagTable

@@ -4,33 +4,24 @@ import {
   type Clock,
   createTracing,
   type FlagValues,
-  type Logger,
   type Running,
+  type StartOptions,
   systemClock,
+  toDrainMs,
+  toTracingOptions,
 } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
-import { openDoors, ServerMetrics } from '@tutti/front-door'
-import { scanRepositories } from '@tutti/repository'
+import { openDoors, refuseFailures, ServerMetrics } from '@tutti/front-door'
 import { Router, readEnsembles } from '@tutti/router'
-import { openStep, type Step } from '@tutti/step'
+import { openStep, readBackendConfig, type Step, scanModels } from '@tutti/step'
 import { LocalBearer, StepDirectory } from '@tutti/transport'
 import { SERVING } from '../log-events.ts'
-import type { Settings } from '../settings.ts'
-import { toTracingOptions } from '../tracing-options.ts'
-import { readBackendConfig } from './backend-config.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
 export type ServeFlags = FlagValues<typeof SERVE_FLAGS>
 
-export interface ServeOptions {
-  readonly flags: ServeFlags
-  readonly settings: Settings
-  readonly log: Logger
+export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'signal'> {
   readonly clock?: Clock
 }
-
-/** Of the grace period, for requests in flight; the rest is for telling those that are left that the server stops. */
-const DRAIN_SHARE = 0.9
 
 interface Served {
   readonly step: Step
@@ -45,13 +36,13 @@ interface Served {
  * @throws ServeError if the repositories cannot be read, a port is taken, or, with `--exit-on-error`, a model fails.
  */
 export async function startServe(o: ServeOptions): Promise<Running> {
-  const { flags, log } = o
+  const { flags, log, health } = o
   const clock = o.clock ?? systemClock
   const served = await openRouter(o, clock)
   const { router, step, metrics } = served
   try {
     if (flags['exit-on-error']) refuseFailures(router)
-    const doors = await openDoors({ flags, backend: router, metrics, clock, log })
+    const doors = await openDoors({ flags, backend: router, metrics, health, clock, log })
     log.info(SERVING, { ...doors.ports })
     return {
       stopAccepting: () => {
@@ -59,7 +50,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
         router.stop()
       },
       drain: async () => {
-        await doors.drain({ timeoutMs: flags['exit-timeout-secs'] * 1000 * DRAIN_SHARE })
+        await doors.drain({ timeoutMs: toDrainMs(flags) })
         await step.drain()
       },
       close: async () => {
@@ -115,25 +106,4 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
       await tracing.shutdown()
     },
   }
-}
-
-async function scanModels(flags: ServeFlags): ReturnType<typeof scanRepositories> {
-  if (flags['model-repository'].length === 0) {
-    throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
-      details: { field: '--model-repository' },
-    })
-  }
-  const configName = flags['model-config-name']
-  return await scanRepositories(
-    flags['model-repository'],
-    configName === undefined ? {} : { configName },
-  )
-}
-
-/** Triton's `--exit-on-error`: nothing is served if anything failed. */
-function refuseFailures(router: Router): void {
-  const failed = router.repositoryIndex(false).filter((entry) => entry.state !== 'READY')
-  if (failed.length === 0) return
-  const list = failed.map(({ name, version, reason }) => `${name} ${version}: ${reason}`)
-  throw new ServeError('MODEL_LOAD_FAILED', `failed to load all models: ${list.join('; ')}`)
 }

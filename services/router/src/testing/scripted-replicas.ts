@@ -7,6 +7,7 @@ import type { Envelope } from '@tutti/protocol'
 import { LocalBearer, StepDirectory } from '@tutti/transport'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
+import type { Revisions } from '../step-members.ts'
 
 /** One model version of a scripted replica. */
 export interface ScriptedVersion {
@@ -29,6 +30,7 @@ export type ReplicaScript = (delivery: Delivery) => Promise<void> | void
 /** A router over replicas that a test adds, changes and takes away. */
 export class ScriptedReplicas {
   readonly router: Router
+  readonly directory = new StepDirectory()
   readonly deliveries: Delivery[] = []
   script: ReplicaScript = () => {}
   readonly #bearer = new LocalBearer()
@@ -44,7 +46,7 @@ export class ScriptedReplicas {
     this.router = new Router({
       name: 'router-1',
       ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text)),
-      directory: new StepDirectory(),
+      directory: this.directory,
       bearer: this.#bearer,
       strictReadiness: true,
       clock: systemClock,
@@ -77,6 +79,14 @@ export class ScriptedReplicas {
   kill(replica: string, o: { readonly quietly?: boolean } = {}): void {
     this.#stops.get(replica)?.()
     if (o.quietly !== true) this.router.removeStep(replica)
+  }
+
+  /** What a bearer does at a heartbeat. */
+  heartbeat(replica: string, revisions: Revisions, o: { readonly draining?: boolean } = {}): void {
+    const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
+    this.directory.announce({ replica }, served)
+    if (o.draining === true) this.directory.drain(replica)
+    this.router.stepAnnounced(replica, revisions)
   }
 
   describe(replica: string): StepDescription {

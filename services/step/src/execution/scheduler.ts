@@ -97,7 +97,10 @@ export class Scheduler implements Abandonment {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Answers whatever is not answered yet with `error`, and starts nothing more. */
+  /**
+   * Answers whatever is not answered yet, and starts nothing more: what waited with `error`, what runs with ENGINE_STOPPED and
+   * the same text, because it must not be tried elsewhere.
+   */
   stop(error: (request: StepRequest) => ServeError): void {
     this.#isStopping = true
     this.#clearTimer?.()
@@ -107,7 +110,10 @@ export class Scheduler implements Abandonment {
       this.#left(item)
       this.#fail(item, error(item.request))
     }
-    for (const accepted of this.#running) this.abandon(accepted, error(accepted.request))
+    for (const accepted of this.#running) {
+      const { message } = error(accepted.request)
+      this.abandon(accepted, new ServeError('ENGINE_STOPPED', message))
+    }
   }
 
   #enqueue(accepted: AcceptedRequest, limits: RequestLimits): ServeError | undefined {

@@ -1,0 +1,16 @@
+import { runExecutable } from '@tutti/chassis'
+import { routerExecutable } from '@tutti/router'
+import { stepExecutable } from '@tutti/step'
+import type { Command } from './commands.ts'
+
+export const stepCommand: Command = {
+  name: 'step',
+  description: 'Serves models as a microservice, to routers over NATS and to clients.',
+  run: (argv, around) => runExecutable(stepExecutable, argv, around),
+}
+
+export const routerCommand: Command = {
+  name: 'router',
+  description: 'Serves ensembles over the steps of a NATS server.',
+  run: (argv, around) => runExecutable(routerExecutable, argv, around),
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+import { processSignals, reportFailure, runExecutable, type Surroundings } from '@tutti/chassis'
+import { routerExecutable } from './serve/router-executable.ts'
+
+const around: Surroundings = {
+  env: process.env,
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+  signals: processSignals(process),
+  // What is still open then must not keep the process.
+  exit: (code) => process.exit(code),
+}
+
+try {
+  process.exitCode = await runExecutable(routerExecutable, process.argv.slice(2), around)
+} catch (error) {
+  process.exitCode = reportFailure('tutti-router', error, around)
+}

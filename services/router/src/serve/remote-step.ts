@@ -1,0 +1,40 @@
+import {
+  parseDescriptionJson,
+  parseStatisticsJson,
+  type StepControl,
+  type StepDescription,
+} from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { PeerQuestions } from '@tutti/transport'
+
+/** Never aborts: questions have a time of their own. */
+const UNLIMITED = new AbortController().signal
+
+/** Asks a step over the broker what it serves. @throws ServeError, also if it answers for another replica. */
+export async function describeStep(
+  peers: PeerQuestions,
+  replica: string,
+  o: { readonly signal: AbortSignal },
+): Promise<StepDescription> {
+  const description = parseDescriptionJson(await peers.ask(replica, 'describe', null, o))
+  if (description.replica === replica) return description
+  throw new ServeError(
+    'MALFORMED_MESSAGE',
+    `step description: got replica "${description.replica}", want "${replica}"`,
+    { details: { replica } },
+  )
+}
+
+/** A step behind the broker, as the router asks it. */
+export function remoteStep(peers: Promise<PeerQuestions>, replica: string): StepControl {
+  return {
+    describe: async () => describeStep(await peers, replica, { signal: UNLIMITED }),
+    statistics: async (model, version) => {
+      const argument = { model, version }
+      const asked = await peers
+      return parseStatisticsJson(
+        await asked.ask(replica, 'statistics', argument, { signal: UNLIMITED }),
+      )
+    },
+  }
+}

@@ -1,0 +1,12 @@
+import type { Executable } from '@tutti/chassis'
+import { ROUTER_FLAGS } from './router-flags.ts'
+import { startRouter } from './start-router.ts'
+
+/** The router as a program; `tutti router` and `tutti-router` are the same. */
+export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
+  name: 'tutti-router',
+  usage: 'tutti router [--model-repository DIR] --nats URL [FLAGS]',
+  flags: ROUTER_FLAGS,
+  processFlags: (flags) => flags,
+  start: startRouter,
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+import { processSignals, reportFailure, runExecutable, type Surroundings } from '@tutti/chassis'
+import { stepExecutable } from './serve/step-executable.ts'
+
+const around: Surroundings = {
+  env: process.env,
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+  signals: processSignals(process),
+  // What is still open then (a run that the engine cannot interrupt) must not keep the process.
+  exit: (code) => process.exit(code),
+}
+
+try {
+  process.exitCode = await runExecutable(stepExecutable, process.argv.slice(2), around)
+} catch (error) {
+  process.exitCode = reportFailure('tutti-step', error, around)
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto'
+import { type CallContext, type Clock, remainingMs, type Span, type Tracing } from '@tutti/chassis'
+import type { ServedModel } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import {
+  areAllReady,
+  type FoundVersion,
+  findModel,
+  type IndexEntry,
+  type InferenceBackend,
+  type InferRequest,
+  type InferResponse,
+  type ModelMetadata,
+  type ResolvedModel,
+  readyVersions,
+  requestedNames,
+  selectStatistics,
+  toAnswer,
+  toIndex,
+} from '@tutti/front-door'
+import { isDecoupled, type ModelStatistics, modelMetadata } from '@tutti/model-config'
+import type { Envelope } from '@tutti/protocol'
+import { TensorMemory } from '@tutti/tensor'
+import { type EnvelopeSink, ResponseStream } from '@tutti/transport'
+import type { Step } from '../step.ts'
+
+export interface StepBackendOptions {
+  readonly step: Step
+  /** Names this process, as the owner of the tensors that it holds. */
+  readonly replica: string
+  /** Triton's `--strict-readiness`: ready only if every known version is. */
+  readonly strictReadiness: boolean
+  readonly clock: Clock
+  readonly tracing: Tracing
+}
+
+/** What clients see who talk to a step directly: its models as one Triton server. */
+export class StepBackend implements InferenceBackend {
+  readonly memory: TensorMemory
+  readonly #o: StepBackendOptions
+  #models: ReadonlyMap<string, ServedModel> = new Map()
+  #isLive = true
+
+  constructor(o: StepBackendOptions) {
+    this.memory = new TensorMemory(o.replica)
+    this.#o = o
+    this.#learn()
+    o.step.onChange(() => this.#learn())
+  }
+
+  /** From now on the server is neither live nor ready; the doors refuse new requests. */
+  stop(): void {
+    this.#isLive = false
+  }
+
+  isLive(): boolean {
+    return this.#isLive
+  }
+
+  isReady(): boolean {
+    if (!this.#isLive) return false
+    return !this.#o.strictReadiness || areAllReady(this.#models.values())
+  }
+
+  isModelReady(name: string, version: string): boolean {
+    try {
+      findModel(this.#models, name, version)
+      return true
+    } catch (error) {
+      const { reason } = ServeError.from(error)
+      if (reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY') return false
+      throw error
+    }
+  }
+
+  resolve(name: string, version: string): ResolvedModel {
+    const found = findModel(this.#models, name, version)
+    return {
+      name,
+      version: found.version.version,
+      config: found.config,
+      isDecoupled: isDecoupled(found.config),
+      labels: (output) => found.model.labels[output],
+      infer: (request, context) => this.#infer(found, request, context),
+    }
+  }
+
+  modelMetadata(name: string, version: string): ModelMetadata {
+    const { model, config, version: found } = findModel(this.#models, name, version)
+    return modelMetadata(config, version === '' ? readyVersions(model) : [found.version])
+  }
+
+  async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
+    return selectStatistics(await this.#o.step.control.statistics(name, ''), name, version)
+  }
+
+  repositoryIndex(readyOnly: boolean): readonly IndexEntry[] {
+    return toIndex(this.#models.values(), readyOnly)
+  }
+
+  #learn(): void {
+    this.#models = new Map(this.#o.step.served().map((model) => [model.name, model]))
+  }
+
+  /** The way of a router's envelope, without the way. */
+  #infer(
+    found: FoundVersion<ServedModel>,
+    request: InferRequest,
+    context: CallContext,
+  ): AsyncIterable<InferResponse> {
+    const { step, tracing } = this.#o
+    const { name } = found.model
+    const { version } = found.version
+    const span = tracing.startSpan(`infer ${name}`, {
+      kind: 'server',
+      parent: context.trace,
+      attributes: { 'tutti.model': name, 'tutti.version': version },
+    })
+    const responses = new ResponseStream<InferResponse>()
+    const tensors = request.inputs.map((input) => this.memory.hold(input.data))
+    const answer = toAnswer(name, version, request)
+    const sink: EnvelopeSink = {
+      send: ({ outputs, parameters, final, error }) => {
+        if (error !== undefined) span.recordError(error)
+        if (final) {
+          for (const tensor of tensors) this.memory.release(tensor.id)
+          span.end()
+        }
+        if (error === undefined) responses.send(answer(outputs, parameters, final))
+        else responses.fail(error)
+      },
+    }
+    const envelope = this.#toEnvelope(found, request, context, span)
+    void step.handle(envelope, tensors, sink, { signal: context.signal })
+    return responses
+  }
+
+  #toEnvelope(
+    { model, version }: FoundVersion<ServedModel>,
+    request: InferRequest,
+    context: CallContext,
+    span: Span,
+  ): Envelope {
+    const remaining = remainingMs(context, this.#o.clock)
+    return {
+      requestKey: randomUUID(),
+      model: model.name,
+      version: version.version,
+      revision: version.revision,
+      step: '',
+      attempt: 1,
+      context: request.context,
+      requestedOutputs: requestedNames(request),
+      inputs: request.inputs,
+      ...(remaining !== undefined && { remainingMs: remaining }),
+      ...span.traceParent,
+    }
+  }
+}

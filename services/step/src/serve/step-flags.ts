@@ -1,0 +1,22 @@
+import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { DOOR_FLAGS } from '@tutti/front-door'
+import { BROKER_FLAGS } from '@tutti/transport'
+import { MODEL_FLAGS } from './model-flags.ts'
+
+const { 'model-repository': repository, ...loading } = MODEL_FLAGS
+
+/** The flags of `tutti-step` and `tutti step`. */
+export const STEP_FLAGS = {
+  'model-repository': repository,
+  model: {
+    type: 'string',
+    repeatable: true,
+    description: 'Serve only this model; several may be given. Default: all that are no ensembles.',
+  },
+  ...BROKER_FLAGS,
+  ...loading,
+  ...DOOR_FLAGS,
+  ...PROCESS_FLAGS,
+} as const satisfies FlagTable
+
+export type StepFlags = FlagValues<typeof STEP_FLAGS>
