@@ -1,35 +1,47 @@
 // README's first command: serves model_repository/, restores a degraded picture over gRPC and shows where the time went.
-import { spawn } from 'node:child_process'
+// With --processes every model is a step process of its own, behind two routers and a nats-server.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { credentials, Metadata, makeClientConstructor } from '@grpc/grpc-js'
 import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
 import { PNG } from 'pngjs'
+import { startProcesses } from './demo/start-processes.mjs'
+import { doorFlags, startTutti } from './demo/start-tutti.mjs'
+import { runScript } from './setup/failure.mjs'
 
 const ENSEMBLE = 'ens_face_restoration_v2.1'
 const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan']
 const OUT = 'out'
 const LARGEST_MESSAGE = 256 * 1024 * 1024
 
-const { values: flags } = parseArgs({ options: { keep: { type: 'boolean', default: false } } })
+const { values: flags } = parseArgs({
+  options: {
+    keep: { type: 'boolean', default: false },
+    processes: { type: 'boolean', default: false },
+  },
+})
 
-const server = await startServer(flags.keep)
-process.once('SIGINT', () => server.child.kill('SIGTERM'))
-process.once('SIGTERM', () => server.child.kill('SIGTERM'))
-try {
-  await demonstrate(server)
-  if (flags.keep) {
-    console.log(
-      `\nServing on gRPC ${server.grpcPort}, HTTP ${server.httpPort}, metrics ${server.metricsPort}. Ctrl-C ends it.`,
-    )
-    await server.exited
+await runScript(async () => {
+  const server = flags.processes ? await startProcesses(STEPS, flags) : await startServer(flags)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => server.stop())
+  try {
+    for (const door of server.doors) {
+      if (door.router !== undefined) console.log(`\nThrough ${door.router}:`)
+      await demonstrate(door)
+    }
+    if (flags.keep) {
+      for (const { grpcPort, httpPort, metricsPort } of server.doors) {
+        console.log(`\nServing on gRPC ${grpcPort}, HTTP ${httpPort}, metrics ${metricsPort}.`)
+      }
+      console.log('Ctrl-C ends it.')
+      await server.exited
+    }
+  } finally {
+    await server.stop()
   }
-} finally {
-  server.child.kill('SIGTERM')
-  await server.exited
-}
+  return 0
+})
 
 async function demonstrate({ grpcPort, metricsPort }) {
   const degraded = PNG.sync.read(await readFile('model_repository/.samples/astronaut-degraded.png'))
@@ -67,40 +79,14 @@ async function demonstrate({ grpcPort, metricsPort }) {
   )
 }
 
-/** Starts `tutti serve`; resolves with its ports once it says that it is ready. */
-async function startServer(keep) {
-  const ports = keep ? [] : ['--grpc-port=0', '--http-port=0', '--metrics-port=0']
-  const address = keep
-    ? []
-    : ['--grpc-address=127.0.0.1', '--http-address=127.0.0.1', '--metrics-address=127.0.0.1']
-  const child = spawn(
-    process.execPath,
-    [
-      'services/cli/dist/main.js',
-      'serve',
-      '--model-repository=model_repository',
-      ...ports,
-      ...address,
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  )
-  const exited = new Promise((resolve) => child.once('exit', resolve))
-  for await (const line of createInterface({ input: child.stdout })) {
-    const entry = parseLine(line)
-    if (entry.level === 'warn' || entry.level === 'error') console.error(line)
-    if (entry.message !== 'server ready') continue
-    child.stdout.resume()
-    return { child, exited, ...entry }
-  }
-  throw new Error(`the server ended before it was ready (exit code ${await exited})`)
-}
-
-function parseLine(line) {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return {}
-  }
+/** Starts `tutti serve`. */
+async function startServer({ keep }) {
+  const served = await startTutti([
+    'serve',
+    '--model-repository=model_repository',
+    ...doorFlags(keep ? 8000 : undefined),
+  ])
+  return { doors: [served.ready], stop: served.stop, exited: served.exited }
 }
 
 function inferClient(port) {

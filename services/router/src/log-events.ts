@@ -5,20 +5,39 @@ import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
 /** The front doors are open; the fields say where. */
 export const SERVING = 'server ready'
 
-/** One line with the counts, and a warning for each ensemble that cannot be served now; the step logs its own models. */
-export function catalogChanged(log: Logger, catalog: Catalog, previous: Catalog): void {
-  const entries = [...catalog.models.values()]
-  log.info('catalog changed', {
-    models: entries.filter((entry) => entry.kind === 'model' && isReady(entry)).length,
-    ensembles: entries.filter((entry) => entry.kind === 'ensemble' && isReady(entry)).length,
-  })
-  for (const entry of entries) {
-    const reason = whyNot(entry)
-    if (entry.kind !== 'ensemble' || reason === '') continue
-    const before = previous.models.get(entry.name)
-    if (before !== undefined && whyNot(before) === reason) continue
-    log.warn('ensemble is not served', { model: entry.name, reason })
+/**
+ * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it
+ * only waits for a step. The step logs its own models.
+ */
+export function catalogChanged(
+  log: Logger,
+  catalog: Catalog,
+  previous: Catalog,
+  o: { readonly awaitsSteps: boolean },
+): void {
+  const counts = countReady(catalog)
+  const before = countReady(previous)
+  if (counts.models !== before.models || counts.ensembles !== before.ensembles) {
+    log.info('catalog changed', counts)
   }
+  for (const entry of catalog.models.values()) {
+    const reason = whyNot(entry)
+    if (entry.kind !== 'ensemble' || reason === '' || isKnown(previous, entry, reason)) continue
+    if (entry.isWaiting && o.awaitsSteps)
+      log.info('ensemble waits for models', { model: entry.name, reason })
+    else log.warn('ensemble is not served', { model: entry.name, reason })
+  }
+}
+
+function isKnown(previous: Catalog, { name }: CatalogEnsemble, reason: string): boolean {
+  const known = previous.models.get(name)
+  return known !== undefined && whyNot(known) === reason
+}
+
+function countReady(catalog: Catalog): { readonly models: number; readonly ensembles: number } {
+  const ready = [...catalog.models.values()].filter(isReady)
+  const models = ready.filter((entry) => entry.kind === 'model').length
+  return { models, ensembles: ready.length - models }
 }
 
 /** A step came, or says that it serves something else. */

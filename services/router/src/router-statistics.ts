@@ -4,9 +4,10 @@ import type { ModelStatistics } from '@tutti/model-config'
 
 /**
  * The statistics of models (asked of the steps, added up over the replicas) and ensembles (recorded here), by name and
- * version. A step that does not answer is left out: its counts are missing, the others' are not.
+ * version.
  *
- * @throws ServeError INVALID_REQUEST with Triton's text if nothing is known under the name or version.
+ * @throws ServeError INVALID_REQUEST with Triton's text if nothing is known under the name or version; that of a step that
+ * does not answer: a sum without its counts would go backwards.
  */
 export async function collectStatistics(
   steps: readonly StepControl[],
@@ -14,8 +15,7 @@ export async function collectStatistics(
   name: string,
   version: string,
 ): Promise<readonly ModelStatistics[]> {
-  const asked = await Promise.allSettled(steps.map((step) => step.statistics(name, '')))
-  const answered = asked.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+  const asked = await Promise.all(steps.map((step) => step.statistics(name, '')))
   const own = ensembles.map((recorder) => recorder.snapshot())
-  return selectStatistics([...mergeStatistics(answered), ...own], name, version)
+  return selectStatistics([...mergeStatistics(asked), ...own], name, version)
 }

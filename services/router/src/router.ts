@@ -234,7 +234,8 @@ export class Router implements InferenceBackend {
     const previous = this.#catalog
     this.#catalog = buildCatalog(this.#members.described, this.#o.ensembles, previous)
     this.#record()
-    catalogChanged(this.#o.log, this.#catalog, previous)
+    const { log, awaitsSteps = false } = this.#o
+    catalogChanged(log, this.#catalog, previous, { awaitsSteps })
   }
 
   /** Every served ensemble version has a recorder; it outlives changes of the catalog, so that counts go on. */

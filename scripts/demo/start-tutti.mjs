@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+/**
+ * Starts a program of which one line says that it is ready.
+ *
+ * @param {(line: string) => object | undefined} readReady - what the line says; undefined for any other line.
+ * @param {'stdout' | 'stderr'} from - where the line comes.
+ * @returns {Promise<{ ready: object, stop: () => Promise<number>, exited: Promise<number> }>} `stop` sends SIGTERM and waits.
+ */
+export async function startProgram(command, args, readReady, from = 'stdout') {
+  const stdio = from === 'stdout' ? ['ignore', 'pipe', 'inherit'] : ['ignore', 'ignore', 'pipe']
+  // In a group of its own: Ctrl-C is for the demo, which ends everything in order.
+  const child = spawn(command, args, { stdio, detached: true })
+  const exited = new Promise((resolve, reject) => {
+    child.once('exit', (code) => resolve(code ?? 1))
+    child.once('error', reject)
+  })
+  const stop = () => {
+    child.kill('SIGTERM')
+    return exited
+  }
+  for await (const line of createInterface({ input: child[from] })) {
+    const ready = readReady(line)
+    if (ready === undefined) continue
+    child[from].resume()
+    return { ready, stop, exited }
+  }
+  throw new Error(`${command} ended before it was ready (exit code ${await exited})`)
+}
+
+/** Starts a command of `tutti`; `ready` has the ports. Shows its warnings and errors. */
+export function startTutti(args) {
+  return startProgram(process.execPath, ['services/cli/dist/main.js', ...args], (line) => {
+    const entry = parseLine(line)
+    if (entry.level === 'warn' || entry.level === 'error') console.error(line)
+    return entry.message === 'server ready' ? entry : undefined
+  })
+}
+
+/**
+ * Flags that open the doors: on free ports of the loopback interface, or from `firstPort` on for everybody.
+ *
+ * @param {number | undefined} firstPort - of REST; gRPC and metrics follow.
+ */
+export function doorFlags(firstPort) {
+  return ['http', 'grpc', 'metrics'].flatMap((door, i) =>
+    firstPort === undefined
+      ? [`--${door}-address=127.0.0.1`, `--${door}-port=0`]
+      : [`--${door}-port=${firstPort + i}`],
+  )
+}
+
+function parseLine(line) {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return {}
+  }
+}
