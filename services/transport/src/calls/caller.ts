@@ -198,8 +198,9 @@ export class Caller {
 
   /** Looks after calls that do not move. */
   tick(now: number): void {
+    const progress = this.#progress()
     for (const call of this.#calls.values()) {
-      const problem = this.#problem(now, call)
+      const problem = this.#problem(now, call, progress.get(call.to) ?? now)
       const arrival = this.#arrivals.problem(now, call)
       if (problem !== undefined) this.#giveUp(now, call, problem)
       else if (arrival !== undefined) this.#reject(now, call, arrival)
@@ -257,12 +258,21 @@ export class Caller {
     if (this.#o.outgoing.credit(call.to, ours)) call.progressAt = now
   }
 
-  #problem(now: number, call: OpenCall): ServeError | undefined {
+  /** When each replica last let something be sent: tensors to one replica wait for one another. */
+  #progress(): Map<string, number> {
+    const progress = new Map<string, number>()
+    for (const { to, progressAt } of this.#calls.values()) {
+      progress.set(to, Math.max(progressAt, progress.get(to) ?? progressAt))
+    }
+    return progress
+  }
+
+  #problem(now: number, call: OpenCall, progressAt: number): ServeError | undefined {
     const { creditWaitMs, acceptMs } = this.#o.settings
     if (!call.isAccepted && call.offers > 1 && now - call.offeredAt >= acceptMs) {
       return this.#lost(call, `did not answer an offer, made twice, for ${acceptMs} ms`)
     }
-    if (call.isAccepted && call.unsent.size > 0 && now - call.progressAt >= creditWaitMs) {
+    if (call.isAccepted && call.unsent.size > 0 && now - progressAt >= creditWaitMs) {
       const why = `let nothing more be sent for ${creditWaitMs} ms`
       return notExecuted(call.to, call.envelope, why)
     }

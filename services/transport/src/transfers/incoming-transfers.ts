@@ -33,6 +33,8 @@ interface Incoming extends AnnouncedTransfer {
 
 interface Sender {
   readonly transfers: Map<number, Incoming>
+  /** Those that are not wholly granted, in turn. */
+  readonly waiting: Set<Incoming>
   /** Bytes granted and not arrived, of all its transfers. */
   outstanding: number
 }
@@ -77,20 +79,22 @@ export class IncomingTransfers {
     if (first === undefined) return []
     let sender = this.#senders.get(first.from)
     if (sender === undefined) {
-      sender = { transfers: new Map(), outstanding: 0 }
+      sender = { transfers: new Map(), waiting: new Set(), outstanding: 0 }
       this.#senders.set(first.from, sender)
     }
     for (const one of announced) {
       // Memory of its own: a pooled buffer would keep its neighbours alive.
       const buffer = Buffer.allocUnsafeSlow(one.size)
-      sender.transfers.set(one.transfer, {
+      const incoming: Incoming = {
         ...one,
         buffer,
         ranges: new ByteRanges(),
         granted: 0,
         hasAskedAgain: false,
         progressAt: now,
-      })
+      }
+      sender.transfers.set(one.transfer, incoming)
+      sender.waiting.add(incoming)
     }
     return this.#grant(now, sender)
       .filter((incoming) => incoming.call === first.call)
@@ -131,8 +135,9 @@ export class IncomingTransfers {
   tick(now: number): void {
     for (const sender of this.#senders.values()) {
       for (const incoming of sender.transfers.values()) {
-        const { granted, progressAt } = incoming
-        if (granted === 0 || now - progressAt < this.#settings.stallMs) continue
+        // What has all that it was granted waits for its turn, not for its sender.
+        if (incoming.granted === incoming.ranges.count) continue
+        if (now - incoming.progressAt < this.#settings.stallMs) continue
         if (incoming.hasAskedAgain) incoming.onStalled(now)
         else this.#askAgain(now, incoming)
       }
@@ -151,30 +156,30 @@ export class IncomingTransfers {
   #remove(sender: Sender, incoming: Incoming): void {
     sender.outstanding -= incoming.granted - incoming.ranges.count
     sender.transfers.delete(incoming.transfer)
+    sender.waiting.delete(incoming)
     if (sender.transfers.size === 0) this.#senders.delete(incoming.from)
   }
 
-  /** First announced, first granted. @returns those that may send more than before. */
+  /** A piece each in turn, so that a small tensor does not wait for a large one. @returns those that may send more. */
   #grant(now: number, sender: Sender): Incoming[] {
     const { creditBytes, creditTotalBytes, wholeLimitBytes, chunkBytes } = this.#settings
     const share = Math.floor(creditTotalBytes / Math.max(1, this.#senders.size))
     const window = Math.min(creditBytes, share)
-    const grown: Incoming[] = []
-    for (const incoming of sender.transfers.values()) {
-      const before = incoming.granted
-      const step = incoming.size <= wholeLimitBytes ? incoming.size : chunkBytes
-      while (incoming.granted < incoming.size) {
-        const more = Math.min(step, incoming.size - incoming.granted)
-        // A sender may always have one piece under way, however many they are; else it would never get anywhere.
-        if (sender.outstanding > 0 && sender.outstanding + more > window) break
-        if (incoming.granted === 0) incoming.progressAt = now
-        incoming.granted += more
-        sender.outstanding += more
-      }
-      if (incoming.granted > before) grown.push(incoming)
-      if (incoming.granted < incoming.size) break
+    const grown = new Set<Incoming>()
+    // A set visits what is added while it is visited, so each has its turn until the window is full.
+    for (const incoming of sender.waiting) {
+      const left = incoming.size - incoming.granted
+      const more = incoming.size <= wholeLimitBytes ? left : Math.min(chunkBytes, left)
+      // A sender may always have one piece under way, however many they are; else it would never get anywhere.
+      if (sender.outstanding > 0 && sender.outstanding + more > window) break
+      if (incoming.granted === incoming.ranges.count) incoming.progressAt = now
+      incoming.granted += more
+      sender.outstanding += more
+      grown.add(incoming)
+      sender.waiting.delete(incoming)
+      if (more < left) sender.waiting.add(incoming)
     }
-    return grown
+    return [...grown]
   }
 
   #sayCredits(grown: readonly Incoming[]): void {

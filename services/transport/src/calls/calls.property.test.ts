@@ -1,0 +1,202 @@
+import { ServeError } from '@tutti/errors'
+import fc from 'fast-check'
+import t from 'tap'
+import type { BearerResponse } from '../tensor-bearer.ts'
+import {
+  type Fate,
+  FaultyNetwork,
+  type SimulatedPeer,
+  SMALL,
+  UNHARMED,
+} from '../testing/faulty-network.ts'
+import { answer, envelope, tensorBytes } from '../testing/peers.ts'
+
+/** What a call is. */
+interface Script {
+  readonly inputBytes: number
+  /** Sizes of the responses, the last one final. */
+  readonly outputs: readonly number[]
+  readonly cancelAfterMs: number | undefined
+  /** The reader takes nothing before. */
+  readonly takesAfterMs: number
+}
+
+/** What came of it. */
+interface Outcome {
+  readonly responses: BearerResponse[]
+  readonly failures: string[]
+  ends: number
+  executions: number
+}
+
+/** In this time the slowest script is long over. */
+const LONGEST_MS = 120_000
+
+const SCRIPT = fc.record<Script>({
+  inputBytes: fc.integer({ min: 0, max: 200 }),
+  outputs: fc.array(fc.integer({ min: 0, max: 200 }), { minLength: 1, maxLength: 8 }),
+  cancelAfterMs: fc.option(fc.integer({ min: 0, max: 400 }), { nil: undefined, freq: 4 }),
+  takesAfterMs: fc.constantFrom(0, 0, 0, 40, 200),
+})
+const SCRIPTS = fc.array(SCRIPT, { minLength: 1, maxLength: 6 })
+const DISORDER = fc.record<Fate>({
+  copies: fc.constantFrom(1, 1, 1, 1, 2),
+  delayMs: fc.constantFrom(0, 0, 0, 0, 20, 40),
+})
+const LOSS = fc.record<Fate>({
+  copies: fc.constantFrom(1, 1, 1, 1, 1, 1, 0, 2),
+  delayMs: fc.constantFrom(0, 0, 0, 0, 20, 40),
+})
+
+/** A router with one replica that answers by the scripts; `attempt` of the envelope says which one, from 1. */
+class Simulation {
+  readonly network: FaultyNetwork
+  readonly router: SimulatedPeer
+  readonly replica: SimulatedPeer
+  readonly outcomes: Outcome[]
+  readonly #scripts: readonly Script[]
+  readonly #acts: ((elapsedMs: number) => void)[] = []
+  #fates = 0
+
+  constructor(scripts: readonly Script[], fates: readonly Fate[]) {
+    this.#scripts = scripts
+    this.outcomes = scripts.map(() => ({ responses: [], failures: [], ends: 0, executions: 0 }))
+    // A fault that comes back for ever in step with our repetitions would never let a call end.
+    this.network = new FaultyNetwork(() => fates[this.#fates++] ?? UNHARMED)
+    this.router = this.network.add('router', () => {})
+    this.replica = this.network.add('step', ({ key, envelope: { attempt }, inputs, signal }) => {
+      const script = scripts[attempt - 1]
+      const outcome = this.outcomes[attempt - 1]
+      if (script === undefined || outcome === undefined) throw new Error('an unknown call')
+      outcome.executions += 1
+      if (!same(tensorBytes(script.inputBytes, attempt), inputs[0])) throw new Error('wrong bytes')
+      script.outputs.forEach((size, index) => {
+        const final = index + 1 === script.outputs.length
+        const response = answer(tensorBytes(size, attempt + index), { index, final })
+        if (!signal.aborted) this.replica.callee.respond(this.network.now, key, response)
+      })
+      this.replica.callee.ended(this.network.now, key)
+    })
+    this.network.onEvent = () => this.#check()
+  }
+
+  /** Makes all calls and lets time pass until nothing can come any more. */
+  run(): void {
+    this.#scripts.forEach((script, i) => this.#call(script, i + 1))
+    while (this.outcomes.some(({ ends }) => ends === 0) && this.network.now < LONGEST_MS) {
+      this.#step()
+    }
+    // The longest wait of all settings is answerHoldMs; after it nothing has a reason to be kept.
+    const end = this.network.now + 2 * SMALL.answerHoldMs
+    while (this.network.now < end) this.#step()
+  }
+
+  #step(): void {
+    for (const act of this.#acts) act(this.network.now)
+    this.network.run(20)
+  }
+
+  #call(script: Script, number: number): void {
+    const { network, router } = this
+    const outcome = this.outcomes[number - 1]
+    if (outcome === undefined) throw new Error('an unknown call')
+    const waiting: (() => void)[] = []
+    const offered = envelope(script.inputBytes, { attempt: number })
+    const input = tensorBytes(script.inputBytes, number)
+    const call = router.caller.open(network.now, 'step', offered, [input], {
+      response: (response, onTaken) => {
+        if (response.error === undefined) outcome.responses.push(response)
+        else outcome.failures.push(response.error.reason)
+        if (response.final) outcome.ends += 1
+        waiting.push(() => onTaken(network.now))
+      },
+      failed: (error) => {
+        outcome.ends += 1
+        outcome.failures.push(error.reason)
+      },
+    })
+    this.#acts.push((elapsedMs) => {
+      if (script.cancelAfterMs !== undefined && elapsedMs >= script.cancelAfterMs) {
+        router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
+      }
+      if (elapsedMs >= script.takesAfterMs) for (const take of waiting.splice(0)) take()
+    })
+  }
+
+  /** What must hold at all times. */
+  #check(): void {
+    for (const { incoming, caller, callee } of this.network.peers.values()) {
+      if (incoming.outstanding > SMALL.creditBytes) throw new Error('too much is under way')
+      if (caller.reservedBytes > SMALL.receiveBytesPerSender) throw new Error('over the budget')
+      if (callee.reservedBytes > SMALL.receiveBytesPerSender) throw new Error('over the budget')
+    }
+  }
+
+  /** What is left of anything once all calls have ended. */
+  leftovers(): Record<string, number> {
+    const left: Record<string, number> = {}
+    for (const { id, incoming, outgoing, caller, callee } of this.network.peers.values()) {
+      left[`${id} incoming`] = incoming.size + incoming.outstanding
+      left[`${id} outgoing`] = outgoing.size
+      left[`${id} calls`] = caller.size + callee.size + callee.running
+      left[`${id} bytes`] = caller.reservedBytes + callee.reservedBytes + callee.heldBytes
+    }
+    return left
+  }
+}
+
+function same(want: Uint8Array, got: Uint8Array | undefined): boolean {
+  return Buffer.from(want).equals(got ?? new Uint8Array())
+}
+
+/** Whatever happened: one end, the right bytes in the right order, executed at most once, nothing kept. */
+function holds(simulation: Simulation, scripts: readonly Script[]): void {
+  simulation.outcomes.forEach((outcome, i) => {
+    const { ends, executions, responses } = outcome
+    if (ends !== 1) throw new Error(`call ${i} ended ${ends} times`)
+    if (executions > 1) throw new Error(`call ${i} was executed ${executions} times`)
+    responses.forEach((response, index) => {
+      const want = tensorBytes(scripts[i]?.outputs[index] ?? -1, i + 1 + index)
+      if (response.index !== index || !same(want, response.outputs[0]?.data)) {
+        throw new Error(`call ${i}: wrong response ${index}`)
+      }
+    })
+  })
+  for (const [what, count] of Object.entries(simulation.leftovers())) {
+    if (count !== 0) throw new Error(`left over: ${what} ${count}`)
+  }
+}
+
+await t.test('whatever is repeated or reordered, every call has all its bytes', async (t) => {
+  fc.assert(
+    fc.property(SCRIPTS, fc.array(DISORDER, { maxLength: 400, size: 'max' }), (scripts, fates) => {
+      const simulation = new Simulation(scripts, fates)
+      simulation.run()
+      holds(simulation, scripts)
+      scripts.forEach((script, i) => {
+        const outcome = simulation.outcomes[i]
+        if (script.cancelAfterMs !== undefined) return
+        if (outcome?.failures.length !== 0) throw new Error(`call ${i}: ${outcome?.failures}`)
+        if (outcome.responses.length !== script.outputs.length) throw new Error('responses lack')
+      })
+    }),
+    { numRuns: 300 },
+  )
+  t.pass()
+})
+
+await t.test('whatever is lost, every call ends once and nothing is kept', async (t) => {
+  fc.assert(
+    fc.property(SCRIPTS, fc.array(LOSS, { maxLength: 400, size: 'max' }), (scripts, fates) => {
+      const simulation = new Simulation(scripts, fates)
+      simulation.run()
+      holds(simulation, scripts)
+      for (const { failures, executions } of simulation.outcomes) {
+        // What cannot have run says so: another attempt is safe.
+        if (failures.includes('STEP_UNAVAILABLE') && executions > 0) throw new Error('it did run')
+      }
+    }),
+    { numRuns: 300 },
+  )
+  t.pass()
+})

@@ -1,0 +1,158 @@
+import { type Chunk, decodePeerMessage, encodePeerMessage } from '@tutti/protocol'
+import { Callee } from '../calls/callee.ts'
+import { Caller } from '../calls/caller.ts'
+import type { OutgoingMessage } from '../calls/peer-send.ts'
+import type { CallJob } from '../calls/taken-call.ts'
+import { completeSettings, type PeerSettings } from '../peer-settings.ts'
+import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+
+/** What happens to one message. `delayMs` also reorders. */
+export interface Fate {
+  readonly copies: number
+  readonly delayMs: number
+}
+
+export const UNHARMED: Fate = { copies: 1, delayMs: 0 }
+
+/** Small bounds, so that small tensors meet all of them. */
+export const SMALL: PeerSettings = completeSettings({
+  inlineLimitBytes: 4,
+  inlineTotalBytes: 8,
+  chunkBytes: 8,
+  wholeLimitBytes: 16,
+  creditBytes: 24,
+  creditTotalBytes: 48,
+  receiveBytes: 4096,
+  receiveBytesPerSender: 2048,
+  maxTensorBytes: 1024,
+  heldBytes: 4096,
+  heldResponses: 16,
+  responseCredits: 3,
+  stallMs: 200,
+  acceptMs: 300,
+  creditWaitMs: 1000,
+  receiveWaitMs: 2000,
+  probeMs: 300,
+  answerHoldMs: 3000,
+  tombstoneMs: 5000,
+})
+
+/** One side of a call with its parts that have neither clock nor I/O. */
+export interface SimulatedPeer {
+  readonly id: string
+  readonly incoming: IncomingTransfers
+  readonly outgoing: OutgoingTransfers
+  readonly caller: Caller
+  readonly callee: Callee
+}
+
+/** Peers and the messages between them, in a time of their own: everything goes through the real codec. */
+export class FaultyNetwork {
+  readonly peers = new Map<string, SimulatedPeer>()
+  readonly #fate: () => Fate
+  readonly #settings: PeerSettings
+  readonly #queue: { readonly at: number; readonly act: () => void }[] = []
+  /** Called after every event, for what must hold at all times. */
+  onEvent: () => void = () => {}
+  now = 0
+
+  constructor(fate: () => Fate, settings: PeerSettings = SMALL) {
+    this.#fate = fate
+    this.#settings = settings
+  }
+
+  add(id: string, execute: (job: CallJob) => void): SimulatedPeer {
+    const settings = this.#settings
+    const {
+      inlineLimitBytes: each,
+      inlineTotalBytes: total,
+      wholeLimitBytes,
+      chunkBytes,
+    } = settings
+    const send = (to: string, message: OutgoingMessage): void => this.#send(id, to, message)
+    const incoming = new IncomingTransfers(settings, send)
+    const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
+    const common = { settings, send, incoming, outgoing, inlineLimits: () => ({ each, total }) }
+    const peer = {
+      id,
+      incoming,
+      outgoing,
+      caller: new Caller(common),
+      callee: new Callee({ ...common, self: id, execute }),
+    }
+    this.peers.set(id, peer)
+    return peer
+  }
+
+  /** Lets `ms` pass, with everything that falls due. */
+  run(ms: number, tickMs = 20): void {
+    const end = this.now + ms
+    while (this.now < end) {
+      this.now += tickMs
+      this.settle()
+      for (const peer of this.peers.values()) {
+        peer.incoming.tick(this.now)
+        peer.caller.tick(this.now)
+        peer.callee.tick(this.now)
+      }
+      this.settle()
+    }
+  }
+
+  /** Delivers what is due now and sends what may be sent, until nothing moves. */
+  settle(): void {
+    for (let moved = true; moved; ) {
+      moved = this.#pump()
+      const due = this.#queue.findIndex(({ at }) => at <= this.now)
+      const [event] = due < 0 ? [] : this.#queue.splice(due, 1)
+      if (event === undefined) continue
+      moved = true
+      event.act()
+      this.onEvent()
+    }
+  }
+
+  /** Brings a message to a peer as if `from` had sent it. */
+  inject(from: string, to: string, message: OutgoingMessage): void {
+    const bytes = encodePeerMessage({ ...message, from })
+    this.#carry(() => this.#deliver(to, bytes))
+  }
+
+  injectChunk(to: string, chunk: Chunk): void {
+    this.#carry(() => this.peers.get(to)?.incoming.chunk(this.now, chunk))
+  }
+
+  #send(from: string, to: string, message: OutgoingMessage): void {
+    this.inject(from, to, message)
+  }
+
+  #deliver(to: string, bytes: Uint8Array): void {
+    const peer = this.peers.get(to)
+    if (peer === undefined) return
+    const message = decodePeerMessage(bytes)
+    const isForCallee = ['offer', 'response-credit', 'cancel', 'done'].includes(message.type)
+    const isForCaller = ['accepted', 'refused', 'response'].includes(message.type)
+    // Credits and resends are for whoever knows the call; in these tests a peer has one role.
+    if (!isForCaller) peer.callee.on(this.now, message)
+    if (!isForCallee) peer.caller.on(this.now, message)
+  }
+
+  #pump(): boolean {
+    let moved = false
+    for (const peer of this.peers.values()) {
+      for (let piece = peer.outgoing.next(this.now); piece; piece = peer.outgoing.next(this.now)) {
+        const { to, transfer, offset, total, bytes } = piece
+        // Bytes of a tensor may change hands later, so what is on its way is a copy.
+        this.injectChunk(to, { from: peer.id, transfer, offset, total, bytes: bytes.slice() })
+        moved = true
+      }
+    }
+    return moved
+  }
+
+  #carry(act: () => void): void {
+    const { copies, delayMs } = this.#fate()
+    for (let i = 0; i < copies; i++) this.#queue.push({ at: this.now + delayMs, act })
+  }
+}
