@@ -24,7 +24,9 @@ const { values: flags } = parseArgs({
 
 await runScript(async () => {
   const server = flags.processes ? await startProcesses(STEPS, flags) : await startServer(flags)
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => server.stop())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.once(signal, () => void server.stop())
+  }
   try {
     for (const door of server.doors) {
       if (door.router !== undefined) console.log(`\nThrough ${door.router}:`)

@@ -65,9 +65,10 @@ export async function startProcesses(models, { keep }) {
 
 function startBroker(natsServer, keep) {
   const args = ['--addr', '127.0.0.1', '--port', keep ? '4222' : '-1']
-  const readReady = (line) => {
-    const found = /Listening for client connections on (\S+)/.exec(line)
-    return found === null ? undefined : { url: `nats://${found[1]}` }
-  }
-  return startProgram(natsServer, args, readReady, 'stderr')
+  return startProgram(natsServer, args, readAddress, 'stderr')
+}
+
+function readAddress(line) {
+  const found = /Listening for client connections on (\S+)/.exec(line)
+  return found === null ? undefined : { url: `nats://${found[1]}` }
 }

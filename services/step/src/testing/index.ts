@@ -4,6 +4,7 @@ export {
   type ScriptedExecution,
   ScriptedModel,
 } from './scripted-engine.ts'
+export { ScriptedStepPeer } from './scripted-peer.ts'
 export {
   batchRequest,
   floats,

@@ -1,0 +1,202 @@
+import { join } from 'node:path'
+import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
+import { parseDescriptionJson, parseStatisticsJson } from '@tutti/ensemble'
+import t, { type Test } from 'tap'
+import { ScriptedStepPeer } from '../testing/index.ts'
+import { startStep } from './start-step.ts'
+import { STEP_FLAGS } from './step-flags.ts'
+
+const FIXTURES = join(import.meta.dirname, '../../../../model_repository/.variants/fixtures')
+const BASIC = join(FIXTURES, 'basic')
+const NATS = '--nats=nats://nowhere.invalid:4222'
+
+async function start(t: Test, argv: readonly string[], peer = new ScriptedStepPeer()) {
+  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
+    `--${door}-address=127.0.0.1`,
+    `--${door}-port=0`,
+  ])
+  const { values: flags } = parseFlags(STEP_FLAGS, [NATS, ...loopback, ...argv])
+  const health = createHealth()
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const signal = new AbortController().signal
+  const settings = loadTracingSettings({})
+  const running = await startStep({ flags, settings, log, health, signal, openPeer: peer.open })
+  t.teardown(() => running.close())
+  health.release('starting')
+  const ready = lines.map((line) => JSON.parse(line)).find((l) => l.message === 'server ready')
+  return { running, peer, health, ready }
+}
+
+/** What a promise was rejected with. */
+const rejection = async (promise: Promise<unknown>): Promise<unknown> => {
+  try {
+    await promise
+  } catch (error) {
+    return error
+  }
+  throw new Error('expected a rejection')
+}
+
+const get = async (
+  port: number,
+  path: string,
+  body?: object,
+): Promise<readonly [number, string]> => {
+  const post = { method: 'POST', body: JSON.stringify(body) }
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, body === undefined ? {} : post)
+  return [answer.status, await answer.text()]
+}
+
+const row = Array.from({ length: 16 }, (_, i) => i)
+const request = { inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: row }] }
+
+await t.test('clients can talk to a step directly', async (t) => {
+  const { ready } = await start(t, [`--model-repository=${BASIC}`, '--model=add_one_batch'])
+  const port = Number(ready.httpPort)
+  const [status, text] = await get(port, '/v2/models/add_one_batch/infer', request)
+  t.equal(status, 200)
+  t.same(
+    JSON.parse(text).outputs[0].data,
+    row.map((x) => x + 1),
+  )
+  t.same((await get(port, '/v2/health/ready'))[0], 200)
+  t.match(JSON.parse((await get(port, '/v2/models/add_one_batch'))[1]), {
+    name: 'add_one_batch',
+    versions: ['1'],
+    platform: 'onnxruntime_onnx',
+  })
+  t.match(JSON.parse((await get(port, '/v2/models/stats'))[1]), {
+    model_stats: [{ name: 'add_one_batch', inference_count: 1 }],
+  })
+  t.same(JSON.parse((await get(port, '/v2/repository/index', {}))[1]), [
+    { name: 'add_one_batch', version: '1', state: 'READY' },
+  ])
+  t.same(await get(port, '/v2/models/slow/infer', request), [
+    404,
+    '{"error":"Request for unknown model: \'slow\' is not found"}',
+  ])
+  const wrong = { inputs: [{ ...request.inputs[0], shape: [4, 4] }] }
+  const [refused, why] = await get(port, '/v2/models/add_one_batch/infer', wrong)
+  t.equal(refused, 400)
+  t.match(JSON.parse(why).error, /unexpected shape for input 'X' for model 'add_one_batch'/)
+})
+
+await t.test('it says over the broker what it serves', async (t) => {
+  const { peer, ready } = await start(t, [
+    `--model-repository=${BASIC}`,
+    '--model=add_one',
+    '--model=versioned',
+    '--repository-name=faces',
+  ])
+  const { options } = peer
+  t.equal(options.peer, ready.replica)
+  t.match(options.broker, { prefix: 'tutti', repository: 'faces' })
+  t.same(
+    options.revisions().map(([model, version]) => [model, version]),
+    [
+      ['add_one', 1],
+      ['versioned', 1],
+      ['versioned', 3],
+    ],
+  )
+  for (const [, , revision] of options.revisions()) t.match(revision, /^[0-9a-f]{64}$/)
+  t.match(options.load(), { inFlight: 0, queued: 0, freeSlots: Number })
+  const description = parseDescriptionJson(await options.answer('describe', null))
+  t.equal(description.replica, ready.replica)
+  t.same(
+    description.models.map(({ name }) => name),
+    ['add_one', 'versioned'],
+  )
+  const all = parseStatisticsJson(await options.answer('statistics', null))
+  t.equal(all.length, 3)
+  const one = { model: 'versioned', version: '3' }
+  const some = parseStatisticsJson(await options.answer('statistics', one))
+  t.match(some, [{ name: 'versioned', version: '3' }])
+  for (const odd of ['x', { model: 7 }, { version: [] }]) {
+    const asked = options.answer('statistics', odd)
+    t.match(await rejection(asked), { reason: 'MALFORMED_MESSAGE' })
+  }
+})
+
+await t.test('it is ready when it is on the broker, and says what is missing', async (t) => {
+  const { peer, health, ready } = await start(t, [`--model-repository=${BASIC}`, '--model=add_one'])
+  const port = Number(ready.metricsPort)
+  t.same(await get(port, '/readyz'), [200, 'ok\n'])
+  peer.isConnected = false
+  t.same(await get(port, '/readyz'), [503, 'the broker is not connected\n'])
+  t.same(await get(port, '/livez'), [200, 'ok\n'])
+  t.equal((await get(Number(ready.httpPort), '/v2/health/ready'))[0], 200, 'the models are ready')
+  health.die('closing')
+  t.equal((await get(port, '/livez'))[0], 503)
+})
+
+await t.test('it stops in order: told, finished, left', async (t) => {
+  const { running, peer, ready } = await start(t, [
+    `--model-repository=${BASIC}`,
+    '--model=add_one',
+  ])
+  await running.stopAccepting()
+  t.same(peer.events, ['joined'])
+  const drained = running.drain({ signal: new AbortController().signal })
+  t.same(peer.events, ['joined', 'draining'])
+  const port = Number(ready.metricsPort)
+  t.equal((await get(port, '/metrics'))[0], 200, 'metrics are there to the end')
+  peer.drained.resolve()
+  await drained
+  t.same(peer.events, ['joined', 'draining', 'drained'])
+  await running.close()
+  t.same(peer.events, ['joined', 'draining', 'drained', 'left'])
+  await t.rejects(get(port, '/livez'))
+})
+
+await t.test('what is not understood is refused before anything opens', async (t) => {
+  const repository = `--model-repository=${BASIC}`
+  const cases: [readonly string[], object][] = [
+    [[], { reason: 'FLAG_INVALID', message: /^--model-repository: got none/ }],
+    [
+      [repository, '--model=nobody'],
+      { reason: 'FLAG_INVALID', message: /^--model: "nobody" is in no repository; there are / },
+    ],
+    [
+      [repository, '--model=ens_chain'],
+      { reason: 'FLAG_INVALID', message: /^--model: "ens_chain" is an ensemble, which a router/ },
+    ],
+    [[repository, '--nats=x'], { reason: 'FLAG_INVALID', message: /^--nats: "x"/ }],
+    [[repository, '--backend-config=x'], { reason: 'FLAG_INVALID', message: /--backend-config/ }],
+    [
+      [`--model-repository=${FIXTURES}/broken`, '--model=truncated_onnx', '--exit-on-error'],
+      { reason: 'MODEL_LOAD_FAILED', message: /^failed to load all models: truncated_onnx 1: / },
+    ],
+  ]
+  for (const [argv, wanted] of cases) {
+    const peer = new ScriptedStepPeer()
+    t.match(await rejection(start(t, argv, peer)), wanted, argv.join(' '))
+    t.same(peer.events, [])
+  }
+})
+
+await t.test('what was opened is closed if the start fails later', async (t) => {
+  const first = await start(t, [`--model-repository=${BASIC}`, '--model=add_one'])
+  const peer = new ScriptedStepPeer()
+  const taken = `--http-port=${first.ready.httpPort}`
+  const argv = [`--model-repository=${BASIC}`, '--model=add_one', taken]
+  t.match(await rejection(start(t, argv, peer)), { message: /^cannot listen/ })
+  t.same(peer.events, ['joined', 'left'])
+})
+
+await t.test('a broken model is listed and does not keep others from serving', async (t) => {
+  const { ready } = await start(t, [
+    `--model-repository=${FIXTURES}/broken`,
+    '--model=good',
+    '--model=syntax_error',
+  ])
+  const port = Number(ready.httpPort)
+  const index = JSON.parse((await get(port, '/v2/repository/index', {}))[1])
+  t.match(index, [
+    { name: 'good', version: '1', state: 'READY' },
+    { name: 'syntax_error', state: 'UNAVAILABLE', reason: /line 7, column 15/ },
+  ])
+  t.equal((await get(port, '/v2/models/syntax_error/ready'))[0], 400)
+})

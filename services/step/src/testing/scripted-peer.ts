@@ -1,0 +1,39 @@
+import type { OpenStepPeerOptions, StepPeer } from '@tutti/transport'
+
+/** A step's way to the broker that a test drives. Notes what it is told to do. */
+export class ScriptedStepPeer implements StepPeer {
+  isConnected = true
+  readonly events: string[]
+  /** Ends the drain; resolved by the test. */
+  readonly drained = Promise.withResolvers<void>()
+
+  #options: OpenStepPeerOptions | undefined
+
+  /** @param events - may be shared with what else notes its order. */
+  constructor(events: string[] = []) {
+    this.events = events
+  }
+
+  /** To be given as `openPeer`. */
+  readonly open = (options: OpenStepPeerOptions): Promise<StepPeer> => {
+    this.#options = options
+    this.events.push('joined')
+    return Promise.resolve(this)
+  }
+
+  /** What the step joined with. */
+  get options(): OpenStepPeerOptions {
+    if (this.#options === undefined) throw new Error('the step has not joined')
+    return this.#options
+  }
+
+  async drain(): Promise<void> {
+    this.events.push('draining')
+    await this.drained.promise
+    this.events.push('drained')
+  }
+
+  async close(): Promise<void> {
+    this.events.push('left')
+  }
+}
