@@ -1,3 +1,4 @@
+export { type Answer, ScriptedRouterPeer } from './scripted-peer.ts'
 export {
   collect,
   type Delivery,

@@ -1,0 +1,171 @@
+import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
+import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
+import { StatisticsRecorder } from '@tutti/front-door'
+import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import t, { type Test } from 'tap'
+import { type Answer, ScriptedRouterPeer } from '../testing/index.ts'
+import { ROUTER_FLAGS } from './router-flags.ts'
+import { startRouter } from './start-router.ts'
+
+const NATS = '--nats=nats://nowhere.invalid:4222'
+const IO = `
+  input { name: "X" data_type: TYPE_FP32 dims: 2 }
+  output { name: "Y" data_type: TYPE_FP32 dims: 2 }`
+const ENSEMBLE = `platform: "ensemble" ${IO}
+  ensemble_scheduling { step { model_name: "m" model_version: -1
+    input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } }`
+
+/** A repository with one ensemble over `m`, and a model that is the steps' business. */
+const repository = (t: Test): string =>
+  t.testdir({
+    ens: { 'config.pbtxt': ENSEMBLE, 1: {} },
+    other: { 'config.pbtxt': `backend: "onnxruntime" ${IO}`, 1: { 'model.onnx': '' } },
+  })
+
+async function start(t: Test, argv: readonly string[], peer = new ScriptedRouterPeer()) {
+  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
+    `--${door}-address=127.0.0.1`,
+    `--${door}-port=0`,
+  ])
+  const { values: flags } = parseFlags(ROUTER_FLAGS, [NATS, ...loopback, ...argv])
+  const health = createHealth()
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const signal = new AbortController().signal
+  const settings = loadTracingSettings({})
+  const running = await startRouter({ flags, settings, log, health, signal, openPeer: peer.open })
+  t.teardown(() => running.close())
+  health.release('starting')
+  const messages = () => lines.map((line) => JSON.parse(line))
+  const ready = messages().find((line) => line.message === 'server ready')
+  return { running, peer, health, ready, messages }
+}
+
+/** Answers as a step that serves `m` under the revision. */
+function stepWithM(replica: string, revision: string, inferences = 0): Answer {
+  const text = `name: "m" backend: "onnxruntime" ${IO}`
+  const config = normaliseModelConfig(parseModelConfig(text, 'config.pbtxt'))
+  const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
+  const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
+  const times = { queueNs: 1, computeInputNs: 1, computeInferNs: 1, computeOutputNs: 1 }
+  for (let i = 0; i < inferences; i++) {
+    recorder.recordSuccess({ requestNs: 10, batchSize: 1, ...times })
+  }
+  return async (question) =>
+    question === 'describe'
+      ? toDescriptionJson({
+          replica,
+          models: [{ name: 'm', config, labels: {}, versions, reason: '' }],
+        })
+      : toStatisticsJson([recorder.snapshot()])
+}
+
+const get = async (
+  port: unknown,
+  path: string,
+  body?: object,
+): Promise<readonly [number, string]> => {
+  const post = { method: 'POST', body: JSON.stringify(body) }
+  const url = `http://127.0.0.1:${Number(port)}${path}`
+  const answer = await fetch(url, body === undefined ? {} : post)
+  return [answer.status, await answer.text()]
+}
+
+const request = { inputs: [{ name: 'X', datatype: 'FP32', shape: [2], data: [1, 2] }] }
+
+/** Lets what is due run. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+await t.test('it serves ensembles of its repository over steps that it hears of', async (t) => {
+  const peer = new ScriptedRouterPeer()
+  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
+  peer.heard('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
+  peer.bearer.serve('s1', async (envelope, tensors, sink) => {
+    const outputs = envelope.inputs.map((input, i) => ({
+      ...input,
+      name: 'Y',
+      data: tensors[i]?.bytes ?? new Uint8Array(),
+    }))
+    sink.send({ index: 0, final: true, outputs, parameters: new Map() })
+  })
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+  for (const model of ['m', 'ens', 'm', 'ens']) {
+    const [status, text] = await get(ready.httpPort, `/v2/models/${model}/infer`, request)
+    t.equal(status, 200, 'also where the first attempt went to s2, which does not respond')
+    t.same(JSON.parse(text).outputs[0].data, [1, 2])
+  }
+  t.same((await get(ready.httpPort, '/v2/health/ready'))[0], 200)
+  const [, statistics] = await get(ready.httpPort, '/v2/models/m/stats')
+  t.equal(JSON.parse(statistics).model_stats[0].inference_count, 5, 'over both replicas')
+  t.same(
+    JSON.parse((await get(ready.httpPort, '/v2/repository/index', {}))[1]).map(
+      ({ name }: { name: string }) => name,
+    ),
+    ['ens', 'm'],
+    'models of its own repository are left to the steps',
+  )
+})
+
+await t.test('without steps it is up, and says what it waits for', async (t) => {
+  const { peer, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])
+  t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'], 'the process is ready')
+  t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400, 'its models are not')
+  t.match(messages(), [{ level: 'info', message: 'ensemble waits for models', model: 'ens' }])
+  const answer = Promise.withResolvers<unknown>()
+  peer.heard('s1', [['m', 1, 'r']], () => answer.promise)
+  t.same(await get(ready.metricsPort, '/readyz'), [503, 'a step has not described itself yet\n'])
+  answer.resolve(await stepWithM('s1', 'r')('describe', null))
+  await settle()
+  t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'])
+  t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 200)
+  peer.gone('s1')
+  t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400)
+  t.same(await get(ready.httpPort, '/v2/models/ens/infer', request), [
+    503,
+    '{"error":"in ensemble \'ens\', no replica serves model \'m\' version 1"}',
+  ])
+  peer.isConnected = false
+  t.same(await get(ready.metricsPort, '/readyz'), [503, 'the broker is not connected\n'])
+  t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
+})
+
+await t.test('without strict readiness it is ready as soon as it serves', async (t) => {
+  const argv = [`--model-repository=${repository(t)}`, '--strict-readiness=false']
+  const { ready } = await start(t, argv)
+  t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 200)
+})
+
+await t.test('a step that answers nonsense is asked again and harms nobody', async (t) => {
+  const peer = new ScriptedRouterPeer()
+  const good = stepWithM('s1', 'r')
+  let asked = 0
+  peer.heard('s1', [['m', 1, 'r']], async (question, argument) => {
+    asked += 1
+    if (asked === 1) return { replica: 's1', models: 'many' }
+    if (asked === 2) return stepWithM('someone else', 'r')(question, argument)
+    return good(question, argument)
+  })
+  const { ready, messages } = await start(t, [], peer)
+  t.equal((await get(ready.httpPort, '/v2/models/m/ready'))[0], 200)
+  const failed = messages().filter((line) => line.message === 'step did not describe itself')
+  t.match(failed, [
+    { replica: 's1', reason: 'MALFORMED_MESSAGE', error: /models/ },
+    { reason: 'MALFORMED_MESSAGE', error: /got replica "someone else", want "s1"/ },
+  ])
+})
+
+await t.test('it stops in order, and frees what it opened when the start fails', async (t) => {
+  const first = await start(t, [])
+  const peer = new ScriptedRouterPeer()
+  const taken = await start(t, [`--http-port=${first.ready.httpPort}`], peer).catch(
+    (error: unknown) => error,
+  )
+  t.match(taken, { message: /^cannot listen/ })
+  t.same(peer.events, ['joined', 'left'])
+  await first.running.stopAccepting()
+  await first.running.drain({ signal: new AbortController().signal })
+  t.same(first.peer.events, ['joined', 'drained'])
+  await first.running.close()
+  t.same(first.peer.events, ['joined', 'drained', 'left'])
+})

@@ -1,0 +1,64 @@
+import { ServeError } from '@tutti/errors'
+import { LocalBearer, type OpenRouterPeerOptions, type RouterPeer } from '@tutti/transport'
+import type { Revisions } from '../step-members.ts'
+
+/** How a scripted step answers a question. */
+export type Answer = (question: 'describe' | 'statistics', argument: unknown) => Promise<unknown>
+
+/** A router's way to the broker that a test drives: steps come, answer questions and go. */
+export class ScriptedRouterPeer implements RouterPeer {
+  isConnected = true
+  readonly events: string[] = []
+  readonly bearer = new LocalBearer()
+  readonly #answers = new Map<string, Answer>()
+  #options: OpenRouterPeerOptions | undefined
+
+  /** To be given as `openPeer`. */
+  readonly open = (options: OpenRouterPeerOptions): Promise<RouterPeer> => {
+    this.#options = options
+    this.events.push('joined')
+    for (const heard of this.#beforeJoin.splice(0)) heard(options)
+    return Promise.resolve(this)
+  }
+
+  readonly #beforeJoin: ((options: OpenRouterPeerOptions) => void)[] = []
+
+  /** A step is heard, as soon as the router has joined. */
+  heard(replica: string, revisions: Revisions, answer: Answer): void {
+    this.#answers.set(replica, answer)
+    const tell = (options: OpenRouterPeerOptions): void => {
+      const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
+      options.directory.announce({ replica }, served)
+      options.stepChanged(replica, revisions)
+    }
+    if (this.#options === undefined) this.#beforeJoin.push(tell)
+    else tell(this.#options)
+  }
+
+  gone(replica: string): void {
+    this.#options?.directory.remove(replica)
+    this.#options?.stepGone(replica, new ServeError('STEP_UNAVAILABLE', `${replica} is gone`))
+  }
+
+  async ask(
+    peer: string,
+    question: 'describe' | 'statistics',
+    argument: unknown,
+  ): Promise<unknown> {
+    const answer = this.#answers.get(peer)
+    if (answer === undefined) throw new ServeError('STEP_UNAVAILABLE', `${peer} does not answer`)
+    return answer(question, argument)
+  }
+
+  routers(): readonly string[] {
+    return []
+  }
+
+  async drain(): Promise<void> {
+    this.events.push('drained')
+  }
+
+  async close(): Promise<void> {
+    this.events.push('left')
+  }
+}
