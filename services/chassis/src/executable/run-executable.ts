@@ -37,6 +37,12 @@ export interface Executable<T extends FlagTable> {
   readonly flags: T
   /** The identity, for a table that contains PROCESS_FLAGS. */
   processFlags(flags: FlagValues<T>): ProcessFlags
+  /**
+   * Judges what can be judged before anything starts: a command line that was not understood has an exit code of its own.
+   *
+   * @throws ServeError FLAG_INVALID
+   */
+  check(flags: FlagValues<T>): void
   start(o: StartOptions<T>): Promise<Running>
 }
 
@@ -59,6 +65,7 @@ export async function runExecutable<const T extends FlagTable>(
   if (positionals.length > 0) {
     throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
   }
+  executable.check(flags)
   const settings = loadTracingSettings(around.env)
   const health = createHealth()
   const processFlags = executable.processFlags(flags)

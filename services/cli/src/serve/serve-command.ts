@@ -1,4 +1,5 @@
 import { type Executable, runExecutable } from '@tutti/chassis'
+import { checkModelFlags } from '@tutti/step'
 import type { Command } from '../commands.ts'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
@@ -8,6 +9,7 @@ const serveExecutable: Executable<typeof SERVE_FLAGS> = {
   usage: 'tutti serve --model-repository DIR [FLAGS]',
   flags: SERVE_FLAGS,
   processFlags: (flags) => flags,
+  check: checkModelFlags,
   start: startServe,
 }
 

@@ -1,4 +1,5 @@
 import type { Executable } from '@tutti/chassis'
+import { toBrokerOptions } from '@tutti/transport'
 import { ROUTER_FLAGS } from './router-flags.ts'
 import { startRouter } from './start-router.ts'
 
@@ -8,5 +9,6 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   usage: 'tutti router [--model-repository DIR] --nats URL [FLAGS]',
   flags: ROUTER_FLAGS,
   processFlags: (flags) => flags,
+  check: (flags) => void toBrokerOptions(flags),
   start: startRouter,
 }

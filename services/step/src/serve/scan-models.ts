@@ -1,21 +1,24 @@
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
+import { readBackendConfig } from './backend-config.ts'
 import type { ModelFlags } from './model-flags.ts'
 
-/**
- * Scans the repositories that the flags name.
- *
- * @throws ServeError FLAG_INVALID if none is named, REPOSITORY_UNREADABLE if one cannot be read.
- */
+/** @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting that is not known. */
+export function checkModelFlags(
+  flags: Pick<ModelFlags, 'model-repository' | 'backend-config'>,
+): void {
+  readBackendConfig(flags['backend-config'])
+  if (flags['model-repository'].length > 0) return
+  throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
+    details: { field: '--model-repository' },
+  })
+}
+
+/** Scans the repositories that the flags name. @throws ServeError REPOSITORY_UNREADABLE if one cannot be read. */
 export async function scanModels(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
 ): Promise<readonly RepositoryModel[]> {
-  if (flags['model-repository'].length === 0) {
-    throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
-      details: { field: '--model-repository' },
-    })
-  }
   const configName = flags['model-config-name']
   return await scanRepositories(
     flags['model-repository'],

@@ -154,7 +154,6 @@ await t.test('it stops in order: told, finished, left', async (t) => {
 await t.test('what is not understood is refused before anything opens', async (t) => {
   const repository = `--model-repository=${BASIC}`
   const cases: [readonly string[], object][] = [
-    [[], { reason: 'FLAG_INVALID', message: /^--model-repository: got none/ }],
     [
       [repository, '--model=nobody'],
       { reason: 'FLAG_INVALID', message: /^--model: "nobody" is in no repository; there are / },

@@ -1,4 +1,6 @@
 import type { Executable } from '@tutti/chassis'
+import { toBrokerOptions } from '@tutti/transport'
+import { checkModelFlags } from './scan-models.ts'
 import { startStep } from './start-step.ts'
 import { STEP_FLAGS } from './step-flags.ts'
 
@@ -8,5 +10,9 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   usage: 'tutti step --model-repository DIR [--model NAME ...] --nats URL [FLAGS]',
   flags: STEP_FLAGS,
   processFlags: (flags) => flags,
+  check: (flags) => {
+    checkModelFlags(flags)
+    toBrokerOptions(flags)
+  },
   start: startStep,
 }

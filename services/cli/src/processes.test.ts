@@ -1,0 +1,202 @@
+import { join } from 'node:path'
+import {
+  createHealth,
+  createLogger,
+  type Executable,
+  type FlagTable,
+  loadTracingSettings,
+  parseFlags,
+} from '@tutti/chassis'
+import { type NatsServer, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import { routerExecutable } from '@tutti/router'
+import { stepExecutable } from '@tutti/step'
+import t, { type Test } from 'tap'
+import { run } from './run.ts'
+
+const BASIC = join(import.meta.dirname, '../../../model_repository/.variants/fixtures/basic')
+const REPOSITORY = `--model-repository=${BASIC}`
+
+async function command(...argv: string[]) {
+  const printed = { out: '', err: '' }
+  const code = await run(argv, {
+    env: {},
+    out: (text) => (printed.out += text),
+    err: (text) => (printed.err += text),
+    signals: { listen: () => () => {} },
+    exit: () => {},
+  })
+  return { code, ...printed }
+}
+
+await t.test('step and router explain their flags', async (t) => {
+  for (const name of ['step', 'router']) {
+    const { code, out } = await command(name, '--help')
+    t.equal(code, 0)
+    for (const flag of ['--model-repository', '--nats ', '--nats-tls-ca', '--grpc-port']) {
+      t.match(out, flag, `${name} ${flag}`)
+    }
+  }
+  t.match(await command('--help'), { out: /serve .*\n.*config .*\n.*step .*\n.*router / })
+})
+
+await t.test('what is not understood ends with 2 and says what was wanted', async (t) => {
+  const nats = '--nats=nats://127.0.0.1:1'
+  const cases: [string[], RegExp][] = [
+    [['step', '--nat=x'], /unknown flag --nat; did you mean --nats\?/],
+    [['router', 'models'], /got 'models', want flags only/],
+    [['router'], /^tutti router: --nats: got none/],
+    [['router', '--nats-user=a', nats], /^tutti router: --nats-user: got it alone/],
+    [['step', nats], /^tutti step: --model-repository: got none/],
+    [['step', REPOSITORY, '--nats=x'], /^tutti step: --nats: "x", want nats:/],
+  ]
+  for (const [argv, text] of cases) {
+    t.match(await command(...argv), { code: 2, err: text }, argv.join(' '))
+  }
+})
+
+interface Started {
+  readonly httpPort: number
+  readonly metricsPort: number
+  /** As SIGTERM does. */
+  stop(): Promise<void>
+}
+
+/** Everything that a test started, as one process each would be. */
+class Processes {
+  readonly #t: Test
+  readonly #nats: NatsServer
+
+  constructor(t: Test, nats: NatsServer) {
+    this.#t = t
+    this.#nats = nats
+  }
+
+  step(...argv: string[]): Promise<Started> {
+    return this.#start(stepExecutable, [REPOSITORY, ...argv])
+  }
+
+  router(...argv: string[]): Promise<Started> {
+    return this.#start(routerExecutable, [REPOSITORY, ...argv])
+  }
+
+  async #start<T extends FlagTable>(
+    executable: Executable<T>,
+    argv: readonly string[],
+  ): Promise<Started> {
+    const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
+      `--${door}-address=127.0.0.1`,
+      `--${door}-port=0`,
+    ])
+    const given = [`--nats=${this.#nats.url}`, ...loopback, ...argv]
+    const { values: flags } = parseFlags(executable.flags, given)
+    const lines: string[] = []
+    const destination = { write: (line: string) => lines.push(line) }
+    const log = createLogger({ level: 'info', name: 'test', destination })
+    const health = createHealth()
+    const { signal } = new AbortController()
+    const settings = loadTracingSettings({})
+    const running = await executable.start({ flags, settings, log, health, signal })
+    this.#t.teardown(() => running.close())
+    health.release('starting')
+    const stop = async (): Promise<void> => {
+      await running.stopAccepting()
+      await running.drain({ signal })
+      await running.close()
+    }
+    const ready = lines.map((line) => JSON.parse(line)).find((l) => l.message === 'server ready')
+    return { stop, httpPort: Number(ready.httpPort), metricsPort: Number(ready.metricsPort) }
+  }
+}
+
+const row = Array.from({ length: 16 }, (_, i) => i)
+const request = { inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: row }] }
+
+async function infer(port: number, model: string): Promise<readonly [number, unknown]> {
+  const answer = await fetch(`http://127.0.0.1:${port}/v2/models/${model}/infer`, {
+    method: 'POST',
+    body: JSON.stringify(request),
+  })
+  const body = JSON.parse(await answer.text())
+  return [answer.status, body.outputs?.[0].data ?? body.error]
+}
+
+const isReady = async (port: number): Promise<boolean> =>
+  (await fetch(`http://127.0.0.1:${port}/v2/health/ready`)).status === 200
+
+/** Asks until it is so; the test's own time limit ends a wait in vain. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve))
+}
+
+const SKIP = { skip: withoutNatsServer() }
+
+await t.test('routers run ensembles over steps that come and go', SKIP, async (t) => {
+  const nats = await startNatsServer()
+  t.teardown(() => nats.stop())
+  const processes = new Processes(t, nats)
+  const [a, early] = await Promise.all([
+    processes.step('--model=add_one_batch', '--model=add_one', '--model=identity_fp32'),
+    processes.router('--strict-readiness=false'),
+  ])
+  const late = await processes.router('--strict-readiness=false')
+  const sum = row.map((x) => x + 2)
+  t.same(await infer(late.httpPort, 'ens_chain'), [200, sum], 'the steps were there first')
+  await until(async () => (await infer(early.httpPort, 'ens_chain'))[0] === 200)
+  t.same(
+    await infer(a.httpPort, 'add_one_batch'),
+    await infer(late.httpPort, 'add_one_batch'),
+    'asked directly, a step answers the same',
+  )
+  const b = await processes.step('--model=add_one_batch')
+  await a.stop()
+  for (let i = 0; i < 8; i++) {
+    t.same(await infer(late.httpPort, 'ens_chain'), [200, sum], 'the other replica takes over')
+  }
+  await b.stop()
+  t.same(await infer(late.httpPort, 'ens_chain'), [
+    503,
+    "in ensemble 'ens_chain', no replica serves model 'add_one_batch' version 1",
+  ])
+  await processes.step('--model=add_one_batch')
+  await until(async () => (await infer(late.httpPort, 'ens_chain'))[0] === 200)
+  await Promise.all([late.stop(), early.stop()])
+})
+
+await t.test('repositories and prefixes keep installations apart', SKIP, async (t) => {
+  const nats = await startNatsServer()
+  t.teardown(() => nats.stop())
+  const processes = new Processes(t, nats)
+  await processes.step('--model=add_one_batch', '--repository-name=a.b *>')
+  const ours = await processes.router('--repository-name=a.b *>')
+  const others = await Promise.all([
+    processes.router('--repository-name=a'),
+    processes.router('--repository-name=a.b *>', '--nats-prefix=other'),
+  ])
+  t.equal((await infer(ours.httpPort, 'add_one_batch'))[0], 200)
+  for (const other of others) {
+    t.same(await infer(other.httpPort, 'add_one_batch'), [
+      404,
+      "Request for unknown model: 'add_one_batch' is not found",
+    ])
+  }
+})
+
+await t.test('the broker may go and come back', SKIP, async (t) => {
+  const nats = await startNatsServer()
+  t.teardown(() => nats.stop())
+  const processes = new Processes(t, nats)
+  await processes.step('--model=add_one_batch')
+  const router = await processes.router('--strict-readiness=false')
+  t.equal((await infer(router.httpPort, 'add_one_batch'))[0], 200)
+  const probe = async (): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${router.metricsPort}/readyz`)).text()
+  await nats.kill()
+  await until(async () => (await probe()).includes('the broker is not connected'))
+  const [status, text] = await infer(router.httpPort, 'add_one_batch')
+  t.equal(status, 503)
+  t.match(text, /cannot be reached: the broker is away/)
+  t.equal(await isReady(router.httpPort), true, 'its view of the models stands')
+  await nats.restart()
+  await until(async () => (await probe()) === 'ok\n')
+  await until(async () => (await infer(router.httpPort, 'add_one_batch'))[0] === 200)
+})
