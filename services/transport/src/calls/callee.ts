@@ -332,8 +332,11 @@ export class Callee {
 
   /** A caller that still asks long after it should have had everything has lost some of it. */
   #checkLost(now: number, call: TakenCall): void {
-    if (!call.isFinalSent || call.unsent.size > 0) return
-    if (now - call.sentAt < 2 * this.#o.settings.stallMs) return
+    if (!call.isFinalSent) return
+    const { stallMs, receiveWaitMs } = this.#o.settings
+    // A caller that has no room for a transfer lets nothing come for a while, and then gives up by itself.
+    const quietMs = call.unsent.size > 0 ? receiveWaitMs + stallMs : 2 * stallMs
+    if (now - Math.max(call.sentAt, call.takenAt) < quietMs) return
     this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, 'has answered'))
     this.#end(now, call, new ServeError('CANCELLED', 'the answer was lost'))
   }

@@ -104,6 +104,8 @@ class ReturningConnection implements BrokerConnection {
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
   #unflushed = 0
+  /** Of the present client. */
+  #untilLost = Promise.withResolvers<void>()
   #lastFailure = ''
 
   constructor(o: ConnectOptions) {
@@ -149,12 +151,10 @@ class ReturningConnection implements BrokerConnection {
     const client = this.#client
     if (client === undefined) throw away('the broker is away')
     const before = this.#unflushed
-    try {
-      await client.flush()
-    } catch (error) {
-      throw away('the broker went away', error)
-    }
-    if (this.#client === client) this.#unflushed -= before
+    // The library never settles a flush on a connection that ends.
+    await Promise.race([client.flush(), this.#untilLost.promise])
+    if (this.#client !== client) throw away('the broker went away')
+    this.#unflushed -= before
   }
 
   abandon(why: string): void {
@@ -170,15 +170,13 @@ class ReturningConnection implements BrokerConnection {
     const client = this.#client
     this.#client = undefined
     if (client === undefined) return
-    const stopTimer = this.#o.clock.setTimer(graceMs, () => destroySocket(client))
-    try {
-      await client.flush()
-      await client.close()
-    } catch {
-      // The broker went away meanwhile: nothing is left to close.
-    } finally {
-      stopTimer()
-    }
+    this.#untilLost.resolve()
+    const { promise: graceIsOver, resolve } = Promise.withResolvers<void>()
+    const stopTimer = this.#o.clock.setTimer(graceMs, resolve)
+    await Promise.race([endInOrder(client), graceIsOver])
+    stopTimer()
+    destroySocket(client)
+    await client.closed()
   }
 
   async #connect(): Promise<void> {
@@ -198,8 +196,10 @@ class ReturningConnection implements BrokerConnection {
   async #take(client: NatsConnection): Promise<void> {
     for (const subscribed of this.#subscriptions) this.#begin(client, subscribed)
     // Only when the broker has our subscriptions may others hear that we are here.
-    await client.flush()
+    await Promise.race([client.flush(), client.closed()])
+    if (client.isClosed()) throw away('the broker went away')
     this.#client = client
+    this.#untilLost = Promise.withResolvers()
     this.#unflushed = 0
     this.#lastFailure = ''
     void this.#watch(client)
@@ -218,6 +218,7 @@ class ReturningConnection implements BrokerConnection {
   #lost(client: NatsConnection, why: string): void {
     if (this.#client !== client) return
     this.#client = undefined
+    this.#untilLost.resolve()
     for (const subscribed of this.#subscriptions) subscribed.end = undefined
     destroySocket(client)
     this.#guard(() => this.#o.listener.disconnected(why))
@@ -305,10 +306,19 @@ function toBrokerMessage(message: Msg): BrokerMessage {
   return { subject, bytes: data, reply: reply === '' ? undefined : reply, isNoResponder }
 }
 
+async function endInOrder(client: NatsConnection): Promise<void> {
+  try {
+    await client.flush()
+    await client.close()
+  } catch {
+    // The broker went away meanwhile: nothing is left to close.
+  }
+}
+
 function destroySocket(client: NatsConnection): void {
   const { socket } = (client as unknown as InnerConnection).protocol?.transport ?? {}
-  if (socket === undefined) void client.close()
-  else socket.destroy()
+  if (socket !== undefined) socket.destroy()
+  else if (!client.isClosed()) void client.close()
 }
 
 function complaintOf(status: { readonly type: string; readonly data: unknown }): string {
@@ -321,6 +331,6 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function away(text: string, cause?: unknown): ServeError {
-  return new ServeError('STEP_UNAVAILABLE', text, cause === undefined ? {} : { cause })
+function away(text: string): ServeError {
+  return new ServeError('STEP_UNAVAILABLE', text)
 }

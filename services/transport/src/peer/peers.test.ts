@@ -1,36 +1,426 @@
 import { startNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
 import t from 'tap'
+import type { BrokerOptions } from '../peers.ts'
+import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
 import {
+  answer,
   brokerAt,
   collect,
   echo,
   envelope,
+  failureOf,
   openTestRouter,
   openTestStep,
+  REVISION,
   ref,
   SERVED,
+  type Teardown,
   tensorBytes,
   until,
   WITH_NATS,
 } from '../testing/peers.ts'
 
 const quiet = { signal: new AbortController().signal }
+const STEP = { replica: 'step' }
+const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
+  Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
 
-await t.test('tensors of every size come back with the same bytes', WITH_NATS, async (t) => {
+async function openBroker(t: Teardown): Promise<BrokerOptions> {
   const server = await startNatsServer()
   t.teardown(() => server.stop())
-  const broker = brokerAt(server.url)
+  return brokerAt(server.url)
+}
+
+await t.test('tensors of every size come back with the same bytes', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
   const router = await openTestRouter(t, broker, 'router')
   await openTestStep(t, broker, 'step', echo)
   await until(() => router.directory.isServed(SERVED))
-  for (const size of [0, 1, 65_536, 65_537, 786_432, 1_048_576, 3_000_001, 64 * 1024 * 1024]) {
+  t.same(router.changed, ['step'])
+  for (const size of [0, 1, 65_536, 65_537, 786_432, 1_048_576, 3_000_001]) {
     const bytes = tensorBytes(size)
-    const started = performance.now()
-    const got = await collect(
-      router.peer.bearer.call({ replica: 'step' }, envelope(size), [ref(bytes)], quiet),
-    )
-    t.comment(`${size}: ${performance.now() - started} ms`)
+    const call = router.peer.bearer.call(STEP, envelope(size), [ref(bytes)], quiet)
+    const got = await collect(call)
     t.equal(got.length, 1)
-    t.ok(Buffer.from(bytes).equals(got[0]?.outputs[0]?.data ?? new Uint8Array()), `${size} bytes`)
+    t.ok(same(bytes, got[0]), `${size} bytes`)
   }
+})
+
+await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const router = await openTestRouter(t, broker, 'router')
+  await openTestStep(t, broker, 'step', echo)
+  await until(() => router.directory.isServed(SERVED))
+  const large = tensorBytes(64 * 1024 * 1024)
+  const small = tensorBytes(10)
+  let passed = 0
+  let isOver = false
+  const transfer = collect(
+    router.peer.bearer.call(STEP, envelope(large.byteLength), [ref(large)], quiet),
+  ).finally(() => (isOver = true))
+  while (!isOver) {
+    await collect(router.peer.bearer.call(STEP, envelope(10), [ref(small)], quiet))
+    if (!isOver) passed += 1
+  }
+  const [got] = await transfer
+  t.ok(same(large, got), 'all 64 MB')
+  t.ok(passed > 5, `${passed} small calls ended before it`)
+})
+
+await t.test(
+  'responses come in order, and a slow reader bounds what is held',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router', { settings: { responseCredits: 2 } })
+    const size = 100_000
+    const count = 12
+    await openTestStep(t, broker, 'step', async (_envelope, _tensors, sink) => {
+      for (let i = 0; i < count; i++) {
+        sink.send(answer(tensorBytes(size, i), { index: i, final: i + 1 === count }))
+      }
+    })
+    await until(() => router.directory.isServed(SERVED))
+    let index = 0
+    for await (const response of router.peer.bearer.call(
+      STEP,
+      envelope(0),
+      [ref(tensorBytes(0))],
+      quiet,
+    )) {
+      t.equal(response.index, index)
+      t.ok(same(tensorBytes(size, index), response))
+      index += 1
+    }
+    t.equal(index, count)
+  },
+)
+
+await t.test(
+  'a reader too slow for the held bound gets OVERLOADED, not endless memory',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router', { settings: { responseCredits: 1 } })
+    let reason: unknown
+    const settings = { heldResponses: 3 }
+    const handle: EnvelopeHandler = async (_envelope, _tensors, sink, { signal }) => {
+      signal.addEventListener('abort', () => (reason = signal.reason))
+      for (let i = 0; i < 10; i++) sink.send(answer(tensorBytes(8, i), { index: i, final: false }))
+    }
+    await openTestStep(t, broker, 'step', handle, { settings })
+    await until(() => router.directory.isServed(SERVED))
+    const responses = await collect(
+      router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], quiet),
+    )
+    t.match(responses.at(-1), { final: true, error: { reason: 'OVERLOADED' } })
+    t.match(reason, { reason: 'OVERLOADED' })
+  },
+)
+
+await t.test(
+  'what a step answers as an error arrives with code, text and place',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+      sink.send({
+        index: 0,
+        final: true,
+        outputs: [],
+        parameters: new Map(),
+        error: new ServeError('QUEUE_FULL', 'Exceeds maximum queue size', {
+          details: { model: 'm' },
+        }),
+        times: {
+          queueNs: 1,
+          computeInputNs: 2,
+          computeInferNs: 3,
+          computeOutputNs: 4,
+          transferNs: 5,
+        },
+      })
+    }
+    const throws: EnvelopeHandler = async () => {
+      throw new Error('broken')
+    }
+    await openTestStep(t, broker, 'fails', fails)
+    await openTestStep(t, broker, 'throws', throws)
+    await openTestStep(t, broker, 'silent', async () => {})
+    await until(() => router.changed.length === 3)
+    const call = async (replica: string): Promise<BearerResponse | undefined> => {
+      const got = await collect(
+        router.peer.bearer.call({ replica }, envelope(0), [ref(tensorBytes(0))], quiet),
+      )
+      return got[0]
+    }
+    t.match(await call('fails'), {
+      error: { code: 'UNAVAILABLE', reason: 'QUEUE_FULL', message: 'Exceeds maximum queue size' },
+      times: { queueNs: 1, computeInputNs: 2, computeInferNs: 3, computeOutputNs: 4 },
+    })
+    t.match(await call('throws'), { error: { reason: 'INTERNAL', message: 'broken' } })
+    t.match(await call('silent'), { error: { message: /without a final response/ } })
+  },
+)
+
+await t.test('nobody there is STEP_UNAVAILABLE at once', WITH_NATS, async (t) => {
+  const router = await openTestRouter(t, await openBroker(t), 'router')
+  t.match(
+    await failureOf(
+      collect(
+        router.peer.bearer.call({ replica: 'nobody' }, envelope(0), [ref(tensorBytes(0))], quiet),
+      ),
+    ),
+    { reason: 'STEP_UNAVAILABLE', details: { replica: 'nobody', model: 'm' } },
+  )
+  t.match(await failureOf(router.peer.ask('nobody', 'describe', {}, quiet)), {
+    reason: 'STEP_UNAVAILABLE',
+    details: { replica: 'nobody' },
+  })
+})
+
+await t.test('a tensor over the bound is refused before anything is sent', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const settings = { maxTensorBytes: 1000 }
+  const router = await openTestRouter(t, broker, 'router', { settings })
+  const large: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+    sink.send(answer(tensorBytes(1001)))
+  }
+  await openTestStep(t, broker, 'step', large, { settings })
+  await until(() => router.directory.isServed(SERVED))
+  const call = (size: number): Promise<BearerResponse[]> =>
+    collect(router.peer.bearer.call(STEP, envelope(size), [ref(tensorBytes(size))], quiet))
+  t.match(await failureOf(call(1001)), {
+    reason: 'MESSAGE_TOO_LARGE',
+    message: /input "x": 1001 bytes on the way to replica 'step', want at most 1000/,
+  })
+  t.match(await call(1), [
+    {
+      error: {
+        reason: 'MESSAGE_TOO_LARGE',
+        message: /output "y": 1001 bytes on the way to 'router', want at most 1000/,
+      },
+    },
+  ])
+})
+
+await t.test(
+  'a cancel reaches the handler with its reason, and the caller at once',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+    const { promise: cancelled, resolve: cancelledWith } = Promise.withResolvers<unknown>()
+    await openTestStep(t, broker, 'step', (_envelope, _tensors, _sink, { signal }) => {
+      signal.addEventListener('abort', () => cancelledWith(signal.reason))
+      begin()
+      return new Promise(() => {})
+    })
+    await until(() => router.directory.isServed(SERVED))
+    const cancel = new AbortController()
+    const reason = new ServeError('CANCELLED', 'the client went away')
+    const answered = collect(
+      router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], cancel),
+    )
+    await begun
+    cancel.abort(reason)
+    t.match(await failureOf(answered), reason)
+    t.match(await cancelled, { reason: 'CANCELLED', message: 'the client went away' })
+    t.match(
+      await failureOf(
+        collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], cancel)),
+      ),
+      reason,
+      'also when it came first',
+    )
+  },
+)
+
+await t.test('the time of a call is over at the step too', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const router = await openTestRouter(t, broker, 'router')
+  const { promise: over, resolve: overWith } = Promise.withResolvers<unknown>()
+  let remainingMs: number | undefined
+  await openTestStep(t, broker, 'step', (offered, _tensors, _sink, { signal }) => {
+    remainingMs = offered.remainingMs
+    signal.addEventListener('abort', () => overWith(signal.reason))
+    return new Promise(() => {})
+  })
+  await until(() => router.directory.isServed(SERVED))
+  const cancel = new AbortController()
+  const answered = collect(
+    router.peer.bearer.call(STEP, envelope(0, { remainingMs: 300 }), [ref(tensorBytes(0))], cancel),
+  )
+  t.match(await over, { reason: 'DEADLINE_EXCEEDED' })
+  t.ok(remainingMs !== undefined && remainingMs <= 300 && remainingMs > 0, `${remainingMs} ms`)
+  cancel.abort(new ServeError('DEADLINE_EXCEEDED', 'over'))
+  t.match(await failureOf(answered), { reason: 'DEADLINE_EXCEEDED' })
+  t.match(
+    await failureOf(
+      collect(
+        router.peer.bearer.call(
+          STEP,
+          envelope(0, { remainingMs: 0 }),
+          [ref(tensorBytes(0))],
+          quiet,
+        ),
+      ),
+    ),
+    { reason: 'DEADLINE_EXCEEDED' },
+    'and what comes too late never begins',
+  )
+})
+
+await t.test(
+  'a step without a free slot refuses, and takes work when one is free',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    const ends: (() => void)[] = []
+    const held: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+      await new Promise<void>((resolve) => ends.push(resolve))
+      sink.send(answer(tensorBytes(1)))
+    }
+    await openTestStep(t, broker, 'step', held, { settings: { maxCalls: 2 } })
+    await until(() => router.directory.isServed(SERVED))
+    const call = (): Promise<BearerResponse[]> =>
+      collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], quiet))
+    const taken = [call(), call()]
+    await until(() => ends.length === 2)
+    t.match(await failureOf(call()), {
+      reason: 'OVERLOADED',
+      code: 'RESOURCE_EXHAUSTED',
+      details: { replica: 'step' },
+    })
+    for (const end of ends.splice(0)) end()
+    await Promise.all(taken)
+    const next = call()
+    await until(() => ends.length === 1)
+    ends[0]?.()
+    t.equal((await next).length, 1)
+  },
+)
+
+await t.test(
+  'questions are answered, and errors of an answer arrive as they are',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    await openTestStep(t, broker, 'step', echo, {
+      answer: async (question, argument) => {
+        if (question === 'statistics') throw new ServeError('MODEL_NOT_FOUND', 'no such model')
+        if (argument === 'much') return 'x'.repeat(2 * 1024 * 1024)
+        return { question, argument, absent: undefined }
+      },
+    })
+    await until(() => router.changed.length > 0)
+    t.same(await router.peer.ask('step', 'describe', { a: [1] }, quiet), {
+      question: 'describe',
+      argument: { a: [1] },
+    })
+    t.match(await failureOf(router.peer.ask('step', 'statistics', {}, quiet)), {
+      reason: 'MODEL_NOT_FOUND',
+      details: { replica: 'step' },
+    })
+    t.match(await failureOf(router.peer.ask('step', 'describe', 'much', quiet)), {
+      reason: 'MESSAGE_TOO_LARGE',
+    })
+    t.match(
+      await failureOf(router.peer.ask('step', 'describe', 'x'.repeat(2 * 1024 * 1024), quiet)),
+      {
+        reason: 'MESSAGE_TOO_LARGE',
+      },
+    )
+    const cancel = new AbortController()
+    cancel.abort(new ServeError('CANCELLED', 'enough'))
+    t.match(await failureOf(router.peer.ask('step', 'describe', {}, cancel)), {
+      reason: 'CANCELLED',
+    })
+  },
+)
+
+await t.test(
+  'drain: announced, nothing new, all that was accepted is answered',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    const ends: (() => void)[] = []
+    const size = 2_000_000
+    const step = await openTestStep(t, broker, 'step', async (_envelope, _tensors, sink) => {
+      await new Promise<void>((resolve) => ends.push(resolve))
+      sink.send(answer(tensorBytes(size)))
+    })
+    await until(() => router.directory.isServed(SERVED))
+    const call = (): Promise<BearerResponse[]> =>
+      collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], quiet))
+    const accepted = call()
+    await until(() => ends.length === 1)
+    let isDrained = false
+    const drained = step.drain(quiet).then(() => (isDrained = true))
+    await until(() => !router.directory.isServed(SERVED))
+    t.match(await failureOf(call()), { reason: 'SERVER_STOPPING' })
+    t.notOk(isDrained, 'it waits for what it accepted')
+    ends[0]?.()
+    const [got] = await accepted
+    t.ok(same(tensorBytes(size), got))
+    await drained
+    await step.close()
+    await until(() => router.gone.length === 1)
+    t.same(router.gone, ['step'], 'and it says farewell')
+  },
+)
+
+await t.test('several routers know one another and share the steps', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const a = await openTestRouter(t, broker, 'router.a')
+  const b = await openTestRouter(t, broker, 'router b')
+  const served = new Map<string, number>()
+  for (const name of ['step 1', 'step.2']) {
+    await openTestStep(t, broker, name, async (_envelope, _tensors, sink) => {
+      served.set(name, (served.get(name) ?? 0) + 1)
+      sink.send(answer(tensorBytes(3)))
+    })
+  }
+  await until(() => a.changed.length === 2 && b.changed.length === 2)
+  await until(() => a.peer.routers().length === 1 && b.peer.routers().length === 1)
+  t.same(a.peer.routers(), ['router b'])
+  t.same(b.peer.routers(), ['router.a'])
+  for (let i = 0; i < 20; i++) {
+    for (const router of [a, b]) {
+      const place = router.directory.acquire(SERVED)
+      if (place === undefined) throw new Error('no place')
+      await collect(
+        router.peer.bearer.call(place.address, envelope(0), [ref(tensorBytes(0))], quiet),
+      )
+      place.release()
+    }
+  }
+  t.same([...served.values()], [20, 20])
+})
+
+await t.test('a step that serves something else says so at once', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const router = await openTestRouter(t, broker, 'router')
+  let revisions: (readonly [string, number, string])[] = [REVISION]
+  let changed = (): void => {}
+  await openTestStep(t, broker, 'step', echo, {
+    revisions: () => revisions,
+    onChange: (listener) => {
+      changed = listener
+      return () => {}
+    },
+    settings: { heartbeatMs: 60_000, deadAfterMs: 600_000 },
+  })
+  await until(() => router.directory.isServed(SERVED))
+  revisions = [['m', 2, 'bbb']]
+  changed()
+  await until(() => router.directory.isServed({ model: 'm', version: 2, revision: 'bbb' }))
+  t.notOk(router.directory.isServed(SERVED))
+  t.same(router.changed, ['step', 'step'])
 })

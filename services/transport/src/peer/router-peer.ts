@@ -48,7 +48,7 @@ class CallingPeer implements RouterPeer, TensorBearer {
     this.#o = o
     this.#settings = settings
     this.endpoint = new PeerEndpoint(
-      { ...o, settings },
+      { broker: o.broker, peer: o.peer, clock: o.clock, log: o.log, settings },
       {
         role: 'router',
         state: () => this.#state(),
@@ -126,7 +126,7 @@ class CallingPeer implements RouterPeer, TensorBearer {
     try {
       const answer = await endpoint.inbox.request(subject, bytes, {
         timeoutMs: this.#settings.askMs,
-        ...o,
+        signal: o.signal,
       })
       return decodeAnswer(peer, answer)
     } catch (error) {
@@ -138,8 +138,8 @@ class CallingPeer implements RouterPeer, TensorBearer {
     this.#isDraining = true
     this.endpoint.events.draining(this.#caller.size)
     this.endpoint.announce()
-    const wait = { clock: this.#o.clock, everyMs: IDLE_CHECK_MS }
-    await untilIdle(() => this.#caller.size, { ...o, ...wait })
+    const wait = { clock: this.#o.clock, everyMs: IDLE_CHECK_MS, signal: o.signal }
+    await untilIdle(() => this.#caller.size, wait)
     this.endpoint.events.drained()
   }
 

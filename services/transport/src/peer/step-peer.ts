@@ -45,7 +45,7 @@ class ServingPeer implements StepPeer {
     this.#o = o
     this.#settings = settings
     this.endpoint = new PeerEndpoint(
-      { ...o, settings },
+      { broker: o.broker, peer: o.peer, clock: o.clock, log: o.log, settings },
       {
         role: 'step',
         state: () => this.#state(),
@@ -88,7 +88,8 @@ class ServingPeer implements StepPeer {
     this.#callee.drain()
     this.endpoint.events.draining(this.#callee.size)
     this.endpoint.announce()
-    await untilIdle(() => this.#callee.size, { ...o, ...this.#wait() })
+    const wait = { clock: this.#o.clock, everyMs: IDLE_CHECK_MS, signal: o.signal }
+    await untilIdle(() => this.#callee.size, wait)
     this.endpoint.events.drained()
   }
 
@@ -98,10 +99,6 @@ class ServingPeer implements StepPeer {
     await this.endpoint.close()
     // What is still running has nobody to answer to.
     this.#callee.disconnected(this.#o.clock.now())
-  }
-
-  #wait(): { readonly clock: Clock; readonly everyMs: number } {
-    return { clock: this.#o.clock, everyMs: IDLE_CHECK_MS }
   }
 
   #state(): PeerState {

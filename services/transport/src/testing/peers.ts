@@ -3,9 +3,9 @@ import { withoutNatsServer } from '@tutti/chassis/testing'
 import type { Envelope } from '@tutti/protocol'
 import { TensorMemory, type TensorRef } from '@tutti/tensor'
 import { openRouterPeer } from '../peer/router-peer.ts'
-import { openStepPeer } from '../peer/step-peer.ts'
+import { type OpenStepPeerOptions, openStepPeer } from '../peer/step-peer.ts'
 import type { PeerSettings } from '../peer-settings.ts'
-import type { BrokerOptions, RouterPeer, StepPeer, StepPeerOptions } from '../peers.ts'
+import type { BrokerOptions, RouterPeer, StepPeer } from '../peers.ts'
 import { StepDirectory } from '../step-directory.ts'
 import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
 
@@ -72,6 +72,16 @@ export async function collect(stream: AsyncIterable<BearerResponse>): Promise<Be
   return all
 }
 
+/** What the promise rejects with. */
+export function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('it did not fail')
+    },
+    (error: unknown) => error,
+  )
+}
+
 export function brokerAt(url: string, o: Partial<BrokerOptions> = {}): BrokerOptions {
   return { servers: [url], prefix: 'tutti', repository: 'default', ...o }
 }
@@ -96,7 +106,7 @@ export async function openTestStep(
   broker: BrokerOptions,
   peer: string,
   handle: EnvelopeHandler,
-  o: Partial<StepPeerOptions> & { readonly settings?: Partial<PeerSettings> } = {},
+  o: Partial<OpenStepPeerOptions> = {},
 ): Promise<StepPeer> {
   const step = await openStepPeer({
     broker,
