@@ -1,0 +1,91 @@
+import { ServeError } from '@tutti/errors'
+import t from 'tap'
+import { createSignalSource } from '../testing/manual-signals.ts'
+import { PROCESS_FLAGS, toDrainMs, toLogLevel } from './process-flags.ts'
+import { type Executable, reportFailure, runExecutable } from './run-executable.ts'
+
+const FLAGS = { ...PROCESS_FLAGS, name: { type: 'string', description: 'A name.' } } as const
+
+function rig(o: Partial<Executable<typeof FLAGS>> = {}) {
+  const signals = createSignalSource()
+  const printed = { out: '', err: '', codes: [] as number[] }
+  const events: string[] = []
+  const around = {
+    env: { OTEL_SERVICE_NAME: 'ours' },
+    out: (text: string) => (printed.out += text),
+    err: (text: string) => (printed.err += text),
+    signals,
+    exit: (code: number) => printed.codes.push(code),
+  }
+  const executable: Executable<typeof FLAGS> = {
+    name: 'test',
+    usage: 'test [FLAGS]',
+    flags: FLAGS,
+    processFlags: (flags) => flags,
+    check: () => {},
+    start: async ({ flags, settings, health }) => {
+      events.push(`start ${flags.name} for ${settings.serviceName}, ready: ${health.isReady}`)
+      return {
+        stopAccepting: () => void events.push('stop accepting'),
+        drain: async () => void events.push('drain'),
+        close: async () => void events.push('close'),
+      }
+    },
+    ...o,
+  }
+  return { executable, around, signals, printed, events }
+}
+
+await t.test('it starts with what was read, and a signal ends it in order', async (t) => {
+  const { executable, around, signals, printed, events } = rig()
+  const argv = ['--name=x', '--log-info=false', '--log-warning=false']
+  const ended = runExecutable(executable, argv, around)
+  signals.send('SIGTERM')
+  t.equal(await ended, 0)
+  t.same(events, ['start x for ours, ready: false', 'stop accepting', 'drain', 'close'])
+  t.same(printed.codes, [0])
+})
+
+await t.test('help is printed, and nothing starts', async (t) => {
+  const { executable, around, printed, events } = rig()
+  t.equal(await runExecutable(executable, ['--help'], around), 0)
+  t.match(printed.out, /^usage: test \[FLAGS\]\n[^]*--name/)
+  t.same(events, [])
+})
+
+const refuse = (): void => {
+  throw new ServeError('FLAG_INVALID', '--name: got none')
+}
+
+await t.test('what is not understood ends before anything starts', async (t) => {
+  const cases: [readonly string[], Partial<Executable<typeof FLAGS>>, string][] = [
+    [['--nam=x'], {}, 'unknown flag --nam; did you mean --name?'],
+    [['x'], {}, "got 'x', want flags only"],
+    [[], { check: refuse }, '--name: got none'],
+  ]
+  for (const [argv, o, text] of cases) {
+    const { executable, around, printed, events } = rig(o)
+    const code = await runExecutable(executable, argv, around).catch((error: unknown) =>
+      reportFailure('test', error, around),
+    )
+    t.equal(code, 2)
+    t.equal(printed.err, `test: ${text}\n`)
+    t.same(events, [])
+  }
+  const { around } = rig()
+  t.equal(reportFailure('test', new Error('boom'), around), 1)
+})
+
+await t.test('levels and times of the flags', async (t) => {
+  const flags = {
+    'exit-timeout-secs': 10,
+    'log-verbose': 0,
+    'log-info': true,
+    'log-warning': true,
+  }
+  t.equal(toLogLevel({ ...flags, 'log-verbose': 1 }), 'debug')
+  t.equal(toLogLevel(flags), 'info')
+  t.equal(toLogLevel({ ...flags, 'log-info': false }), 'warn')
+  t.equal(toLogLevel({ ...flags, 'log-info': false, 'log-warning': false }), 'error')
+  t.equal(toDrainMs(flags), 9000)
+})

@@ -1,0 +1,118 @@
+import type { ServedModel } from '@tutti/ensemble'
+import type { InferRequest } from '@tutti/front-door'
+import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { collect, floats, ScriptedReplicas } from './testing/index.ts'
+
+const oneToOne = `
+  platform: "onnxruntime_onnx"
+  input { name: "X" data_type: TYPE_FP32 dims: -1 }
+  output { name: "Y" data_type: TYPE_FP32 dims: -1 }`
+const ensemble = `
+  platform: "ensemble"
+  input { name: "X" data_type: TYPE_FP32 dims: -1 }
+  output { name: "Y" data_type: TYPE_FP32 dims: -1 }
+  ensemble_scheduling { step { model_name: "good" model_version: -1
+    input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } }`
+const over = (model: string): string => ensemble.replace('"good"', `"${model}"`)
+
+const request: InferRequest = {
+  context: {
+    id: 'r',
+    correlationId: 0n,
+    sequenceStart: false,
+    sequenceEnd: false,
+    priority: 0n,
+    timeoutUs: 0n,
+    parameters: new Map(),
+  },
+  inputs: [floats('X', [1])],
+  outputs: [],
+}
+const quiet = { signal: new AbortController().signal }
+
+const base = normaliseModelConfig(parseModelConfig(oneToOne, 'config.pbtxt'))
+const [input] = base.input
+const [output] = base.output
+
+const dims = fc.array(fc.integer({ min: -2, max: 9 }), { maxLength: 3 })
+const datatype = fc.constantFrom<ModelConfig['input'][number]['data_type']>(
+  'TYPE_FP32',
+  'TYPE_STRING',
+  'TYPE_INVALID',
+)
+const name = fc.constantFrom('X', 'Y', '', '__proto__')
+
+/** Configurations as no repository would let them pass. */
+const config = fc
+  .record({
+    max_batch_size: fc.integer({ min: -1, max: 2 ** 31 - 1 }),
+    inputs: fc.array(fc.record({ name, dims, data_type: datatype }), { maxLength: 3 }),
+    outputs: fc.array(fc.record({ name, dims, data_type: datatype }), { maxLength: 3 }),
+    decoupled: fc.boolean(),
+  })
+  .map(({ max_batch_size, inputs, outputs, decoupled }): ModelConfig => {
+    if (input === undefined || output === undefined) throw new Error('the config has no tensors')
+    return {
+      ...base,
+      max_batch_size,
+      input: inputs.map((given) => ({ ...input, ...given })),
+      output: outputs.map((given) => ({ ...output, ...given })),
+      model_transaction_policy: { decoupled },
+    }
+  })
+
+const version = fc.record({
+  version: fc.constantFrom(0, 1, 2, Number.MAX_SAFE_INTEGER),
+  revision: fc.constantFrom('', 'r', 'x y'),
+  state: fc.constantFrom('READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE'),
+  reason: fc.constantFrom('', 'Internal: no'),
+})
+
+const model: fc.Arbitrary<ServedModel> = fc
+  .record(
+    {
+      name: fc.constantFrom('bad', 'ens', 'worse', '__proto__', ''),
+      config,
+      labels: fc.dictionary(name, fc.array(fc.string(), { maxLength: 2 }), { maxKeys: 2 }),
+      versions: fc.array(version, { maxLength: 4 }),
+      reason: fc.constantFrom('', 'refused'),
+    },
+    { requiredKeys: ['name', 'labels', 'versions', 'reason'] },
+  )
+  .map((made): ServedModel => made)
+
+await t.test('whatever a step says of itself, the models of others go on', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(model, { maxLength: 4 }), { minLength: 1, maxLength: 4 }),
+      fc.array(fc.tuple(name, fc.constantFrom(0, 1), fc.constantFrom('r', '')), { maxLength: 3 }),
+      async (descriptions, announced) => {
+        const replicas = new ScriptedReplicas({
+          ensembles: { ens: ensemble, needsBad: over('bad'), needsWorse: over('worse') },
+          awaitsSteps: true,
+        })
+        const { router } = replicas
+        replicas.serve('honest', [{ model: 'good', revision: 'g', config: oneToOne }])
+        for (const [i, models] of descriptions.entries()) {
+          const control = {
+            describe: () => Promise.reject(new Error('not asked')),
+            statistics: async () => [],
+          }
+          router.stepDescribed({ replica: `hostile-${i % 2}`, models }, control)
+          replicas.heartbeat(`hostile-${i % 2}`, announced)
+          router.isReady()
+          router.repositoryIndex(false)
+        }
+        for (const asked of ['good', 'ens']) {
+          await collect(router.resolve(asked, '').infer(request, quiet))
+        }
+        router.removeStep('hostile-0')
+        await collect(router.resolve('ens', '').infer(request, quiet))
+      },
+    ),
+    { numRuns: 300 },
+  )
+  t.pass()
+})
