@@ -16,20 +16,17 @@ await runScript(async () => {
   const files = findTestFiles(root, ['e2e/src/soak/*.soak.ts'], filters)
   if (files.length === 0) throw new SetupFailure('No soak test matches e2e/src/soak/*.soak.ts.')
   const python = await ensurePython(join(root, 'scripts', 'test-requirements.txt'))
-  let code = 1
   // Two runs in one checkout would mix their coverage and results.
-  await withLock(
+  return await withLock(
     join(root, '.tap', 'test.lock'),
-    async () => {
-      code = await runTap({
+    () =>
+      runTap({
         root,
         files,
         // One after the other: each wants the machine for itself.
         args: ['--disable-coverage', '--jobs=1', `--timeout=${LONGEST_FILE_S}`],
         env: { ...toolEnvironment(root), TUTTI_TEST_PYTHON: python, TUTTI_SOAK: '1' },
-      })
-    },
+      }),
     () => console.error('Waiting for another test run in this checkout to end ...'),
   )
-  return code
 })

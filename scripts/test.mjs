@@ -16,20 +16,17 @@ await runScript(async () => {
   const files = findTestFiles(root, PATTERNS, filters)
   if (files.length === 0) throw new SetupFailure(`No test file matches ${filters.join(', ')}.`)
   const python = await ensurePython(join(root, 'scripts', 'test-requirements.txt'))
-  let code = 1
   // Two runs in one checkout would mix their coverage and results.
-  await withLock(
+  return await withLock(
     join(root, '.tap', 'test.lock'),
-    async () => {
-      code = await runTap({
+    () =>
+      runTap({
         root,
         files,
         // A part of the tests covers a part of the code; the gate is for all of them.
         args: filters.length > 0 ? ['--disable-coverage', '--allow-incomplete-coverage'] : [],
         env: { ...toolEnvironment(root), TUTTI_TEST_PYTHON: python },
-      })
-    },
+      }),
     () => console.error('Waiting for another test run in this checkout to end ...'),
   )
-  return code
 })

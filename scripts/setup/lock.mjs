@@ -8,8 +8,10 @@ const POLL_MS = 200
  * Runs `work` while no other process holds the lock file. A lock whose process is gone is taken over.
  *
  * @param {string} path - of the lock file; its folder is made.
- * @param {() => Promise<void> | void} work
+ * @template T
+ * @param {() => Promise<T> | T} work
  * @param {() => void} [onWait] - called once if another process holds the lock.
+ * @returns {Promise<T>} what the work gave.
  */
 export async function withLock(path, work, onWait = () => {}) {
   mkdirSync(dirname(path), { recursive: true })
@@ -23,7 +25,7 @@ export async function withLock(path, work, onWait = () => {}) {
   // Also when a signal handler ends the process while the work is under way.
   process.once('exit', unlock)
   try {
-    await work()
+    return await work()
   } finally {
     process.off('exit', unlock)
     unlock()
