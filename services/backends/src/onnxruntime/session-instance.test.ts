@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
@@ -50,6 +52,7 @@ interface Faulty {
 async function loadFaulty(t: Test, starts: string, instances = 1): Promise<Faulty> {
   const { directory, remove } = await writeModelFile(buildAddModel(2))
   t.teardown(remove)
+  await writeFile(join(directory, 'faults'), starts)
   const clock = new OrderedClock()
   const log: string[] = []
   const engine = createOnnxEngine({
@@ -58,7 +61,7 @@ async function loadFaulty(t: Test, starts: string, instances = 1): Promise<Fault
       info: () => {},
       warn: (message, fields) => log.push(`${message}: ${String(fields['problem'])}`),
     },
-    threadModule: new URL(`../testing/faulty-thread.ts?starts=${starts}`, import.meta.url),
+    threadModule: new URL('../testing/faulty-thread.ts', import.meta.url),
   })
   const model = await engine.load(modelSource(directory, ADD_CONFIG), { instances })
   t.teardown(() => model.close())
