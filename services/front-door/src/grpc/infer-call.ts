@@ -60,14 +60,16 @@ export async function onlyResponse(
   throw new ServeError('RESPONSE_INVALID', 'the model gave no response, want one')
 }
 
-/** ModelInfer. Takes and gives encoded messages. */
+/**
+ * ModelInfer. Takes and gives encoded messages. A call that the door let in is answered also if the process has begun to
+ * shut down while its message was being read.
+ */
 export async function inferOnce(
   backend: InferenceBackend,
   bytes: Buffer,
   live: LiveCall,
   maxBytes: number,
 ): Promise<Buffer> {
-  requireLive(backend)
   live.holdMessage(bytes.byteLength)
   const message = decodeInferRequest(bytes)
   const model = backend.resolve(message.modelName, message.modelVersion)
