@@ -9,6 +9,7 @@ import {
 import { ServeError } from '@tutti/errors'
 import type { Command } from '../commands.ts'
 import { loadSettings } from '../settings.ts'
+import { readBackendConfig } from './backend-config.ts'
 import { type ServeFlags, startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -26,6 +27,7 @@ export const serveCommand: Command = {
     if (positionals.length > 0) {
       throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
     }
+    checkFlags(flags)
     const settings = loadSettings(around.env)
     const health = createHealth()
     const logger = createLogger({ level: toLevel(flags), name: 'tutti' })
@@ -38,6 +40,15 @@ export const serveCommand: Command = {
       graceMs: flags['exit-timeout-secs'] * 1000,
     })
   },
+}
+
+/** What can be judged before anything starts: a command line that was not understood ends with its own exit code. */
+function checkFlags(flags: ServeFlags): void {
+  readBackendConfig(flags['backend-config'])
+  if (flags['model-repository'].length > 0) return
+  throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
+    details: { field: '--model-repository' },
+  })
 }
 
 function toLevel(flags: ServeFlags): LogLevel {

@@ -118,11 +118,6 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
 }
 
 async function scanModels(flags: ServeFlags): ReturnType<typeof scanRepositories> {
-  if (flags['model-repository'].length === 0) {
-    throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
-      details: { field: '--model-repository' },
-    })
-  }
   const configName = flags['model-config-name']
   return await scanRepositories(
     flags['model-repository'],
