@@ -2,8 +2,7 @@ import { assert } from '@tutti/errors'
 
 /*
  * A slot is the one ArrayBuffer that carries an execution to a session thread and back. It begins with a header of
- * float64 numbers, so that the message itself is the bare buffer: structured clone of even a small object costs more than
- * a 16-float model takes. Tensor data follows, each tensor on a 64-byte boundary.
+ * float64 numbers, so that the message itself is the bare buffer and no object is cloned. Tensor data follows, each tensor on a 64-byte boundary.
  *
  * Request: inputs, outputs, then per input {index, rank, byteOffset, byteLength, extents...}, then per output its index.
  * Reply:   inferStartNs, inferEndNs, outputs, then per output {index, rank, byteOffset, byteLength, extents...};
