@@ -10,7 +10,6 @@ export {
   type InferRequestMessage,
   type InferRequestParts,
   type InferResponseParts,
-  MESSAGE_BOUNDS,
   NO_PARAMETERS,
   type RequestedOutputMessage,
   type StreamResponseParts,
