@@ -103,8 +103,12 @@ function parseLine(line) {
   }
 }
 
+/** The codec works on bytes already; grpc-js wants them as a Buffer. */
+function identity(bytes) {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
 function inferClient(port) {
-  const identity = (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const Client = makeClientConstructor({
     infer: {
       path: '/inference.GRPCInferenceService/ModelInfer',
