@@ -39,12 +39,22 @@ export class LocalBearer implements TensorBearer {
       stream.fail(unreachable(to, envelope))
       return stream
     }
-    handler(envelope, tensors, stream, o)
-      .then(() => {
-        if (!stream.ended) stream.fail(unanswered(to, envelope))
-      })
-      .catch((error: unknown) => stream.fail(ServeError.from(error)))
+    void answer(handler(envelope, tensors, stream, o), stream, () => unanswered(to, envelope))
     return stream
+  }
+}
+
+/** Sees to it that the stream ends, whatever the handler does. */
+async function answer(
+  handled: Promise<void>,
+  stream: ResponseStream<BearerResponse>,
+  unansweredError: () => ServeError,
+): Promise<void> {
+  try {
+    await handled
+    if (!stream.ended) stream.fail(unansweredError())
+  } catch (error) {
+    stream.fail(ServeError.from(error))
   }
 }
 
