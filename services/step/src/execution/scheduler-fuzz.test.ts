@@ -2,7 +2,6 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
 import { batchRequest } from '../testing/step-builders.ts'
-import { stoppingError } from './scheduler.ts'
 
 type Event =
   | {
@@ -84,7 +83,7 @@ await t.test(
           }
         }
         for (const e of events) await run(e)
-        if (o.endsByStop) rig.scheduler.stop(stoppingError)
+        if (o.endsByStop) rig.scheduler.stop()
         const drained = rig.scheduler.drain()
         while (rig.scheduler.load.inFlight > 0) {
           rig.clock.advance(5)

@@ -8,7 +8,6 @@ import {
 } from '../testing/scheduler-rig.ts'
 import { SCRIPTED_TIMES } from '../testing/scripted-engine.ts'
 import { batchRequest } from '../testing/step-builders.ts'
-import { stoppingError } from './scheduler.ts'
 
 const batching = (rest = {}) =>
   scriptedConfig({ dynamic_batching: dynamicBatching({ preferred_batch_size: [4], ...rest }) })
@@ -319,11 +318,53 @@ await t.test('stopping answers what waits and what runs', async (t) => {
   })
   const running = submit('r', batchRequest({ id: 'r', batch: 4 }))
   const waiting = submit('w')
-  scheduler.stop(stoppingError)
+  scheduler.stop()
   await Promise.all([running.done, waiting.done])
-  for (const { outcome } of [running, waiting]) t.match(outcome, /^UNAVAILABLE SERVER_STOPPING/)
+  t.match(running.outcome, /^UNAVAILABLE ENGINE_STOPPED/, 'it may have run: nobody may try again')
+  t.match(waiting.outcome, /^UNAVAILABLE SERVER_STOPPING/)
   model.at(0).finish()
   clock.advance(10)
   t.equal(model.executions.length, 1)
   t.equal(clock.pending, 0)
+})
+
+await t.test(
+  'a request that ends because another was answered is answered and counted once',
+  async (t) => {
+    const { submit, scheduler, statistics } = createSchedulerRig({
+      config: batching({ max_queue_delay_microseconds: 1000 }),
+    })
+    const [first, second] = [submit('a'), submit('b')]
+    const send = first.sink.send.bind(first.sink)
+    first.sink.send = (response) => {
+      send(response)
+      second.cancel()
+    }
+    scheduler.stop()
+    await Promise.all([first.done, second.done])
+    t.match(first.outcome, /SERVER_STOPPING/)
+    t.match(second.outcome, /CANCELLED/)
+    t.equal(second.sink.responses.length, 1)
+    t.equal(statistics.snapshot().fail.count, 2n)
+    t.equal(statistics.pending, 0)
+  },
+)
+
+await t.test('what another request of its batch cancels is not executed', async (t) => {
+  const { model, submit, clock } = createSchedulerRig({
+    config: batching({ max_queue_delay_microseconds: 1000 }),
+  })
+  // Its batch's timer is the older one, so the batch is formed before the deadline's own timer fires.
+  const sibling = submit('b')
+  const late = submit('a', batchRequest(), { remainingMs: 1 })
+  const send = late.sink.send.bind(late.sink)
+  late.sink.send = (response) => {
+    send(response)
+    sibling.cancel()
+  }
+  clock.advance(1)
+  await Promise.all([late.done, sibling.done])
+  t.match(late.outcome, /DEADLINE_EXCEEDED/)
+  t.match(sibling.outcome, /CANCELLED/)
+  t.equal(model.executions.length, 0)
 })

@@ -97,17 +97,20 @@ export class Scheduler implements Abandonment {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Answers whatever is not answered yet with `error`, and starts nothing more. */
-  stop(error: (request: StepRequest) => ServeError): void {
+  /**
+   * Answers whatever is not answered yet, and starts nothing more: what waits with SERVER_STOPPING, what runs with
+   * ENGINE_STOPPED, because only the former may be tried again elsewhere.
+   */
+  stop(): void {
     this.#isStopping = true
     this.#clearTimer?.()
     this.#clearTimer = undefined
     this.#timerAt = Number.NEGATIVE_INFINITY
     for (const { item } of this.#queue.clear()) {
       this.#left(item)
-      this.#fail(item, error(item.request))
+      this.#fail(item, stoppingError(item.request))
     }
-    for (const accepted of this.#running) this.abandon(accepted, error(accepted.request))
+    for (const accepted of this.#running) this.abandon(accepted, stoppedError(accepted.request))
   }
 
   #enqueue(accepted: AcceptedRequest, limits: RequestLimits): ServeError | undefined {
@@ -151,13 +154,13 @@ export class Scheduler implements Abandonment {
     // Taken first: answering below may run code that comes back here for the same instance.
     const instance = this.#free.pop()
     assert(instance !== undefined, 'a batch was formed without a free instance')
-    const batch: AcceptedRequest[] = []
     for (const { item } of entries) {
       this.#left(item)
       // The deadline's own timer may be late; what is over is never executed.
       if (item.deadlineAt <= now) this.#fail(item, deadlineError(item.request))
-      else batch.push(item)
     }
+    // The answer to one request may have ended another of this batch: two steps of one ensemble request.
+    const batch = entries.map(({ item }) => item).filter((item) => !item.isAnswered)
     if (batch.length === 0) this.#free.push(instance)
     else void this.#execute(batch, instance, now)
   }
@@ -190,6 +193,7 @@ export class Scheduler implements Abandonment {
   }
 
   #fail(accepted: AcceptedRequest, error: ServeError): void {
+    if (accepted.isAnswered) return
     this.#recordFailure(accepted, error)
     this.#answer(accepted, error)
   }
@@ -218,9 +222,16 @@ export class Scheduler implements Abandonment {
 }
 
 /** Triton's text for a request that comes while the server goes away. */
-export function stoppingError(request: StepRequest): ServeError {
+function stoppingError(request: StepRequest): ServeError {
   return new ServeError(
     'SERVER_STOPPING',
     `${requestPrefix(request.context.id)}Server is stopping, scheduler for model has stopped accepting new inference requests`,
+  )
+}
+
+function stoppedError(request: StepRequest): ServeError {
+  return new ServeError(
+    'ENGINE_STOPPED',
+    `${requestPrefix(request.context.id)}Server is stopping, the execution was given up`,
   )
 }
