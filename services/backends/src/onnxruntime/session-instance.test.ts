@@ -88,6 +88,16 @@ await t.test('a thread that ends fails its requests and is started again', async
   }
 })
 
+await t.test('all executions that are open when a thread ends fail, sent or not', async (t) => {
+  const { model } = await loadFaulty(t, 'exit,serve')
+  const open = Array.from({ length: 5 }, (_, i) => executeOnce(model, [addRequest(1, i)]))
+  for (const [response] of await Promise.all(open)) {
+    t.equal(response?.error?.reason, 'ENGINE_STOPPED')
+  }
+  const [again] = await executeOnce(model, [addRequest(1, 5)])
+  t.same(fp32Values(again, 'sum'), [105, 106])
+})
+
 await t.test('restarts that fail are answered, and tried again with growing waits', async (t) => {
   const { model, clock, log } = await loadFaulty(t, 'throw,refuse,die,serve')
   await executeOnce(model, [addRequest(1, 0)])

@@ -31,6 +31,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 
 const setup = fc.record({
   instances: fc.integer({ min: 1, max: 3 }),
+  openExecutions: fc.constantFrom(1, 1, 3),
   isDynamic: fc.boolean(),
   delayUs: fc.constantFrom(0, 2000),
   preserveOrdering: fc.boolean(),
@@ -59,7 +60,9 @@ await t.test(
           },
         })
         const config = scriptedConfig(o.isDynamic ? { dynamic_batching: dynamic } : {})
-        const rig = createSchedulerRig({ config, instances: o.instances, maxQueuedRequests: 5 })
+        const { instances, openExecutions } = o
+        const bounds = { instances, openExecutions, maxQueuedRequests: 5 }
+        const rig = createSchedulerRig({ config, ...bounds })
         const requests: ReturnType<typeof rig.submit>[] = []
         const open: (typeof rig.model.executions)[number][] = []
         let seen = 0

@@ -37,6 +37,51 @@ await t.test(
   },
 )
 
+await t.test('an instance gets more to do at once as soon as its model proves short', async (t) => {
+  const { model, submit, scheduler, statistics } = createSchedulerRig({ openExecutions: 3 })
+  const requests = ['a', 'b', 'c', 'd', 'e'].map((id) => submit(id))
+  t.same(executedIds(model), ['a'], 'nothing is known of the model yet')
+  model.at(0).finish()
+  await model.begun(4)
+  t.same(executedIds(model), ['a', 'b', 'c', 'd'])
+  t.same(scheduler.load, { inFlight: 4, queued: 1, freeSlots: 0 })
+  requests[2]?.cancel()
+  t.equal(requests[2]?.outcome, 'CANCELLED CANCELLED', 'answered at once, although it is in line')
+  requests[4]?.cancel()
+  for (const i of [1, 2, 3]) model.at(i).finish()
+  await Promise.all(requests.map(({ done }) => done))
+  t.same(
+    requests.map(({ outcome }) => outcome),
+    ['OK', 'OK', 'CANCELLED CANCELLED', 'OK', 'CANCELLED CANCELLED'],
+  )
+  t.same(executedIds(model), ['a', 'b', 'c', 'd'], 'what was cancelled in the queue never ran')
+  t.equal(statistics.snapshot().executionCount, 4n)
+})
+
+await t.test('a batcher keeps what it has until an instance is free', async (t) => {
+  const { model, submit } = createSchedulerRig({ config: batching(), openExecutions: 3 })
+  const first = submit('a')
+  model.at(0).finish()
+  await first.done
+  await new Promise(setImmediate)
+  const rest = ['b', 'c', 'd'].map((id) => submit(id))
+  t.same(executedIds(model), ['a', 'b'])
+  model.at(1).finish()
+  await model.begun(3)
+  t.same(executedIds(model), ['a', 'b', 'cd'])
+  model.at(2).finish()
+  await Promise.all(rest.map(({ done }) => done))
+})
+
+await t.test('what an execution waited behind others is queue time', async (t) => {
+  const { model, submit, statistics } = createSchedulerRig()
+  const { done } = submit('a')
+  model.at(0).finish({ ...SCRIPTED_TIMES, waitNs: 700 })
+  await done
+  const { queue, computeInfer } = statistics.snapshot()
+  t.same([queue.ns, computeInfer.ns], [700n, BigInt(SCRIPTED_TIMES.computeInferNs)])
+})
+
 await t.test('requests that wait for an instance are batched when it is free', async (t) => {
   const { model, submit } = createSchedulerRig({ config: batching() })
   const first = submit('a')

@@ -1,5 +1,5 @@
 import type { LoadedModel } from '@tutti/backends'
-import { assert, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/front-door'
 import type { StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
@@ -15,6 +15,7 @@ import {
 } from './accepted-request.ts'
 import { Execution, toNs } from './execution.ts'
 import type { ExecutionHost } from './execution-host.ts'
+import { InstanceLines } from './instance-lines.ts'
 
 /** How busy one model version is. */
 export interface SchedulerLoad {
@@ -32,8 +33,7 @@ export class Scheduler implements Abandonment {
   readonly #host: ExecutionHost
   readonly #queue: RequestQueue<AcceptedRequest>
   readonly #batchKey: (request: StepRequest) => string
-  /** Used as a stack, so that a lightly loaded model keeps one instance warm. */
-  readonly #free: number[]
+  readonly #lines: InstanceLines
   readonly #running = new Set<AcceptedRequest>()
   #inFlight = 0
   #isStopping = false
@@ -47,19 +47,21 @@ export class Scheduler implements Abandonment {
     readonly queue: RequestQueue<AcceptedRequest>
     readonly batchKey: (request: StepRequest) => string
     readonly instances: number
+    /** Executions that an instance may have open, if they are short. */
+    readonly openExecutions: number
   }) {
     this.#model = o.model
     this.#host = o.host
     this.#queue = o.queue
     this.#batchKey = o.batchKey
-    this.#free = Array.from({ length: o.instances }, (_, i) => o.instances - 1 - i)
+    this.#lines = new InstanceLines(o.instances, o.openExecutions)
   }
 
   get load(): SchedulerLoad {
     return {
       inFlight: this.#inFlight,
       queued: this.#queue.length,
-      freeSlots: this.#free.length,
+      freeSlots: this.#lines.idle,
     }
   }
 
@@ -141,7 +143,7 @@ export class Scheduler implements Abandonment {
     const now = this.#host.clock.now()
     if (this.#queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
-    while (this.#free.length > 0) {
+    while (this.#lines.hasRoom) {
       const decision = this.#queue.next(now)
       if (decision.kind === 'wait') wakeAt = decision.until
       if (decision.kind !== 'batch') break
@@ -152,8 +154,7 @@ export class Scheduler implements Abandonment {
 
   #start(entries: readonly QueueEntry<AcceptedRequest>[], now: number): void {
     // Taken first: answering below may run code that comes back here for the same instance.
-    const instance = this.#free.pop()
-    assert(instance !== undefined, 'a batch was formed without a free instance')
+    const instance = this.#lines.enter()
     for (const { item } of entries) {
       this.#left(item)
       // The deadline's own timer may be late; what is over is never executed.
@@ -161,15 +162,15 @@ export class Scheduler implements Abandonment {
     }
     // The answer to one request may have ended another of this batch: two steps of one ensemble request.
     const batch = entries.map(({ item }) => item).filter((item) => !item.isAnswered)
-    if (batch.length === 0) this.#free.push(instance)
+    if (batch.length === 0) this.#lines.leave(instance, undefined)
     else void this.#execute(batch, instance, now)
   }
 
   async #execute(batch: readonly AcceptedRequest[], instance: number, now: number): Promise<void> {
     for (const accepted of batch) this.#running.add(accepted)
-    await new Execution(this.#host, batch, now).run(this.#model, instance)
+    const times = await new Execution(this.#host, batch, now).run(this.#model, instance)
     for (const accepted of batch) this.#running.delete(accepted)
-    this.#free.push(instance)
+    this.#lines.leave(instance, times)
     this.#pump()
   }
 

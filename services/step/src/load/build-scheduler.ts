@@ -36,6 +36,8 @@ export function buildScheduler(o: {
     queue: buildQueue(config, settings.maxQueuedRequests),
     batchKey: compileBatchKey(config),
     instances: o.instances,
+    // What a dynamic batcher gives away early it cannot put into a larger batch.
+    openExecutions: config.dynamic_batching === undefined ? (o.loaded.openExecutions ?? 1) : 1,
     host: {
       clock: settings.clock,
       statistics: o.statistics,
