@@ -135,10 +135,18 @@ export class RequestRunner {
       'content-length': reply.byteLength,
       ...(this.#isStopping ? { connection: 'close' } : {}),
     })
+    const parts = request.method === 'HEAD' ? [] : reply.parts.filter((part) => part.length > 0)
+    const last = parts.pop()
+    if (last === undefined) {
+      response.end()
+      return
+    }
     response.cork()
-    if (request.method !== 'HEAD') for (const part of reply.parts) response.write(part)
+    for (const part of parts) response.write(part)
+    // Ended only once it is written: Node counts a connection whose answer was ended as idle, and cuts it when the server
+    // stops, be the answer out or not.
+    response.write(last, () => response.end())
     response.uncork()
-    response.end()
   }
 
   #discardRest(request: IncomingMessage): void {

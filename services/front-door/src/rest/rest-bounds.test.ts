@@ -321,6 +321,28 @@ await t.test(
   },
 )
 
+await t.test('stopping does not cut an answer that is still being written', async (t) => {
+  const data = new Uint8Array(32 * 1024 * 1024)
+  const backend = createRestBackend({
+    infer: async function* () {
+      yield response([{ name: 'y', datatype: 'UINT8', shape: [data.byteLength], data }])
+    },
+  })
+  const { url, server } = await start(t, { backend })
+  const parameters = { binary_data_output: true }
+  const answer = await fetch(`${url}/v2/models/echo/infer`, {
+    method: 'POST',
+    headers: { 'accept-encoding': 'identity' },
+    body: JSON.stringify({ inputs: [], parameters }),
+  })
+  // The head is here; of the body no more than the sockets hold.
+  server.stopAccepting()
+  const drained = server.drain({})
+  const { byteLength } = await answer.arrayBuffer()
+  t.equal(byteLength, Number(answer.headers.get('content-length')))
+  t.equal(await drained, true)
+})
+
 await t.test('a drain that runs out of time answers what is left', async (t) => {
   for (const kind of ['timeout', 'signal'] as const) {
     const clock = createManualClock()
