@@ -7,12 +7,16 @@ import {
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
-  type ModelMetadata,
   type ResolvedModel,
   type ServerMetrics,
   StatisticsRecorder,
 } from '@tutti/front-door'
-import { isDecoupled, type ModelStatistics, modelMetadata } from '@tutti/model-config'
+import {
+  isDecoupled,
+  type ModelMetadata,
+  type ModelStatistics,
+  modelMetadata,
+} from '@tutti/model-config'
 import { TensorMemory } from '@tutti/tensor'
 import type { StepDirectory, TensorBearer } from '@tutti/transport'
 import { buildCatalog } from './build-catalog.ts'
