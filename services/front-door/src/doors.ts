@@ -85,11 +85,12 @@ function toDoors(
   }
 }
 
-function openMetrics({ flags, metrics }: DoorsOptions): Promise<MetricsServer> {
+function openMetrics({ flags, metrics, log }: DoorsOptions): Promise<MetricsServer> {
   return startMetricsServer({
     address: flags['metrics-address'],
     port: flags['metrics-port'],
     metrics,
+    log: log.child({ door: 'metrics' }),
   })
 }
 

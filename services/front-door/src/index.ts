@@ -18,10 +18,8 @@ export type {
   InferenceBackend,
   InferRequest,
   InferResponse,
-  ModelMetadata,
   RequestedOutput,
   ResolvedModel,
-  TensorMetadata,
 } from './inference-backend.ts'
 export {
   type ModelMetricLabels,

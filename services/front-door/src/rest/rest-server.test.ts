@@ -101,6 +101,21 @@ await t.test(
   },
 )
 
+await t.test("the config is protobuf's JSON, in the order of the .proto", async (t) => {
+  const optimization = {
+    gather_kernel_buffer_threshold: 0,
+    priority: 'PRIORITY_DEFAULT',
+    eager_batching: false,
+  } as const
+  const buckets = [0.5, Number.POSITIVE_INFINITY]
+  const metric_control = [{ histogram_options: { buckets } }]
+  const config = { model_metrics: { metric_control }, optimization }
+  const { url } = await start(t, createRestBackend({ config }))
+  const text = await (await fetch(`${url}/v2/models/echo/config`)).text()
+  t.match(text, '"buckets":[0.5,"Infinity"]', 'JSON has no infinity')
+  t.match(text, /"priority".*"gather_kernel_buffer_threshold".*"eager_batching".*"model_metrics"/)
+})
+
 await t.test('statistics print 64-bit counters with all their digits', async (t) => {
   const { url } = await start(t)
   for (const path of [
