@@ -1,4 +1,5 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setSessionWindow } from './grpc-internals.ts'
 import type { GrpcLog } from './log-events.ts'
 
@@ -42,6 +43,9 @@ export class Connections {
   /** Ends all connections as they stand. Resolves when every socket is closed. */
   async close(): Promise<void> {
     this.stopAccepting()
+    // Whoever waited for the last stream to close comes here while Node is about to write that stream's last frames.
+    // Destroyed at this point, a session ends its socket first, and they are lost.
+    await nextTurn()
     for (const session of this.#sessions) session.destroy()
     await this.#closed
   }
