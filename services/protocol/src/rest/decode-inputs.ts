@@ -1,5 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, type Datatype, isDatatype, type NamedTensor } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  isDatatype,
+  type NamedTensor,
+  requestPrefix,
+} from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import {
   asSize,
@@ -48,7 +54,7 @@ export function decodeInputs(source: InputSource): readonly NamedTensor[] {
     if (seen.has(input.name)) {
       throw new ServeError(
         'INVALID_REQUEST',
-        `[request id: ${source.id || '<id_unknown>'}] input '${input.name}' already exists in request`,
+        `${requestPrefix(source.id)}input '${input.name}' already exists in request`,
       )
     }
     seen.add(input.name)
