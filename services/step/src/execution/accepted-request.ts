@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { StepRequest } from '@tutti/tensor'
+import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
 import type { Execution } from './execution.ts'
@@ -77,11 +77,6 @@ export class AcceptedRequest {
     this.#sink.send(response)
     if (response.final) this.#settled()
   }
-}
-
-/** The text of Triton's log prefix for a request. */
-export function requestPrefix(id: string): string {
-  return `[request id: ${id === '' ? '<id_unknown>' : id}] `
 }
 
 /** What the caller is told when its signal aborted: Triton gives CANCELLED without a text. */

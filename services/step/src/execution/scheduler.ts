@@ -1,7 +1,7 @@
 import type { LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/front-door'
-import type { StepRequest } from '@tutti/tensor'
+import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
 import type { RequestQueue } from '../queue/request-queue.ts'
@@ -11,7 +11,6 @@ import {
   cancelError,
   deadlineError,
   type RequestLimits,
-  requestPrefix,
 } from './accepted-request.ts'
 import { Execution, toNs } from './execution.ts'
 import type { ExecutionHost } from './execution-host.ts'
