@@ -1,13 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import type { CallContext } from './call-context.ts'
-import {
-  openCallScope,
-  raceSignal,
-  remainingMs,
-  signalError,
-  throwIfAborted,
-} from './call-scope.ts'
+import { openCallScope, raceSignal, remainingMs, signalError } from './call-scope.ts'
 import { createManualClock } from './testing/manual-clock.ts'
 
 await t.test('a scope without deadline never sets a timer', async (t) => {
@@ -173,6 +167,4 @@ await t.test('the reason of any signal becomes one of our errors', async (t) => 
   t.match(signalError(AbortSignal.abort(new DOMException('t', 'TimeoutError'))), {
     reason: 'DEADLINE_EXCEEDED',
   })
-  t.throws(() => throwIfAborted(AbortSignal.abort(own)), { message: 'x' })
-  t.doesNotThrow(() => throwIfAborted(new AbortController().signal))
 })

@@ -145,11 +145,6 @@ export function signalError(signal: AbortSignal): ServeError {
   return ServeError.from(reason)
 }
 
-/** @throws ServeError, the signal's reason, if it has aborted. */
-export function throwIfAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw signalError(signal)
-}
-
 /**
  * Waits for a promise or for the signal, whichever comes first. An abandoned promise's later rejection is dropped: the
  * caller was answered with the signal's reason already.

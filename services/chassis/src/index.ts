@@ -7,7 +7,6 @@ export {
   raceSignal,
   remainingMs,
   signalError,
-  throwIfAborted,
 } from './call-scope.ts'
 export { type Clock, systemClock } from './clock.ts'
 export {
