@@ -200,8 +200,7 @@ export class Router implements InferenceBackend {
   #slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
     const known = this.#slots.get(plan)
     if (known !== undefined) return known
-    const limit = plan.config.ensemble_scheduling?.max_inflight_requests ?? 0
-    const slots = plan.steps.map(() => new StepSlots(limit))
+    const slots = plan.steps.map(() => new StepSlots(plan.stepSlots.maxInflightRequests))
     this.#slots.set(plan, slots)
     return slots
   }
