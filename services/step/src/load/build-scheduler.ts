@@ -1,6 +1,6 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { StatisticsRecorder } from '@tutti/front-door'
-import type { ModelConfig } from '@tutti/model-config'
+import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import type { AcceptedRequest } from '../execution/accepted-request.ts'
 import { compileBatchKey } from '../execution/batch-key.ts'
 import { compileOutputContract } from '../execution/output-contract.ts'
@@ -43,7 +43,7 @@ export function buildScheduler(o: {
       statistics: o.statistics,
       outputs: compileOutputContract(config),
       events,
-      isDecoupled: config.model_transaction_policy?.decoupled === true,
+      isDecoupled: isDecoupled(config),
       ...(preservesOrder && { order: new ResponseOrder() }),
       details: { model: config.name, version: String(version), replica: settings.replica },
       dropped: () => {

@@ -32,6 +32,9 @@ export function ineffectiveSettings(config: ModelConfig): readonly (readonly [st
     settings.push(['instance_group.host_policy', '--host-policy'])
   }
   if (config.response_cache?.enable === true) settings.push(['response_cache', '--cache-config'])
+  if ((config.model_metrics?.metric_control.length ?? 0) > 0) {
+    settings.push(['model_metrics', '--metrics-config'])
+  }
   return settings
 }
 
