@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -58,6 +58,27 @@ for (const room of rooms.toSorted()) {
       [],
     )
   })
+
+  if (room.startsWith('services/')) {
+    await test(`${room}: what it declares is imported`, async (t) => {
+      const imported = importedPackages(room)
+      t.same(
+        namesOf(room).filter((name) => !imported.has(name)),
+        [],
+      )
+    })
+
+    await test(`${room}: every door has a source behind it`, async (t) => {
+      const doors = Object.values(read(`${room}/package.json`).exports)
+      const sources = doors.map(({ types }) =>
+        types.replace('./dist/', 'src/').replace(/\.d\.ts$/, '.ts'),
+      )
+      t.same(
+        sources.filter((source) => !existsSync(join(root, room, source))),
+        [],
+      )
+    })
+  }
 
   await test(`${room}: the rooms that it declares are built before it`, async (t) => {
     const built = new Set([...builtBefore(room)].map(nameOf))
