@@ -1,14 +1,12 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import { type CallScopeOptions, type Clock, openCallScope, parseTraceParent } from '@tutti/chassis'
+import { type CallScopeOptions, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
+import { readTrace } from '../request/trace-headers.ts'
 import { answerError } from './answer-error.ts'
 import { type StreamHandler, streamOf } from './grpc-internals.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import { LiveCall } from './live-call.ts'
-
-/** W3C Trace Context asks to carry at least so many characters; longer values are dropped whole. */
-const TRACESTATE_CHARACTERS = 512
 
 export interface LiveCallsOptions {
   readonly clock: Clock
@@ -103,13 +101,8 @@ export class LiveCalls {
       // grpc-js would answer by itself, without our details, and takes long timeouts for negative ones.
       delete headers['grpc-timeout']
     }
-    const { traceparent, tracestate } = headers
-    if (typeof traceparent === 'string' && parseTraceParent(traceparent) !== undefined) {
-      options.trace =
-        typeof tracestate === 'string' && tracestate.length <= TRACESTATE_CHARACTERS
-          ? { traceparent, tracestate }
-          : { traceparent }
-    }
+    const trace = readTrace(headers)
+    if (trace !== undefined) options.trace = trace
     return options
   }
 }

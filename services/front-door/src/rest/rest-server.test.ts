@@ -406,11 +406,13 @@ await t.test('the trace context travels on, and one that is not valid does not',
   const { url, backend } = await start(t)
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, { traceparent, tracestate: 'a=b' })
+  const tooLong = { traceparent, tracestate: 'a'.repeat(513) }
+  await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, tooLong)
   await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, { traceparent })
   await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, { traceparent: 'nonsense' })
   t.same(
     backend.requests.map(({ context }) => context.trace),
-    [{ traceparent, tracestate: 'a=b' }, { traceparent }, undefined],
+    [{ traceparent, tracestate: 'a=b' }, { traceparent }, { traceparent }, undefined],
   )
 })
 
