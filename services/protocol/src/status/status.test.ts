@@ -165,10 +165,13 @@ await t.test('HTTP statuses follow the codes, two reasons apart', async (t) => {
 await t.test('HTTP headers say where an error happened', async (t) => {
   t.strictSame(errorHeaders(new ServeError('QUEUE_FULL', 'no', { details })), {
     'tutti-error-reason': 'QUEUE_FULL',
+    'tutti-error-ensemble': 'e',
     'tutti-error-step': 's',
     'tutti-error-model': 'm',
+    'tutti-error-version': '3',
     'tutti-error-replica': 'r-1',
     'tutti-error-attempt': '2',
+    'tutti-error-field': 'inputs.x',
   })
   t.strictSame(
     errorHeaders(new ServeError('QUEUE_FULL', 'no', { details: { model: ' a\r\nb: c' } })),
