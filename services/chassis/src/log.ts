@@ -38,8 +38,12 @@ export function createLogger(o: LoggerOptions): Logger {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  return new PinoLines(o.destination ? pino(options, toStream(o.destination)) : pino(options))
+  // pino's own default writes in the background: the last lines before an exit would be lost, or come in another order.
+  const stdout = (): DestinationStream => pino.destination({ dest: STDOUT, sync: true })
+  return new PinoLines(pino(options, o.destination ? toStream(o.destination) : stdout()))
 }
+
+const STDOUT = 1
 
 /** Writes nothing; for tests and for library use without logs. */
 export const silentLogger: Logger = {
