@@ -4,14 +4,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import { credentials, Metadata, makeClientConstructor } from '@grpc/grpc-js'
-import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol'
 import { PNG } from 'pngjs'
 
 const ENSEMBLE = 'ens_face_restoration_v2.1'
 const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan']
 const OUT = 'out'
-const LARGEST_MESSAGE = 256 * 1024 * 1024
 
 const { values: flags } = parseArgs({ options: { keep: { type: 'boolean', default: false } } })
 
@@ -34,10 +32,17 @@ try {
 async function demonstrate({ grpcPort, metricsPort }) {
   const degraded = PNG.sync.read(await readFile('model_repository/.samples/astronaut-degraded.png'))
   const { width, height } = degraded
-  const client = inferClient(grpcPort)
-  const image = toBgr(degraded)
-  const ask = () =>
-    client.infer({ model: ENSEMBLE, input: 'raw_image', shape: [height, width, 3], data: image })
+  const client = new InferenceClient({ address: `127.0.0.1:${grpcPort}` })
+  const image = {
+    name: 'raw_image',
+    datatype: 'UINT8',
+    shape: [height, width, 3],
+    data: toBgr(degraded),
+  }
+  const ask = async () => {
+    const { outputs } = await client.infer({ modelName: ENSEMBLE, id: 'demo', inputs: [image] })
+    return outputs[0].data
+  }
   // The first request warms the caches of the engines; the figures are of the second.
   await ask()
   const before = await stepTimes(metricsPort)
@@ -101,46 +106,6 @@ function parseLine(line) {
   } catch {
     return {}
   }
-}
-
-/** The codec works on bytes already; grpc-js wants them as a Buffer. */
-function identity(bytes) {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-function inferClient(port) {
-  const Client = makeClientConstructor({
-    infer: {
-      path: '/inference.GRPCInferenceService/ModelInfer',
-      requestStream: false,
-      responseStream: false,
-      requestSerialize: identity,
-      requestDeserialize: identity,
-      responseSerialize: identity,
-      responseDeserialize: identity,
-    },
-  })
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-    'grpc.max_receive_message_length': LARGEST_MESSAGE,
-    'grpc.max_send_message_length': LARGEST_MESSAGE,
-  })
-  const infer = ({ model, input, shape, data }) => {
-    const request = encodeInferRequest({
-      modelName: model,
-      modelVersion: '',
-      id: 'demo',
-      parameters: new Map(),
-      inputs: [{ name: input, datatype: 'UINT8', shape, data }],
-      outputs: [],
-    })
-    return new Promise((resolve, reject) => {
-      client.infer(request, new Metadata(), (error, bytes) => {
-        if (error) reject(error)
-        else resolve(decodeInferResponse(bytes).outputs[0].data)
-      })
-    })
-  }
-  return { infer, close: () => client.close() }
 }
 
 /** Seconds that each step spent so far, from the server's own metrics: `step.part` -> seconds. */
