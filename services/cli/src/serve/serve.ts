@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createOnnxEngine } from '@tutti/backends'
+import { createEngines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
@@ -82,7 +82,7 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
   const step = await openStep({
     replica,
     models,
-    engines: [createOnnxEngine({ log })],
+    engines: createEngines({ log }),
     autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize: readBackendConfig(flags['backend-config']).defaultMaxBatchSize,
     loadParallelism: flags['model-load-thread-count'],
