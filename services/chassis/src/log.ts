@@ -38,12 +38,13 @@ export function createLogger(o: LoggerOptions): Logger {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  // pino's own default writes in the background: the last lines before an exit would be lost, or come in another order.
-  const stdout = (): DestinationStream => pino.destination({ dest: STDOUT, sync: true })
-  return new PinoLines(pino(options, o.destination ? toStream(o.destination) : stdout()))
+  return new PinoLines(pino(options, o.destination ? toStream(o.destination) : openStdout()))
 }
 
-const STDOUT = 1
+/** pino's own default writes in the background: the last lines before an exit are lost, or come in another order. */
+function openStdout(): DestinationStream {
+  return pino.destination({ dest: 1, sync: true })
+}
 
 /** Writes nothing; for tests and for library use without logs. */
 export const silentLogger: Logger = {
