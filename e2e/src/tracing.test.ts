@@ -60,6 +60,8 @@ const attribute = (span: Span, key: string): string | number | undefined => {
   return value?.stringValue ?? value?.intValue
 }
 
+const byText = (a: unknown, b: unknown): number => (String(a) < String(b) ? -1 : 1)
+
 await t.test('one span per request, one per step below it, under the caller’s trace', async (t) => {
   const collector = await startCollector(t)
   const models = ['ens_chain', 'add_one_batch', 'ens_fail', 'identity_fp32_nonbatch', 'fail_at_run']
@@ -85,12 +87,15 @@ await t.test('one span per request, one per step below it, under the caller’s 
   for (const span of requests) {
     t.match(span, { traceId: TRACE_ID, parentSpanId: PARENT_ID })
     const steps = collector.spans.filter((one) => one.parentSpanId === span.spanId)
-    t.same(steps.map((one) => attribute(one, 'tutti.step')).toSorted(), [
+    t.same(steps.map((one) => attribute(one, 'tutti.step')).toSorted(byText), [
       'add_one_batch#0',
       'add_one_batch#1',
     ])
     for (const step of steps) t.match(step, { traceId: TRACE_ID, name: 'execute add_one_batch' })
   }
   const failed = collector.spans.filter((span) => span.status.code === FAILED)
-  t.same(failed.map((span) => span.name).toSorted(), ['execute fail_at_run', 'infer ens_fail'])
+  t.same(failed.map((span) => span.name).toSorted(byText), [
+    'execute fail_at_run',
+    'infer ens_fail',
+  ])
 })
