@@ -13,7 +13,12 @@ import type { InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { absentHandlers } from './absent-handlers.ts'
 import { Connections } from './connections.ts'
-import { http2ServersOf, interceptStreams, setInitialWindow } from './grpc-internals.ts'
+import {
+  http2ServersOf,
+  interceptStreams,
+  setInitialWindow,
+  setResetLimit,
+} from './grpc-internals.ts'
 import { healthHandlers } from './health-handlers.ts'
 import { inferOnce } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
@@ -130,6 +135,13 @@ function addServices(
   server.addService(health, healthHandlers(context, backend))
 }
 
+/*
+ * Node allows 1000 resets and 33 more each second, and ends the connection of who needs more: a client whose deadlines run
+ * out under load would lose the calls that are well. What a reset costs us is bounded by the streams and the admission.
+ */
+const RESET_BURST = 100_000
+const RESETS_PER_SECOND = 10_000
+
 function listen(server: Server, address: string, port: number): Promise<number> {
   const host = isIPv6(address) ? `[${address}]` : address
   return new Promise((resolve, reject) => {
@@ -164,6 +176,7 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
   })
   const server = new Server(toServerOptions(bounds))
   setInitialWindow(server, bounds.windowBytes)
+  setResetLimit(server, RESET_BURST, RESETS_PER_SECOND)
   addServices(server, { calls, log }, o, bounds.maxMessageBytes)
   const port = await listen(server, o.address, o.port)
   const http2Servers = http2ServersOf(server)
