@@ -93,27 +93,28 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
   })
   const bearer = new LocalBearer()
   const stopBearer = bearer.serve(replica, step.handle)
-  const router = new Router({
-    name: `router-${replica}`,
-    ensembles: await readEnsembles(models),
-    directory: new StepDirectory(),
-    bearer,
-    strictReadiness: flags['strict-readiness'],
-    clock,
-    log,
-    tracing,
-    metrics,
-  })
-  await router.addStep(step.control)
-  return {
-    step,
-    router,
-    metrics,
-    close: async () => {
-      stopBearer()
-      await step.close()
-      await tracing.shutdown()
-    },
+  const close = async (): Promise<void> => {
+    stopBearer()
+    await step.close()
+    await tracing.shutdown()
+  }
+  try {
+    const router = new Router({
+      name: `router-${replica}`,
+      ensembles: await readEnsembles(models),
+      directory: new StepDirectory(),
+      bearer,
+      strictReadiness: flags['strict-readiness'],
+      clock,
+      log,
+      tracing,
+      metrics,
+    })
+    await router.addStep(step.control)
+    return { step, router, metrics, close }
+  } catch (error) {
+    await close()
+    throw error
   }
 }
 
