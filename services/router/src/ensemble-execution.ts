@@ -8,7 +8,7 @@ import {
   type StepInput,
   type TensorEntry,
 } from '@tutti/ensemble'
-import { assert, ServeError } from '@tutti/errors'
+import { assert, type CancelSignal, ServeError } from '@tutti/errors'
 import type {
   NamedTensor,
   Parameters,
@@ -45,7 +45,7 @@ export interface StepInvocation {
   /** Bytes of `inputs`, in the same order; held until the step has ended. */
   readonly tensors: readonly TensorRef[]
   readonly scope: RequestScope
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
 }
 
 export interface StepSink {

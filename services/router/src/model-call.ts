@@ -1,6 +1,6 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { remainingMs } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
 import type { RequestContext, TensorRef } from '@tutti/tensor'
@@ -44,7 +44,7 @@ export async function callModel(
   o: CallDependencies,
   call: ModelCall,
   scope: RequestScope,
-  signal: AbortSignal,
+  signal: CancelSignal,
   sink: StepSink,
 ): Promise<void> {
   const place = o.directory.acquire(call)

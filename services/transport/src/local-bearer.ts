@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { TensorRef } from '@tutti/tensor'
 import { ResponseStream } from './response-stream.ts'
@@ -31,7 +31,7 @@ export class LocalBearer implements TensorBearer {
     to: ReplicaAddress,
     envelope: Envelope,
     tensors: readonly TensorRef[],
-    o: { readonly signal: AbortSignal },
+    o: { readonly signal: CancelSignal },
   ): AsyncIterable<BearerResponse> {
     const stream = new ResponseStream<BearerResponse>()
     const handler = this.#handlers.get(to.replica)

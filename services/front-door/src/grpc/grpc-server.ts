@@ -7,12 +7,13 @@ import {
 } from '@grpc/grpc-js'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { inferenceServices } from '@tutti/protocol'
+import { encodeInferResponse, inferenceServices } from '@tutti/protocol'
 import type { Admission } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { absentHandlers } from './absent-handlers.ts'
 import { Connections } from './connections.ts'
+import { DirectInfer } from './direct-infer.ts'
 import {
   http2ServersOf,
   interceptStreams,
@@ -122,8 +123,9 @@ function addServices(
     ...modelHandlers(context, backend),
     ...repositoryHandlers(context, backend),
     ...absentHandlers(context),
-    ModelInfer: unary<Buffer, Buffer>(context, (bytes, live) =>
-      inferOnce(backend, bytes, live, maxBytes),
+    // Only what `DirectInfer` leaves.
+    ModelInfer: unary<Buffer, Buffer>(context, async (bytes, live) =>
+      encodeInferResponse(await inferOnce(backend, bytes, live, maxBytes)),
     ),
     ModelStreamInfer: (call: ServerDuplexStream<Buffer, Buffer>) => {
       const live = context.calls.of(call)
@@ -173,6 +175,11 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
     admission: o.admission,
     inferencePaths: new Set([ModelInfer.path, ModelStreamInfer.path]),
     maxMessageBytes: bounds.maxMessageBytes,
+    direct: new DirectInfer({
+      path: ModelInfer.path,
+      answer: (message, live) => inferOnce(o.backend, message, live, bounds.maxMessageBytes),
+      log,
+    }),
   })
   const server = new Server(toServerOptions(bounds))
   setInitialWindow(server, bounds.windowBytes)

@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { answerError } from './answer-error.ts'
+import type { DirectInfer } from './direct-infer.ts'
 import { type StreamHandler, streamOf } from './grpc-internals.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import { LiveCall } from './live-call.ts'
@@ -14,6 +15,8 @@ export interface LiveCallsOptions {
   /** Paths of the calls that take a place in the admission. */
   readonly inferencePaths: ReadonlySet<string>
   readonly maxMessageBytes: number
+  /** What answers calls without grpc-js. */
+  readonly direct: DirectInfer
 }
 
 /** All calls of one server that are not over. Every stream passes here before grpc-js sees it. */
@@ -38,20 +41,27 @@ export class LiveCalls {
     return live
   }
 
-  /** Admits a stream and hands it to grpc-js, or refuses it at once. */
+  /** Admits a stream and hands it to whoever answers it, or refuses it at once. */
   readonly accept = (
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     next: StreamHandler,
   ): void => {
+    let call: LiveCall
     try {
-      this.#open(stream, headers)
+      call = this.#open(stream, headers)
     } catch (error) {
       // A refused stream may still fail below us; who sent it was answered.
       stream.on('error', ignoreStreamError)
       answerError(stream, ServeError.from(error))
       return
     }
+    if (this.#o.direct.takes(headers)) {
+      this.#o.direct.serve(stream, call)
+      return
+    }
+    this.#byStream.set(stream, call)
+    stream.on('data', call.onData)
     next(stream, headers)
   }
 
@@ -70,16 +80,15 @@ export class LiveCalls {
     else this.#onIdle.push(callback)
   }
 
-  #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): LiveCall {
     const scope = openCallScope(this.#scopeOptions(headers))
     const isInference = this.#o.inferencePaths.has(headers[':path'] ?? '')
     const ticket = isInference ? this.#o.admission.admit() : undefined
     const call = new LiveCall({ stream, scope, ticket, maxMessageBytes: this.#o.maxMessageBytes })
     this.#calls.add(call)
-    this.#byStream.set(stream, call)
-    stream.on('data', call.onData)
     stream.once('close', () => this.#close(call))
     if (scope.context.deadlineAt !== undefined) watchDeadline(call)
+    return call
   }
 
   #close(call: LiveCall): void {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { createManualClock } from '@tutti/chassis/testing'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
 import type { RestServerOptions } from './rest-options.ts'
@@ -25,7 +25,7 @@ async function start(t: Test, o: Partial<RestServerOptions> = {}): Promise<Setup
 
 /** A model that answers when it is told to, and says when a request has reached it. */
 function heldModel() {
-  const reached = Promise.withResolvers<AbortSignal>()
+  const reached = Promise.withResolvers<CancelSignal>()
   const release = Promise.withResolvers<void>()
   const backend = createRestBackend({
     infer: async function* (request, { signal }) {
@@ -45,7 +45,7 @@ function inferHead(length: number, extra = ''): string {
   return `POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n${extra}\r\n`
 }
 
-function aborted(signal: AbortSignal): Promise<unknown> {
+function aborted(signal: CancelSignal): Promise<unknown> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(signal.reason)
     else signal.addEventListener('abort', () => resolve(signal.reason), { once: true })

@@ -1,5 +1,5 @@
 import type { Clock } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
@@ -8,7 +8,7 @@ import type { Execution } from './execution.ts'
 /** What comes with a request besides its tensors. */
 export interface RequestLimits {
   /** Aborts when the caller is gone. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   /** What is left of the request's time; absent without a deadline. */
   readonly remainingMs?: number
 }
@@ -29,7 +29,7 @@ export class AcceptedRequest {
   /** Set while the request runs. */
   execution: Execution | undefined
   readonly #sink: EnvelopeSink
-  readonly #signal: AbortSignal
+  readonly #signal: CancelSignal
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
   readonly #settled: () => void
