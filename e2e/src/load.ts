@@ -88,13 +88,18 @@ async function askRest(target: Target, question: Question): Promise<string | und
     if (answer.headers['tutti-error-reason'] === 'SERVER_STOPPING') return REFUSED
     return compare(question, restOutputs(answer).get(question.output))
   } catch (error) {
-    const { code, message } = error as { readonly code?: string; readonly message: string }
+    const { code, message } = toProblem(error)
     // A connection that the system accepted but the server never saw is reset when the server closes its socket.
     const isRefused = code === 'ECONNREFUSED' || (code === 'ECONNRESET' && !isAccepted)
     return isRefused
       ? REFUSED
       : `${code} after ${isAccepted ? '100 Continue' : 'nothing'}: ${message}`
   }
+}
+
+function toProblem(error: unknown): { readonly code: string; readonly message: string } {
+  if (!(error instanceof Error)) return { code: '', message: String(error) }
+  return { code: 'code' in error ? String(error.code) : '', message: error.message }
 }
 
 function compare({ model, expected }: Question, got: Uint8Array | undefined): string | undefined {

@@ -9,15 +9,15 @@ const LOAD = { clients: 16, bytes: 8 * 1024 * 1024 }
 
 t.setTimeout(3_600_000)
 
-await t.test('SIGTERM under heavy load, again and again', async (t) => {
-  const repository = await copyModels(t, ['big_identity', 'versioned', 'ens_versioned'])
+await t.test('SIGTERM under heavy load, again and again', async (test) => {
+  const repository = await copyModels(test, ['big_identity', 'versioned', 'ens_versioned'])
   const endsAt = performance.now() + DURATION_MS
   for (let round = 1; performance.now() < endsAt; round++) {
-    const serving = await serve(t, { repositories: [repository] })
-    const load = startLoad(t, serving, LOAD)
+    const serving = await serve(test, { repositories: [repository] })
+    const load = startLoad(test, serving, LOAD)
     await load.untilEachHas(round === 1 ? 20 : 1)
     serving.process.kill('SIGTERM')
-    t.same(await load.ended, [], `round ${round}: ${load.complete} answers, all whole and right`)
-    t.same(await serving.process.exited, { code: 0, signal: null })
+    test.same(await load.ended, [], `round ${round}: ${load.complete} answers, all whole and right`)
+    test.same(await serving.process.exited, { code: 0, signal: null })
   }
 })
