@@ -65,6 +65,34 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
   t.same(ineffectiveSettings(scriptedConfig()), [])
 })
 
+await t.test('numbers that no machine can serve are refused with their bound', async (t) => {
+  const warmUp = { name: 's', batch_size: 4_294_967_295, count: 0, inputs: {} }
+  const cases = [
+    [
+      'instance_group.count',
+      { instance_group: [group({ count: 2 ** 31 - 1 })] },
+      2 ** 31 - 1,
+      1024,
+    ],
+    [
+      'instance_group.count',
+      { instance_group: [group({ count: 1000 }), group({ count: 25 })] },
+      1025,
+      1024,
+    ],
+    ['model_warmup.batch_size', { model_warmup: [warmUp] }, 4_294_967_295, 1_000_000],
+  ] as const
+  for (const [field, fields, got, most] of cases) {
+    const config = scriptedConfig(fields)
+    t.throws(() => requireSupported(config), {
+      reason: 'UNSUPPORTED',
+      message: `'${field}' of model '${config.name}' comes to ${got}, want at most ${most}`,
+      details: { field },
+    })
+  }
+  requireSupported(scriptedConfig({ instance_group: [group({ count: 1024 })] }))
+})
+
 await t.test('reasons name every code as Triton prints it', async (t) => {
   const wanted: Partial<Record<StatusCode, string>> = {
     INTERNAL: 'Internal: x',
