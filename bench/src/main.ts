@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util'
+import { benchEnsemble } from './ensemble.ts'
+import { benchMemory } from './memory.ts'
 import { benchSmall } from './small.ts'
 
-const BENCHES = { small: benchSmall } as const
+const BENCHES = { small: benchSmall, ensemble: benchEnsemble, memory: benchMemory } as const
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
