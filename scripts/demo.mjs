@@ -3,8 +3,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { credentials, Metadata, makeClientConstructor } from '@grpc/grpc-js'
-import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
+import { InferenceClient } from '@tutti/protocol'
 import { PNG } from 'pngjs'
 import { startProcesses } from './demo/start-processes.mjs'
 import { doorFlags, startTutti } from './demo/start-tutti.mjs'
@@ -13,7 +12,6 @@ import { runScript } from './setup/failure.mjs'
 const ENSEMBLE = 'ens_face_restoration_v2.1'
 const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan']
 const OUT = 'out'
-const LARGEST_MESSAGE = 256 * 1024 * 1024
 
 const { values: flags } = parseArgs({
   options: {
@@ -48,10 +46,17 @@ await runScript(async () => {
 async function demonstrate({ grpcPort, metricsPort }) {
   const degraded = PNG.sync.read(await readFile('model_repository/.samples/astronaut-degraded.png'))
   const { width, height } = degraded
-  const client = inferClient(grpcPort)
-  const image = toBgr(degraded)
-  const ask = () =>
-    client.infer({ model: ENSEMBLE, input: 'raw_image', shape: [height, width, 3], data: image })
+  const client = new InferenceClient({ address: `127.0.0.1:${grpcPort}` })
+  const image = {
+    name: 'raw_image',
+    datatype: 'UINT8',
+    shape: [height, width, 3],
+    data: toBgr(degraded),
+  }
+  const ask = async () => {
+    const { outputs } = await client.infer({ modelName: ENSEMBLE, id: 'demo', inputs: [image] })
+    return outputs[0].data
+  }
   // The first request warms the caches of the engines; the figures are of the second.
   await ask()
   const before = await stepTimes(metricsPort)
@@ -89,42 +94,6 @@ async function startServer({ keep }) {
     ...doorFlags(keep ? 8000 : undefined),
   ])
   return { doors: [served.ready], stop: served.stop, exited: served.exited }
-}
-
-function inferClient(port) {
-  const identity = (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const Client = makeClientConstructor({
-    infer: {
-      path: '/inference.GRPCInferenceService/ModelInfer',
-      requestStream: false,
-      responseStream: false,
-      requestSerialize: identity,
-      requestDeserialize: identity,
-      responseSerialize: identity,
-      responseDeserialize: identity,
-    },
-  })
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-    'grpc.max_receive_message_length': LARGEST_MESSAGE,
-    'grpc.max_send_message_length': LARGEST_MESSAGE,
-  })
-  const infer = ({ model, input, shape, data }) => {
-    const request = encodeInferRequest({
-      modelName: model,
-      modelVersion: '',
-      id: 'demo',
-      parameters: new Map(),
-      inputs: [{ name: input, datatype: 'UINT8', shape, data }],
-      outputs: [],
-    })
-    return new Promise((resolve, reject) => {
-      client.infer(request, new Metadata(), (error, bytes) => {
-        if (error) reject(error)
-        else resolve(decodeInferResponse(bytes).outputs[0].data)
-      })
-    })
-  }
-  return { infer, close: () => client.close() }
 }
 
 /** Seconds that each step spent so far, from the server's own metrics: `step.part` -> seconds. */

@@ -32,7 +32,8 @@ export async function runTritonChecks(t: Test, script: string, target: Target): 
     .filter((line) => line.startsWith('{'))
     .map(toReport)
   t.ok(reports.length > 0, `${script} ran its checks`)
-  for (const { name, ok, detail } of reports) t.ok(ok, detail === undefined ? name : `${name}\n${detail}`)
+  for (const { name, ok, detail } of reports)
+    t.ok(ok, detail === undefined ? name : `${name}\n${detail}`)
 }
 
 function toReport(line: string): Report {

@@ -54,6 +54,18 @@ def write_onnx(name, module, example, path):
     )
 
 
+def write_torchscript(module, example, path):
+    """Saves a trace without its debug records, which name the source files of this machine."""
+    torch.jit.save(torch.jit.trace(module, example), str(path))
+    reader = torch._C.PyTorchFileReader(str(path))
+    names = [name for name in reader.get_all_records() if not name.endswith(".debug_pkl")]
+    records = {name: reader.get_record(name) for name in names if name != "version"}
+    writer = torch._C.PyTorchFileWriter(str(path))  # adds the version itself
+    for name, content in records.items():
+        writer.write_record(name, content, len(content))
+    writer.write_end_of_file()
+
+
 def model_folder(repository, name, config):
     folder = repository / name / "1"
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +84,7 @@ def main():
         folder = model_folder(REPOSITORY, name, model_config(name, "onnxruntime_onnx"))
         write_onnx(name, module, example, folder / "model.onnx")
         folder = model_folder(TORCHSCRIPT, name, model_config(name, "pytorch_libtorch"))
-        torch.jit.save(torch.jit.trace(module, example), str(folder / "model.pt"))
+        write_torchscript(module, example, folder / "model.pt")
     for repository in (REPOSITORY, TORCHSCRIPT):
         # An ensemble's version directory is empty; the file keeps it in git.
         (model_folder(repository, ENSEMBLE, ensemble_config()) / ".gitkeep").touch()

@@ -44,26 +44,35 @@ export async function ask(
 }
 
 function toOutcome(error: unknown): Outcome {
-  const { code, reason, message, details } = error as Record<string, unknown>
+  const { code, reason, message, details } = errorFields(error)
   return {
     kind: 'error',
     code: String(code),
     reason: String(reason),
     message: String(message),
-    details: { ...(details as object) },
+    details: Object.fromEntries(Object.entries(details ?? {})),
+  }
+}
+
+/** What an error of the client says of itself. */
+export function errorFields(
+  error: unknown,
+): Readonly<Record<'code' | 'reason' | 'message' | 'details', unknown>> {
+  const field = (name: string): unknown =>
+    error instanceof Error ? Reflect.get(error, name) : undefined
+  return {
+    code: field('code'),
+    reason: field('reason'),
+    message: error instanceof Error ? error.message : String(error),
+    details: field('details'),
   }
 }
 
 /** In words, for messages of assertions and for counting. */
 export function describe(outcome: Outcome): string {
-  switch (outcome.kind) {
-    case 'right':
-      return 'right'
-    case 'wrong':
-      return `wrong: ${outcome.what}`
-    case 'error':
-      return `${outcome.code} ${outcome.reason}: ${outcome.message}`
-  }
+  if (outcome.kind === 'right') return 'right'
+  if (outcome.kind === 'wrong') return `wrong: ${outcome.what}`
+  return `${outcome.code} ${outcome.reason}: ${outcome.message}`
 }
 
 const RETRIABLE = new Set(['STEP_LOST', 'STEP_UNAVAILABLE', 'REVISION_GONE', 'SERVER_STOPPING'])

@@ -1,5 +1,6 @@
 import type { InferenceClient, InferRequestParts } from '@tutti/protocol'
 import type { Target } from '../serving.ts'
+import { errorFields } from './asking.ts'
 
 /** An HTTP call as a client makes it. */
 export interface RestCase {
@@ -49,7 +50,7 @@ export async function grpcAnswer(
       })),
     }
   } catch (error) {
-    const { code, reason, message } = error as Record<string, unknown>
+    const { code, reason, message } = errorFields(error)
     return { code, reason, message }
   }
 }

@@ -28,10 +28,11 @@ export function startLoad(
   },
 ): Load {
   const outcomes: Outcome[] = []
-  let [asked, open, right, isStopped] = [0, 0, 0, false]
+  let [asked, open, right] = [0, 0, 0]
+  const state = { isStopped: false }
   const run = async (target: Target): Promise<void> => {
     const client = openClient(t, target)
-    while (!isStopped) {
+    while (!state.isStopped) {
       open += 1
       const outcome = await ask(client, o.question(asked++))
       open -= 1
@@ -60,7 +61,7 @@ export function startLoad(
       )
     },
     stop: async () => {
-      isStopped = true
+      state.isStopped = true
       await Promise.all(clients)
       return outcomes
     },

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '@tutti/errors'
 import { signalError } from './call-scope.ts'
 import type { Clock } from './clock.ts'
 
@@ -25,7 +26,7 @@ export function backoffMs(attempt: number, o: BackoffOptions): number {
 /** @throws ServeError, the signal's reason, as soon as it aborts; the timer is taken back then. */
 export function sleep(
   delayMs: number,
-  o: { readonly clock: Clock; readonly signal?: AbortSignal },
+  o: { readonly clock: Clock; readonly signal?: CancelSignal },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const { signal } = o

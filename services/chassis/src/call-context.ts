@@ -1,3 +1,5 @@
+import type { CancelSignal } from '@tutti/errors'
+
 /** W3C trace context as it travels: the value of `traceparent`, and `tracestate` if there is one. */
 export interface TraceParent {
   readonly traceparent: string
@@ -12,7 +14,7 @@ export interface TraceParent {
  * client set none; between processes it travels as remaining milliseconds.
  */
 export interface CallContext {
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   readonly deadlineAt?: number
   readonly trace?: TraceParent
 }

@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { CallContext, TraceParent } from './call-context.ts'
 import type { Clock } from './clock.ts'
 
@@ -16,52 +16,53 @@ export interface CallScopeOptions {
   /** Time that is left; absent for no deadline, 0 or less if it is over already. */
   readonly remainingMs?: number
   /** Its abort and its reason carry over; it may live for long. */
-  readonly parent?: AbortSignal
+  readonly parent?: CancelSignal
   readonly trace?: TraceParent
 }
 
 /**
- * Opens a call scope. Costs one object until someone reads `context.signal`; only then are the controller, the timer and
- * the listener on the parent made.
+ * Opens a call scope. Costs two objects until someone looks at the signal or listens to it; only then are the timer and the
+ * listener on the parent made.
  */
 export function openCallScope(o: CallScopeOptions): CallScope {
-  const limit = o.remainingMs
-  const deadlineAt =
-    limit === undefined || limit === Number.POSITIVE_INFINITY ? undefined : o.clock.now() + limit
-  const state = new ScopeState(o.clock, o.parent, deadlineAt, limit ?? 0)
-  return {
-    // An own getter, not one of a class: `{ ...context }` must keep the signal.
-    context: {
-      get signal() {
-        return state.signal
-      },
-      ...(deadlineAt === undefined ? {} : { deadlineAt }),
-      ...(o.trace === undefined ? {} : { trace: o.trace }),
-    },
-    cancel: (error) => state.cancel(error),
-    close: () => state.close(),
+  const limitMs = o.remainingMs
+  if (limitMs === undefined || limitMs === Number.POSITIVE_INFINITY) {
+    const scope = new ScopeSignal(o.clock, o.parent, undefined, 0)
+    scope.context = o.trace === undefined ? { signal: scope } : { signal: scope, trace: o.trace }
+    return scope
   }
+  const deadlineAt = o.clock.now() + limitMs
+  const scope = new ScopeSignal(o.clock, o.parent, deadlineAt, limitMs)
+  scope.context = {
+    signal: scope,
+    deadlineAt,
+    ...(o.trace === undefined ? {} : { trace: o.trace }),
+  }
+  return scope
 }
 
 /** Node's timers may fire a fraction of a millisecond early; a remainder below this counts as over. */
 const TIMER_SLACK_MS = 1
 
-class ScopeState {
+/** A scope and its signal in one. */
+class ScopeSignal implements CallScope, CancelSignal {
+  context: CallContext = { signal: this }
   readonly #clock: Clock
-  readonly #parent: AbortSignal | undefined
+  readonly #parent: CancelSignal | undefined
   readonly #deadlineAt: number | undefined
   readonly #limitMs: number
-  #controller: AbortController | undefined
   #error: ServeError | undefined
+  #isWatching = false
   #isClosed = false
   #stopTimer: (() => void) | undefined
-  readonly #onParentAbort = (): void => {
-    if (this.#parent !== undefined) this.cancel(signalError(this.#parent))
-  }
+  #onParentAbort: (() => void) | undefined
+  /** Most calls have one listener at a time. */
+  #listener: (() => void) | undefined
+  #moreListeners: Set<() => void> | undefined
 
   constructor(
     clock: Clock,
-    parent: AbortSignal | undefined,
+    parent: CancelSignal | undefined,
     deadlineAt: number | undefined,
     limitMs: number,
   ) {
@@ -71,16 +72,42 @@ class ScopeState {
     this.#limitMs = limitMs
   }
 
-  get signal(): AbortSignal {
-    this.#controller ??= this.#watch()
-    return this.#controller.signal
+  get aborted(): boolean {
+    this.#watch()
+    return this.#error !== undefined
+  }
+
+  get reason(): unknown {
+    this.#watch()
+    return this.#error
+  }
+
+  /** Every listener is called once at most, as a signal aborts once. */
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.#watch()
+    if (this.#listener === listener) return
+    if (this.#listener === undefined) this.#listener = listener
+    else {
+      this.#moreListeners ??= new Set()
+      this.#moreListeners.add(listener)
+    }
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    if (this.#listener === listener) this.#listener = undefined
+    this.#moreListeners?.delete(listener)
   }
 
   cancel(error: ServeError): void {
     if (this.#isClosed || this.#error !== undefined) return
     this.#error = error
     this.#release()
-    this.#controller?.abort(error)
+    const first = this.#listener
+    const more = this.#moreListeners
+    this.#listener = undefined
+    this.#moreListeners = undefined
+    first?.()
+    for (const listener of more ?? []) listener()
   }
 
   close(): void {
@@ -88,17 +115,16 @@ class ScopeState {
     this.#release()
   }
 
-  #watch(): AbortController {
-    const controller = new AbortController()
-    if (this.#error !== undefined) {
-      controller.abort(this.#error)
-    } else if (!this.#isClosed) {
-      this.#controller = controller
-      this.#parent?.addEventListener('abort', this.#onParentAbort, { once: true })
-      if (this.#parent?.aborted) this.#onParentAbort()
-      else this.#checkDeadline()
+  #watch(): void {
+    if (this.#isWatching || this.#isClosed || this.#error !== undefined) return
+    this.#isWatching = true
+    const parent = this.#parent
+    if (parent !== undefined) {
+      this.#onParentAbort = () => this.cancel(signalError(parent))
+      parent.addEventListener('abort', this.#onParentAbort, { once: true })
+      if (parent.aborted) this.#onParentAbort()
     }
-    return controller
+    if (this.#error === undefined) this.#checkDeadline()
   }
 
   /** Runs when the timer fires too: a timer may be shorter than the deadline, as Node's longest is 25 days. */
@@ -115,7 +141,10 @@ class ScopeState {
   #release(): void {
     this.#stopTimer?.()
     this.#stopTimer = undefined
-    this.#parent?.removeEventListener('abort', this.#onParentAbort)
+    if (this.#onParentAbort !== undefined) {
+      this.#parent?.removeEventListener('abort', this.#onParentAbort)
+      this.#onParentAbort = undefined
+    }
   }
 }
 
@@ -134,7 +163,7 @@ export function remainingMs(context: CallContext, clock: Clock): number | undefi
  * Why a signal aborted, as our error. A plain abort becomes CANCELLED, a timeout of `AbortSignal.timeout`
  * DEADLINE_EXCEEDED.
  */
-export function signalError(signal: AbortSignal): ServeError {
+export function signalError(signal: CancelSignal): ServeError {
   const reason: unknown = signal.reason
   if (reason instanceof DOMException && reason.name === 'TimeoutError') {
     return new ServeError('DEADLINE_EXCEEDED', 'deadline exceeded', { cause: reason })
@@ -145,18 +174,13 @@ export function signalError(signal: AbortSignal): ServeError {
   return ServeError.from(reason)
 }
 
-/** @throws ServeError, the signal's reason, if it has aborted. */
-export function throwIfAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw signalError(signal)
-}
-
 /**
  * Waits for a promise or for the signal, whichever comes first. An abandoned promise's later rejection is dropped: the
  * caller was answered with the signal's reason already.
  *
  * @throws ServeError, the signal's reason, at once if it has aborted.
  */
-export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export function raceSignal<T>(promise: Promise<T>, signal: CancelSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signalError(signal))
     signal.addEventListener('abort', onAbort, { once: true })

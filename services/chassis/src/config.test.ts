@@ -59,12 +59,12 @@ await t.test('the table for documentation comes from the schema', async (t) => {
   t.equal(
     renderSettingTable(Settings),
     [
-      '| variable | default | unit | meaning |',
-      '|---|---|---|---|',
-      '| `TUTTI_LOG_LEVEL` | info | | least severe line \\| all above it |',
-      '| `TUTTI_GRACE_MS` | 30000 | ms | time to drain |',
-      '| `TUTTI_TOKEN` | - | | bearer token |',
-      '| `TUTTI_URL` | required | | where it is |',
+      '| variable          | default  | unit | meaning                           |',
+      '| ----------------- | -------- | ---- | --------------------------------- |',
+      '| `TUTTI_LOG_LEVEL` | info     |      | least severe line \\| all above it |',
+      '| `TUTTI_GRACE_MS`  | 30000    | ms   | time to drain                     |',
+      '| `TUTTI_TOKEN`     | -        |      | bearer token                      |',
+      '| `TUTTI_URL`       | required |      | where it is                       |',
     ].join('\n'),
   )
 })

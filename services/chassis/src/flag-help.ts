@@ -1,4 +1,4 @@
-import { describeFlagDefault, describeFlagType, type FlagTable } from './flag-spec.ts'
+import { describeFlagDefault, describeFlagType, type FlagTable, withDashes } from './flag-spec.ts'
 import { renderTable } from './table.ts'
 
 /** A flag as documentation shows it, all texts. */
@@ -43,8 +43,4 @@ export function renderFlagTable(table: FlagTable): string {
     row.description,
   ])
   return renderTable(['flag', 'value', 'default', 'unit', 'meaning'], rows)
-}
-
-function withDashes(name: string): string {
-  return name.length === 1 ? `-${name}` : `--${name}`
 }

@@ -63,6 +63,11 @@ export type FlagValue<F extends FlagSpec> = F extends { type: 'list' } | { repea
 
 export type FlagValues<T extends FlagTable> = { readonly [K in keyof T]: FlagValue<T[K]> }
 
+/** A flag's name as it is written: a single letter with one dash. */
+export function withDashes(name: string): string {
+  return name.length === 1 ? `-${name}` : `--${name}`
+}
+
 /** What values a flag takes, for help and tables: `int, 0 to 65535`, `string, repeatable`. */
 export function describeFlagType(flag: FlagSpec): string {
   if (flag.type === 'int') return describeRange(flag)

@@ -1,5 +1,12 @@
 import { ServeError } from '@tutti/errors'
-import type { EnumFlag, FlagSpec, FlagTable, FlagValues, IntFlag } from './flag-spec.ts'
+import {
+  type EnumFlag,
+  type FlagSpec,
+  type FlagTable,
+  type FlagValues,
+  type IntFlag,
+  withDashes,
+} from './flag-spec.ts'
 import { nearestName } from './nearest-name.ts'
 
 /** A command line, read. */
@@ -69,10 +76,6 @@ function indexNames(table: FlagTable): ReadonlyMap<string, NamedFlag> {
       names.set(withDashes(written), { name, spec })
   }
   return names
-}
-
-function withDashes(name: string): string {
-  return name.length === 1 ? `-${name}` : `--${name}`
 }
 
 function readName(

@@ -7,7 +7,6 @@ export {
   raceSignal,
   remainingMs,
   signalError,
-  throwIfAborted,
 } from './call-scope.ts'
 export { type Clock, systemClock } from './clock.ts'
 export {
@@ -52,6 +51,7 @@ export type {
 } from './flag-spec.ts'
 export { type ParsedFlags, parseFlags } from './flags.ts'
 export { createHealth, type Health, withCauses } from './health.ts'
+export { leave } from './leave.ts'
 export {
   type LifecycleOptions,
   processSignals,

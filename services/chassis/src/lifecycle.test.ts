@@ -201,6 +201,31 @@ await t.test('a second signal exits at once with its number', async (t) => {
   }
 })
 
+await t.test('a Ctrl-C that comes twice at once is one', async (t) => {
+  const drained = Promise.withResolvers<void>()
+  const { signals, code, logged, clock } = run({ running: { drain: () => drained.promise } })
+  await logged('ready')
+  const draining = logged('draining')
+  signals.send('SIGINT')
+  signals.send('SIGINT')
+  await draining
+  clock.advance(249)
+  signals.send('SIGTERM')
+  drained.resolve()
+  t.equal(await code, 0)
+})
+
+await t.test('a second Ctrl-C exits at once', async (t) => {
+  const { signals, code, logged, clock } = run({ running: { drain: never } })
+  await logged('ready')
+  const draining = logged('draining')
+  signals.send('SIGINT')
+  await draining
+  clock.advance(250)
+  signals.send('SIGINT')
+  t.equal(await code, 130)
+})
+
 await t.test('signals of a process are heard until taken back', async (t) => {
   const source = new EventEmitter()
   const heard: string[] = []

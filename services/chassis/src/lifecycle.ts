@@ -40,7 +40,7 @@ export interface LifecycleOptions {
 
 /**
  * Runs an executable: start, ready, and on SIGTERM or SIGINT not ready, stop accepting, drain within the grace period,
- * close, exit. A second signal exits at once with 128 + its number.
+ * close, exit. A second signal exits at once with 128 + its number, but not one that follows a SIGINT within 250 ms.
  *
  * Exit code 0 if all of it went well, 1 if start, drain or close failed or took longer than allowed.
  *
@@ -55,11 +55,15 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
     o.exit(code)
     exited.resolve(code)
   })
+  const clock = o.clock ?? systemClock
+  let ctrlCAt = Number.NEGATIVE_INFINITY
   const unlisten = o.signals.listen((signal) => {
     if (!stop.isRequested) {
+      if (signal === 'SIGINT') ctrlCAt = clock.now()
       stop.request(signal)
       return
     }
+    if (clock.now() - ctrlCAt < SAME_CTRL_C_MS) return
     o.logger.warn(EVENTS.secondSignal, { signal })
     exit(128 + SIGNAL_NUMBERS[signal])
   })
@@ -69,6 +73,9 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
   })
   return exited.promise
 }
+
+/** One Ctrl-C comes twice where npm hands on what the terminal sent to all; nobody means two of them so soon. */
+const SAME_CTRL_C_MS = 250
 
 const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGINT: 2, SIGTERM: 15 }
 

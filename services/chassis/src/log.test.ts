@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { createLogger, type LogLevel, silentLogger } from './log.ts'
 import { Secret } from './secret.ts'
+import { startProcess } from './testing/start-process.ts'
 
 function capture(level: LogLevel) {
   const lines: string[] = []
@@ -112,4 +113,21 @@ await t.test('the silent logger takes everything', async (t) => {
   silentLogger.info('x')
   silentLogger.debug('x')
   t.equal(silentLogger.isDebug, false)
+})
+
+await t.test('lines are out in order when a process ends right behind them', async (t) => {
+  const script = `
+    import { createLogger } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)}
+    const log = createLogger({ level: 'info', name: 'brief' })
+    for (let i = 0; i < 100; i++) log.info('line', { i })
+    process.kill(process.pid, 'SIGKILL')
+  `
+  const started = await startProcess(process.execPath, ['--input-type=module', '--eval', script])
+  t.teardown(() => started.stop('SIGKILL'))
+  await started.exited
+  const numbers = started.lines.map((line): unknown => JSON.parse(line).i)
+  t.same(
+    numbers,
+    Array.from({ length: 100 }, (_, i) => i),
+  )
 })

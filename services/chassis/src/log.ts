@@ -38,7 +38,12 @@ export function createLogger(o: LoggerOptions): Logger {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  return new PinoLines(o.destination ? pino(options, toStream(o.destination)) : pino(options))
+  return new PinoLines(pino(options, o.destination ? toStream(o.destination) : openStdout()))
+}
+
+/** pino's own default writes in the background: the last lines before an exit are lost, or come in another order. */
+function openStdout(): DestinationStream {
+  return pino.destination({ dest: 1, sync: true })
 }
 
 /** Writes nothing; for tests and for library use without logs. */

@@ -1,13 +1,18 @@
-/** Renders a Markdown table, one line a row, without padding. A `|` in a cell is escaped. */
+/** Renders a Markdown table with columns of equal width, as the formatter wants it. A `|` in a cell is escaped. */
 export function renderTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
-  const rule = `|${header.map(() => '---').join('|')}|`
-  return [renderRow(header), rule, ...rows.map(renderRow)].join('\n')
+  const lines = [header, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|')))
+  const widths = header.map((_, column) =>
+    // A rule has three dashes at least.
+    Math.max(3, ...lines.map((line) => line[column]?.length ?? 0)),
+  )
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
+  const [first = '', ...others] = lines.map((line) => renderRow(line, widths))
+  return [first, rule, ...others].join('\n')
 }
 
-function renderRow(cells: readonly string[]): string {
-  const texts = cells.map((cell) => (cell === '' ? ' ' : ` ${cell.replaceAll('|', '\\|')} `))
-  return `|${texts.join('|')}|`
+function renderRow(cells: readonly string[], widths: readonly number[]): string {
+  return `| ${widths.map((width, column) => (cells[column] ?? '').padEnd(width)).join(' | ')} |`
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { processSignals } from '@tutti/chassis'
+import { leave, processSignals } from '@tutti/chassis'
 import { run } from './run.ts'
 
 process.exitCode = await run(process.argv.slice(2), {
@@ -8,5 +8,5 @@ process.exitCode = await run(process.argv.slice(2), {
   err: (text) => process.stderr.write(text),
   signals: processSignals(process),
   // What is still open then (a run that the engine cannot interrupt) must not keep the process.
-  exit: (code) => process.exit(code),
+  exit: leave,
 })

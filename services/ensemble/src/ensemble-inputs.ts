@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { requestPrefix } from '@tutti/tensor'
 import type { EnsemblePlan, PlanEnsembleTensor } from './ensemble-plan.ts'
 import type { TensorEntry, TensorTable } from './ensemble-run.ts'
 import { applyReshape } from './shape-conversion.ts'
@@ -10,7 +11,7 @@ import { applyReshape } from './shape-conversion.ts'
  * @see triton-semantics 1.4.3 and 4.6
  */
 export function checkInputs(plan: EnsemblePlan, requestId: string, inputs: TensorTable): void {
-  const prefix = `[request id: ${requestId === '' ? '<id_unknown>' : requestId}] `
+  const prefix = requestPrefix(requestId)
   for (const name of inputs.keys()) {
     if (plan.inputs.some((input) => input.name === name)) continue
     throw new ServeError(

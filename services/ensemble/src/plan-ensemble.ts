@@ -1,5 +1,11 @@
 import { assert } from '@tutti/errors'
-import type { EnsembleStep, ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
+import {
+  type EnsembleStep,
+  isDecoupled,
+  type ModelConfig,
+  type ModelInput,
+  type ModelOutput,
+} from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
 import { type DecoupleLabels, labelTensors } from './decouple-labels.ts'
@@ -119,7 +125,7 @@ function draftStep(o: {
     model: step.model_name,
     version: step.model_version,
     maxBatchSize: model.max_batch_size,
-    decoupled: model.model_transaction_policy?.decoupled ?? false,
+    decoupled: isDecoupled(model),
     inputs: Object.entries(step.input_map).map(([name, tensor]) =>
       stepInput(model, name, names.read(tensor)),
     ),

@@ -44,13 +44,14 @@ export interface Doors {
  * @throws ServeError SETTING_INVALID if the address is not to be had.
  */
 export async function openMetricsDoor(
-  o: Pick<DoorsOptions, 'flags' | 'metrics' | 'health'>,
+  o: Pick<DoorsOptions, 'flags' | 'metrics' | 'health' | 'log'>,
 ): Promise<MetricsServer | undefined> {
   if (!o.flags['allow-metrics']) return undefined
   return await startMetricsServer({
     address: o.flags['metrics-address'],
     port: o.flags['metrics-port'],
     metrics: o.metrics,
+    log: o.log.child({ door: 'metrics' }),
     ...(o.health !== undefined && { health: o.health }),
   })
 }

@@ -1,9 +1,3 @@
-export {
-  ADMISSION_DEFAULTS,
-  Admission,
-  type AdmissionBounds,
-  type AdmissionTicket,
-} from './admission.ts'
 export { DOOR_FLAGS } from './door-flags.ts'
 export {
   type DoorPorts,
@@ -24,10 +18,8 @@ export type {
   InferenceBackend,
   InferRequest,
   InferResponse,
-  ModelMetadata,
   RequestedOutput,
   ResolvedModel,
-  TensorMetadata,
 } from './inference-backend.ts'
 export {
   type ModelMetricLabels,
@@ -36,21 +28,6 @@ export {
   type StepLabels,
   type StepObservation,
 } from './metrics.ts'
-export {
-  type HealthReading,
-  type MetricsServer,
-  type MetricsServerOptions,
-  type MetricsSource,
-  startMetricsServer,
-} from './metrics-server.ts'
-export { classifyOutputs } from './request/classify.ts'
-export { TIMEOUT_HEADER } from './rest/rest-call.ts'
-export {
-  REST_DEFAULTS,
-  type RestBounds,
-  type RestServerOptions,
-} from './rest/rest-options.ts'
-export { type RestServer, startRestServer } from './rest/rest-server.ts'
 export { requestedNames, toAnswer } from './served/answer.ts'
 export {
   areAllReady,
@@ -64,10 +41,8 @@ export {
   toIndex,
 } from './served/listed-model.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
-export { SERVER_EXTENSIONS, type ServerIdentity } from './server-identity.ts'
 export {
   type Execution,
-  FAILURE_REASONS,
   type FailedRequest,
   type FailureReason,
   StatisticsRecorder,

@@ -1,5 +1,5 @@
 import type { CallContext } from '@tutti/chassis'
-import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
+import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
 import type { NamedTensor, Parameters, RequestContext } from '@tutti/tensor'
 
 export interface RequestedOutput {
@@ -41,20 +41,6 @@ export interface ResolvedModel {
    * drops what comes.
    */
   infer(request: InferRequest, context: CallContext): AsyncIterable<InferResponse>
-}
-
-export interface TensorMetadata {
-  readonly name: string
-  readonly datatype: string
-  readonly shape: readonly number[]
-}
-
-export interface ModelMetadata {
-  readonly name: string
-  readonly versions: readonly string[]
-  readonly platform: string
-  readonly inputs: readonly TensorMetadata[]
-  readonly outputs: readonly TensorMetadata[]
 }
 
 export interface IndexEntry {

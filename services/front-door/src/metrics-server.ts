@@ -1,7 +1,7 @@
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import type { Health } from '@tutti/chassis'
+import { createServer, type ServerResponse } from 'node:http'
+import { type Health, type Logger, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { listenOn } from './listen.ts'
 
 /** What the endpoint prints; `ServerMetrics` is one. */
 export interface MetricsSource {
@@ -16,6 +16,7 @@ export interface MetricsServerOptions {
   readonly metrics: MetricsSource
   /** The process's own state, for `/livez` and `/readyz`; without it they are paths as any other. */
   readonly health?: HealthReading
+  readonly log?: Logger
 }
 
 /** What the probes read of a process's health. */
@@ -30,6 +31,7 @@ export interface MetricsServer {
 const MAX_CONNECTIONS = 64
 /** A scrape's request is one line and a few headers. */
 const REQUEST_TIMEOUT_MS = 10_000
+const LISTENER_FAILED = 'listener failed'
 
 /**
  * Serves Prometheus text over HTTP, for as long as the process lives: also while it drains.
@@ -50,7 +52,9 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
     },
   )
   server.maxConnections = MAX_CONNECTIONS
-  const { port } = await listen(server, o)
+  const log = o.log ?? silentLogger
+  const onError = (error: Error): void => log.error(LISTENER_FAILED, { error })
+  const port = await listenOn(server, { ...o, onError })
   return {
     port,
     close: () =>
@@ -91,24 +95,4 @@ function send(response: ServerResponse, status: number, contentType: string, bod
     ...(status === 405 ? { allow: 'GET' } : {}),
   })
   response.end(body)
-}
-
-function listen(server: Server, o: { address: string; port: number }): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (cause) =>
-      reject(
-        new ServeError(
-          'SETTING_INVALID',
-          `cannot listen on ${o.address}:${o.port}: ${cause.message}`,
-          {
-            cause,
-          },
-        ),
-      ),
-    )
-    server.listen(o.port, o.address, () => {
-      const bound = server.address()
-      if (bound !== null && typeof bound === 'object') resolve(bound)
-    })
-  })
 }

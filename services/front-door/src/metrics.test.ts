@@ -134,6 +134,19 @@ await t.test('steps have histograms for queue, transfer and compute', async (t) 
   t.notMatch(await metrics.render(), 'step="detect"')
 })
 
+await t.test('versions of one ensemble share one series', async (t) => {
+  const metrics = new ServerMetrics()
+  for (const version of ['1', '2']) {
+    const recorder = new StatisticsRecorder({ name: 'e', version })
+    recorder.recordFailure({ requestNs: 1, reason: 'OTHER' })
+    metrics.addModel(recorder, { name: 'e', version: '1' })
+  }
+  const lines = (await metrics.render()).split('\n').filter((line) => line.includes('model="e"'))
+  const names = lines.map((line) => line.slice(0, line.lastIndexOf(' ')))
+  t.same(names, [...new Set(names)])
+  t.ok(lines.includes('nv_inference_request_failure{model="e",version="1",reason="OTHER"} 2'))
+})
+
 await t.test('values that are no ordinary numbers print as Prometheus reads them', async (t) => {
   const series = [Number.NaN, Infinity, -Infinity, 1.5].map((value) => ({ labels: [], value }))
   t.equal(

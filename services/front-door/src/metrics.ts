@@ -138,7 +138,7 @@ function modelFamilies(models: readonly ModelReading[]): readonly MetricFamily[]
     name,
     help,
     type,
-    series: models.map((model) => ({ labels: model.labels, value: read(model) })),
+    series: sumEqual(models.map((model) => ({ labels: model.labels, value: read(model) }))),
   })
   const duration = (
     what: string,
@@ -188,13 +188,26 @@ function failureFamily(models: readonly ModelReading[]): MetricFamily {
     name: 'nv_inference_request_failure',
     help: 'Number of failed inference requests, all batch sizes',
     type: 'counter',
-    series: models.flatMap(({ labels, recorder }) =>
-      FAILURE_REASONS.map((reason) => ({
-        labels: [...labels, ['reason', reason] as const],
-        value: recorder.failures(reason),
-      })),
+    series: sumEqual(
+      models.flatMap(({ labels, recorder }) =>
+        FAILURE_REASONS.map((reason) => ({
+          labels: [...labels, ['reason', reason] as const],
+          value: recorder.failures(reason),
+        })),
+      ),
     ),
   }
+}
+
+/** Versions of one ensemble have the same labels (triton-semantics 4.11), and Prometheus takes a series only once. */
+function sumEqual(series: readonly MetricSeries[]): readonly MetricSeries[] {
+  const sums = new Map<string, MetricSeries>()
+  for (const one of series) {
+    const key = JSON.stringify(one.labels)
+    const value = one.value + (sums.get(key)?.value ?? 0)
+    sums.set(key, { labels: one.labels, value })
+  }
+  return [...sums.values()]
 }
 
 function toMicroseconds({ ns }: StatisticDuration): number {

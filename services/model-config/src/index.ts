@@ -45,9 +45,8 @@ export type {
 export {
   isDecoupled,
   isEnsembleConfig,
-  type ModelConfigMetadata,
+  type ModelMetadata,
   modelMetadata,
-  parseLabels,
   type TensorMetadata,
 } from './model-metadata.ts'
 export { parseModelVersion, selectVersions } from './model-version.ts'
@@ -61,10 +60,4 @@ export { type BackendChoice, selectBackend } from './select-backend.ts'
 export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
 export { type Json, toJsonConfig } from './to-json-config.ts'
-export { validateAgainstSignature } from './validate-against-signature.ts'
-export {
-  type ValidationOptions,
-  validateModelConfig,
-  validateWhenLoaded,
-  validateWhenRead,
-} from './validate-model-config.ts'
+export { type ValidationOptions, validateModelConfig } from './validate-model-config.ts'

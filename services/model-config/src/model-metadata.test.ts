@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isDecoupled, isEnsembleConfig, modelMetadata, parseLabels } from './model-metadata.ts'
+import { isDecoupled, isEnsembleConfig, modelMetadata } from './model-metadata.ts'
 import { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 import { FACE_ENSEMBLE, OCR_DETECTION } from './testing/published-configs.ts'
 
@@ -45,10 +45,4 @@ await t.test('decoupled is what the transaction policy says', async (t) => {
   t.ok(isDecoupled(parse('model_transaction_policy { decoupled: true }')))
   t.notOk(isDecoupled(parse('model_transaction_policy { }')))
   t.notOk(isDecoupled(emptyModelConfig('m')))
-})
-
-await t.test('labels are lines', async (t) => {
-  t.same(parseLabels('cat\ndog\r\n\nbird\n'), ['cat', 'dog', '', 'bird'])
-  t.same(parseLabels('cat'), ['cat'])
-  t.same(parseLabels(''), [])
 })

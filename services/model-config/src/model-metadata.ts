@@ -11,7 +11,7 @@ export interface TensorMetadata {
 }
 
 /** The answer to a metadata call of the v2 protocol. */
-export interface ModelConfigMetadata {
+export interface ModelMetadata {
   readonly name: string
   readonly versions: readonly string[]
   readonly platform: string
@@ -47,10 +47,7 @@ function toMetadata(config: ModelConfig, io: ModelInput | ModelOutput): TensorMe
  *
  * @param versions - those to be named, in this order.
  */
-export function modelMetadata(
-  config: ModelConfig,
-  versions: readonly number[],
-): ModelConfigMetadata {
+export function modelMetadata(config: ModelConfig, versions: readonly number[]): ModelMetadata {
   return {
     name: config.name,
     versions: versions.map(String),
@@ -58,11 +55,4 @@ export function modelMetadata(
     inputs: config.input.map((io) => toMetadata(config, io)),
     outputs: config.output.map((io) => toMetadata(config, io)),
   }
-}
-
-/** Splits a label file: one label a line, the line's index is the class. A last line break ends the last label. */
-export function parseLabels(text: string): readonly string[] {
-  const lines = text.split(/\r?\n/)
-  if (lines.at(-1) === '') lines.pop()
-  return lines
 }

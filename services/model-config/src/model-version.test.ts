@@ -1,20 +1,43 @@
 import * as fc from 'fast-check'
 import t from 'tap'
+import type { VersionPolicy } from './model-config.ts'
 import { parseModelVersion, selectVersions } from './model-version.ts'
+
+function withPolicy(policy: VersionPolicy | undefined) {
+  return { name: 'm', ...(policy !== undefined && { version_policy: policy }) }
+}
 
 await t.test('a policy selects from the versions that are there', async (t) => {
   const there = [3, 1, 10, 2]
-  t.same(selectVersions(undefined, there), [10])
-  t.same(selectVersions({ latest: { num_versions: 1 } }, there), [10])
-  t.same(selectVersions({ latest: { num_versions: 3 } }, there), [2, 3, 10])
-  t.same(selectVersions({ latest: { num_versions: 9 } }, there), [1, 2, 3, 10])
-  t.same(selectVersions({ latest: { num_versions: 0 } }, there), [10])
-  t.same(selectVersions({ all: {} }, there), [1, 2, 3, 10])
-  t.same(selectVersions({ specific: { versions: [2, 7, 1] } }, there), [1, 2])
-  t.same(selectVersions({ specific: { versions: [] } }, there), [])
-  t.same(selectVersions({}, there), [10])
-  t.same(selectVersions({ all: {} }, []), [])
-  t.same(selectVersions(undefined, []), [])
+  const cases: readonly (readonly [VersionPolicy | undefined, readonly number[]])[] = [
+    [undefined, [10]],
+    [{ latest: { num_versions: 1 } }, [10]],
+    [{ latest: { num_versions: 3 } }, [2, 3, 10]],
+    [{ latest: { num_versions: 9 } }, [1, 2, 3, 10]],
+    [{ latest: { num_versions: 0 } }, [10]],
+    [{ all: {} }, [1, 2, 3, 10]],
+    [{ specific: { versions: [2, 7, 1] } }, [1, 2]],
+    [{}, [10]],
+  ]
+  for (const [policy, want] of cases) {
+    t.same(selectVersions(withPolicy(policy), there), want, JSON.stringify(policy))
+  }
+})
+
+await t.test("a policy that selects nothing is refused with Triton's text", async (t) => {
+  const cases: readonly (readonly [VersionPolicy | undefined, readonly number[]])[] = [
+    [undefined, []],
+    [{ all: {} }, []],
+    [{ specific: { versions: [] } }, [1]],
+    [{ specific: { versions: [2] } }, [1]],
+  ]
+  for (const [policy, there] of cases) {
+    t.throws(() => selectVersions(withPolicy(policy), there), {
+      reason: 'CONFIG_INVALID',
+      code: 'INVALID_ARGUMENT',
+      message: "at least one version must be available under the version policy of model 'm'",
+    })
+  }
 })
 
 await t.test('no text is the latest version', async (t) => {

@@ -1,17 +1,30 @@
 import { ServeError } from '@tutti/errors'
-import type { VersionPolicy } from './model-config.ts'
+import type { ModelConfig } from './model-config.ts'
 
 const GREATEST_INT64 = 2n ** 63n - 1n
 
 /**
- * The versions that a policy serves.
+ * The versions that a model's version policy serves; without one it is Triton's default, the latest.
  *
- * @param policy - undefined is Triton's default, the latest one.
  * @param available - numbers of the version directories, in any order.
- * @returns ascending; versions that `specific` names but that are not there are left out.
+ * @returns ascending, at least one; versions that `specific` names but that are not there are left out.
+ * @throws ServeError CONFIG_INVALID with Triton's text if there is none.
  */
 export function selectVersions(
-  policy: VersionPolicy | undefined,
+  config: Pick<ModelConfig, 'name' | 'version_policy'>,
+  available: readonly number[],
+): readonly number[] {
+  const selected = applyPolicy(config.version_policy, available)
+  if (selected.length > 0) return selected
+  throw new ServeError(
+    'CONFIG_INVALID',
+    `at least one version must be available under the version policy of model '${config.name}'`,
+    { details: { model: config.name, field: 'version_policy' } },
+  )
+}
+
+function applyPolicy(
+  policy: ModelConfig['version_policy'],
   available: readonly number[],
 ): readonly number[] {
   const ascending = [...new Set(available)].toSorted((a, b) => a - b)

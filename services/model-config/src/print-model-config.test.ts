@@ -135,14 +135,22 @@ await t.test('any config printed and parsed again is the same config', async (t)
   )
 })
 
+/** JSON has no -0; the text has, and prints it because it is not the default. */
+function withoutMinusZero<T>(value: T): T {
+  if (Object.is(value, -0)) return 0 as T
+  if (Array.isArray(value)) return value.map(withoutMinusZero) as T
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [key, withoutMinusZero(part)]),
+  ) as T
+}
+
 await t.test('any config survives JSON, with the same printed text', async (t) => {
   fc.assert(
     fc.property(ANY_CONFIG, (value) => {
-      const config = { ...emptyModelConfig(), ...value }
+      const config = withoutMinusZero({ ...emptyModelConfig(), ...value })
       const json: unknown = JSON.parse(JSON.stringify(toJsonConfig(config)))
-      // JSON has no -0; the text has.
-      const expected = printModelConfig(config).replaceAll('-0.0', '0')
-      return printModelConfig(parseJsonConfig(json)).replaceAll('-0.0', '0') === expected
+      return printModelConfig(parseJsonConfig(json)) === printModelConfig(config)
     }),
     { numRuns: 60 },
   )

@@ -4,6 +4,7 @@ import {
   fromConfigDatatype,
   type NamedTensor,
   type RequestContext,
+  requestPrefix,
   type Shape,
 } from '@tutti/tensor'
 import type { ModelConfig } from './model-config.ts'
@@ -67,8 +68,7 @@ export function refuseRequest(
   reason: Reason,
   o: { readonly text: string; readonly field?: string },
 ): never {
-  const id = request.context.id === '' ? '<id_unknown>' : request.context.id
-  return refuse(rules, reason, `[request id: ${id}] ${o.text}`, o.field)
+  return refuse(rules, reason, requestPrefix(request.context.id) + o.text, o.field)
 }
 
 /** The rule of an input by name; an unknown name is refused. */

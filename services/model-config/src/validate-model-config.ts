@@ -105,7 +105,7 @@ export function validateWhenLoaded(config: ModelConfig, gpuCount?: number): void
 
 /**
  * Checks every rule of a model's own configuration, in Triton's order. What an ensemble's steps must fulfil is not part
- * of it, nor what the model file itself says (validateAgainstSignature).
+ * of it, nor what the model file itself says: that is the engine's to compare.
  *
  * @param config - completed and normalised; a missing name or version policy counts as filled in.
  * @throws ServeError CONFIG_INVALID with Triton's text, or DEVICE_UNAVAILABLE for a GPU that is not there.

@@ -5,12 +5,16 @@ export type { ModelStatisticsResponse } from './gen/inference/ModelStatisticsRes
 export { type ReadContents, readContents } from './infer/contents.ts'
 export { decodeInferRequest } from './infer/decode-request.ts'
 export { decodeInferResponse, decodeStreamResponse } from './infer/decode-response.ts'
-export { encodeInferRequest, encodeInferResponse, encodeStreamResponse } from './infer/encode.ts'
+export {
+  encodeInferRequest,
+  encodeInferResponse,
+  encodeInferResponseFrame,
+  encodeStreamResponse,
+} from './infer/encode.ts'
 export {
   type InferRequestMessage,
   type InferRequestParts,
   type InferResponseParts,
-  MESSAGE_BOUNDS,
   NO_PARAMETERS,
   type RequestedOutputMessage,
   type StreamResponseParts,

@@ -1,5 +1,9 @@
+import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
+
+/** Opening a named pipe to read it would otherwise wait for a writer, without end and without a way to give up. */
+const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -10,7 +14,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * error if it cannot be opened.
  */
 export async function readBounded(path: string, maxBytes: number): Promise<string> {
-  const file = await open(path, 'r')
+  const file = await open(path, READ_WITHOUT_WAITING)
   try {
     const { size, isRegular } = await file
       .stat()

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
+import type { ModelOutput } from '@tutti/model-config'
 import { readBounded } from './bounded-read.ts'
 import type { RepositoryModel } from './repository-model.ts'
 import { isInside } from './version-files.ts'
@@ -7,17 +8,28 @@ import { isInside } from './version-files.ts'
 const MAX_LABEL_BYTES = 64 * 1024 * 1024
 
 /**
- * The labels of an output: one per line, the zero-based line is the class index.
+ * The labels of those outputs that have a label file: one per line, the zero-based line is the class index.
  *
- * @param filename - the output's `label_filename`, relative to the model directory.
- * @param output - its name, for messages.
- * @throws ServeError UNSUPPORTED if the file lies outside of the model directory, REPOSITORY_UNREADABLE if it cannot be
+ * @param outputs - `label_filename` is relative to the model directory, '' for none.
+ * @returns output name -> label lines.
+ * @throws ServeError UNSUPPORTED if a file lies outside of the model directory, REPOSITORY_UNREADABLE if it cannot be
  * read or is over 64 MiB.
  */
 export async function readLabels(
   model: RepositoryModel,
+  outputs: readonly Pick<ModelOutput, 'name' | 'label_filename'>[],
+): Promise<Readonly<Record<string, readonly string[]>>> {
+  const labels: Record<string, readonly string[]> = {}
+  for (const { name, label_filename: filename } of outputs) {
+    if (filename !== '') labels[name] = await readLabelFile(model, name, filename)
+  }
+  return labels
+}
+
+async function readLabelFile(
+  model: RepositoryModel,
+  output: string,
   filename: string,
-  output = '',
 ): Promise<readonly string[]> {
   const path = resolve(model.directory, filename)
   const details = { model: model.name, field: 'output.label_filename' }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
@@ -143,6 +144,15 @@ await t.test('what is wrong with one model is its error alone', async (t) => {
       { name: 'latin', error: /is not UTF-8 text$/ },
     ],
   )
+})
+
+await t.test('a named pipe in place of a configuration is not waited for', async (t) => {
+  const repository = await tree(t, { 'good/1/': '', 'piped/1/': '' })
+  execFileSync('mkfifo', [join(repository, 'piped', 'config.pbtxt')])
+  t.match(await scanRepositories([repository]), [
+    { name: 'good', error: undefined },
+    { name: 'piped', error: /config.pbtxt' is not a regular file$/ },
+  ])
 })
 
 await t.test(

@@ -127,6 +127,10 @@ await t.test('model files are found within their version only', async (t) => {
   })
 })
 
+function output(name: string, label_filename: string) {
+  return { name, label_filename }
+}
+
 await t.test('labels are lines, from inside the model directory', async (t) => {
   const found = await model(t, {
     'labels.txt': 'cat\ndog\r\n\nbird\n',
@@ -134,16 +138,22 @@ await t.test('labels are lines, from inside the model directory', async (t) => {
     'empty.txt': '',
     'latin.txt': Uint8Array.of(0xff),
   })
-  t.same(await readLabels(found, 'labels.txt'), ['cat', 'dog', '', 'bird'])
-  t.same(await readLabels(found, 'sub/one.txt'), ['only'])
-  t.same(await readLabels(found, 'empty.txt'), [])
-  await t.rejects(readLabels(found, '../other/labels.txt', 'scores'), {
+  t.same(
+    await readLabels(found, [
+      output('a', 'labels.txt'),
+      output('b', 'sub/one.txt'),
+      output('c', 'empty.txt'),
+      output('d', ''),
+    ]),
+    { a: ['cat', 'dog', '', 'bird'], b: ['only'], c: [] },
+  )
+  await t.rejects(readLabels(found, [output('scores', '../other/labels.txt')]), {
     reason: 'UNSUPPORTED',
     message:
       "label file path '../other/labels.txt' for output 'scores' in model 'm' is outside model directory",
   })
   for (const filename of ['absent.txt', 'latin.txt', 'sub']) {
-    await t.rejects(readLabels(found, filename, 'scores'), {
+    await t.rejects(readLabels(found, [output('scores', filename)]), {
       name: 'ServeError',
       reason: 'REPOSITORY_UNREADABLE',
     })

@@ -8,7 +8,7 @@ import {
   type StepInput,
   type TensorEntry,
 } from '@tutti/ensemble'
-import { assert, ServeError } from '@tutti/errors'
+import { assert, type CancelSignal, ServeError } from '@tutti/errors'
 import type {
   NamedTensor,
   Parameters,
@@ -45,7 +45,7 @@ export interface StepInvocation {
   /** Bytes of `inputs`, in the same order; held until the step has ended. */
   readonly tensors: readonly TensorRef[]
   readonly scope: RequestScope
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
 }
 
 export interface StepSink {
@@ -202,19 +202,17 @@ export class EnsembleExecution {
     if (taken) delete open.leave
   }
 
+  /** The run has ended and hears no more of the step: one that waits for a slot just leaves the line. */
   #cancelStep(key: string): void {
     const open = this.#open.get(key)
-    if (open === undefined) return
-    const error = new ServeError('CANCELLED', 'the ensemble request has ended')
-    if (open.leave === undefined) {
-      open.cancel.abort(this.#scope.signal.aborted ? this.#scope.signal.reason : error)
+    if (open?.leave !== undefined) {
+      open.leave()
+      this.#open.delete(key)
       return
     }
-    open.leave()
-    this.#open.delete(key)
-    const [step, attempt] = key.split('.').map(Number)
-    if (step === undefined || attempt === undefined) return
-    this.#dispatch({ type: 'StepFailed', step, attempt, error, executed: 'no' })
+    const { signal } = this.#scope
+    const ended = new ServeError('CANCELLED', 'the ensemble request has ended')
+    open?.cancel.abort(signal.aborted ? signal.reason : ended)
   }
 
   #execute(action: Invoke, open: OpenStep): Promise<void> {

@@ -54,8 +54,7 @@ async function readEnsemble(model: RepositoryModel, parsed: ModelConfig): Promis
     const config = normaliseModelConfig({ ...parsed, name: parsed.name || model.name })
     validateEnsembleConfig(config)
     validateModelConfig(config, { directoryName: model.name })
-    const chosen = selectVersions(config.version_policy, model.versions)
-    if (chosen.length === 0) throw noVersion(model.name)
+    const chosen = selectVersions(config, model.versions)
     const text = printModelConfig(config)
     const versions = await Promise.all(
       chosen.map(async (version) => ({
@@ -63,34 +62,9 @@ async function readEnsemble(model: RepositoryModel, parsed: ModelConfig): Promis
         revision: await digestVersion(model, version, text),
       })),
     )
-    return {
-      name: model.name,
-      config,
-      labels: await outputLabels(model, config),
-      versions,
-      reason: '',
-    }
+    const labels = await readLabels(model, config.output)
+    return { name: model.name, config, labels, versions, reason: '' }
   } catch (error) {
     return { ...empty, reason: ServeError.from(error).message }
   }
-}
-
-async function outputLabels(
-  model: RepositoryModel,
-  config: ModelConfig,
-): Promise<Readonly<Record<string, readonly string[]>>> {
-  const labels: Record<string, readonly string[]> = {}
-  for (const output of config.output) {
-    if (output.label_filename === '') continue
-    labels[output.name] = await readLabels(model, output.label_filename)
-  }
-  return labels
-}
-
-function noVersion(name: string): ServeError {
-  return new ServeError(
-    'CONFIG_INVALID',
-    `at least one version must be available under the version policy of model '${name}'`,
-    { details: { model: name } },
-  )
 }

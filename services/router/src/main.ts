@@ -1,5 +1,11 @@
 #!/usr/bin/env node
-import { processSignals, reportFailure, runExecutable, type Surroundings } from '@tutti/chassis'
+import {
+  leave,
+  processSignals,
+  reportFailure,
+  runExecutable,
+  type Surroundings,
+} from '@tutti/chassis'
 import { routerExecutable } from './serve/router-executable.ts'
 
 const around: Surroundings = {
@@ -8,7 +14,7 @@ const around: Surroundings = {
   err: (text) => process.stderr.write(text),
   signals: processSignals(process),
   // What is still open then must not keep the process.
-  exit: (code) => process.exit(code),
+  exit: leave,
 }
 
 try {

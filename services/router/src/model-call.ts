@@ -1,6 +1,6 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { remainingMs } from '@tutti/chassis'
-import { type Reason, ServeError } from '@tutti/errors'
+import { type CancelSignal, type Reason, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
 import type { RequestContext, TensorRef } from '@tutti/tensor'
@@ -50,7 +50,7 @@ export async function callModel(
   o: CallDependencies,
   call: ModelCall,
   scope: RequestScope,
-  signal: AbortSignal,
+  signal: CancelSignal,
   sink: StepSink,
 ): Promise<void> {
   let chosen: ChosenReplica
@@ -78,7 +78,7 @@ class Attempt {
     this.#sink = sink
   }
 
-  async run(scope: RequestScope, signal: AbortSignal): Promise<void> {
+  async run(scope: RequestScope, signal: CancelSignal): Promise<void> {
     const { clock, tracing, bearer } = this.#o
     const { address } = this.#chosen
     const span = tracing.startSpan(`execute ${this.#call.model}`, {

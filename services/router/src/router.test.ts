@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { InferRequest, InferResponse } from '@tutti/front-door'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
@@ -191,7 +191,7 @@ for (const reason of ['CANCELLED', 'DEADLINE_EXCEEDED'] as const) {
   await t.test(
     `${reason} reaches the running step, starts nothing new and frees everything`,
     async (t) => {
-      const started = Promise.withResolvers<AbortSignal>()
+      const started = Promise.withResolvers<CancelSignal>()
       const { router, envelopes } = await scriptedRouter({
         models: {
           plus: mapping((x) => x + 1),

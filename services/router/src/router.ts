@@ -8,14 +8,18 @@ import {
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
-  type ModelMetadata,
   type ResolvedModel,
   readyVersions,
   type ServerMetrics,
   StatisticsRecorder,
   toIndex,
 } from '@tutti/front-door'
-import { isDecoupled, type ModelStatistics, modelMetadata } from '@tutti/model-config'
+import {
+  isDecoupled,
+  type ModelMetadata,
+  type ModelStatistics,
+  modelMetadata,
+} from '@tutti/model-config'
 import { TensorMemory } from '@tutti/tensor'
 import type { StepDirectory, TensorBearer } from '@tutti/transport'
 import { buildCatalog } from './build-catalog.ts'
@@ -224,8 +228,7 @@ export class Router implements InferenceBackend {
   #slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
     const known = this.#slots.get(plan)
     if (known !== undefined) return known
-    const limit = plan.config.ensemble_scheduling?.max_inflight_requests ?? 0
-    const slots = plan.steps.map(() => new StepSlots(limit))
+    const slots = plan.steps.map(() => new StepSlots(plan.stepSlots.maxInflightRequests))
     this.#slots.set(plan, slots)
     return slots
   }

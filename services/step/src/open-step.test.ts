@@ -350,7 +350,7 @@ await t.test('closing without a drain answers what is left', async (t) => {
   const done = step.handle(envelope, tensors, sink, { signal: new AbortController().signal })
   await step.close()
   await done
-  t.match(sink.outcome, /ENGINE_STOPPED/)
+  t.match(sink.outcome, /^UNAVAILABLE ENGINE_STOPPED \[request id: q\] Server is stopping, /)
   t.equal(step.load().inFlight, 0)
 })
 
@@ -363,6 +363,15 @@ await t.test('labels come with the description', async (t) => {
     },
   })
   t.same(description.models[0]?.labels, { y: ['cat', 'dog'] })
+})
+
+await t.test("a label file that leads out is refused with Triton's text", async (t) => {
+  const config = MODEL.replace('name: "y"', 'name: "y" label_filename: "../labels.txt"')
+  const { description } = await open(t, { a: { 'config.pbtxt': config, 1: {} } })
+  t.equal(
+    description.models[0]?.reason,
+    "label file path '../labels.txt' for output 'y' in model 'a' is outside model directory",
+  )
 })
 
 await t.test('an engine that fails to close does not keep the step open', async (t) => {

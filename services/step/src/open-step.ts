@@ -2,7 +2,6 @@ import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { EnvelopeHandler } from '@tutti/transport'
 import { createEnvelopeHandler } from './envelope-handler.ts'
-import { stoppingError } from './execution/scheduler.ts'
 import { type HostedModel, type HostedVersion, toServedModel } from './hosted-model.ts'
 import { mapBounded } from './load/bounded.ts'
 import { loadModel, unloadVersion } from './load/load-model.ts'
@@ -115,7 +114,7 @@ class HostingStep implements Step {
     const served = this.#served('', '')
     for (const [, { serving }] of served) {
       if (serving === undefined) continue
-      serving.scheduler.stop(stoppingError)
+      serving.scheduler.stop()
       this.#metrics?.removeModel(serving.statistics)
     }
     await Promise.all(served.map(([model, version]) => unloadVersion(model, version, this.#events)))

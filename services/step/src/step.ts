@@ -34,6 +34,6 @@ export interface Step {
   load(): StepLoad
   /** Takes no new work and resolves when all accepted requests are answered. */
   drain(): Promise<void>
-  /** Answers what is left with SERVER_STOPPING and releases the engines. */
+  /** Answers what waits with SERVER_STOPPING and what runs with ENGINE_STOPPED, and releases the engines. */
   close(): Promise<void>
 }

@@ -7,6 +7,7 @@ export {
   isDatatype,
 } from './datatype.ts'
 export type { RequestContext, ResponseSink, StepRequest, StepResponse } from './execution.ts'
+export { requestPrefix } from './request-prefix.ts'
 export { elementCount, formatShape, type Shape, shapeMatches } from './shape.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export { TensorMemory, type TensorRef } from './tensor-memory.ts'

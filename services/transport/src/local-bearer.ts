@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { TensorRef } from '@tutti/tensor'
 import { ResponseStream } from './response-stream.ts'
@@ -31,7 +31,7 @@ export class LocalBearer implements TensorBearer {
     to: ReplicaAddress,
     envelope: Envelope,
     tensors: readonly TensorRef[],
-    o: { readonly signal: AbortSignal },
+    o: { readonly signal: CancelSignal },
   ): AsyncIterable<BearerResponse> {
     const stream = new ResponseStream<BearerResponse>()
     const handler = this.#handlers.get(to.replica)
@@ -39,12 +39,22 @@ export class LocalBearer implements TensorBearer {
       stream.fail(unreachable(to, envelope))
       return stream
     }
-    handler(envelope, tensors, stream, o)
-      .then(() => {
-        if (!stream.ended) stream.fail(unanswered(to, envelope))
-      })
-      .catch((error: unknown) => stream.fail(ServeError.from(error)))
+    void answer(handler(envelope, tensors, stream, o), stream, () => unanswered(to, envelope))
     return stream
+  }
+}
+
+/** Sees to it that the stream ends, whatever the handler does. */
+async function answer(
+  handled: Promise<void>,
+  stream: ResponseStream<BearerResponse>,
+  unansweredError: () => ServeError,
+): Promise<void> {
+  try {
+    await handled
+    if (!stream.ended) stream.fail(unansweredError())
+  } catch (error) {
+    stream.fail(ServeError.from(error))
   }
 }
 

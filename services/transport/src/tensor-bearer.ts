@@ -1,3 +1,4 @@
+import type { CancelSignal } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { StepResponse, TensorRef } from '@tutti/tensor'
 
@@ -30,7 +31,7 @@ export type EnvelopeHandler = (
   envelope: Envelope,
   tensors: readonly TensorRef[],
   sink: EnvelopeSink,
-  o: { readonly signal: AbortSignal },
+  o: { readonly signal: CancelSignal },
 ) => Promise<void>
 
 /** Moves one envelope and its tensors to a replica, and brings back the stream of responses. */
@@ -46,6 +47,6 @@ export interface TensorBearer {
     to: ReplicaAddress,
     envelope: Envelope,
     tensors: readonly TensorRef[],
-    o: { readonly signal: AbortSignal },
+    o: { readonly signal: CancelSignal },
   ): AsyncIterable<BearerResponse>
 }

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
 import { refuseModel } from './wire-format.ts'
@@ -61,7 +62,8 @@ class FileSource implements ByteSource {
 /** Opens a regular file. @throws ServeError MODEL_LOAD_FAILED if it is absent or unreadable. */
 export async function openFileSource(path: string): Promise<ByteSource> {
   try {
-    const file = await open(path, 'r')
+    // A named pipe would otherwise wait for a writer, without end and without a way to give up.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const stat = await file.stat()
     if (stat.isFile()) return new FileSource(file, stat.size)
     await file.close()

@@ -1,14 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
-import {
-  decodeBytesTensor,
-  type NamedTensor,
-  type Shape,
-  type StepRequest,
-  type TensorValue,
-} from '@tutti/tensor'
+import { decodeBytesTensor, type NamedTensor, type Shape, type StepRequest } from '@tutti/tensor'
 import type { OnnxPort, OnnxPorts } from '../onnx/model-ports.ts'
-import { planRequest, type SlotRequest, writeRequest } from './slot.ts'
+import { type Planned, planRequest, type SlotRequest, type SlotWriter } from './slot.ts'
 
 /** A request of an `execute` call with its place there. */
 export interface PlacedRequest {
@@ -116,57 +110,58 @@ function wantedOutputs(context: BatchContext, run: Run): number[] {
   return [...wanted].toSorted((a, b) => a - b)
 }
 
+/** The tensors that make one input of a run, in the order of its requests. */
 function partsOf(run: Run, name: string): readonly NamedTensor[] {
-  return run.flatMap(({ request }) => request.inputs.filter((tensor) => tensor.name === name))
+  const parts: NamedTensor[] = []
+  for (const { request } of run) {
+    for (const tensor of request.inputs) if (tensor.name === name) parts.push(tensor)
+  }
+  return parts
 }
 
-function joinedShape(port: OnnxPort, parts: readonly NamedTensor[]): Shape {
+function joinedShape(port: OnnxPort | undefined, parts: readonly NamedTensor[]): Shape {
   const shape = parts[0]?.shape ?? []
   if (parts.length > 1) {
     return [parts.reduce((sum, part) => sum + (part.shape[0] ?? 0), 0), ...shape.slice(1)]
   }
   // The configuration can only write a scalar as [1].
-  return port.dims?.length === 0 && shape.length === 1 && shape[0] === 1 ? [] : shape
+  return port?.dims?.length === 0 && shape.length === 1 && shape[0] === 1 ? [] : shape
 }
 
-/** A run's inputs, planned into a slot and not yet copied. */
-export interface PackedRun {
-  readonly request: SlotRequest
-  /** What the slot must hold, in bytes. */
-  readonly size: number
-  /** Copies the inputs into the slot: the one copy that they make on their way to the engine. */
-  fill(slot: ArrayBuffer): void
-}
+/** A run's inputs, planned into a record of a slot and not yet copied. They are viewed until then. */
+export class PackedRun {
+  readonly #planned: Planned<SlotRequest>
+  readonly #parts: readonly (readonly NamedTensor[])[]
 
-/** Plans the inputs of a run, concatenated along dimension 0. Inputs are viewed until `fill` returns. */
-export function packRun(context: BatchContext, run: Run): PackedRun {
-  const names = run[0]?.request.inputs.map(({ name }) => name) ?? []
-  const parts = names.map((name) => partsOf(run, name))
-  const sizes = names.map((name, i) => {
-    const index = context.inputIndex.get(name) ?? 0
-    const tensors = parts[i] ?? []
-    const port = context.ports.inputs[index]
-    return {
-      index,
-      dims: port === undefined ? [] : joinedShape(port, tensors),
-      byteLength: tensors.reduce((sum, tensor) => sum + tensor.data.byteLength, 0),
-    }
-  })
-  const { request, size } = planRequest(sizes, wantedOutputs(context, run))
-  return {
-    request,
-    size,
-    fill: (slot) => {
-      writeRequest(slot, request)
-      const bytes = new Uint8Array(slot)
-      request.inputs.forEach((input, i) => {
-        let offset = input.byteOffset
-        for (const { data } of parts[i] ?? []) {
-          bytes.set(data, offset)
-          offset += data.byteLength
-        }
-      })
-    },
+  /** Plans the inputs of a run, concatenated along dimension 0. */
+  constructor(context: BatchContext, run: Run) {
+    const inputs = run[0]?.request.inputs ?? []
+    this.#parts = inputs.map(({ name }) => partsOf(run, name))
+    const sizes = inputs.map(({ name }, i) => {
+      const index = context.inputIndex.get(name) ?? 0
+      const tensors = this.#parts[i] ?? []
+      let byteLength = 0
+      for (const { data } of tensors) byteLength += data.byteLength
+      return { index, dims: joinedShape(context.ports.inputs[index], tensors), byteLength }
+    })
+    this.#planned = planRequest(sizes, wantedOutputs(context, run))
+  }
+
+  /** What the record takes of its slot, in bytes. */
+  get size(): number {
+    return this.#planned.size
+  }
+
+  /** Copies the inputs: the one copy that they make on their way to the engine. */
+  write(writer: SlotWriter): void {
+    const begin = writer.addRequest(this.#planned)
+    this.#planned.record.inputs.forEach((input, i) => {
+      let offset = begin + input.byteOffset
+      for (const { data } of this.#parts[i] ?? []) {
+        writer.bytes.set(data, offset)
+        offset += data.byteLength
+      }
+    })
   }
 }
 
@@ -186,18 +181,22 @@ function splitBytes(data: Uint8Array, counts: readonly number[]): number[] {
  * @returns one value per request, in order; views, not copies.
  * @throws ServeError RESPONSE_INVALID if dimension 0 is not the batch of the run.
  */
-export function splitOutput(context: BatchContext, run: Run, output: NamedTensor): TensorValue[] {
+export function splitOutput(
+  context: BatchContext,
+  run: Run,
+  output: NamedTensor,
+): readonly NamedTensor[] {
   const { datatype, shape, data, name } = output
   const sizes = run.map(({ request }) => request.batchSize)
   const total = sizes.reduce((sum, size) => sum + size, 0)
-  if (total === 0) return [{ datatype, shape: context.vectorOutputs.has(name) ? [1] : shape, data }]
+  if (total === 0) return [context.vectorOutputs.has(name) ? { ...output, shape: [1] } : output]
   if (shape[0] !== total) {
     throw new ServeError(
       'RESPONSE_INVALID',
       `output '${name}' of model '${context.model}': shape [${shape.join(',')}], want ${total} in the batch dimension`,
     )
   }
-  if (run.length === 1) return [{ datatype, shape, data }]
+  if (run.length === 1) return [output]
   const rest = shape.slice(1)
   const perItem = rest.reduce((product, extent) => product * extent, 1)
   const ends =
@@ -208,6 +207,7 @@ export function splitOutput(context: BatchContext, run: Run, output: NamedTensor
         )
       : cumulate(sizes.map((size) => (size * data.byteLength) / total))
   return sizes.map((size, i) => ({
+    name,
     datatype,
     shape: [size, ...rest],
     data: data.subarray(ends[i - 1] ?? 0, ends[i]),

@@ -166,6 +166,14 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
     ),
     { reason: 'MODEL_LOAD_FAILED', message: /^failed to load model 'm': .*NoSuchOperator/s },
   )
+  const passedOn = {
+    intra_op_thread_count: { string_value: '2' },
+    'session.intra_op_thread_affinities': { string_value: 'bogus' },
+  }
+  await t.rejects(
+    engine.load(modelSource(directory, { ...ADD_CONFIG, parameters: passedOn }), { instances: 1 }),
+    { reason: 'MODEL_LOAD_FAILED', message: /must consist of only digits: bogus$/ },
+  )
   const set = {
     'memory.enable_memory_arena_shrinkage': { string_value: 'cpu:0' },
     other: { string_value: '' },

@@ -20,6 +20,7 @@ import {
   type Placement,
   placeInstances,
 } from './session-options.ts'
+import { SlotPool } from './slot-pool.ts'
 
 export interface OnnxEngineOptions {
   /** Default: no log. */
@@ -149,7 +150,6 @@ class OnnxEngine implements Engine {
       },
       context: toContext(config, completed),
       instances: instances.instances,
-      poolBytes: this.#poolBytes,
     })
   }
 
@@ -174,7 +174,8 @@ class OnnxEngine implements Engine {
       outputs: ports.outputs.map(({ name, datatype }) => ({ name, datatype })),
       optionalInputs: ports.inputs.filter(({ optional }) => optional).map(({ name }) => name),
     })
-    const start = (placement: Placement, i: number) => this.#start(source, plan(placement), i)
+    const pool = new SlotPool(this.#poolBytes)
+    const start = (placement: Placement, i: number) => this.#start(source, plan(placement), pool, i)
     const [firstPlacement, ...others] = placements
     const first = await start(firstPlacement ?? { kind: 'cpu' }, 0)
     const rest = await Promise.allSettled(others.map((placement, i) => start(placement, i + 1)))
@@ -188,10 +189,11 @@ class OnnxEngine implements Engine {
     return { instances, outputs: first.started.outputs }
   }
 
-  async #start(source: ModelVersionSource, plan: SessionPlan, instance: number) {
+  async #start(source: ModelVersionSource, plan: SessionPlan, pool: SlotPool, instance: number) {
     try {
       return await SessionInstance.start({
         plan,
+        pool,
         threadModule: this.#threadModule,
         clock: this.#clock,
         log: this.#log,

@@ -1,5 +1,5 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { DATATYPES, encodeBytesTensor, isDatatype } from '@tutti/tensor'
+import { DATATYPES, encodeBytesTensor, isDatatype, type StepResponse } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import {
@@ -151,6 +151,29 @@ const TWO_OUTPUTS: OnnxSpec = {
 
 const negateRequest = (value: number, ...requestedOutputs: string[]) =>
   stepRequest([fp32Tensor('x', [1, 1], [value])], { batchSize: 1, requestedOutputs })
+
+await t.test('executions of one instance may be open together and run in order', async (t) => {
+  const model = await loadModel(t, buildAddModel(2), ADD_CONFIG)
+  t.ok((model.openExecutions ?? 1) > 1)
+  const answered: number[] = []
+  const { signal } = new AbortController()
+  const one = async (first: number, rows: number) => {
+    const responses: StepResponse[] = []
+    const sink = { send: (_: number, response: StepResponse) => void responses.push(response) }
+    const times = await model.execute([addRequest(rows, first)], sink, { instance: 0, signal })
+    answered.push(first)
+    return { values: fp32Values(responses[0], 'sum'), times }
+  }
+  const all = await Promise.all(Array.from({ length: 40 }, (_, i) => one(i, 1 + (i % 8))))
+  t.same(
+    answered,
+    all.map((_, i) => i),
+  )
+  for (const [i, { values, times }] of all.entries()) {
+    t.same(values.slice(0, 2), [100 + i, 101 + i])
+    t.ok((times.waitNs ?? 0) > 0, 'they waited for one another')
+  }
+})
 
 await t.test('each request gets the outputs that it asked for', async (t) => {
   const config = modelConfig(

@@ -5,72 +5,58 @@ import type { ExecutionTimes, LoadedModel } from '../engine.ts'
 import {
   type BatchContext,
   checkRequest,
+  PackedRun,
   type PlacedRequest,
-  packRun,
   planRuns,
   type Run,
   splitOutput,
 } from './batch.ts'
+import type { RunReceiver, RunReply } from './session-handle.ts'
 import type { SessionInstance } from './session-instance.ts'
-import { monotonicNs, readReply, type SlotTensor } from './slot.ts'
-import { SlotPool } from './slot-pool.ts'
+import { monotonicNs } from './slot.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
 
-interface RunResult {
-  readonly outputs: readonly NamedTensor[]
-  readonly inferStartNs: number
-  readonly inferEndNs: number
-}
+/** How many executions an instance takes: what its thread may be behind is for the caller to bound by their time. */
+const OPEN_EXECUTIONS = 64
 
 export interface OnnxModelOptions {
   readonly signature: ModelSignature
   readonly context: BatchContext
   readonly instances: readonly SessionInstance[]
-  /** Most bytes that slots waiting for reuse may hold, all instances together. */
-  readonly poolBytes: number
 }
 
 /** A model loaded by ONNX Runtime: one session and one thread per instance. */
 export class OnnxModel implements LoadedModel {
   readonly signature: ModelSignature
+  readonly openExecutions = OPEN_EXECUTIONS
   readonly #context: BatchContext
   readonly #instances: readonly SessionInstance[]
-  readonly #pool: SlotPool
 
   constructor(options: OnnxModelOptions) {
     this.signature = options.signature
     this.#context = options.context
     this.#instances = options.instances
-    this.#pool = new SlotPool(options.poolBytes)
   }
 
-  async execute(
+  execute(
     requests: readonly StepRequest[],
     sink: ResponseSink,
     o: { readonly instance: number; readonly signal: AbortSignal },
   ): Promise<ExecutionTimes> {
     const instance = this.#instances[o.instance]
-    const times = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
     if (instance === undefined) {
       const problem = `bug: instance ${o.instance}, want less than ${this.#instances.length}`
       requests.forEach((_, i) => sendError(sink, i, new ServeError('INTERNAL', problem)))
-      return times
+      return Promise.resolve(NO_TIMES)
     }
-    for (const run of planRuns(this.#accepted(requests, sink))) {
-      const startNs = monotonicNs()
-      try {
-        const result = await this.#execute(instance, run)
-        this.#answer(run, result.outputs, sink)
-        times.computeInputNs += result.inferStartNs - startNs
-        times.computeInferNs += result.inferEndNs - result.inferStartNs
-        times.computeOutputNs += monotonicNs() - result.inferEndNs
-      } catch (error) {
-        const failure = ServeError.from(error)
-        for (const { position } of run) sendError(sink, position, failure)
-      }
-    }
-    return times
+    return new Promise((resolve) => {
+      const runs = planRuns(this.#accepted(requests, sink))
+      if (runs.length === 0) resolve(NO_TIMES)
+      const call = new ExecuteCall(this.#context, sink, runs.length, resolve)
+      for (const run of runs)
+        instance.run(new PackedRun(this.#context, run), new OpenRun(call, run))
+    })
   }
 
   async close(): Promise<void> {
@@ -90,57 +76,116 @@ export class OnnxModel implements LoadedModel {
     })
     return accepted
   }
+}
 
-  async #execute(instance: SessionInstance, run: Run): Promise<RunResult> {
-    const packed = packRun(this.#context, run)
-    const slot = this.#pool.take(packed.size)
-    packed.fill(slot)
-    const [back, ...buffers] = await instance.run(slot)
-    if (back === undefined) throw new ServeError('INTERNAL', 'bug: a session lost its slot')
-    const { outputs, inferStartNs, inferEndNs } = readReply(back)
-    let next = 0
-    const tensors = outputs.map((tensor) =>
-      this.#toTensor(tensor, tensor.byteOffset < 0 ? buffers[next++] : back),
-    )
-    this.#pool.give(back)
-    return { outputs: tensors, inferStartNs, inferEndNs }
+const NO_TIMES: Required<ExecutionTimes> = {
+  waitNs: 0,
+  computeInputNs: 0,
+  computeInferNs: 0,
+  computeOutputNs: 0,
+}
+
+/** One call of `execute`: what its runs share. */
+class ExecuteCall {
+  readonly context: BatchContext
+  readonly sink: ResponseSink
+  readonly times = { ...NO_TIMES }
+  #openRuns: number
+  readonly #resolve: (times: ExecutionTimes) => void
+
+  constructor(
+    context: BatchContext,
+    sink: ResponseSink,
+    runs: number,
+    resolve: (times: ExecutionTimes) => void,
+  ) {
+    this.context = context
+    this.sink = sink
+    this.#openRuns = runs
+    this.#resolve = resolve
   }
 
-  /** Outputs inside the slot are copied out, because the slot is used again; the others are handed on. */
-  #toTensor(tensor: SlotTensor, buffer: ArrayBuffer | undefined): NamedTensor {
-    const port = this.#context.ports.outputs[tensor.index]
-    if (port === undefined || buffer === undefined) {
-      throw new ServeError('INTERNAL', `bug: output ${tensor.index} of a session is not known`)
+  runEnded(): void {
+    this.#openRuns -= 1
+    if (this.#openRuns === 0) this.#resolve(this.times)
+  }
+}
+
+/** Splits what comes back for one run and answers its requests. */
+class OpenRun implements RunReceiver {
+  readonly #call: ExecuteCall
+  readonly #run: Run
+  readonly #startNs = monotonicNs()
+
+  constructor(call: ExecuteCall, run: Run) {
+    this.#call = call
+    this.#run = run
+  }
+
+  replied(received: RunReply): void {
+    const takenNs = monotonicNs()
+    try {
+      this.#answer(this.#outputs(received))
+    } catch (error) {
+      this.#failAll(ServeError.from(error))
     }
-    const { byteOffset, byteLength, dims } = tensor
-    const data =
-      byteOffset < 0
-        ? new Uint8Array(buffer, 0, byteLength)
-        : new Uint8Array(buffer.slice(byteOffset, byteOffset + byteLength))
-    return { name: port.name, datatype: port.datatype, shape: dims, data }
+    this.#addTimes(received, takenNs)
+    this.#call.runEnded()
   }
 
-  #answer(run: Run, outputs: readonly NamedTensor[], sink: ResponseSink): void {
-    const split = new Map(
-      outputs.map((output) => [output.name, splitOutput(this.#context, run, output)]),
-    )
-    const all = this.#context.ports.outputs.map(({ name }) => name)
-    const responses = run.map(({ request }, i) => {
-      const wanted = request.requestedOutputs.length === 0 ? all : request.requestedOutputs
-      return wanted.map((name): NamedTensor => {
-        const value = split.get(name)?.[i]
-        if (value !== undefined) return { name, ...value }
+  failed(error: ServeError): void {
+    this.#failAll(error)
+    this.#call.runEnded()
+  }
+
+  /** What a run waited for its thread is no computing; the way back through the queue of messages is nobody's. */
+  #addTimes({ reply, fillNs }: RunReply, takenNs: number): void {
+    const { beginNs, inferStartNs, inferEndNs, endNs } = reply
+    const { times } = this.#call
+    // Further runs of one call wait for its own first one.
+    if (times.waitNs === 0) times.waitNs = Math.max(0, beginNs - this.#startNs - fillNs)
+    times.computeInputNs += fillNs + inferStartNs - beginNs
+    times.computeInferNs += inferEndNs - inferStartNs
+    times.computeOutputNs += endNs - inferEndNs + monotonicNs() - takenNs
+  }
+
+  #outputs({ reply, slot, apart }: RunReply): NamedTensor[] {
+    let next = 0
+    return (reply.outputs ?? []).map(({ index, dims, byteOffset, byteLength }) => {
+      const port = this.#call.context.ports.outputs[index]
+      const buffer = byteOffset < 0 ? apart[next++] : slot
+      if (port === undefined || buffer === undefined) {
+        throw new ServeError('INTERNAL', `bug: output ${index} of a session is not known`)
+      }
+      const data = new Uint8Array(buffer, Math.max(0, byteOffset), byteLength)
+      return { name: port.name, datatype: port.datatype, shape: dims, data }
+    })
+  }
+
+  #answer(outputs: readonly NamedTensor[]): void {
+    const { context, sink } = this.#call
+    const split = outputs.map((output) => splitOutput(context, this.#run, output))
+    const responses = this.#run.map(({ request }, i) => {
+      const wanted = request.requestedOutputs
+      const names = wanted.length === 0 ? context.ports.outputs.map(({ name }) => name) : wanted
+      return names.map((name): NamedTensor => {
+        const value = split[outputs.findIndex((output) => output.name === name)]?.[i]
+        if (value !== undefined) return value
         throw new ServeError(
           'RESPONSE_INVALID',
-          `output '${name}' was not produced by model '${this.#context.model}'`,
+          `output '${name}' was not produced by model '${context.model}'`,
         )
       })
     })
     // All are made before the first is sent, so that nobody gets a response and then an error.
-    run.forEach(({ position }, i) => {
+    this.#run.forEach(({ position }, i) => {
       const final = { index: 0, final: true, outputs: responses[i] ?? [] }
       sink.send(position, { ...final, parameters: NO_PARAMETERS })
     })
+  }
+
+  #failAll(error: ServeError): void {
+    for (const { position } of this.#run) sendError(this.#call.sink, position, error)
   }
 }
 

@@ -23,13 +23,11 @@ export type SessionStarted =
     }
   | { readonly ready: false; readonly problem: string }
 
-/** An execution that failed; its slot is left to the collector. */
-export interface SessionFailure {
-  readonly problem: string
-}
+/** What stands behind the slot of a reply, in the order of its records: outputs apart, and texts of runs that failed. */
+export type ReplyExtra = ArrayBuffer | string
 
-/** The slot alone, the slot and the outputs with buffers of their own, or a failure. */
-export type SessionReply = ArrayBuffer | readonly ArrayBuffer[] | SessionFailure
+/** The slot with the replies to all runs of one message, alone or with its extras. */
+export type SessionReply = ArrayBuffer | readonly [slot: ArrayBuffer, ...extras: ReplyExtra[]]
 
 /** Asks the thread to end. It is never terminated: that aborts the process if a run is going on. */
 export const STOP = 'stop'

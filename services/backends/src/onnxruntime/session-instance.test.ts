@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
@@ -50,6 +52,7 @@ interface Faulty {
 async function loadFaulty(t: Test, starts: string, instances = 1): Promise<Faulty> {
   const { directory, remove } = await writeModelFile(buildAddModel(2))
   t.teardown(remove)
+  await writeFile(join(directory, 'faults'), starts)
   const clock = new OrderedClock()
   const log: string[] = []
   const engine = createOnnxEngine({
@@ -58,7 +61,7 @@ async function loadFaulty(t: Test, starts: string, instances = 1): Promise<Fault
       info: () => {},
       warn: (message, fields) => log.push(`${message}: ${String(fields['problem'])}`),
     },
-    threadModule: new URL(`../testing/faulty-thread.ts?starts=${starts}`, import.meta.url),
+    threadModule: new URL('../testing/faulty-thread.ts', import.meta.url),
   })
   const model = await engine.load(modelSource(directory, ADD_CONFIG), { instances })
   t.teardown(() => model.close())
@@ -83,6 +86,16 @@ await t.test('a thread that ends fails its requests and is started again', async
     t.same(fp32Values(again, 'sum'), [105, 106], 'the next request waits for the new thread')
     t.same(log, [`engine thread ended, restarting: ${problem}`])
   }
+})
+
+await t.test('all executions that are open when a thread ends fail, sent or not', async (t) => {
+  const { model } = await loadFaulty(t, 'exit,serve')
+  const open = Array.from({ length: 5 }, (_, i) => executeOnce(model, [addRequest(1, i)]))
+  for (const [response] of await Promise.all(open)) {
+    t.equal(response?.error?.reason, 'ENGINE_STOPPED')
+  }
+  const [again] = await executeOnce(model, [addRequest(1, 5)])
+  t.same(fp32Values(again, 'sum'), [105, 106])
 })
 
 await t.test('restarts that fail are answered, and tried again with growing waits', async (t) => {

@@ -75,6 +75,38 @@ await t.test(
   },
 )
 
+await t.test('every field that does nothing here is reported if it is set', async (t) => {
+  const config = modelConfig([], [], {
+    optimization: {
+      priority: 'PRIORITY_MAX',
+      cuda: {
+        graphs: true,
+        busy_wait_events: true,
+        graph_spec: [{ batch_size: 1, input: {} }],
+        output_copy_stream: true,
+      },
+      gather_kernel_buffer_threshold: 1,
+      eager_batching: true,
+    },
+    cc_model_filenames: { '8.0': 'model.onnx' },
+    runtime: 'r',
+  })
+  t.same(
+    compileSessionOptions(config, false).ineffective.map(({ field }) => field),
+    [
+      'optimization.cuda.graphs',
+      'optimization.cuda.graph_spec',
+      'optimization.cuda.busy_wait_events',
+      'optimization.cuda.output_copy_stream',
+      'optimization.priority',
+      'optimization.eager_batching',
+      'optimization.gather_kernel_buffer_threshold',
+      'cc_model_filenames',
+      'runtime',
+    ],
+  )
+})
+
 await t.test('instances are placed by the instance groups', async (t) => {
   const group = {
     name: 'g',

@@ -130,10 +130,50 @@ function findIneffective(config: ModelConfig, usesGpu: boolean): IneffectiveSett
       out.push({ field, why: 'the binding takes no CUDA options but the device' })
     } else out.push({ field, why: 'the onnxruntime engine knows no such parameter' })
   }
-  if (config.optimization?.cuda?.graphs === true) {
-    out.push({ field: 'optimization.cuda.graphs', why: 'the binding has no CUDA graphs' })
-  }
-  return out
+  return [...out, ...ineffectiveFields(config)]
+}
+
+/** Fields of Triton's that are for other backends or for what the binding cannot do. Pinned memory says nothing: it is always on. */
+function ineffectiveFields(config: ModelConfig): IneffectiveSetting[] {
+  const { optimization, cc_model_filenames, runtime } = config
+  const cuda = optimization?.cuda
+  const graphs = 'the binding has no CUDA graphs'
+  const rows: readonly (readonly [string, boolean, string])[] = [
+    ['optimization.cuda.graphs', cuda?.graphs === true, graphs],
+    ['optimization.cuda.graph_spec', (cuda?.graph_spec.length ?? 0) > 0, graphs],
+    [
+      'optimization.cuda.busy_wait_events',
+      cuda?.busy_wait_events === true,
+      'the binding has no events',
+    ],
+    [
+      'optimization.cuda.output_copy_stream',
+      cuda?.output_copy_stream === true,
+      'the binding has no copy streams',
+    ],
+    [
+      'optimization.priority',
+      (optimization?.priority ?? 'PRIORITY_DEFAULT') !== 'PRIORITY_DEFAULT',
+      'the runtime has no priorities of models',
+    ],
+    [
+      'optimization.eager_batching',
+      optimization?.eager_batching === true,
+      'a batch is formed when an instance is free',
+    ],
+    [
+      'optimization.gather_kernel_buffer_threshold',
+      (optimization?.gather_kernel_buffer_threshold ?? 0) > 0,
+      'inputs are not gathered on a GPU',
+    ],
+    [
+      'cc_model_filenames',
+      Object.keys(cc_model_filenames).length > 0,
+      'one file serves every device',
+    ],
+    ['runtime', runtime !== '', 'there is one runtime'],
+  ]
+  return rows.filter(([, isSet]) => isSet).map(([field, , why]) => ({ field, why }))
 }
 
 /**

@@ -6,22 +6,33 @@ import { decodeBytesTensor, encodeBytesTensor } from '@tutti/tensor'
 import { type DefaultTensor, openInputs } from '../onnx/optional-inputs.ts'
 import { createOrtSession, type OrtSession, type OrtValue } from './ort-binding.ts'
 import { ORT_DATATYPES } from './ort-datatype.ts'
-import type { SessionFailure, SessionPlan, SessionStarted, STOP } from './session-contract.ts'
+import type {
+  ReplyExtra,
+  SessionPlan,
+  SessionReply,
+  SessionStarted,
+  STOP,
+} from './session-contract.ts'
 import {
-  alignOffset,
+  APART,
   monotonicNs,
-  readRequest,
-  replyHeaderBytes,
+  type Planned,
+  planOutputs,
+  readRequests,
+  SLOT_HEADER_BYTES,
+  type SlotReply,
+  type SlotRequest,
   type SlotTensor,
-  writeReply,
+  type SlotTimes,
+  SlotWriter,
 } from './slot.ts'
 
 /*
- * The thread of one instance: it owns one ONNX Runtime session and executes one slot at a time, synchronously. It ends
- * only on STOP, between executions.
+ * The thread of one instance: it owns one ONNX Runtime session and executes the runs of one slot after the other,
+ * synchronously, and then answers all of them at once. It ends only on STOP, between slots.
  */
 
-/** Outputs up to this size travel inside the slot: handing over a buffer of its own costs more than the copy. */
+/** Outputs up to this size travel inside the slot: a hop with 1 KiB took 12.1 us copied and 12.7 us as its own buffer. */
 const INLINE_BYTES = 4096
 
 const utf8 = new TextEncoder()
@@ -29,7 +40,14 @@ const utf8 = new TextEncoder()
 interface OutputBytes {
   readonly index: number
   readonly dims: readonly number[]
+  readonly byteLength: number
   readonly data: Uint8Array
+}
+
+/** A run that is over: with outputs, or with the runtime's text. */
+interface Executed extends SlotTimes {
+  readonly outputs: readonly OutputBytes[] | undefined
+  readonly problem?: string
 }
 
 function toTexts(data: Uint8Array): string[] {
@@ -56,10 +74,10 @@ function toOrtValue(
 
 function toOutputBytes(index: number, value: OrtValue): OutputBytes {
   const { data, dims } = value
-  if (!ArrayBuffer.isView(data)) {
-    return { index, dims, data: encodeBytesTensor(data.map((text) => utf8.encode(text))) }
-  }
-  return { index, dims, data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) }
+  const bytes = ArrayBuffer.isView(data)
+    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    : encodeBytesTensor(data.map((text) => utf8.encode(text)))
+  return { index, dims, byteLength: bytes.byteLength, data: bytes }
 }
 
 /** The buffer of bytes that are alone in theirs. */
@@ -70,29 +88,34 @@ function toBuffer(data: Uint8Array): ArrayBuffer {
   return data.byteOffset === 0 ? buffer : buffer.slice(data.byteOffset)
 }
 
-/** Puts a reply into the slot; the slot is replaced by a larger one if the header does not fit. */
-function packReply(
-  slot: ArrayBuffer,
-  times: { readonly inferStartNs: number; readonly inferEndNs: number },
-  outputs: readonly OutputBytes[],
-): ArrayBuffer[] {
-  const headerBytes = replyHeaderBytes(outputs)
-  const carrier = headerBytes <= slot.byteLength ? slot : new ArrayBuffer(headerBytes)
-  const message = [carrier]
-  let offset = alignOffset(headerBytes)
-  const placed = outputs.map(({ index, dims, data }) => {
-    const { byteLength } = data
-    if (byteLength > INLINE_BYTES || offset + byteLength > carrier.byteLength) {
-      message.push(toBuffer(data))
-      return { index, dims, byteOffset: -1, byteLength }
-    }
-    const tensor = { index, dims, byteOffset: offset, byteLength }
-    new Uint8Array(carrier, offset, byteLength).set(data)
-    offset = alignOffset(offset + byteLength)
-    return tensor
+/** Puts the replies into the slot, over the requests; the slot is replaced by a larger one if they do not fit. */
+function packReplies(slot: ArrayBuffer, executed: readonly Executed[]): SessionReply {
+  const plans = executed.map(({ outputs }) => planOutputs(outputs, INLINE_BYTES))
+  const size = plans.reduce((sum, plan) => sum + plan.size, SLOT_HEADER_BYTES)
+  const carrier = size <= slot.byteLength ? slot : new ArrayBuffer(size)
+  const writer = new SlotWriter(carrier)
+  const extras: ReplyExtra[] = []
+  executed.forEach((run, i) => {
+    const plan = plans[i]
+    assert(plan !== undefined, 'a run has no plan for its reply')
+    if (run.problem !== undefined) extras.push(run.problem)
+    writeOutputs(writer, run, plan, extras)
   })
-  writeReply(carrier, { ...times, outputs: placed })
-  return message
+  return extras.length === 0 ? carrier : [carrier, ...extras]
+}
+
+function writeOutputs(
+  writer: SlotWriter,
+  run: Executed,
+  plan: Planned<SlotReply['outputs']>,
+  extras: ReplyExtra[],
+): void {
+  const begin = writer.addReply(run, plan)
+  run.outputs?.forEach(({ data }, i) => {
+    const byteOffset = plan.record?.[i]?.byteOffset ?? APART
+    if (byteOffset === APART) extras.push(toBuffer(data))
+    else writer.bytes.set(data, begin + byteOffset)
+  })
 }
 
 class SessionThread {
@@ -133,26 +156,46 @@ class SessionThread {
     return { ready: true, inputs: inputMetadata.map(plain), outputs: outputMetadata.map(plain) }
   }
 
-  /** @returns the message for the reply: the slot, then the outputs that have buffers of their own. */
-  execute(slot: ArrayBuffer): ArrayBuffer[] {
-    const request = readRequest(slot)
+  /** Executes every run of a slot. @returns the message for the reply. */
+  execute(slot: ArrayBuffer): SessionReply {
+    return packReplies(
+      slot,
+      readRequests(slot).map((request) => this.#run(slot, request)),
+    )
+  }
+
+  #run(slot: ArrayBuffer, request: SlotRequest): Executed {
+    const beginNs = monotonicNs()
+    let inferStartNs = beginNs
+    try {
+      const feeds = this.#feeds(slot, request)
+      const names = request.outputs.map((index) => this.#plan.outputs[index]?.name ?? '')
+      const fetches: Record<string, null> = {}
+      for (const name of names) fetches[name] = null
+      inferStartNs = monotonicNs()
+      const results = this.#session.run(feeds, fetches, {})
+      const inferEndNs = monotonicNs()
+      const outputs: OutputBytes[] = []
+      request.outputs.forEach((index, i) => {
+        const value = results[names[i] ?? '']
+        if (value !== undefined) outputs.push(toOutputBytes(index, value))
+      })
+      return { beginNs, inferStartNs, inferEndNs, endNs: monotonicNs(), outputs }
+    } catch (error) {
+      const endNs = monotonicNs()
+      const problem = textOf(error)
+      return { beginNs, inferStartNs, inferEndNs: endNs, endNs, outputs: undefined, problem }
+    }
+  }
+
+  #feeds(slot: ArrayBuffer, request: SlotRequest): Record<string, OrtValue> {
     const feeds: Record<string, OrtValue> = Object.fromEntries(this.#defaults)
     for (const tensor of request.inputs) {
       const input = this.#plan.inputs[tensor.index]
       assert(input !== undefined, `input ${tensor.index} is not in the session plan`)
       feeds[input.name] = toOrtValue(slot, tensor, input.datatype)
     }
-    const names = request.outputs.map((index) => this.#plan.outputs[index]?.name ?? '')
-    const fetches = Object.fromEntries(names.map((name) => [name, null]))
-    const inferStartNs = monotonicNs()
-    const results = this.#session.run(feeds, fetches, {})
-    const inferEndNs = monotonicNs()
-    const outputs: OutputBytes[] = []
-    request.outputs.forEach((index, i) => {
-      const value = results[names[i] ?? '']
-      if (value !== undefined) outputs.push(toOutputBytes(index, value))
-    })
-    return packReply(slot, { inferStartNs, inferEndNs }, outputs)
+    return feeds
   }
 
   dispose(): void {
@@ -171,7 +214,7 @@ function toDefault(tensor: DefaultTensor): OrtValue {
 }
 
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return (error instanceof Error ? error.message : String(error)).trim()
 }
 
 function serve(port: NonNullable<typeof parentPort>, plan: SessionPlan): void {
@@ -190,13 +233,14 @@ function serve(port: NonNullable<typeof parentPort>, plan: SessionPlan): void {
       port.close()
       return
     }
-    try {
-      const reply = thread.execute(message)
-      port.postMessage(reply.length === 1 ? reply[0] : reply, reply)
-    } catch (error) {
-      port.postMessage({ problem: textOf(error) } satisfies SessionFailure)
-    }
+    const reply = thread.execute(message)
+    port.postMessage(reply, toBuffers(reply))
   })
+}
+
+function toBuffers(reply: SessionReply): ArrayBuffer[] {
+  if (reply instanceof ArrayBuffer) return [reply]
+  return reply.filter((part) => part instanceof ArrayBuffer)
 }
 
 assert(parentPort !== null, 'session-thread is started as a thread')

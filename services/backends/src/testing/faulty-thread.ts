@@ -1,10 +1,11 @@
-import { appendFileSync, statSync } from 'node:fs'
+import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { SessionPlan } from '../onnxruntime/session-contract.ts'
 
 /*
- * A session thread with faults to order. The query of its URL lists what its first, second, ... start does, separated by
- * commas; the last one holds for all further starts. A file beside the model counts the starts.
+ * A session thread with faults to order. The file `faults` beside the model lists what the first, second, ... start does,
+ * separated by commas; the last one holds for all further starts. The file `starts` counts them.
  *   serve   the real thread
  *   throw   loads, then throws out of the first execution
  *   exit    loads, then ends in the first execution
@@ -13,9 +14,9 @@ import type { SessionPlan } from '../onnxruntime/session-contract.ts'
  */
 
 const plan: SessionPlan = workerData
-const counter = `${plan.modelFile}.starts`
+const counter = join(dirname(plan.modelFile), 'starts')
 appendFileSync(counter, '.')
-const script = (new URL(import.meta.url).searchParams.get('starts') ?? 'serve').split(',')
+const script = readFileSync(join(dirname(plan.modelFile), 'faults'), 'utf8').split(',')
 const fault = script[Math.min(statSync(counter).size, script.length) - 1]
 
 function failIn(execution: () => void): void {
@@ -25,7 +26,7 @@ function failIn(execution: () => void): void {
 
 if (fault === 'serve') {
   const thread = '../onnxruntime/session-thread'
-  await import(`${thread}.${import.meta.url.includes('.ts?') ? 'ts' : 'js'}`)
+  await import(`${thread}.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`)
 } else if (fault === 'refuse') parentPort?.postMessage({ ready: false, problem: 'ordered' }, [])
 else if (fault === 'die') throw new Error('died as ordered')
 else if (fault === 'exit') failIn(() => process.exit(3))

@@ -1,3 +1,10 @@
+export {
+  ADD_CONFIG,
+  addRequest,
+  fp32Declared,
+  identitySpec,
+  writeModelFile,
+} from './add-model.ts'
 export { executeOnce, fp32Tensor, fp32Values } from './execute.ts'
 export { type DeclaredTensor, modelConfig, modelSource, stepRequest } from './model-source.ts'
 export {

@@ -1,4 +1,4 @@
-import { createOnnxEngine } from '@tutti/backends'
+import { createEngines } from '@tutti/backends'
 import { type FlagTable, parseFlags, renderHelp, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
@@ -72,8 +72,7 @@ async function completeConfig(
   model: RepositoryModel,
   o: { readonly autoComplete: boolean; readonly defaultMaxBatchSize: number },
 ): Promise<ModelConfig> {
-  const engine = createOnnxEngine({ log: silentLogger })
-  const engines = new Map([[engine.backend, engine]])
+  const engines = createEngines({ log: silentLogger })
   const prepared = await prepareModel(model, { ...o, engines, gpuCount: 0 })
   if (prepared !== undefined) return prepared.config
   const [ensemble] = await readEnsembles([model])

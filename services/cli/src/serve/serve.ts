@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createOnnxEngine } from '@tutti/backends'
+import { createEngines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
@@ -73,7 +73,7 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
   const step = await openStep({
     replica,
     models,
-    engines: [createOnnxEngine({ log })],
+    engines: createEngines({ log }),
     autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize: readBackendConfig(flags['backend-config']).defaultMaxBatchSize,
     loadParallelism: flags['model-load-thread-count'],
@@ -84,26 +84,27 @@ async function openRouter({ flags, settings, log }: ServeOptions, clock: Clock):
   })
   const bearer = new LocalBearer()
   const stopBearer = bearer.serve(replica, step.handle)
-  const router = new Router({
-    name: `router-${replica}`,
-    ensembles: await readEnsembles(models),
-    directory: new StepDirectory(),
-    bearer,
-    strictReadiness: flags['strict-readiness'],
-    clock,
-    log,
-    tracing,
-    metrics,
-  })
-  await router.addStep(step.control)
-  return {
-    step,
-    router,
-    metrics,
-    close: async () => {
-      stopBearer()
-      await step.close()
-      await tracing.shutdown()
-    },
+  const close = async (): Promise<void> => {
+    stopBearer()
+    await step.close()
+    await tracing.shutdown()
+  }
+  try {
+    const router = new Router({
+      name: `router-${replica}`,
+      ensembles: await readEnsembles(models),
+      directory: new StepDirectory(),
+      bearer,
+      strictReadiness: flags['strict-readiness'],
+      clock,
+      log,
+      tracing,
+      metrics,
+    })
+    await router.addStep(step.control)
+    return { step, router, metrics, close }
+  } catch (error) {
+    await close()
+    throw error
   }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from 'node:http2'
+import { type ClientHttp2Session, connect, constants, type IncomingHttpHeaders } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
@@ -253,6 +253,24 @@ await t.test('both windows are as configured from the start of a connection', as
     t.equal(session.state.remoteWindowSize, windowBytes, 'of the connection')
   }
 })
+
+await t.test(
+  'calls that are given up by the thousand leave the connection to the others',
+  async (t) => {
+    const { address } = await openGrpcDoor(t, { m: {} })
+    const session = connectRaw(t, address)
+    await once(session, 'remoteSettings')
+    for (let round = 0; round < 12; round++) {
+      // In rounds, because what is more than the streams of a connection is never sent, so it needs no reset.
+      const streams = Array.from({ length: 200 }, () => openStream(session))
+      const closed = streams.map((stream) => once(stream, 'close'))
+      for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL)
+      await Promise.all(closed)
+      await ping(session)
+    }
+    t.notOk(session.closed)
+  },
+)
 
 await t.test('bounds out of range are refused', async (t) => {
   const start = (bounds: object) => openGrpcDoor(t, {}, bounds)

@@ -1,4 +1,6 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { setSessionWindow } from './grpc-internals.ts'
 import type { GrpcLog } from './log-events.ts'
 
@@ -8,10 +10,14 @@ export interface ConnectionsOptions {
   readonly log: GrpcLog
 }
 
+/** For the last frames of a connection on their way to its client. */
+const LINGER_MS = 500
+
 /** The listening sockets of one server and the connections that they accepted. */
 export class Connections {
   readonly #servers: readonly Http2Server[]
   readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #sockets = new Set<Socket>()
   readonly #closed: Promise<unknown>
   #isListening = true
 
@@ -24,6 +30,10 @@ export class Connections {
       server.on('drop', () => o.log.connectionDropped(o.maxConnections))
       // Without a listener an accept that fails (no file descriptor left) would end the process.
       server.on('error', (error: Error) => o.log.listenerFailed(error))
+      server.on('connection', (socket: Socket) => {
+        this.#sockets.add(socket)
+        socket.once('close', () => this.#sockets.delete(socket))
+      })
       server.on('session', (session) => {
         this.#sessions.add(session)
         session.once('close', () => this.#sessions.delete(session))
@@ -42,8 +52,19 @@ export class Connections {
   /** Ends all connections as they stand. Resolves when every socket is closed. */
   async close(): Promise<void> {
     this.stopAccepting()
+    // Whoever waited for the last stream to close comes here while Node is about to write that stream's last frames.
+    // Destroyed at this point, a session ends its socket first, and they are lost.
+    await nextTurn()
     for (const session of this.#sessions) session.destroy()
+    // A destroyed session only ends its socket: a client that never says goodbye would hold the server for ever.
+    const linger = new AbortController()
+    const cut = pause(LINGER_MS, undefined, { signal: linger.signal }).then(
+      () => this.#sockets.forEach((socket) => socket.destroy()),
+      () => undefined,
+    )
     await this.#closed
+    linger.abort()
+    await cut
   }
 }
 

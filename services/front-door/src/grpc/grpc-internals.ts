@@ -8,7 +8,11 @@ import { assert } from '@tutti/errors'
  */
 
 interface ServerInternals {
-  readonly commonServerOptions: { settings?: Readonly<Record<string, number>> }
+  readonly commonServerOptions: {
+    settings?: Readonly<Record<string, number>>
+    streamResetBurst?: number
+    streamResetRate?: number
+  }
   readonly http2Servers: ReadonlyMap<Http2Server, unknown>
 }
 
@@ -28,6 +32,17 @@ export function setInitialWindow(server: Server, windowBytes: number): void {
     ...commonServerOptions.settings,
     initialWindowSize: windowBytes,
   }
+}
+
+/**
+ * Sets how many calls a client may give up on one connection: `burst` at once, and `perSecond` over time; before `bindAsync`.
+ * Beyond it the connection is ended, with all the calls on it.
+ */
+export function setResetLimit(server: Server, burst: number, perSecond: number): void {
+  const { commonServerOptions } = internalsOf(server)
+  assert(commonServerOptions !== undefined, 'grpc-js has no commonServerOptions any more')
+  commonServerOptions.streamResetBurst = burst
+  commonServerOptions.streamResetRate = perSecond
 }
 
 /** The listening HTTP/2 servers; after `bindAsync`. */

@@ -7,13 +7,19 @@ import {
 } from '@grpc/grpc-js'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { inferenceServices } from '@tutti/protocol'
+import { encodeInferResponse, inferenceServices } from '@tutti/protocol'
 import type { Admission } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { absentHandlers } from './absent-handlers.ts'
 import { Connections } from './connections.ts'
-import { http2ServersOf, interceptStreams, setInitialWindow } from './grpc-internals.ts'
+import { DirectInfer } from './direct-infer.ts'
+import {
+  http2ServersOf,
+  interceptStreams,
+  setInitialWindow,
+  setResetLimit,
+} from './grpc-internals.ts'
 import { healthHandlers } from './health-handlers.ts'
 import { inferOnce } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
@@ -117,8 +123,9 @@ function addServices(
     ...modelHandlers(context, backend),
     ...repositoryHandlers(context, backend),
     ...absentHandlers(context),
-    ModelInfer: unary<Buffer, Buffer>(context, (bytes, live) =>
-      inferOnce(backend, bytes, live, maxBytes),
+    // Only what `DirectInfer` leaves.
+    ModelInfer: unary<Buffer, Buffer>(context, async (bytes, live) =>
+      encodeInferResponse(await inferOnce(backend, bytes, live, maxBytes)),
     ),
     ModelStreamInfer: (call: ServerDuplexStream<Buffer, Buffer>) => {
       const live = context.calls.of(call)
@@ -129,6 +136,13 @@ function addServices(
   })
   server.addService(health, healthHandlers(context, backend))
 }
+
+/*
+ * Node allows 1000 resets and 33 more each second, and ends the connection of who needs more: a client whose deadlines run
+ * out under load would lose the calls that are well. What a reset costs us is bounded by the streams and the admission.
+ */
+const RESET_BURST = 100_000
+const RESETS_PER_SECOND = 10_000
 
 function listen(server: Server, address: string, port: number): Promise<number> {
   const host = isIPv6(address) ? `[${address}]` : address
@@ -161,9 +175,15 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
     admission: o.admission,
     inferencePaths: new Set([ModelInfer.path, ModelStreamInfer.path]),
     maxMessageBytes: bounds.maxMessageBytes,
+    direct: new DirectInfer({
+      path: ModelInfer.path,
+      answer: (message, live) => inferOnce(o.backend, message, live, bounds.maxMessageBytes),
+      log,
+    }),
   })
   const server = new Server(toServerOptions(bounds))
   setInitialWindow(server, bounds.windowBytes)
+  setResetLimit(server, RESET_BURST, RESETS_PER_SECOND)
   addServices(server, { calls, log }, o, bounds.maxMessageBytes)
   const port = await listen(server, o.address, o.port)
   const http2Servers = http2ServersOf(server)

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { decodeInferRequest, encodeInferResponse, type InferRequestMessage } from '@tutti/protocol'
+import { decodeInferRequest, type InferRequestMessage } from '@tutti/protocol'
 import type {
   InferenceBackend,
   InferRequest,
@@ -60,14 +60,16 @@ export async function onlyResponse(
   throw new ServeError('RESPONSE_INVALID', 'the model gave no response, want one')
 }
 
-/** ModelInfer. Takes and gives encoded messages. */
+/**
+ * ModelInfer, from the encoded message to the response as the client gets it. A call that the door let in is answered also if the process has begun to
+ * shut down while its message was being read.
+ */
 export async function inferOnce(
   backend: InferenceBackend,
   bytes: Buffer,
   live: LiveCall,
   maxBytes: number,
-): Promise<Buffer> {
-  requireLive(backend)
+): Promise<InferResponse> {
   live.holdMessage(bytes.byteLength)
   const message = decodeInferRequest(bytes)
   const model = backend.resolve(message.modelName, message.modelVersion)
@@ -80,5 +82,5 @@ export async function inferOnce(
   }
   const prepared = prepareInfer(message, model, maxBytes)
   const response = await onlyResponse(model.infer(prepared.request, live.context))
-  return encodeInferResponse(toAnswer(response, prepared))
+  return toAnswer(response, prepared)
 }

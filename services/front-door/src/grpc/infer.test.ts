@@ -190,14 +190,11 @@ await t.test('an error of the model comes with its reason and place', async (t) 
   })
 })
 
-await t.test('while the process shuts down requests are refused', async (t) => {
+await t.test('a call that was let in is answered while the process shuts down', async (t) => {
   const door = await openGrpcDoor(t, { m: {} })
+  // As it is for a call whose message was still being read when the process was told to stop.
   door.backend.live = false
-  await t.rejects(door.client.infer(ask), {
-    code: 'UNAVAILABLE',
-    reason: 'SERVER_NOT_READY',
-    message: 'Server not ready',
-  })
+  t.match(await door.client.infer(ask), { modelName: 'm' })
 })
 
 await t.test('the trace context reaches the backend if it is valid', async (t) => {

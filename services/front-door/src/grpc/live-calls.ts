@@ -1,14 +1,13 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import { type CallScopeOptions, type Clock, openCallScope, parseTraceParent } from '@tutti/chassis'
+import { type CallScopeOptions, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
+import { readTrace } from '../request/trace-headers.ts'
 import { answerError } from './answer-error.ts'
+import type { DirectInfer } from './direct-infer.ts'
 import { type StreamHandler, streamOf } from './grpc-internals.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import { LiveCall } from './live-call.ts'
-
-/** W3C Trace Context asks to carry at least so many characters; longer values are dropped whole. */
-const TRACESTATE_CHARACTERS = 512
 
 export interface LiveCallsOptions {
   readonly clock: Clock
@@ -16,6 +15,8 @@ export interface LiveCallsOptions {
   /** Paths of the calls that take a place in the admission. */
   readonly inferencePaths: ReadonlySet<string>
   readonly maxMessageBytes: number
+  /** What answers calls without grpc-js. */
+  readonly direct: DirectInfer
 }
 
 /** All calls of one server that are not over. Every stream passes here before grpc-js sees it. */
@@ -40,20 +41,27 @@ export class LiveCalls {
     return live
   }
 
-  /** Admits a stream and hands it to grpc-js, or refuses it at once. */
+  /** Admits a stream and hands it to whoever answers it, or refuses it at once. */
   readonly accept = (
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     next: StreamHandler,
   ): void => {
+    let call: LiveCall
     try {
-      this.#open(stream, headers)
+      call = this.#open(stream, headers)
     } catch (error) {
       // A refused stream may still fail below us; who sent it was answered.
       stream.on('error', ignoreStreamError)
       answerError(stream, ServeError.from(error))
       return
     }
+    if (this.#o.direct.takes(headers)) {
+      this.#o.direct.serve(stream, call)
+      return
+    }
+    this.#byStream.set(stream, call)
+    stream.on('data', call.onData)
     next(stream, headers)
   }
 
@@ -72,16 +80,15 @@ export class LiveCalls {
     else this.#onIdle.push(callback)
   }
 
-  #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): LiveCall {
     const scope = openCallScope(this.#scopeOptions(headers))
     const isInference = this.#o.inferencePaths.has(headers[':path'] ?? '')
     const ticket = isInference ? this.#o.admission.admit() : undefined
     const call = new LiveCall({ stream, scope, ticket, maxMessageBytes: this.#o.maxMessageBytes })
     this.#calls.add(call)
-    this.#byStream.set(stream, call)
-    stream.on('data', call.onData)
     stream.once('close', () => this.#close(call))
     if (scope.context.deadlineAt !== undefined) watchDeadline(call)
+    return call
   }
 
   #close(call: LiveCall): void {
@@ -103,13 +110,8 @@ export class LiveCalls {
       // grpc-js would answer by itself, without our details, and takes long timeouts for negative ones.
       delete headers['grpc-timeout']
     }
-    const { traceparent, tracestate } = headers
-    if (typeof traceparent === 'string' && parseTraceParent(traceparent) !== undefined) {
-      options.trace =
-        typeof tracestate === 'string' && tracestate.length <= TRACESTATE_CHARACTERS
-          ? { traceparent, tracestate }
-          : { traceparent }
-    }
+    const trace = readTrace(headers)
+    if (trace !== undefined) options.trace = trace
     return options
   }
 }

@@ -1,5 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import { type Datatype, encodeBytesTensor, type NamedTensor, type TensorValue } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  encodeBytesTensor,
+  type NamedTensor,
+  type TensorValue,
+} from '@tutti/tensor'
 import type { RequestedOutput, ResolvedModel } from '../inference-backend.ts'
 import { toDecimalText } from './decimal-text.ts'
 
@@ -19,19 +25,6 @@ const READERS: Readonly<Partial<Record<Datatype, Reader>>> = {
   INT64: (view, i) => view.getBigInt64(i * 8, true),
   FP32: (view, i) => view.getFloat32(i * 4, true),
   FP64: (view, i) => view.getFloat64(i * 8, true),
-}
-
-const ITEM_SIZES: Readonly<Partial<Record<Datatype, number>>> = {
-  UINT8: 1,
-  UINT16: 2,
-  UINT32: 4,
-  UINT64: 8,
-  INT8: 1,
-  INT16: 2,
-  INT32: 4,
-  INT64: 8,
-  FP32: 4,
-  FP64: 8,
 }
 
 /** Descending; equal values keep their order and NaN comes last. */
@@ -69,8 +62,8 @@ interface ClassifyOptions {
 export function classify(tensor: TensorValue, o: ClassifyOptions): TensorValue {
   const { datatype, data } = tensor
   const read = READERS[datatype]
-  const itemSize = ITEM_SIZES[datatype]
-  if (read === undefined || itemSize === undefined) {
+  const { itemSize } = DATATYPES[datatype]
+  if (read === undefined || itemSize === null) {
     throw new ServeError(
       'INVALID_REQUEST',
       `class result not available for output due to unsupported type '${datatype}'`,

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter, RequestContext } from '@tutti/tensor'
-import { refuseParameter } from './request-id.ts'
+import { refuseParameter } from './refuse.ts'
 
 const EMPTY_FINAL = 'triton_enable_empty_final_response'
 /** Triton's bound for a correlation id that is a string (triton-semantics 9.11). */

@@ -1,8 +1,14 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { readContents, type TensorMessage } from '@tutti/protocol'
-import { type Datatype, fromConfigDatatype, isDatatype, type NamedTensor } from '@tutti/tensor'
-import { refuseRequest, requestIdPrefix } from './request-id.ts'
+import {
+  type Datatype,
+  fromConfigDatatype,
+  isDatatype,
+  type NamedTensor,
+  requestPrefix,
+} from '@tutti/tensor'
+import { refuseRequest } from './refuse.ts'
 import { refuseSharedMemory } from './requested-outputs.ts'
 
 /** How Triton prints a datatype text that it does not know. */
@@ -73,7 +79,7 @@ function refuseDatatype(source: InputSource, name: string): ServeError {
     )
   }
   const expected: Datatype | undefined = fromConfigDatatype(declared.data_type)
-  const message = `${requestIdPrefix(source.id)}inference input '${name}' data-type is '${INVALID_DATATYPE}', but model '${source.modelName}' expects '${expected ?? INVALID_DATATYPE}'`
+  const message = `${requestPrefix(source.id)}inference input '${name}' data-type is '${INVALID_DATATYPE}', but model '${source.modelName}' expects '${expected ?? INVALID_DATATYPE}'`
   return new ServeError('DATATYPE_MISMATCH', message, {
     details: { model: source.modelName, field: `inputs.${name}` },
   })
@@ -83,7 +89,7 @@ function refuseDuplicates(source: InputSource): void {
   const names = new Set<string>()
   for (const { name } of source.inputs) {
     if (names.has(name)) {
-      const message = `${requestIdPrefix(source.id)}input '${name}' already exists in request`
+      const message = `${requestPrefix(source.id)}input '${name}' already exists in request`
       throw refuse(source, name, message)
     }
     names.add(name)

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
 import type { RequestedOutput } from '../inference-backend.ts'
-import { refuseParameter } from './request-id.ts'
+import { refuseParameter } from './refuse.ts'
 
 type WireParameters = ReadonlyMap<string, Parameter | undefined>
 

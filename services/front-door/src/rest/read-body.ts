@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
 import { type ContentEncoding, createDecoder } from './content-encoding.ts'
 
@@ -18,7 +18,7 @@ export interface BodyReaderOptions extends BodyLimits {
   readonly ticket: AdmissionTicket
   readonly clock: Clock
   readonly encoding: ContentEncoding
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
 }
 
 /**

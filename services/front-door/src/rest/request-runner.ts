@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type CallScope, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { readTrace } from '../request/trace-headers.ts'
 import { ACCEPTED_ENCODINGS, ENCODING_HEADER } from './content-encoding.ts'
-import { openRestCall, parseTimeout, parseTrace } from './rest-call.ts'
+import { openRestCall, parseTimeout } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import type { CompiledRestOptions } from './rest-options.ts'
 import { errorReply, type RestReply } from './rest-reply.ts'
@@ -99,7 +100,7 @@ export class RequestRunner {
   ): Promise<void> {
     const { clock } = this.#o
     const remainingMs = parseTimeout(request)
-    const trace = parseTrace(request)
+    const trace = readTrace(request.headers)
     const scope = openCallScope({
       clock,
       ...(remainingMs === undefined ? {} : { remainingMs }),
@@ -135,10 +136,18 @@ export class RequestRunner {
       'content-length': reply.byteLength,
       ...(this.#isStopping ? { connection: 'close' } : {}),
     })
+    const parts = request.method === 'HEAD' ? [] : reply.parts.filter((part) => part.length > 0)
+    const last = parts.pop()
+    if (last === undefined) {
+      response.end()
+      return
+    }
     response.cork()
-    if (request.method !== 'HEAD') for (const part of reply.parts) response.write(part)
+    for (const part of parts) response.write(part)
+    // Ended only once it is written: Node counts a connection whose answer was ended as idle, and cuts it when the server
+    // stops, be the answer out or not.
+    response.write(last, () => response.end())
     response.uncork()
-    response.end()
   }
 
   #discardRest(request: IncomingMessage): void {

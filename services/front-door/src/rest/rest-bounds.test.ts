@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { createManualClock } from '@tutti/chassis/testing'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
 import type { RestServerOptions } from './rest-options.ts'
@@ -25,7 +25,7 @@ async function start(t: Test, o: Partial<RestServerOptions> = {}): Promise<Setup
 
 /** A model that answers when it is told to, and says when a request has reached it. */
 function heldModel() {
-  const reached = Promise.withResolvers<AbortSignal>()
+  const reached = Promise.withResolvers<CancelSignal>()
   const release = Promise.withResolvers<void>()
   const backend = createRestBackend({
     infer: async function* (request, { signal }) {
@@ -45,7 +45,7 @@ function inferHead(length: number, extra = ''): string {
   return `POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n${extra}\r\n`
 }
 
-function aborted(signal: AbortSignal): Promise<unknown> {
+function aborted(signal: CancelSignal): Promise<unknown> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(signal.reason)
     else signal.addEventListener('abort', () => resolve(signal.reason), { once: true })
@@ -320,6 +320,28 @@ await t.test(
     t.equal(await server.drain({ timeoutMs: 1 }), true)
   },
 )
+
+await t.test('stopping does not cut an answer that is still being written', async (t) => {
+  const data = new Uint8Array(32 * 1024 * 1024)
+  const backend = createRestBackend({
+    infer: async function* () {
+      yield response([{ name: 'y', datatype: 'UINT8', shape: [data.byteLength], data }])
+    },
+  })
+  const { url, server } = await start(t, { backend })
+  const parameters = { binary_data_output: true }
+  const answer = await fetch(`${url}/v2/models/echo/infer`, {
+    method: 'POST',
+    headers: { 'accept-encoding': 'identity' },
+    body: JSON.stringify({ inputs: [], parameters }),
+  })
+  // The head is here; of the body no more than the sockets hold.
+  server.stopAccepting()
+  const drained = server.drain({})
+  const { byteLength } = await answer.arrayBuffer()
+  t.equal(byteLength, Number(answer.headers.get('content-length')))
+  t.equal(await drained, true)
+})
 
 await t.test('a drain that runs out of time answers what is left', async (t) => {
   for (const kind of ['timeout', 'signal'] as const) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type CallContext, type Clock, parseTraceParent, type TraceParent } from '@tutti/chassis'
+import type { CallContext, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import { ENCODING_HEADER, parseContentEncoding } from './content-encoding.ts'
@@ -64,14 +64,6 @@ export function parseTimeout(request: IncomingMessage): number | undefined {
     `header ${TIMEOUT_HEADER}: got '${written}', want a whole number of milliseconds above 0`,
     { details: { field: TIMEOUT_HEADER } },
   )
-}
-
-/** The W3C trace context of the request; a `traceparent` that is not valid is left out, as the standard asks. */
-export function parseTrace(request: IncomingMessage): TraceParent | undefined {
-  const traceparent = headerOf(request, 'traceparent')
-  if (traceparent === undefined || parseTraceParent(traceparent) === undefined) return undefined
-  const tracestate = headerOf(request, 'tracestate')
-  return tracestate === undefined ? { traceparent } : { traceparent, tracestate }
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {

@@ -2,5 +2,5 @@
 export const REST_EVENTS = {
   connectionRefused: 'connection refused, too many are open',
   requestFailed: 'http request failed',
-  replyFailed: 'http reply failed',
+  listenerFailed: 'listener failed',
 } as const

@@ -101,6 +101,21 @@ await t.test(
   },
 )
 
+await t.test("the config is protobuf's JSON, in the order of the .proto", async (t) => {
+  const optimization = {
+    gather_kernel_buffer_threshold: 0,
+    priority: 'PRIORITY_DEFAULT',
+    eager_batching: false,
+  } as const
+  const buckets = [0.5, Number.POSITIVE_INFINITY]
+  const metric_control = [{ histogram_options: { buckets } }]
+  const config = { model_metrics: { metric_control }, optimization }
+  const { url } = await start(t, createRestBackend({ config }))
+  const text = await (await fetch(`${url}/v2/models/echo/config`)).text()
+  t.match(text, '"buckets":[0.5,"Infinity"]', 'JSON has no infinity')
+  t.match(text, /"priority".*"gather_kernel_buffer_threshold".*"eager_batching".*"model_metrics"/)
+})
+
 await t.test('statistics print 64-bit counters with all their digits', async (t) => {
   const { url } = await start(t)
   for (const path of [
@@ -391,11 +406,13 @@ await t.test('the trace context travels on, and one that is not valid does not',
   const { url, backend } = await start(t)
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, { traceparent, tracestate: 'a=b' })
+  const tooLong = { traceparent, tracestate: 'a'.repeat(513) }
+  await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, tooLong)
   await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, { traceparent })
   await post(`${url}/v2/models/echo/infer`, { inputs: [X] }, { traceparent: 'nonsense' })
   t.same(
     backend.requests.map(({ context }) => context.trace),
-    [{ traceparent, tracestate: 'a=b' }, { traceparent }, undefined],
+    [{ traceparent, tracestate: 'a=b' }, { traceparent }, { traceparent }, undefined],
   )
 })
 

@@ -1,6 +1,6 @@
-import type { AddressInfo } from 'node:net'
 import { ServeError } from '@tutti/errors'
 import { type FastifyInstance, fastify } from 'fastify'
+import { listenOn } from '../listen.ts'
 import { answerClientError } from './client-error.ts'
 import { guardConnections } from './connection-gate.ts'
 import { RequestRunner } from './request-runner.ts'
@@ -48,7 +48,9 @@ export async function startRestServer(options: RestServerOptions): Promise<RestS
   })
   await app.ready()
   guardConnections(app.server, o.maxConnections, () => o.log.warn(REST_EVENTS.connectionRefused))
-  const { port } = await listen(app, o)
+  const onError = (error: Error): void => o.log.error(REST_EVENTS.listenerFailed, { error })
+  const { address } = o
+  const port = await listenOn(app.server, { address, port: o.port, onError })
   return {
     port,
     stopAccepting: () => {
@@ -97,22 +99,5 @@ function addRoute(app: FastifyInstance, route: RestRoute, runner: RequestRunner)
     if (isAllowed) return runner.run(route, request.params, request.raw, reply.raw)
     runner.reply(request.raw, reply.raw, methodNotAllowed(route.methods))
     return undefined
-  })
-}
-
-function listen(app: FastifyInstance, o: CompiledRestOptions): Promise<AddressInfo> {
-  const { address, port } = o
-  return new Promise((resolve, reject) => {
-    const { server } = app
-    const onError = (cause: Error): void => {
-      const text = `cannot listen on ${address}:${port}: ${cause.message}`
-      reject(new ServeError('SETTING_INVALID', text, { cause }))
-    }
-    server.once('error', onError)
-    server.listen(port, address, () => {
-      server.off('error', onError)
-      const bound = server.address()
-      if (bound !== null && typeof bound === 'object') resolve(bound)
-    })
   })
 }

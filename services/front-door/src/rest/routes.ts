@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { toJsonConfig } from '@tutti/model-config'
 import { parseJson } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
@@ -54,7 +55,7 @@ function modelRoutes({ backend }: RouteOptions): readonly RestRoute[] {
     },
     ...ofModel('', 'GET', (name, version) => jsonReply(backend.modelMetadata(name, version))),
     ...ofModel('/config', 'GET', (name, version) =>
-      jsonReply(backend.resolve(name, version).config),
+      jsonReply(toJsonConfig(backend.resolve(name, version).config)),
     ),
     ...ofModel('/stats', 'GET', async (name, version) =>
       jsonReply(statisticsBody(await backend.statistics(name, version))),

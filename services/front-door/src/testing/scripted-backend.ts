@@ -1,13 +1,17 @@
 import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, type ModelStatistics, parseModelConfig } from '@tutti/model-config'
+import {
+  type ModelConfig,
+  type ModelMetadata,
+  type ModelStatistics,
+  parseModelConfig,
+} from '@tutti/model-config'
 import type { NamedTensor } from '@tutti/tensor'
 import type {
   IndexEntry,
   InferenceBackend,
   InferRequest,
   InferResponse,
-  ModelMetadata,
   ResolvedModel,
 } from '../inference-backend.ts'
 

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { DATATYPES, type Datatype, type NamedTensor, type Parameter } from '@tutti/tensor'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { inferenceServices } from '../services.ts'
 import { decodeInferRequest } from './decode-request.ts'
@@ -14,7 +14,7 @@ const { ModelInfer, ModelStreamInfer } = inferenceServices().ObjectClient.servic
 type Loose = Record<string, unknown>
 const encodeRequestObject = (value: Loose) => ModelInfer.requestSerialize(value)
 const decodeRequestObject = (bytes: Buffer) => ModelInfer.requestDeserialize(bytes)
-const encodeResponseObject = (value: Loose) => ModelInfer.responseSerialize(value as never)
+const encodeResponseObject = (value: Loose) => ModelInfer.responseSerialize(value)
 const decodeResponseObject = (bytes: Buffer) => ModelInfer.responseDeserialize(bytes)
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
@@ -69,6 +69,7 @@ function withChoice(object: Loose): Loose {
   )
 }
 
+const varint = (bytes: number) => Buffer.alloc(bytes, 0xff)
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 
@@ -226,7 +227,6 @@ await t.test('any bytes decode or are refused with a reason', async (t) => {
 })
 
 await t.test('malformed messages say what is wrong', async (t) => {
-  const varint = (n: number) => Buffer.alloc(n, 0xff)
   const cases: readonly (readonly [string, readonly number[], RegExp])[] = [
     ['a cut varint', [0x18, ...varint(2)], /cut short/],
     ['an overlong varint', [0x18, ...varint(11)], /longer than 10 bytes/],
@@ -298,8 +298,6 @@ await t.test(
 )
 
 await t.test('more entries than MESSAGE_BOUNDS are refused', async (t) => {
-  const many = (tag: number, count: number) =>
-    Buffer.concat(Array.from({ length: count }, () => Buffer.from([tag, 0])))
   const inNested = (bytes: Buffer) => Buffer.concat([Buffer.from([0x2a]), lengthOf(bytes), bytes])
   const cases: readonly (readonly [string, Uint8Array])[] = [
     ['inputs', many(0x2a, 4097)],
@@ -320,6 +318,10 @@ await t.test('more entries than MESSAGE_BOUNDS are refused', async (t) => {
     )
   }
 })
+
+function many(tag: number, count: number): Buffer {
+  return Buffer.concat(Array.from({ length: count }, () => Buffer.from([tag, 0])))
+}
 
 function lengthOf(bytes: Uint8Array): Buffer {
   const length = bytes.byteLength

@@ -1,9 +1,9 @@
 import type { Parameter } from '@tutti/tensor'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { WireReader } from '../wire/wire-reader.ts'
-import { decodeParameterEntry, decodeTensor, tooMany } from './decode-tensor.ts'
+import { decodeParameterEntry, decodeTensor } from './decode-tensor.ts'
 import {
   type InferRequestMessage,
-  MESSAGE_BOUNDS,
   NO_PARAMETERS,
   type RequestedOutputMessage,
   type TensorMessage,

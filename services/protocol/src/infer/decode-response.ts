@@ -1,10 +1,10 @@
 import { isDatatype, type NamedTensor, type Parameter, type Parameters } from '@tutti/tensor'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { malformed, WireReader } from '../wire/wire-reader.ts'
 import { readContents } from './contents.ts'
-import { decodeParameterEntry, decodeTensor, tooMany } from './decode-tensor.ts'
+import { decodeParameterEntry, decodeTensor } from './decode-tensor.ts'
 import {
   type InferResponseParts,
-  MESSAGE_BOUNDS,
   NO_PARAMETERS,
   type StreamResponseParts,
   type TensorMessage,

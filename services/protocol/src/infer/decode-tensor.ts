@@ -1,15 +1,7 @@
-import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import type { WireReader } from '../wire/wire-reader.ts'
-import { MESSAGE_BOUNDS, type TensorMessage, type WireParameters } from './infer-message.ts'
-
-/** The error for a message that holds more of something than MESSAGE_BOUNDS allows. */
-export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
-  return new ServeError(
-    'MESSAGE_TOO_LARGE',
-    `message has more than ${MESSAGE_BOUNDS[what]} entries of ${what}`,
-  )
-}
+import type { TensorMessage, WireParameters } from './infer-message.ts'
 
 function decodeParameter(reader: WireReader, before: Parameter | undefined): Parameter | undefined {
   let parameter = before

@@ -204,6 +204,18 @@ export function encodeInferResponse(response: InferResponseParts): Buffer {
   return encode(responseEncoder(response))
 }
 
+const FRAME_HEADER_BYTES = 5
+
+/** Encodes a ModelInferResponse as `encodeInferResponse`, with gRPC's frame header before it: not compressed, its length. */
+export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
+  const encoder = responseEncoder(response)
+  const writer = new WireWriter(FRAME_HEADER_BYTES + encoder.sizeBytes)
+  writer.byte(0)
+  writer.position = writer.bytes.writeUInt32BE(encoder.sizeBytes, writer.position)
+  encoder.write(writer)
+  return writer.bytes
+}
+
 /** Encodes a ModelStreamInferResponse, in one buffer as `encodeInferResponse`. */
 export function encodeStreamResponse(message: StreamResponseParts): Buffer {
   const error = sizeOfText(message.errorMessage)

@@ -58,15 +58,3 @@ export interface StreamResponseParts {
 }
 
 export const NO_PARAMETERS: Parameters = new Map()
-
-/**
- * How many of each repeated thing one message may hold. A two-byte entry of a message becomes an object of some hundred
- * bytes here, so a message within its size bound could otherwise take fifty times its size.
- */
-export const MESSAGE_BOUNDS = {
-  inputs: 4096,
-  outputs: 4096,
-  rawContents: 4096,
-  rank: 1024,
-  parameters: 4096,
-} as const

@@ -1,6 +1,6 @@
 import { assert } from '@tutti/errors'
 import type { Envelope } from '../envelope.ts'
-import { MESSAGE_BOUNDS } from '../infer/infer-message.ts'
+import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import type { PeerMessage, TensorPart } from './peer-message.ts'
 import type { PeerReader } from './peer-reader.ts'
 import type { PeerWriter } from './peer-writer.ts'

@@ -1,5 +1,5 @@
 import { assert } from '@tutti/errors'
-import { MESSAGE_BOUNDS } from '../infer/infer-message.ts'
+import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import { writeTensors } from './offer-codec.ts'
 import { malformedField } from './peer-error.ts'
 import type { PeerMessage } from './peer-message.ts'

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { DATATYPES, type Datatype, elementCount, isDatatype, type Shape } from '@tutti/tensor'
-import { MESSAGE_BOUNDS } from '../infer/infer-message.ts'
+import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import { ALIGNMENT_BYTES, INLINE_LIMIT_BYTES, INLINE_TOTAL_LIMIT_BYTES } from './limits.ts'
 import { malformedField } from './peer-error.ts'
 import type { OutputHeader, TensorPart } from './peer-message.ts'

@@ -1,6 +1,6 @@
 import { STATUS_CODES, type StatusCode } from '@tutti/errors'
 import type { Parameter, Parameters, RequestContext } from '@tutti/tensor'
-import { MESSAGE_BOUNDS } from '../infer/infer-message.ts'
+import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import type { TransferCredit, WireError, WireTimes } from './peer-message.ts'
 import type { PeerReader } from './peer-reader.ts'
 import type { PeerWriter } from './peer-writer.ts'

@@ -1,5 +1,12 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, type Datatype, isDatatype, type NamedTensor } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  isDatatype,
+  type NamedTensor,
+  requestPrefix,
+} from '@tutti/tensor'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import {
   asSize,
   asString,
@@ -9,7 +16,7 @@ import {
   memberAsArray,
   memberAsString,
 } from './json-fields.ts'
-import { elementText, memberText } from './json-slice.ts'
+import { elementTexts, memberText } from './json-slice.ts'
 import type { JsonDocument } from './json-text.ts'
 import { parseTensorData } from './tensor-data.ts'
 
@@ -23,34 +30,40 @@ export interface InputSource {
   readonly binary: Uint8Array
 }
 
-interface BinaryCursor {
+/** What the inputs of one request share while they are read. */
+interface Progress {
+  /** Bytes of the binary part that inputs have taken. */
   offset: number
+  /** The text of each input, cut on the first demand: a cut per input would read the whole document each time. */
+  texts: readonly string[] | undefined
 }
 
 /**
  * Decodes the `inputs` member.
  *
  * @returns tensors in the request's order; binary ones are views into `source.binary`.
+ * @throws ServeError with Triton's text; MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
  */
 export function decodeInputs(source: InputSource): readonly NamedTensor[] {
   const items = memberAsArray(source.document.value, 'inputs')
-  const cursor: BinaryCursor = { offset: 0 }
+  if (items.length > MESSAGE_BOUNDS.inputs) throw tooMany('inputs')
+  const progress: Progress = { offset: 0, texts: undefined }
   const seen = new Set<string>()
   const inputs = items.map((item, index) => {
-    const input = decodeInput(source, item, index, cursor)
+    const input = decodeInput(source, item, index, progress)
     if (seen.has(input.name)) {
       throw new ServeError(
         'INVALID_REQUEST',
-        `[request id: ${source.id || '<id_unknown>'}] input '${input.name}' already exists in request`,
+        `${requestPrefix(source.id)}input '${input.name}' already exists in request`,
       )
     }
     seen.add(input.name)
     return input
   })
-  if (cursor.offset !== source.binary.byteLength) {
+  if (progress.offset !== source.binary.byteLength) {
     throw new ServeError(
       'INVALID_REQUEST',
-      `unexpected additional input data for model '${source.modelName}': got ${source.binary.byteLength} bytes after the JSON, want ${cursor.offset}`,
+      `unexpected additional input data for model '${source.modelName}': got ${source.binary.byteLength} bytes after the JSON, want ${progress.offset}`,
     )
   }
   return inputs
@@ -60,28 +73,28 @@ function decodeInput(
   source: InputSource,
   item: unknown,
   index: number,
-  cursor: BinaryCursor,
+  progress: Progress,
 ): NamedTensor {
   refuseUnclearContent(item)
   const name = memberAsString(item, 'name')
   const datatype = decodeDatatype(name, memberAsString(item, 'datatype'))
-  const shape = memberAsArray(item, 'shape').map((extent) =>
-    asSize(extent, "Unable to parse 'shape'"),
-  )
+  const extents = memberAsArray(item, 'shape')
+  if (extents.length > MESSAGE_BOUNDS.rank) throw tooMany('rank')
+  const shape = extents.map((extent) => asSize(extent, "Unable to parse 'shape'"))
   const parameters = member(item, 'parameters')
   const region = member(parameters, 'shared_memory_region')
   if (region !== undefined) throw unknownRegion(region)
   const binarySize = member(parameters, 'binary_data_size')
   if (binarySize !== undefined) {
     const size = asSize(binarySize, "Unable to parse 'binary_data_size'")
-    return { name, datatype, shape, data: takeBinary(source, name, size, cursor) }
+    return { name, datatype, shape, data: takeBinary(source, name, size, progress) }
   }
   const data = parseTensorData({
     name,
     datatype,
     shape,
     data: memberAsArray(item, 'data'),
-    dataText: () => dataText(source.document.text, index),
+    dataText: () => dataText(source.document, progress, index),
   })
   return { name, datatype, shape, data }
 }
@@ -99,9 +112,9 @@ function takeBinary(
   source: InputSource,
   name: string,
   size: number,
-  cursor: BinaryCursor,
+  progress: Progress,
 ): Uint8Array {
-  const left = source.binary.byteLength - cursor.offset
+  const left = source.binary.byteLength - progress.offset
   if (size > left) {
     throw new ServeError(
       'INVALID_REQUEST',
@@ -109,15 +122,14 @@ function takeBinary(
       { details: { field: name } },
     )
   }
-  const start = cursor.offset
-  cursor.offset += size
-  return source.binary.subarray(start, cursor.offset)
+  const start = progress.offset
+  progress.offset += size
+  return source.binary.subarray(start, progress.offset)
 }
 
-function dataText(text: string, index: number): string {
-  const inputs = memberText(text, 'inputs') ?? '[]'
-  const input = elementText(inputs, index) ?? '{}'
-  return memberText(input, 'data') ?? '[]'
+function dataText({ text }: JsonDocument, progress: Progress, index: number): string {
+  progress.texts ??= elementTexts(memberText(text, 'inputs') ?? '[]') ?? []
+  return memberText(progress.texts[index] ?? '{}', 'data') ?? '[]'
 }
 
 /** Regions are registered over calls that this server does not offer, so none can exist. */

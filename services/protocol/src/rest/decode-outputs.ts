@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { unknownRegion } from './decode-inputs.ts'
 import {
   asBoolean,
@@ -28,8 +29,10 @@ export function decodeOutputs(
   isBinaryOutput: boolean,
 ): readonly RestRequestedOutput[] {
   if (member(document, 'outputs') === undefined) return []
+  const items = memberAsArray(document, 'outputs')
+  if (items.length > MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
   const outputs = new Map<string, RestRequestedOutput>()
-  for (const item of memberAsArray(document, 'outputs')) {
+  for (const item of items) {
     const output = decodeOutput(item, isBinaryOutput)
     if (!outputs.has(output.name)) outputs.set(output.name, output)
   }

@@ -331,3 +331,41 @@ await t.test('a flood of containers is refused before it fills the heap', async 
   const text = Buffer.from(`{"inputs":[],"x":"${'{\\"['.repeat(2 ** 21)}"}`)
   t.same(decodeRestRequest({ body: text, modelName: 'm', config: modelConfig() }).inputs, [])
 })
+
+function many(count: number, entry: (i: number) => string): string {
+  return Array.from({ length: count }, (_, i) => entry(i)).join(',')
+}
+
+function input(shape: string): string {
+  return `{"name":"x","datatype":"INT8","shape":[${shape}],"data":[1]}`
+}
+
+await t.test('more entries than MESSAGE_BOUNDS are refused, as over gRPC', async (t) => {
+  const rows = [
+    ['inputs', `{"inputs":[${many(4097, () => input('1'))}]}`],
+    ['outputs', `{"inputs":[],"outputs":[${many(4097, (i) => `{"name":"y${i}"}`)}]}`],
+    ['rank', `{"inputs":[${input(many(1025, () => '1'))}]}`],
+    ['parameters', `{"inputs":[],"parameters":{${many(4097, (i) => `"p${i}":1`)}}}`],
+  ] as const
+  for (const [what, text] of rows) {
+    t.match(
+      failureOf(() => decodeText(text)),
+      {
+        reason: 'MESSAGE_TOO_LARGE',
+        message: `message has more than ${what === 'rank' ? 1024 : 4096} entries of ${what}`,
+      },
+    )
+  }
+})
+
+await t.test('each of many inputs has its own integers beyond 2^53', async (t) => {
+  const numbers = Array.from({ length: 4096 }, (_, i) => 2n ** 62n + BigInt(i))
+  const inputs = numbers.map(
+    (number, i) => `{"name":"x${i}","datatype":"INT64","shape":[1],"data":[${number}]}`,
+  )
+  const decoded = decodeText(`{"inputs":[${inputs.join(',')}]}`).inputs
+  t.same(
+    decoded.map(({ data }) => Buffer.from(data).readBigInt64LE()),
+    numbers,
+  )
+})

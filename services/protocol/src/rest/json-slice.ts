@@ -23,17 +23,18 @@ export function memberText(text: string, name: string): string | undefined {
   return found
 }
 
-/** The text of element `index` of the array in `text`; undefined if there is none. */
-export function elementText(text: string, index: number): string | undefined {
+/** The texts of all elements of the array in `text`; undefined if it holds none. */
+export function elementTexts(text: string): readonly string[] | undefined {
   let at = skipBlanks(text, 0)
   if (text[at] !== '[') return undefined
   at = skipBlanks(text, at + 1)
-  for (let i = 0; text[at] !== ']'; i++) {
+  const texts: string[] = []
+  while (text[at] !== ']') {
     const end = skipValue(text, at)
-    if (i === index) return text.slice(at, end)
+    texts.push(text.slice(at, end))
     at = nextEntry(text, end)
   }
-  return undefined
+  return texts
 }
 
 function nextEntry(text: string, valueEnd: number): number {

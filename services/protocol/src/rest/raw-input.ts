@@ -1,6 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
-import { DATATYPES, encodeBytesTensor, fromConfigDatatype, type NamedTensor } from '@tutti/tensor'
+import {
+  DATATYPES,
+  encodeBytesTensor,
+  fromConfigDatatype,
+  type NamedTensor,
+  requestPrefix,
+} from '@tutti/tensor'
 
 /**
  * Takes a whole body as the only input of a model (binary data extension, header length 0). A batching model gets a
@@ -50,5 +56,6 @@ export function decodeRawInput(
 }
 
 function refusal(text: string): ServeError {
-  return new ServeError('INVALID_REQUEST', `[request id: <id_unknown>] ${text}`)
+  // This form of a request has no place for an id.
+  return new ServeError('INVALID_REQUEST', requestPrefix('') + text)
 }

@@ -90,3 +90,9 @@ await t.test('parameters of a wrong kind are refused', async (t) => {
     t.match(error, { code, message }, parameters)
   }
 })
+
+await t.test('parameters that nest without end are refused, not a crash', async (t) => {
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+  const error = failureOf(() => decodeText(`{"inputs":[],"parameters":{"p":${deep}}}`))
+  t.match(error, { reason: 'MALFORMED_MESSAGE', message: 'a JSON document is nested too deeply' })
+})

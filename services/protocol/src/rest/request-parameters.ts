@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter, RequestContext } from '@tutti/tensor'
+import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import { asBoolean, isObject, jsonTypeError, NON_STRING, NON_UNSIGNED } from './json-fields.ts'
 
@@ -52,7 +53,8 @@ const KNOWN: Readonly<Record<string, (draft: Draft, value: unknown) => void>> = 
  * Reads the request's parameters (triton-semantics 4.4 with the texts of the HTTP endpoint).
  *
  * @param parameters - the `parameters` member with WrittenNumber for numbers; undefined if the request has none.
- * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, INVALID_PARAMETER otherwise.
+ * @throws ServeError MALFORMED_MESSAGE (HTTP 500) for a known key of the wrong type, MESSAGE_TOO_LARGE beyond
+ * MESSAGE_BOUNDS, INVALID_PARAMETER otherwise.
  */
 export function parseRequestParameters(id: string, parameters: unknown): RestParameters {
   const draft: Draft = {
@@ -78,7 +80,9 @@ function entriesOf(parameters: unknown): readonly (readonly [string, unknown])[]
   if (!isObject(parameters)) {
     throw jsonTypeError('failed to get request params.', 'attempt to get members for non-object')
   }
-  return Object.entries(parameters)
+  const entries = Object.entries(parameters)
+  if (entries.length > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+  return entries
 }
 
 function toCustomParameter(key: string, value: unknown): Parameter {

@@ -32,9 +32,8 @@ function toHeaderValue(text: string): string {
 
 /** What ErrorInfo says in gRPC, as HTTP headers: the reason, and where the error happened as far as known. */
 export function errorHeaders(error: ServeError): Record<string, string> {
-  const { step, model, replica, attempt } = error.details
   const headers: Record<string, string> = { 'tutti-error-reason': error.reason }
-  for (const [name, value] of Object.entries({ step, model, replica, attempt })) {
+  for (const [name, value] of Object.entries(error.details)) {
     if (value !== undefined) headers[`tutti-error-${name}`] = toHeaderValue(value)
   }
   return headers

@@ -71,7 +71,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const steps = new StepLink({ router, peers: join.promise, clock, log })
   opened.defer(() => steps.close())
   const health = withCauses(o.health, () => findCauses(peer, steps))
-  const metricsServer = await openMetricsDoor({ flags, metrics, health })
+  const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await (o.openPeer ?? openRouterPeer)({
     broker,

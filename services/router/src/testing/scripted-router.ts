@@ -1,6 +1,6 @@
 import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import { ServerMetrics } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
@@ -18,7 +18,7 @@ export interface ScriptedModel {
   run?(
     inputs: ReadonlyMap<string, Float32Array>,
     envelope: Envelope,
-    signal: AbortSignal,
+    signal: CancelSignal,
   ): Promise<ReadonlyMap<string, NamedTensor>> | ReadonlyMap<string, NamedTensor>
 }
 
@@ -73,7 +73,7 @@ async function answer(
   model: ScriptedModel | undefined,
   inputs: ReadonlyMap<string, Float32Array>,
   envelope: Envelope,
-  signal: AbortSignal,
+  signal: CancelSignal,
 ): Promise<BearerResponse> {
   const empty = { index: 0, final: true, outputs: [], parameters: new Map(), times: TIMES }
   try {

@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
-import type { StepRequest } from '@tutti/tensor'
+import { type CancelSignal, ServeError } from '@tutti/errors'
+import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
 import type { Execution } from './execution.ts'
@@ -8,7 +8,7 @@ import type { Execution } from './execution.ts'
 /** What comes with a request besides its tensors. */
 export interface RequestLimits {
   /** Aborts when the caller is gone. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   /** What is left of the request's time; absent without a deadline. */
   readonly remainingMs?: number
 }
@@ -29,7 +29,7 @@ export class AcceptedRequest {
   /** Set while the request runs. */
   execution: Execution | undefined
   readonly #sink: EnvelopeSink
-  readonly #signal: AbortSignal
+  readonly #signal: CancelSignal
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
   readonly #settled: () => void
@@ -77,11 +77,6 @@ export class AcceptedRequest {
     this.#sink.send(response)
     if (response.final) this.#settled()
   }
-}
-
-/** The text of Triton's log prefix for a request. */
-export function requestPrefix(id: string): string {
-  return `[request id: ${id === '' ? '<id_unknown>' : id}] `
 }
 
 /** What the caller is told when its signal aborted: Triton gives CANCELLED without a text. */

@@ -46,10 +46,10 @@ export class Execution implements ResponseSink {
     for (const accepted of batch) accepted.execution = this
   }
 
-  /** Resolves when the engine is done with the instance; never rejects. */
-  async run(model: LoadedModel, instance: number): Promise<void> {
+  /** Resolves when the engine is done with the instance, with the times if it did not fail; never rejects. */
+  async run(model: LoadedModel, instance: number): Promise<ExecutionTimes | undefined> {
     const requests = this.#parts.map((part) => part.accepted.request)
-    let times = NO_TIMES
+    let times: ExecutionTimes | undefined
     let failure: ServeError | undefined
     try {
       times = await model.execute(requests, this, this.#options(instance))
@@ -57,7 +57,8 @@ export class Execution implements ResponseSink {
     } catch (error) {
       failure = engineError(error)
     }
-    for (const part of this.#parts) this.#close(part, times, failure)
+    for (const part of this.#parts) this.#close(part, times ?? NO_TIMES, failure)
+    return times
   }
 
   /** The signal is made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
@@ -208,7 +209,7 @@ export class Execution implements ResponseSink {
 
   #stepTimes(accepted: AcceptedRequest, times: ExecutionTimes): StepTimes {
     return {
-      queueNs: this.#queueNs(accepted),
+      queueNs: this.#queueNs(accepted) + (times.waitNs ?? 0),
       computeInputNs: times.computeInputNs,
       computeInferNs: times.computeInferNs,
       computeOutputNs: times.computeOutputNs,

@@ -2,7 +2,6 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
 import { batchRequest } from '../testing/step-builders.ts'
-import { stoppingError } from './scheduler.ts'
 
 type Event =
   | {
@@ -32,6 +31,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 
 const setup = fc.record({
   instances: fc.integer({ min: 1, max: 3 }),
+  openExecutions: fc.constantFrom(1, 1, 3),
   isDynamic: fc.boolean(),
   delayUs: fc.constantFrom(0, 2000),
   preserveOrdering: fc.boolean(),
@@ -60,7 +60,9 @@ await t.test(
           },
         })
         const config = scriptedConfig(o.isDynamic ? { dynamic_batching: dynamic } : {})
-        const rig = createSchedulerRig({ config, instances: o.instances, maxQueuedRequests: 5 })
+        const { instances, openExecutions } = o
+        const bounds = { instances, openExecutions, maxQueuedRequests: 5 }
+        const rig = createSchedulerRig({ config, ...bounds })
         const requests: ReturnType<typeof rig.submit>[] = []
         const open: (typeof rig.model.executions)[number][] = []
         let seen = 0
@@ -84,7 +86,7 @@ await t.test(
           }
         }
         for (const e of events) await run(e)
-        if (o.endsByStop) rig.scheduler.stop(stoppingError)
+        if (o.endsByStop) rig.scheduler.stop()
         const drained = rig.scheduler.drain()
         while (rig.scheduler.load.inFlight > 0) {
           rig.clock.advance(5)

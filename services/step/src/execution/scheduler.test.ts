@@ -8,7 +8,6 @@ import {
 } from '../testing/scheduler-rig.ts'
 import { SCRIPTED_TIMES } from '../testing/scripted-engine.ts'
 import { batchRequest } from '../testing/step-builders.ts'
-import { stoppingError } from './scheduler.ts'
 
 const batching = (rest = {}) =>
   scriptedConfig({ dynamic_batching: dynamicBatching({ preferred_batch_size: [4], ...rest }) })
@@ -37,6 +36,51 @@ await t.test(
     t.same(scheduler.load, { inFlight: 0, queued: 0, freeSlots: 2 })
   },
 )
+
+await t.test('an instance gets more to do at once as soon as its model proves short', async (t) => {
+  const { model, submit, scheduler, statistics } = createSchedulerRig({ openExecutions: 3 })
+  const requests = ['a', 'b', 'c', 'd', 'e'].map((id) => submit(id))
+  t.same(executedIds(model), ['a'], 'nothing is known of the model yet')
+  model.at(0).finish()
+  await model.begun(4)
+  t.same(executedIds(model), ['a', 'b', 'c', 'd'])
+  t.same(scheduler.load, { inFlight: 4, queued: 1, freeSlots: 0 })
+  requests[2]?.cancel()
+  t.equal(requests[2]?.outcome, 'CANCELLED CANCELLED', 'answered at once, although it is in line')
+  requests[4]?.cancel()
+  for (const i of [1, 2, 3]) model.at(i).finish()
+  await Promise.all(requests.map(({ done }) => done))
+  t.same(
+    requests.map(({ outcome }) => outcome),
+    ['OK', 'OK', 'CANCELLED CANCELLED', 'OK', 'CANCELLED CANCELLED'],
+  )
+  t.same(executedIds(model), ['a', 'b', 'c', 'd'], 'what was cancelled in the queue never ran')
+  t.equal(statistics.snapshot().executionCount, 4n)
+})
+
+await t.test('a batcher keeps what it has until an instance is free', async (t) => {
+  const { model, submit } = createSchedulerRig({ config: batching(), openExecutions: 3 })
+  const first = submit('a')
+  model.at(0).finish()
+  await first.done
+  await new Promise(setImmediate)
+  const rest = ['b', 'c', 'd'].map((id) => submit(id))
+  t.same(executedIds(model), ['a', 'b'])
+  model.at(1).finish()
+  await model.begun(3)
+  t.same(executedIds(model), ['a', 'b', 'cd'])
+  model.at(2).finish()
+  await Promise.all(rest.map(({ done }) => done))
+})
+
+await t.test('what an execution waited behind others is queue time', async (t) => {
+  const { model, submit, statistics } = createSchedulerRig()
+  const { done } = submit('a')
+  model.at(0).finish({ ...SCRIPTED_TIMES, waitNs: 700 })
+  await done
+  const { queue, computeInfer } = statistics.snapshot()
+  t.same([queue.ns, computeInfer.ns], [700n, BigInt(SCRIPTED_TIMES.computeInferNs)])
+})
 
 await t.test('requests that wait for an instance are batched when it is free', async (t) => {
   const { model, submit } = createSchedulerRig({ config: batching() })
@@ -319,12 +363,53 @@ await t.test('stopping answers what waits and what runs', async (t) => {
   })
   const running = submit('r', batchRequest({ id: 'r', batch: 4 }))
   const waiting = submit('w')
-  scheduler.stop(stoppingError)
+  scheduler.stop()
   await Promise.all([running.done, waiting.done])
-  t.match(waiting.outcome, /^UNAVAILABLE SERVER_STOPPING .* Server is stopping/)
-  t.match(running.outcome, /^UNAVAILABLE ENGINE_STOPPED .* Server is stopping/, 'it may have run')
+  t.match(running.outcome, /^UNAVAILABLE ENGINE_STOPPED/, 'it may have run: nobody may try again')
+  t.match(waiting.outcome, /^UNAVAILABLE SERVER_STOPPING/)
   model.at(0).finish()
   clock.advance(10)
   t.equal(model.executions.length, 1)
   t.equal(clock.pending, 0)
+})
+
+await t.test(
+  'a request that ends because another was answered is answered and counted once',
+  async (t) => {
+    const { submit, scheduler, statistics } = createSchedulerRig({
+      config: batching({ max_queue_delay_microseconds: 1000 }),
+    })
+    const [first, second] = [submit('a'), submit('b')]
+    const send = first.sink.send.bind(first.sink)
+    first.sink.send = (response) => {
+      send(response)
+      second.cancel()
+    }
+    scheduler.stop()
+    await Promise.all([first.done, second.done])
+    t.match(first.outcome, /SERVER_STOPPING/)
+    t.match(second.outcome, /CANCELLED/)
+    t.equal(second.sink.responses.length, 1)
+    t.equal(statistics.snapshot().fail.count, 2n)
+    t.equal(statistics.pending, 0)
+  },
+)
+
+await t.test('what another request of its batch cancels is not executed', async (t) => {
+  const { model, submit, clock } = createSchedulerRig({
+    config: batching({ max_queue_delay_microseconds: 1000 }),
+  })
+  // Its batch's timer is the older one, so the batch is formed before the deadline's own timer fires.
+  const sibling = submit('b')
+  const late = submit('a', batchRequest(), { remainingMs: 1 })
+  const send = late.sink.send.bind(late.sink)
+  late.sink.send = (response) => {
+    send(response)
+    sibling.cancel()
+  }
+  clock.advance(1)
+  await Promise.all([late.done, sibling.done])
+  t.match(late.outcome, /DEADLINE_EXCEEDED/)
+  t.match(sibling.outcome, /CANCELLED/)
+  t.equal(model.executions.length, 0)
 })

@@ -1,7 +1,7 @@
 import type { LoadedModel } from '@tutti/backends'
-import { assert, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/front-door'
-import type { StepRequest } from '@tutti/tensor'
+import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
 import type { RequestQueue } from '../queue/request-queue.ts'
@@ -11,10 +11,10 @@ import {
   cancelError,
   deadlineError,
   type RequestLimits,
-  requestPrefix,
 } from './accepted-request.ts'
 import { Execution, toNs } from './execution.ts'
 import type { ExecutionHost } from './execution-host.ts'
+import { InstanceLines } from './instance-lines.ts'
 
 /** How busy one model version is. */
 export interface SchedulerLoad {
@@ -32,8 +32,7 @@ export class Scheduler implements Abandonment {
   readonly #host: ExecutionHost
   readonly #queue: RequestQueue<AcceptedRequest>
   readonly #batchKey: (request: StepRequest) => string
-  /** Used as a stack, so that a lightly loaded model keeps one instance warm. */
-  readonly #free: number[]
+  readonly #lines: InstanceLines
   readonly #running = new Set<AcceptedRequest>()
   #inFlight = 0
   #isStopping = false
@@ -47,19 +46,21 @@ export class Scheduler implements Abandonment {
     readonly queue: RequestQueue<AcceptedRequest>
     readonly batchKey: (request: StepRequest) => string
     readonly instances: number
+    /** Executions that an instance may have open, if they are short. */
+    readonly openExecutions: number
   }) {
     this.#model = o.model
     this.#host = o.host
     this.#queue = o.queue
     this.#batchKey = o.batchKey
-    this.#free = Array.from({ length: o.instances }, (_, i) => o.instances - 1 - i)
+    this.#lines = new InstanceLines(o.instances, o.openExecutions)
   }
 
   get load(): SchedulerLoad {
     return {
       inFlight: this.#inFlight,
       queued: this.#queue.length,
-      freeSlots: this.#free.length,
+      freeSlots: this.#lines.idle,
     }
   }
 
@@ -98,22 +99,19 @@ export class Scheduler implements Abandonment {
   }
 
   /**
-   * Answers whatever is not answered yet, and starts nothing more: what waited with `error`, what runs with ENGINE_STOPPED and
-   * the same text, because it must not be tried elsewhere.
+   * Answers whatever is not answered yet, and starts nothing more: what waits with SERVER_STOPPING, what runs with
+   * ENGINE_STOPPED, because only the former may be tried again elsewhere.
    */
-  stop(error: (request: StepRequest) => ServeError): void {
+  stop(): void {
     this.#isStopping = true
     this.#clearTimer?.()
     this.#clearTimer = undefined
     this.#timerAt = Number.NEGATIVE_INFINITY
     for (const { item } of this.#queue.clear()) {
       this.#left(item)
-      this.#fail(item, error(item.request))
+      this.#fail(item, stoppingError(item.request))
     }
-    for (const accepted of this.#running) {
-      const { message } = error(accepted.request)
-      this.abandon(accepted, new ServeError('ENGINE_STOPPED', message))
-    }
+    for (const accepted of this.#running) this.abandon(accepted, stoppedError(accepted.request))
   }
 
   #enqueue(accepted: AcceptedRequest, limits: RequestLimits): ServeError | undefined {
@@ -144,7 +142,7 @@ export class Scheduler implements Abandonment {
     const now = this.#host.clock.now()
     if (this.#queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
-    while (this.#free.length > 0) {
+    while (this.#lines.hasRoom) {
       const decision = this.#queue.next(now)
       if (decision.kind === 'wait') wakeAt = decision.until
       if (decision.kind !== 'batch') break
@@ -155,24 +153,23 @@ export class Scheduler implements Abandonment {
 
   #start(entries: readonly QueueEntry<AcceptedRequest>[], now: number): void {
     // Taken first: answering below may run code that comes back here for the same instance.
-    const instance = this.#free.pop()
-    assert(instance !== undefined, 'a batch was formed without a free instance')
-    const batch: AcceptedRequest[] = []
+    const instance = this.#lines.enter()
     for (const { item } of entries) {
       this.#left(item)
       // The deadline's own timer may be late; what is over is never executed.
       if (item.deadlineAt <= now) this.#fail(item, deadlineError(item.request))
-      else batch.push(item)
     }
-    if (batch.length === 0) this.#free.push(instance)
+    // The answer to one request may have ended another of this batch: two steps of one ensemble request.
+    const batch = entries.map(({ item }) => item).filter((item) => !item.isAnswered)
+    if (batch.length === 0) this.#lines.leave(instance, undefined)
     else void this.#execute(batch, instance, now)
   }
 
   async #execute(batch: readonly AcceptedRequest[], instance: number, now: number): Promise<void> {
     for (const accepted of batch) this.#running.add(accepted)
-    await new Execution(this.#host, batch, now).run(this.#model, instance)
+    const times = await new Execution(this.#host, batch, now).run(this.#model, instance)
     for (const accepted of batch) this.#running.delete(accepted)
-    this.#free.push(instance)
+    this.#lines.leave(instance, times)
     this.#pump()
   }
 
@@ -196,6 +193,7 @@ export class Scheduler implements Abandonment {
   }
 
   #fail(accepted: AcceptedRequest, error: ServeError): void {
+    if (accepted.isAnswered) return
     this.#recordFailure(accepted, error)
     this.#answer(accepted, error)
   }
@@ -224,9 +222,16 @@ export class Scheduler implements Abandonment {
 }
 
 /** Triton's text for a request that comes while the server goes away. */
-export function stoppingError(request: StepRequest): ServeError {
+function stoppingError(request: StepRequest): ServeError {
   return new ServeError(
     'SERVER_STOPPING',
     `${requestPrefix(request.context.id)}Server is stopping, scheduler for model has stopped accepting new inference requests`,
+  )
+}
+
+function stoppedError(request: StepRequest): ServeError {
+  return new ServeError(
+    'ENGINE_STOPPED',
+    `${requestPrefix(request.context.id)}Server is stopping, the execution was given up`,
   )
 }

@@ -1,6 +1,6 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { StatisticsRecorder } from '@tutti/front-door'
-import type { ModelConfig } from '@tutti/model-config'
+import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import type { AcceptedRequest } from '../execution/accepted-request.ts'
 import { compileBatchKey } from '../execution/batch-key.ts'
 import { compileOutputContract } from '../execution/output-contract.ts'
@@ -36,12 +36,14 @@ export function buildScheduler(o: {
     queue: buildQueue(config, settings.maxQueuedRequests),
     batchKey: compileBatchKey(config),
     instances: o.instances,
+    // What a dynamic batcher gives away early it cannot put into a larger batch.
+    openExecutions: config.dynamic_batching === undefined ? (o.loaded.openExecutions ?? 1) : 1,
     host: {
       clock: settings.clock,
       statistics: o.statistics,
       outputs: compileOutputContract(config),
       events,
-      isDecoupled: config.model_transaction_policy?.decoupled === true,
+      isDecoupled: isDecoupled(config),
       ...(preservesOrder && { order: new ResponseOrder() }),
       details: { model: config.name, version: String(version), replica: settings.replica },
       dropped: () => {

@@ -1,5 +1,5 @@
 import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
-import type { InstanceGroup } from '@tutti/model-config'
+import { type InstanceGroup, normaliseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
 import { countInstances } from './instance-count.ts'
@@ -32,7 +32,7 @@ await t.test('instances are the sum over the groups, per GPU for KIND_GPU', asyn
   ]
   for (const [backend, groups, want] of cases) {
     const config = scriptedConfig({ backend, instance_group: groups.map(group) })
-    t.equal(countInstances(config), want, JSON.stringify(groups))
+    t.equal(countInstances(normaliseModelConfig(config)), want, JSON.stringify(groups))
   }
 })
 
@@ -50,14 +50,47 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
   })
   const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
   const ignored = group({ rate_limiter: rate, host_policy: 'p' })
-  const config = scriptedConfig({ instance_group: [ignored], response_cache: { enable: true } })
+  const config = scriptedConfig({
+    instance_group: [ignored],
+    response_cache: { enable: true },
+    model_metrics: { metric_control: [{ histogram_options: { buckets: [1] } }] },
+  })
   requireSupported(config)
   t.same(ineffectiveSettings(config), [
     ['instance_group.rate_limiter', '--rate-limit'],
     ['instance_group.host_policy', '--host-policy'],
     ['response_cache', '--cache-config'],
+    ['model_metrics', '--metrics-config'],
   ])
   t.same(ineffectiveSettings(scriptedConfig()), [])
+})
+
+await t.test('numbers that no machine can serve are refused with their bound', async (t) => {
+  const warmUp = { name: 's', batch_size: 4_294_967_295, count: 0, inputs: {} }
+  const cases = [
+    [
+      'instance_group.count',
+      { instance_group: [group({ count: 2 ** 31 - 1 })] },
+      2 ** 31 - 1,
+      1024,
+    ],
+    [
+      'instance_group.count',
+      { instance_group: [group({ count: 1000 }), group({ count: 25 })] },
+      1025,
+      1024,
+    ],
+    ['model_warmup.batch_size', { model_warmup: [warmUp] }, 4_294_967_295, 1_000_000],
+  ] as const
+  for (const [field, fields, got, most] of cases) {
+    const config = scriptedConfig(fields)
+    t.throws(() => requireSupported(config), {
+      reason: 'UNSUPPORTED',
+      message: `'${field}' of model '${config.name}' comes to ${got}, want at most ${most}`,
+      details: { field },
+    })
+  }
+  requireSupported(scriptedConfig({ instance_group: [group({ count: 1024 })] }))
 })
 
 await t.test('reasons name every code as Triton prints it', async (t) => {

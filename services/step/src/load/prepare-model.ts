@@ -45,9 +45,8 @@ export async function prepareModel(
   const completed = await complete(model, given, o)
   const config = normaliseModelConfig(completed, { gpuCount: o.gpuCount })
   validateModelConfig(config, { directoryName: name, gpuCount: o.gpuCount })
-  const versions = selectVersions(config.version_policy, model.versions)
-  if (versions.length === 0) throw noVersion(name)
-  return { model, config, labels: await outputLabels(model, config), versions }
+  const versions = selectVersions(config, model.versions)
+  return { model, config, labels: await readLabels(model, config.output), versions }
 }
 
 async function complete(
@@ -85,23 +84,4 @@ async function inspectModel(
   const choice = selectBackend(config, model.name, versionFiles)
   const engine = o.engines.get(choice.backend)
   return engine?.inspect(await resolveModelFile(model, first, choice.modelFilename))
-}
-
-async function outputLabels(
-  model: RepositoryModel,
-  config: ModelConfig,
-): Promise<Record<string, readonly string[]>> {
-  const labels: Record<string, readonly string[]> = {}
-  for (const { name, label_filename: filename } of config.output) {
-    if (filename !== '') labels[name] = await readLabels(model, filename)
-  }
-  return labels
-}
-
-function noVersion(name: string): ServeError {
-  return new ServeError(
-    'MODEL_LOAD_FAILED',
-    `at least one version must be available under the version policy of model '${name}'`,
-    { code: 'INVALID_ARGUMENT' },
-  )
 }

@@ -1,5 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import { countInstances } from './instance-count.ts'
+
+/** An instance costs a thread and some 15 MB; a count with a few zeros too many must not end the process. */
+const MAX_INSTANCES = 1024
+/** Rows of one warm-up sample; far beyond what compiles anything. */
+const MAX_WARM_UP_ROWS = 1_000_000
 
 /**
  * Refuses what the schedulers here cannot do.
@@ -16,6 +22,19 @@ export function requireSupported(config: ModelConfig): void {
       },
     )
   }
+  requireWithin(config, 'instance_group.count', countInstances(config), MAX_INSTANCES)
+  for (const { batch_size: rows } of config.model_warmup) {
+    requireWithin(config, 'model_warmup.batch_size', rows, MAX_WARM_UP_ROWS)
+  }
+}
+
+function requireWithin(config: ModelConfig, field: string, got: number, most: number): void {
+  if (got <= most) return
+  throw new ServeError(
+    'UNSUPPORTED',
+    `'${field}' of model '${config.name}' comes to ${got}, want at most ${most}`,
+    { details: { field } },
+  )
 }
 
 /**
@@ -32,6 +51,9 @@ export function ineffectiveSettings(config: ModelConfig): readonly (readonly [st
     settings.push(['instance_group.host_policy', '--host-policy'])
   }
   if (config.response_cache?.enable === true) settings.push(['response_cache', '--cache-config'])
+  if ((config.model_metrics?.metric_control.length ?? 0) > 0) {
+    settings.push(['model_metrics', '--metrics-config'])
+  }
   return settings
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createOnnxEngine } from '@tutti/backends'
+import { createEngines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
@@ -58,12 +58,12 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const health = withCauses(o.health, () =>
     peer?.isConnected === true ? [] : ['the broker is not connected'],
   )
-  const metricsServer = await openMetricsDoor({ flags, metrics, health })
+  const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
   opened.defer(async () => metricsServer?.close())
   const step = await openStep({
     replica,
     models,
-    engines: [createOnnxEngine({ log })],
+    engines: createEngines({ log }),
     autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize,
     loadParallelism: flags['model-load-thread-count'],

@@ -10,7 +10,6 @@ import {
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
-  type ModelMetadata,
   type ResolvedModel,
   readyVersions,
   requestedNames,
@@ -18,7 +17,12 @@ import {
   toAnswer,
   toIndex,
 } from '@tutti/front-door'
-import { isDecoupled, type ModelStatistics, modelMetadata } from '@tutti/model-config'
+import {
+  isDecoupled,
+  type ModelMetadata,
+  type ModelStatistics,
+  modelMetadata,
+} from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
 import { TensorMemory } from '@tutti/tensor'
 import { type EnvelopeSink, ResponseStream } from '@tutti/transport'

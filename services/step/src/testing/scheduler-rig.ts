@@ -68,11 +68,12 @@ export function createSchedulerRig(
     readonly config?: ModelConfig
     readonly instances?: number
     readonly maxQueuedRequests?: number
+    readonly openExecutions?: number
   } = {},
 ) {
   const config = o.config ?? scriptedConfig()
   const clock = createManualClock()
-  const model = new ScriptedModel()
+  const model = new ScriptedModel(undefined, o.openExecutions)
   const statistics = new StatisticsRecorder({ name: config.name, version: '1', clock })
   const dropped: string[] = []
   const order: string[] = []

@@ -18,7 +18,7 @@ export interface ScriptedExecution {
   /** Sends any response, as the engine would. */
   send(request: number, response: Partial<StepResponse>): void
   /** Answers every request that has no final response with its own inputs, renamed `y`, and ends. */
-  finish(): void
+  finish(times?: ExecutionTimes): void
   /** Ends without sending anything more. */
   end(): void
   /** Rejects, as an engine that breaks. */
@@ -28,17 +28,20 @@ export interface ScriptedExecution {
 /** A model whose executions a test sees and steers. */
 export class ScriptedModel implements LoadedModel {
   readonly signature: ModelSignature
+  /** Executions that an instance may have open; more are a fault. */
+  readonly openExecutions: number
   /** Executions that began, in order. */
   readonly executions: ScriptedExecution[] = []
   /** False holds executions until the test finishes them. */
   isImmediate = false
   isClosed = false
-  /** Instances that execute now; two on one instance are a fault. */
-  readonly busy = new Set<number>()
+  /** Instances that execute now, and how many executions. */
+  readonly busy = new Map<number, number>()
   #waiting: { readonly count: number; readonly wake: () => void }[] = []
 
-  constructor(signature: ModelSignature = { inputs: [], outputs: [] }) {
+  constructor(signature: ModelSignature = { inputs: [], outputs: [] }, openExecutions: number = 1) {
     this.signature = signature
+    this.openExecutions = openExecutions
   }
 
   execute(
@@ -46,8 +49,9 @@ export class ScriptedModel implements LoadedModel {
     sink: ResponseSink,
     o: { readonly instance: number; readonly signal: AbortSignal },
   ): Promise<ExecutionTimes> {
-    if (this.busy.has(o.instance)) throw new Error(`instance ${o.instance} is busy`)
-    this.busy.add(o.instance)
+    const before = this.busy.get(o.instance) ?? 0
+    if (before >= this.openExecutions) throw new Error(`instance ${o.instance} is busy`)
+    this.busy.set(o.instance, before + 1)
     return new Promise<ExecutionTimes>((resolve, reject) => {
       const finals = new Set<number>()
       const send = (request: number, response: Partial<StepResponse>): void => {
@@ -55,22 +59,22 @@ export class ScriptedModel implements LoadedModel {
         if (whole.final) finals.add(request)
         sink.send(request, whole)
       }
-      const end = (): void => {
-        this.busy.delete(o.instance)
-        resolve(SCRIPTED_TIMES)
+      const end = (times: ExecutionTimes = SCRIPTED_TIMES): void => {
+        this.#leave(o.instance)
+        resolve(times)
       }
-      const finish = (): void => {
+      const finish = (times?: ExecutionTimes): void => {
         requests.forEach((request, i) => {
           if (!finals.has(i)) send(i, { outputs: request.inputs.map(renamed) })
         })
-        end()
+        end(times)
       }
       const fail = (error: Error): void => {
-        this.busy.delete(o.instance)
+        this.#leave(o.instance)
         reject(error)
       }
       const { instance, signal } = o
-      this.executions.push({ requests, instance, signal, send, finish, end, fail })
+      this.executions.push({ requests, instance, signal, send, finish, end: () => end(), fail })
       this.#waiting = this.#waiting.filter(({ count, wake }) => {
         if (this.executions.length < count) return true
         wake()
@@ -78,6 +82,12 @@ export class ScriptedModel implements LoadedModel {
       })
       if (this.isImmediate) finish()
     })
+  }
+
+  #leave(instance: number): void {
+    const left = (this.busy.get(instance) ?? 1) - 1
+    if (left === 0) this.busy.delete(instance)
+    else this.busy.set(instance, left)
   }
 
   /** Resolves when `count` executions have begun since the model was loaded. */

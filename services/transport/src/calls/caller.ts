@@ -4,6 +4,7 @@ import {
   fromWireError,
   type PeerMessage,
   type TensorPart,
+  type TransferCredit,
   toWireError,
 } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
@@ -118,27 +119,19 @@ export class Caller {
     call.heardAt = now
     switch (message.type) {
       case 'accepted':
-        if (!call.isAccepted) call.progressAt = now
-        call.isAccepted = true
-        this.#credit(now, call, message.credits)
+        this.#accepted(now, call, message.credits)
         return
       case 'credit':
         this.#credit(now, call, message.credits)
         return
       case 'resend':
-        if (call.transfers.includes(message.transfer)) {
-          this.#o.outgoing.resend(message.from, message.transfer, message.offset)
-        }
+        this.#resend(call, message.transfer, message.offset)
         return
       case 'refused':
         this.#fail(now, call, fromWireError(message.error))
         return
       case 'response':
-        call.isAccepted = true
-        // The replica has forgotten the call, so what it said before may never come.
-        if (message.error?.reason === 'STEP_LOST') {
-          this.#fail(now, call, fromWireError(message.error))
-        } else this.#arrivals.add(now, call, message)
+        this.#responded(now, call, message)
         return
       case 'offer':
       case 'response-credit':
@@ -249,11 +242,28 @@ export class Caller {
     this.#o.send(message.from, { type: 'cancel', call: message.call, error })
   }
 
-  #credit(
+  #accepted(now: number, call: OpenCall, credits: readonly TransferCredit[]): void {
+    if (!call.isAccepted) call.progressAt = now
+    call.isAccepted = true
+    this.#credit(now, call, credits)
+  }
+
+  #responded(
     now: number,
     call: OpenCall,
-    credits: readonly { readonly transfer: number; readonly upTo: number }[],
+    message: Extract<PeerMessage, { readonly type: 'response' }>,
   ): void {
+    call.isAccepted = true
+    // The replica has forgotten the call, so what it said before may never come.
+    if (message.error?.reason === 'STEP_LOST') this.#fail(now, call, fromWireError(message.error))
+    else this.#arrivals.add(now, call, message)
+  }
+
+  #resend(call: OpenCall, transfer: number, offset: number): void {
+    if (call.transfers.includes(transfer)) this.#o.outgoing.resend(call.to, transfer, offset)
+  }
+
+  #credit(now: number, call: OpenCall, credits: readonly TransferCredit[]): void {
     const ours = credits.filter(({ transfer }) => call.transfers.includes(transfer))
     if (this.#o.outgoing.credit(call.to, ours)) call.progressAt = now
   }

@@ -222,7 +222,9 @@ export class ResponseArrivals {
   }
 
   #retryWaiting(now: number): void {
-    for (const call of [...this.#waiting]) this.#advance(now, call)
+    // One that must go on waiting comes back into the set.
+    const waiting = Array.from(this.#waiting)
+    for (const call of waiting) this.#advance(now, call)
   }
 }
 

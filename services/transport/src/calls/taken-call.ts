@@ -1,4 +1,4 @@
-import type { ServeError } from '@tutti/errors'
+import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { BearerResponse } from '../tensor-bearer.ts'
 
@@ -12,7 +12,7 @@ export interface CallJob {
   /** In the order of `envelope.inputs`. */
   readonly inputs: readonly Uint8Array[]
   /** Aborts when the caller cancels, is gone, or the time is over; the reason is a ServeError. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
 }
 
 /** A call that this peer has accepted and whose caller has not said `done`. */

@@ -12,7 +12,6 @@ import {
   failureOf,
   openTestRouter,
   openTestStep,
-  REVISION,
   ref,
   SERVED,
   type Teardown,
@@ -55,13 +54,13 @@ await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
   const large = tensorBytes(64 * 1024 * 1024)
   const small = tensorBytes(10)
   let passed = 0
-  let isOver = false
+  const large64 = { isOver: false }
   const transfer = collect(
     router.peer.bearer.call(STEP, envelope(large.byteLength), [ref(large)], quiet),
-  ).finally(() => (isOver = true))
-  while (!isOver) {
+  ).finally(() => (large64.isOver = true))
+  while (!large64.isOver) {
     await collect(router.peer.bearer.call(STEP, envelope(10), [ref(small)], quiet))
-    if (!isOver) passed += 1
+    if (!large64.isOver) passed += 1
   }
   const [got] = await transfer
   t.ok(same(large, got), 'all 64 MB')
@@ -119,33 +118,35 @@ await t.test(
   },
 )
 
+const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+  sink.send({
+    index: 0,
+    final: true,
+    outputs: [],
+    parameters: new Map(),
+    error: new ServeError('QUEUE_FULL', 'Exceeds maximum queue size', {
+      details: { model: 'm' },
+    }),
+    times: {
+      queueNs: 1,
+      computeInputNs: 2,
+      computeInferNs: 3,
+      computeOutputNs: 4,
+      transferNs: 5,
+    },
+  })
+}
+
+const throws: EnvelopeHandler = async () => {
+  throw new Error('broken')
+}
+
 await t.test(
   'what a step answers as an error arrives with code, text and place',
   WITH_NATS,
   async (t) => {
     const broker = await openBroker(t)
     const router = await openTestRouter(t, broker, 'router')
-    const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
-      sink.send({
-        index: 0,
-        final: true,
-        outputs: [],
-        parameters: new Map(),
-        error: new ServeError('QUEUE_FULL', 'Exceeds maximum queue size', {
-          details: { model: 'm' },
-        }),
-        times: {
-          queueNs: 1,
-          computeInputNs: 2,
-          computeInferNs: 3,
-          computeOutputNs: 4,
-          transferNs: 5,
-        },
-      })
-    }
-    const throws: EnvelopeHandler = async () => {
-      throw new Error('broken')
-    }
     await openTestStep(t, broker, 'fails', fails)
     await openTestStep(t, broker, 'throws', throws)
     await openTestStep(t, broker, 'silent', async () => {})
@@ -181,13 +182,14 @@ await t.test('nobody there is STEP_UNAVAILABLE at once', WITH_NATS, async (t) =>
   })
 })
 
+const large: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+  sink.send(answer(tensorBytes(1001)))
+}
+
 await t.test('a tensor over the bound is refused before anything is sent', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
   const settings = { maxTensorBytes: 1000 }
   const router = await openTestRouter(t, broker, 'router', { settings })
-  const large: EnvelopeHandler = async (_envelope, _tensors, sink) => {
-    sink.send(answer(tensorBytes(1001)))
-  }
   await openTestStep(t, broker, 'step', large, { settings })
   await until(() => router.directory.isServed(SERVED))
   const call = (size: number): Promise<BearerResponse[]> =>
@@ -402,25 +404,4 @@ await t.test('several routers know one another and share the steps', WITH_NATS, 
     }
   }
   t.same([...served.values()], [20, 20])
-})
-
-await t.test('a step that serves something else says so at once', WITH_NATS, async (t) => {
-  const broker = await openBroker(t)
-  const router = await openTestRouter(t, broker, 'router')
-  let revisions: (readonly [string, number, string])[] = [REVISION]
-  let changed = (): void => {}
-  await openTestStep(t, broker, 'step', echo, {
-    revisions: () => revisions,
-    onChange: (listener) => {
-      changed = listener
-      return () => {}
-    },
-    settings: { heartbeatMs: 60_000, deadAfterMs: 600_000 },
-  })
-  await until(() => router.directory.isServed(SERVED))
-  revisions = [['m', 2, 'bbb']]
-  changed()
-  await until(() => router.directory.isServed({ model: 'm', version: 2, revision: 'bbb' }))
-  t.notOk(router.directory.isServed(SERVED))
-  t.same(router.changed, ['step', 'step'])
 })

@@ -1,5 +1,5 @@
 import { type Clock, type Logger, signalError } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope, Heartbeat } from '@tutti/protocol'
 import type { TensorRef } from '@tutti/tensor'
 import { callDetails, notExecuted } from '../calls/call-place.ts'
@@ -84,7 +84,7 @@ class CallingPeer implements RouterPeer, TensorBearer {
     to: ReplicaAddress,
     envelope: Envelope,
     tensors: readonly TensorRef[],
-    o: { readonly signal: AbortSignal },
+    o: { readonly signal: CancelSignal },
   ): AsyncIterable<BearerResponse> {
     const { clock } = this.#o
     const { signal } = o
@@ -162,7 +162,7 @@ class CallingPeer implements RouterPeer, TensorBearer {
     }
   }
 
-  #checkCanCall(replica: string, envelope: Envelope, signal: AbortSignal): void {
+  #checkCanCall(replica: string, envelope: Envelope, signal: CancelSignal): void {
     if (signal.aborted) throw signalError(signal)
     if (!this.isConnected)
       throw notExecuted(replica, envelope, 'cannot be reached: the broker is away')

@@ -1,0 +1,21 @@
+import { parseArgs } from 'node:util'
+import { benchEnsemble } from './ensemble.ts'
+import { benchMemory } from './memory.ts'
+import { benchSmall } from './small.ts'
+
+const BENCHES = { small: benchSmall, ensemble: benchEnsemble, memory: benchMemory } as const
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { 'node-flag': { type: 'string', multiple: true, default: [] } },
+})
+const wanted = positionals.length === 0 ? Object.keys(BENCHES) : positionals
+for (const name of wanted) {
+  if (!Object.hasOwn(BENCHES, name)) {
+    console.error(`no bench '${name}', want one of ${Object.keys(BENCHES).join(', ')}`)
+    process.exit(2)
+  }
+}
+for (const [name, bench] of Object.entries(BENCHES)) {
+  if (wanted.includes(name)) await bench(values['node-flag'])
+}

@@ -1,0 +1,132 @@
+import { encodeInferRequest, InferenceClient, inferenceServices } from '@tutti/protocol'
+import { cpuUs, median, printTable } from './figures.ts'
+import { type LoadGenerator, openLoadGenerator, toGrpcFrame } from './load.ts'
+import { type BenchServer, startEmptyServer, startTutti } from './servers.ts'
+
+const REPOSITORY = 'model_repository/.variants/fixtures/basic'
+const MODEL = 'identity_fp32'
+const FLOATS = 16
+const ROUNDS = 7
+const WARM_UP_REQUESTS = 20_000
+/** By the number of requests in flight: a round takes about a second. */
+const LEVELS = [
+  { inFlight: 1, requests: 4000 },
+  { inFlight: 8, requests: 12_000 },
+  { inFlight: 64, requests: 20_000 },
+] as const
+
+const values = Float32Array.from({ length: FLOATS }, (_, i) => i + 0.5)
+const request = {
+  modelName: MODEL,
+  inputs: [
+    {
+      name: 'x',
+      datatype: 'FP32',
+      shape: [1, FLOATS],
+      data: new Uint8Array(values.buffer),
+    },
+  ],
+} as const
+
+interface Sample {
+  readonly perSecond: number
+  readonly cpuUsPerRequest: number
+}
+
+/** Requests per second of a 16-float model, over those of a gRPC server that does nothing. */
+export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
+  const load = openLoadGenerator()
+  const tutti = await startTutti(REPOSITORY, { nodeFlags })
+  const empty = await startEmptyServer()
+  const client = new InferenceClient({ address: `127.0.0.1:${tutti.grpcPort}` })
+  try {
+    await checkAnswer(client)
+    const before = await answered(client)
+    const rows = [
+      [
+        'in flight',
+        'tutti req/s',
+        'empty req/s',
+        'ratio',
+        'worst',
+        'best',
+        'cpu us',
+        'empty cpu us',
+      ],
+    ]
+    let sent = WARM_UP_REQUESTS
+    for (const server of [tutti, empty]) await sample(load, server, 64, WARM_UP_REQUESTS)
+    for (const { inFlight, requests } of LEVELS) {
+      const rounds = []
+      for (let round = 0; round < ROUNDS; round += 1) {
+        rounds.push({
+          tutti: await sample(load, tutti, inFlight, requests),
+          empty: await sample(load, empty, inFlight, requests),
+        })
+        sent += requests
+      }
+      rows.push(toRow(inFlight, rounds))
+    }
+    const right = (await answered(client)) - before
+    if (right !== sent) throw new Error(`${right} of ${sent} requests were answered well`)
+    console.log(`\nsmall: ${MODEL} [1,${FLOATS}] on one connection, load by ${load.name}`)
+    console.log(`medians of ${ROUNDS} rounds; all ${sent} requests were answered well`)
+    printTable(rows)
+  } finally {
+    client.close()
+    load.close()
+    await Promise.all([tutti.stop(), empty.stop()])
+  }
+}
+
+async function sample(
+  load: LoadGenerator,
+  server: BenchServer,
+  inFlight: number,
+  requests: number,
+): Promise<Sample> {
+  const body = toGrpcFrame(encodeInferRequest(request))
+  const { path } = inferenceServices().inference.ModelInfer
+  const cpuBefore = cpuUs(server.pid)
+  const perSecond = await load.run({ port: server.grpcPort, path, body, inFlight, requests })
+  return { perSecond, cpuUsPerRequest: (cpuUs(server.pid) - cpuBefore) / requests }
+}
+
+function toRow(
+  inFlight: number,
+  rounds: readonly { readonly tutti: Sample; readonly empty: Sample }[],
+): string[] {
+  const ratios = rounds.map((round) => round.tutti.perSecond / round.empty.perSecond)
+  const whole = (read: (round: (typeof rounds)[number]) => number) =>
+    median(rounds.map(read)).toFixed(0)
+  return [
+    String(inFlight),
+    whole((round) => round.tutti.perSecond),
+    whole((round) => round.empty.perSecond),
+    median(ratios).toFixed(2),
+    Math.min(...ratios).toFixed(2),
+    Math.max(...ratios).toFixed(2),
+    whole((round) => round.tutti.cpuUsPerRequest),
+    whole((round) => round.empty.cpuUsPerRequest),
+  ]
+}
+
+async function checkAnswer(client: InferenceClient): Promise<void> {
+  const { outputs } = await client.infer(request)
+  const [output] = outputs
+  if (output === undefined || Buffer.compare(output.data, request.inputs[0].data) !== 0) {
+    throw new Error(`${MODEL} did not answer with its input`)
+  }
+}
+
+/** Requests to the model that were answered well since the server started. h2load does not look at gRPC's status. */
+async function answered(client: InferenceClient): Promise<number> {
+  const statistics = await new Promise<{ count: string }>((resolve, reject) => {
+    client.objects.ModelStatistics({ name: MODEL }, (error, response) => {
+      const success = response?.model_stats[0]?.inference_stats?.success
+      if (error !== null || success == null) reject(error ?? new Error('no statistics'))
+      else resolve(success)
+    })
+  })
+  return Number(statistics.count)
+}

@@ -1,0 +1,181 @@
+import type { InferenceClient, InferResponseParts } from '@tutti/protocol'
+import t, { type Test } from 'tap'
+import { openClient, statisticsOf } from './grpc-client.ts'
+import { type Scrape, scrape } from './metrics.ts'
+import { restInfer } from './rest-infer.ts'
+import { type Serving, serve } from './serving.ts'
+import { copyModels, instances } from './temp-repository.ts'
+import { slowInputs, toFloats } from './tensors.ts'
+import { until } from './until.ts'
+
+t.setTimeout(600_000)
+
+/** Seconds on one core: longer than it takes to send a flood, cancel it and look at the metrics. */
+const LONG = 1_500
+const SHORT = 400
+const SLOW = { model: 'slow', version: '1' }
+const CANCELED = { ...SLOW, reason: 'CANCELED' }
+const DROPPED = 'result dropped, nobody waits for it'
+
+async function serveSlow(test: Test, count: number): Promise<Serving> {
+  const append = { slow: instances(count) }
+  const repository = await copyModels(test, ['slow', 'ens_slow'], { append })
+  return await serve(test, { repositories: [repository], flags: ['--log-verbose=1'] })
+}
+
+const pending = async (serving: Serving): Promise<number> =>
+  (await scrape(serving)).value('nv_inference_pending_request_count', SLOW)
+
+const untilPending = (serving: Serving, count: number): Promise<true> =>
+  until(`${count} requests wait`, async () => (await pending(serving)) === count)
+
+const countLines = ({ process }: Serving, message: string): number =>
+  process.lines.filter((line) => line.includes(`"message":"${message}"`)).length
+
+/** Everything was answered and nothing waits: SIGTERM ends the server with code 0 without having to wait for anyone. */
+async function endsWithNothingInFlight(t: Test, serving: Serving): Promise<void> {
+  t.equal(await pending(serving), 0, 'nothing waits')
+  const { code } = await serving.process.stop()
+  t.equal(code, 0, 'the server ends well')
+  t.ok(
+    serving.process.lines.some((line) => line.includes('"inFlight":0,"message":"step draining"')),
+    'nothing was in flight when it ended',
+  )
+}
+
+/** Takes both instances of `slow` and the first place in the queue; resolves once it is so. */
+async function occupy(
+  serving: Serving,
+  client: InferenceClient,
+  rounds: number,
+): Promise<readonly Promise<InferResponseParts>[]> {
+  const running = [1, 2, 3].map(() =>
+    client.infer({ modelName: 'slow', inputs: slowInputs(rounds) }),
+  )
+  await untilPending(serving, 1)
+  return running
+}
+
+await t.test('a client that cancels or disconnects takes its queued work with it', async (t) => {
+  const serving = await serveSlow(t, 2)
+  const client = openClient(t, serving)
+  const running = await occupy(serving, client, LONG)
+  const leaving = new AbortController()
+  const { signal } = leaving
+  const queued = Array.from({ length: 40 }, (_, i) =>
+    i % 2 === 0
+      ? client.infer({ modelName: 'slow', inputs: slowInputs(LONG) }, { signal })
+      : restInfer(serving, 'slow', slowInputs(LONG), { signal }),
+  )
+  const outcomes = Promise.allSettled(queued)
+  await untilPending(serving, 41)
+
+  leaving.abort()
+  for (const [i, outcome] of (await outcomes).entries()) {
+    const code = i % 2 === 0 ? 'CANCELLED' : 'ABORT_ERR'
+    t.match(outcome, { status: 'rejected', reason: { code } })
+  }
+  for (const answer of await Promise.all(running)) t.equal(answer.outputs.length, 1)
+
+  const metrics = await scrape(serving)
+  t.equal(metrics.value('nv_inference_request_failure', CANCELED), 40, 'each counts as cancelled')
+  t.equal(metrics.value('nv_inference_request_success', SLOW), 3)
+  t.equal(metrics.value('nv_inference_exec_count', SLOW), 3, 'none of them was executed')
+  const { execution_count, inference_stats } = await statisticsOf(client, 'slow')
+  t.equal(execution_count, '3')
+  t.equal(inference_stats?.fail?.count, '40')
+  await endsWithNothingInFlight(t, serving)
+})
+
+await t.test('a running call that is cancelled is abandoned, and the server goes on', async (t) => {
+  const serving = await serveSlow(t, 2)
+  const client = openClient(t, serving)
+  const leaving = new AbortController()
+  const events: string[] = []
+  const infer = (name: string, o: { signal?: AbortSignal } = {}): Promise<void> =>
+    client.infer({ modelName: 'slow', inputs: slowInputs(LONG) }, o).then(
+      ({ outputs: [y] }) => void events.push(`${name}: ${y === undefined ? '' : toFloats(y)[0]}`),
+      ({ code }) => void events.push(`${name}: ${code}`),
+    )
+  const outcomes = [
+    infer('abandoned', { signal: leaving.signal }),
+    infer('running'),
+    infer('queued'),
+  ]
+  await untilPending(serving, 1)
+  leaving.abort()
+  await Promise.all(outcomes)
+  t.equal(events[0], 'abandoned: CANCELLED', 'the one who left is answered first')
+  t.same(events.slice(1).toSorted(), ['queued: 1', 'running: 1'], 'the others get their answers')
+
+  await until('the abandoned result came', () => countLines(serving, DROPPED) === 1)
+  const metrics = await scrape(serving)
+  t.equal(metrics.value('nv_inference_request_failure', CANCELED), 1)
+  t.equal(metrics.value('nv_inference_request_success', SLOW), 2)
+  t.equal(metrics.value('nv_inference_exec_count', SLOW), 3)
+  await endsWithNothingInFlight(t, serving)
+})
+
+/** An ensemble request with a deadline over each protocol, and how it ended there. */
+function askBoth(
+  serving: Serving,
+  client: InferenceClient,
+  rounds: number,
+  timeoutMs: number,
+): Promise<readonly unknown[]> {
+  const inputs = slowInputs(rounds)
+  const headers = { 'tutti-timeout-ms': String(timeoutMs) }
+  return Promise.all([
+    client.infer({ modelName: 'ens_slow', inputs }, { timeoutMs }).then(
+      () => 'OK',
+      ({ code }) => code,
+    ),
+    restInfer(serving, 'ens_slow', inputs, { headers }).then(({ status }) => status),
+  ])
+}
+
+const ENSEMBLE = { model: 'ens_slow', version: '1' }
+
+/** What the metrics say after two ensemble requests failed. */
+function ensemblesFailed(t: Test, metrics: Scrape): void {
+  t.equal(metrics.value('nv_inference_request_success', ENSEMBLE), 0)
+  // Each failed ensemble request counts twice, as in Triton.
+  t.equal(metrics.value('nv_inference_request_failure', { ...ENSEMBLE, reason: 'OTHER' }), 4)
+  t.equal(metrics.value('nv_inference_pending_request_count', ENSEMBLE), 0)
+}
+
+await t.test('a deadline ends an ensemble while its first step runs', async (t) => {
+  const serving = await serveSlow(t, 2)
+  const client = openClient(t, serving)
+  t.same(await askBoth(serving, client, LONG, 100), ['DEADLINE_EXCEEDED', 504])
+  await until('the abandoned results came', () => countLines(serving, DROPPED) === 2)
+  const metrics = await scrape(serving)
+  t.equal(metrics.value('nv_inference_exec_count', SLOW), 2, 'no second step began')
+  t.equal(metrics.value('nv_inference_request_failure', CANCELED), 2)
+  ensemblesFailed(t, metrics)
+  await endsWithNothingInFlight(t, serving)
+})
+
+await t.test('a deadline ends an ensemble whose second step waits', async (t) => {
+  const serving = await serveSlow(t, 1)
+  const client = openClient(t, serving)
+  const leaving = new AbortController()
+  const infer = (rounds: number): Promise<unknown> =>
+    client.infer({ modelName: 'slow', inputs: slowInputs(rounds) }, { signal: leaving.signal })
+  // One instance: it runs `first`, then both first steps, then the flood, which holds the second steps up.
+  const first = infer(SHORT)
+  const last = infer(SHORT)
+  await untilPending(serving, 1)
+  const ended = askBoth(serving, client, 1, 5000)
+  await untilPending(serving, 3)
+  const flood = Promise.allSettled(Array.from({ length: 200 }, () => infer(LONG)))
+  await Promise.all([first, last])
+  t.same(await ended, ['DEADLINE_EXCEEDED', 504])
+  leaving.abort()
+  await flood
+  const metrics = await scrape(serving)
+  t.equal(metrics.value('tutti_step_compute_seconds_count', { step: 'slow#0' }), 2)
+  t.equal(metrics.value('tutti_step_compute_seconds_count', { step: 'slow#1' }), 0)
+  ensemblesFailed(t, metrics)
+  await endsWithNothingInFlight(t, serving)
+})

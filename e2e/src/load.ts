@@ -1,0 +1,131 @@
+import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
+import type { Test } from 'tap'
+import { openRawClient, type RawClient } from './raw-infer.ts'
+import { restInfer, restOutputs } from './rest-infer.ts'
+import type { Target } from './serving.ts'
+import { fp32, type Tensor, toFloats } from './tensors.ts'
+import { until } from './until.ts'
+
+/** A request whose answer is known. */
+interface Question {
+  readonly model: string
+  readonly input: Tensor
+  readonly output: string
+  readonly expected: Uint8Array
+}
+
+/** Clients that ask one thing after the other until the server refuses them, and compare every byte of every answer. */
+export interface Load {
+  /** Answers that came whole and right, over all clients. */
+  readonly complete: number
+  /** Resolves when each client has so many of them. */
+  untilEachHas(answers: number): Promise<unknown>
+  /** Every client that met something else than a right answer or a clean refusal says what; none should. */
+  readonly ended: Promise<readonly string[]>
+}
+
+/**
+ * Starts a load of `clients` clients: half over gRPC and half over REST, half of each to a model and half to an ensemble.
+ *
+ * @param o.bytes - of each request's tensor, and so of each answer's.
+ */
+export function startLoad(
+  t: Test,
+  target: Target,
+  o: { readonly clients: number; readonly bytes: number },
+): Load {
+  const questions = [identityQuestion(o.bytes), ensembleQuestion(o.bytes)] as const
+  const counts = Array.from({ length: o.clients }, () => 0)
+  const clients = counts.map(async (_zero, i) => {
+    const question = questions[i % 2 === 0 ? 0 : 1]
+    const answer =
+      i % 4 < 2 ? askGrpc(openRawClient(t, target), question) : () => askRest(target, question)
+    for (;;) {
+      const problem = await answer()
+      if (problem === REFUSED) return []
+      if (problem !== undefined) return [`client ${i}: ${problem}`]
+      counts[i] = (counts[i] ?? 0) + 1
+    }
+  })
+  return {
+    get complete() {
+      return counts.reduce((sum, count) => sum + count, 0)
+    },
+    untilEachHas: (answers) =>
+      until(`each client has ${answers} answers`, () => counts.every((n) => n >= answers)),
+    ended: Promise.all(clients).then((problems) => problems.flat()),
+  }
+}
+
+const REFUSED = 'refused'
+
+/** One request: undefined for the right answer, REFUSED if the server did not take it, else what was wrong. */
+type Asker = () => Promise<string | undefined>
+
+function askGrpc(client: RawClient, question: Question): Asker {
+  const request = encodeInferRequest({ modelName: question.model, inputs: [question.input] })
+  return async () => {
+    const { bytes, error, hasBegun } = await client.infer(request)
+    if (bytes !== undefined) {
+      const { outputs } = decodeInferResponse(bytes)
+      return compare(question, outputs.find(({ name }) => name === question.output)?.data)
+    }
+    const isRefused = !hasBegun && error !== undefined && REFUSALS.test(error.details)
+    return isRefused ? REFUSED : `${error?.message}, ${hasBegun ? 'in' : 'before'} the answer`
+  }
+}
+
+/** What the server says, what grpc-js says of a call after the server's GOAWAY, and what it says when nobody listens. */
+const REFUSALS = /has stopped accepting new requests|Stream refused by server|ECONNREFUSED/
+
+async function askRest(target: Target, question: Question): Promise<string | undefined> {
+  let isAccepted = false
+  try {
+    const onContinue = (): void => {
+      isAccepted = true
+    }
+    const answer = await restInfer(target, question.model, [question.input], { onContinue })
+    if (answer.headers['tutti-error-reason'] === 'SERVER_STOPPING') return REFUSED
+    return compare(question, restOutputs(answer).get(question.output))
+  } catch (error) {
+    const { code, message } = toProblem(error)
+    // A connection that the system accepted but the server never saw is reset when the server closes its socket.
+    const isRefused = code === 'ECONNREFUSED' || (code === 'ECONNRESET' && !isAccepted)
+    return isRefused
+      ? REFUSED
+      : `${code} after ${isAccepted ? '100 Continue' : 'nothing'}: ${message}`
+  }
+}
+
+function toProblem(error: unknown): { readonly code: string; readonly message: string } {
+  if (!(error instanceof Error)) return { code: '', message: String(error) }
+  return { code: 'code' in error ? String(error.code) : '', message: error.message }
+}
+
+function compare({ model, expected }: Question, got: Uint8Array | undefined): string | undefined {
+  if (got !== undefined && Buffer.compare(got, expected) === 0) return undefined
+  return `${model}: the answer has ${got?.byteLength ?? 'no'} bytes, not the ${expected.byteLength} right ones`
+}
+
+const COLUMNS = 256
+
+function identityQuestion(bytes: number): Question {
+  const rows = Math.ceil(bytes / (COLUMNS * 3 * 4))
+  const input = fp32('x', numbers(rows * COLUMNS * 3), [rows, COLUMNS, 3])
+  return { model: 'big_identity', input, output: 'y', expected: input.data }
+}
+
+/** Two steps: version 1 adds 1 and version 3 adds 3. */
+function ensembleQuestion(bytes: number): Question {
+  const input = fp32('x', numbers(Math.ceil(bytes / 4)))
+  const sum = fp32(
+    'y',
+    toFloats(input).map((x) => x + 4),
+  )
+  return { model: 'ens_versioned', input, output: 'y', expected: sum.data }
+}
+
+/** Small whole numbers, so that sums are exact; no two neighbours are equal, so that a shift shows. */
+function numbers(count: number): Float32Array<ArrayBuffer> {
+  return Float32Array.from({ length: count }, (_, i) => (i * 7919) % 65_536)
+}

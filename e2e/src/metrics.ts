@@ -1,0 +1,59 @@
+import { restCall } from './rest-call.ts'
+import type { Target } from './serving.ts'
+
+type Labels = Readonly<Record<string, string>>
+
+/** One line of Prometheus text. */
+export interface Sample {
+  readonly name: string
+  readonly labels: Labels
+  readonly value: number
+}
+
+/** What the metrics endpoint said at one moment. */
+export interface Scrape {
+  readonly text: string
+  readonly samples: readonly Sample[]
+  /** The one sample with this name that carries these labels, perhaps among others. @throws Error if it is not one. */
+  value(name: string, labels?: Labels): number
+}
+
+/** Reads the metrics endpoint. */
+export async function scrape(target: Target): Promise<Scrape> {
+  const answer = await restCall(target.metricsPort, 'GET', '/metrics')
+  const text = answer.body.toString()
+  const samples = text.split('\n').flatMap(parseSample)
+  return {
+    text,
+    samples,
+    value: (name, labels = {}) => {
+      const found = samples.filter((sample) => sample.name === name && carries(sample, labels))
+      const [only] = found
+      if (only !== undefined && found.length === 1) return only.value
+      throw new Error(`${found.length} samples of ${name} ${JSON.stringify(labels)}, want one`)
+    },
+  }
+}
+
+function carries(sample: Sample, labels: Labels): boolean {
+  return Object.entries(labels).every(([name, value]) => sample.labels[name] === value)
+}
+
+function parseSample(line: string): Sample[] {
+  const found = /^(?<name>[a-zA-Z_:][\w:]*)(?:\{(?<labels>.*)\})? (?<value>\S+)$/.exec(line)?.groups
+  if (found === undefined) return []
+  const { name = '', labels = '', value = '' } = found
+  return [{ name, labels: parseLabels(labels), value: toNumber(value) }]
+}
+
+function parseLabels(text: string): Labels {
+  const labels: Record<string, string> = {}
+  for (const [, name = '', value = ''] of text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) {
+    labels[name] = value.replaceAll(/\\(.)/g, (_all, char: string) => (char === 'n' ? '\n' : char))
+  }
+  return labels
+}
+
+function toNumber(text: string): number {
+  return text === '+Inf' ? Number.POSITIVE_INFINITY : Number(text)
+}

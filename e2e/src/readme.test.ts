@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { ROOT, serve } from './serving.ts'
+import { PYTHON } from './triton-client.ts'
+
+t.setTimeout(600_000)
+
+interface Snippet {
+  readonly language: string
+  readonly text: string
+}
+
+async function snippets(page: string): Promise<readonly Snippet[]> {
+  const text = await readFile(`${ROOT}${page}`, 'utf8')
+  return [...text.matchAll(/^```(\w+)\n(.*?)^```/gms)].map(([, language = '', body = '']) => ({
+    language,
+    text: body,
+  }))
+}
+
+const PAGES = ['README.md', ...(await readdir(`${ROOT}docs`)).map((name) => `docs/${name}`)]
+
+await t.test('the commands of the pages exist', async (t) => {
+  const manifest = JSON.parse(await readFile(`${ROOT}package.json`, 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  for (const page of PAGES) {
+    for (const { text } of (await snippets(page)).filter((one) => one.language === 'sh')) {
+      for (const line of text.trim().split('\n')) {
+        const script = /^npm (?:run )?(?:--silent )?(?<script>[\w:]+)/.exec(line)?.groups?.[
+          'script'
+        ]
+        t.ok(script !== undefined && script in manifest.scripts, `${page}: ${line}`)
+      }
+    }
+  }
+})
+
+await t.test('the links of the pages lead somewhere', async (t) => {
+  for (const page of PAGES) {
+    const text = await readFile(`${ROOT}${page}`, 'utf8')
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)) {
+      const target = new URL(link, `file://${ROOT}${page}`)
+      const found = await readFile(target).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => error.code === 'EISDIR',
+      )
+      t.ok(found, `${page}: ${link}`)
+    }
+  }
+})
+
+const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : false
+
+await t.test('the Python of the pages runs', { skip: needsPython }, async (t) => {
+  const serving = await serve(t, { repositories: ['model_repository'] })
+  for (const page of PAGES) {
+    for (const { text } of (await snippets(page)).filter((one) => one.language === 'python')) {
+      const program = text
+        .replaceAll('localhost:8001', `127.0.0.1:${serving.grpcPort}`)
+        .replaceAll('localhost:8000', `127.0.0.1:${serving.httpPort}`)
+      const ran = await promisify(execFile)(PYTHON ?? '', ['-c', program]).catch((error: unknown) =>
+        String(error),
+      )
+      t.match(ran, { stderr: '' }, `${page}: ${text.split('\n')[0]}`)
+    }
+  }
+})

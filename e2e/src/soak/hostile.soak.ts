@@ -1,0 +1,28 @@
+import t from 'tap'
+import { residentBytes, sendBadRequests, servesRightBytes } from '../hostile.ts'
+import { serve } from '../serving.ts'
+import { copyModels } from '../temp-repository.ts'
+
+t.setTimeout(0)
+
+const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const ROUNDS = 10
+const PER_ROUND = 10_000
+/** Of the second half of the rounds over the first. */
+const GROWTH_BYTES = 48 * 1024 * 1024
+
+await t.test('memory stays flat over 100,000 bad requests', async (test) => {
+  const serving = await serve(test, {
+    repositories: [await copyModels(test, ['ens_chain', 'add_one_batch'])],
+  })
+  const resident: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    await sendBadRequests(test, serving, { count: PER_ROUND, seed: SEED + round })
+    resident.push(await residentBytes(serving))
+  }
+  test.comment(`resident MiB: ${resident.map((bytes) => Math.round(bytes / 2 ** 20)).join(' ')}`)
+  const half = ROUNDS / 2
+  const grown = Math.max(...resident.slice(half)) - Math.max(...resident.slice(0, half))
+  test.ok(grown < GROWTH_BYTES, `the second half took ${Math.round(grown / 1024)} KiB more`)
+  await servesRightBytes(test, serving)
+})

@@ -1,0 +1,61 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { constants } from 'node:os'
+import { SetupFailure } from './failure.mjs'
+
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/**
+ * Runs a program to its end and hands signals on to it.
+ *
+ * @param {import('node:child_process').SpawnOptions} [options] - stdin is closed, stdout and stderr are ours, unless told.
+ * @param {(child: import('node:child_process').ChildProcess) => void} [onStart]
+ * @returns {Promise<number>} its exit code; 128 + n if signal n ended it.
+ */
+export async function runChild(command, args, options = {}, onStart = () => {}) {
+  const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'], ...options })
+  onStart(child)
+  const handlers = FORWARDED.map((signal) => {
+    const forward = () => {
+      // A terminal sends Ctrl-C to both of us; the child must not take ours for a second one.
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    }
+    process.on(signal, forward)
+    return () => process.off(signal, forward)
+  })
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code, signal) => resolve(code ?? 128 + constants.signals[signal]))
+    })
+  } finally {
+    for (const stop of handlers) stop()
+  }
+}
+
+/**
+ * Runs a program quietly; shows what it wrote only if it fails.
+ *
+ * @throws SetupFailure that begins with `what`.
+ */
+export async function runQuietly(what, command, args, options = {}) {
+  let written = ''
+  const keep = (text) => {
+    written += text
+  }
+  const code = await runChild(
+    command,
+    args,
+    { ...options, stdio: ['ignore', 'pipe', 'pipe'] },
+    (child) => {
+      child.stdout.setEncoding('utf8').on('data', keep)
+      child.stderr.setEncoding('utf8').on('data', keep)
+    },
+  )
+  if (code !== 0) throw new SetupFailure(`${written}\n${what} failed with exit code ${code}.`)
+}
+
+/** The first line that a program writes, or undefined if it cannot be run or fails. */
+export function firstLine(command, args) {
+  const { status, stdout } = spawnSync(command, args, { encoding: 'utf8' })
+  return status === 0 ? stdout.trim().split('\n')[0] : undefined
+}

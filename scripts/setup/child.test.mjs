@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'tap'
+import { firstLine, runChild, runQuietly } from './child.mjs'
+
+const NODE = process.execPath
+
+await test('the exit code is the program’s, or 128 and the signal that ended it', async (t) => {
+  t.equal(await runChild(NODE, ['-e', 'process.exit(7)']), 7)
+  t.equal(await runChild(NODE, ['-e', 'process.kill(process.pid, "SIGKILL")']), 137)
+  await t.rejects(runChild('/nonexistent/program', []), { code: 'ENOENT' })
+})
+
+await test('a quiet program is heard only when it fails', async (t) => {
+  await runQuietly('It', NODE, ['-e', 'console.log("noise")'])
+  await t.rejects(runQuietly('It', NODE, ['-e', 'console.error("why"); process.exit(2)']), {
+    message: 'why\n\nIt failed with exit code 2.',
+  })
+})
+
+await test('the first line of a program, or nothing', async (t) => {
+  t.equal(firstLine(NODE, ['-p', '"a\\nb"']), 'a')
+  t.equal(firstLine(NODE, ['-e', 'process.exit(1)']), undefined)
+  t.equal(firstLine('/nonexistent/program', []), undefined)
+})
+
+await test('a signal is handed on, and the program decides how it ends', async (t) => {
+  const inner = `
+    process.on('SIGTERM', () => process.exit(5))
+    console.log('up')
+    setInterval(() => {}, 1000)`
+  const outer = `
+    import { runChild } from ${JSON.stringify(import.meta.resolve('./child.mjs'))}
+    process.exitCode = await runChild(process.execPath, ['-e', ${JSON.stringify(inner)}])`
+  const started = spawn(NODE, ['--input-type=module', '-e', outer], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => started.kill('SIGKILL'))
+  await once(started.stdout, 'data')
+  started.kill('SIGTERM')
+  const [code] = await once(started, 'exit')
+  t.equal(code, 5)
+})

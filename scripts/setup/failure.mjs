@@ -1,0 +1,17 @@
+/** Something that whoever runs the script can put right; its message is all that they need to see. */
+export class SetupFailure extends Error {}
+
+/**
+ * Runs a script's main function: a SetupFailure ends it with its message and code 1.
+ *
+ * @param {() => Promise<number>} main - resolves with the exit code.
+ */
+export async function runScript(main) {
+  try {
+    process.exitCode = await main()
+  } catch (error) {
+    if (!(error instanceof SetupFailure)) throw error
+    console.error(`\n${error.message}`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,117 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { renderFlagTable, renderSettingTable } from '@tutti/chassis'
+import { parseModelConfig } from '@tutti/model-config'
+import t from 'tap'
+import { run } from './run.ts'
+import { SERVE_FLAGS } from './serve/serve-flags.ts'
+import { Settings } from './settings.ts'
+
+const FIXTURES = fileURLToPath(
+  new URL('../../../model_repository/.variants/fixtures/', import.meta.url),
+)
+
+async function command(...argv: string[]) {
+  const printed = { out: '', err: '' }
+  const code = await run(argv, {
+    env: {},
+    out: (text) => (printed.out += text),
+    err: (text) => (printed.err += text),
+    signals: { listen: () => () => {} },
+    exit: () => {},
+  })
+  return { code, ...printed }
+}
+
+await t.test('without a command, or with an unknown one, the commands are listed', async (t) => {
+  t.match(await command(), { code: 2, out: /serve .*\n.*config / })
+  t.match(await command('--help'), { code: 0, out: /Usage: tutti COMMAND/ })
+  t.match(await command('sevre'), { code: 2, err: /unknown command 'sevre'/ })
+})
+
+await t.test('every command explains its flags', async (t) => {
+  for (const name of ['serve', 'config']) {
+    t.match(await command(name, '--help'), { code: 0, out: /--model-repository/ }, name)
+  }
+})
+
+await t.test('what is not understood ends with 2 and says what was wanted', async (t) => {
+  const cases: [string[], RegExp][] = [
+    [['serve'], /--model-repository: got none, want at least one folder/],
+    [['serve', '--grpc-prt=1'], /unknown flag --grpc-prt; did you mean --grpc-port\?/],
+    [['serve', 'models'], /got 'models', want flags only/],
+    [['serve', '--model-control-mode=poll'], /--model-control-mode: "poll", want one of none/],
+    [['serve', '--model-repository=.', '--grpc-port=x'], /--grpc-port: "x"/],
+    [['config'], /got 0 model names, want one/],
+    [['config', 'a', 'b'], /got 2 model names, want one/],
+  ]
+  for (const [argv, text] of cases) {
+    t.match(await command(...argv), { code: 2, err: text }, argv.join(' '))
+  }
+})
+
+await t.test('backend settings are known or refused', async (t) => {
+  const cases: [string, RegExp][] = [
+    ['onnxruntime', /want BACKEND,SETTING=VALUE/],
+    ['python,shm-default-byte-size=1', /backend 'python' takes no settings here/],
+    ['onnxruntime,threads=4', /unknown setting 'threads', want default-max-batch-size/],
+    ['onnxruntime,default-max-batch-size=-1', /'-1', want a whole number/],
+  ]
+  for (const [text, wanted] of cases) {
+    const got = await command(
+      'config',
+      'add_one',
+      `--model-repository=${FIXTURES}basic`,
+      `--backend-config=${text}`,
+    )
+    t.match(got, { code: 2, err: wanted }, text)
+  }
+})
+
+await t.test('config prints the completed configuration, and it parses back', async (t) => {
+  const repository = `--model-repository=${FIXTURES}basic`
+  const { code, out } = await command('config', 'add_one_matrix', repository)
+  t.equal(code, 0)
+  const config = parseModelConfig(out, 'printed')
+  t.match(config, { name: 'add_one_matrix', backend: 'onnxruntime', max_batch_size: 0 })
+  t.equal(config.input[0]?.data_type, 'TYPE_FP32')
+  const json = await command('config', 'add_one_matrix', repository, '--format=json')
+  t.match(JSON.parse(json.out), { name: 'add_one_matrix', platform: 'onnxruntime_onnx' })
+})
+
+await t.test('the default batch size of completed models is a setting', async (t) => {
+  const repository = `--model-repository=${FIXTURES}basic`
+  const setting = '--backend-config=onnxruntime,default-max-batch-size=7'
+  const { out } = await command('config', 'add_one', repository, setting)
+  t.equal(parseModelConfig(out, 'printed').max_batch_size, 7)
+})
+
+await t.test('config prints ensembles too, and says why a model has none', async (t) => {
+  const ensemble = await command('config', 'ens_chain', `--model-repository=${FIXTURES}basic`)
+  t.equal(parseModelConfig(ensemble.out, 'printed').ensemble_scheduling?.step.length, 2)
+  const broken = `--model-repository=${FIXTURES}broken`
+  t.match(await command('config', 'nobody', broken), {
+    code: 1,
+    err: /no model 'nobody'; the repositories hold /,
+  })
+  t.match(await command('config', 'syntax_error', broken), { code: 1, err: /line 7, column 15/ })
+  t.match(await command('config', 'ens_cycle', broken), { code: 1, err: /is not written/ })
+})
+
+await t.test('a repository that is not there is named', async (t) => {
+  t.match(await command('config', 'a', '--model-repository=/no/such/folder'), {
+    code: 1,
+    err: /\/no\/such\/folder/,
+  })
+})
+
+/** Without the padding that the formatter gives to tables. */
+function compact(text: string): string {
+  return text.replaceAll(' ', '').replaceAll(/-{2,}/g, '--')
+}
+
+await t.test('README.md lists every flag and every setting', async (t) => {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
+  t.ok(compact(readme).includes(compact(renderFlagTable(SERVE_FLAGS)).trim()))
+  t.ok(compact(readme).includes(compact(renderSettingTable(Settings)).trim()))
+})

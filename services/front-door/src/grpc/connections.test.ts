@@ -1,0 +1,30 @@
+import { InferenceClient } from '@tutti/protocol'
+import t from 'tap'
+import { type ModelScript, openGrpcDoor, response } from '../testing/index.ts'
+
+await t.test('the last answer before a close is whole', async (t) => {
+  const data = new Uint8Array(4 * 1024 * 1024)
+  const clients = 2
+  const waiting = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  let started = 0
+  const script: ModelScript = async function* (request) {
+    started += 1
+    if (started === clients) waiting.resolve()
+    await released.promise
+    yield response(request, [{ name: 'y', datatype: 'UINT8', shape: [data.length], data }])
+  }
+  const { server, address } = await openGrpcDoor(t, { m: { script } })
+  const answers = Array.from({ length: clients }, () => {
+    const client = new InferenceClient({ address })
+    t.teardown(() => client.close())
+    return client.infer({ modelName: 'm', inputs: [] })
+  })
+  await waiting.promise
+  const closed = server.drain({ timeoutMs: 60_000 }).then(() => server.close())
+  released.resolve()
+  for (const answer of answers) {
+    t.equal((await answer).outputs[0]?.data.byteLength, data.byteLength)
+  }
+  await closed
+})

@@ -1,0 +1,143 @@
+import { once } from 'node:events'
+import { type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from 'node:http2'
+import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
+import t, { type Test } from 'tap'
+import { echo, openGrpcDoor, response } from '../testing/index.ts'
+
+const PATH = '/inference.GRPCInferenceService/ModelInfer'
+const data = new Uint8Array(Float32Array.from([1, 2]).buffer)
+const x = { name: 'x', datatype: 'FP32', shape: [1, 2], data } as const
+
+function frame(message: Uint8Array): Buffer {
+  const header = Buffer.alloc(5)
+  header.writeUInt32BE(message.byteLength, 1)
+  return Buffer.concat([header, message])
+}
+
+const request = frame(encodeInferRequest({ modelName: 'm', id: '7', inputs: [x] }))
+
+interface Answer {
+  readonly headers: IncomingHttpHeaders
+  readonly trailers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+async function readAnswer(stream: ClientHttp2Stream): Promise<Answer> {
+  const pieces: Buffer[] = []
+  let headers: IncomingHttpHeaders = {}
+  let trailers: IncomingHttpHeaders = {}
+  stream.on('response', (received) => (headers = received))
+  stream.on('trailers', (received) => (trailers = received))
+  stream.on('data', (piece: Buffer) => pieces.push(piece))
+  await once(stream, 'close')
+  return { headers, trailers, body: Buffer.concat(pieces) }
+}
+
+function openSession(t: Test, address: string) {
+  const session = connect(`http://${address}`)
+  session.on('error', () => {})
+  t.teardown(() => session.destroy())
+  return (headers: Record<string, string> = {}) =>
+    session.request({
+      ':method': 'POST',
+      ':path': PATH,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...headers,
+    })
+}
+
+await t.test('an answer is headers, one message and trailers, as gRPC asks', async (t) => {
+  const { address } = await openGrpcDoor(t, { m: { script: echo() } })
+  const open = openSession(t, address)
+  for (const headers of [
+    {},
+    { 'content-type': 'application/grpc+proto' },
+    { 'grpc-encoding': 'identity' },
+    // Left to grpc-js, answered alike.
+    { 'content-type': 'application/grpc+json' },
+  ]) {
+    const stream = open(headers)
+    stream.end(request)
+    const answer = await readAnswer(stream)
+    t.match(answer.headers, { ':status': 200, 'content-type': 'application/grpc+proto' })
+    t.match(answer.headers['grpc-accept-encoding'], /identity.*gzip/)
+    t.equal(answer.trailers['grpc-status'], '0')
+    t.equal(answer.body.readUInt32BE(1), answer.body.byteLength - 5)
+    t.match(decodeInferResponse(answer.body.subarray(5)), { modelName: 'm', id: '7' })
+  }
+})
+
+await t.test('a message may come byte by byte', async (t) => {
+  const { address } = await openGrpcDoor(t, { m: { script: echo() } })
+  const stream = openSession(t, address)()
+  for (const byte of request) stream.write(Buffer.from([byte]))
+  stream.end()
+  const { trailers, body } = await readAnswer(stream)
+  t.equal(trailers['grpc-status'], '0')
+  t.same(decodeInferResponse(body.subarray(5)).outputs[0]?.data, Buffer.from(data))
+})
+
+await t.test('what is not one message is refused with its reason, in one answer', async (t) => {
+  const { address, backend } = await openGrpcDoor(t, { m: { script: echo() } })
+  const open = openSession(t, address)
+  for (const body of [
+    Buffer.alloc(0),
+    request.subarray(0, 20),
+    Buffer.concat([request, request]),
+    frame(Buffer.from([0x0a, 9])),
+  ]) {
+    const stream = open()
+    stream.end(body)
+    const { headers } = await readAnswer(stream)
+    t.equal(headers['grpc-status'], '3')
+    t.ok(headers['grpc-status-details-bin'])
+    t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
+  }
+  t.equal(backend.contexts.length, 0, 'nothing was executed')
+})
+
+await t.test('a request that is reset before its end is not executed', async (t) => {
+  const { address, backend } = await openGrpcDoor(t, { m: { script: echo() } })
+  const open = openSession(t, address)
+  const gone = open()
+  gone.on('error', () => {})
+  gone.write(request)
+  gone.close(constants.NGHTTP2_CANCEL)
+  await once(gone, 'close')
+  const stream = open()
+  stream.end(request)
+  const { trailers } = await readAnswer(stream)
+  t.equal(trailers['grpc-status'], '0')
+  t.equal(backend.contexts.length, 1)
+})
+
+await t.test('an answer that comes after the client has gone is dropped', async (t) => {
+  const started = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<void>()
+  const door = await openGrpcDoor(t, {
+    m: {
+      script: async function* (asked) {
+        started.resolve()
+        await released.promise
+        try {
+          yield response(asked, [x])
+        } finally {
+          ended.resolve()
+        }
+      },
+    },
+  })
+  const stream = openSession(t, door.address)()
+  stream.on('error', () => {})
+  stream.end(request)
+  await started.promise
+  stream.close(constants.NGHTTP2_CANCEL)
+  await once(stream, 'close')
+  released.resolve()
+  await ended.promise
+  await door.server.drain({ timeoutMs: 60_000 })
+  t.equal(door.admission.requests, 0)
+  t.equal(door.admission.bytes, 0)
+})

@@ -1,0 +1,35 @@
+import type { Server } from 'node:net'
+import { ServeError } from '@tutti/errors'
+
+/**
+ * Lets a server listen.
+ *
+ * @param o.port - 0 for any free one.
+ * @param o.onError - told of what fails once it listens: without a listener an accept that fails (no file descriptor
+ * left) would end the process.
+ * @returns the port.
+ * @throws ServeError SETTING_INVALID if the address is not to be had.
+ */
+export function listenOn(
+  server: Server,
+  o: {
+    readonly address: string
+    readonly port: number
+    readonly onError: (error: Error) => void
+  },
+): Promise<number> {
+  const { address, port } = o
+  return new Promise((resolve, reject) => {
+    const refuse = (cause: Error): void => {
+      const text = `cannot listen on ${address}:${port}: ${cause.message}`
+      reject(new ServeError('SETTING_INVALID', text, { cause }))
+    }
+    server.once('error', refuse)
+    server.listen(port, address, () => {
+      server.off('error', refuse)
+      server.on('error', o.onError)
+      const bound = server.address()
+      if (bound !== null && typeof bound === 'object') resolve(bound.port)
+    })
+  })
+}

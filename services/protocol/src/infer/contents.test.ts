@@ -1,0 +1,165 @@
+import { ServeError } from '@tutti/errors'
+import { DATATYPES, type Datatype, isDatatype } from '@tutti/tensor'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { inferenceServices } from '../services.ts'
+import { readContents } from './contents.ts'
+import { decodeInferRequest } from './decode-request.ts'
+
+const PLENTY = 2 ** 20
+const { ModelInfer } = inferenceServices().ObjectClient.service
+
+/** The encoded InferTensorContents of a request with one input. */
+function contentsOf(contents: object): Uint8Array {
+  const bytes = ModelInfer.requestSerialize({ inputs: [{ name: 'x', contents }] })
+  const message = decodeInferRequest(bytes)
+  return message.inputs[0]?.contents ?? new Uint8Array(0)
+}
+
+/** A packed list of varints or fixed numbers, or several bytes fields, one after the other. */
+const lists: Readonly<
+  Record<
+    string,
+    {
+      readonly member: string
+      readonly values: fc.Arbitrary<unknown[]>
+      view(values: unknown[]): Uint8Array
+    }
+  >
+> = {
+  BOOL: {
+    member: 'bool_contents',
+    values: fc.array(fc.boolean()),
+    view: (v) => Uint8Array.from(v.map(Number)),
+  },
+  INT32: {
+    member: 'int_contents',
+    values: fc.array(fc.integer()),
+    view: (v) => bytesOf(Int32Array.from(v.map(Number))),
+  },
+  INT64: {
+    member: 'int64_contents',
+    values: fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String)),
+    view: (v) => bytesOf(BigInt64Array.from(v.map((text) => BigInt(String(text))))),
+  },
+  UINT32: {
+    member: 'uint_contents',
+    values: fc.array(fc.nat(2 ** 31 - 1)),
+    view: (v) => bytesOf(Uint32Array.from(v.map(Number))),
+  },
+  UINT64: {
+    member: 'uint64_contents',
+    values: fc.array(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String)),
+    view: (v) => bytesOf(BigUint64Array.from(v.map((text) => BigInt(String(text))))),
+  },
+  FP32: {
+    member: 'fp32_contents',
+    values: fc.array(fc.float()),
+    view: (v) => bytesOf(Float32Array.from(v.map(Number))),
+  },
+  FP64: {
+    member: 'fp64_contents',
+    values: fc.array(fc.double()),
+    view: (v) => bytesOf(Float64Array.from(v.map(Number))),
+  },
+}
+
+function bytesOf(view: { readonly buffer: ArrayBufferLike }): Uint8Array {
+  return new Uint8Array(view.buffer)
+}
+
+await t.test('typed contents become raw bytes', async (t) => {
+  for (const [name, list] of Object.entries(lists)) {
+    if (!isDatatype(name)) continue
+    fc.assert(
+      fc.property(list.values, (values) => {
+        const read = readContents(contentsOf({ [list.member]: values }), name, PLENTY)
+        t.equal(read.kind, 'data')
+        if (read.kind === 'data') t.strictSame([...read.data], [...list.view(values)], name)
+      }),
+      { numRuns: 50 },
+    )
+  }
+})
+
+await t.test('unpacked elements and unknown fields are read as protobuf says', async (t) => {
+  // fp32_contents = 1.0 (unpacked), an unknown field 9, fp32_contents packed [2.0].
+  const bytes = Buffer.concat([
+    Buffer.from([0x35]),
+    bytesOf(Float32Array.of(1)),
+    Buffer.from([0x48, 7, 0x32, 4]),
+    bytesOf(Float32Array.of(2)),
+  ])
+  const read = readContents(bytes, 'FP32', PLENTY)
+  t.strictSame(read.kind === 'data' && [...read.data], [...bytesOf(Float32Array.of(1, 2))])
+})
+
+await t.test('every datatype takes exactly its own member', async (t) => {
+  const members = {
+    bool_contents: [true],
+    int_contents: [1],
+    int64_contents: ['1'],
+    uint_contents: [1],
+    uint64_contents: ['1'],
+    fp32_contents: [1],
+    fp64_contents: [1],
+    bytes_contents: [Buffer.from('a')],
+  }
+  const fits: Readonly<Partial<Record<Datatype, string>>> = {
+    BOOL: 'bool_contents',
+    INT8: 'int_contents',
+    INT16: 'int_contents',
+    INT32: 'int_contents',
+    INT64: 'int64_contents',
+    UINT8: 'uint_contents',
+    UINT16: 'uint_contents',
+    UINT32: 'uint_contents',
+    UINT64: 'uint64_contents',
+    FP32: 'fp32_contents',
+    FP64: 'fp64_contents',
+    BYTES: 'bytes_contents',
+  }
+  for (const datatype of Object.keys(DATATYPES).filter(isDatatype)) {
+    for (const [member, values] of Object.entries(members)) {
+      const { kind } = readContents(contentsOf({ [member]: values }), datatype, PLENTY)
+      t.equal(kind, fits[datatype] === member ? 'data' : 'mismatch', `${datatype} ${member}`)
+    }
+  }
+  t.strictSame(readContents(contentsOf({ int_contents: [1] }), undefined, PLENTY), {
+    kind: 'mismatch',
+    found: 'INT32',
+  })
+  t.strictSame(
+    readContents(contentsOf({ fp32_contents: [1], fp64_contents: [1] }), 'FP32', PLENTY),
+    {
+      kind: 'several',
+    },
+  )
+})
+
+await t.test('contents that grow beyond the bound are refused', async (t) => {
+  const ones = contentsOf({ uint64_contents: Array.from({ length: 1000 }, () => '1') })
+  t.ok(ones.byteLength < 1100)
+  t.equal(readContents(ones, 'UINT64', 8000).kind, 'data')
+  t.throws(() => readContents(ones, 'UINT64', 7999), {
+    reason: 'MESSAGE_TOO_LARGE',
+    message: 'tensor contents take 8000 bytes, want at most 7999',
+  })
+})
+
+await t.test('any bytes are read or refused as malformed', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 100 }),
+      fc.constantFrom(...Object.keys(DATATYPES)),
+      (bytes, name) => {
+        try {
+          readContents(bytes, isDatatype(name) ? name : undefined, PLENTY)
+        } catch (error) {
+          t.ok(error instanceof ServeError && error.reason === 'MALFORMED_MESSAGE', String(error))
+        }
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})

@@ -1,0 +1,156 @@
+import { Server, ServerCredentials, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import { ServeError } from '@tutti/errors'
+import type { NamedTensor } from '@tutti/tensor'
+import t, { type Test } from 'tap'
+import { decodeInferRequest } from './infer/decode-request.ts'
+import { encodeInferResponse, encodeStreamResponse } from './infer/encode.ts'
+import { InferenceClient } from './inference-client.ts'
+import { inferenceServices } from './services.ts'
+import { toGrpcStatus } from './status/grpc-status.ts'
+
+const x: NamedTensor = { name: 'x', datatype: 'UINT8', shape: [2], data: Uint8Array.of(1, 2) }
+const ask = { modelName: 'm', id: 'r', inputs: [x] }
+
+interface UnaryCall {
+  readonly request: Buffer
+  readonly metadata: { get(key: string): unknown[] }
+  getDeadline(): number | Date
+  once(event: 'cancelled', listener: () => void): void
+}
+type Callback = (error: object | null, answer?: Buffer) => void
+
+/** A server with only the handlers that a test needs. */
+async function openServer(
+  t: Test,
+  handlers: UntypedServiceImplementation,
+): Promise<InferenceClient> {
+  const server = new Server({ 'grpc.max_receive_message_length': -1 })
+  server.addService(inferenceServices().inference, handlers)
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    )
+  })
+  const client = new InferenceClient({ address: `127.0.0.1:${port}` })
+  t.teardown(() => {
+    client.close()
+    server.forceShutdown()
+  })
+  return client
+}
+
+function echo(bytes: Buffer): Buffer {
+  const { modelName, id, inputs, rawInputContents } = decodeInferRequest(bytes)
+  const outputs = inputs.map(({ name, shape }, i) => ({
+    name,
+    datatype: 'UINT8' as const,
+    shape,
+    data: rawInputContents[i] ?? new Uint8Array(0),
+  }))
+  return encodeInferResponse({ modelName, modelVersion: '1', id, parameters: new Map(), outputs })
+}
+
+await t.test('a request goes out and its answer comes back', async (t) => {
+  const client = await openServer(t, {
+    ModelInfer: ({ request, metadata }: UnaryCall, callback: Callback) => {
+      t.strictSame(metadata.get('k'), ['v'])
+      callback(null, echo(request))
+    },
+    ServerLive: (_call: UnaryCall, callback: (error: null, answer: object) => void) =>
+      callback(null, { live: true }),
+  })
+  const answer = await client.infer(ask, { headers: { k: 'v' } })
+  t.match(answer, { modelName: 'm', modelVersion: '1', id: 'r' })
+  t.strictSame([...(answer.outputs[0]?.data ?? [])], [1, 2])
+  const live = await new Promise((resolve) =>
+    client.objects.ServerLive({}, (_, value) => resolve(value)),
+  )
+  t.strictSame(live, { live: true }, 'the other methods are there as objects')
+})
+
+await t.test('errors come back as they were thrown', async (t) => {
+  const error = new ServeError('QUEUE_FULL', 'Exceeds maximum queue size', {
+    details: { model: 'm' },
+  })
+  const client = await openServer(t, {
+    ModelInfer: (_call: UnaryCall, callback: Callback) => callback(toGrpcStatus(error)),
+  })
+  await t.rejects(client.infer(ask), {
+    reason: 'QUEUE_FULL',
+    code: 'UNAVAILABLE',
+    message: error.message,
+    details: error.details,
+  })
+})
+
+await t.test('an answer that does not decode is refused', async (t) => {
+  const client = await openServer(t, {
+    ModelInfer: (_call: UnaryCall, callback: Callback) => callback(null, Buffer.from([0x0a, 9])),
+  })
+  await t.rejects(client.infer(ask), { reason: 'MALFORMED_MESSAGE', message: /malformed/ })
+})
+
+await t.test('the timeout travels, and a signal cancels', async (t) => {
+  const seen = Promise.withResolvers<void>()
+  const cancelled = Promise.withResolvers<void>()
+  const client = await openServer(t, {
+    ModelInfer: (call: UnaryCall) => {
+      t.not(call.getDeadline(), Number.POSITIVE_INFINITY)
+      call.once('cancelled', cancelled.resolve)
+      seen.resolve()
+    },
+  })
+  const cancel = new AbortController()
+  const answer = client.infer(ask, { signal: cancel.signal, timeoutMs: 600_000 })
+  await seen.promise
+  cancel.abort()
+  await t.rejects(answer, { reason: 'CANCELLED', message: /./ })
+  await cancelled.promise
+  const gone = AbortSignal.abort(new ServeError('CANCELLED', 'before it began'))
+  await t.rejects(client.infer(ask, { signal: gone }), {
+    reason: 'CANCELLED',
+    message: 'before it began',
+  })
+})
+
+interface StreamCall {
+  on(event: 'data', listener: (bytes: Buffer) => void): void
+  on(event: 'end', listener: () => void): void
+  write(bytes: Buffer): void
+  end(): void
+  emit(event: 'error', error: object): void
+}
+
+await t.test('a stream carries many requests and ends', async (t) => {
+  const client = await openServer(t, {
+    ModelStreamInfer: (call: StreamCall) => {
+      call.on('data', (bytes) => {
+        call.write(encodeStreamResponse({ errorMessage: decodeInferRequest(bytes).id }))
+      })
+      call.on('end', () => call.end())
+    },
+  })
+  const stream = client.openStream()
+  for (const id of ['a', 'b']) await stream.send({ ...ask, id })
+  stream.end()
+  const seen: string[] = []
+  for await (const { errorMessage } of stream.responses()) seen.push(errorMessage)
+  t.strictSame(seen, ['a', 'b'])
+})
+
+await t.test('a stream that fails throws the error of the server', async (t) => {
+  const error = new ServeError('ENGINE_FAILED', 'no luck')
+  const client = await openServer(t, {
+    ModelStreamInfer: (call: StreamCall) =>
+      call.on('data', () => call.emit('error', toGrpcStatus(error))),
+  })
+  const stream = client.openStream()
+  await stream.send(ask)
+  await t.rejects(stream.responses().next(), { reason: 'ENGINE_FAILED', message: 'no luck' })
+})
+
+await t.test('a stream that was cancelled before it began ends at once', async (t) => {
+  const client = await openServer(t, { ModelStreamInfer: () => {} })
+  const stream = client.openStream({ signal: AbortSignal.abort() })
+  await t.rejects(stream.responses().next(), { reason: 'CANCELLED', message: /./ })
+})
