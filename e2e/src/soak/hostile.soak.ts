@@ -11,18 +11,18 @@ const PER_ROUND = 10_000
 /** Of the second half of the rounds over the first. */
 const GROWTH_BYTES = 48 * 1024 * 1024
 
-await t.test('memory stays flat over 100,000 bad requests', async (t) => {
-  const serving = await serve(t, {
-    repositories: [await copyModels(t, ['ens_chain', 'add_one_batch'])],
+await t.test('memory stays flat over 100,000 bad requests', async (test) => {
+  const serving = await serve(test, {
+    repositories: [await copyModels(test, ['ens_chain', 'add_one_batch'])],
   })
   const resident: number[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    await sendBadRequests(t, serving, { count: PER_ROUND, seed: SEED + round })
+    await sendBadRequests(test, serving, { count: PER_ROUND, seed: SEED + round })
     resident.push(await residentBytes(serving))
   }
-  t.comment(`resident MiB: ${resident.map((bytes) => Math.round(bytes / 2 ** 20)).join(' ')}`)
+  test.comment(`resident MiB: ${resident.map((bytes) => Math.round(bytes / 2 ** 20)).join(' ')}`)
   const half = ROUNDS / 2
   const grown = Math.max(...resident.slice(half)) - Math.max(...resident.slice(0, half))
-  t.ok(grown < GROWTH_BYTES, `the second half took ${Math.round(grown / 1024)} KiB more`)
-  await servesRightBytes(t, serving)
+  test.ok(grown < GROWTH_BYTES, `the second half took ${Math.round(grown / 1024)} KiB more`)
+  await servesRightBytes(test, serving)
 })
