@@ -1,5 +1,6 @@
 import type { SignalSource } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import manifest from '../package.json' with { type: 'json' }
 import { COMMANDS } from './commands.ts'
 
 /** The process around a command; main.ts gives the real one. */
@@ -23,6 +24,10 @@ export async function run(argv: readonly string[], around: Surroundings): Promis
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     around.out(usage())
     return name === undefined ? USAGE_ERROR : 0
+  }
+  if (name === '--version') {
+    around.out(`tutti ${manifest.version}\n`)
+    return 0
   }
   const command = COMMANDS.find((known) => known.name === name)
   if (command === undefined) {
