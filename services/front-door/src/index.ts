@@ -12,8 +12,6 @@ export {
   type ModelMetricLabels,
   ServerMetrics,
   type ServerMetricsOptions,
-  type StepLabels,
-  type StepObservation,
 } from './metrics.ts'
 export {
   type Execution,
@@ -24,3 +22,4 @@ export {
   type SuccessfulRequest,
   toFailureReason,
 } from './statistics.ts'
+export type { StepLabels, StepObservation } from './step-histograms.ts'

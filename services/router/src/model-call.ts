@@ -1,10 +1,17 @@
-import type { Clock, Tracing } from '@tutti/chassis'
+import type { Clock, Span, Tracing } from '@tutti/chassis'
 import { remainingMs } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
 import type { RequestContext, TensorRef } from '@tutti/tensor'
-import type { StepDirectory, StepTimes, TensorBearer } from '@tutti/transport'
+import {
+  type BearerResponse,
+  deliverResponses,
+  type ResponseReceiver,
+  type StepDirectory,
+  type StepTimes,
+  type TensorBearer,
+} from '@tutti/transport'
 import type { StepSink } from './ensemble-execution.ts'
 import type { RequestScope } from './request-scope.ts'
 
@@ -39,45 +46,101 @@ const NOT_EXECUTED = new Set(['REVISION_GONE', 'SERVER_STOPPING', 'STEP_UNAVAILA
 /**
  * Sends one envelope to the least busy replica and hands its responses to `sink`, the last of them final, or one failure.
  * Never throws.
+ *
+ * @param ended - called once, after the last word to `sink`; possibly before this returns.
  */
-export async function callModel(
+export function callModel(
   o: CallDependencies,
   call: ModelCall,
-  scope: RequestScope,
-  signal: CancelSignal,
-  sink: StepSink,
-): Promise<void> {
+  caller: { readonly scope: RequestScope; readonly signal: CancelSignal },
+  sink: StepSink & { ended(): void },
+): void {
   const place = o.directory.acquire(call)
   if (place === undefined) {
     sink.failed(noReplica(call), 'no', undefined)
+    sink.ended()
     return
   }
+  const { scope, signal } = caller
+  const { replica } = place.address
   const span = o.tracing.startSpan(`execute ${call.model}`, {
     kind: 'client',
     parent: scope.trace,
-    attributes: spanAttributes(call, place.address.replica),
+    ...(o.tracing.isEnabled && { attributes: spanAttributes(call, replica) }),
   })
-  const started = o.clock.now()
+  const open = new OpenModelCall(o, call, { replica, release: place.release, span, sink })
   try {
     const envelope = toEnvelope(o.clock, call, scope, span.traceParent)
-    for await (const response of o.bearer.call(place.address, envelope, call.tensors, { signal })) {
-      const times = withTransfer(response.times, o.clock.now() - started)
-      if (times !== undefined) observe(o.metrics, call, times)
-      if (response.error === undefined) {
-        sink.responded(times === undefined ? response : { ...response, times })
-        continue
-      }
-      span.recordError(response.error)
-      const error = response.error.withDetails({ replica: place.address.replica })
-      sink.failed(error, NOT_EXECUTED.has(error.reason) ? 'no' : 'maybe', times)
-    }
+    deliverResponses(o.bearer.call(place.address, envelope, call.tensors, { signal }), open)
   } catch (error) {
+    open.failed(error)
+  }
+}
+
+/** A call that is under way: passes on what comes, and gives its place back at the end. */
+class OpenModelCall implements ResponseReceiver<BearerResponse> {
+  readonly #o: CallDependencies
+  readonly #call: ModelCall
+  readonly #replica: string
+  readonly #release: () => void
+  readonly #span: Span
+  readonly #sink: StepSink & { ended(): void }
+  readonly #startedAt: number
+  #hasEnded = false
+
+  constructor(
+    o: CallDependencies,
+    call: ModelCall,
+    open: {
+      readonly replica: string
+      readonly release: () => void
+      readonly span: Span
+      readonly sink: StepSink & { ended(): void }
+    },
+  ) {
+    this.#o = o
+    this.#call = call
+    this.#replica = open.replica
+    this.#release = open.release
+    this.#span = open.span
+    this.#sink = open.sink
+    this.#startedAt = o.clock.now()
+  }
+
+  received(response: BearerResponse): void {
+    try {
+      this.#pass(response)
+      if (response.final) this.#end()
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  failed(error: unknown): void {
+    if (this.#hasEnded) return
     const failure = ServeError.from(error)
-    span.recordError(failure)
-    sink.failed(failure, NOT_EXECUTED.has(failure.reason) ? 'no' : 'maybe', undefined)
-  } finally {
-    place.release()
-    span.end()
+    this.#span.recordError(failure)
+    this.#sink.failed(failure, NOT_EXECUTED.has(failure.reason) ? 'no' : 'maybe', undefined)
+    this.#end()
+  }
+
+  #pass(response: BearerResponse): void {
+    const times = withTransfer(response.times, this.#o.clock.now() - this.#startedAt)
+    if (times !== undefined) observe(this.#o.metrics, this.#call, times)
+    if (response.error === undefined) {
+      this.#sink.responded(times === undefined ? response : { ...response, times })
+      return
+    }
+    this.#span.recordError(response.error)
+    const error = response.error.withDetails({ replica: this.#replica })
+    this.#sink.failed(error, NOT_EXECUTED.has(error.reason) ? 'no' : 'maybe', times)
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    this.#release()
+    this.#span.end()
+    this.#sink.ended()
   }
 }
 
@@ -88,7 +151,7 @@ function toEnvelope(
   trace: { readonly traceparent: string; readonly tracestate?: string } | undefined,
 ): Envelope {
   const remaining = remainingMs(scope, clock)
-  return {
+  const envelope = {
     requestKey: scope.requestKey,
     model: call.model,
     version: call.version,
@@ -98,9 +161,9 @@ function toEnvelope(
     context: call.context,
     requestedOutputs: call.requestedOutputs,
     inputs: call.inputs,
-    ...(remaining !== undefined && { remainingMs: remaining }),
-    ...trace,
   }
+  if (remaining === undefined && trace === undefined) return envelope
+  return { ...envelope, ...(remaining !== undefined && { remainingMs: remaining }), ...trace }
 }
 
 function spanAttributes(call: ModelCall, replica: string): Record<string, string | number> {

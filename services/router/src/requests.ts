@@ -9,9 +9,14 @@ import { EnsembleExecution, type ExecutionDependencies } from './ensemble-execut
 import { type CallDependencies, callModel } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
 
+/** What a request to an ordinary model needs from the router. */
+export interface ModelInferDependencies extends CallDependencies {
+  readonly memory: TensorMemory
+}
+
 /** Answers a request to an ordinary model: one call to one replica, whose responses pass through. */
 export function inferModel(
-  o: CallDependencies & { readonly memory: TensorMemory },
+  o: ModelInferDependencies,
   { entry, version }: ResolvedEntry,
   request: InferRequest,
   scope: RequestScope,
@@ -30,14 +35,21 @@ export function inferModel(
     inputs: request.inputs,
     tensors,
   }
-  const answer = toAnswer(entry.name, version.version, request)
-  void callModel(o, call, scope, scope.signal, {
-    responded: (response) =>
-      responses.send(answer(response.outputs, response.parameters, response.final)),
-    failed: (error) => responses.fail(error),
-  }).finally(() => {
-    for (const tensor of tensors) o.memory.release(tensor.id)
-  })
+  const modelVersion = String(version.version)
+  const { id } = request.context
+  callModel(
+    o,
+    call,
+    { scope, signal: scope.signal },
+    {
+      responded: ({ outputs, parameters, final }) =>
+        responses.send({ modelName: entry.name, modelVersion, id, parameters, outputs, final }),
+      failed: (error) => responses.fail(error),
+      ended: () => {
+        for (const tensor of tensors) o.memory.release(tensor.id)
+      },
+    },
+  )
   return responses
 }
 

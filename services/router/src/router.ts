@@ -34,7 +34,8 @@ import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
 import { callModel } from './model-call.ts'
 import { executeNested } from './nested-ensemble.ts'
-import { inferEnsemble, inferModel } from './requests.ts'
+import type { RequestScope } from './request-scope.ts'
+import { inferEnsemble, inferModel, type ModelInferDependencies } from './requests.ts'
 import { collectStatistics } from './router-statistics.ts'
 import { StepSlots } from './step-slots.ts'
 
@@ -50,7 +51,7 @@ export interface RouterOptions {
   readonly log: Logger
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
-  /** Makes the key of a request; random UUIDs unless a test wants otherwise. */
+  /** Makes the key of a request; a random UUID and a count unless a test wants otherwise. */
   readonly newRequestKey?: () => string
 }
 
@@ -62,6 +63,10 @@ export class Router implements InferenceBackend {
   readonly #recorders = new Map<string, StatisticsRecorder>()
   readonly #slots = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
   readonly #execution: ExecutionDependencies
+  readonly #calls: ModelInferDependencies
+  readonly #newRequestKey: () => string
+  /** What clients asked for so far, of the models as they are now: requests ask for the same again and again. */
+  #resolved = new Map<string, ResolvedModel>()
   #catalog: Catalog = EMPTY_CATALOG
   #isLive = true
 
@@ -74,6 +79,9 @@ export class Router implements InferenceBackend {
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
+    const { bearer, directory, clock, tracing, metrics } = o
+    this.#calls = { bearer, directory, clock, tracing, metrics, memory: this.memory }
+    this.#newRequestKey = o.newRequestKey ?? requestKeys()
   }
 
   /** Learns what a step serves, or learns it anew. */
@@ -120,6 +128,15 @@ export class Router implements InferenceBackend {
   }
 
   resolve(name: string, version: string): ResolvedModel {
+    // Only the empty version is worth keeping: others can be written in any number of ways.
+    const known = version === '' ? this.#resolved.get(name) : undefined
+    if (known !== undefined) return known
+    const model = this.#resolve(name, version)
+    if (version === '') this.#resolved.set(name, model)
+    return model
+  }
+
+  #resolve(name: string, version: string): ResolvedModel {
     const catalog = this.#catalog
     const resolved = lookupModel(catalog, name, version)
     const { entry } = resolved
@@ -167,11 +184,8 @@ export class Router implements InferenceBackend {
     request: InferRequest,
     context: CallContext,
   ): AsyncIterable<InferResponse> {
-    const requestKey = (this.#o.newRequestKey ?? randomUUID)()
-    const scope = { ...context, requestKey, catalog }
-    if (resolved.entry.kind === 'model') {
-      return inferModel({ ...this.#o, memory: this.memory }, resolved, request, scope)
-    }
+    const scope = toScope(context, this.#newRequestKey(), catalog)
+    if (resolved.entry.kind === 'model') return inferModel(this.#calls, resolved, request, scope)
     const recorder = this.#recorders.get(recorderKey(resolved.entry.name, resolved.version.version))
     return inferEnsemble(
       { ...this.#execution, tracing: this.#o.tracing, recorder },
@@ -190,7 +204,13 @@ export class Router implements InferenceBackend {
       version: version.version,
       revision: version.revision,
     }
-    return callModel(this.#o, call, invocation.scope, invocation.signal, sink)
+    return new Promise((resolve) => {
+      callModel(this.#calls, call, invocation, {
+        responded: (response) => sink.responded(response),
+        failed: (error, executed, times) => sink.failed(error, executed, times),
+        ended: resolve,
+      })
+    })
   }
 
   #entries(): (CatalogModel | CatalogEnsemble)[] {
@@ -208,6 +228,7 @@ export class Router implements InferenceBackend {
   #rebuild(): void {
     const descriptions = [...this.#steps.values()].map((step) => step.description)
     this.#catalog = buildCatalog(descriptions, this.#o.ensembles)
+    this.#resolved = new Map()
     this.#record()
     catalogChanged(this.#o.log, this.#entries())
   }
@@ -241,4 +262,18 @@ export class Router implements InferenceBackend {
 
 function recorderKey(name: string, version: number): string {
   return `${name} ${version}`
+}
+
+/** Keys that no other process makes: a random UUID for each request would cost more than the rest of its scope. */
+function requestKeys(): () => string {
+  const prefix = randomUUID()
+  let count = 0
+  return () => `${prefix}-${count++}`
+}
+
+function toScope(context: CallContext, requestKey: string, catalog: Catalog): RequestScope {
+  const { signal, deadlineAt, trace } = context
+  // Most requests have neither, and objects of one shape are cheaper to read.
+  if (deadlineAt === undefined && trace === undefined) return { signal, requestKey, catalog }
+  return { ...context, requestKey, catalog }
 }

@@ -1,5 +1,5 @@
 export { LocalBearer } from './local-bearer.ts'
-export { ResponseStream } from './response-stream.ts'
+export { deliverResponses, type ResponseReceiver, ResponseStream } from './response-stream.ts'
 export { type ServedRevision, StepDirectory } from './step-directory.ts'
 export type {
   BearerResponse,
