@@ -29,6 +29,10 @@ await t.test('without a command, or with an unknown one, the commands are listed
   t.match(await command('sevre'), { code: 2, err: /unknown command 'sevre'/ })
 })
 
+await t.test('the version is that of the package', async (t) => {
+  t.match(await command('--version'), { code: 0, out: /^tutti \d+\.\d+\.\d+\n$/ })
+})
+
 await t.test('every command explains its flags', async (t) => {
   for (const name of ['serve', 'config']) {
     t.match(await command(name, '--help'), { code: 0, out: /--model-repository/ }, name)

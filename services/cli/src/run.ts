@@ -1,4 +1,5 @@
 import { reportFailure, type Surroundings } from '@tutti/chassis'
+import manifest from '../package.json' with { type: 'json' }
 import { COMMANDS } from './commands.ts'
 
 export type { Surroundings } from '@tutti/chassis'
@@ -15,6 +16,10 @@ export async function run(argv: readonly string[], around: Surroundings): Promis
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     around.out(usage())
     return name === undefined ? USAGE_ERROR : 0
+  }
+  if (name === '--version') {
+    around.out(`tutti ${manifest.version}\n`)
+    return 0
   }
   const command = COMMANDS.find((known) => known.name === name)
   if (command === undefined) {

@@ -25,8 +25,6 @@ export {
   type ModelMetricLabels,
   ServerMetrics,
   type ServerMetricsOptions,
-  type StepLabels,
-  type StepObservation,
 } from './metrics.ts'
 export { requestedNames, toAnswer } from './served/answer.ts'
 export {
@@ -50,3 +48,4 @@ export {
   type SuccessfulRequest,
   toFailureReason,
 } from './statistics.ts'
+export type { StepLabels, StepObservation } from './step-histograms.ts'

@@ -2,13 +2,15 @@
 export interface MetricSeries {
   readonly labels: readonly (readonly [name: string, value: string])[]
   readonly value: number
+  /** Which part of a histogram it is; absent for other types. */
+  readonly suffix?: '_bucket' | '_sum' | '_count'
 }
 
 /** A metric as Prometheus text has it. */
 export interface MetricFamily {
   readonly name: string
   readonly help: string
-  readonly type: 'counter' | 'gauge'
+  readonly type: 'counter' | 'gauge' | 'histogram'
   readonly series: readonly MetricSeries[]
 }
 
@@ -24,8 +26,8 @@ export function formatMetrics(families: readonly MetricFamily[]): string {
 
 function formatFamily({ name, help, type, series }: MetricFamily): string {
   const lines = [`# HELP ${name} ${escapeHelp(help)}`, `# TYPE ${name} ${type}`]
-  for (const { labels, value } of series) {
-    lines.push(`${name}${formatLabels(labels)} ${formatValue(value)}`)
+  for (const { labels, value, suffix = '' } of series) {
+    lines.push(`${name}${suffix}${formatLabels(labels)} ${formatValue(value)}`)
   }
   return `${lines.join('\n')}\n`
 }

@@ -1,8 +1,9 @@
-import { createMetrics, type HistogramMetric, type Metrics } from '@tutti/chassis'
+import { createMetrics, type Metrics } from '@tutti/chassis'
 import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import { HostMetrics, type HostReading, systemHost } from './host-metrics.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
 import { FAILURE_REASONS, type StatisticsRecorder } from './statistics.ts'
+import { StepHistograms, type StepLabels, type StepObservation } from './step-histograms.ts'
 
 /** How a model's series are labelled. */
 export interface ModelMetricLabels {
@@ -13,16 +14,6 @@ export interface ModelMetricLabels {
   readonly tags?: Readonly<Record<string, string>>
   /** How long the load took, for nv_model_load_duration_secs. */
   readonly loadSeconds?: number
-}
-
-/** One step of one ensemble request, with the three times measured apart. */
-export interface StepObservation {
-  readonly ensemble: string
-  readonly step: string
-  readonly model: string
-  readonly queueS: number
-  readonly transferS: number
-  readonly computeS: number
 }
 
 export interface ServerMetricsOptions {
@@ -37,34 +28,18 @@ interface ModelEntry {
   readonly loadSeconds: number
 }
 
-type StepLabel = 'ensemble' | 'step' | 'model'
-
-/** Names one step of one ensemble in the metrics. */
-export type StepLabels = Pick<StepObservation, StepLabel>
-
-/** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
-const STEP_BUCKETS_S = [
-  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-  30,
-] as const
-
 /** The metrics of a server: Triton's `nv_*` read from the recorders at each scrape, and `tutti_*` histograms per step. */
 export class ServerMetrics {
   readonly contentType: string
   readonly #models = new Map<StatisticsRecorder, ModelEntry>()
   readonly #metrics: Metrics
   readonly #host: HostMetrics
-  readonly #steps: Readonly<Record<'queue' | 'transfer' | 'compute', HistogramMetric<StepLabel>>>
+  readonly #steps = new StepHistograms()
 
   constructor(o: ServerMetricsOptions = {}) {
     this.#metrics = o.metrics ?? createMetrics()
     this.#host = new HostMetrics(o.host ?? systemHost)
     this.contentType = this.#metrics.contentType
-    this.#steps = {
-      queue: this.#stepHistogram('queue', 'Time that a step request waited for an instance'),
-      transfer: this.#stepHistogram('transfer', "Time that a step's tensors were on their way"),
-      compute: this.#stepHistogram('compute', 'Time that a step took to compute'),
-    }
   }
 
   /** Series of the model appear, at 0 if nothing was recorded yet. */
@@ -87,19 +62,16 @@ export class ServerMetrics {
 
   /** The step's series appear, at 0. */
   addStep(labels: StepLabels): void {
-    for (const histogram of Object.values(this.#steps)) histogram.init(labels)
+    this.#steps.add(labels)
   }
 
-  observeStep(o: StepObservation): void {
-    const labels = { ensemble: o.ensemble, step: o.step, model: o.model }
-    this.#steps.queue.observe(labels, o.queueS)
-    this.#steps.transfer.observe(labels, o.transferS)
-    this.#steps.compute.observe(labels, o.computeS)
+  observeStep(observation: StepObservation): void {
+    this.#steps.observe(observation)
   }
 
   /** Drops the step's series, when its ensemble is unloaded or changed. */
   removeStep(labels: StepLabels): void {
-    for (const histogram of Object.values(this.#steps)) histogram.remove(labels)
+    this.#steps.remove(labels)
   }
 
   /** Everything as Prometheus text. */
@@ -109,18 +81,9 @@ export class ServerMetrics {
       statistics: entry.recorder.snapshot(),
     }))
     return (
-      formatMetrics([...modelFamilies(models), ...this.#host.read()]) +
+      formatMetrics([...modelFamilies(models), ...this.#host.read(), ...this.#steps.read()]) +
       (await this.#metrics.render())
     )
-  }
-
-  #stepHistogram(what: string, help: string): HistogramMetric<StepLabel> {
-    return this.#metrics.histogram({
-      name: `tutti_step_${what}_seconds`,
-      help,
-      labels: ['ensemble', 'step', 'model'],
-      buckets: STEP_BUCKETS_S,
-    })
   }
 }
 

@@ -1,10 +1,16 @@
-import type { Clock, Tracing } from '@tutti/chassis'
+import type { Clock, Span, Tracing } from '@tutti/chassis'
 import { remainingMs } from '@tutti/chassis'
 import { type CancelSignal, type Reason, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
 import type { RequestContext, TensorRef } from '@tutti/tensor'
-import type { BearerResponse, StepTimes, TensorBearer } from '@tutti/transport'
+import {
+  type BearerResponse,
+  deliverResponses,
+  type ResponseReceiver,
+  type StepTimes,
+  type TensorBearer,
+} from '@tutti/transport'
 import type { StepSink } from './ensemble-execution.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { ChosenReplica, PinnedVersion, ReplicaChoice } from './revision-pins.ts'
@@ -43,91 +49,118 @@ const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
 const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>(['STEP_LOST', 'INTERNAL'])
 
 /**
+/** What hears of a call. */
+export interface CallSink extends StepSink {
+  /** The call is over. Comes once, after the last word, and possibly before `callModel` returns. */
+  ended(): void
+}
+
+/**
  * Sends one envelope to the least busy replica of the request's revision and hands its responses to `sink`, the last of
  * them final, or one failure. Never throws.
  */
-export async function callModel(
+export function callModel(
   o: CallDependencies,
   call: ModelCall,
-  scope: RequestScope,
-  signal: CancelSignal,
-  sink: StepSink,
-): Promise<void> {
+  caller: { readonly scope: RequestScope; readonly signal: CancelSignal },
+  sink: CallSink,
+): void {
+  const { scope, signal } = caller
   let chosen: ChosenReplica
   try {
     chosen = scope.pins.choose(o, call)
   } catch (error) {
     sink.failed(ServeError.from(error), 'no', undefined)
+    sink.ended()
     return
   }
-  await new Attempt(o, call, chosen, sink).run(scope, signal)
+  const { address } = chosen
+  const span = o.tracing.startSpan(`execute ${call.model}`, {
+    kind: 'client',
+    parent: scope.trace,
+    ...(o.tracing.isEnabled && { attributes: spanAttributes(call, address.replica) }),
+  })
+  const attempt = new Attempt(o, call, { chosen, span, sink })
+  try {
+    const envelope = toEnvelope(o, call, chosen, scope, span.traceParent)
+    deliverResponses(o.bearer.call(address, envelope, call.tensors, { signal }), attempt)
+  } catch (error) {
+    attempt.failed(error)
+  }
 }
 
-/** One attempt at one replica. */
-class Attempt {
+/** One attempt at one replica: passes on what comes, and gives its place back. */
+class Attempt implements ResponseReceiver<BearerResponse> {
   readonly #o: CallDependencies
   readonly #call: ModelCall
   readonly #chosen: ChosenReplica
-  readonly #sink: StepSink
-  #isSettled = false
+  readonly #span: Span
+  readonly #sink: CallSink
+  readonly #startedAt: number
+  #hasPlace = true
+  #hasEnded = false
 
-  constructor(o: CallDependencies, call: ModelCall, chosen: ChosenReplica, sink: StepSink) {
+  constructor(
+    o: CallDependencies,
+    call: ModelCall,
+    open: { readonly chosen: ChosenReplica; readonly span: Span; readonly sink: CallSink },
+  ) {
     this.#o = o
     this.#call = call
-    this.#chosen = chosen
-    this.#sink = sink
+    this.#chosen = open.chosen
+    this.#span = open.span
+    this.#sink = open.sink
+    this.#startedAt = o.clock.now()
   }
 
-  async run(scope: RequestScope, signal: CancelSignal): Promise<void> {
-    const { clock, tracing, bearer } = this.#o
-    const { address } = this.#chosen
-    const span = tracing.startSpan(`execute ${this.#call.model}`, {
-      kind: 'client',
-      parent: scope.trace,
-      attributes: spanAttributes(this.#call, address.replica),
-    })
-    const started = clock.now()
+  received(response: BearerResponse): void {
+    if (this.#hasEnded) return
     try {
-      const envelope = toEnvelope(this.#o, this.#call, this.#chosen, scope, span.traceParent)
-      for await (const response of bearer.call(address, envelope, this.#call.tensors, { signal })) {
-        if (response.error !== undefined) span.recordError(response.error)
-        this.#take(response, clock.now() - started)
-      }
+      this.#pass(response)
     } catch (error) {
-      const failure = ServeError.from(error)
-      span.recordError(failure)
-      this.#fail(failure, MAYBE_EXECUTED.has(failure.reason) ? 'maybe' : 'no', undefined)
+      this.failed(error)
     }
-    span.end()
   }
 
-  #take(response: BearerResponse, elapsedMs: number): void {
-    if (this.#isSettled) return
-    const times = withTransfer(response.times, elapsedMs)
+  failed(error: unknown): void {
+    if (this.#hasEnded) return
+    const failure = ServeError.from(error)
+    this.#fail(failure, MAYBE_EXECUTED.has(failure.reason) ? 'maybe' : 'no', undefined)
+  }
+
+  #pass(response: BearerResponse): void {
+    const times = withTransfer(response.times, this.#o.clock.now() - this.#startedAt)
     if (times !== undefined) observe(this.#o.metrics, this.#call, times)
-    const { error } = response
+    const { error, final } = response
     if (error !== undefined) {
       this.#fail(error, REFUSALS.has(error.reason) ? 'no' : 'maybe', times)
       return
     }
-    const timed = times === undefined ? response : { ...response, times }
-    if (response.final) this.#settle('maybe')
-    this.#sink.responded(timed)
+    if (final) this.#giveBack('maybe')
+    this.#sink.responded(times === undefined ? response : { ...response, times })
+    if (final) this.#end()
   }
 
   #fail(error: ServeError, executed: 'no' | 'maybe', times: StepTimes | undefined): void {
     const { replica } = this.#chosen.address
-    if (!this.#settle(executed)) return
+    this.#span.recordError(error)
+    this.#giveBack(executed)
     if (error.reason === 'REVISION_GONE') this.#o.revisionRefused(replica)
     this.#sink.failed(error.withDetails({ replica }), executed, times)
+    this.#end()
   }
 
-  /** Gives the place back before anybody is told, so that another attempt finds it free. @returns false if it was. */
-  #settle(executed: 'no' | 'maybe'): boolean {
-    if (this.#isSettled) return false
-    this.#isSettled = true
+  /** Comes before anybody is told, so that another attempt finds the place free. */
+  #giveBack(executed: 'no' | 'maybe'): void {
+    if (!this.#hasPlace) return
+    this.#hasPlace = false
     this.#chosen.ended(executed)
-    return true
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    this.#span.end()
+    this.#sink.ended()
   }
 }
 
@@ -139,7 +172,7 @@ function toEnvelope(
   trace: { readonly traceparent: string; readonly tracestate?: string } | undefined,
 ): Envelope {
   const remaining = remainingMs(scope, clock)
-  return {
+  const envelope = {
     requestKey: scope.requestKey,
     model: call.model,
     version: call.version,
@@ -149,9 +182,9 @@ function toEnvelope(
     context: call.context,
     requestedOutputs: call.requestedOutputs,
     inputs: call.inputs,
-    ...(remaining !== undefined && { remainingMs: remaining }),
-    ...trace,
   }
+  if (remaining === undefined && trace === undefined) return envelope
+  return { ...envelope, ...(remaining !== undefined && { remainingMs: remaining }), ...trace }
 }
 
 function spanAttributes(call: ModelCall, replica: string): Record<string, string | number> {

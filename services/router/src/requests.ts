@@ -16,16 +16,20 @@ import type { CallDependencies } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
 import { callWithRetries } from './retried-call.ts'
 
+/** What a request to an ordinary model needs from the router. */
+export interface ModelInferDependencies extends CallDependencies {
+  readonly memory: TensorMemory
+}
+
 /** Answers a request to an ordinary model: the responses of one replica pass through. */
 export function inferModel(
-  o: CallDependencies,
-  memory: TensorMemory,
+  o: ModelInferDependencies,
   { entry, version }: ResolvedEntry,
   request: InferRequest,
   scope: RequestScope,
 ): AsyncIterable<InferResponse> {
   const responses = new ResponseStream<InferResponse>()
-  const tensors = request.inputs.map((input) => memory.hold(input.data))
+  const tensors = request.inputs.map((input) => o.memory.hold(input.data))
   const call = {
     model: entry.name,
     version: version.version,
@@ -33,23 +37,20 @@ export function inferModel(
     signature: version.revisions[0]?.signature ?? '',
     ensemble: '',
     step: '',
+    attempt: 1,
     context: request.context,
     requestedOutputs: requestedNames(request),
     inputs: request.inputs,
     tensors,
   }
-  const answer = toAnswer(entry.name, version.version, request)
-  const release = (): void => {
-    for (const tensor of tensors) memory.release(tensor.id)
-  }
-  void callWithRetries(o, call, scope, {
-    responded: (response) => {
-      if (response.final) release()
-      responses.send(answer(response.outputs, response.parameters, response.final))
-    },
-    failed: (error) => {
-      release()
-      responses.fail(error)
+  const modelVersion = String(version.version)
+  const { id } = request.context
+  callWithRetries(o, call, scope, {
+    responded: ({ outputs, parameters, final }) =>
+      responses.send({ modelName: entry.name, modelVersion, id, parameters, outputs, final }),
+    failed: (error) => responses.fail(error),
+    ended: () => {
+      for (const tensor of tensors) o.memory.release(tensor.id)
     },
   })
   return responses

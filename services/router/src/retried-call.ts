@@ -1,8 +1,7 @@
 import { sleep } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { StepSink } from './ensemble-execution.ts'
-import { type CallDependencies, callModel, type ModelCall } from './model-call.ts'
+import { type CallDependencies, type CallSink, callModel, type ModelCall } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
 
 /** As many as an ensemble makes at a step. */
@@ -11,49 +10,87 @@ const MAX_ATTEMPTS = 3
 interface Failure {
   readonly error: ServeError
   readonly executed: 'no' | 'maybe'
-  readonly times: Parameters<StepSink['failed']>[2]
+  readonly times: Parameters<CallSink['failed']>[2]
 }
 
 /**
  * Calls an ordinary model, again where it cannot have run, by the rules that hold for the steps of an ensemble. `sink` hears of
  * responses, or of the last failure. Never throws.
  */
-export async function callWithRetries(
+export function callWithRetries(
   o: CallDependencies,
-  call: Omit<ModelCall, 'attempt'>,
+  call: ModelCall,
   scope: RequestScope,
-  sink: StepSink,
-): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    let hasResponded = false
-    let failure: Failure | undefined
-    await callModel(o, { ...call, attempt: tries }, scope, scope.signal, {
-      responded: (response) => {
-        hasResponded = true
-        sink.responded(response)
-      },
-      failed: (error, executed, times) => {
-        failure = { error, executed, times }
-      },
-    })
-    const failed = asFailure(failure)
-    if (failed === undefined) return
-    const delayMs = retryDelayMs({ ...failed, hasResponded, tries, maxAttempts: MAX_ATTEMPTS })
-    if (delayMs === undefined) return tell(sink, failed, tries)
-    try {
-      if (delayMs > 0) await sleep(delayMs, { clock: o.clock, signal: scope.signal })
-    } catch (error) {
-      return tell(sink, { ...failed, error: ServeError.from(error) }, tries)
-    }
+  sink: CallSink,
+): void {
+  new RetriedCall(o, call, scope, sink).attempt()
+}
+
+/** Hears of each attempt, and makes the next one. Without a promise as long as nothing fails. */
+class RetriedCall implements CallSink {
+  readonly #o: CallDependencies
+  readonly #call: ModelCall
+  readonly #scope: RequestScope
+  readonly #sink: CallSink
+  #tries = 0
+  #hasResponded = false
+  #failure: Failure | undefined
+
+  constructor(o: CallDependencies, call: ModelCall, scope: RequestScope, sink: CallSink) {
+    this.#o = o
+    this.#call = call
+    this.#scope = scope
+    this.#sink = sink
   }
-}
 
-/** The compiler does not see that the sink assigns it. */
-function asFailure(failure: Failure | undefined): Failure | undefined {
-  return failure
-}
+  attempt(): void {
+    this.#tries += 1
+    this.#failure = undefined
+    const scope = this.#scope
+    const call = this.#tries === 1 ? this.#call : { ...this.#call, attempt: this.#tries }
+    callModel(this.#o, call, { scope, signal: scope.signal }, this)
+  }
 
-function tell(sink: StepSink, { error, executed, times }: Failure, tries: number): void {
-  const located = tries === 1 ? error : error.withDetails({ attempt: String(tries) })
-  sink.failed(located, executed, times)
+  responded(response: Parameters<CallSink['responded']>[0]): void {
+    this.#hasResponded = true
+    this.#sink.responded(response)
+  }
+
+  failed(error: ServeError, executed: 'no' | 'maybe', times: Failure['times']): void {
+    this.#failure = { error, executed, times }
+  }
+
+  ended(): void {
+    const failure = this.#failure
+    if (failure === undefined) {
+      this.#sink.ended()
+      return
+    }
+    const delayMs = retryDelayMs({
+      ...failure,
+      hasResponded: this.#hasResponded,
+      tries: this.#tries,
+      maxAttempts: MAX_ATTEMPTS,
+    })
+    if (delayMs === undefined) this.#tell(failure)
+    else if (delayMs > 0) void this.#attemptIn(delayMs, failure)
+    else this.attempt()
+  }
+
+  async #attemptIn(delayMs: number, failure: Failure): Promise<void> {
+    try {
+      await sleep(delayMs, { clock: this.#o.clock, signal: this.#scope.signal })
+    } catch (error) {
+      this.#tell({ ...failure, error: ServeError.from(error) })
+      return
+    }
+    this.attempt()
+  }
+
+  #tell({ error, executed, times }: Failure): void {
+    const attempt = String(this.#tries)
+    const located = this.#tries === 1 ? error : error.withDetails({ attempt })
+    this.#sink.failed(located, executed, times)
+    this.#sink.ended()
+  }
 }

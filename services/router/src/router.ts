@@ -35,9 +35,10 @@ import {
 import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
-import { type CallDependencies, callModel } from './model-call.ts'
+import { callModel } from './model-call.ts'
 import { executeNested } from './nested-ensemble.ts'
-import { inferEnsemble, inferModel } from './requests.ts'
+import type { RequestScope } from './request-scope.ts'
+import { inferEnsemble, inferModel, type ModelInferDependencies } from './requests.ts'
 import { RevisionPins } from './revision-pins.ts'
 import { collectStatistics } from './router-statistics.ts'
 import { type Revisions, StepMembers } from './step-members.ts'
@@ -57,7 +58,7 @@ export interface RouterOptions {
   readonly log: Logger
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
-  /** Makes the key of a request; random UUIDs unless a test wants otherwise. */
+  /** Makes the key of a request; a random UUID and a count unless a test wants otherwise. */
   readonly newRequestKey?: () => string
   /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
   readonly revisionRefused?: (replica: string) => void
@@ -78,7 +79,10 @@ export class Router implements InferenceBackend {
   readonly #recorders = new Map<string, StatisticsRecorder>()
   readonly #slots = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
   readonly #execution: ExecutionDependencies
-  readonly #calls: CallDependencies
+  readonly #calls: ModelInferDependencies
+  readonly #newRequestKey: () => string
+  /** What clients asked for so far, of the models as they are now: requests ask for the same again and again. */
+  #resolved = new Map<string, ResolvedModel>()
   #catalog: Catalog = EMPTY_CATALOG
   #isLive = true
 
@@ -92,6 +96,7 @@ export class Router implements InferenceBackend {
       clock: o.clock,
       tracing: o.tracing,
       metrics: o.metrics,
+      memory: this.memory,
       liveRevisions: (model, version) => this.#liveRevisions(model, version),
       revisionRefused: (replica) => o.revisionRefused?.(replica),
     }
@@ -101,6 +106,7 @@ export class Router implements InferenceBackend {
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
+    this.#newRequestKey = o.newRequestKey ?? requestKeys()
     // Ensembles that wait for their models are there from the start.
     if (o.awaitsSteps === true) this.#rebuild()
   }
@@ -156,6 +162,15 @@ export class Router implements InferenceBackend {
   }
 
   resolve(name: string, version: string): ResolvedModel {
+    // Only the empty version is worth keeping: others can be written in any number of ways.
+    const known = version === '' ? this.#resolved.get(name) : undefined
+    if (known !== undefined) return known
+    const model = this.#resolve(name, version)
+    if (version === '') this.#resolved.set(name, model)
+    return model
+  }
+
+  #resolve(name: string, version: string): ResolvedModel {
     const catalog = this.#catalog
     const resolved = lookupModel(catalog, name, version)
     const { config, labels } = resolved
@@ -189,11 +204,8 @@ export class Router implements InferenceBackend {
     request: InferRequest,
     context: CallContext,
   ): AsyncIterable<InferResponse> {
-    const requestKey = (this.#o.newRequestKey ?? randomUUID)()
-    const scope = { ...context, requestKey, catalog, pins: new RevisionPins() }
-    if (resolved.entry.kind === 'model') {
-      return inferModel(this.#calls, this.memory, resolved, request, scope)
-    }
+    const scope = toScope(context, this.#newRequestKey(), catalog)
+    if (resolved.entry.kind === 'model') return inferModel(this.#calls, resolved, request, scope)
     const recorder = this.#recorders.get(recorderKey(resolved.entry.name, resolved.version.version))
     return inferEnsemble(
       { ...this.#execution, tracing: this.#o.tracing, recorder },
@@ -213,7 +225,13 @@ export class Router implements InferenceBackend {
       revision: version.revision,
       signature: version.revisions[0]?.signature ?? '',
     }
-    return callModel(this.#calls, call, invocation.scope, invocation.signal, sink)
+    return new Promise((resolve) => {
+      callModel(this.#calls, call, invocation, {
+        responded: (response) => sink.responded(response),
+        failed: (error, executed, times) => sink.failed(error, executed, times),
+        ended: resolve,
+      })
+    })
   }
 
   #liveRevisions(model: string, version: number): readonly LiveRevision[] {
@@ -236,6 +254,7 @@ export class Router implements InferenceBackend {
   #rebuild(): void {
     const previous = this.#catalog
     this.#catalog = buildCatalog(this.#members.described, this.#o.ensembles, previous)
+    this.#resolved = new Map()
     this.#record()
     const { log, awaitsSteps = false } = this.#o
     catalogChanged(log, this.#catalog, previous, { awaitsSteps })
@@ -274,4 +293,19 @@ function isWaiting(entry: CatalogModel | CatalogEnsemble): boolean {
 
 function recorderKey(name: string, version: number): string {
   return `${name} ${version}`
+}
+
+/** Keys that no other process makes: a random UUID for each request would cost more than the rest of its scope. */
+function requestKeys(): () => string {
+  const prefix = randomUUID()
+  let count = 0
+  return () => `${prefix}-${count++}`
+}
+
+function toScope(context: CallContext, requestKey: string, catalog: Catalog): RequestScope {
+  const { signal, deadlineAt, trace } = context
+  // Most requests have neither, and objects of one shape are cheaper to read.
+  const pins = new RevisionPins()
+  if (deadlineAt === undefined && trace === undefined) return { signal, requestKey, catalog, pins }
+  return { ...context, requestKey, catalog, pins }
 }

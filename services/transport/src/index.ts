@@ -12,7 +12,7 @@ export type {
   StepPeer,
   StepPeerOptions,
 } from './peers.ts'
-export { ResponseStream } from './response-stream.ts'
+export { deliverResponses, type ResponseReceiver, ResponseStream } from './response-stream.ts'
 export { type AnnouncedLoad, type ServedRevision, StepDirectory } from './step-directory.ts'
 export type {
   BearerResponse,

@@ -5,6 +5,12 @@ interface Waiting<T> {
 
 const DONE = { done: true, value: undefined } as const
 
+/** Takes what a stream brings: responses, the last of them final, or one error. */
+export interface ResponseReceiver<T> {
+  received(response: T): void
+  failed(error: unknown): void
+}
+
 /**
  * Turns pushed responses into an async iteration. Ends by itself after the final response.
  * Written by one producer and read by one consumer; what arrives after the end, or after the consumer stopped, is dropped.
@@ -14,6 +20,7 @@ export class ResponseStream<T extends { readonly final: boolean }>
 {
   readonly #ready: T[] = []
   #waiting: Waiting<T> | undefined
+  #receiver: ResponseReceiver<T> | undefined
   #failure: { readonly error: unknown } | undefined
   /** No more will be pushed. */
   #ended = false
@@ -25,6 +32,10 @@ export class ResponseStream<T extends { readonly final: boolean }>
   send(response: T): void {
     if (this.#ended) return
     if (response.final) this.#ended = true
+    if (this.#receiver !== undefined) {
+      this.#receiver.received(response)
+      return
+    }
     const waiting = this.#waiting
     if (waiting === undefined) {
       this.#ready.push(response)
@@ -38,6 +49,10 @@ export class ResponseStream<T extends { readonly final: boolean }>
   fail(error: unknown): void {
     if (this.#ended) return
     this.#ended = true
+    if (this.#receiver !== undefined) {
+      this.#receiver.failed(error)
+      return
+    }
     const waiting = this.#waiting
     if (waiting === undefined) {
       this.#failure = { error }
@@ -45,6 +60,17 @@ export class ResponseStream<T extends { readonly final: boolean }>
     }
     this.#waiting = undefined
     waiting.reject(error)
+  }
+
+  /**
+   * Hands everything to `receiver`, what is there at once and the rest as it comes, instead of the iteration: for who needs
+   * no backpressure, several promises cheaper for each response.
+   */
+  deliver(receiver: ResponseReceiver<T>): void {
+    this.#receiver = receiver
+    for (const response of this.#ready.splice(0)) receiver.received(response)
+    if (this.#failure !== undefined) receiver.failed(this.#failure.error)
+    this.#failure = undefined
   }
 
   next(): Promise<IteratorResult<T, undefined>> {
@@ -71,5 +97,25 @@ export class ResponseStream<T extends { readonly final: boolean }>
 
   [Symbol.asyncIterator](): this {
     return this
+  }
+}
+
+/** Hands the responses of any source to `receiver`. */
+export function deliverResponses<T extends { readonly final: boolean }>(
+  responses: AsyncIterable<T>,
+  receiver: ResponseReceiver<T>,
+): void {
+  if (responses instanceof ResponseStream) responses.deliver(receiver)
+  else void deliverEach(responses, receiver)
+}
+
+async function deliverEach<T>(
+  responses: AsyncIterable<T>,
+  receiver: ResponseReceiver<T>,
+): Promise<void> {
+  try {
+    for await (const response of responses) receiver.received(response)
+  } catch (error) {
+    receiver.failed(error)
   }
 }

@@ -188,7 +188,8 @@ export function splitOutput(
 ): readonly NamedTensor[] {
   const { datatype, shape, data, name } = output
   const sizes = run.map(({ request }) => request.batchSize)
-  const total = sizes.reduce((sum, size) => sum + size, 0)
+  let total = 0
+  for (const size of sizes) total += size
   if (total === 0) return [context.vectorOutputs.has(name) ? { ...output, shape: [1] } : output]
   if (shape[0] !== total) {
     throw new ServeError(

@@ -166,21 +166,34 @@ class OpenRun implements RunReceiver {
     const { context, sink } = this.#call
     const split = outputs.map((output) => splitOutput(context, this.#run, output))
     const responses = this.#run.map(({ request }, i) => {
-      const wanted = request.requestedOutputs
-      const names = wanted.length === 0 ? context.ports.outputs.map(({ name }) => name) : wanted
-      return names.map((name): NamedTensor => {
-        const value = split[outputs.findIndex((output) => output.name === name)]?.[i]
-        if (value !== undefined) return value
-        throw new ServeError(
-          'RESPONSE_INVALID',
-          `output '${name}' was not produced by model '${context.model}'`,
-        )
-      })
+      if (request.requestedOutputs.length > 0)
+        return this.#wanted(request.requestedOutputs, split, i)
+      // Everything was asked for, in the model's own order.
+      if (split.length < context.ports.outputs.length) {
+        const names = context.ports.outputs.map(({ name }) => name)
+        return this.#wanted(names, split, i)
+      }
+      return split.flatMap((values) => values[i] ?? [])
     })
     // All are made before the first is sent, so that nobody gets a response and then an error.
     this.#run.forEach(({ position }, i) => {
       const final = { index: 0, final: true, outputs: responses[i] ?? [] }
       sink.send(position, { ...final, parameters: NO_PARAMETERS })
+    })
+  }
+
+  #wanted(
+    names: readonly string[],
+    split: readonly (readonly NamedTensor[])[],
+    request: number,
+  ): NamedTensor[] {
+    return names.map((name) => {
+      const value = split.find((values) => values[request]?.name === name)?.[request]
+      if (value !== undefined) return value
+      throw new ServeError(
+        'RESPONSE_INVALID',
+        `output '${name}' was not produced by model '${this.#call.context.model}'`,
+      )
     })
   }
 

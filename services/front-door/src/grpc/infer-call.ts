@@ -56,7 +56,11 @@ export function toAnswer(
 export async function onlyResponse(
   responses: AsyncIterable<InferResponse>,
 ): Promise<InferResponse> {
-  for await (const response of responses) return response
+  const iterator = responses[Symbol.asyncIterator]()
+  const { done, value } = await iterator.next()
+  // What a model gives beyond the first is dropped, and nobody waits for that or hears how it ends.
+  iterator.return?.().catch(() => {})
+  if (done !== true) return value
   throw new ServeError('RESPONSE_INVALID', 'the model gave no response, want one')
 }
 

@@ -52,7 +52,7 @@ export class Execution implements ResponseSink {
     let times: ExecutionTimes | undefined
     let failure: ServeError | undefined
     try {
-      times = await model.execute(requests, this, this.#options(instance))
+      times = await model.execute(requests, this, new ExecuteOptions(this, instance))
       this.#recordExecution(times)
     } catch (error) {
       failure = engineError(error)
@@ -61,21 +61,13 @@ export class Execution implements ResponseSink {
     return times
   }
 
-  /** The signal is made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
-  #options(instance: number): { readonly instance: number; readonly signal: AbortSignal } {
-    const makeSignal = (): AbortSignal => {
-      if (this.#abort === undefined) {
-        this.#abort = new AbortController()
-        if (this.#abandonedFor !== undefined) this.#abort.abort(this.#abandonedFor)
-      }
-      return this.#abort.signal
+  /** Made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      if (this.#abandonedFor !== undefined) this.#abort.abort(this.#abandonedFor)
     }
-    return {
-      instance,
-      get signal() {
-        return makeSignal()
-      },
-    }
+    return this.#abort.signal
   }
 
   send(request: number, response: StepResponse): void {
@@ -242,4 +234,19 @@ function engineError(error: unknown): ServeError {
   if (error instanceof ServeError) return error
   const { message } = ServeError.from(error)
   return new ServeError('ENGINE_FAILED', message, { cause: error })
+}
+
+/** The options of `execute`, whose signal is only made when it is read. */
+class ExecuteOptions {
+  readonly instance: number
+  readonly #execution: Execution
+
+  constructor(execution: Execution, instance: number) {
+    this.#execution = execution
+    this.instance = instance
+  }
+
+  get signal(): AbortSignal {
+    return this.#execution.signal
+  }
 }
