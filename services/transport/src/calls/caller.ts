@@ -12,7 +12,12 @@ import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import { type InlineLimits, splitTensors } from '../transfers/split-tensors.ts'
 import { callDetails, maybeExecuted, notExecuted } from './call-place.ts'
-import { type CallReceiver, mayHaveExecuted, type OpenCall } from './open-call.ts'
+import {
+  type CallReceiver,
+  mayHaveExecuted,
+  type OpenCall,
+  type ResponseMessage,
+} from './open-call.ts'
 import type { PeerSend } from './peer-send.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
 import { errorResponse } from './taken-call.ts'
@@ -25,6 +30,8 @@ export interface CallerOptions {
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
 }
+
+type CreditMessage = Extract<PeerMessage, { type: 'accepted' | 'credit' }>
 
 /**
  * The calling side: offers envelopes, sends their tensors under the replica's credits, puts the responses in order. Without
@@ -118,27 +125,17 @@ export class Caller {
     call.heardAt = now
     switch (message.type) {
       case 'accepted':
-        if (!call.isAccepted) call.progressAt = now
-        call.isAccepted = true
-        this.#credit(now, call, message.credits)
-        return
       case 'credit':
-        this.#credit(now, call, message.credits)
+        this.#onCredits(now, call, message)
         return
       case 'resend':
-        if (call.transfers.includes(message.transfer)) {
-          this.#o.outgoing.resend(message.from, message.transfer, message.offset)
-        }
+        this.#onResend(call, message)
         return
       case 'refused':
         this.#fail(now, call, fromWireError(message.error))
         return
       case 'response':
-        call.isAccepted = true
-        // The replica has forgotten the call, so what it said before may never come.
-        if (message.error?.reason === 'STEP_LOST') {
-          this.#fail(now, call, fromWireError(message.error))
-        } else this.#arrivals.add(now, call, message)
+        this.#onResponse(now, call, message)
         return
       case 'offer':
       case 'response-credit':
@@ -249,13 +246,25 @@ export class Caller {
     this.#o.send(message.from, { type: 'cancel', call: message.call, error })
   }
 
-  #credit(
-    now: number,
-    call: OpenCall,
-    credits: readonly { readonly transfer: number; readonly upTo: number }[],
-  ): void {
-    const ours = credits.filter(({ transfer }) => call.transfers.includes(transfer))
+  #onCredits(now: number, call: OpenCall, message: CreditMessage): void {
+    if (message.type === 'accepted' && !call.isAccepted) {
+      call.isAccepted = true
+      call.progressAt = now
+    }
+    const ours = message.credits.filter(({ transfer }) => call.transfers.includes(transfer))
     if (this.#o.outgoing.credit(call.to, ours)) call.progressAt = now
+  }
+
+  #onResend(call: OpenCall, message: Extract<PeerMessage, { type: 'resend' }>): void {
+    if (!call.transfers.includes(message.transfer)) return
+    this.#o.outgoing.resend(call.to, message.transfer, message.offset)
+  }
+
+  #onResponse(now: number, call: OpenCall, message: ResponseMessage): void {
+    call.isAccepted = true
+    // The replica has forgotten the call, so what it said before may never come.
+    if (message.error?.reason === 'STEP_LOST') this.#fail(now, call, fromWireError(message.error))
+    else this.#arrivals.add(now, call, message)
   }
 
   /** When each replica last let something be sent: tensors to one replica wait for one another. */

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import t from 'tap'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import {
@@ -176,7 +176,8 @@ await t.test('whatever is repeated or reordered, every call has all its bytes', 
       scripts.forEach((script, i) => {
         const outcome = simulation.outcomes[i]
         if (script.cancelAfterMs !== undefined) return
-        if (outcome?.failures.length !== 0) throw new Error(`call ${i}: ${outcome?.failures}`)
+        if (outcome?.failures.length !== 0)
+          throw new Error(`call ${i}: ${String(outcome?.failures)}`)
         if (outcome.responses.length !== script.outputs.length) throw new Error('responses lack')
       })
     }),

@@ -222,7 +222,7 @@ export class ResponseArrivals {
   }
 
   #retryWaiting(now: number): void {
-    for (const call of [...this.#waiting]) this.#advance(now, call)
+    for (const call of this.#waiting) this.#advance(now, call)
   }
 }
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
@@ -7,6 +7,7 @@ import {
   type ConnectionOptions,
   connect,
   credsAuthenticator,
+  Events,
   type Msg,
   type NatsConnection,
   nkeyAuthenticator,
@@ -84,11 +85,6 @@ interface Subscribed {
   readonly subject: string
   readonly handler: (message: BrokerMessage) => void
   end: (() => void) | undefined
-}
-
-/** The library keeps its socket to itself; without it a connection whose peer is silent cannot be given up at once. */
-interface InnerConnection {
-  readonly protocol?: { readonly transport?: { readonly socket?: Socket } }
 }
 
 /**
@@ -210,7 +206,7 @@ class ReturningConnection implements BrokerConnection {
   async #watch(client: NatsConnection): Promise<void> {
     void client.closed().then((error) => this.#lost(client, messageOf(error ?? 'it was closed')))
     for await (const status of client.status()) {
-      const isComplaint = status.type === 'error' || status.type === 'ldm'
+      const isComplaint = status.type === Events.Error || status.type === Events.LDM
       if (isComplaint) this.#guard(() => this.#o.listener.complained(complaintOf(status)))
     }
   }
@@ -315,10 +311,15 @@ async function endInOrder(client: NatsConnection): Promise<void> {
   }
 }
 
+/** The library keeps its socket to itself; without it a connection whose peer is silent cannot be given up at once. */
 function destroySocket(client: NatsConnection): void {
-  const { socket } = (client as unknown as InnerConnection).protocol?.transport ?? {}
-  if (socket !== undefined) socket.destroy()
+  const socket = ['protocol', 'transport', 'socket'].reduce(propertyOf, client)
+  if (socket instanceof Socket) socket.destroy()
   else if (!client.isClosed()) void client.close()
+}
+
+function propertyOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
 
 function complaintOf(status: { readonly type: string; readonly data: unknown }): string {

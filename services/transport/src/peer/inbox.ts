@@ -103,8 +103,7 @@ export class Inbox {
 
   /** The broker is away: no answer comes any more. */
   disconnected(): void {
-    for (const pending of [...this.#pending.values()])
-      pending.reject(unanswered('the broker is away'))
+    for (const pending of this.#pending.values()) pending.reject(unanswered('the broker is away'))
   }
 
   #take({ subject, bytes, isNoResponder }: BrokerMessage): void {
