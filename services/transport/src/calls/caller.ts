@@ -163,12 +163,15 @@ export class Caller {
     for (const call of this.#calls.values()) this.#giveUp(now, call, error)
   }
 
-  /** Nobody listens for the offer. */
-  noResponder(now: number, number: number): void {
+  /** Nobody listens for the offer. @returns the replica, if it is the offer of a call that waits for its answer. */
+  noResponder(now: number, number: number): string | undefined {
     const call = this.#calls.get(number)
-    if (call !== undefined && !call.isAccepted && call.offers === 1) {
+    if (call === undefined || call.isAccepted) return undefined
+    // After a repeated offer nobody knows what became of the first.
+    if (call.offers === 1) {
       this.#fail(now, call, notExecuted(call.to, call.envelope, 'does not listen'))
     }
+    return call.to
   }
 
   /** The replica is dead or has left: nothing more comes from it. */

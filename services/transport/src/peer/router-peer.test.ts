@@ -25,8 +25,8 @@ const STEP = { replica: 'step' }
 const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
   Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
 
-async function openBroker(t: Teardown): Promise<BrokerOptions> {
-  const server = await startNatsServer()
+async function openBroker(t: Teardown, config = ''): Promise<BrokerOptions> {
+  const server = await startNatsServer({ config })
   t.teardown(() => server.stop())
   return brokerAt(server.url)
 }
@@ -69,6 +69,23 @@ await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
   const [got] = await transfer
   t.ok(same(large, got), 'all 64 MB')
   t.ok(passed > 5, `${passed} small calls ended before it`)
+})
+
+await t.test('a broker that takes little gets smaller pieces', WITH_NATS, async (t) => {
+  const broker = await openBroker(t, 'max_payload: 8192')
+  const router = await openTestRouter(t, broker, 'router')
+  await openTestStep(t, broker, 'step', echo)
+  await until(() => router.directory.isServed(SERVED))
+  for (const size of [4000, 5000, 100_000]) {
+    const bytes = tensorBytes(size)
+    const [got] = await collect(router.peer.bearer.call(STEP, envelope(size), [ref(bytes)], quiet))
+    t.ok(same(bytes, got), `${size} bytes`)
+  }
+  const wordy = envelope(0, { requestedOutputs: ['y'.repeat(9000)] })
+  t.match(
+    await failureOf(collect(router.peer.bearer.call(STEP, wordy, [ref(tensorBytes(0))], quiet))),
+    { reason: 'MESSAGE_TOO_LARGE', message: /offer of \d+ bytes on the way to peer 'step'.*8192/ },
+  )
 })
 
 await t.test('nobody there is STEP_UNAVAILABLE at once', WITH_NATS, async (t) => {

@@ -61,7 +61,7 @@ class ServingPeer implements StepPeer {
           this.#callee.on(now, message)
         },
         // A step offers nothing.
-        noResponder: () => {},
+        noResponder: () => undefined,
         heard: () => {},
         suspected: () => {},
         gone: (now, peer, error) => this.#callee.callerGone(now, peer, error.message),
