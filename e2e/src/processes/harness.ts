@@ -88,7 +88,7 @@ async function startPeer(
     await started.stop('SIGKILL')
   })
   const ready = started.lines.map(parseLine).find((line) => line['message'] === 'server ready')
-  const id = String(ready?.['peer'])
+  const id = String(ready?.['replica'] ?? ready?.['router'])
   if (o.prefix === undefined) await until(`${id} is heard`, () => watch.latest(id))
   return {
     process: started,

@@ -41,7 +41,7 @@ export async function watchPeers(url: string, names: SubjectNames): Promise<Peer
     peers: (role) => [...heard.values()].filter((h) => h.role === role).map((h) => h.peer),
     latest: (peer) => heard.get(peer),
     next,
-    idle: (peer) => next(peer, 'is idle', (h) => h.inFlight === 0 && h.queued === 0),
+    idle: (peer) => next(peer, 'is idle', (h) => h.inFlight === 0),
     close: () => connection.close(),
   }
 }

@@ -54,3 +54,41 @@ await t.test('a replica to avoid is taken only if there is no other', async (t) 
   directory.remove('b')
   t.equal(directory.acquire(m1, new Set(['a']))?.address.replica, 'a')
 })
+
+const FREE = { inFlight: 0, queued: 0, freeSlots: 1, freeBytes: 1 }
+
+await t.test('a suspect gets nothing until it is heard again', async (t) => {
+  const directory = new StepDirectory()
+  directory.announce({ replica: 'a' }, [m1])
+  directory.suspect('a', true)
+  directory.announce({ replica: 'a' }, [m1], FREE)
+  t.notOk(directory.isServed(m1))
+  t.equal(directory.acquire(m1), undefined)
+  directory.suspect('a', false)
+  t.equal(directory.acquire(m1)?.address.replica, 'a')
+})
+
+await t.test('the announced load decides between equals', async (t) => {
+  const directory = new StepDirectory()
+  directory.announce({ replica: 'a' }, [m1], { ...FREE, inFlight: 3 })
+  directory.announce({ replica: 'b' }, [m1], { ...FREE, inFlight: 1, queued: 1 })
+  t.equal(directory.acquire(m1)?.address.replica, 'b')
+  t.equal(directory.acquire(m1)?.address.replica, 'a', 'our own come first')
+  directory.report('a', FREE)
+  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  directory.report('nobody', FREE)
+})
+
+await t.test('one that announces no room is taken only if all are full', async (t) => {
+  for (const full of [
+    { ...FREE, freeSlots: 0 },
+    { ...FREE, freeBytes: 0 },
+  ]) {
+    const directory = new StepDirectory()
+    directory.announce({ replica: 'full' }, [m1], full)
+    directory.announce({ replica: 'busy' }, [m1], { ...FREE, inFlight: 9 })
+    for (let i = 0; i < 3; i++) t.equal(directory.acquire(m1)?.address.replica, 'busy')
+    directory.report('busy', full)
+    t.equal(directory.acquire(m1)?.address.replica, 'full')
+  }
+})

@@ -312,7 +312,7 @@ export class Callee {
         this.#end(now, call, fromWireError(message.error))
         return
       case 'done':
-        this.#end(now, call, new ServeError('CANCELLED', 'the caller has its answer'))
+        this.#end(now, call, undefined)
         return
       case 'accepted':
       case 'refused':
@@ -371,14 +371,17 @@ export class Callee {
     })
   }
 
-  /** Forgets the call but for its key; an execution that goes on keeps its slot and its bytes. */
-  #end(now: number, call: TakenCall, reason: ServeError): void {
+  /**
+   * Forgets the call but for its key; an execution that goes on keeps its slot and its bytes.
+   * @param reason - undefined if the caller has its answer.
+   */
+  #end(now: number, call: TakenCall, reason: ServeError | undefined): void {
     this.#calls.delete(call.key)
     this.#finished.add(now, call.key)
     for (const transfer of call.inputTransfers) this.#o.incoming.drop(now, call.from, transfer)
     this.#answers.forget(call)
     if (!call.isRunning) this.#budget.give(call.from, call.reserved)
-    if (!call.hasFinal) call.abort.abort(reason)
+    if (!call.hasFinal) call.abort.abort(reason ?? new ServeError('CANCELLED', 'said to be done'))
     call.hasFinal = true
   }
 }

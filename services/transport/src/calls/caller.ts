@@ -4,7 +4,6 @@ import {
   fromWireError,
   type PeerMessage,
   type TensorPart,
-  type TransferCredit,
   toWireError,
 } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
@@ -13,7 +12,12 @@ import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import { type InlineLimits, splitTensors } from '../transfers/split-tensors.ts'
 import { callDetails, maybeExecuted, notExecuted } from './call-place.ts'
-import { type CallReceiver, mayHaveExecuted, type OpenCall } from './open-call.ts'
+import {
+  type CallReceiver,
+  mayHaveExecuted,
+  type OpenCall,
+  type ResponseMessage,
+} from './open-call.ts'
 import type { PeerSend } from './peer-send.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
 import { errorResponse } from './taken-call.ts'
@@ -26,6 +30,8 @@ export interface CallerOptions {
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
 }
+
+type CreditMessage = Extract<PeerMessage, { type: 'accepted' | 'credit' }>
 
 /**
  * The calling side: offers envelopes, sends their tensors under the replica's credits, puts the responses in order. Without
@@ -119,19 +125,17 @@ export class Caller {
     call.heardAt = now
     switch (message.type) {
       case 'accepted':
-        this.#accepted(now, call, message.credits)
-        return
       case 'credit':
-        this.#credit(now, call, message.credits)
+        this.#onCredits(now, call, message)
         return
       case 'resend':
-        this.#resend(call, message.transfer, message.offset)
+        this.#onResend(call, message)
         return
       case 'refused':
         this.#fail(now, call, fromWireError(message.error))
         return
       case 'response':
-        this.#responded(now, call, message)
+        this.#onResponse(now, call, message)
         return
       case 'offer':
       case 'response-credit':
@@ -159,12 +163,15 @@ export class Caller {
     for (const call of this.#calls.values()) this.#giveUp(now, call, error)
   }
 
-  /** Nobody listens for the offer. */
-  noResponder(now: number, number: number): void {
+  /** Nobody listens for the offer. @returns the replica, if it is the offer of a call that waits for its answer. */
+  noResponder(now: number, number: number): string | undefined {
     const call = this.#calls.get(number)
-    if (call !== undefined && !call.isAccepted && call.offers === 1) {
+    if (call === undefined || call.isAccepted) return undefined
+    // After a repeated offer nobody knows what became of the first.
+    if (call.offers === 1) {
       this.#fail(now, call, notExecuted(call.to, call.envelope, 'does not listen'))
     }
+    return call.to
   }
 
   /** The replica is dead or has left: nothing more comes from it. */
@@ -242,30 +249,25 @@ export class Caller {
     this.#o.send(message.from, { type: 'cancel', call: message.call, error })
   }
 
-  #accepted(now: number, call: OpenCall, credits: readonly TransferCredit[]): void {
-    if (!call.isAccepted) call.progressAt = now
-    call.isAccepted = true
-    this.#credit(now, call, credits)
+  #onCredits(now: number, call: OpenCall, message: CreditMessage): void {
+    if (message.type === 'accepted' && !call.isAccepted) {
+      call.isAccepted = true
+      call.progressAt = now
+    }
+    const ours = message.credits.filter(({ transfer }) => call.transfers.includes(transfer))
+    if (this.#o.outgoing.credit(call.to, ours)) call.progressAt = now
   }
 
-  #responded(
-    now: number,
-    call: OpenCall,
-    message: Extract<PeerMessage, { readonly type: 'response' }>,
-  ): void {
+  #onResend(call: OpenCall, message: Extract<PeerMessage, { type: 'resend' }>): void {
+    if (!call.transfers.includes(message.transfer)) return
+    this.#o.outgoing.resend(call.to, message.transfer, message.offset)
+  }
+
+  #onResponse(now: number, call: OpenCall, message: ResponseMessage): void {
     call.isAccepted = true
     // The replica has forgotten the call, so what it said before may never come.
     if (message.error?.reason === 'STEP_LOST') this.#fail(now, call, fromWireError(message.error))
     else this.#arrivals.add(now, call, message)
-  }
-
-  #resend(call: OpenCall, transfer: number, offset: number): void {
-    if (call.transfers.includes(transfer)) this.#o.outgoing.resend(call.to, transfer, offset)
-  }
-
-  #credit(now: number, call: OpenCall, credits: readonly TransferCredit[]): void {
-    const ours = credits.filter(({ transfer }) => call.transfers.includes(transfer))
-    if (this.#o.outgoing.credit(call.to, ours)) call.progressAt = now
   }
 
   /** When each replica last let something be sent: tensors to one replica wait for one another. */

@@ -177,7 +177,7 @@ await t.test('whatever is repeated or reordered, every call has all its bytes', 
         const outcome = simulation.outcomes[i]
         if (script.cancelAfterMs !== undefined) return
         if (outcome?.failures.length !== 0)
-          throw new Error(`call ${i}: ${outcome?.failures.join()}`)
+          throw new Error(`call ${i}: ${String(outcome?.failures)}`)
         if (outcome.responses.length !== script.outputs.length) throw new Error('responses lack')
       })
     }),

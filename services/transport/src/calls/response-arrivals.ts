@@ -222,9 +222,7 @@ export class ResponseArrivals {
   }
 
   #retryWaiting(now: number): void {
-    // One that must go on waiting comes back into the set.
-    const waiting = Array.from(this.#waiting)
-    for (const call of waiting) this.#advance(now, call)
+    for (const call of this.#waiting) this.#advance(now, call)
   }
 }
 

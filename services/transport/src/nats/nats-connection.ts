@@ -313,12 +313,12 @@ async function endInOrder(client: NatsConnection): Promise<void> {
 
 /** The library keeps its socket to itself; without it a connection whose peer is silent cannot be given up at once. */
 function destroySocket(client: NatsConnection): void {
-  const socket = ['protocol', 'transport', 'socket'].reduce<unknown>(memberOf, client)
+  const socket = ['protocol', 'transport', 'socket'].reduce(propertyOf, client)
   if (socket instanceof Socket) socket.destroy()
   else if (!client.isClosed()) void client.close()
 }
 
-function memberOf(value: unknown, name: string): unknown {
+function propertyOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
 

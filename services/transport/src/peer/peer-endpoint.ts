@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import type { ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import {
   decodeChunk,
   decodeHeartbeat,
@@ -36,7 +36,8 @@ export interface PeerRole {
   readonly role: Heartbeat['role']
   state(): PeerState
   message(now: number, message: PeerMessage): void
-  noResponder(now: number, call: number): void
+  /** Nobody listens for the offer of this call. @returns the peer that it went to. */
+  noResponder(now: number, call: number): string | undefined
   heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
   suspected(peer: string, isSuspect: boolean): void
   gone(now: number, peer: string, error: ServeError): void
@@ -124,7 +125,7 @@ export class PeerEndpoint {
       clock,
       subjects,
       listener: {
-        noResponderForCall: (call) => role.noResponder(clock.now(), call),
+        noResponderForCall: (call) => this.#absent(role.noResponder(clock.now(), call)),
         noResponderAt: (absent) => this.#absent(absent),
       },
     })
@@ -190,7 +191,7 @@ export class PeerEndpoint {
     if (this.#isClosed || this.#stopTimers.has('soon')) return
     const stop = this.#o.clock.setTimer(SOON_MS, () => {
       this.#stopTimers.delete('soon')
-      this.announce()
+      this.#guard(() => this.announce())
     })
     this.#stopTimers.set('soon', stop)
   }
@@ -302,8 +303,8 @@ export class PeerEndpoint {
     this.#role.gone(this.#o.clock.now(), peer, error)
   }
 
-  #absent(peer: string): void {
-    this.membership.unreachable(peer)
+  #absent(peer: string | undefined): void {
+    if (peer !== undefined) this.membership.unreachable(peer)
   }
 
   #up(): void {
@@ -338,11 +339,20 @@ export class PeerEndpoint {
         name,
         this.#o.clock.setTimer(everyMs, () => {
           again()
-          act()
+          this.#guard(act)
         }),
       )
     }
     again()
+  }
+
+  /** What goes wrong in one turn of the clockwork, in what the role says of itself say, must not stop the process. */
+  #guard(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.events.handlerFailed(ServeError.from(error))
+    }
   }
 
   #pieceLimits(): PieceLimits {

@@ -8,7 +8,14 @@ import { completeSettings, type PeerSettings } from '../peer-settings.ts'
 import type { StepPeer, StepPeerOptions } from '../peers.ts'
 import { messageTooLarge } from './message-too-large.ts'
 import { PeerEndpoint, type PeerState } from './peer-endpoint.ts'
-import { decodeArgument, encodeAnswer, encodeAnswerError, isQuestion } from './questions.ts'
+import {
+  decodeArgument,
+  encodeAnswer,
+  encodeAnswerError,
+  isQuestion,
+  QUESTIONS,
+  type Question,
+} from './questions.ts'
 import { untilIdle } from './until-idle.ts'
 
 /** What a step's peer is opened with. */
@@ -54,7 +61,7 @@ class ServingPeer implements StepPeer {
           this.#callee.on(now, message)
         },
         // A step offers nothing.
-        noResponder: () => {},
+        noResponder: () => undefined,
         heard: () => {},
         suspected: () => {},
         gone: (now, peer, error) => this.#callee.callerGone(now, peer, error.message),
@@ -134,22 +141,23 @@ class ServingPeer implements StepPeer {
     const { peer } = this.#o
     const question = this.endpoint.subjects.questionOf(subject)
     try {
-      if (!isQuestion(question)) {
-        throw new ServeError(
-          'UNSUPPORTED',
-          `question '${question ?? ''}': want describe or statistics`,
-        )
-      }
+      if (!isQuestion(question)) throw unknownQuestion(question)
+      const argument = decodeArgument(bytes)
       if (this.#asks >= this.#settings.maxAsks) {
         throw new ServeError('OVERLOADED', `${this.#asks} questions are open at peer '${peer}'`)
       }
-      this.#asks += 1
-      const answer = await this.#o
-        .answer(question, decodeArgument(bytes))
-        .finally(() => (this.#asks -= 1))
-      this.#reply(reply, encodeAnswer(answer))
+      this.#reply(reply, encodeAnswer(await this.#ask(question, argument)))
     } catch (error) {
       this.#reply(reply, encodeAnswerError(error))
+    }
+  }
+
+  async #ask(question: Question, argument: unknown): Promise<unknown> {
+    this.#asks += 1
+    try {
+      return await this.#o.answer(question, argument)
+    } finally {
+      this.#asks -= 1
     }
   }
 
@@ -159,6 +167,11 @@ class ServingPeer implements StepPeer {
     const error = messageTooLarge('answer', reply, bytes.byteLength, maxPayload)
     this.endpoint.reply(reply, tooLarge ? encodeAnswerError(error) : bytes)
   }
+}
+
+function unknownQuestion(question: string | undefined): ServeError {
+  const text = `question '${question ?? ''}': want ${QUESTIONS.join(' or ')}`
+  return new ServeError('UNSUPPORTED', text)
 }
 
 /** A drain ends when the last call is done; how late that is noticed. */

@@ -12,6 +12,7 @@ import {
   failureOf,
   openTestRouter,
   openTestStep,
+  REVISION,
   ref,
   SERVED,
   type Teardown,
@@ -31,41 +32,27 @@ async function openBroker(t: Teardown): Promise<BrokerOptions> {
   return brokerAt(server.url)
 }
 
-await t.test('tensors of every size come back with the same bytes', WITH_NATS, async (t) => {
-  const broker = await openBroker(t)
-  const router = await openTestRouter(t, broker, 'router')
-  await openTestStep(t, broker, 'step', echo)
-  await until(() => router.directory.isServed(SERVED))
-  t.same(router.changed, ['step'])
-  for (const size of [0, 1, 65_536, 65_537, 786_432, 1_048_576, 3_000_001]) {
-    const bytes = tensorBytes(size)
-    const call = router.peer.bearer.call(STEP, envelope(size), [ref(bytes)], quiet)
-    const got = await collect(call)
-    t.equal(got.length, 1)
-    t.ok(same(bytes, got[0]), `${size} bytes`)
-  }
-})
-
-await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
-  const broker = await openBroker(t)
-  const router = await openTestRouter(t, broker, 'router')
-  await openTestStep(t, broker, 'step', echo)
-  await until(() => router.directory.isServed(SERVED))
-  const large = tensorBytes(64 * 1024 * 1024)
-  const small = tensorBytes(10)
-  let passed = 0
-  const large64 = { isOver: false }
-  const transfer = collect(
-    router.peer.bearer.call(STEP, envelope(large.byteLength), [ref(large)], quiet),
-  ).finally(() => (large64.isOver = true))
-  while (!large64.isOver) {
-    await collect(router.peer.bearer.call(STEP, envelope(10), [ref(small)], quiet))
-    if (!large64.isOver) passed += 1
-  }
-  const [got] = await transfer
-  t.ok(same(large, got), 'all 64 MB')
-  t.ok(passed > 5, `${passed} small calls ended before it`)
-})
+const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+  sink.send({
+    index: 0,
+    final: true,
+    outputs: [],
+    parameters: new Map(),
+    error: new ServeError('QUEUE_FULL', 'Exceeds maximum queue size', {
+      details: { model: 'm' },
+    }),
+    times: {
+      queueNs: 1,
+      computeInputNs: 2,
+      computeInferNs: 3,
+      computeOutputNs: 4,
+      transferNs: 5,
+    },
+  })
+}
+const throws: EnvelopeHandler = async () => {
+  throw new Error('broken')
+}
 
 await t.test(
   'responses come in order, and a slow reader bounds what is held',
@@ -118,29 +105,6 @@ await t.test(
   },
 )
 
-const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
-  sink.send({
-    index: 0,
-    final: true,
-    outputs: [],
-    parameters: new Map(),
-    error: new ServeError('QUEUE_FULL', 'Exceeds maximum queue size', {
-      details: { model: 'm' },
-    }),
-    times: {
-      queueNs: 1,
-      computeInputNs: 2,
-      computeInferNs: 3,
-      computeOutputNs: 4,
-      transferNs: 5,
-    },
-  })
-}
-
-const throws: EnvelopeHandler = async () => {
-  throw new Error('broken')
-}
-
 await t.test(
   'what a step answers as an error arrives with code, text and place',
   WITH_NATS,
@@ -163,81 +127,6 @@ await t.test(
     })
     t.match(await call('throws'), { error: { reason: 'INTERNAL', message: 'broken' } })
     t.match(await call('silent'), { error: { message: /without a final response/ } })
-  },
-)
-
-await t.test('nobody there is STEP_UNAVAILABLE at once', WITH_NATS, async (t) => {
-  const router = await openTestRouter(t, await openBroker(t), 'router')
-  t.match(
-    await failureOf(
-      collect(
-        router.peer.bearer.call({ replica: 'nobody' }, envelope(0), [ref(tensorBytes(0))], quiet),
-      ),
-    ),
-    { reason: 'STEP_UNAVAILABLE', details: { replica: 'nobody', model: 'm' } },
-  )
-  t.match(await failureOf(router.peer.ask('nobody', 'describe', {}, quiet)), {
-    reason: 'STEP_UNAVAILABLE',
-    details: { replica: 'nobody' },
-  })
-})
-
-const large: EnvelopeHandler = async (_envelope, _tensors, sink) => {
-  sink.send(answer(tensorBytes(1001)))
-}
-
-await t.test('a tensor over the bound is refused before anything is sent', WITH_NATS, async (t) => {
-  const broker = await openBroker(t)
-  const settings = { maxTensorBytes: 1000 }
-  const router = await openTestRouter(t, broker, 'router', { settings })
-  await openTestStep(t, broker, 'step', large, { settings })
-  await until(() => router.directory.isServed(SERVED))
-  const call = (size: number): Promise<BearerResponse[]> =>
-    collect(router.peer.bearer.call(STEP, envelope(size), [ref(tensorBytes(size))], quiet))
-  t.match(await failureOf(call(1001)), {
-    reason: 'MESSAGE_TOO_LARGE',
-    message: /input "x": 1001 bytes on the way to replica 'step', want at most 1000/,
-  })
-  t.match(await call(1), [
-    {
-      error: {
-        reason: 'MESSAGE_TOO_LARGE',
-        message: /output "y": 1001 bytes on the way to 'router', want at most 1000/,
-      },
-    },
-  ])
-})
-
-await t.test(
-  'a cancel reaches the handler with its reason, and the caller at once',
-  WITH_NATS,
-  async (t) => {
-    const broker = await openBroker(t)
-    const router = await openTestRouter(t, broker, 'router')
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
-    const { promise: cancelled, resolve: cancelledWith } = Promise.withResolvers<unknown>()
-    await openTestStep(t, broker, 'step', (_envelope, _tensors, _sink, { signal }) => {
-      signal.addEventListener('abort', () => cancelledWith(signal.reason))
-      begin()
-      return new Promise(() => {})
-    })
-    await until(() => router.directory.isServed(SERVED))
-    const cancel = new AbortController()
-    const reason = new ServeError('CANCELLED', 'the client went away')
-    const answered = collect(
-      router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], cancel),
-    )
-    await begun
-    cancel.abort(reason)
-    t.match(await failureOf(answered), reason)
-    t.match(await cancelled, { reason: 'CANCELLED', message: 'the client went away' })
-    t.match(
-      await failureOf(
-        collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], cancel)),
-      ),
-      reason,
-      'also when it came first',
-    )
   },
 )
 
@@ -308,45 +197,6 @@ await t.test(
 )
 
 await t.test(
-  'questions are answered, and errors of an answer arrive as they are',
-  WITH_NATS,
-  async (t) => {
-    const broker = await openBroker(t)
-    const router = await openTestRouter(t, broker, 'router')
-    await openTestStep(t, broker, 'step', echo, {
-      answer: async (question, argument) => {
-        if (question === 'statistics') throw new ServeError('MODEL_NOT_FOUND', 'no such model')
-        if (argument === 'much') return 'x'.repeat(2 * 1024 * 1024)
-        return { question, argument, absent: undefined }
-      },
-    })
-    await until(() => router.changed.length > 0)
-    t.same(await router.peer.ask('step', 'describe', { a: [1] }, quiet), {
-      question: 'describe',
-      argument: { a: [1] },
-    })
-    t.match(await failureOf(router.peer.ask('step', 'statistics', {}, quiet)), {
-      reason: 'MODEL_NOT_FOUND',
-      details: { replica: 'step' },
-    })
-    t.match(await failureOf(router.peer.ask('step', 'describe', 'much', quiet)), {
-      reason: 'MESSAGE_TOO_LARGE',
-    })
-    t.match(
-      await failureOf(router.peer.ask('step', 'describe', 'x'.repeat(2 * 1024 * 1024), quiet)),
-      {
-        reason: 'MESSAGE_TOO_LARGE',
-      },
-    )
-    const cancel = new AbortController()
-    cancel.abort(new ServeError('CANCELLED', 'enough'))
-    t.match(await failureOf(router.peer.ask('step', 'describe', {}, cancel)), {
-      reason: 'CANCELLED',
-    })
-  },
-)
-
-await t.test(
   'drain: announced, nothing new, all that was accepted is answered',
   WITH_NATS,
   async (t) => {
@@ -378,30 +228,23 @@ await t.test(
   },
 )
 
-await t.test('several routers know one another and share the steps', WITH_NATS, async (t) => {
+await t.test('a step that serves something else says so at once', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
-  const a = await openTestRouter(t, broker, 'router.a')
-  const b = await openTestRouter(t, broker, 'router b')
-  const served = new Map<string, number>()
-  for (const name of ['step 1', 'step.2']) {
-    await openTestStep(t, broker, name, async (_envelope, _tensors, sink) => {
-      served.set(name, (served.get(name) ?? 0) + 1)
-      sink.send(answer(tensorBytes(3)))
-    })
-  }
-  await until(() => a.changed.length === 2 && b.changed.length === 2)
-  await until(() => a.peer.routers().length === 1 && b.peer.routers().length === 1)
-  t.same(a.peer.routers(), ['router b'])
-  t.same(b.peer.routers(), ['router.a'])
-  for (let i = 0; i < 20; i++) {
-    for (const router of [a, b]) {
-      const place = router.directory.acquire(SERVED)
-      if (place === undefined) throw new Error('no place')
-      await collect(
-        router.peer.bearer.call(place.address, envelope(0), [ref(tensorBytes(0))], quiet),
-      )
-      place.release()
-    }
-  }
-  t.same([...served.values()], [20, 20])
+  const router = await openTestRouter(t, broker, 'router')
+  let revisions: (readonly [string, number, string])[] = [REVISION]
+  let changed: (() => void) | undefined
+  await openTestStep(t, broker, 'step', echo, {
+    revisions: () => revisions,
+    onChange: (listener) => {
+      changed = listener
+      return () => {}
+    },
+    settings: { heartbeatMs: 60_000, deadAfterMs: 600_000 },
+  })
+  await until(() => router.directory.isServed(SERVED))
+  revisions = [['m', 2, 'bbb']]
+  changed?.()
+  await until(() => router.directory.isServed({ model: 'm', version: 2, revision: 'bbb' }))
+  t.notOk(router.directory.isServed(SERVED))
+  t.same(router.changed, ['step', 'step'])
 })

@@ -1,0 +1,138 @@
+import type { Heartbeat } from '@tutti/protocol'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { PEER_DEFAULTS } from '../peer-settings.ts'
+import { Membership } from './membership.ts'
+
+function heartbeat(peer: string, sequence: number, o: Partial<Heartbeat> = {}): Heartbeat {
+  return {
+    peer,
+    role: 'step',
+    sequence,
+    description: 'd',
+    inFlight: 0,
+    queued: 0,
+    freeSlots: 1,
+    freeBytes: 1,
+    draining: false,
+    bearers: ['nats'],
+    revisions: [],
+    protocol: 1,
+    ...o,
+  }
+}
+
+function farewell(peer: string, sequence: number): Heartbeat {
+  return heartbeat(peer, sequence, { draining: true, freeSlots: 0, bearers: [] })
+}
+
+function open(settings = PEER_DEFAULTS) {
+  const said: string[] = []
+  const members = new Membership(settings, {
+    heard: ({ peer }, what) => void said.push(`${peer} ${what}`),
+    suspected: (peer) => void said.push(`${peer} suspected`),
+    recovered: (peer) => void said.push(`${peer} recovered`),
+    gone: (peer, error) => void said.push(`${peer} gone: ${error.reason}`),
+  })
+  /** Lets time pass with ticks as the real clockwork has them. */
+  const pass = (from: number, to: number): void => {
+    for (let now = from; now <= to; now += settings.tickMs) members.tick(now)
+  }
+  return { members, said, pass }
+}
+
+await t.test('silence makes suspect, longer silence dead', async (t) => {
+  const { members, said, pass } = open()
+  members.heartbeat(0, heartbeat('a', 1))
+  pass(0, 800)
+  t.same(said, ['a new'])
+  pass(900, 900)
+  t.same(said, ['a new', 'a suspected'])
+  pass(1000, 2900)
+  t.same(members.peers('step'), ['a'])
+  pass(3000, 3000)
+  t.same(said, ['a new', 'a suspected', 'a gone: STEP_UNAVAILABLE'])
+  t.same(members.peers('step'), [])
+  members.heartbeat(3100, heartbeat('a', 2))
+  t.equal(said.at(-1), 'a new', 'one that comes back is new')
+})
+
+await t.test('a suspect recovers with any sign of life, and dies of no answer', async (t) => {
+  const { members, said, pass } = open()
+  members.heartbeat(0, heartbeat('a', 1))
+  pass(0, 900)
+  members.spoke(950, 'a')
+  t.equal(said.at(-1), 'a recovered')
+  members.unanswered('a')
+  t.equal(said.at(-1), 'a recovered', 'the question is of before')
+  pass(1000, 2000)
+  t.equal(said.at(-1), 'a suspected')
+  members.unanswered('a')
+  t.match(said.at(-1), 'a gone')
+})
+
+await t.test('no responder is death at once, a farewell too', async (t) => {
+  const { members, said } = open()
+  members.heartbeat(0, heartbeat('a', 1))
+  members.heartbeat(0, heartbeat('b', 1))
+  members.unreachable('a')
+  members.unreachable('nobody')
+  members.heartbeat(1, farewell('b', 2))
+  members.heartbeat(1, farewell('unknown', 2))
+  t.same(said.slice(2), ['a gone: STEP_UNAVAILABLE', 'b gone: STEP_UNAVAILABLE'])
+})
+
+await t.test('nobody is judged while the broker is away, nor for a grace after', async (t) => {
+  const { members, said, pass } = open()
+  members.heartbeat(0, heartbeat('a', 1))
+  members.freeze()
+  pass(0, 10_000)
+  members.unreachable('a')
+  members.thaw(10_000)
+  pass(10_100, 10_900)
+  t.same(said, ['a new'])
+  pass(11_000, 13_000)
+  t.same(said, ['a new', 'a suspected', 'a gone: STEP_UNAVAILABLE'])
+})
+
+await t.test('a process that stood still does not judge others by it', async (t) => {
+  const { members, said, pass } = open()
+  members.heartbeat(0, heartbeat('a', 1))
+  pass(0, 100)
+  members.tick(60_000)
+  t.same(said, ['a new'])
+})
+
+await t.test(
+  'what is new of a heartbeat is said; old and repeated ones change nothing',
+  async (t) => {
+    const { members, said } = open()
+    members.heartbeat(0, heartbeat('a', 5))
+    members.heartbeat(1, heartbeat('a', 6))
+    members.heartbeat(2, heartbeat('a', 6, { description: 'other' }))
+    members.heartbeat(3, heartbeat('a', 4, { description: 'other' }))
+    members.heartbeat(4, heartbeat('a', 7, { description: 'other' }))
+    members.heartbeat(5, heartbeat('a', 8, { description: 'other', draining: true }))
+    t.same(said, ['a new', 'a load', 'a changed', 'a changed'])
+  },
+)
+
+await t.test('a caller that was never heard is expected to be, and dies of silence', async (t) => {
+  const { members, said, pass } = open()
+  members.expect(0, 'caller')
+  t.same(members.peers('router'), [], 'its role is not known yet')
+  pass(0, 3000)
+  t.same(said, ['caller suspected', 'caller gone: STEP_UNAVAILABLE'])
+})
+
+await t.test('however many peers somebody invents, the number is bounded', async (t) => {
+  const { members } = open({ ...PEER_DEFAULTS, maxPeers: 3 })
+  fc.assert(
+    fc.property(fc.string(), fc.nat(), (peer, sequence) => {
+      members.heartbeat(0, heartbeat(peer, sequence))
+      members.expect(0, `${peer}!`)
+      return members.peers('step').length <= 3
+    }),
+  )
+  t.notOk(members.heartbeat(0, heartbeat('one more', 1)))
+})

@@ -1,0 +1,227 @@
+import { startNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import t from 'tap'
+import type { BrokerOptions } from '../peers.ts'
+import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
+import {
+  answer,
+  brokerAt,
+  collect,
+  echo,
+  envelope,
+  failureOf,
+  openTestRouter,
+  openTestStep,
+  ref,
+  SERVED,
+  type Teardown,
+  tensorBytes,
+  until,
+  WITH_NATS,
+} from '../testing/peers.ts'
+
+const quiet = { signal: new AbortController().signal }
+const STEP = { replica: 'step' }
+const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
+  Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
+
+async function openBroker(t: Teardown, config = ''): Promise<BrokerOptions> {
+  const server = await startNatsServer({ config })
+  t.teardown(() => server.stop())
+  return brokerAt(server.url)
+}
+
+const tooLarge: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+  sink.send(answer(tensorBytes(1001)))
+}
+
+await t.test('tensors of every size come back with the same bytes', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const router = await openTestRouter(t, broker, 'router')
+  await openTestStep(t, broker, 'step', echo)
+  await until(() => router.directory.isServed(SERVED))
+  t.same(router.changed, ['step'])
+  for (const size of [0, 1, 65_536, 65_537, 786_432, 1_048_576, 3_000_001]) {
+    const bytes = tensorBytes(size)
+    const call = router.peer.bearer.call(STEP, envelope(size), [ref(bytes)], quiet)
+    const got = await collect(call)
+    t.equal(got.length, 1)
+    t.ok(same(bytes, got[0]), `${size} bytes`)
+  }
+})
+
+await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const router = await openTestRouter(t, broker, 'router')
+  await openTestStep(t, broker, 'step', echo)
+  await until(() => router.directory.isServed(SERVED))
+  const large = tensorBytes(64 * 1024 * 1024)
+  const small = tensorBytes(10)
+  let passed = 0
+  const ended = new AbortController()
+  const transfer = collect(
+    router.peer.bearer.call(STEP, envelope(large.byteLength), [ref(large)], quiet),
+  ).finally(() => ended.abort())
+  while (!ended.signal.aborted) {
+    await collect(router.peer.bearer.call(STEP, envelope(10), [ref(small)], quiet))
+    passed += 1
+  }
+  const [got] = await transfer
+  t.ok(same(large, got), 'all 64 MB')
+  t.ok(passed > 5, `${passed} small calls ended before it`)
+})
+
+await t.test('a broker that takes little gets smaller pieces', WITH_NATS, async (t) => {
+  const broker = await openBroker(t, 'max_payload: 8192')
+  const router = await openTestRouter(t, broker, 'router')
+  await openTestStep(t, broker, 'step', echo)
+  await until(() => router.directory.isServed(SERVED))
+  for (const size of [4000, 5000, 100_000]) {
+    const bytes = tensorBytes(size)
+    const [got] = await collect(router.peer.bearer.call(STEP, envelope(size), [ref(bytes)], quiet))
+    t.ok(same(bytes, got), `${size} bytes`)
+  }
+  const wordy = envelope(0, { requestedOutputs: ['y'.repeat(9000)] })
+  t.match(
+    await failureOf(collect(router.peer.bearer.call(STEP, wordy, [ref(tensorBytes(0))], quiet))),
+    { reason: 'MESSAGE_TOO_LARGE', message: /offer of \d+ bytes on the way to peer 'step'.*8192/ },
+  )
+})
+
+await t.test('nobody there is STEP_UNAVAILABLE at once', WITH_NATS, async (t) => {
+  const router = await openTestRouter(t, await openBroker(t), 'router')
+  t.match(
+    await failureOf(
+      collect(
+        router.peer.bearer.call({ replica: 'nobody' }, envelope(0), [ref(tensorBytes(0))], quiet),
+      ),
+    ),
+    { reason: 'STEP_UNAVAILABLE', details: { replica: 'nobody', model: 'm' } },
+  )
+  t.match(await failureOf(router.peer.ask('nobody', 'describe', {}, quiet)), {
+    reason: 'STEP_UNAVAILABLE',
+    details: { replica: 'nobody' },
+  })
+})
+
+await t.test('a tensor over the bound is refused before anything is sent', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const settings = { maxTensorBytes: 1000 }
+  const router = await openTestRouter(t, broker, 'router', { settings })
+  await openTestStep(t, broker, 'step', tooLarge, { settings })
+  await until(() => router.directory.isServed(SERVED))
+  const call = (size: number): Promise<BearerResponse[]> =>
+    collect(router.peer.bearer.call(STEP, envelope(size), [ref(tensorBytes(size))], quiet))
+  t.match(await failureOf(call(1001)), {
+    reason: 'MESSAGE_TOO_LARGE',
+    message: /input "x": 1001 bytes on the way to replica 'step', want at most 1000/,
+  })
+  t.match(await call(1), [
+    {
+      error: {
+        reason: 'MESSAGE_TOO_LARGE',
+        message: /output "y": 1001 bytes on the way to 'router', want at most 1000/,
+      },
+    },
+  ])
+})
+
+await t.test(
+  'a cancel reaches the handler with its reason, and the caller at once',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+    const { promise: cancelled, resolve: cancelledWith } = Promise.withResolvers<unknown>()
+    await openTestStep(t, broker, 'step', (_envelope, _tensors, _sink, { signal }) => {
+      signal.addEventListener('abort', () => cancelledWith(signal.reason))
+      begin()
+      return new Promise(() => {})
+    })
+    await until(() => router.directory.isServed(SERVED))
+    const cancel = new AbortController()
+    const reason = new ServeError('CANCELLED', 'the client went away')
+    const answered = collect(
+      router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], cancel),
+    )
+    await begun
+    cancel.abort(reason)
+    t.match(await failureOf(answered), reason)
+    t.match(await cancelled, { reason: 'CANCELLED', message: 'the client went away' })
+    t.match(
+      await failureOf(
+        collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], cancel)),
+      ),
+      reason,
+      'also when it came first',
+    )
+  },
+)
+
+await t.test(
+  'questions are answered, and errors of an answer arrive as they are',
+  WITH_NATS,
+  async (t) => {
+    const broker = await openBroker(t)
+    const router = await openTestRouter(t, broker, 'router')
+    await openTestStep(t, broker, 'step', echo, {
+      answer: async (question, argument) => {
+        if (question === 'statistics') throw new ServeError('MODEL_NOT_FOUND', 'no such model')
+        if (argument === 'much') return 'x'.repeat(2 * 1024 * 1024)
+        return { question, argument, absent: undefined }
+      },
+    })
+    await until(() => router.changed.length > 0)
+    t.same(await router.peer.ask('step', 'describe', { a: [1] }, quiet), {
+      question: 'describe',
+      argument: { a: [1] },
+    })
+    t.match(await failureOf(router.peer.ask('step', 'statistics', {}, quiet)), {
+      reason: 'MODEL_NOT_FOUND',
+      details: { replica: 'step' },
+    })
+    t.match(await failureOf(router.peer.ask('step', 'describe', 'much', quiet)), {
+      reason: 'MESSAGE_TOO_LARGE',
+    })
+    t.match(
+      await failureOf(router.peer.ask('step', 'describe', 'x'.repeat(2 * 1024 * 1024), quiet)),
+      {
+        reason: 'MESSAGE_TOO_LARGE',
+      },
+    )
+    const cancel = new AbortController()
+    cancel.abort(new ServeError('CANCELLED', 'enough'))
+    t.match(await failureOf(router.peer.ask('step', 'describe', {}, cancel)), {
+      reason: 'CANCELLED',
+    })
+  },
+)
+
+await t.test('several routers know one another and share the steps', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const a = await openTestRouter(t, broker, 'router.a')
+  const b = await openTestRouter(t, broker, 'router b')
+  const served = new Map<string, number>()
+  for (const name of ['step 1', 'step.2']) {
+    await openTestStep(t, broker, name, async (_envelope, _tensors, sink) => {
+      served.set(name, (served.get(name) ?? 0) + 1)
+      sink.send(answer(tensorBytes(3)))
+    })
+  }
+  await until(() => a.changed.length === 2 && b.changed.length === 2)
+  await until(() => a.peer.routers().length === 1 && b.peer.routers().length === 1)
+  t.same(a.peer.routers(), ['router b'])
+  t.same(b.peer.routers(), ['router.a'])
+  for (let i = 0; i < 20; i++) {
+    for (const router of [a, b]) {
+      const place = router.directory.acquire(SERVED)
+      if (place === undefined) throw new Error('no place')
+      await collect(
+        router.peer.bearer.call(place.address, envelope(0), [ref(tensorBytes(0))], quiet),
+      )
+      place.release()
+    }
+  }
+  t.same([...served.values()], [20, 20])
+})

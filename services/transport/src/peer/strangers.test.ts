@@ -1,0 +1,260 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { startNatsServer } from '@tutti/chassis/testing'
+import { encodeChunk, encodeHeartbeat, encodePeerMessage, peerSubjects } from '@tutti/protocol'
+import * as fc from 'fast-check'
+import t from 'tap'
+import type { OutgoingMessage } from '../calls/peer-send.ts'
+import { type BrokerConnection, openBrokerConnection } from '../nats/nats-connection.ts'
+import { PEER_DEFAULTS } from '../peer-settings.ts'
+import type { BrokerOptions } from '../peers.ts'
+import {
+  brokerAt,
+  collect,
+  echo,
+  envelope,
+  openTestRouter,
+  openTestStep,
+  ref,
+  SERVED,
+  type Teardown,
+  tensorBytes,
+  until,
+  WITH_NATS,
+} from '../testing/peers.ts'
+
+const quiet = { signal: new AbortController().signal }
+const SUBJECTS = peerSubjects({ prefix: 'tutti', repository: 'default' })
+
+/** Somebody with valid credentials who says what it likes. */
+async function openStranger(t: Teardown, broker: BrokerOptions): Promise<BrokerConnection> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stranger = openBrokerConnection({
+    broker,
+    name: 'stranger',
+    clock: systemClock,
+    settings: PEER_DEFAULTS,
+    listener: {
+      connected: () => resolve(),
+      disconnected: () => {},
+      connectFailed: () => {},
+      complained: () => {},
+      handlerFailed: () => {},
+    },
+  })
+  t.teardown(() => stranger.close(100))
+  await promise
+  return stranger
+}
+
+/** A router and a step that serve, with a stranger beside them, and a check that they still do. */
+async function openScene(t: Teardown) {
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  const router = await openTestRouter(t, broker, 'router')
+  const errors: string[] = []
+  const log = { ...silentLogger, error: (message: string) => void errors.push(message) }
+  await openTestStep(t, broker, 'step', echo, { log: { ...log, child: () => log } })
+  await until(() => router.directory.isServed(SERVED))
+  const stranger = await openStranger(t, broker)
+  const stillServes = async (): Promise<boolean> => {
+    const bytes = tensorBytes(300_000)
+    const place = router.directory.acquire(SERVED)
+    if (place === undefined) return false
+    const call = router.peer.bearer.call(place.address, envelope(300_000), [ref(bytes)], quiet)
+    const [response] = await collect(call)
+    place.release()
+    const answer = await router.peer.ask('step', 'describe', {}, quiet)
+    return (
+      errors.length === 0 &&
+      answer !== undefined &&
+      Buffer.from(bytes).equals(response?.outputs[0]?.data ?? new Uint8Array())
+    )
+  }
+  return { broker, router, stranger, stillServes }
+}
+
+const SUBJECTS_OF_ALL = ['router', 'step'].flatMap((peer) => [
+  SUBJECTS.control(peer),
+  SUBJECTS.data(peer),
+  SUBJECTS.heartbeat(peer),
+  SUBJECTS.ping(peer),
+  SUBJECTS.ask(peer, 'describe'),
+  SUBJECTS.ask(peer, 'nonsense'),
+  `${SUBJECTS.inbox(peer)}.ask.1`,
+  `${SUBJECTS.inbox(peer)}.call.1`,
+  `${SUBJECTS.inbox(peer)}.peer.step`,
+  `${SUBJECTS.inbox(peer)}.x`,
+])
+
+const HOSTILE = encodeHeartbeat({
+  peer: 'hostile',
+  role: 'step',
+  sequence: 1,
+  description: 'x',
+  inFlight: 0,
+  queued: 0,
+  freeSlots: 9,
+  freeBytes: 9,
+  draining: false,
+  bearers: ['nats'],
+  revisions: [['other', 1, 'x']],
+  protocol: 1,
+})
+
+await t.test('garbage on every subject changes nothing', WITH_NATS, async (t) => {
+  const { stranger, stillServes } = await openScene(t)
+  const valid = [
+    encodePeerMessage({ from: 'stranger', call: 1, type: 'done' }),
+    encodeChunk({ from: 'stranger', transfer: 1, offset: 0, total: 3 }, tensorBytes(3)),
+    Buffer.from('{"peer":"stranger"}'),
+  ]
+  const damaged = fc
+    .tuple(fc.constantFrom(...valid), fc.nat(), fc.nat({ max: 255 }))
+    .map(([bytes, at, value]) => {
+      const copy = Uint8Array.from(bytes)
+      copy[at % copy.byteLength] = value
+      return copy
+    })
+  const payload = fc.oneof(fc.uint8Array({ maxLength: 100 }), damaged)
+  for (const bytes of fc.sample(payload, 200)) {
+    for (const subject of SUBJECTS_OF_ALL) {
+      stranger.publish(subject, bytes)
+      stranger.publish(subject, bytes, SUBJECTS.control('router'))
+    }
+  }
+  await stranger.flush()
+  t.ok(await stillServes())
+})
+
+/** Everything that can be said of calls and transfers that nobody has made, or that others have made. */
+function foreignMessages(call: number): OutgoingMessage[] {
+  const error = { code: 'INTERNAL', reason: 'INTERNAL', message: 'foreign', details: {} } as const
+  const credits = [{ transfer: call, upTo: Number.MAX_SAFE_INTEGER }]
+  return [
+    { type: 'accepted', call, credits },
+    { type: 'refused', call, error },
+    {
+      type: 'response',
+      call,
+      index: 0,
+      final: true,
+      outputs: [],
+      parts: [],
+      parameters: new Map(),
+    },
+    { type: 'credit', call, credits },
+    { type: 'response-credit', call, responses: Number.MAX_SAFE_INTEGER },
+    { type: 'resend', call, transfer: call, offset: 0 },
+    { type: 'cancel', call, error },
+    { type: 'done', call },
+  ]
+}
+
+await t.test(
+  'what strangers say of calls that are not theirs changes nothing',
+  WITH_NATS,
+  async (t) => {
+    const { router, stranger, stillServes } = await openScene(t)
+    const bytes = tensorBytes(8 * 1024 * 1024)
+    const call = router.peer.bearer.call(
+      { replica: 'step' },
+      envelope(bytes.byteLength),
+      [ref(bytes)],
+      quiet,
+    )
+    const answered = collect(call)
+    for (let number = 0; number < 20; number++) {
+      for (const message of foreignMessages(number)) {
+        for (const peer of ['router', 'step']) {
+          const said = encodePeerMessage({ ...message, from: 'stranger' })
+          stranger.publish(SUBJECTS.control(peer), said)
+          stranger.publish(SUBJECTS.control(peer), said)
+        }
+      }
+      const header = { from: 'stranger', transfer: number, offset: 0, total: 1000 }
+      stranger.publish(SUBJECTS.data('step'), encodeChunk(header, tensorBytes(1000)))
+    }
+    const [response] = await answered
+    t.ok(Buffer.from(bytes).equals(response?.outputs[0]?.data ?? new Uint8Array()))
+    t.ok(await stillServes())
+  },
+)
+
+await t.test('a hostile caller takes its share of a step, and no more', WITH_NATS, async (t) => {
+  const { stranger, stillServes } = await openScene(t)
+  const refusals: string[] = []
+  stranger.subscribe(SUBJECTS.control('hostile'), ({ bytes }) => {
+    const text = Buffer.from(bytes).toString('latin1')
+    const reason = /OVERLOADED|MESSAGE_TOO_LARGE|MALFORMED_MESSAGE/.exec(text)
+    if (reason !== null) refusals.push(reason[0])
+  })
+  const size = 500 * 1024 * 1024
+  for (let call = 1; call <= 8; call++) {
+    const offer = encodePeerMessage({
+      from: 'hostile',
+      type: 'offer',
+      call,
+      envelope: envelope(size),
+      parts: [{ kind: 'transfer', transfer: call, size }],
+      responseCredits: Number.MAX_SAFE_INTEGER,
+    })
+    stranger.publish(SUBJECTS.control('step'), offer)
+  }
+  await until(() => refusals.length === 7)
+  t.ok(refusals.every((reason) => reason === 'OVERLOADED'))
+  t.ok(await stillServes())
+})
+
+await t.test('a hostile replica cannot make a router wait or allocate', WITH_NATS, async (t) => {
+  const { router, stranger, stillServes } = await openScene(t)
+  stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
+  await until(() => router.changed.includes('hostile'))
+  const size = 600 * 1024 * 1024
+  const answers: OutgoingMessage[] = [
+    {
+      type: 'response',
+      call: 0,
+      index: 7_000_000,
+      final: false,
+      outputs: [],
+      parts: [],
+      parameters: new Map(),
+    },
+    {
+      type: 'response',
+      call: 0,
+      index: 0,
+      final: false,
+      outputs: [{ name: 'y', datatype: 'UINT8', shape: [size] }],
+      parts: [{ kind: 'transfer', transfer: 1, size }],
+      parameters: new Map(),
+    },
+  ]
+  let next = 0
+  stranger.subscribe(SUBJECTS.control('hostile'), ({ bytes }) => {
+    const isOffer = bytes[4] === 1
+    const said = answers[next]
+    if (!isOffer || said === undefined) return
+    next += 1
+    const call = next
+    stranger.publish(
+      SUBJECTS.control('router'),
+      encodePeerMessage({ ...said, call, from: 'hostile' }),
+    )
+  })
+  await stranger.flush()
+  const reasons: unknown[] = []
+  for (let i = 0; i < answers.length; i++) {
+    const call = router.peer.bearer.call(
+      { replica: 'hostile' },
+      envelope(0),
+      [ref(tensorBytes(0))],
+      quiet,
+    )
+    const [response] = await collect(call)
+    reasons.push(response?.error?.reason)
+  }
+  t.same(reasons, ['RESPONSE_INVALID', 'MESSAGE_TOO_LARGE'])
+  t.ok(await stillServes())
+})
