@@ -138,7 +138,8 @@ await t.test('bytes over the bound are refused, also those of requests half sent
   const refused = await restInfer(serving, IDENTITY, ofBytes(600_000))
   t.equal(refused.status, 503)
   t.match(refused.json(), {
-    error: /^server is overloaded: \d+ bytes of requests are in flight, the bound is 1000000$/,
+    error:
+      /^server is overloaded: \d+ bytes of requests and answers are in flight, \d+ more would go over, the bound is 1000000$/,
   })
   t.equal(await infer(100_000), 'OK', 'what fits beside it passes')
   holder.destroy()

@@ -72,6 +72,14 @@ const REFUSED: readonly { rule: string; config: ModelConfig; text: string }[] = 
     text: "must specify 'model_name' in step 0 of ensemble 'N'",
   },
   {
+    rule: 'no namespace',
+    config: ensembleConfig({
+      ...GOOD,
+      steps: [{ ...stepConfig('M', { a: 'x' }, { b: 'y' }), model_namespace: 'other' }],
+    }),
+    text: "'model_namespace' is 'other' in step 0 of ensemble 'N', want '': model namespacing is off",
+  },
+  {
     rule: 'an input mapping',
     config: ensembleConfig({ ...GOOD, steps: [...GOOD.steps, stepConfig('M', {}, { b: 'z' })] }),
     text: "must specify 'input_map' in step 1 of ensemble 'N'",

@@ -73,6 +73,13 @@ function addStep(config: ModelConfig, graph: Graph, step: EnsembleStep, index: n
   const outputs = Object.values(step.output_map)
   const where = `in step ${index} of ensemble '${config.name}'`
   if (step.model_name === '') throw invalid(config, `must specify 'model_name' ${where}`)
+  if (step.model_namespace !== '') {
+    // A Triton without --model-namespacing takes the field and does not look at it.
+    throw invalid(
+      config,
+      `'model_namespace' is '${step.model_namespace}' ${where}, want '': model namespacing is off`,
+    ).withDetails({ field: `ensemble_scheduling.step[${index}].model_namespace` })
+  }
   if (inputs.size === 0) throw invalid(config, `must specify 'input_map' ${where}`)
   if (outputs.length === 0) throw invalid(config, `must specify 'output_map' ${where}`)
   const written = outputs.map((name) => {

@@ -6,7 +6,7 @@ const MEBIBYTE = 1024 * 1024
 export interface AdmissionBounds {
   /** Inference requests from their first byte to their answer; an open request stream counts as one. */
   readonly maxRequests: number
-  /** Bytes of request bodies, half read or in flight. */
+  /** Bytes of request bodies, half read or in flight, and of answers until their clients have taken them. */
   readonly maxBytes: number
 }
 
@@ -50,13 +50,13 @@ export class Admission {
         `server is overloaded: ${this.#requests} requests are in flight, the bound is ${maxRequests}`,
       )
     }
-    if (this.#bytes >= maxBytes) throw this.#overBytes()
+    if (this.#bytes >= maxBytes) throw this.#overBytes(1)
     this.#requests += 1
     return new AdmissionTicket(this.#charge, this.#leave)
   }
 
   readonly #charge = (bytes: number): void => {
-    if (bytes > 0 && this.#bytes + bytes > this.bounds.maxBytes) throw this.#overBytes()
+    if (bytes > 0 && this.#bytes + bytes > this.bounds.maxBytes) throw this.#overBytes(bytes)
     this.#bytes += bytes
   }
 
@@ -65,9 +65,9 @@ export class Admission {
     this.#bytes -= bytes
   }
 
-  #overBytes(): ServeError {
+  #overBytes(more: number): ServeError {
     return this.#refuse(
-      `server is overloaded: ${this.#bytes} bytes of requests are in flight, the bound is ${this.bounds.maxBytes}`,
+      `server is overloaded: ${this.#bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${this.bounds.maxBytes}`,
     )
   }
 
@@ -89,7 +89,7 @@ export class AdmissionTicket {
     this.#leave = leave
   }
 
-  /** Counts bytes as they arrive. @throws ServeError OVERLOADED without counting them. */
+  /** Counts bytes of the request as they arrive and of its answer once it is there. @throws ServeError OVERLOADED without counting them. */
   charge(bytes: number): void {
     if (this.#isClosed) return
     this.#charge(bytes)

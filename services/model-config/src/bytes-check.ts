@@ -1,3 +1,5 @@
+import { elementCount, formatElementCount, type Shape } from '@tutti/tensor'
+
 /** Why the bytes of a BYTES tensor are refused; Triton's text without its prefix. */
 export interface BytesFault {
   readonly text: string
@@ -10,15 +12,16 @@ const PREFIX_BYTES = 4
 /**
  * Walks the elements of a BYTES tensor without copying them.
  *
- * @param count - elements wanted.
- * @returns undefined if there are exactly `count` whole elements.
+ * @param shape - of the tensor: its number of elements is wanted.
+ * @returns undefined if there are exactly so many whole elements.
  */
 export function findBytesFault(
   data: Uint8Array,
-  count: number,
+  shape: Shape,
   input: string,
   model: string,
 ): BytesFault | undefined {
+  const count = elementCount(shape)
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
   const subject = `inference input '${input}'`
   let found = 0
@@ -48,7 +51,7 @@ export function findBytesFault(
   }
   if (found < count) {
     return {
-      text: `expected ${count} string elements for ${subject} for model '${model}', got ${found}`,
+      text: `expected ${formatElementCount(shape)} string elements for ${subject} for model '${model}', got ${found}`,
       isRequestFault: true,
     }
   }

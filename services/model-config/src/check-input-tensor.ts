@@ -60,15 +60,14 @@ function checkData(rules: RequestRules, request: InferRequest, tensor: NamedTens
   const { name, data, datatype } = tensor
   const model = rules.config.name
   const { itemSize } = DATATYPES[datatype]
-  const count = elementCount(tensor.shape)
   if (itemSize !== null) {
-    if (count * itemSize === data.byteLength) return
+    if (elementCount(tensor.shape) * itemSize === data.byteLength) return
     // Exact where a double is not, because clients read this number.
     const wanted = tensor.shape.reduce((product, e) => product * BigInt(e), BigInt(itemSize))
     const text = `input byte size mismatch for input '${name}' for model '${model}'. Expected ${wanted}, got ${data.byteLength}`
     refuseRequest(rules, request, 'INVALID_TENSOR_DATA', { text, field: name })
   }
-  const fault = findBytesFault(data, count, name, model)
+  const fault = findBytesFault(data, tensor.shape, name, model)
   if (fault === undefined) return
   if (!fault.isRequestFault) refuse(rules, 'INVALID_TENSOR_DATA', fault.text, name)
   refuseRequest(rules, request, 'INVALID_TENSOR_DATA', { text: fault.text, field: name })

@@ -8,6 +8,6 @@ export {
 } from './datatype.ts'
 export type { RequestContext, ResponseSink, StepRequest, StepResponse } from './execution.ts'
 export { requestPrefix } from './request-prefix.ts'
-export { elementCount, formatShape, type Shape, shapeMatches } from './shape.ts'
+export { elementCount, formatElementCount, formatShape, type Shape, shapeMatches } from './shape.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export { TensorMemory, type TensorRef } from './tensor-memory.ts'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { elementCount, formatShape, shapeMatches } from './shape.ts'
+import { elementCount, formatElementCount, formatShape, shapeMatches } from './shape.ts'
 
 await t.test(
   'the element count is the product, 1 for a scalar, 0 with an empty extent',
@@ -9,6 +9,8 @@ await t.test(
     t.equal(elementCount([2, 3, 4]), 24)
     t.equal(elementCount([2, 0, 4]), 0)
     t.ok(elementCount([2 ** 40, 2 ** 40]) > Number.MAX_SAFE_INTEGER)
+    t.equal(formatElementCount([2 ** 53 - 1, 3]), '27021597764222973')
+    t.equal(formatElementCount([]), '1')
   },
 )
 

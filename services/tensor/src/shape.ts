@@ -8,6 +8,11 @@ export function elementCount(shape: Shape): number {
   return count
 }
 
+/** The product of the extents with all its digits, for messages that tell clients what was wanted. */
+export function formatElementCount(shape: Shape): string {
+  return shape.reduce((product, extent) => product * BigInt(extent), 1n).toString()
+}
+
 /** Prints as Triton does: `[1,-1,3]`, no blanks. */
 export function formatShape(shape: Shape): string {
   return `[${shape.join(',')}]`

@@ -17,6 +17,7 @@ import { type EngineLog, SessionInstance } from './session-instance.ts'
 import {
   compileSessionOptions,
   executionProviders,
+  type IneffectiveSetting,
   type Placement,
   placeInstances,
 } from './session-options.ts'
@@ -34,6 +35,8 @@ export interface OnnxEngineOptions {
 
 const DEFAULT_FILENAME = 'model.onnx'
 const DEFAULT_POOL_BYTES = 64 * 1024 * 1024
+/** In the one log line about what a model's configuration sets in vain. */
+const MAX_LISTED_SETTINGS = 16
 const SILENT: EngineLog = { info: () => {}, warn: () => {} }
 
 // The thread's module is not imported, so its name is not rewritten when this one is compiled.
@@ -164,9 +167,7 @@ class OnnxEngine implements Engine {
     refuseWithoutDevice(config, placements)
     const usesGpu = placements.some(({ kind }) => kind === 'cuda')
     const compiled = compileSessionOptions(config, usesGpu)
-    for (const { field, why } of compiled.ineffective) {
-      this.#log.warn('setting has no effect', { model: source.name, field, why })
-    }
+    this.#warnOf(source.name, compiled.ineffective)
     const plan = (placement: Placement): SessionPlan => ({
       modelFile,
       options: { ...compiled.session, executionProviders: executionProviders(placement) },
@@ -187,6 +188,14 @@ class OnnxEngine implements Engine {
       throw ServeError.from(failed.reason)
     }
     return { instances, outputs: first.started.outputs }
+  }
+
+  /** One line for a model, however much its configuration sets. */
+  #warnOf(model: string, ineffective: readonly IneffectiveSetting[]): void {
+    if (ineffective.length === 0) return
+    const listed = ineffective.slice(0, MAX_LISTED_SETTINGS)
+    const settings = listed.map(({ field, why }) => `${field}: ${why}`)
+    this.#log.warn('settings have no effect', { model, settings, count: ineffective.length })
   }
 
   async #start(source: ModelVersionSource, plan: SessionPlan, pool: SlotPool, instance: number) {

@@ -68,6 +68,7 @@ export class DirectInfer {
       // The deadline may have been answered, or the client gone, meanwhile.
       if (stream.headersSent || stream.destroyed || stream.closed) return
       const frame = encodeInferResponseFrame(response)
+      live.holdAnswer(frame.byteLength)
       stream.respond(ANSWER_HEADERS, ANSWER_OPTIONS)
       stream.once('wantTrailers', sendTrailers)
       stream.end(frame)

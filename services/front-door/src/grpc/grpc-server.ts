@@ -46,6 +46,8 @@ export interface GrpcServerBounds {
   readonly maxConcurrentStreamsPerConnection: number
   /** A connection without any sign of life is asked for one after this time, and dropped if none comes. */
   readonly keepaliveMs: number
+  /** A call whose client has taken nothing of its answer for this time is cut off. */
+  readonly writeTimeoutMs: number
 }
 
 export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
@@ -54,6 +56,7 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
   maxConnections: 1024,
   maxConcurrentStreamsPerConnection: 1024,
   keepaliveMs: 60_000,
+  writeTimeoutMs: 300_000,
 }
 
 export interface GrpcServerOptions extends Partial<GrpcServerBounds> {
@@ -124,9 +127,11 @@ function addServices(
     ...repositoryHandlers(context, backend),
     ...absentHandlers(context),
     // Only what `DirectInfer` leaves.
-    ModelInfer: unary<Buffer, Buffer>(context, async (bytes, live) =>
-      encodeInferResponse(await inferOnce(backend, bytes, live, maxBytes)),
-    ),
+    ModelInfer: unary<Buffer, Buffer>(context, async (bytes, live) => {
+      const answer = encodeInferResponse(await inferOnce(backend, bytes, live, maxBytes))
+      live.holdAnswer(answer.byteLength)
+      return answer
+    }),
     ModelStreamInfer: (call: ServerDuplexStream<Buffer, Buffer>) => {
       const live = context.calls.of(call)
       const isGrpcError = call.metadata.get('triton_grpc_error')[0] === 'true'
@@ -175,6 +180,8 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
     admission: o.admission,
     inferencePaths: new Set([ModelInfer.path, ModelStreamInfer.path]),
     maxMessageBytes: bounds.maxMessageBytes,
+    writeTimeoutMs: bounds.writeTimeoutMs,
+    log,
     direct: new DirectInfer({
       path: ModelInfer.path,
       answer: (message, live) => inferOnce(o.backend, message, live, bounds.maxMessageBytes),
@@ -234,6 +241,7 @@ class RunningGrpcServer implements GrpcServer {
   async close(): Promise<void> {
     await this.#o.connections.close()
     this.#o.server.forceShutdown()
+    this.#o.calls.close()
   }
 
   #idleWithin(timeoutMs: number): Promise<boolean> {

@@ -147,8 +147,13 @@ export class InferStreamCall {
     try {
       const responses = prepared.model.infer(prepared.request, this.#o.live.context)
       const response = await onlyResponse(responses)
+      // Encoded before its turn, because what waits for its turn is to be counted.
+      const bytes = this.#encode({
+        errorMessage: '',
+        response: toFinalAnswer(response, prepared, true),
+      })
       await turn
-      await this.#send({ errorMessage: '', response: toFinalAnswer(response, prepared, true) })
+      await this.#send(bytes)
     } catch (error) {
       await turn
       await this.#sendError(message, ServeError.from(error))
@@ -162,7 +167,7 @@ export class InferStreamCall {
         const isEmpty = response.final && response.outputs.length === 0
         if (isEmpty && !prepared.isEmptyFinalWanted) return
         const answer = toFinalAnswer(response, prepared, response.final)
-        await this.#send({ errorMessage: '', response: answer })
+        await this.#send(this.#encode({ errorMessage: '', response: answer }))
         if (response.final) return
       }
     } catch (error) {
@@ -181,18 +186,28 @@ export class InferStreamCall {
       parameters: isModelError ? finalFlag(NO_PARAMETERS, true) : NO_PARAMETERS,
       outputs: [],
     }
-    await this.#send({ errorMessage: error.message, response })
+    await this.#send(this.#encode({ errorMessage: error.message, response }))
+  }
+
+  /** The message, counted until it is sent. @throws ServeError OVERLOADED */
+  #encode(message: StreamResponseParts): Buffer {
+    const bytes = encodeStreamResponse(message)
+    this.#o.live.holdAnswer(bytes.byteLength)
+    return bytes
   }
 
   /** Resolves at once while the client keeps up, else once it has taken the message or is gone. */
-  async #send(message: StreamResponseParts): Promise<void> {
+  async #send(bytes: Buffer): Promise<void> {
     const { call, live } = this.#o
-    if (live.isClosed || this.#isFailed) return
-    const bytes = encodeStreamResponse(message)
+    if (live.isClosed || this.#isFailed) return live.releaseMessage(bytes.byteLength)
+    if (this.#unsentBytes === 0) live.offered()
     this.#unsentBytes += bytes.byteLength
     const taken = new Promise<void>((resolve) => {
       call.write(bytes, () => {
         this.#unsentBytes -= bytes.byteLength
+        live.releaseMessage(bytes.byteLength)
+        if (this.#unsentBytes === 0) live.allTaken()
+        else live.offered()
         resolve()
       })
     })

@@ -1,8 +1,9 @@
-import type { ServerHttp2Stream } from 'node:http2'
+import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { CallContext, CallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
 import { answerError } from './answer-error.ts'
+import type { WatchedCall, WriteWatch } from './write-watch.ts'
 
 /** Calls other than inference are small; what is above this is no request that we know. */
 const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -17,27 +18,31 @@ export interface LiveCallOptions {
   readonly ticket: AdmissionTicket | undefined
   /** Bound of an inference message as it comes. */
   readonly maxMessageBytes: number
+  readonly writeWatch: WriteWatch
 }
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, and its one answer. */
-export class LiveCall {
+export class LiveCall implements WatchedCall {
   readonly #stream: ServerHttp2Stream
   readonly #scope: CallScope
   readonly #ticket: AdmissionTicket | undefined
   readonly #maxMessageBytes: number
+  readonly #writeWatch: WriteWatch
   /** Bytes that have come since the last whole message. */
   #unreadBytes = 0
+  #offeredAt: number | undefined
   #isAnswered = false
   #isClosed = false
   #onFail: ((error: ServeError) => void) | undefined
   #onStop: (() => void) | undefined
   #onClose: (() => void)[] | undefined
 
-  constructor({ stream, scope, ticket, maxMessageBytes }: LiveCallOptions) {
+  constructor({ stream, scope, ticket, maxMessageBytes, writeWatch }: LiveCallOptions) {
     this.#stream = stream
     this.#scope = scope
     this.#ticket = ticket
     this.#maxMessageBytes = ticket === undefined ? CONTROL_MESSAGE_BYTES : maxMessageBytes
+    this.#writeWatch = writeWatch
   }
 
   get context(): CallContext {
@@ -46,6 +51,10 @@ export class LiveCall {
 
   get isClosed(): boolean {
     return this.#isClosed
+  }
+
+  get offeredAt(): number | undefined {
+    return this.#offeredAt
   }
 
   /** Counts bytes as they come off the connection, and fails the call if they go over a bound. */
@@ -73,7 +82,15 @@ export class LiveCall {
     this.#ticket?.charge(bytes)
   }
 
-  /** Gives a message of a request stream back. */
+  /**
+   * Counts an answer, or one of a stream, from when it is there; a call that has one gives it back with its end.
+   * @throws ServeError OVERLOADED
+   */
+  holdAnswer(bytes: number): void {
+    this.#ticket?.charge(bytes)
+  }
+
+  /** Gives a request or an answer of a stream back. */
   releaseMessage(bytes: number): void {
     this.#ticket?.release(bytes)
   }
@@ -102,9 +119,32 @@ export class LiveCall {
     else this.#onFail(error)
   }
 
-  /** Says that the answer is given to grpc-js; what comes later is no cancellation any more. */
+  /** Says that the answer is given; what comes later is no cancellation any more, and the client has to take it. */
   answered(): void {
+    if (this.#isAnswered) return
     this.#isAnswered = true
+    this.offered()
+  }
+
+  /** Says that a response of a stream waits for the client, or that the client has taken one of several. */
+  offered(): void {
+    if (!this.#isClosed) this.#offeredAt = this.#writeWatch.begin()
+  }
+
+  /** Says that the client has taken all responses that there are so far. */
+  allTaken(): void {
+    // Of an answered stream the end is still to be taken.
+    if (this.#isAnswered) this.offered()
+    else this.#offeredAt = undefined
+  }
+
+  /** Resets the stream: its client takes nothing, so it could not be told why. */
+  cutOff(timeoutMs: number): void {
+    this.#scope.cancel(
+      new ServeError('CANCELLED', `the client took nothing of its answer for ${timeoutMs} ms`),
+    )
+    // What gRPC clients read as RESOURCE_EXHAUSTED.
+    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   /** Calls back once the stream is over, at once if it is. */

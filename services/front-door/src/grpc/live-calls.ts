@@ -8,6 +8,8 @@ import type { DirectInfer } from './direct-infer.ts'
 import { type StreamHandler, streamOf } from './grpc-internals.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import { LiveCall } from './live-call.ts'
+import type { GrpcLog } from './log-events.ts'
+import { WriteWatch } from './write-watch.ts'
 
 export interface LiveCallsOptions {
   readonly clock: Clock
@@ -17,6 +19,8 @@ export interface LiveCallsOptions {
   readonly maxMessageBytes: number
   /** What answers calls without grpc-js. */
   readonly direct: DirectInfer
+  readonly writeTimeoutMs: number
+  readonly log: GrpcLog
 }
 
 /** All calls of one server that are not over. Every stream passes here before grpc-js sees it. */
@@ -24,10 +28,18 @@ export class LiveCalls {
   readonly #o: LiveCallsOptions
   readonly #calls = new Set<LiveCall>()
   readonly #byStream = new WeakMap<ServerHttp2Stream, LiveCall>()
+  readonly #writeWatch: WriteWatch
   #onIdle: (() => void)[] = []
 
   constructor(o: LiveCallsOptions) {
     this.#o = o
+    const { clock, writeTimeoutMs: timeoutMs, log } = o
+    this.#writeWatch = new WriteWatch({
+      clock,
+      timeoutMs,
+      calls: () => [...this.#calls],
+      onCutOff: () => log.answerNotTaken(timeoutMs),
+    })
   }
 
   get size(): number {
@@ -74,6 +86,11 @@ export class LiveCalls {
     for (const call of this.#calls) call.fail(error)
   }
 
+  /** Watches no answers any more; the connections are gone. */
+  close(): void {
+    this.#writeWatch.close()
+  }
+
   /** Calls back when no call is left, at once if there is none. */
   whenIdle(callback: () => void): void {
     if (this.#calls.size === 0) callback()
@@ -84,7 +101,9 @@ export class LiveCalls {
     const scope = openCallScope(this.#scopeOptions(headers))
     const isInference = this.#o.inferencePaths.has(headers[':path'] ?? '')
     const ticket = isInference ? this.#o.admission.admit() : undefined
-    const call = new LiveCall({ stream, scope, ticket, maxMessageBytes: this.#o.maxMessageBytes })
+    const { maxMessageBytes } = this.#o
+    const writeWatch = this.#writeWatch
+    const call = new LiveCall({ stream, scope, ticket, maxMessageBytes, writeWatch })
     this.#calls.add(call)
     stream.once('close', () => this.#close(call))
     if (scope.context.deadlineAt !== undefined) watchDeadline(call)

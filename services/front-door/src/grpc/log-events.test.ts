@@ -16,7 +16,7 @@ await t.test('what a client did is a detail, what we did is an error', async (t)
     log.callFailed('/m', ServeError.from(new TypeError('odd')))
   })
   t.match(lines, [
-    { level: 'debug', message: 'call refused', method: '/m', door: 'grpc' },
+    { level: 'debug', message: 'call refused', method: '/m' },
     { level: 'error', message: 'call failed', method: '/m' },
   ])
 })
@@ -26,12 +26,14 @@ await t.test('lines carry what they are about', async (t) => {
     log.listening('::', 8001)
     log.connectionDropped(5)
     log.listenerFailed(new Error('accept EMFILE'))
+    log.answerNotTaken(300)
     log.drainTimedOut(2)
   })
   t.match(lines, [
     { level: 'info', message: 'listening', address: '::', port: 8001 },
     { level: 'warn', message: 'connection dropped at the bound', maxConnections: 5 },
     { level: 'error', message: 'listener failed' },
+    { level: 'debug', message: 'call cut off, its client takes no answer', timeoutMs: 300 },
     { level: 'warn', message: 'drain timed out', calls: 2 },
   ])
 })

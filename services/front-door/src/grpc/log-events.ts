@@ -1,12 +1,12 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** The log lines of the gRPC door. */
+/** The log lines of the gRPC door; which door it is says the logger that it is given. */
 export class GrpcLog {
   readonly #log: Logger
 
   constructor(log: Logger) {
-    this.#log = log.child({ door: 'grpc' })
+    this.#log = log
   }
 
   listening(address: string, port: number): void {
@@ -25,6 +25,11 @@ export class GrpcLog {
   callFailed(method: string, error: ServeError): void {
     if (error.reason === 'INTERNAL') this.#log.error('call failed', { method, error })
     else if (this.#log.isDebug) this.#log.debug('call refused', { method, error })
+  }
+
+  answerNotTaken(timeoutMs: number): void {
+    if (this.#log.isDebug)
+      this.#log.debug('call cut off, its client takes no answer', { timeoutMs })
   }
 
   drainTimedOut(calls: number): void {

@@ -38,7 +38,11 @@ export async function answerInfer(backend: InferenceBackend, call: RestCall): Pr
     { ...response, outputs: classifyOutputs(response.outputs, request.outputs, model) },
     (output) => binary.get(output) ?? request.isBinaryOutput,
   )
-  return encodeReply({ status: 200, ...encoded }, chooseEncoding(call.header('accept-encoding')))
+  call.holdAnswer(encoded.byteLength)
+  const encoding = chooseEncoding(call.header('accept-encoding'))
+  const reply = await encodeReply({ status: 200, ...encoded }, encoding)
+  call.holdAnswer(reply.byteLength)
+  return reply
 }
 
 /**

@@ -17,6 +17,11 @@ export interface RestCall {
   header(name: string): string | undefined
   /** Takes a place among the requests in work and reads the body; call it once. Both are held until the answer is out. */
   body(): Promise<Uint8Array>
+  /**
+   * Counts the bytes of the answer, in place of those counted before, until it is out.
+   * @throws ServeError OVERLOADED
+   */
+  holdAnswer(bytes: number): void
 }
 
 export interface RestCallOptions extends BodyLimits {
@@ -37,6 +42,7 @@ export interface OpenRestCall {
 /** Makes the call of a request. */
 export function openRestCall(o: RestCallOptions): OpenRestCall {
   let ticket: AdmissionTicket | undefined
+  let answerBytes = 0
   const header = (name: string): string | undefined => headerOf(o.request, name)
   return {
     call: {
@@ -47,6 +53,12 @@ export function openRestCall(o: RestCallOptions): OpenRestCall {
         const encoding = parseContentEncoding(header(ENCODING_HEADER))
         ticket = o.admission.admit()
         return readBody(o.request, { ...o, ticket, encoding, signal: o.context.signal })
+      },
+      holdAnswer: (bytes) => {
+        ticket?.release(answerBytes)
+        answerBytes = 0
+        ticket?.charge(bytes)
+        answerBytes = bytes
       },
     },
     close: () => ticket?.close(),

@@ -1,3 +1,4 @@
+import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import type { WireReader } from '../wire/wire-reader.ts'
@@ -53,15 +54,32 @@ export function decodeParameterEntry(
 
 const NONE: WireParameters = new Map()
 
-function readExtent(reader: WireReader, shape: number[]): void {
-  if (shape.length >= MESSAGE_BOUNDS.rank) throw tooMany('rank')
-  shape.push(reader.int64AsNumber())
-}
+/** The extents of a shape as they come; one that is out of range is kept for when the tensor's name is known. */
+class ShapeDecoder {
+  readonly extents: number[] = []
+  outOfRange: bigint | undefined
 
-function readPackedShape(reader: WireReader, shape: number[]): void {
-  const outer = reader.enter()
-  while (reader.hasMore()) readExtent(reader, shape)
-  reader.leave(outer)
+  read(reader: WireReader): void {
+    if (this.extents.length >= MESSAGE_BOUNDS.rank) throw tooMany('rank')
+    const extent = reader.safeInt64()
+    if (typeof extent === 'number') this.extents.push(extent)
+    else this.outOfRange ??= extent
+  }
+
+  readPacked(reader: WireReader): void {
+    const outer = reader.enter()
+    while (reader.hasMore()) this.read(reader)
+    reader.leave(outer)
+  }
+
+  finish(tensor: string): readonly number[] {
+    if (this.outOfRange === undefined) return this.extents
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `shape of tensor '${tensor}' has the extent ${this.outOfRange}, want 0 to 2^53 - 1`,
+      { details: { field: `${tensor}.shape` } },
+    )
+  }
 }
 
 /** Protobuf merges a message field that comes twice, which for encoded bytes is putting one after the other. */
@@ -73,7 +91,7 @@ function merge(before: Uint8Array | undefined, more: Uint8Array): Uint8Array {
 export function decodeTensor(reader: WireReader): TensorMessage {
   let name = ''
   let datatype = ''
-  const shape: number[] = []
+  const shape = new ShapeDecoder()
   let parameters: Map<string, Parameter | undefined> | undefined
   let contents: Uint8Array | undefined
   const outer = reader.enter()
@@ -87,10 +105,10 @@ export function decodeTensor(reader: WireReader): TensorMessage {
         datatype = reader.text()
         break
       case 24:
-        readExtent(reader, shape)
+        shape.read(reader)
         break
       case 26:
-        readPackedShape(reader, shape)
+        shape.readPacked(reader)
         break
       case 34:
         parameters ??= new Map()
@@ -104,6 +122,6 @@ export function decodeTensor(reader: WireReader): TensorMessage {
     }
   }
   reader.leave(outer)
-  const tensor = { name, datatype, shape, parameters: parameters ?? NONE }
+  const tensor = { name, datatype, shape: shape.finish(name), parameters: parameters ?? NONE }
   return contents === undefined ? tensor : { ...tensor, contents }
 }

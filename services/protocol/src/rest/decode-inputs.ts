@@ -80,7 +80,7 @@ function decodeInput(
   const datatype = decodeDatatype(name, memberAsString(item, 'datatype'))
   const extents = memberAsArray(item, 'shape')
   if (extents.length > MESSAGE_BOUNDS.rank) throw tooMany('rank')
-  const shape = extents.map((extent) => asSize(extent, "Unable to parse 'shape'"))
+  const shape = extents.map((extent) => decodeExtent(name, extent))
   const parameters = member(item, 'parameters')
   const region = member(parameters, 'shared_memory_region')
   if (region !== undefined) throw unknownRegion(region)
@@ -97,6 +97,18 @@ function decodeInput(
     dataText: () => dataText(source.document, progress, index),
   })
   return { name, datatype, shape, data }
+}
+
+function decodeExtent(name: string, extent: unknown): number {
+  if (Number.isInteger(extent) && Number(extent) > Number.MAX_SAFE_INTEGER) {
+    // Its last digits are lost already, so it is not printed.
+    throw new ServeError(
+      'INVALID_REQUEST',
+      `shape of input '${name}' has an extent that is too large, want 0 to 2^53 - 1`,
+      { details: { field: `${name}.shape` } },
+    )
+  }
+  return asSize(extent, "Unable to parse 'shape'")
 }
 
 function decodeDatatype(name: string, text: string): Datatype {

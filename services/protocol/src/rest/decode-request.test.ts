@@ -233,6 +233,16 @@ await t.test(
         "Unable to parse 'shape': attempt to access JSON non-unsigned-integer as unsigned-integer",
       ],
       [
+        '{"inputs":[{"name":"x","datatype":"FP32","shape":[9007199254740993],"data":[]}]}',
+        'INVALID_ARGUMENT',
+        "shape of input 'x' has an extent that is too large, want 0 to 2^53 - 1",
+      ],
+      [
+        '{"inputs":[{"name":"x","datatype":"FP32","shape":[9007199254740991,3],"data":[]}]}',
+        'INTERNAL',
+        "Unable to parse 'data': Shape does not match true shape of 'data' field: input 'x' has 0 elements, want 27021597764222973 for shape [9007199254740991,3]",
+      ],
+      [
         '{"inputs":[{"name":"x"}]}',
         'INVALID_ARGUMENT',
         "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But no field is set",

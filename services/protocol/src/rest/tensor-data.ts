@@ -1,5 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import { type Datatype, elementCount, formatShape, type Shape } from '@tutti/tensor'
+import {
+  type Datatype,
+  elementCount,
+  formatElementCount,
+  formatShape,
+  type Shape,
+} from '@tutti/tensor'
 import { readNumbers } from './exact-numbers.ts'
 import {
   jsonTypeError,
@@ -46,7 +52,7 @@ export function parseTensorData(tensor: JsonTensor): Uint8Array {
   if (leaves.length !== want) {
     throw jsonTypeError(
       CONTEXT,
-      `Shape does not match true shape of 'data' field: input '${name}' has ${leaves.length} elements, want ${want} for shape ${formatShape(tensor.shape)}`,
+      `Shape does not match true shape of 'data' field: input '${name}' has ${leaves.length} elements, want ${formatElementCount(tensor.shape)} for shape ${formatShape(tensor.shape)}`,
     )
   }
   if (datatype === 'BYTES') return encodeStrings(leaves)

@@ -94,7 +94,7 @@ export function decodeStatusDetails(bytes: Uint8Array): StatusDetails {
   let info: ErrorInfo | undefined
   while (reader.hasMore()) {
     const tag = reader.tag()
-    if (tag === 8) code = reader.int64AsNumber()
+    if (tag === 8) code = Number(reader.safeInt64())
     else if (tag === 18) message = reader.text()
     else if (tag === 26) {
       const [url, value] = readTwoFields(reader)

@@ -84,14 +84,11 @@ export class WireReader {
     throw malformed(`a varint at byte ${this.position} is longer than ${VARINT_BYTES} bytes`)
   }
 
-  /** @throws ServeError MALFORMED_MESSAGE if the integer is outside +-(2^53 - 1), which no shape of ours needs. */
-  int64AsNumber(): number {
+  /** As bigint only outside of +-(2^53 - 1), where a number would not be exact. */
+  safeInt64(): number | bigint {
     this.varint()
     const value = this.high * TWO_TO_32 + (this.low >>> 0)
-    if (!Number.isSafeInteger(value)) {
-      throw malformed(`integer ${this.#signed()} is outside the range of +-(2^53 - 1)`)
-    }
-    return value
+    return Number.isSafeInteger(value) ? value : this.#signed()
   }
 
   int64(): bigint {

@@ -1,0 +1,77 @@
+import { createManualClock } from '@tutti/chassis/testing'
+import t from 'tap'
+import { WriteWatch } from './write-watch.ts'
+
+interface Call {
+  offeredAt: number | undefined
+  cutOff(timeoutMs: number): void
+}
+
+function watched() {
+  const clock = createManualClock()
+  const calls = new Set<Call>()
+  const cut: string[] = []
+  const watch = new WriteWatch({
+    clock,
+    timeoutMs: 100,
+    calls: () => [...calls],
+    onCutOff: () => cut.push('logged'),
+  })
+  const begin = (name: string): Call => {
+    const call: Call = {
+      offeredAt: watch.begin(),
+      cutOff: (timeoutMs) => {
+        cut.push(`${name} at ${clock.now()} after ${timeoutMs}`)
+        calls.delete(call)
+      },
+    }
+    calls.add(call)
+    return call
+  }
+  return { clock, calls, cut, watch, begin }
+}
+
+await t.test('each call is cut off at its own time, with one timer for all', async (t) => {
+  const { clock, cut, begin } = watched()
+  begin('a')
+  clock.advance(30)
+  begin('b')
+  clock.advance(30)
+  begin('c')
+  t.equal(clock.pending, 1)
+  clock.advance(39)
+  t.same(cut, [])
+  clock.advance(200)
+  t.same(cut, [
+    'logged',
+    'a at 100 after 100',
+    'logged',
+    'b at 130 after 100',
+    'logged',
+    'c at 160 after 100',
+  ])
+  t.equal(clock.pending, 0, 'without answers there is no timer')
+})
+
+await t.test('a call that takes something, has taken all or is gone is left alone', async (t) => {
+  const { clock, calls, cut, watch, begin } = watched()
+  const slow = begin('slow')
+  const idle = begin('idle')
+  calls.delete(begin('gone'))
+  clock.advance(90)
+  slow.offeredAt = watch.begin()
+  idle.offeredAt = undefined
+  clock.advance(99)
+  t.same(cut, [])
+  clock.advance(1)
+  t.same(cut, ['logged', 'slow at 190 after 100'])
+})
+
+await t.test('a closed watch holds no timer, nor sets one', async (t) => {
+  const { clock, watch, begin } = watched()
+  begin('a')
+  watch.close()
+  t.equal(clock.pending, 0)
+  begin('b')
+  t.equal(clock.pending, 0)
+})
