@@ -51,6 +51,12 @@ export async function startFaultProxy(target: FaultProxyOptions): Promise<FaultP
   }
 }
 
+/** A socket that was ended cannot be reset any more: Node would then leave its handle open, and the process with it. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy()
+  else socket.resetAndDestroy()
+}
+
 function portOf(server: Server): number {
   const address: AddressInfo | string | null = server.address()
   if (address === null || typeof address === 'string') throw new Error('the relay has no port')
@@ -92,7 +98,7 @@ class Relay {
 
   cut(): void {
     for (const pair of this.#pairs) {
-      for (const socket of pair) socket.resetAndDestroy()
+      for (const socket of pair) reset(socket)
     }
   }
 
