@@ -8,6 +8,8 @@ const BUCKETS_S = [
   30,
 ]
 
+const sorted = (all: string) => all.trim().split('\n').toSorted()
+
 await t.test('the text is that of prom-client for the same observations', async (t) => {
   const registry = new Registry()
   const theirs = new Histogram({
@@ -27,7 +29,6 @@ await t.test('the text is that of prom-client for the same observations', async 
     ours.observe({ ...first, queueS, transferS: 0, computeS: 0 })
   }
   const text = formatMetrics(ours.read().slice(0, 1))
-  const sorted = (all: string) => all.trim().split('\n').toSorted()
   t.same(sorted(text), sorted(await registry.metrics()))
 })
 
