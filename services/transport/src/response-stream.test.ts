@@ -48,12 +48,13 @@ await t.test('a receiver gets the error, before or after it came', async (t) => 
   }
 })
 
+async function* words(): AsyncGenerator<Word> {
+  yield word('a')
+  throw new Error('broken')
+}
+
 await t.test('any other source is gone through for the receiver', async (t) => {
   const ended = Promise.withResolvers<void>()
-  async function* words(): AsyncGenerator<Word> {
-    yield word('a')
-    throw new Error('broken')
-  }
   const receiver = notes()
   deliverResponses(words(), {
     received: receiver.received,
