@@ -113,15 +113,16 @@ await t.test('requests over the bound are refused at once, and let in again late
   t.equal((await restInfer(serving, 'slow', slowInputs(1))).status, 200)
 })
 
-await t.test('bytes over the bound are refused, also those of requests half sent', async (t) => {
-  const serving = await serveModels(t, [IDENTITY], '--max-inflight-bytes=1000000')
+await t.test('bytes over the bound are refused, of half requests and of answers too', async (t) => {
+  const serving = await serveModels(t, [IDENTITY], '--max-inflight-bytes=1400000')
   const client = openClient(t, serving)
   const infer = (bytes: number): Promise<string> =>
     client.infer({ modelName: IDENTITY, inputs: ofBytes(bytes) }).then(
       () => 'OK',
       ({ code, reason }) => `${code} ${reason}`,
     )
-  t.equal(await infer(1_200_000), 'RESOURCE_EXHAUSTED OVERLOADED', 'one request alone')
+  t.equal(await infer(1_500_000), 'RESOURCE_EXHAUSTED OVERLOADED', 'one request alone')
+  t.equal(await infer(1_200_000), 'RESOURCE_EXHAUSTED OVERLOADED', 'its answer alone')
   t.equal(await infer(600_000), 'OK')
 
   // Whoever comes second is refused, and which one that is shows only in the answer.
@@ -139,7 +140,7 @@ await t.test('bytes over the bound are refused, also those of requests half sent
   t.equal(refused.status, 503)
   t.match(refused.json(), {
     error:
-      /^server is overloaded: \d+ bytes of requests and answers are in flight, \d+ more would go over, the bound is 1000000$/,
+      /^server is overloaded: \d+ bytes of requests and answers are in flight, \d+ more would go over, the bound is 1400000$/,
   })
   t.equal(await infer(100_000), 'OK', 'what fits beside it passes')
   holder.destroy()

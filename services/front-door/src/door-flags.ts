@@ -71,6 +71,7 @@ export const DOOR_FLAGS = {
     min: 1,
     default: ADMISSION_DEFAULTS.maxBytes,
     unit: 'bytes',
-    description: 'Bytes of request bodies that are read or worked on, all doors together.',
+    description:
+      'Bytes of requests that are read or worked on and of answers that are not taken yet, all doors together.',
   },
 } as const satisfies FlagTable

@@ -46,7 +46,7 @@ export interface GrpcServerBounds {
   readonly maxConcurrentStreamsPerConnection: number
   /** A connection without any sign of life is asked for one after this time, and dropped if none comes. */
   readonly keepaliveMs: number
-  /** A call whose client has taken nothing of its answer for this time is cut off. */
+  /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
   readonly writeTimeoutMs: number
 }
 

@@ -140,23 +140,21 @@ export class InferStreamCall {
     prepared: PreparedInfer | ServeError,
     turn: Promise<void>,
   ): Promise<void> {
-    if (prepared instanceof ServeError) {
-      await turn
-      return this.#sendError(message, prepared)
-    }
+    // What waits for its turn is counted, so it is encoded by now and nothing else of it is kept.
+    const answer = prepared instanceof ServeError ? prepared : await this.#encodeOnly(prepared)
+    await turn
+    if (answer instanceof ServeError) await this.#sendError(message, answer)
+    else await this.#send(answer)
+  }
+
+  /** Executes a request for its only response. A function of its own: one that waits on would keep the tensors. */
+  async #encodeOnly(prepared: PreparedInfer): Promise<Buffer | ServeError> {
     try {
       const responses = prepared.model.infer(prepared.request, this.#o.live.context)
       const response = await onlyResponse(responses)
-      // Encoded before its turn, because what waits for its turn is to be counted.
-      const bytes = this.#encode({
-        errorMessage: '',
-        response: toFinalAnswer(response, prepared, true),
-      })
-      await turn
-      await this.#send(bytes)
+      return this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) })
     } catch (error) {
-      await turn
-      await this.#sendError(message, ServeError.from(error))
+      return ServeError.from(error)
     }
   }
 

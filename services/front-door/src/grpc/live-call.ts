@@ -141,7 +141,7 @@ export class LiveCall implements WatchedCall {
   /** Resets the stream: its client takes nothing, so it could not be told why. */
   cutOff(timeoutMs: number): void {
     this.#scope.cancel(
-      new ServeError('CANCELLED', `the client took nothing of its answer for ${timeoutMs} ms`),
+      new ServeError('CANCELLED', `the client did not take its answer within ${timeoutMs} ms`),
     )
     // What gRPC clients read as RESOURCE_EXHAUSTED.
     this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)

@@ -2,9 +2,9 @@ import type { Clock } from '@tutti/chassis'
 
 /** A call whose answer is on its way to the client. */
 export interface WatchedCall {
-  /** When its client took something of the answer, or could first do so; undefined while there is nothing to take. */
+  /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
   readonly offeredAt: number | undefined
-  /** The client has taken nothing for too long. */
+  /** The client has had its time. */
   cutOff(timeoutMs: number): void
 }
 
