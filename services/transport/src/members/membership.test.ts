@@ -117,6 +117,14 @@ await t.test(
   },
 )
 
+await t.test('a number that nobody counted to does not shut out the peer', async (t) => {
+  const { members, said } = open()
+  members.heartbeat(0, heartbeat('a', 7))
+  members.heartbeat(0, heartbeat('a', Number.MAX_SAFE_INTEGER, { draining: true }))
+  members.heartbeat(1, heartbeat('a', 8))
+  t.same(said, ['a new', 'a changed', 'a changed'])
+})
+
 await t.test('a caller that was never heard is expected to be, and dies of silence', async (t) => {
   const { members, said, pass } = open()
   members.expect(0, 'caller')

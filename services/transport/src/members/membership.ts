@@ -57,7 +57,7 @@ export class Membership {
       .map(({ peer }) => peer)
   }
 
-  /** Takes a heartbeat. An older one than the last changes nothing. @returns false if there is no room for another peer. */
+  /** Takes a heartbeat. One that the last has overtaken changes nothing. @returns false if there is no room for another peer. */
   heartbeat(now: number, heartbeat: Heartbeat): boolean {
     const { peer } = heartbeat
     if (isFarewell(heartbeat)) {
@@ -67,7 +67,7 @@ export class Membership {
     const member = this.#member(now, peer)
     if (member === undefined) return false
     const before = member.heartbeat
-    if (before !== undefined && heartbeat.sequence <= before.sequence) return true
+    if (before !== undefined && isOvertaken(before, heartbeat)) return true
     member.heartbeat = heartbeat
     this.#alive(now, member)
     this.#listener.heard(heartbeat, whatIsNew(before, heartbeat))
@@ -162,6 +162,17 @@ export function isFarewell(heartbeat: Heartbeat): boolean {
   return (
     draining && inFlight === 0 && freeSlots === 0 && revisions.length === 0 && bearers.length === 0
   )
+}
+
+/** How far a heartbeat can be behind one that overtook it, or is the same: on the way for four seconds. */
+const OVERTAKEN = 16
+
+/**
+ * A number that is further behind is not late: the one before it was not the peer's own, and believing that one would shut
+ * out the peer for ever.
+ */
+function isOvertaken(before: Heartbeat, after: Heartbeat): boolean {
+  return after.sequence <= before.sequence && after.sequence > before.sequence - OVERTAKEN
 }
 
 function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): 'new' | 'changed' | 'load' {

@@ -26,7 +26,12 @@ async function openRelayedBroker(t: Teardown) {
   const server = await startNatsServer()
   t.teardown(() => server.stop())
   const proxy = await startFaultProxy({ port: server.port })
-  t.teardown(() => proxy.close())
+  t.teardown(async () => {
+    // Resetting a connection that is just ending would leave its socket open for ever.
+    proxy.resume()
+    await until(() => proxy.connections === 0)
+    await proxy.close()
+  })
   const relayed = brokerAt(`nats://127.0.0.1:${proxy.port}`)
   return { server, proxy, direct: brokerAt(server.url), relayed }
 }
