@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -117,7 +118,10 @@ class GuardedNatsServer implements NatsServer {
   }
 
   pause(): void {
+    const { pid } = this.#running()
     this.#running().kill('SIGSTOP')
+    // The kernel stops the threads one after the other; until the last one is, the server may still answer.
+    while (!isStopped(pid)) {}
   }
 
   resume(): void {
@@ -148,4 +152,14 @@ function configText(port: number, o: NatsServerOptions): string {
 function tlsConfig(tls: TestCertificates & { readonly isClientVerified?: boolean }): string {
   const files = { cert_file: tls.certFile, key_file: tls.keyFile, ca_file: tls.caFile }
   return `tls ${JSON.stringify({ ...files, verify: tls.isClientVerified ?? false })}`
+}
+
+/** True once the kernel says of every thread that it is stopped; where there is no /proc, at once. */
+function isStopped(pid: number): boolean {
+  const tasks = `/proc/${pid}/task`
+  if (!existsSync(tasks)) return true
+  return readdirSync(tasks).every((task) => {
+    const stat = readFileSync(`${tasks}/${task}/stat`, 'utf8')
+    return stat.charAt(stat.lastIndexOf(')') + 2) === 'T'
+  })
 }
