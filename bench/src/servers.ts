@@ -48,7 +48,7 @@ async function start(args: readonly string[], nodeFlags: readonly string[]): Pro
 /**
  * Starts `tutti serve` over one repository.
  *
- * @param repository - a folder, from the root of the checkout.
+ * @param repository - a folder, absolute or from the root of the checkout.
  * @param o.nodeFlags - for example `--cpu-prof`.
  */
 export function startTutti(

@@ -1,9 +1,10 @@
 import { encodeInferRequest, InferenceClient, inferenceServices } from '@tutti/protocol'
 import { cpuUs, median, printTable } from './figures.ts'
+import { makeFixtureRepository } from './fixture.ts'
 import { type LoadGenerator, openLoadGenerator, toGrpcFrame } from './load.ts'
 import { type BenchServer, startEmptyServer, startTutti } from './servers.ts'
+import { readStatistics } from './statistics.ts'
 
-const REPOSITORY = 'model_repository/.variants/fixtures/basic'
 const MODEL = 'identity_fp32'
 const FLOATS = 16
 const ROUNDS = 7
@@ -36,12 +37,14 @@ interface Sample {
 /** Requests per second of a 16-float model, over those of a gRPC server that does nothing. */
 export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
   const load = openLoadGenerator()
-  const tutti = await startTutti(REPOSITORY, { nodeFlags })
+  const repository = makeFixtureRepository(MODEL)
+  const tutti = await startTutti(repository.path, { nodeFlags })
   const empty = await startEmptyServer()
   const client = new InferenceClient({ address: `127.0.0.1:${tutti.grpcPort}` })
   try {
     await checkAnswer(client)
-    const before = await answered(client)
+    // h2load does not look at gRPC's status, so the server's own count says whether the answers were right.
+    const before = await readStatistics(client, MODEL)
     const rows = [
       [
         'in flight',
@@ -67,7 +70,7 @@ export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
       }
       rows.push(toRow(inFlight, rounds))
     }
-    const right = (await answered(client)) - before
+    const right = (await readStatistics(client, MODEL)).successes - before.successes
     if (right !== sent) throw new Error(`${right} of ${sent} requests were answered well`)
     console.log(`\nsmall: ${MODEL} [1,${FLOATS}] on one connection, load by ${load.name}`)
     console.log(`medians of ${ROUNDS} rounds; all ${sent} requests were answered well`)
@@ -76,6 +79,7 @@ export async function benchSmall(nodeFlags: readonly string[]): Promise<void> {
     client.close()
     load.close()
     await Promise.all([tutti.stop(), empty.stop()])
+    repository.remove()
   }
 }
 
@@ -117,16 +121,4 @@ async function checkAnswer(client: InferenceClient): Promise<void> {
   if (output === undefined || Buffer.compare(output.data, request.inputs[0].data) !== 0) {
     throw new Error(`${MODEL} did not answer with its input`)
   }
-}
-
-/** Requests to the model that were answered well since the server started. h2load does not look at gRPC's status. */
-async function answered(client: InferenceClient): Promise<number> {
-  const statistics = await new Promise<{ count: string }>((resolve, reject) => {
-    client.objects.ModelStatistics({ name: MODEL }, (error, response) => {
-      const success = response?.model_stats[0]?.inference_stats?.success
-      if (error !== null || success == null) reject(error ?? new Error('no statistics'))
-      else resolve(success)
-    })
-  })
-  return Number(statistics.count)
 }

@@ -1,23 +1,24 @@
 import type { InferenceClient } from '@tutti/protocol'
 
-/** What the server counted for one model so far. Times in nanoseconds. */
-export interface Counted {
-  readonly requests: number
-  readonly inferNs: number
+/** What a server says of one model since it started. */
+export interface ModelReading {
+  /** Requests that were answered well. */
+  readonly successes: number
+  /** Time in the engine's own run, all requests together. */
+  readonly computeInferNs: number
 }
 
-/** Reads the statistics of a model that has one version. */
-export async function readStatistics(client: InferenceClient, name: string): Promise<Counted> {
-  return await new Promise((resolve, reject) => {
+/** Reads the statistics of one model. */
+export function readStatistics(client: InferenceClient, name: string): Promise<ModelReading> {
+  return new Promise((resolve, reject) => {
     client.objects.ModelStatistics({ name }, (error, response) => {
-      const stats = response?.model_stats[0]?.inference_stats
-      if (error !== null || stats?.success == null || stats.compute_infer == null) {
-        reject(error ?? new Error(`no statistics of ${name}`))
+      const statistics = response?.model_stats[0]?.inference_stats
+      const success = statistics?.success
+      const infer = statistics?.compute_infer
+      if (error !== null || success == null || infer == null) {
+        reject(error ?? new Error(`model ${name} has no statistics`))
       } else {
-        resolve({
-          requests: Number(stats.success.count),
-          inferNs: Number(stats.compute_infer.ns),
-        })
+        resolve({ successes: Number(success.count), computeInferNs: Number(infer.ns) })
       }
     })
   })

@@ -9,14 +9,17 @@ import { inferenceServices } from './services.ts'
 import { fromGrpcStatus } from './status/grpc-status.ts'
 
 const MAX_MESSAGE_BYTES = 2 ** 31 - 1
-const DEFAULT_WINDOW_BYTES = 16 * 1024 * 1024
+const DEFAULT_WINDOW_BYTES = 1024 * 1024
 
 export interface InferenceClientOptions {
   /** `host:port`. */
   readonly address: string
   /** Bytes of one message either way; default 2^31 - 1, as Triton. */
   readonly maxMessageBytes?: number
-  /** HTTP/2 flow-control window in bytes; default 16 MiB. gRPC's own default of 64 KiB costs a round trip per 64 KiB. */
+  /**
+   * HTTP/2 flow-control window in bytes; default 1 MiB. gRPC's own 64 KiB cost a round trip per 64 KiB; with more than the
+   * sockets' buffers hold, two Node processes that both send much wait for each other for ever.
+   */
   readonly windowBytes?: number
 }
 

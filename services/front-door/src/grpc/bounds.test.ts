@@ -243,7 +243,7 @@ await t.test('connections over the bound are dropped', async (t) => {
 })
 
 await t.test('both windows are as configured from the start of a connection', async (t) => {
-  for (const windowBytes of [GRPC_SERVER_DEFAULTS.windowBytes, MEBIBYTE]) {
+  for (const windowBytes of [GRPC_SERVER_DEFAULTS.windowBytes, 16 * MEBIBYTE]) {
     const { address } = await openGrpcDoor(t, { m: {} }, { windowBytes })
     const session = connectRaw(t, address)
     const [settings] = await once(session, 'remoteSettings')

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from 'node:http2'
-import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
+import { decodeInferResponse, encodeInferRequest, InferenceClient } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { echo, openGrpcDoor, response } from '../testing/index.ts'
 
@@ -140,4 +140,17 @@ await t.test('an answer that comes after the client has gone is dropped', async 
   await door.server.drain({ timeoutMs: 60_000 })
   t.equal(door.admission.requests, 0)
   t.equal(door.admission.bytes, 0)
+})
+
+await t.test('much both ways on one connection stops neither side', async (t) => {
+  const { address } = await openGrpcDoor(t, { m: { script: echo() } })
+  // Even a client that lets more be under way than the sockets hold.
+  const client = new InferenceClient({ address, windowBytes: 16 * 1024 * 1024 })
+  t.teardown(() => client.close())
+  const big = new Uint8Array(8 * 1024 * 1024)
+  const input = { name: 'x', datatype: 'UINT8', shape: [big.byteLength], data: big } as const
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => client.infer({ modelName: 'm', inputs: [input] })),
+  )
+  for (const { outputs } of answers) t.equal(outputs[0]?.data.byteLength, big.byteLength)
 })

@@ -38,7 +38,11 @@ const WINDOW_BYTES = { least: 65_535, most: 2 ** 31 - 1 }
 export interface GrpcServerBounds {
   /** Bytes of one message, compressed or not; at most 2^31 - 1. */
   readonly maxMessageBytes: number
-  /** HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. */
+  /**
+   * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below
+   * what the sockets' buffers hold: Node stops reading a connection while a write to it waits, so that with more than that
+   * under way both ways, two Node processes wait for each other for ever.
+   */
   readonly windowBytes: number
   /** Further connections are dropped as they come. */
   readonly maxConnections: number
@@ -52,7 +56,7 @@ export interface GrpcServerBounds {
 
 export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
   maxMessageBytes: 256 * MEBIBYTE,
-  windowBytes: 16 * MEBIBYTE,
+  windowBytes: MEBIBYTE,
   maxConnections: 1024,
   maxConcurrentStreamsPerConnection: 1024,
   keepaliveMs: 60_000,
