@@ -181,7 +181,7 @@ await t.test('whatever is repeated or reordered, every call has all its bytes', 
         if (outcome.responses.length !== script.outputs.length) throw new Error('responses lack')
       })
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
   t.pass()
 })
@@ -197,7 +197,7 @@ await t.test('whatever is lost, every call ends once and nothing is kept', async
         if (failures.includes('STEP_UNAVAILABLE') && executions > 0) throw new Error('it did run')
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
   t.pass()
 })

@@ -149,7 +149,7 @@ await t.test('a stranger harms no call of others, and leaves nothing behind', as
       }
       return true
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
   t.pass()
 })
@@ -160,7 +160,7 @@ await t.test('even in the name of a peer nobody makes a call end twice or never'
       fc.property(fc.array(SAID, { maxLength: 30 }), (saying) =>
         runBeside(from, saying).ends.every((count) => count === 1),
       ),
-      { numRuns: 150 },
+      { numRuns: 50 },
     )
   }
   t.pass()

@@ -1,0 +1,187 @@
+import type { PeerMessage } from '@tutti/protocol'
+import t from 'tap'
+import { SMALL } from '../testing/faulty-network.ts'
+import { answer, envelope, tensorBytes } from '../testing/peers.ts'
+import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+import { Callee } from './callee.ts'
+import type { OutgoingMessage } from './peer-send.ts'
+import type { CallJob } from './taken-call.ts'
+
+type Offer = Extract<PeerMessage, { type: 'offer' }>
+
+const inline = (call: number, o: Partial<Offer> = {}): Offer => ({
+  from: 'router',
+  type: 'offer',
+  call,
+  envelope: envelope(1),
+  parts: [{ kind: 'inline', bytes: tensorBytes(1) }],
+  responseCredits: 2,
+  ...o,
+})
+const transferred = (call: number, size: number, o: Partial<Offer> = {}): Offer =>
+  inline(call, {
+    envelope: envelope(size),
+    parts: [{ kind: 'transfer', transfer: call, size }],
+    ...o,
+  })
+
+/** A callee alone; what it says and what it executes is kept. */
+function open() {
+  const said: OutgoingMessage[] = []
+  const jobs: CallJob[] = []
+  const send = (_to: string, message: OutgoingMessage): void => void said.push(message)
+  const incoming = new IncomingTransfers(SMALL, send)
+  const outgoing = new OutgoingTransfers(() => ({ wholeBytes: 16, chunkBytes: 8 }))
+  const callee = new Callee({
+    self: 'step',
+    settings: SMALL,
+    send,
+    incoming,
+    outgoing,
+    inlineLimits: () => ({ each: 4, total: 8 }),
+    execute: (job) => jobs.push(job),
+  })
+  /** The types said since last asked, with the reason of an error. */
+  const heard = (): string[] =>
+    said.splice(0).map((message) => {
+      const error = 'error' in message ? message.error : undefined
+      return error === undefined ? message.type : `${message.type} ${error.reason}`
+    })
+  return { callee, incoming, outgoing, jobs, heard }
+}
+
+await t.test('an offer that comes again is executed once', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, inline(1))
+  callee.on(0, inline(1))
+  t.same(heard(), ['accepted', 'accepted'])
+  callee.respond(1, jobs[0]?.key ?? '', answer(tensorBytes(1)))
+  callee.ended(1, jobs[0]?.key ?? '')
+  callee.on(2, { from: 'router', call: 1, type: 'done' })
+  callee.on(3, inline(1))
+  t.same(heard(), ['response', 'response STEP_LOST'])
+  t.equal(jobs.length, 1)
+  callee.tick(3 + SMALL.tombstoneMs)
+  t.equal(callee.size + callee.running, 0)
+})
+
+await t.test('a cancel that overtakes its offer is remembered', async (t) => {
+  const { callee, jobs } = open()
+  const error = { code: 'CANCELLED', reason: 'CANCELLED', message: 'gone', details: {} } as const
+  callee.on(0, { from: 'router', call: 1, type: 'cancel', error })
+  callee.on(0, inline(1))
+  callee.on(0, { ...inline(1), from: 'other' })
+  t.equal(jobs.length, 1, 'another caller’s call of that number is its own')
+})
+
+await t.test('what is refused, and why', async (t) => {
+  const twice: Offer['parts'] = [
+    { kind: 'transfer', transfer: 1, size: 9 },
+    { kind: 'transfer', transfer: 1, size: 9 },
+  ]
+  const late = { ...envelope(1), remainingMs: 0 }
+  const cases: readonly (readonly [string, Offer])[] = [
+    ['MALFORMED_MESSAGE', inline(1, { responseCredits: 0 })],
+    ['MALFORMED_MESSAGE', inline(1, { parts: twice })],
+    ['MESSAGE_TOO_LARGE', transferred(1, SMALL.maxTensorBytes + 1)],
+    ['DEADLINE_EXCEEDED', inline(1, { envelope: late })],
+  ]
+  for (const [reason, offer] of cases) {
+    const { callee, jobs, heard } = open()
+    callee.on(0, offer)
+    t.same(heard(), [`refused ${reason}`])
+    t.equal(jobs.length + callee.size + callee.reservedBytes, 0)
+  }
+  const { callee, heard } = open()
+  callee.drain()
+  callee.on(0, inline(1))
+  t.same(heard(), ['refused SERVER_STOPPING'])
+})
+
+await t.test('bytes that are taken refuse what does not fit, until they are free', async (t) => {
+  const { callee, heard } = open()
+  callee.on(0, transferred(1, 1000))
+  callee.on(0, transferred(2, 1000))
+  callee.on(0, transferred(3, 1000))
+  t.same(heard(), ['accepted', 'accepted', 'refused OVERLOADED'])
+  callee.callerGone(1, 'router', 'is gone')
+  t.equal(callee.reservedBytes + callee.size, 0)
+  heard()
+  callee.on(2, transferred(4, 1000))
+  t.same(heard(), ['accepted'])
+})
+
+await t.test('inputs that stop coming, or come too late, are never executed', async (t) => {
+  const { callee, incoming, jobs, heard } = open()
+  callee.on(0, transferred(1, 20))
+  incoming.tick(SMALL.stallMs)
+  incoming.tick(2 * SMALL.stallMs)
+  t.same(heard(), ['accepted', 'credit', 'resend', 'refused STEP_UNAVAILABLE'])
+  const timed = { ...envelope(20), remainingMs: 50 }
+  callee.on(1000, transferred(2, 20, { envelope: timed }))
+  callee.tick(1050)
+  t.same(heard(), ['accepted', 'refused DEADLINE_EXCEEDED'])
+  t.equal(jobs.length + callee.reservedBytes + incoming.size, 0)
+})
+
+await t.test('what is left of the time counts from arrival', async (t) => {
+  const { callee, incoming, jobs } = open()
+  const timed = { ...envelope(10), remainingMs: 100 }
+  callee.on(0, transferred(1, 10, { envelope: timed }))
+  incoming.chunk(30, { from: 'router', transfer: 1, offset: 0, total: 10, bytes: tensorBytes(10) })
+  t.equal(jobs[0]?.envelope.remainingMs, 70)
+  callee.tick(100)
+  t.match(jobs[0]?.signal.reason, { reason: 'DEADLINE_EXCEEDED' })
+})
+
+await t.test('an execution keeps its slot and its bytes until it ends', async (t) => {
+  const { callee, incoming, jobs } = open()
+  callee.on(0, transferred(1, 10))
+  incoming.chunk(0, { from: 'router', transfer: 1, offset: 0, total: 10, bytes: tensorBytes(10) })
+  callee.callerGone(1, 'router', 'is gone')
+  t.match(jobs[0]?.signal.reason, { reason: 'CANCELLED', message: "caller 'router' is gone" })
+  t.equal(callee.size, 0)
+  t.same([callee.running, callee.reservedBytes], [1, 10])
+  t.equal(callee.freeSlots, SMALL.maxCalls - 1)
+  callee.ended(2, jobs[0]?.key ?? '')
+  t.same([callee.running, callee.reservedBytes, callee.freeSlots], [0, 0, SMALL.maxCalls])
+})
+
+await t.test('a caller that takes nothing loses its answer in the end', async (t) => {
+  const { callee, jobs, outgoing, heard } = open()
+  callee.on(0, inline(1))
+  callee.respond(1000, jobs[0]?.key ?? '', answer(tensorBytes(100)))
+  callee.ended(1000, jobs[0]?.key ?? '')
+  callee.tick(999 + SMALL.answerHoldMs)
+  t.same(heard(), ['accepted', 'response'])
+  t.equal(callee.heldBytes, 100)
+  callee.tick(1000 + SMALL.answerHoldMs)
+  t.same(heard(), ['response STEP_LOST'])
+  t.equal(callee.size + callee.heldBytes + outgoing.size, 0)
+})
+
+await t.test('after a broken connection every caller hears what became of its call', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, inline(1))
+  callee.on(0, transferred(2, 20))
+  callee.disconnected(1)
+  t.match(jobs[0]?.signal.reason, { reason: 'STEP_LOST' })
+  heard()
+  callee.reconnected()
+  callee.reconnected()
+  t.same(heard(), ['response STEP_LOST', 'refused STEP_UNAVAILABLE'])
+})
+
+await t.test('who asks for a call that is not known is told so', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, { from: 'router', call: 9, type: 'response-credit', responses: 5 })
+  t.same(heard(), ['response STEP_LOST'])
+  callee.on(0, inline(1))
+  callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(1)))
+  const asks: PeerMessage = { from: 'router', call: 1, type: 'response-credit', responses: 2 }
+  callee.on(1, asks)
+  t.same(heard(), ['accepted', 'response'], 'it may be on its way')
+  callee.on(2 * SMALL.stallMs, asks)
+  t.same(heard(), ['response STEP_LOST'])
+})

@@ -1,0 +1,157 @@
+import { ServeError } from '@tutti/errors'
+import t from 'tap'
+import type { BearerResponse } from '../tensor-bearer.ts'
+import { FaultyNetwork, type SimulatedPeer, SMALL, UNHARMED } from '../testing/faulty-network.ts'
+import { answer, envelope, tensorBytes } from '../testing/peers.ts'
+import type { CallReceiver } from './open-call.ts'
+import type { CallJob } from './taken-call.ts'
+
+/** A router, and a replica that executes with `execute`, or nobody where the replica should be. */
+function open(execute?: (job: CallJob, replica: SimulatedPeer, now: () => number) => void) {
+  const network = new FaultyNetwork(() => UNHARMED)
+  const router = network.add('router', () => {})
+  const now = (): number => network.now
+  const replica: SimulatedPeer | undefined =
+    execute === undefined
+      ? undefined
+      : network.add('step', (job) => {
+          if (replica !== undefined) execute(job, replica, now)
+        })
+  return { network, router, replica }
+}
+
+/** Keeps what comes; takes a response only when told to. */
+class Reader implements CallReceiver {
+  readonly responses: BearerResponse[] = []
+  readonly errors: ServeError[] = []
+  readonly takes: ((now: number) => void)[] = []
+
+  response(response: BearerResponse, onTaken: (now: number) => void): void {
+    this.responses.push(response)
+    this.takes.push(onTaken)
+  }
+
+  failed(error: ServeError): void {
+    this.errors.push(error)
+  }
+}
+
+await t.test('an offer without an answer is made twice, then given up', async (t) => {
+  for (const [size, reason] of [
+    [2, 'STEP_LOST'],
+    [100, 'STEP_UNAVAILABLE'],
+  ] as const) {
+    const { network, router } = open()
+    const reader = new Reader()
+    router.caller.open(0, 'step', envelope(size), [tensorBytes(size)], reader)
+    network.run(2 * SMALL.acceptMs - 20)
+    t.same(reader.errors, [])
+    network.run(40)
+    t.match(reader.errors, [{ reason, details: { replica: 'step', model: 'm', attempt: '1' } }])
+    t.equal(router.caller.size + router.outgoing.size, 0)
+  }
+})
+
+await t.test('a replica that accepts and lets nothing be sent cannot have run', async (t) => {
+  const { network, router } = open()
+  const reader = new Reader()
+  const call = router.caller.open(0, 'step', envelope(100), [tensorBytes(100)], reader)
+  network.inject('step', 'router', { type: 'accepted', call, credits: [] })
+  network.run(SMALL.creditWaitMs + 40)
+  t.match(reader.errors, [{ reason: 'STEP_UNAVAILABLE' }])
+})
+
+await t.test(
+  'what becomes of calls when their replica is gone or the broker is away',
+  async (t) => {
+    const { network, router } = open(() => {})
+    const readers = [new Reader(), new Reader(), new Reader()]
+    const [inline, unsent, other] = readers
+    if (inline === undefined || unsent === undefined || other === undefined) return
+    router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], inline)
+    network.run(20)
+    router.caller.open(20, 'step', envelope(100), [tensorBytes(100)], unsent)
+    router.caller.open(20, 'else', envelope(1), [tensorBytes(1)], other)
+    router.caller.peerGone(20, 'step', 'is gone')
+    t.match(inline.errors, [{ reason: 'STEP_LOST' }])
+    t.match(unsent.errors, [{ reason: 'STEP_UNAVAILABLE' }])
+    t.same(other.errors, [])
+    router.caller.disconnected(20)
+    t.match(other.errors, [{ reason: 'STEP_LOST' }])
+  },
+)
+
+await t.test('a reader that leaves lets the replica go on unharmed', async (t) => {
+  let hasAborted = false
+  const { network, router, replica } = open(({ key, signal }, peer, now) => {
+    signal.addEventListener('abort', () => (hasAborted = true))
+    for (let index = 0; index < 9; index++) {
+      peer.callee.respond(now(), key, answer(tensorBytes(60), { index, final: index === 8 }))
+    }
+    peer.callee.ended(now(), key)
+  })
+  const reader = new Reader()
+  const call = router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)
+  network.run(20)
+  router.caller.drop(network.now, call)
+  for (const take of reader.takes) take(network.now)
+  network.run(1000)
+  t.ok(reader.responses.length < 9)
+  t.notOk(hasAborted)
+  t.equal(router.caller.size + router.incoming.size + router.caller.reservedBytes, 0)
+  t.equal((replica?.callee.size ?? 1) + (replica?.outgoing.size ?? 1), 0)
+})
+
+await t.test('a response waits for room, and not for ever', async (t) => {
+  const size = 1000
+  const { network, router } = open(({ key }, peer, now) => {
+    peer.callee.respond(now(), key, answer(tensorBytes(size)))
+    peer.callee.ended(now(), key)
+  })
+  const readers = Array.from({ length: 3 }, () => new Reader())
+  for (const reader of readers) {
+    router.caller.open(network.now, 'step', envelope(0), [tensorBytes(0)], reader)
+  }
+  network.run(1500)
+  t.same(
+    readers.map(({ responses }) => responses.length),
+    [1, 1, 0],
+    'two fill what one sender may have',
+  )
+  readers[0]?.takes[0]?.(network.now)
+  network.run(1000)
+  t.equal(readers[2]?.responses.length, 1, 'one that was read makes room')
+  const last = new Reader()
+  router.caller.open(network.now, 'step', envelope(0), [tensorBytes(0)], last)
+  network.run(SMALL.receiveWaitMs + 100)
+  t.match(last.responses, [{ final: true, error: { reason: 'STEP_LOST' } }])
+})
+
+await t.test(
+  'a cancel ends the call at once, and whatever comes after changes nothing',
+  async (t) => {
+    const keys: string[] = []
+    const { network, router, replica } = open(({ key }) => keys.push(key))
+    const reader = new Reader()
+    const call = router.caller.open(0, 'step', envelope(100), [tensorBytes(100)], reader)
+    network.run(20)
+    const reason = new ServeError('CANCELLED', 'enough')
+    router.caller.cancel(network.now, call, reason)
+    router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'again'))
+    t.same(reader.errors, [reason])
+    replica?.callee.respond(network.now, keys[0] ?? '', answer(tensorBytes(500)))
+    network.run(1000)
+    t.same(reader.errors, [reason])
+    t.equal((replica?.callee.size ?? 1) + router.caller.size, 0)
+  },
+)
+
+await t.test('more calls than the bound are OVERLOADED', async (t) => {
+  const { router } = open()
+  for (let i = 0; i < SMALL.maxOpenCalls; i++) {
+    router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], new Reader())
+  }
+  t.throws(() => router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], new Reader()), {
+    message: /calls to replicas are open/,
+  })
+})
