@@ -65,7 +65,7 @@ export type PeerMessage = { readonly from: string; readonly call: number } & (
     }
   /** To the sender of a transfer: it may send up to `upTo` bytes of it in all. */
   | { readonly type: 'credit'; readonly credits: readonly TransferCredit[] }
-  /** To the callee: it may send that many more responses. */
+  /** To the callee: it may send that many responses in all. Cumulative, so that a repeated message does no harm. */
   | { readonly type: 'response-credit'; readonly responses: number }
   /** To the sender of a transfer: send again from `offset`; said once per transfer. */
   | { readonly type: 'resend'; readonly transfer: number; readonly offset: number }
