@@ -54,11 +54,11 @@ export class StepDirectory {
     if (member !== undefined) member.load = load
   }
 
-  /** No new envelopes go there for good; what is in flight stays counted. */
-  drain(replica: string): void {
+  /** No new envelopes go there unless it takes it back; what is in flight stays counted. */
+  drain(replica: string, isDraining = true): void {
     const member = this.#members.get(replica)
-    if (member === undefined || member.isDraining) return
-    member.isDraining = true
+    if (member === undefined || member.isDraining === isDraining) return
+    member.isDraining = isDraining
     this.#reindex()
   }
 

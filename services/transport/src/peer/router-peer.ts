@@ -186,7 +186,8 @@ class CallingPeer implements RouterPeer, TensorBearer {
     }
     const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
     directory.announce({ replica: peer }, served, heartbeat)
-    if (heartbeat.draining) directory.drain(peer)
+    // Only a stranger's heartbeat can be the one that is taken back, and it must not cost the peer its place.
+    directory.drain(peer, heartbeat.draining)
     this.#o.stepChanged(peer, revisions)
   }
 
