@@ -8,7 +8,8 @@ import numpy as np
 import onnxruntime
 import torch
 
-from export import REPOSITORY, TORCHSCRIPT, modules
+from configs import FIRST, SECOND, network_name
+from export import REPOSITORY, modules, script_path
 
 SIZES = [(37, 53), (1, 1), (511, 300), (256, 256), (2, 1000)]
 
@@ -25,7 +26,7 @@ def run(onnx, x):
 
 
 def script(name):
-    return torch.jit.load(str(TORCHSCRIPT / name / "1" / "model.pt"))
+    return torch.jit.load(str(script_path(name)))
 
 
 def compare(label, want, got):
@@ -52,14 +53,16 @@ def check_network(originals):
     greatest, outside = compare("gfpgan, TorchScript", want, script("gfpgan")(x).numpy())
     assert greatest <= 3.15e-4 and outside <= 171, "worse than the published conversion"
     compare("gfpgan, ONNX", want, run(session("gfpgan"), x.numpy()))
-    name = "infer_face_restoration_v2.1"
-    onnx, traced = session(name), script(name)
-    for size in SIZES:
-        x = torch.rand(1, 3, *size) * 2 - 1
-        want = originals[name][0](x).numpy()
-        compare(f"{name} {size}, TorchScript", want, traced(x).numpy())
-        greatest, _ = compare(f"{name} {size}, ONNX", want, run(onnx, x.numpy()))
-        assert greatest < 1e-3
+    for name in map(network_name, (FIRST, SECOND)):
+        traced = script(name)
+        for size in SIZES:
+            x = torch.rand(1, 3, *size) * 2 - 1
+            want = originals[name][0](x).numpy()
+            greatest, outside = compare(f"{name} {size}, TorchScript", want, traced(x).numpy())
+            assert greatest <= 3.15e-4 and outside <= 171, "worse than the published conversion"
+            if name == network_name(FIRST):
+                greatest, _ = compare(f"{name} {size}, ONNX", want, run(session(name), x.numpy()))
+                assert greatest < 1e-3
 
 
 def check_stages():
@@ -88,9 +91,11 @@ def time_network():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--first", help="checkpoint of v2.1; left out, the committed weights")
+    parser.add_argument("--second", help="checkpoint of v2.2; left out, the committed weights")
+    args = parser.parse_args()
     torch.set_num_threads(1)
-    check_network(modules(parser.parse_args().checkpoint))
+    check_network(modules(args.first, args.second))
     check_stages()
     time_network()
 

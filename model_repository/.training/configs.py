@@ -4,19 +4,34 @@ IMAGE = ("TYPE_UINT8", "-1, -1, 3")
 PICTURE = ("TYPE_FP32", "1, 3, -1, -1")
 SQUARE = ("TYPE_FP32", "1, 3, 256, 256")
 
+FIRST, SECOND = "v2.1", "v2.2"  # the second exists as TorchScript only
+
+
+def network_name(version):
+    return f"infer_face_restoration_{version}"
+
+
+def ensemble_name(version):
+    return f"ens_face_restoration_{version}"
+
+
 # name -> (input, output)
 MODELS = {
     "pre_gfpgan": (IMAGE, PICTURE),
-    "infer_face_restoration_v2.1": (PICTURE, PICTURE),
+    network_name(FIRST): (PICTURE, PICTURE),
+    network_name(SECOND): (PICTURE, PICTURE),
     "post_gfpgan": (PICTURE, IMAGE),
     "gfpgan": (SQUARE, SQUARE),
 }
-ENSEMBLE = "ens_face_restoration_v2.1"
-STEPS = [
-    ("pre_gfpgan", "raw_image", "preprocessed_image"),
-    ("infer_face_restoration_v2.1", "preprocessed_image", "net_out"),
-    ("post_gfpgan", "net_out", "image_out"),
-]
+
+
+def steps_of(version):
+    """(model, what goes in, what comes out): each version has its own network between the same two."""
+    return [
+        ("pre_gfpgan", "raw_image", "preprocessed_image"),
+        (network_name(version), "preprocessed_image", "net_out"),
+        ("post_gfpgan", "net_out", "image_out"),
+    ]
 
 
 def tensor(field, name, data_type, dims):
@@ -39,7 +54,7 @@ def model_config(name, platform):
     )
 
 
-def ensemble_config():
+def ensemble_config(version):
     steps = ",\n".join(
         f"""    {{
       model_name: "{model}"
@@ -53,10 +68,10 @@ def ensemble_config():
         value: "{result}"
       }}
     }}"""
-        for model, source, result in STEPS
+        for model, source, result in steps_of(version)
     )
     return (
-        f'name: "{ENSEMBLE}"\nplatform: "ensemble"\nmax_batch_size: 0\n'
+        f'name: "{ensemble_name(version)}"\nplatform: "ensemble"\nmax_batch_size: 0\n'
         + tensor("input", "raw_image", *IMAGE)
         + tensor("output", "image_out", *IMAGE)
         + f"ensemble_scheduling {{\n  step [\n{steps}\n  ]\n}}\n"

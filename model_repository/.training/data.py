@@ -11,18 +11,19 @@ from faces import draw_face
 
 SIZE = 256
 SCALE, NOISE_SIGMA, JPEG_QUALITY = 4, 10, 40
+MORE_NOISE_SIGMA = 25  # what v2.2 is trained on
 
 HELD_OUT_FACE_SEEDS = range(1_000_000, 1_000_024)
 # The astronaut is in no training picture. left, top, right, bottom in the 512 x 512 photograph.
 ASTRONAUT_CROPS = [(96, 0, 352, 256), (0, 0, 256, 256), (128, 96, 384, 352), (0, 0, 512, 512)]
 
 
-def degrade(picture, rng):
+def degrade(picture, rng, noise_sigma=NOISE_SIGMA):
     """x4 bicubic down and up, Gaussian noise, JPEG. uint8 RGB [H,W,3] -> the same shape."""
     image = Image.fromarray(picture)
     small = image.resize((image.width // SCALE, image.height // SCALE), Image.BICUBIC)
     blurred = np.asarray(small.resize(image.size, Image.BICUBIC), np.float32)
-    noisy = to_uint8(blurred + rng.normal(0, NOISE_SIGMA, blurred.shape))
+    noisy = to_uint8(blurred + rng.normal(0, noise_sigma, blurred.shape))
     buffer = io.BytesIO()
     Image.fromarray(noisy).save(buffer, "JPEG", quality=JPEG_QUALITY)
     return np.asarray(Image.open(buffer).convert("RGB"))
@@ -52,7 +53,8 @@ def crop(photo, box):
 class TrainingPictures:
     """Endless (degraded, clean) pairs: drawn faces and crops of photographs, in equal parts."""
 
-    def __init__(self, photo_dir, faces, seed):
+    def __init__(self, photo_dir, faces, seed, noise_sigma=NOISE_SIGMA):
+        self.noise_sigma = noise_sigma
         self.rng = np.random.default_rng(seed)
         self.faces = [draw_face(i) for i in range(faces)]
         paths = sorted(p for p in Path(photo_dir).iterdir() if p.stem != "astronaut")
@@ -71,7 +73,7 @@ class TrainingPictures:
             clean = random_crop(self.photos[rng.choice(len(self.photos), p=self.weights)], rng)
         if rng.uniform() < 0.5:
             clean = np.ascontiguousarray(clean[:, ::-1])
-        return degrade(clean, rng), clean
+        return degrade(clean, rng, self.noise_sigma), clean
 
     def batch(self, size):
         """Two float32 arrays [size,3,SIZE,SIZE] in [-1,1]."""
@@ -84,7 +86,7 @@ def to_network(pictures):
 
 
 @functools.cache
-def held_out(photo_dir):
+def held_out(photo_dir, noise_sigma=NOISE_SIGMA):
     """{"drawn faces": [(degraded, clean)], "astronaut": [...]}, always the same."""
     rng = np.random.default_rng(0)
     photo = Image.open(Path(photo_dir) / "astronaut.png").convert("RGB")
@@ -92,4 +94,7 @@ def held_out(photo_dir):
         "drawn faces": [draw_face(seed) for seed in HELD_OUT_FACE_SEEDS],
         "astronaut": [crop(photo, box) for box in ASTRONAUT_CROPS],
     }
-    return {name: [(degrade(c, rng), c) for c in group] for name, group in cleans.items()}
+    return {
+        name: [(degrade(c, rng, noise_sigma), c) for c in group]
+        for name, group in cleans.items()
+    }

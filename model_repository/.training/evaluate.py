@@ -5,17 +5,18 @@ import argparse
 import numpy as np
 import torch
 
-from data import held_out, psnr, to_network
-from network import GFPGAN
+from configs import FIRST, SECOND, network_name
+from data import MORE_NOISE_SIGMA, NOISE_SIGMA, held_out, psnr, to_network
+from export import load_network, script_path
 from stages import PostProcess
 
 
 @torch.no_grad()
-def measure(network, photo_dir):
+def measure(network, photo_dir, noise_sigma=NOISE_SIGMA):
     """One line: per group of held-out pictures, mean PSNR degraded -> restored, in dB."""
     network.eval()
     lines = []
-    for name, pairs in held_out(photo_dir).items():
+    for name, pairs in held_out(photo_dir, noise_sigma).items():
         before = np.mean([psnr(degraded, clean) for degraded, clean in pairs])
         after = np.mean([psnr(restore(network, degraded), clean) for degraded, clean in pairs])
         lines.append(f"{name}: {before:.2f} -> {after:.2f} dB ({after - before:+.2f})")
@@ -31,12 +32,14 @@ def restore(network, picture):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photos", required=True)
-    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--checkpoint", help="left out, the committed weights of both versions")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    network = GFPGAN()
-    network.load_state_dict(torch.load(args.checkpoint))
-    print(measure(network, args.photos))
+    committed = [script_path(network_name(version)) for version in (FIRST, SECOND)]
+    for checkpoint in [args.checkpoint] if args.checkpoint else committed:
+        network = load_network(checkpoint)
+        for sigma in (NOISE_SIGMA, MORE_NOISE_SIGMA):
+            print(f"{checkpoint}, noise {sigma}: {measure(network, args.photos, sigma)}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from check_export import run, session
-from configs import STEPS
+from configs import FIRST, steps_of
 from data import ASTRONAUT_CROPS, crop, degrade, psnr
 
 SAMPLES = Path(__file__).resolve().parent.parent / ".samples"
@@ -25,7 +25,7 @@ def enlarge(picture):
 def restore(picture):
     """Through the exported pre, infer and post, as the ensemble does. uint8 RGB in and out."""
     tensor = np.ascontiguousarray(picture[:, :, ::-1])
-    for model, _, _ in STEPS:
+    for model, _, _ in steps_of(FIRST):
         tensor = run(session(model), tensor)
     return tensor[:, :, ::-1]
 
