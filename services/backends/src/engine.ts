@@ -1,9 +1,96 @@
-import type { ModelSignature, ModelVersionSource } from '@tutti/model-config'
-import type { ResponseSink, StepRequest } from '@tutti/tensor'
+import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { ModelConfig, ModelSignature, ModelVersionSource } from '@tutti/model-config'
+import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
 
 export interface EngineOptions {
   /** Number of instances that execute at the same time, at least 1. */
   readonly instances: number
+  /** What models may ask of the server that they run in; absent where nobody offers it. */
+  readonly host?: ModelHost
+}
+
+/** A request that a model makes to another model, or to an ensemble, while it executes (Triton's BLS). */
+export interface HostRequest {
+  readonly modelName: string
+  /** As the model wrote it; '' or '-1' is the latest ready one. */
+  readonly modelVersion: string
+  readonly requestId: string
+  /** 0n or '' means none. */
+  readonly correlationId: bigint | string
+  /** Triton's bits: 1 sequence start, 2 sequence end. */
+  readonly flags: number
+  /** Queue timeout in microseconds, not a deadline; 0n means none. */
+  readonly timeoutUs: bigint
+  /** 0n is the model's default level. */
+  readonly priority: bigint
+  readonly parameters: Parameters
+  /** Viewed until the iteration ends. */
+  readonly inputs: readonly NamedTensor[]
+  /** Empty means all. */
+  readonly requestedOutputs: readonly string[]
+}
+
+/** One response to a HostRequest; exactly one is final. An error is always final. */
+export interface HostResponse {
+  /** Owned by the reader: they stay valid as long as it keeps them. */
+  readonly outputs: readonly NamedTensor[]
+  readonly parameters: Parameters
+  readonly final: boolean
+  readonly error?: ServeError
+}
+
+/** How a model is called by another. */
+export interface HostCallOptions {
+  /** Cancels the call; it is cancelled too when `caller` is answered before, and when its time is over. */
+  readonly signal: CancelSignal
+  /**
+   * The request on whose behalf the model calls: the very object that `execute` was given. Its remaining time, trace and
+   * nesting depth hold for the call.
+   */
+  readonly caller: StepRequest
+  /**
+   * Requests that are executed together with it, for which the call may be as well: it ends only when all of them are
+   * answered, and has the time of the one that has most.
+   */
+  readonly batch?: readonly StepRequest[]
+  /** False: the model wants exactly one response, and a decoupled model is refused. */
+  readonly isDecoupled: boolean
+}
+
+/** What models may ask of the server that they run in. The step implements it; an engine never sees where a call goes. */
+export interface ModelHost {
+  /**
+   * Executes a request. The caller's instance stays taken meanwhile.
+   *
+   * @returns responses in order, the last of them final; never throws. Whatever goes wrong is a final response with `error`:
+   * STEP_UNAVAILABLE if nobody is there who could execute it, MODEL_NOT_FOUND and the like as for a client, OVERLOADED,
+   * NESTING_TOO_DEEP. A reader that takes its time slows the called model down; ending the iteration early cancels the call.
+   */
+  infer(request: HostRequest, o: HostCallOptions): AsyncIterable<HostResponse>
+  /**
+   * Whether a model, or an ensemble, can be called now. '' or '-1' is any version. False for one that does not exist.
+   * @throws ServeError INVALID_VERSION; STEP_UNAVAILABLE if nobody is there to say.
+   */
+  isReady(model: string, version: string, o: { readonly signal: CancelSignal }): Promise<boolean>
+  /**
+   * Loads a model, or loads it anew. Resolves when it is ready.
+   * @throws ServeError, among others MODEL_CONTROL_REFUSED where the server's models are not for clients to change.
+   */
+  load(
+    model: string,
+    o: {
+      /** Instead of the config.pbtxt: Triton's JSON; '' for none. */
+      readonly config: string
+      /** Instead of the files on disk, by path below the model's directory (`1/model.onnx`). */
+      readonly files: ReadonlyMap<string, Uint8Array>
+      readonly signal: CancelSignal
+    },
+  ): Promise<void>
+  /** Unloads a model. @throws ServeError as `load`. */
+  unload(
+    model: string,
+    o: { readonly unloadDependents: boolean; readonly signal: CancelSignal },
+  ): Promise<void>
 }
 
 /** Makes loaded models from files. One implementation per backend. */
@@ -15,6 +102,13 @@ export interface Engine {
    * @throws ServeError MODEL_LOAD_FAILED if the file is absent or not a model.
    */
   inspect(modelFile: string): Promise<ModelSignature & { readonly batchable: boolean }>
+  /**
+   * Lets a model complete its own configuration, which stands as far as it is known without it. Where an engine has this,
+   * `inspect` is not asked.
+   *
+   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception.
+   */
+  complete?(source: Omit<ModelVersionSource, 'revision'>): Promise<ModelConfig>
   /** @throws ServeError with Triton's text if the model cannot serve `source.config`. */
   load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel>
 }
@@ -28,6 +122,18 @@ export interface ExecutionTimes {
   readonly computeOutputNs: number
 }
 
+/** How one execution runs, and what it is told meanwhile. */
+export interface ExecuteOptions {
+  /** Index below `instances`; at most `openExecutions` calls for one instance are open, apart from released ones. */
+  readonly instance: number
+  /** Aborts when nobody waits for any of the requests. A running call need not stop for it; they are answered already. */
+  readonly signal: AbortSignal
+  /** Names a listener that hears of each request whose caller has left before its final response. */
+  onAbandon?(listener: (request: number) => void): void
+  /** The instance takes further calls from now on, although this one still streams. To be called once at most. */
+  release?(): void
+}
+
 /** A model in memory. */
 export interface LoadedModel {
   readonly signature: ModelSignature
@@ -39,15 +145,15 @@ export interface LoadedModel {
   /**
    * Executes requests together: engines that batch concatenate along dimension 0 and split the outputs again.
    * Responses go to `sink`; resolves when every request had its final response, and does not reject for a request's error.
+   * A model that streams waits for `sink.room?.(request)` between the responses of a request: a slow reader is bounded so,
+   * and without it ends with OVERLOADED. A model with one response for each request need not ask.
    *
    * @param requests - checked against the config; their tensors are viewed, not copied, until this resolves.
-   * @param o.instance - index below `instances`; at most `openExecutions` calls for one instance are open.
-   * @param o.signal - a running call need not stop for it; the caller has answered already.
    */
   execute(
     requests: readonly StepRequest[],
     sink: ResponseSink,
-    o: { readonly instance: number; readonly signal: AbortSignal },
+    o: ExecuteOptions,
   ): Promise<ExecutionTimes>
   close(): Promise<void>
 }

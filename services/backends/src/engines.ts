@@ -1,13 +1,40 @@
+import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
-import { createOnnxEngine, type OnnxEngineOptions } from './onnxruntime/onnx-engine.ts'
+import type { ModelMetrics } from './model-metrics.ts'
+import { createOnnxEngine } from './onnxruntime/onnx-engine.ts'
+import { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
+import type { PythonLog } from './python/python-log.ts'
+import { createPytorchEngine } from './pytorch/pytorch-engine.ts'
 
 /** The engines that this build has, by Triton's backend name. */
 export type Engines = ReadonlyMap<string, Engine>
 
+export interface EnginesOptions {
+  /** Default: no log. */
+  readonly log?: PythonLog
+  readonly clock?: Clock
+  /** Where metrics of models go. Default: nowhere. */
+  readonly metrics?: ModelMetrics
+  readonly python?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
+  /** Default interpreter: that of Python models. */
+  readonly pytorch?: Pick<PythonEngineOptions, 'interpreter' | 'settings'>
+}
+
 /** Makes every engine that this build has. */
-export function createEngines(options: OnnxEngineOptions = {}): Engines {
-  const engines = [createOnnxEngine(options)]
+export function createEngines(o: EnginesOptions = {}): Engines {
+  const { python, pytorch, metrics, ...common } = o
+  const processes = { ...common, ...(metrics && { metrics }) }
+  const interpreter = pytorch?.interpreter ?? python?.interpreter
+  const engines = [
+    createOnnxEngine(common),
+    createPythonEngine({ ...processes, ...python }),
+    createPytorchEngine({
+      ...processes,
+      ...pytorch,
+      ...(interpreter !== undefined && { interpreter }),
+    }),
+  ]
   return new Map(engines.map((engine) => [engine.backend, engine]))
 }
 

@@ -1,5 +1,24 @@
-export type { Engine, EngineOptions, ExecutionTimes, LoadedModel } from './engine.ts'
-export { createEngines, type Engines, selectEngine } from './engines.ts'
+export type {
+  Engine,
+  EngineOptions,
+  ExecuteOptions,
+  ExecutionTimes,
+  HostCallOptions,
+  HostRequest,
+  HostResponse,
+  LoadedModel,
+  ModelHost,
+} from './engine.ts'
+export { createEngines, type Engines, type EnginesOptions, selectEngine } from './engines.ts'
+export {
+  type MetricKind,
+  type ModelMetricFamily,
+  type ModelMetricSeries,
+  ModelMetrics,
+} from './model-metrics.ts'
 export { inspectOnnx, type OnnxModel, type OnnxValue } from './onnx/inspect.ts'
 export { createOnnxEngine, type OnnxEngineOptions } from './onnxruntime/onnx-engine.ts'
 export type { EngineLog } from './onnxruntime/session-instance.ts'
+export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
+export type { PythonLog } from './python/python-log.ts'
+export type { PythonSettings } from './python/python-settings.ts'

@@ -1,0 +1,75 @@
+"""The server that runs the model, as far as the library needs it."""
+from __future__ import annotations
+
+from .errors import TritonModelException, expect
+
+_bound = None
+
+
+def bind(host) -> None:
+    """Names the server's side of this process; None takes it away."""
+    global _bound
+    _bound = host
+
+
+def bound():
+    """The server's side, or None in a plain interpreter."""
+    return _bound
+
+
+def need(what: str):
+    """The server's side; raises where there is none."""
+    if _bound is None:
+        raise TritonModelException(
+            f"{what} needs a server: triton_python_backend_utils was imported outside of a running model"
+        )
+    return _bound
+
+
+def load_model(model_name: str, config: str = "", files: dict | None = None) -> None:
+    """
+    Loads or reloads a model of the repository, and returns when it is ready.
+
+    `config`: a model configuration as JSON in place of the repository's. `files`: contents (bytes) by path, each path in the
+    form `file:1/model.onnx`, in place of the repository's version folders; needs a config.
+    """
+    expect(model_name, str, "load_model", "model_name")
+    expect(config, str, "load_model", "config")
+    if files is not None and not isinstance(files, dict):
+        raise TritonModelException(
+            f"failed to load model '{model_name}', files should be a dictionary of file paths and file contents"
+        )
+    for path, content in (files or {}).items():
+        expect(path, str, "load_model", "files")
+        expect(content, bytes, "load_model", f"files['{path}']")
+    host = need("load_model")
+    try:
+        host.load_model(model_name, config, dict(files or {}))
+    except TritonModelException as error:
+        raise TritonModelException(f"Failed to load model: {error}") from None
+
+
+def unload_model(model_name: str, unload_dependents: bool = False) -> None:
+    """Asks for a model to be unloaded; returns before that is done."""
+    expect(model_name, str, "unload_model", "model_name")
+    host = need("unload_model")
+    try:
+        host.unload_model(model_name, bool(unload_dependents))
+    except TritonModelException as error:
+        raise TritonModelException(f"Failed to unload model: {error}") from None
+
+
+def is_model_ready(model_name: str, model_version: str = "") -> bool:
+    """Whether a version of a model can take requests; without a version, whether any can."""
+    expect(model_name, str, "is_model_ready", "model_name")
+    expect(model_version, str, "is_model_ready", "model_version")
+    host = need("is_model_ready")
+    try:
+        return bool(host.is_model_ready(model_name, model_version))
+    except TritonModelException as error:
+        raise TritonModelException(f"Failed to check model readiness: {error}") from None
+
+
+def get_model_dir() -> str:
+    """The folder of the model's version: where its model.py lies."""
+    return str(need("get_model_dir").model_dir)

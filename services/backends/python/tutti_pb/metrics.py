@@ -1,0 +1,124 @@
+"""Metrics that a model adds to the server's."""
+from __future__ import annotations
+
+import enum
+import numbers
+import weakref
+
+from . import host
+from .errors import TritonModelException, expect
+
+
+class MetricKind(enum.IntEnum):
+    """Kinds, numbered as in Triton."""
+
+    COUNTER = 0
+    GAUGE = 1
+    HISTOGRAM = 2
+
+
+class Metric:
+    """One series of a family; made by `MetricFamily.Metric`. It ends with its last reference, and keeps its family."""
+
+    __slots__ = ("_server", "_id", "_family", "__weakref__")
+
+    def __init__(self, server, identity, family):
+        self._server = server
+        self._id = identity
+        self._family = family
+        weakref.finalize(self, _remove, server.metric_remove, identity, "Metric").atexit = False
+
+    def increment(self, value: float) -> None:
+        """Adds to a counter or gauge; a counter takes no negative value."""
+        self._change("increment", value, MetricKind.COUNTER, MetricKind.GAUGE)
+
+    def set(self, value: float) -> None:
+        """Sets a gauge."""
+        self._change("set", value, MetricKind.GAUGE)
+
+    def observe(self, value: float) -> None:
+        """Adds an observation to a histogram."""
+        self._change("observe", value, MetricKind.HISTOGRAM)
+
+    def value(self) -> float:
+        """The value now; a histogram has none."""
+        self._check("get", "Value", MetricKind.COUNTER, MetricKind.GAUGE)
+        try:
+            return float(self._server.metric_value(self._id))
+        except TritonModelException as error:
+            raise TritonModelException(f"Failed to get metric value: {error}") from None
+
+    def _change(self, operation: str, value: float, *kinds: MetricKind) -> None:
+        expect(value, numbers.Real, f"Metric.{operation}", "value")
+        self._check(operation, operation.capitalize(), *kinds)
+        if value < 0 and self._family._kind is MetricKind.COUNTER:
+            raise TritonModelException(
+                "Failed to increment metric value: TRITONSERVER_METRIC_KIND_COUNTER can only be incremented "
+                "monotonically by non-negative values."
+            )
+        try:
+            self._server.metric_update(self._id, operation, float(value))
+        except TritonModelException as error:
+            raise TritonModelException(f"Failed to {operation} metric value: {error}") from None
+
+    def _check(self, operation: str, what: str, *kinds: MetricKind) -> None:
+        kind = self._family._kind
+        if kind not in kinds:
+            raise TritonModelException(
+                f"Failed to {operation} metric value: TRITONSERVER_METRIC_KIND_{kind.name} does not support {what}"
+            )
+
+
+class MetricFamily:
+    """
+    Series of one name, description and kind. Families of one name, description and kind are one in the server.
+
+    It ends when neither it nor a metric of it is referenced any more. (In Triton a metric whose family is not referenced is
+    dead.)
+    """
+
+    __slots__ = ("_server", "_id", "_kind", "__weakref__")
+
+    COUNTER = MetricKind.COUNTER
+    GAUGE = MetricKind.GAUGE
+    HISTOGRAM = MetricKind.HISTOGRAM
+
+    def __init__(self, name: str, description: str, kind: MetricKind):
+        expect(name, str, "MetricFamily", "name")
+        expect(description, str, "MetricFamily", "description")
+        self._kind = MetricKind(expect(kind, int, "MetricFamily", "kind"))
+        self._server = host.need("MetricFamily")
+        try:
+            self._id = self._server.metric_family(name, description, self._kind.name)
+        except TritonModelException as error:
+            raise TritonModelException(f"Error when creating MetricFamily: {error}") from None
+        ended = self._server.metric_family_remove
+        weakref.finalize(self, _remove, ended, self._id, "MetricFamily").atexit = False
+
+    def Metric(self, labels: dict | None = None, buckets: list | None = None) -> Metric:
+        """A series with these labels; a histogram needs the upper bounds of its buckets, the others take none."""
+        if labels is not None and not isinstance(labels, dict):
+            raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
+        if buckets is not None and not isinstance(buckets, list):
+            raise TritonModelException("Failed to create metric. Buckets must be a list.")
+        is_histogram = self._kind is MetricKind.HISTOGRAM
+        if is_histogram and not buckets:
+            raise TritonModelException("Failed to create metric. Missing required buckets.")
+        if buckets and not is_histogram:
+            raise TritonModelException("Failed to create metric. Unexpected buckets found.")
+        for key, value in (labels or {}).items():
+            expect(key, str, "Metric", "labels")
+            expect(value, str, "Metric", "labels")
+        try:
+            identity = self._server.metric(self._id, dict(labels or {}), [float(b) for b in buckets or []])
+        except TritonModelException as error:
+            raise TritonModelException(f"Error when creating Metric: {error}") from None
+        return Metric(self._server, identity, self)
+
+
+def _remove(remove, identity, what: str) -> None:
+    try:
+        remove(identity)
+    except Exception:
+        # The server has gone, and its metrics with it; a finaliser has nobody to tell.
+        pass

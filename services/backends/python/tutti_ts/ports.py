@@ -1,0 +1,150 @@
+"""Which input of the configuration is which argument of `forward`, and which output which of its results."""
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from triton_python_backend_utils import Logger
+
+from .failures import LoadFailure
+
+#: What a TorchScript model can take and give, as the configuration calls it.
+_DATATYPES = {
+    f"TYPE_{name}": name
+    for name in ("BOOL", "UINT8", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64")
+}
+_DATATYPES["TYPE_STRING"] = "BYTES"
+
+
+class Port(NamedTuple):
+    """An input or output. `dims` are those that the model sees, without the batch; `index` counts arguments or results."""
+
+    name: str
+    datatype: str
+    dims: tuple
+    index: int
+
+
+class Ports(NamedTuple):
+    """What goes in and out. With `is_dict`, `forward` takes all inputs in one dictionary by name."""
+
+    inputs: tuple
+    outputs: tuple
+    is_dict: bool
+    is_batching: bool
+
+
+def read_ports(config: dict, model: str, module) -> Ports:
+    """Holds the configuration against the `forward` of a TorchScript module. Raises LoadFailure with Triton's texts."""
+    is_batching = int(config.get("max_batch_size", 0)) > 0
+    ports = {}
+    for kind in ("input", "output"):
+        if not config.get(kind):
+            raise LoadFailure(f"model configuration must contain at least one {kind}, none were specified.")
+        ports[kind] = [_read_port(port, kind, model, is_batching) for port in config[kind]]
+    arguments = _arguments(module)
+    is_dict = len(arguments) == 1 and arguments[0].type.kind() == "DictType"
+    controls = _controls(config)
+    inputs = ports["input"] + [Port(name, datatype, (), index) for name, datatype, index in controls]
+    if not is_dict:
+        names = _argument_names(arguments)
+        if len(names) != len(inputs):
+            raise LoadFailure(
+                f"unable to load model '{model}', configuration expects {len(inputs)} inputs, model provides {len(names)}"
+            )
+        numbered = _number_inputs(ports["input"], names, model)
+        inputs = _in_order(numbered + inputs[len(numbered) :], model)
+    return Ports(tuple(inputs), tuple(_number_outputs(ports["output"], model)), is_dict, is_batching)
+
+
+def _read_port(port: dict, kind: str, model: str, is_batching: bool) -> Port:
+    name, datatype = port["name"], port.get("data_type", "TYPE_INVALID")
+    if datatype not in _DATATYPES:
+        raise LoadFailure(f"unsupported datatype {datatype} for {kind} '{name}' for model '{model}'")
+    seen = port["reshape"].get("shape", []) if "reshape" in port else port.get("dims", [])
+    dims = tuple(int(extent) for extent in seen)
+    if datatype == "TYPE_STRING" and len(dims) + is_batching > 1:
+        raise LoadFailure(
+            f"Triton only supports 1 dimensional List of String as {kind} for '{name}' for model '{model}'"
+        )
+    return Port(name, _DATATYPES[datatype], dims, -1)
+
+
+def _arguments(module) -> list:
+    """The arguments of `forward` without self."""
+    arguments = module._c._get_method("forward").schema.arguments
+    return arguments[1:] if arguments and arguments[0].type.kind() == "ClassType" else arguments
+
+
+def _argument_names(arguments: list) -> list:
+    if any(argument.type.kind() == "DictType" for argument in arguments[1:]):
+        raise LoadFailure(
+            "Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) is supported."
+        )
+    for argument in arguments:
+        if argument.type.kind() not in ("TensorType", "ListType"):
+            raise LoadFailure(
+                f"An input of type '{argument.type.annotation_str}' was detected in the model. Only a single input of "
+                "type Dict(str, Tensor) or input(s) of type Tensor are supported."
+            )
+    return [argument.name for argument in arguments]
+
+
+def _controls(config: dict) -> list:
+    """The inputs that the sequence batcher adds: name, datatype and index."""
+    found = []
+    for control in config.get("sequence_batching", {}).get("control_input", []):
+        index = _index_of(control["name"])
+        if index is None:
+            raise LoadFailure(
+                f"input '{control['name']}' does not follow <name>__<index> naming convention."
+            )
+        kind = control["control"][0]
+        by_field = {"fp32_false_true": "TYPE_FP32", "int32_false_true": "TYPE_INT32", "bool_false_true": "TYPE_BOOL"}
+        datatype = next((t for field, t in by_field.items() if kind.get(field)), kind.get("data_type"))
+        found.append((control["name"], _DATATYPES.get(datatype, str(datatype)), index))
+    return found
+
+
+def _number_inputs(inputs: list, names: list, model: str) -> list:
+    """All by argument names, else all by `<name>__<index>`, else in the order of the configuration."""
+    if all(port.name in names for port in inputs):
+        return [port._replace(index=names.index(port.name)) for port in inputs]
+    return _number_by_name(
+        inputs,
+        f"of model '{model}' are neither arguments of its forward function nor do they all follow the <name>__<index> "
+        "naming convention",
+        "inputs",
+    )
+
+
+def _number_outputs(outputs: list, model: str) -> list:
+    return _number_by_name(
+        outputs, f"of model '{model}' do not all follow the <name>__<index> naming convention", "outputs"
+    )
+
+
+def _number_by_name(ports: list, otherwise: str, kind: str) -> list:
+    indices = [_index_of(port.name) for port in ports]
+    if None in indices:
+        Logger.log_warn(f"{kind} {otherwise}; they are taken in the order of the configuration")
+        indices = range(len(ports))
+    return [port._replace(index=index) for port, index in zip(ports, indices)]
+
+
+def _index_of(name: str):
+    """What follows the first `__`, if it is a number."""
+    _, _, index = name.partition("__")
+    return int(index) if re.fullmatch("[0-9]+", index) else None
+
+
+def _in_order(inputs: list, model: str) -> list:
+    """By index; each argument must have one input."""
+    ordered = sorted(inputs, key=lambda port: port.index)
+    for position, port in enumerate(ordered):
+        if port.index != position:
+            raise LoadFailure(
+                f"unable to load model '{model}', input '{port.name}' names argument {port.index}, want each of 0 to "
+                f"{len(ordered) - 1} once"
+            )
+    return ordered

@@ -1,0 +1,35 @@
+"""What `forward` returns, as a list of results."""
+from __future__ import annotations
+
+
+def flatten(returned, torch) -> list:
+    """The results by index: a tensor or a list of str is the only one, a tuple has one each. Raises ValueError with Triton's texts."""
+    if isinstance(returned, torch.Tensor):
+        return [returned]
+    if isinstance(returned, tuple):
+        for index, element in enumerate(returned):
+            if not _is_result(element, torch):
+                raise ValueError(
+                    f"output at index {index} must be of type Tensor or List[str], received {_describe(element)}"
+                )
+        return list(returned)
+    if isinstance(returned, list):
+        if not _is_result(returned, torch):
+            raise ValueError(f"output must be of type Tensor or List[str], received {_describe(returned)}")
+        return [returned]
+    raise ValueError(
+        "output must be of type Tensor, List[str] or Tuple containing one of these two types. It should not be a List / "
+        "Dictionary of Tensors or a Scalar"
+    )
+
+
+def _is_result(value, torch) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(element, str) for element in value)
+    return isinstance(value, torch.Tensor)
+
+
+def _describe(value) -> str:
+    if isinstance(value, list):
+        return f"List[{type(value[0]).__name__}]"
+    return type(value).__name__

@@ -1,0 +1,1 @@
+"""The Python side of Tutti's Python backend: a zygote per environment and a process per model instance."""

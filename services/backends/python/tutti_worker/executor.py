@@ -1,0 +1,212 @@
+"""Runs a model's `execute` on the requests of a frame."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+
+from .frames import (
+    DATATYPES,
+    KIND_NONE,
+    KIND_RESPONSE,
+    RESULT_RETAINED,
+    Op,
+    read_execute,
+    write_response,
+    write_result,
+)
+from .calls import calling_for
+from .responses import describe_response
+from .server import TooLarge
+from .tracebacks import describe_exception
+
+_INTERNAL = 1
+
+
+class WrongReturn(Exception):
+    """`execute` returned something that it may not. The text is Triton's."""
+
+
+class Executor:
+    def __init__(self, server, host, library, model, settings):
+        """`settings`: model name, instance name, names of the outputs, whether the model is decoupled."""
+        self._server = server
+        self._host = host
+        self._library = library
+        self._model = model
+        self._name = settings["name"]
+        self._instance = settings["instance"]
+        self._outputs = frozenset(settings["outputs"])
+        self._is_decoupled = settings["decoupled"]
+        self._loop = None
+        self._background = None
+
+    def run(self, frame):
+        """Executes the requests of a frame and sends what came of it."""
+        began = time.perf_counter_ns()
+        region_at, scratch, wires = read_execute(frame.meta)
+        region = None
+        if region_at[1] > 0:
+            region = self._server.arena.region(*region_at)
+        requests = [self._request(wire, region, frame.payload) for wire in wires]
+        frame.payload = None
+        keys = [wire.key for wire in wires]
+        for key in keys:
+            self._host.opened(key)
+        calling_for.set(tuple(keys))
+        ready = time.perf_counter_ns()
+        outcome = self._execute(requests)
+        inferred = time.perf_counter_ns()
+        records, payload = self._records(outcome, requests, keys, region, scratch)
+        # From here on only the model itself may still hold something of the inputs.
+        del outcome, requests, wires
+        flags = RESULT_RETAINED if self._server.watch(region) else 0
+        times = (ready - began, inferred - ready, time.perf_counter_ns() - inferred)
+        self._server.connection.send(Op.RESULT, frame.id, write_result(records, flags, times), payload)
+
+    def _request(self, wire, region, payload):
+        context = wire.context
+        tensor_of = self._library.Tensor._received
+        bytes_of = self._server.bytes_of
+        inputs = [
+            tensor_of(t.name, DATATYPES[t.datatype], t.shape, bytes_of(t, region, payload))
+            for t in wire.tensors
+        ]
+        return self._library.InferenceRequest._received(
+            self._host,
+            wire.key,
+            self._name,
+            context.get("id", ""),
+            context.get("correlation_id", 0),
+            context.get("flags", 0),
+            context.get("timeout", 0),
+            context.get("priority", 0),
+            context.get("parameters", "{}"),
+            inputs,
+            context.get("outputs", self._outputs),
+            self._is_decoupled,
+            context.get("trace"),
+        )
+
+    def _execute(self, requests):
+        """Returns the list that the model returned, or the text of what went wrong."""
+        try:
+            returned = self._model.execute(requests)
+            if inspect.iscoroutine(returned):
+                if self._is_decoupled:
+                    self._run_later(returned, requests)
+                    return [None] * len(requests)
+                returned = self._run_now(returned)
+            return self._checked(returned, requests)
+        except WrongReturn as error:
+            return self._failure(str(error))
+        except BaseException as error:
+            # Also SystemExit: a model that ends its process says so with os._exit.
+            return self._failure(describe_exception(error))
+
+    def _failure(self, text):
+        return "Failed to process the request(s) for model '%s', message: %s" % (self._instance, text)
+
+    def _checked(self, returned, requests):
+        if self._is_decoupled:
+            if returned is not None:
+                raise WrongReturn(
+                    "Python model '%s' is using the decoupled mode and the execute function must return None."
+                    % self._instance
+                )
+            return [None] * len(requests)
+        if not isinstance(returned, list):
+            raise WrongReturn(
+                "Expected a list in the execute return, found type '%s'." % (type(returned),)
+            )
+        if len(returned) != len(requests):
+            raise WrongReturn(
+                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n"
+                % (len(requests), len(returned))
+            )
+        for response in returned:
+            if response is not None and not isinstance(response, self._library.InferenceResponse):
+                raise WrongReturn(
+                    "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
+                    % (type(response),)
+                )
+        return returned
+
+    def _records(self, outcome, requests, keys, region, scratch):
+        if not isinstance(outcome, str):
+            try:
+                return self._response_records(outcome, requests, keys, region, scratch)
+            except TooLarge as error:
+                outcome = self._failure(str(error))
+            except Exception as error:
+                outcome = self._failure(describe_exception(error))
+        return self._error_records(outcome, requests, keys), []
+
+    def _error_records(self, text, requests, keys):
+        record = write_response(
+            KIND_RESPONSE, 1, [], {"error": {"message": text, "code": _INTERNAL}}
+        )
+        for request, key in zip(requests, keys):
+            request._channel.settle()
+            self._host.closed(key)
+        return [record for _ in requests]
+
+    def _response_records(self, responses, requests, keys, region, scratch):
+        outputs, described = [], []
+        for response, request in zip(responses, requests):
+            if response is None:
+                described.append(None)
+                continue
+            tensors, extra = describe_response(response, request.requested_output_names())
+            described.append((len(outputs), len(tensors), extra))
+            outputs.extend(tensors)
+        places, payload = self._server.place(outputs, region, scratch)
+        records = []
+        for what, request, key in zip(described, requests, keys):
+            if what is None:
+                records.append(write_response(KIND_NONE, 0, [], None))
+                continue
+            first, count, extra = what
+            records.append(write_response(KIND_RESPONSE, 1, places[first : first + count], extra))
+            request._channel.settle()
+            self._host.closed(key)
+        return records, payload
+
+    def _run_now(self, coroutine):
+        """Runs a coroutine to its end on the loop that all of them share."""
+        self._server.link.need_pump()
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        return self._loop.run_until_complete(coroutine)
+
+    def _run_later(self, coroutine, requests):
+        """A decoupled model's coroutine runs beside further executions."""
+        self._server.link.need_pump()
+        if self._background is None:
+            self._background = asyncio.new_event_loop()
+            threading.Thread(
+                target=self._background.run_forever, name="tutti-coroutines", daemon=True
+            ).start()
+
+        async def guarded():
+            try:
+                returned = await coroutine
+                if returned is not None:
+                    self._checked(returned, requests)
+            except WrongReturn as error:
+                self._fail_open(requests, self._failure(str(error)))
+            except BaseException as error:
+                self._fail_open(requests, self._failure(describe_exception(error)))
+
+        asyncio.run_coroutine_threadsafe(guarded(), self._background)
+
+    def _fail_open(self, requests, text):
+        """Ends the requests that have no final response yet."""
+        error = self._library.InferenceResponse(error=self._library.TritonError(text))
+        for request in requests:
+            if not request._channel.is_closed:
+                request.get_response_sender().send(error, 1)

@@ -1,0 +1,128 @@
+"""What `triton_python_backend_utils` may ask of the server; see tutti_pb/host.py."""
+
+from __future__ import annotations
+
+import threading
+
+from .calls import Calls
+from .frames import Op, write_response
+from .responses import describe_response
+
+# Responses of one request that may be on the way before its reader has taken the first.
+WINDOW = 8
+
+
+class Host:
+    def __init__(self, server, model_dir, library, gpu_available=False):
+        self._server = server
+        self._library = library
+        self._error = library.TritonModelException
+        self.model_dir = model_dir
+        self.gpu_available = gpu_available
+        # Calls to other models are for requests; before and after there is none to call for.
+        self.is_executing = False
+        self._calls = Calls(server, library)
+        self._lock = threading.Condition()
+        # Requests that are open, by key: how many more responses may be sent now.
+        self._credits = {}
+        self._cancelled = set()
+        server.handlers[Op.CANCEL] = self._on_cancel
+        server.handlers[Op.CREDIT] = self._on_credit
+
+    def opened(self, key):
+        with self._lock:
+            self._credits[key] = WINDOW
+
+    def closed(self, key):
+        with self._lock:
+            self._credits.pop(key, None)
+            self._cancelled.discard(key)
+
+    def send(self, key, response, flags):
+        """Sends a response of a request, or only its end. Waits while the reader is behind."""
+        if not flags:
+            self._take_credit(key)
+        tensors, extra = [], {}
+        if response is not None:
+            tensors, extra = describe_response(response, None)
+        places, payload = self._server.place(tensors)
+        record = write_response(0 if response is not None else 1, flags, places, extra)
+        self._server.connection.send(Op.SEND, key, record, payload)
+        if flags:
+            self.closed(key)
+
+    def _take_credit(self, key):
+        with self._lock:
+            if self._credits.get(key, 1) > 0:
+                if key in self._credits:
+                    self._credits[key] -= 1
+                return
+        self._server.link.need_pump()
+        with self._lock:
+            self._lock.wait_for(lambda: self._credits.get(key, 1) > 0)
+            if key in self._credits:
+                self._credits[key] -= 1
+
+    def _on_credit(self, frame):
+        with self._lock:
+            if frame.id in self._credits:
+                self._credits[frame.id] += 1
+                self._lock.notify_all()
+
+    def is_cancelled(self, key):
+        self._server.link.need_pump()
+        with self._lock:
+            return key in self._cancelled
+
+    def _on_cancel(self, frame):
+        with self._lock:
+            if frame.id in self._credits:
+                self._cancelled.add(frame.id)
+
+    def abandoned(self, key):
+        """Nobody can answer the request any more. Runs in finalisers."""
+        self._server.connection.post(Op.ABANDONED, key)
+
+    def infer(self, request, decoupled):
+        """Begins a call to another model."""
+        if not self.is_executing:
+            raise self._error("BLS is supported only during the 'execute' function.")
+        return self._calls.begin(request, decoupled)
+
+    def log(self, level, message, filename, line):
+        self._server.note("log", level=level, message=message, filename=filename, line=line)
+
+    def metric_family(self, name, description, kind):
+        return self._ask("metric_family", name=name, description=description, kind=kind)
+
+    def metric(self, family_id, labels, buckets):
+        return self._ask("metric", family=family_id, labels=labels, buckets=buckets)
+
+    def metric_update(self, metric_id, op, value):
+        # As text: JSON has neither infinity nor NaN.
+        self._server.note("metric_update", metric=metric_id, op=op, value=repr(value))
+
+    def metric_value(self, metric_id):
+        return float(self._ask("metric_value", metric=metric_id))
+
+    def metric_remove(self, metric_id):
+        self._server.note("metric_remove", metric=metric_id)
+
+    def metric_family_remove(self, family_id):
+        self._server.note("metric_family_remove", family=family_id)
+
+    def load_model(self, name, config, files):
+        sizes = [(path, len(content)) for path, content in files.items()]
+        self._ask("load_model", list(files.values()), name=name, config=config, files=sizes)
+
+    def unload_model(self, name, unload_dependents):
+        self._ask("unload_model", name=name, unload_dependents=unload_dependents)
+
+    def is_model_ready(self, name, version):
+        return self._ask("is_model_ready", name=name, version=version)
+
+    def _ask(self, call, payload=(), **arguments):
+        answer = self._server.ask(Op.CALL, {"call": call, **arguments}, payload)
+        if "error" in answer:
+            raise self._error(answer["error"])
+        return answer.get("value")

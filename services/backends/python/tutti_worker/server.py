@@ -1,0 +1,128 @@
+"""The server as this process sees it: frames, shared memory, and what waits for replies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+
+from .arena import ALIGNMENT, watch_bytes
+from .frames import IN_ARENA, IN_PAYLOAD, Op, TensorPlace
+from .link import Link, Reply
+
+# Up to this many bytes travel in the frame itself: cheaper than a place in the arena.
+INLINE_BYTES = 8192
+
+
+class TooLarge(Exception):
+    """Tensors that the server would not take."""
+
+
+class Server:
+    def __init__(self, connection, arena, limit):
+        """`arena` is None where memory cannot be shared; everything travels in frames then. `limit`: bytes of a frame."""
+        self.connection = connection
+        self.arena = arena
+        self._limit = limit
+        self.link = Link(connection, self._dispatch)
+        self._ids = itertools.count(1)
+        self._replies = {}
+        self._watches = {}
+        # Handlers of frames that are no replies, by operation.
+        self.handlers = {}
+
+    def _dispatch(self, frame):
+        if frame.op in (Op.REPLY, Op.REGION):
+            reply = self._replies.pop(frame.id, None)
+            if reply is not None:
+                reply.take(frame)
+        else:
+            self.handlers[frame.op](frame)
+
+    def next_id(self):
+        return next(self._ids)
+
+    def ask(self, op, question, payload=()):
+        """Sends a question as JSON and waits for the answer."""
+        id = self.next_id()
+        reply = self._replies[id] = Reply()
+        self.connection.send(op, id, json.dumps(question).encode(), payload)
+        return json.loads(self.link.wait(reply).meta)
+
+    def note(self, kind, **fields):
+        """Tells something that is not answered."""
+        self.connection.post(Op.NOTE, 0, json.dumps({"note": kind, **fields}).encode())
+
+    def bytes_of(self, tensor, region, payload):
+        """The bytes of a tensor that came in, viewed."""
+        if tensor.place == IN_ARENA:
+            start = tensor.offset - region.offset
+            return region.bytes[start : start + tensor.size]
+        if payload is None:
+            return np.empty(0, np.uint8)
+        return payload[tensor.offset : tensor.offset + tensor.size]
+
+    def watch(self, region):
+        """Lets go of a region. True if the model still has some of it; then the server hears of its end later."""
+        if region is None:
+            return False
+        offset = region.offset
+
+        def ended():
+            self._watches.pop(offset, None)
+            self.connection.post(Op.RELEASE, offset)
+
+        watch = watch_bytes(region, ended)
+        if watch is None:
+            return False
+        self._watches[offset] = watch
+        return watch() is not None
+
+    def place(self, outputs, region=None, scratch=(0, 0)):
+        """
+        Finds places for tensors that go out.
+
+        `outputs` are (name, datatype number, shape, bytes). What lies in `region` already stays there, small ones go into
+        the frame, the others are copied into `scratch` (offset, bytes) or into more that the server gives.
+        Returns lists of TensorPlace, one for each output, and the buffers of the frame's payload.
+        """
+        places = [self._in_place(output, region) for output in outputs]
+        moved = [i for i, place in enumerate(places) if place is None]
+        sizes = [len(outputs[i][3]) for i in moved]
+        total = sum(sizes)
+        if total > self._limit:
+            raise TooLarge("the tensors take %d bytes, want at most %d" % (total, self._limit))
+        start = None
+        if self.arena is not None and total > INLINE_BYTES:
+            start = self._room(sum(_aligned(size) for size in sizes), scratch)
+        payload = []
+        at = 0
+        for i, size in zip(moved, sizes):
+            name, datatype, shape, data = outputs[i]
+            if start is None:
+                places[i] = TensorPlace(name, datatype, shape, IN_PAYLOAD, at, size)
+                payload.append(data)
+                at += size
+            else:
+                self.arena.write(start + at, data)
+                places[i] = TensorPlace(name, datatype, shape, IN_ARENA, start + at, size)
+                at += _aligned(size)
+        return places, payload
+
+    def _in_place(self, output, region):
+        name, datatype, shape, data = output
+        if region is None or len(data) <= INLINE_BYTES:
+            return None
+        offset = self.arena.offset_in(region, data)
+        return None if offset is None else TensorPlace(name, datatype, shape, IN_ARENA, offset, len(data))
+
+    def _room(self, size, scratch):
+        offset, available = scratch
+        if size <= available:
+            return offset
+        return self.ask(Op.GROW, {"bytes": size}).get("offset")
+
+
+def _aligned(size):
+    return -(-size // ALIGNMENT) * ALIGNMENT

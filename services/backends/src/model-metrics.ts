@@ -1,0 +1,252 @@
+import { ServeError } from '@tutti/errors'
+
+export type MetricKind = 'counter' | 'gauge' | 'histogram'
+
+/** One series as a scrape prints it. */
+export interface ModelMetricSeries {
+  readonly labels: readonly (readonly [name: string, value: string])[]
+  readonly value: number
+  /** Which part of a histogram it is; absent for other kinds. */
+  readonly suffix?: '_bucket' | '_sum' | '_count'
+}
+
+/** A family as a scrape prints it. */
+export interface ModelMetricFamily {
+  readonly name: string
+  readonly help: string
+  readonly type: MetricKind
+  readonly series: readonly ModelMetricSeries[]
+}
+
+/** What a model does to a metric. */
+export type MetricOperation = 'increment' | 'set' | 'observe'
+
+interface Family {
+  readonly name: string
+  readonly help: string
+  readonly type: MetricKind
+  readonly metrics: Map<string, Metric>
+  references: number
+}
+
+interface Metric {
+  readonly family: Family
+  readonly key: string
+  readonly labels: readonly (readonly [string, string])[]
+  /** Upper bounds, ascending; none but for a histogram. */
+  readonly buckets: readonly number[]
+  /** Observations up to each bound, not cumulated; the last is above all. */
+  readonly counts: number[]
+  value: number
+  references: number
+}
+
+/** Series of one server that models may make. A label set beyond it is refused: each costs memory at every scrape. */
+const MOST_METRICS = 10_000
+const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
+const RESERVED = /^(nv|tutti)_/
+const HISTOGRAM_SERIES = ['_bucket', '_sum', '_count']
+const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
+
+/**
+ * The metrics that models add to the server's. Families of one name, and metrics of one label set in them, are one, whichever
+ * instance makes them; each lasts as long as somebody has it.
+ */
+export class ModelMetrics {
+  readonly #families = new Map<string, Family>()
+  #metrics = 0
+
+  /** Families as they are now, for a scrape. */
+  read(): ModelMetricFamily[] {
+    return [...this.#families.values()].map(({ name, help, type, metrics }) => ({
+      name,
+      help,
+      type,
+      series: [...metrics.values()].flatMap(toSeries),
+    }))
+  }
+
+  /** Opens what one process may do; everything it made ends with it. */
+  open(): ModelMetricsSession {
+    return new ModelMetricsSession(this)
+  }
+
+  /** @throws ServeError INVALID_REQUEST for a bad name, or one that is used with another kind or description. */
+  retainFamily(name: string, help: string, type: MetricKind): string {
+    if (!NAME.test(name))
+      throw refusal(`"${name}" is no metric name, want letters, digits, _ and :`)
+    if (RESERVED.test(name))
+      throw refusal(`metric names with ${RESERVED.source} are the server's own`)
+    const clash = this.#clash(name, type)
+    if (clash !== undefined)
+      throw refusal(`series of metric "${name}" would be those of "${clash}"`)
+    const known = this.#families.get(name)
+    if (known !== undefined && (known.type !== type || known.help !== help)) {
+      throw refusal(
+        `metric "${name}" exists as a ${known.type} with the description "${known.help}"`,
+      )
+    }
+    const family = known ?? { name, help, type, metrics: new Map(), references: 0 }
+    family.references += 1
+    this.#families.set(name, family)
+    return name
+  }
+
+  releaseFamily(name: string): void {
+    const family = this.#families.get(name)
+    if (family === undefined) return
+    family.references -= 1
+    if (family.references === 0) this.#families.delete(name)
+  }
+
+  /** @throws ServeError INVALID_REQUEST for bad labels or buckets; OVERLOADED beyond the bound. */
+  retainMetric(
+    familyName: string,
+    labels: readonly (readonly [string, string])[],
+    buckets: readonly number[],
+  ): Metric {
+    const family = this.#families.get(familyName)
+    if (family === undefined) throw refusal(`there is no metric family "${familyName}"`)
+    const bad = labels.find(([name]) => !LABEL.test(name))
+    if (bad !== undefined) throw refusal(`"${bad[0]}" is no label name, want letters, digits and _`)
+    if (family.type === 'histogram' && labels.some(([name]) => name === 'le')) {
+      throw refusal('label "le" of a histogram is for its buckets')
+    }
+    if (buckets.some((bound, i) => !(bound > (buckets[i - 1] ?? Number.NEGATIVE_INFINITY)))) {
+      throw refusal(`buckets [${buckets.join(', ')}] do not ascend`)
+    }
+    const sorted = labels.toSorted(([a], [b]) => (a < b ? -1 : 1))
+    const key = JSON.stringify(sorted)
+    const metric = family.metrics.get(key) ?? this.#create(family, key, labels, buckets)
+    metric.references += 1
+    family.references += 1
+    return metric
+  }
+
+  releaseMetric(metric: Metric): void {
+    metric.references -= 1
+    if (metric.references === 0) {
+      metric.family.metrics.delete(metric.key)
+      this.#metrics -= 1
+    }
+    this.releaseFamily(metric.family.name)
+  }
+
+  /** A family whose series would have the names of this one's. */
+  #clash(name: string, type: MetricKind): string | undefined {
+    const series = type === 'histogram' ? HISTOGRAM_SERIES.map((suffix) => name + suffix) : []
+    const below = series.find((other) => this.#families.has(other))
+    if (below !== undefined) return below
+    const above = HISTOGRAM_SERIES.filter((suffix) => name.endsWith(suffix))
+      .map((suffix) => name.slice(0, -suffix.length))
+      .find((other) => this.#families.get(other)?.type === 'histogram')
+    return above
+  }
+
+  #create(
+    family: Family,
+    key: string,
+    labels: Metric['labels'],
+    buckets: readonly number[],
+  ): Metric {
+    if (this.#metrics >= MOST_METRICS) {
+      const problem = `models have ${this.#metrics} metrics already, want at most ${MOST_METRICS}`
+      throw new ServeError('OVERLOADED', problem)
+    }
+    this.#metrics += 1
+    const counts = [...buckets, 0].map(() => 0)
+    const metric = { family, key, labels, buckets, counts, value: 0, references: 0 }
+    family.metrics.set(key, metric)
+    return metric
+  }
+}
+
+/** The metrics that one process has, by the numbers that it knows them by. */
+export class ModelMetricsSession {
+  readonly #all: ModelMetrics
+  readonly #families = new Map<number, string>()
+  readonly #metrics = new Map<number, Metric>()
+  #nextId = 1
+
+  constructor(all: ModelMetrics) {
+    this.#all = all
+  }
+
+  /** @throws ServeError, whose text is for the model. */
+  family(name: string, help: string, kind: MetricKind): number {
+    const id = this.#nextId++
+    this.#families.set(id, this.#all.retainFamily(name, help, kind))
+    return id
+  }
+
+  removeFamily(id: number): void {
+    const name = this.#families.get(id)
+    if (name === undefined) return
+    this.#families.delete(id)
+    this.#all.releaseFamily(name)
+  }
+
+  /** @throws ServeError, whose text is for the model. */
+  metric(
+    familyId: number,
+    labels: readonly (readonly [string, string])[],
+    buckets: readonly number[],
+  ): number {
+    const family = this.#families.get(familyId)
+    if (family === undefined) throw refusal(`there is no metric family ${familyId}`)
+    const id = this.#nextId++
+    this.#metrics.set(id, this.#all.retainMetric(family, labels, buckets))
+    return id
+  }
+
+  removeMetric(id: number): void {
+    const metric = this.#metrics.get(id)
+    if (metric === undefined) return
+    this.#metrics.delete(id)
+    this.#all.releaseMetric(metric)
+  }
+
+  /** What a metric cannot do is left out: the library has refused it already. */
+  update(id: number, operation: MetricOperation, value: number): void {
+    const metric = this.#metrics.get(id)
+    if (metric === undefined) return
+    if (operation === 'set') metric.value = value
+    else {
+      metric.value += value
+      if (operation === 'observe') count(metric, value)
+    }
+  }
+
+  /** @throws ServeError if there is no such metric. */
+  value(id: number): number {
+    const metric = this.#metrics.get(id)
+    if (metric === undefined) throw refusal(`there is no metric ${id}`)
+    return metric.value
+  }
+
+  /** The process has ended. */
+  close(): void {
+    for (const id of this.#metrics.keys()) this.removeMetric(id)
+    for (const id of this.#families.keys()) this.removeFamily(id)
+  }
+}
+
+function count({ buckets, counts }: Metric, value: number): void {
+  const found = buckets.findIndex((bound) => value <= bound)
+  const index = found === -1 ? buckets.length : found
+  counts[index] = (counts[index] ?? 0) + 1
+}
+
+function toSeries({ family, labels, buckets, counts, value }: Metric): ModelMetricSeries[] {
+  if (family.type !== 'histogram') return [{ labels, value }]
+  let total = 0
+  const bars = [...buckets.map(String), '+Inf'].map((le, i): ModelMetricSeries => {
+    total += counts[i] ?? 0
+    return { labels: [...labels, ['le', le]], value: total, suffix: '_bucket' }
+  })
+  return [...bars, { labels, value, suffix: '_sum' }, { labels, value: total, suffix: '_count' }]
+}
+
+function refusal(problem: string): ServeError {
+  return new ServeError('INVALID_REQUEST', problem)
+}

@@ -1,0 +1,97 @@
+import { array, assert, boolean, integer, property, tuple } from 'fast-check'
+import t from 'tap'
+import { ALIGNMENT, Arena, type ArenaPart } from './arena.ts'
+import { openSharedMemory, type SharedMapping } from './shared-memory.ts'
+
+const SIZE = 1_048_576
+
+/** A mapping that is none, for what only shares out. */
+function noMemory(): SharedMapping & { readonly discarded: (readonly [number, number])[] } {
+  const discarded: (readonly [number, number])[] = []
+  return {
+    path: '',
+    size: SIZE,
+    copyIn: () => {},
+    copyOut: () => {},
+    discard: (offset, size) => void discarded.push([offset, size]),
+    closeFile: () => {},
+    unmap: () => {},
+    discarded,
+  }
+}
+
+await t.test('parts never overlap, are aligned, and all comes back', async (t) => {
+  assert(
+    property(
+      array(tuple(boolean(), integer({ min: 0, max: 300_000 })), { maxLength: 60 }),
+      (steps) => {
+        const arena = new Arena(noMemory())
+        const parts: ArenaPart[] = []
+        for (const [isFree, size] of steps) {
+          if (isFree && parts.length > 0)
+            arena.free(parts.splice(size % parts.length, 1)[0] ?? { offset: -1 })
+          else {
+            const part = arena.allocate(size)
+            if (part === undefined) continue
+            t.ok(
+              part.size >= size && part.offset % ALIGNMENT === 0 && part.offset + part.size <= SIZE,
+            )
+            t.notOk(
+              parts.some(
+                (p) => p.offset < part.offset + part.size && part.offset < p.offset + p.size,
+              ),
+            )
+            parts.push(part)
+          }
+        }
+        for (const part of parts) arena.free(part)
+        t.ok(arena.isIdle)
+        t.equal(arena.allocate(SIZE)?.offset, 0, 'the gaps are one again')
+      },
+    ),
+    { numRuns: 50 },
+  )
+})
+
+await t.test('what does not fit is no part, and what is not in use is not freed', async (t) => {
+  const arena = new Arena(noMemory())
+  t.equal(arena.allocate(SIZE + 1), undefined)
+  t.throws(() => arena.free({ offset: 0 }), { message: /part 0 of an arena is not in use/ })
+  t.throws(() => arena.write(SIZE - 1, new Uint8Array(2)), {
+    message: /2 bytes at 1048575 are not in the arena/,
+  })
+  t.throws(() => arena.read(-1, 1), { message: /are not in the arena/ })
+  t.throws(() => arena.read(0, SIZE + 1), { message: /are not in the arena/ })
+})
+
+await t.test('an idle arena gives back what it does not keep, once', async (t) => {
+  const memory = noMemory()
+  const arena = new Arena(memory)
+  const part = arena.allocate(500_000)
+  t.throws(() => arena.trim(0), { message: /an arena in use is not trimmed/ })
+  arena.free(part ?? { offset: -1 })
+  arena.trim(100_000)
+  arena.trim(100_000)
+  t.same(memory.discarded, [[131_072, 393_216]])
+  t.equal(arena.highest, 131_072)
+})
+
+const memory = openSharedMemory()
+const skip = typeof memory === 'string' && memory
+
+await t.test('shared memory holds what is written until it is discarded', { skip }, async (t) => {
+  if (typeof memory === 'string') return
+  const mapping = memory.create(SIZE)
+  const read = (offset: number, size: number): Uint8Array => {
+    const target = new Uint8Array(size)
+    mapping.copyOut(offset, target)
+    return target
+  }
+  mapping.copyIn(70_000, Uint8Array.from([1, 2, 3]))
+  t.same(read(70_000, 4), Uint8Array.from([1, 2, 3, 0]))
+  mapping.closeFile()
+  mapping.discard(65_536, 65_536)
+  t.same(read(70_000, 3), new Uint8Array(3))
+  mapping.unmap()
+  t.throws(() => memory.create(2 ** 60), { message: /failed: errno/ }, 'more than there can be')
+})

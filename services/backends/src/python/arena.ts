@@ -1,0 +1,135 @@
+import { assert } from '@tutti/errors'
+import type { SharedMapping } from './shared-memory.ts'
+
+/** Tensors begin at such addresses: a cache line, and what vector instructions like. */
+export const ALIGNMENT = 64
+const PAGE_BYTES = 65_536
+
+interface Gap {
+  offset: number
+  size: number
+}
+
+/** A part of the arena. */
+export interface ArenaPart {
+  readonly offset: number
+  /** Bytes; a multiple of the alignment. */
+  readonly size: number
+}
+
+/**
+ * Shares out a mapping that an instance sees too. First fit from the start, so that what is in use stays near the start and
+ * the rest can be given back to the system. The file behind it is sparse: only what was once written takes memory.
+ */
+export class Arena {
+  readonly #mapping: SharedMapping
+  /** Free parts, ascending, never two that touch. */
+  readonly #gaps: Gap[]
+  readonly #parts = new Map<number, number>()
+  /** Beyond it nothing was handed out since the last trim. */
+  #highest = 0
+
+  constructor(mapping: SharedMapping) {
+    this.#mapping = mapping
+    this.#gaps = [{ offset: 0, size: mapping.size }]
+  }
+
+  /** How an instance opens it, until `closeFile`. */
+  get path(): string {
+    return this.#mapping.path
+  }
+
+  get size(): number {
+    return this.#mapping.size
+  }
+
+  get isIdle(): boolean {
+    return this.#parts.size === 0
+  }
+
+  /** Bytes from the start that may hold memory. */
+  get highest(): number {
+    return this.#highest
+  }
+
+  /** @returns undefined if there is no gap of that size. */
+  allocate(bytes: number): ArenaPart | undefined {
+    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT)
+    const index = this.#gaps.findIndex((gap) => gap.size >= size)
+    const gap = this.#gaps[index]
+    if (gap === undefined) return undefined
+    const { offset } = gap
+    gap.offset += size
+    gap.size -= size
+    if (gap.size === 0) this.#gaps.splice(index, 1)
+    this.#parts.set(offset, size)
+    this.#highest = Math.max(this.#highest, offset + size)
+    return { offset, size }
+  }
+
+  free({ offset }: Pick<ArenaPart, 'offset'>): void {
+    const size = this.#parts.get(offset)
+    assert(size !== undefined, `part ${offset} of an arena is not in use`)
+    this.#parts.delete(offset)
+    let at = this.#gaps.findIndex((gap) => gap.offset > offset)
+    if (at === -1) at = this.#gaps.length
+    this.#gaps.splice(at, 0, { offset, size })
+    this.#join(at)
+    this.#join(at - 1)
+  }
+
+  /** The size of the part with this offset; 0 if none is in use there. */
+  sizeOf(offset: number): number {
+    return this.#parts.get(offset) ?? 0
+  }
+
+  /** Copies a tensor in. The caller owns the part. */
+  write(offset: number, data: Uint8Array): void {
+    this.#check(offset, data.byteLength)
+    if (data.byteLength > 0) this.#mapping.copyIn(offset, data)
+  }
+
+  /**
+   * Copies a tensor out. Outputs are never viewed in place: nobody tells when a response has been used up, and the model's
+   * process could go on writing to it.
+   */
+  read(offset: number, size: number): Uint8Array {
+    this.#check(offset, size)
+    const target = Buffer.allocUnsafeSlow(size)
+    if (size > 0) this.#mapping.copyOut(offset, target)
+    return target
+  }
+
+  /** Gives memory beyond `keep` bytes back to the system. Only while nothing is in use. */
+  trim(keep: number): void {
+    assert(this.isIdle, 'an arena in use is not trimmed')
+    const from = Math.ceil(keep / PAGE_BYTES) * PAGE_BYTES
+    const to = Math.min(this.size, Math.ceil(this.#highest / PAGE_BYTES) * PAGE_BYTES)
+    if (from < to) this.#mapping.discard(from, to - from)
+    this.#highest = Math.min(this.#highest, from)
+  }
+
+  /** After the instance has opened it. */
+  closeFile(): void {
+    this.#mapping.closeFile()
+  }
+
+  /** Nothing may be read or written any more. */
+  close(): void {
+    this.#mapping.unmap()
+  }
+
+  /** Joins a gap with the next one if they touch. */
+  #join(at: number): void {
+    const gap = this.#gaps[at]
+    const next = this.#gaps[at + 1]
+    if (gap === undefined || next === undefined || gap.offset + gap.size !== next.offset) return
+    gap.size += next.size
+    this.#gaps.splice(at + 1, 1)
+  }
+
+  #check(offset: number, size: number): void {
+    const fits = offset >= 0 && size >= 0 && offset + size <= this.#mapping.size
+    assert(fits, `${size} bytes at ${offset} are not in the arena`)
+  }
+}

@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '@tutti/model-config'
+
+/** Where unpacked environments are kept: `<digest>` is a link to a folder `<digest>-<random>`, made when all is there. */
+export const ENVIRONMENT_CACHE = join(homedir(), '.cache', 'tutti', 'environments')
+
+const PARAMETER = 'EXECUTION_ENV_PATH'
+const MODEL_DIRECTORY = '$$TRITON_MODEL_DIRECTORY'
+/** What is unpacked by a process that was killed meanwhile is removed after so long. */
+const STALE_MS = 24 * 3600 * 1000
+
+/** An environment that a model brings: a folder with `bin/python`. */
+export interface Environment {
+  readonly directory: string
+  readonly interpreter: string
+}
+
+/**
+ * Finds, and unpacks if need be, the environment that a model's parameters name.
+ *
+ * @returns undefined if they name none.
+ * @throws ServeError MODEL_LOAD_FAILED if it is not there, or no environment.
+ */
+export async function findEnvironment(
+  config: ModelConfig,
+  modelDirectory: string,
+  cache: string,
+): Promise<Environment | undefined> {
+  const given = config.parameters[PARAMETER]?.string_value
+  if (given === undefined || given === '') return undefined
+  const path = resolve(modelDirectory, given.replaceAll(MODEL_DIRECTORY, modelDirectory))
+  try {
+    const directory = (await stat(path)).isDirectory() ? path : await unpackOnce(path, cache)
+    return { directory, interpreter: await findInterpreter(directory) }
+  } catch (error) {
+    const { message } = ServeError.from(error)
+    throw new ServeError(
+      'MODEL_LOAD_FAILED',
+      `unable to load model '${config.name}', ${PARAMETER} '${path}': ${message}`,
+      { cause: error, details: { field: `parameters["${PARAMETER}"]` } },
+    )
+  }
+}
+
+async function findInterpreter(directory: string): Promise<string> {
+  for (const name of ['python3', 'python']) {
+    const interpreter = join(directory, 'bin', name)
+    const found = await stat(interpreter).catch(() => undefined)
+    if (found?.isFile()) return interpreter
+  }
+  throw new Error(
+    'there is no bin/python3 in it, want a virtual environment or a packed one (conda-pack)',
+  )
+}
+
+/** By archive and cache: loads in one process wait for each other. */
+const unpacking = new Map<string, Promise<string>>()
+
+function unpackOnce(archive: string, cache: string): Promise<string> {
+  const key = JSON.stringify([archive, cache])
+  const known = unpacking.get(key)
+  if (known !== undefined) return known
+  const started = unpackCached(archive, cache).finally(() => unpacking.delete(key))
+  unpacking.set(key, started)
+  return started
+}
+
+/** Several processes may do this at once: each unpacks for itself, the first that is done is what all use. */
+async function unpackCached(archive: string, cache: string): Promise<string> {
+  const digest = await digestOf(archive)
+  const link = join(cache, digest)
+  const known = await readlink(link).catch(() => undefined)
+  if (known !== undefined) return join(cache, known)
+  await mkdir(cache, { recursive: true })
+  await removeStale(cache)
+  const name = `${digest}-${randomBytes(6).toString('hex')}`
+  const directory = join(cache, name)
+  await mkdir(directory)
+  try {
+    await promisify(execFile)('tar', ['-xf', archive, '-C', directory, '--no-same-owner'])
+    await fixPrefixes(directory)
+    // A link is made under a name of its own first: renaming replaces at once, or not at all.
+    await symlink(name, `${directory}.link`)
+    await rename(`${directory}.link`, link)
+    return directory
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** conda-pack leaves a script that writes the place of the environment into its files. */
+async function fixPrefixes(directory: string): Promise<void> {
+  const script = join(directory, 'bin', 'conda-unpack')
+  if ((await stat(script).catch(() => undefined)) === undefined) return
+  await promisify(execFile)(await findInterpreter(directory), [script])
+}
+
+async function digestOf(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  return hash.digest('hex')
+}
+
+/** Removes what was begun and never finished. */
+async function removeStale(cache: string): Promise<void> {
+  const names = await readdir(cache)
+  const links = names.filter((name) => /^[0-9a-f]{64}$/.test(name))
+  const used = new Set(
+    await Promise.all(links.map((name) => readlink(join(cache, name)).catch(() => ''))),
+  )
+  for (const name of names) {
+    if (used.has(name) || links.includes(name)) continue
+    const path = join(cache, name)
+    const found = await stat(path).catch(() => undefined)
+    if (found !== undefined && Date.now() - found.mtimeMs < STALE_MS) continue
+    await rm(path, { recursive: true, force: true })
+  }
+}

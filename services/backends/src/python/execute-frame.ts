@@ -1,0 +1,88 @@
+import type { NamedTensor, StepRequest } from '@tutti/tensor'
+import { ALIGNMENT, type Arena, type ArenaPart } from './arena.ts'
+import { FrameWriter, IN_ARENA, IN_PAYLOAD, OP, type TensorPlace } from './frames.ts'
+import { contextJson } from './request-context.ts'
+
+/** Up to this many bytes travel in the frame itself: cheaper than a place in the arena. */
+export const INLINE_BYTES = 8192
+
+/** Tensors in place. */
+export interface PackedTensors {
+  /** Holds them; undefined if they travel in the frame. */
+  readonly region: ArenaPart | undefined
+  /** As the lists that were given. */
+  readonly places: readonly (readonly TensorPlace[])[]
+  readonly payload: readonly Uint8Array[]
+  readonly payloadBytes: number
+}
+
+function aligned(size: number): number {
+  return Math.ceil(size / ALIGNMENT) * ALIGNMENT
+}
+
+/** Copies tensors into the arena; small ones, and all where the arena has no room, travel in the frame. */
+export function packTensors(
+  lists: readonly (readonly NamedTensor[])[],
+  arena: Arena | undefined,
+): PackedTensors {
+  let bytes = 0
+  let room = 0
+  for (const list of lists) {
+    for (const { data } of list) {
+      bytes += data.byteLength
+      room += aligned(data.byteLength)
+    }
+  }
+  const region = bytes > INLINE_BYTES ? arena?.allocate(room) : undefined
+  const payload: Uint8Array[] = []
+  let at = region?.offset ?? 0
+  const place = ({ name, datatype, shape, data }: NamedTensor): TensorPlace => {
+    const offset = at
+    const size = data.byteLength
+    if (region === undefined) {
+      at += size
+      if (size > 0) payload.push(data)
+      return { name, datatype, shape, place: IN_PAYLOAD, offset, size }
+    }
+    arena?.write(offset, data)
+    at += aligned(size)
+    return { name, datatype, shape, place: IN_ARENA, offset, size }
+  }
+  const places = lists.map((list) => list.map(place))
+  return { region, places, payload, payloadBytes: region === undefined ? bytes : 0 }
+}
+
+/** The inputs of an execution, in place, and what makes a frame of them. */
+export interface PackedInputs {
+  readonly region: ArenaPart | undefined
+  /** Header, meta and payload, in order. */
+  readonly frame: (
+    id: number,
+    firstKey: number,
+    scratch: ArenaPart | undefined,
+  ) => readonly Uint8Array[]
+}
+
+/** Copies the inputs of requests, one copy that makes them private to this execution. */
+export function packInputs(
+  requests: readonly StepRequest[],
+  arena: Arena | undefined,
+): PackedInputs {
+  const packed = packTensors(
+    requests.map(({ inputs }) => inputs),
+    arena,
+  )
+  const { region, places, payload, payloadBytes } = packed
+  return {
+    region,
+    frame: (id, firstKey, scratch) => {
+      const writer = new FrameWriter()
+      writer.u32(requests.length, 0)
+      writer.u64(region?.offset ?? 0, region?.size ?? 0, scratch?.offset ?? 0, scratch?.size ?? 0)
+      requests.forEach((request, i) => {
+        writer.request(firstKey + i, places[i] ?? [], contextJson(request))
+      })
+      return [writer.finish(OP.EXECUTE, id, payloadBytes), ...payload]
+    },
+  }
+}

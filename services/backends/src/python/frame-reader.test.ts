@@ -1,0 +1,131 @@
+import { ServeError } from '@tutti/errors'
+import { array, assert, constant, integer, oneof, property, tuple, uint8Array } from 'fast-check'
+import t from 'tap'
+import { FrameReader } from './frame-reader.ts'
+import { type Frame, FrameParser, FrameWriter, HEADER_BYTES, writeHeader } from './frames.ts'
+
+/** One frame as bytes. */
+function frameOf(op: number, id: number, meta: Uint8Array, payload: Uint8Array): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES)
+  writeHeader(header, { op, id, metaBytes: meta.length, payloadBytes: payload.length })
+  return Buffer.concat([header, meta, payload])
+}
+
+/** Passes what may be thrown. */
+const guard = (act: () => void): void => {
+  try {
+    act()
+  } catch (error) {
+    if (!(error instanceof ServeError) || error.reason !== 'MALFORMED_MESSAGE') throw error
+  }
+}
+
+const header = (metaBytes: number, payloadBytes: number): Buffer => {
+  const bytes = Buffer.alloc(HEADER_BYTES)
+  writeHeader(bytes, { op: 35, id: 1, metaBytes, payloadBytes })
+  return bytes
+}
+
+const FRAMES = array(
+  tuple(
+    integer({ min: 0, max: 65_535 }),
+    integer({ min: 0, max: 2 ** 31 }),
+    uint8Array({ maxLength: 60 }),
+    uint8Array({ maxLength: 200 }),
+  ),
+  { maxLength: 8 },
+)
+
+await t.test('frames are the same however they are cut', async (t) => {
+  assert(
+    property(
+      FRAMES,
+      array(integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 5 }),
+      (frames, cuts) => {
+        const bytes = Buffer.concat(frames.map((frame) => frameOf(...frame)))
+        const got: Frame[] = []
+        const reader = new FrameReader(200, (frame) => {
+          // What is kept must not change with what comes later.
+          got.push({ ...frame, meta: Buffer.from(frame.meta) })
+        })
+        for (let at = 0, i = 0; at < bytes.length; i += 1) {
+          const size = cuts[i % cuts.length] ?? 1
+          reader.push(bytes.subarray(at, at + size))
+          at += size
+        }
+        t.strictSame(
+          got.map(({ op, id, meta, payload }) => [
+            op,
+            id,
+            meta.toString('hex'),
+            payload.toString('hex'),
+          ]),
+          frames.map(([op, id, meta, payload]) => [
+            op,
+            id,
+            Buffer.from(meta).toString('hex'),
+            Buffer.from(payload).toString('hex'),
+          ]),
+        )
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+await t.test('whatever a process writes is a frame or a MALFORMED_MESSAGE', async (t) => {
+  const anything = oneof(
+    uint8Array({ maxLength: 300 }),
+    tuple(integer({ min: 33, max: 46 }), uint8Array({ maxLength: 200 })).map(([op, meta]) =>
+      frameOf(op, 1, meta, new Uint8Array(0)),
+    ),
+    constant(frameOf(35, 1, Buffer.alloc(32, 255), new Uint8Array(0))),
+  )
+  assert(
+    property(array(anything, { maxLength: 4 }), (chunks) => {
+      const reader = new FrameReader(1000, ({ meta }) => {
+        guard(() => new FrameParser(meta).result())
+        guard(() => new FrameParser(meta).response())
+      })
+      guard(() => {
+        for (const chunk of chunks) reader.push(Buffer.from(chunk))
+      })
+    }),
+    { numRuns: 500 },
+  )
+  t.pass('nothing else was thrown')
+})
+
+await t.test('a frame that announces too much is refused before it comes', async (t) => {
+  const reader = new FrameReader(1000, () => {})
+  t.throws(() => reader.push(header(0, 1001)), {
+    message: 'the process of the model wrote 1001 bytes in a frame, want at most 1000',
+  })
+  t.throws(() => new FrameReader(1000, () => {}).push(header(2 ** 31, 0)), {
+    message: /2147483648 bytes of texts/,
+  })
+  t.throws(() => new FrameReader(1000, () => {}).push(Buffer.alloc(40)), {
+    message: /0x0 where a frame begins/,
+  })
+})
+
+await t.test('what is written can be read', async (t) => {
+  const tensor = {
+    name: 'é'.repeat(600),
+    datatype: 'FP16' as const,
+    shape: [2, 0, 3],
+    place: 1 as const,
+    offset: 2 ** 40,
+    size: 0,
+  }
+  const frame = new FrameWriter()
+    .response(1, [tensor, { ...tensor, name: 'b' }], '{"a":1}')
+    .finish(6, 7, 0)
+  const response = new FrameParser(frame.subarray(HEADER_BYTES)).response()
+  t.same(response, {
+    isPresent: true,
+    isFinal: true,
+    tensors: [tensor, { ...tensor, name: 'b' }],
+    json: '{"a":1}',
+  })
+})

@@ -1,0 +1,285 @@
+import { ServeError } from '@tutti/errors'
+import { DATATYPES, type Datatype, elementCount, isDatatype, type Shape } from '@tutti/tensor'
+
+/**
+ * Operations of frames; python/tutti_worker/frames.py has the same numbers. Those below 32 go to the instance, the others
+ * come from it.
+ */
+export const OP = {
+  INIT: 1,
+  EXECUTE: 2,
+  CANCEL: 3,
+  REPLY: 4,
+  REGION: 5,
+  INFER_RESPONSE: 6,
+  FINALIZE: 7,
+  CREDIT: 9,
+  READY: 33,
+  FAILED: 34,
+  RESULT: 35,
+  SEND: 36,
+  CALL: 37,
+  NOTE: 38,
+  GROW: 39,
+  INFER: 40,
+  INFER_END: 41,
+  RELEASE: 42,
+  FINALIZED: 43,
+  ABANDONED: 45,
+  TAKEN: 46,
+} as const
+
+const MAGIC = 0x5454
+/** u16 magic, u16 operation, u32 bytes of meta, u64 bytes of payload, u64 id. */
+export const HEADER_BYTES = 24
+/** u8 datatype, u8 rank, u8 place, u8, u32 bytes of the name, u64 offset, u64 bytes; then the dims and the name. */
+const TENSOR_BYTES = 24
+const RESULT_BYTES = 32
+const RESPONSE_BYTES = 8
+const HIGH = 2 ** 32
+
+/** Where a tensor's bytes are: in the frame's payload, or in the arena. */
+export const IN_PAYLOAD = 0
+export const IN_ARENA = 1
+
+/** One frame as it came. */
+export interface Frame {
+  readonly op: number
+  readonly id: number
+  readonly meta: Buffer
+  /** The reader's own memory; empty if there is none. */
+  readonly payload: Buffer
+}
+
+export interface FrameHeader {
+  readonly op: number
+  readonly id: number
+  readonly metaBytes: number
+  readonly payloadBytes: number
+}
+
+/** A tensor of a frame: what it is and where its bytes are. */
+export interface TensorPlace {
+  readonly name: string
+  readonly datatype: Datatype
+  readonly shape: Shape
+  readonly place: typeof IN_PAYLOAD | typeof IN_ARENA
+  readonly offset: number
+  readonly size: number
+}
+
+/** What a frame's text said wrong. The instance is not to be trusted any more. */
+export function badFrame(problem: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', `the process of the model wrote ${problem}`)
+}
+
+const NAMES = new Map<number, Datatype>(
+  Object.keys(DATATYPES)
+    .filter(isDatatype)
+    .map((name) => [DATATYPES[name].number, name]),
+)
+
+/** Numbers of 64 bits that stay below 2^53. */
+function writeU64(bytes: Buffer, value: number, at: number): void {
+  bytes.writeUInt32LE(value % HIGH, at)
+  bytes.writeUInt32LE(Math.floor(value / HIGH), at + 4)
+}
+
+function readU64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * HIGH
+}
+
+export function writeHeader(bytes: Buffer, header: FrameHeader): void {
+  bytes.writeUInt16LE(MAGIC, 0)
+  bytes.writeUInt16LE(header.op, 2)
+  bytes.writeUInt32LE(header.metaBytes, 4)
+  writeU64(bytes, header.payloadBytes, 8)
+  writeU64(bytes, header.id, 16)
+}
+
+/** @throws ServeError MALFORMED_MESSAGE if these bytes begin no frame. */
+export function readHeader(bytes: Buffer, at: number): FrameHeader {
+  const magic = bytes.readUInt16LE(at)
+  if (magic !== MAGIC) throw badFrame(`0x${magic.toString(16)} where a frame begins`)
+  return {
+    op: bytes.readUInt16LE(at + 2),
+    metaBytes: bytes.readUInt32LE(at + 4),
+    payloadBytes: readU64(bytes, at + 8),
+    id: readU64(bytes, at + 16),
+  }
+}
+
+/** A whole frame without payload. */
+export function plainFrame(op: number, id: number, value?: unknown): Buffer {
+  const meta = value === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(value))
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + meta.length)
+  writeHeader(frame, { op, id, metaBytes: meta.length, payloadBytes: 0 })
+  meta.copy(frame, HEADER_BYTES)
+  return frame
+}
+
+/** Writes meta of unknown length behind a header that is filled in at the end. */
+export class FrameWriter {
+  #bytes = Buffer.allocUnsafe(1024)
+  #at = HEADER_BYTES
+
+  u32(...values: readonly number[]): this {
+    this.#reserve(values.length * 4)
+    for (const value of values) this.#at = this.#bytes.writeUInt32LE(value, this.#at)
+    return this
+  }
+
+  u64(...values: readonly number[]): this {
+    this.#reserve(values.length * 8)
+    for (const value of values) {
+      writeU64(this.#bytes, value, this.#at)
+      this.#at += 8
+    }
+    return this
+  }
+
+  /** A request of EXECUTE: `json` is '' for none. */
+  request(key: number, tensors: readonly TensorPlace[], json: string): this {
+    const jsonBytes = Buffer.byteLength(json)
+    this.u64(key)
+    this.u32(tensors.length, jsonBytes)
+    for (const tensor of tensors) this.#tensor(tensor)
+    return this.#text(json, jsonBytes)
+  }
+
+  /** A response of INFER_RESPONSE. */
+  response(flags: number, tensors: readonly TensorPlace[], json: string): this {
+    const jsonBytes = Buffer.byteLength(json)
+    this.u32((flags << 8) + tensors.length * 65_536, jsonBytes)
+    for (const tensor of tensors) this.#tensor(tensor)
+    return this.#text(json, jsonBytes)
+  }
+
+  /** Header and meta; the payload is to follow. The writer is done with it. */
+  finish(op: number, id: number, payloadBytes: number): Buffer {
+    writeHeader(this.#bytes, { op, id, metaBytes: this.#at - HEADER_BYTES, payloadBytes })
+    return this.#bytes.subarray(0, this.#at)
+  }
+
+  #tensor(tensor: TensorPlace): void {
+    const { name, shape } = tensor
+    const nameBytes = Buffer.byteLength(name)
+    this.#reserve(TENSOR_BYTES + shape.length * 8 + nameBytes)
+    const bytes = this.#bytes
+    bytes[this.#at] = DATATYPES[tensor.datatype].number
+    bytes[this.#at + 1] = shape.length
+    bytes[this.#at + 2] = tensor.place
+    bytes[this.#at + 3] = 0
+    bytes.writeUInt32LE(nameBytes, this.#at + 4)
+    writeU64(bytes, tensor.offset, this.#at + 8)
+    writeU64(bytes, tensor.size, this.#at + 16)
+    this.#at += TENSOR_BYTES
+    for (const extent of shape) {
+      writeU64(bytes, extent, this.#at)
+      this.#at += 8
+    }
+    this.#text(name, nameBytes)
+  }
+
+  #text(text: string, size: number): this {
+    if (size === 0) return this
+    this.#reserve(size)
+    this.#at += this.#bytes.write(text, this.#at)
+    return this
+  }
+
+  #reserve(size: number): void {
+    if (this.#at + size <= this.#bytes.length) return
+    const larger = Buffer.allocUnsafe(Math.max(this.#at + size, this.#bytes.length * 2))
+    this.#bytes.copy(larger, 0, 0, this.#at)
+    this.#bytes = larger
+  }
+}
+
+/** One response as an instance wrote it, with nothing checked but that it can be read. */
+export interface WireResponse {
+  /** False: nothing comes in its place (a request whose response goes through a sender, or an end without a response). */
+  readonly isPresent: boolean
+  readonly isFinal: boolean
+  readonly tensors: readonly TensorPlace[]
+  /** '' for none. */
+  readonly json: string
+}
+
+export interface WireResult {
+  /** True if the model still has some of the inputs: a RELEASE tells when it has not. */
+  readonly isRetained: boolean
+  readonly inputNs: number
+  readonly inferNs: number
+  readonly outputNs: number
+  readonly responses: readonly WireResponse[]
+}
+
+/** Reads what an instance wrote. Every read is checked against the end: a short frame is MALFORMED_MESSAGE. */
+export class FrameParser {
+  readonly #meta: Buffer
+  #at = 0
+
+  constructor(meta: Buffer) {
+    this.#meta = meta
+  }
+
+  result(): WireResult {
+    const at = this.#take(RESULT_BYTES)
+    const meta = this.#meta
+    const count = meta.readUInt32LE(at)
+    // Each takes some bytes, so this bounds what follows.
+    if (count > meta.length)
+      throw badFrame(`a result of ${count} responses in ${meta.length} bytes`)
+    return {
+      isRetained: (meta.readUInt32LE(at + 4) & 1) === 1,
+      inputNs: readU64(meta, at + 8),
+      inferNs: readU64(meta, at + 16),
+      outputNs: readU64(meta, at + 24),
+      responses: Array.from({ length: count }, () => this.response()),
+    }
+  }
+
+  response(): WireResponse {
+    const at = this.#take(RESPONSE_BYTES)
+    const meta = this.#meta
+    const tensors = Array.from({ length: meta.readUInt16LE(at + 2) }, () => this.#tensor())
+    return {
+      isPresent: meta[at] === 0,
+      isFinal: ((meta[at + 1] ?? 0) & 1) === 1,
+      tensors,
+      json: this.#text(meta.readUInt32LE(at + 4)),
+    }
+  }
+
+  #tensor(): TensorPlace {
+    const at = this.#take(TENSOR_BYTES)
+    const meta = this.#meta
+    const datatype = NAMES.get(meta[at] ?? 0)
+    const place = meta[at + 2] === IN_ARENA ? IN_ARENA : IN_PAYLOAD
+    if (datatype === undefined) throw badFrame(`datatype ${meta[at]}`)
+    const shape = Array.from({ length: meta[at + 1] ?? 0 }, () => readU64(meta, this.#take(8)))
+    const name = this.#text(meta.readUInt32LE(at + 4))
+    const tensor = { name, datatype, shape, place } as const
+    return { ...tensor, offset: readU64(meta, at + 8), size: readU64(meta, at + 16) }
+  }
+
+  #text(size: number): string {
+    const at = this.#take(size)
+    return size === 0 ? '' : this.#meta.toString('utf8', at, at + size)
+  }
+
+  #take(size: number): number {
+    const at = this.#at
+    if (at + size > this.#meta.length) throw badFrame('a frame that ends too early')
+    this.#at += size
+    return at
+  }
+}
+
+/** @throws ServeError MALFORMED_MESSAGE if a tensor's bytes are not those of its datatype and shape. */
+export function checkSize({ name, datatype, shape, size }: TensorPlace): void {
+  const { itemSize } = DATATYPES[datatype]
+  if (itemSize === null || elementCount(shape) * itemSize === size) return
+  throw badFrame(`${size} bytes for tensor "${name}", ${datatype} [${shape.join(',')}]`)
+}

@@ -1,0 +1,195 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelHost } from '../engine.ts'
+import type { MetricKind, MetricOperation, ModelMetricsSession } from '../model-metrics.ts'
+import { badFrame, type Frame, OP } from './frames.ts'
+import { noHost } from './host-calls.ts'
+import { readNumber, readText } from './json-fields.ts'
+import { LineBudget, type LineOrigin, type PythonLog } from './python-log.ts'
+import { parseObject } from './wire-response.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+export interface HostQuestionsOptions {
+  readonly host: ModelHost | undefined
+  readonly metrics: ModelMetricsSession
+  readonly log: PythonLog
+  readonly origin: LineOrigin
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/** The process that asks. */
+interface Answering {
+  reply(id: number, answer: unknown): void
+}
+
+const KINDS: Readonly<Record<string, MetricKind>> = {
+  COUNTER: 'counter',
+  GAUGE: 'gauge',
+  HISTOGRAM: 'histogram',
+}
+/** How long an unload has to be refused; after that it goes on by itself, as the model that asks may be in its way. */
+const REFUSAL_MS = 100
+const FILE_PREFIX = 'file:'
+
+/** What one process asks and tells besides tensors: model control, metrics, log lines. */
+export class HostQuestions {
+  readonly #o: HostQuestionsOptions
+  readonly #budget: LineBudget
+  readonly #ended = new AbortController()
+
+  constructor(o: HostQuestionsOptions) {
+    this.#o = o
+    this.#budget = new LineBudget(o.now)
+  }
+
+  /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
+  take(frame: Frame, process: Answering): boolean {
+    if (frame.op === OP.NOTE) this.#note(parseObject(frame.meta.toString()))
+    else if (frame.op === OP.CALL) this.#call(frame, process)
+    else return false
+    return true
+  }
+
+  /** The process has ended. */
+  close(): void {
+    this.#ended.abort(new ServeError('CANCELLED', 'the model that asked has ended'))
+    this.#o.metrics.close()
+  }
+
+  #note(note: Fields): void {
+    const { metrics } = this.#o
+    if (note['note'] === 'log') this.#log(note)
+    else if (note['note'] === 'metric_update') {
+      const value = Number(readText(note, 'value').replace('inf', 'Infinity'))
+      metrics.update(readNumber(note, 'metric'), toOperation(readText(note, 'op')), value)
+    } else if (note['note'] === 'metric_remove') metrics.removeMetric(readNumber(note, 'metric'))
+    else if (note['note'] === 'metric_family_remove')
+      metrics.removeFamily(readNumber(note, 'family'))
+    else throw badFrame(`a note of "${String(note['note'])}"`)
+  }
+
+  #log(note: Fields): void {
+    const dropped = this.#budget.take()
+    if (dropped === undefined) return
+    const { log, origin } = this.#o
+    const fields = {
+      ...origin,
+      text: readText(note, 'message'),
+      at: `${readText(note, 'filename')}:${readNumber(note, 'line')}`,
+      ...(dropped > 0 && { droppedLines: dropped }),
+    }
+    const level = readText(note, 'level')
+    if (level === 'error') log.error('model log', fields)
+    else if (level === 'warning') log.warn('model log', fields)
+    else if (level === 'verbose') log.debug('model log', fields)
+    else log.info('model log', fields)
+  }
+
+  #call(frame: Frame, process: Answering): void {
+    const question = parseObject(frame.meta.toString())
+    // What the question lacks is the library's fault, and refused at once.
+    const answer = this.#answer(question, frame.payload)
+    void answer.then(
+      (value) => process.reply(frame.id, { value }),
+      (error: unknown) => process.reply(frame.id, { error: ServeError.from(error).message }),
+    )
+  }
+
+  async #answer(question: Fields, payload: Buffer): Promise<unknown> {
+    const { metrics } = this.#o
+    switch (question['call']) {
+      case 'metric_family': {
+        const kind = KINDS[readText(question, 'kind')]
+        if (kind === undefined) throw badFrame(`metric kind "${String(question['kind'])}"`)
+        return metrics.family(readText(question, 'name'), readText(question, 'description'), kind)
+      }
+      case 'metric':
+        return metrics.metric(
+          readNumber(question, 'family'),
+          labelsOf(question),
+          bucketsOf(question),
+        )
+      case 'metric_value':
+        return String(metrics.value(readNumber(question, 'metric')))
+      case 'is_model_ready':
+        return await this.#host().isReady(
+          readText(question, 'name'),
+          readText(question, 'version'),
+          {
+            signal: this.#ended.signal,
+          },
+        )
+      case 'load_model':
+        return await this.#load(question, payload)
+      case 'unload_model':
+        return await this.#unload(question)
+      default:
+        throw badFrame(`a call of "${String(question['call'])}"`)
+    }
+  }
+
+  async #load(question: Fields, payload: Buffer): Promise<void> {
+    await this.#host().load(readText(question, 'name'), {
+      config: readText(question, 'config'),
+      files: filesOf(question, payload),
+      signal: this.#ended.signal,
+    })
+  }
+
+  /** Resolves as soon as it is not refused: what is to be unloaded may wait for the model that asks. */
+  async #unload(question: Fields): Promise<void> {
+    const name = readText(question, 'name')
+    const unloadDependents = question['unload_dependents'] === true
+    const unloading = this.#host().unload(name, { unloadDependents, signal: this.#ended.signal })
+    let timer: NodeJS.Timeout | undefined
+    const later = new Promise<'later'>((resolve) => {
+      timer = setTimeout(() => resolve('later'), REFUSAL_MS)
+    })
+    const first = await Promise.race([unloading, later])
+    clearTimeout(timer)
+    if (first !== 'later') return
+    const { log, origin } = this.#o
+    unloading.catch((error: unknown) => {
+      log.warn('unload failed', {
+        ...origin,
+        unloaded: name,
+        problem: ServeError.from(error).message,
+      })
+    })
+  }
+
+  #host(): ModelHost {
+    if (this.#o.host === undefined) throw noHost()
+    return this.#o.host
+  }
+}
+
+function toOperation(text: string): MetricOperation {
+  if (text === 'increment' || text === 'set' || text === 'observe') return text
+  throw badFrame(`metric operation "${text}"`)
+}
+
+function labelsOf(question: Fields): (readonly [string, string])[] {
+  return Object.entries(Object(question['labels'])).map(([name, value]) => [name, String(value)])
+}
+
+function bucketsOf(question: Fields): number[] {
+  const buckets = question['buckets']
+  return Array.isArray(buckets) ? buckets.map(Number) : []
+}
+
+/** Contents by path below the model's directory; they follow each other in the payload. */
+function filesOf(question: Fields, payload: Buffer): ReadonlyMap<string, Uint8Array> {
+  const files = new Map<string, Uint8Array>()
+  const sizes: unknown = question['files']
+  let at = 0
+  for (const entry of Array.isArray(sizes) ? sizes : []) {
+    const [path, size]: readonly unknown[] = Array.isArray(entry) ? entry : []
+    if (typeof path !== 'string' || typeof size !== 'number') throw badFrame('files without sizes')
+    const name = path.startsWith(FILE_PREFIX) ? path.slice(FILE_PREFIX.length) : path
+    files.set(name, payload.subarray(at, at + size))
+    at += size
+  }
+  return files
+}

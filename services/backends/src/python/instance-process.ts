@@ -1,0 +1,171 @@
+import type { Socket } from 'node:net'
+import { ServeError } from '@tutti/errors'
+import { Arena } from './arena.ts'
+import { FrameReader } from './frame-reader.ts'
+import { type Frame, OP, plainFrame } from './frames.ts'
+import type { ProcessOutput } from './process-output.ts'
+import type { SharedMemoryLike } from './shared-memory.ts'
+import { parseObject } from './wire-response.ts'
+import { describeEnd, type ForkedProcess, type Zygote } from './zygote.ts'
+
+/** What a process is to do, in the words of python/tutti_worker/instance.py. */
+export interface ProcessTask {
+  readonly task: string
+  readonly [setting: string]: unknown
+}
+
+/** Who gets what a process sends, before it is ready too. */
+export interface FrameReceiver {
+  /** @throws ServeError MALFORMED_MESSAGE, and the process is killed. */
+  onFrame(frame: Frame): void
+  /** The process is gone; called once, at the very end. */
+  onEnd(error: ServeError): void
+}
+
+export interface InstanceProcessOptions {
+  readonly zygote: Zygote
+  readonly output: ProcessOutput
+  readonly memory: SharedMemoryLike | undefined
+  /** Bytes of the arena, and the most that a frame may bring. */
+  readonly arenaBytes: number
+  readonly task: ProcessTask
+  /** How the instance is called in errors. */
+  readonly name: string
+  readonly receiver: FrameReceiver
+}
+
+/** What a process that closed its connection has to end by itself. */
+const LINGER_MS = 500
+
+/** One process of an instance, from its fork to its end. */
+export class InstanceProcess {
+  readonly #o: InstanceProcessOptions
+  readonly #process: ForkedProcess
+  readonly #socket: Socket
+  readonly #first = Promise.withResolvers<Frame>()
+  /** Resolves when the process is gone and everything it had is given back. */
+  readonly ended: Promise<void>
+  #arena: Arena | undefined
+  #isReady = false
+  #hasEnded = false
+  #problem: string | undefined
+
+  private constructor(o: InstanceProcessOptions, process: ForkedProcess) {
+    this.#o = o
+    this.#process = process
+    this.#socket = process.frames
+    const reader = new FrameReader(o.arenaBytes, (frame) => this.#onFrame(frame))
+    this.#socket.on('data', (chunk: Buffer) => this.#guard(() => reader.push(chunk)))
+    this.#socket.on('close', () => this.#onClose())
+    this.ended = process.ended.then((status) => this.#end(describeEnd(status)))
+    this.#first.promise.catch(() => {})
+  }
+
+  /** Forks a process and gives it its task. */
+  static async fork(o: InstanceProcessOptions): Promise<InstanceProcess> {
+    const forked = await o.zygote.fork((stream, socket) => o.output.take(stream, socket))
+    const instance = new InstanceProcess(o, forked)
+    instance.#begin()
+    return instance
+  }
+
+  /** Shared with the process; absent where memory cannot be shared. */
+  get arena(): Arena | undefined {
+    return this.#arena
+  }
+
+  /**
+   * Resolves when the process has done the first part of its task.
+   *
+   * @returns what it answered.
+   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or how the process ended.
+   */
+  async ready(): Promise<Readonly<Record<string, unknown>>> {
+    const frame = await this.#first.promise
+    const answer = parseObject(frame.meta.toString())
+    if (frame.op === OP.READY) {
+      this.#isReady = true
+      this.#arena?.closeFile()
+      if (answer['arena'] !== true) this.#dropArena()
+      return answer
+    }
+    throw new ServeError('MODEL_LOAD_FAILED', String(answer['message']))
+  }
+
+  send(...parts: readonly Uint8Array[]): void {
+    if (this.#socket.destroyed) return
+    if (parts.length > 1) this.#socket.cork()
+    for (const part of parts) this.#socket.write(part)
+    if (parts.length > 1) this.#socket.uncork()
+  }
+
+  /** Answers a question of the process. */
+  reply(id: number, answer: unknown): void {
+    this.send(plainFrame(OP.REPLY, id, answer))
+  }
+
+  /** Ends it at once. @param problem - what its requests are told. */
+  kill(problem: string): void {
+    this.#problem ??= problem
+    this.#process.kill()
+  }
+
+  #begin(): void {
+    const { memory, arenaBytes, task } = this.#o
+    let problem: string | undefined
+    try {
+      if (memory !== undefined) this.#arena = new Arena(memory.create(arenaBytes))
+    } catch (error) {
+      problem = ServeError.from(error).message
+    }
+    const arena = this.#arena && { path: this.#arena.path, bytes: this.#arena.size }
+    const { directory } = this.#process
+    this.send(plainFrame(OP.INIT, 0, { ...task, directory, arena, problem, limit: arenaBytes }))
+  }
+
+  /** Without its connection the process is of no use; mostly it has ended, and how is about to be told. */
+  #onClose(): void {
+    const timer = setTimeout(() => this.kill('it closed its connection'), LINGER_MS)
+    void this.ended.then(() => clearTimeout(timer))
+  }
+
+  #onFrame(frame: Frame): void {
+    if (frame.op === OP.READY || frame.op === OP.FAILED) this.#first.resolve(frame)
+    else this.#o.receiver.onFrame(frame)
+  }
+
+  /** Whatever a process writes must not harm this one. */
+  #guard(act: () => void): void {
+    try {
+      if (!this.#hasEnded) act()
+    } catch (error) {
+      this.kill(ServeError.from(error).message)
+      this.#socket.destroy()
+    }
+  }
+
+  async #end(how: string): Promise<void> {
+    this.#socket.destroy()
+    // The last lines may say why.
+    await this.#o.output.ended()
+    this.#hasEnded = true
+    const { crashReport } = this.#o.output
+    const report = crashReport === '' ? '' : `\n\n${crashReport}`
+    const error = new ServeError(
+      'ENGINE_STOPPED',
+      `Stub process '${this.#o.name}' is not healthy: ${this.#problem ?? `it ${how}`}${report}`,
+      { code: 'INTERNAL' },
+    )
+    this.#first.reject(error)
+    this.#o.receiver.onEnd(error)
+    this.#dropArena()
+  }
+
+  #dropArena(): void {
+    const arena = this.#arena
+    this.#arena = undefined
+    if (arena === undefined) return
+    if (!this.#isReady) arena.closeFile()
+    arena.close()
+  }
+}

@@ -1,0 +1,357 @@
+import { ServeError } from '@tutti/errors'
+import type { NamedTensor, ResponseSink, StepRequest } from '@tutti/tensor'
+import { monotonicNs } from '../onnxruntime/slot.ts'
+import type { ArenaPart } from './arena.ts'
+import { packInputs, packTensors } from './execute-frame.ts'
+import {
+  badFrame,
+  type Frame,
+  FrameParser,
+  FrameWriter,
+  OP,
+  plainFrame,
+  type TensorPlace,
+  type WireResponse,
+} from './frames.ts'
+import type { DescribedResponse } from './host-calls.ts'
+import {
+  type FrameReceiver,
+  InstanceProcess,
+  type InstanceProcessOptions,
+} from './instance-process.ts'
+import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
+import { parseObject, readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
+
+/** Takes the frames of a process that concern no execution. */
+export interface FrameTaker {
+  /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
+  take(frame: Frame, session: InstanceSession): boolean
+  /** The process has ended. */
+  close(): void
+}
+
+export interface InstanceSessionOptions extends Omit<InstanceProcessOptions, 'receiver'> {
+  readonly isDecoupled: boolean
+  readonly takers: readonly FrameTaker[]
+  readonly onEnd: (session: InstanceSession) => void
+  /** Memory that an idle instance keeps, in bytes. */
+  readonly idleBytes: number
+}
+
+/** An idle arena is trimmed after so long without a request. */
+const IDLE_MS = 1000
+/** What the next result may need besides: outputs vary. */
+const LARGEST_GUESS = 64 * 1024 * 1024
+
+/** One process of an instance and the executions that are open on it. */
+export class InstanceSession implements FrameReceiver {
+  readonly #o: InstanceSessionOptions
+  readonly #executions = new Map<number, OpenExecution>()
+  /** By the offset of their region: what a model still has of inputs although their execution has ended. */
+  readonly #retained = new Map<number, ArenaPart>()
+  /** Further room for outputs, by the execution or sender that asked for it. */
+  readonly #grown = new Set<number>()
+  #process: InstanceProcess | undefined
+  #nextId = 1
+  #nextKey = 1
+  #guess = 0
+  #trimTimer: NodeJS.Timeout | undefined
+  #onFinalized: ((answer: Readonly<Record<string, unknown>>) => void) | undefined
+  #endError: ServeError | undefined
+
+  private constructor(o: InstanceSessionOptions) {
+    this.#o = o
+  }
+
+  /**
+   * Forks a process. Until `ready` resolves it can only be killed.
+   *
+   * @throws ServeError ENGINE_STOPPED if that fails.
+   */
+  static async fork(o: InstanceSessionOptions): Promise<InstanceSession> {
+    const session = new InstanceSession(o)
+    session.#process = await InstanceProcess.fork({ ...o, receiver: session })
+    return session
+  }
+
+  get process(): InstanceProcess {
+    if (this.#process === undefined) throw new ServeError('INTERNAL', 'bug: no process was forked')
+    return this.#process
+  }
+
+  /** How the process ended; undefined while it lives. */
+  get endError(): ServeError | undefined {
+    return this.#endError
+  }
+
+  execute(requests: readonly StepRequest[], sink: ResponseSink, o: ExecutionEvents): OpenExecution {
+    const startNs = monotonicNs()
+    const { arena } = this.process
+    clearTimeout(this.#trimTimer)
+    const packed = packInputs(requests, arena)
+    const scratch = this.#guess > 0 ? arena?.allocate(this.#guess) : undefined
+    const id = this.#nextId++
+    const firstKey = this.#nextKey
+    this.#nextKey += requests.length
+    const copyNs = monotonicNs() - startNs
+    const execution = new OpenExecution({
+      id,
+      firstKey,
+      requests,
+      sink,
+      isDecoupled: this.#o.isDecoupled,
+      region: packed.region,
+      scratch,
+      returned: o.returned,
+      ended: (times) => {
+        this.#executions.delete(id)
+        this.#trimLater()
+        o.ended({ ...times, computeInputNs: times.computeInputNs + copyNs })
+      },
+    })
+    this.#executions.set(id, execution)
+    if (this.#endError === undefined) this.process.send(...packed.frame(id, firstKey, scratch))
+    else execution.fail(this.#endError)
+    return execution
+  }
+
+  /** Tells the model that the caller of a request has left. */
+  cancel(execution: OpenExecution, position: number): void {
+    const key = execution.cancel(position)
+    if (key !== undefined) this.process.send(plainFrame(OP.CANCEL, key))
+  }
+
+  /** The execution that a request belongs to, as long as the request is open. */
+  findOpen(key: number): readonly [OpenExecution, number] | undefined {
+    for (const execution of this.#executions.values()) {
+      const position = execution.positionOf(key)
+      if (position !== undefined) return [execution, position]
+    }
+    return undefined
+  }
+
+  /** Executions that have not ended, in the order in which they began. */
+  get open(): readonly OpenExecution[] {
+    return [...this.#executions.values()]
+  }
+
+  /**
+   * The requests that a model may call others for: those that it names and that somebody waits for.
+   *
+   * @param keys - as the process wrote them; where they name nobody, the latest execution counts.
+   * @returns none while nothing is executed.
+   */
+  findCallers(keys: unknown): readonly StepRequest[] {
+    const named = (Array.isArray(keys) ? keys : []).flatMap((key: unknown) => {
+      const found = typeof key === 'number' ? this.findOpen(key) : undefined
+      return found?.[0].wanted(found[1]) ?? []
+    })
+    return named.length > 0 ? named : (this.open.at(-1)?.requests ?? [])
+  }
+
+  /** Copies the tensors of a call out of the arena. @throws ServeError MALFORMED_MESSAGE */
+  takeInputs(record: WireResponse, frame: Frame): readonly NamedTensor[] {
+    const own = this.open.map(({ region }) => region)
+    const [content] = this.#take([record], frame, own)
+    return content?.outputs ?? []
+  }
+
+  /** Sends a response of another model to the process that called it. */
+  sendResponse(id: number, { outputs, isFinal, members }: DescribedResponse): void {
+    const { arena } = this.process
+    if (this.#endError !== undefined) return
+    const packed = packTensors([outputs], arena)
+    const all = [...members]
+    if (packed.region !== undefined) {
+      this.#retained.set(packed.region.offset, packed.region)
+      all.push(`"region":[${packed.region.offset},${packed.region.size}]`)
+    }
+    const writer = new FrameWriter()
+    writer.response(
+      isFinal ? 1 : 0,
+      packed.places[0] ?? [],
+      all.length === 0 ? '' : `{${all.join(',')}}`,
+    )
+    this.process.send(writer.finish(OP.INFER_RESPONSE, id, packed.payloadBytes), ...packed.payload)
+  }
+
+  /** Answers a question of the process. */
+  reply(id: number, answer: unknown): void {
+    if (this.#endError === undefined) this.process.reply(id, answer)
+  }
+
+  /** Asks the model to finalize. @returns the text of its exception, if it raised one. */
+  async finalize(): Promise<string | undefined> {
+    const answer = new Promise<Readonly<Record<string, unknown>>>((resolve) => {
+      this.#onFinalized = resolve
+    })
+    this.process.send(plainFrame(OP.FINALIZE, 0))
+    const answered = await Promise.race([answer, this.process.ended])
+    await this.process.ended
+    const error = answered?.['error']
+    return typeof error === 'string' ? error : undefined
+  }
+
+  onFrame(frame: Frame): void {
+    if (frame.op === OP.RESULT) this.#onResult(frame)
+    else if (frame.op === OP.SEND) this.#onSend(frame)
+    else if (frame.op === OP.GROW) this.#onGrow(frame)
+    else if (frame.op === OP.RELEASE) this.#onRelease(frame.id)
+    else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
+    else if (frame.op === OP.FINALIZED) this.#onFinalized?.(parseObject(frame.meta.toString()))
+    else if (!this.#o.takers.some((taker) => taker.take(frame, this))) {
+      throw badFrame(`operation ${frame.op}`)
+    }
+  }
+
+  onEnd(error: ServeError): void {
+    this.#endError = error
+    clearTimeout(this.#trimTimer)
+    for (const taker of this.#o.takers) taker.close()
+    this.#o.onEnd(this)
+    for (const execution of this.#executions.values()) execution.fail(error)
+  }
+
+  #onResult(frame: Frame): void {
+    const startNs = monotonicNs()
+    const result = new FrameParser(frame.meta).result()
+    const execution = this.#executions.get(frame.id)
+    if (execution === undefined || execution.hasReturned)
+      throw badFrame('a result for no execution')
+    if (result.responses.length !== execution.requests.length) {
+      throw badFrame(
+        `${result.responses.length} responses for ${execution.requests.length} requests`,
+      )
+    }
+    const own = [execution.region, execution.scratch]
+    const contents = this.#take(result.responses, frame, own)
+    this.#letGo(execution, result.isRetained)
+    this.#learn(result.responses)
+    const times = {
+      computeInputNs: result.inputNs,
+      computeInferNs: result.inferNs,
+      computeOutputNs: result.outputNs + monotonicNs() - startNs,
+    }
+    contents.forEach((content, position) => {
+      if (content !== undefined) execution.answer(position, content)
+    })
+    execution.returned(times)
+  }
+
+  /** Frees what the execution had in the arena. */
+  #letGo({ region, scratch }: OpenExecution, isRetained: boolean): void {
+    const { arena } = this.process
+    if (arena === undefined) return
+    if (scratch !== undefined) arena.free(scratch)
+    if (region === undefined) return
+    if (isRetained) this.#retained.set(region.offset, region)
+    else arena.free(region)
+  }
+
+  #onSend(frame: Frame): void {
+    const response = new FrameParser(frame.meta).response()
+    const found = this.findOpen(frame.id)
+    const own = found === undefined ? [] : [found[0].region]
+    const [content] = this.#take([response], frame, own)
+    if (found === undefined) return
+    const [execution, position] = found
+    execution.stream(position, content, response.isFinal)
+    if (response.isFinal) return
+    // The next response may come when the reader has room for it.
+    const credit = (): void => this.process.send(plainFrame(OP.CREDIT, frame.id))
+    const room = execution.room(position)
+    if (room === undefined) credit()
+    else void room.then(credit)
+  }
+
+  /** Copies the responses of a frame out of the arena and gives back the room that was made for them. */
+  #take(
+    responses: readonly WireResponse[],
+    frame: Frame,
+    own: readonly (ArenaPart | undefined)[],
+  ): (ResponseContent | undefined)[] {
+    const used = new Set<number>()
+    const bytes: TensorBytes = {
+      payload: frame.payload,
+      fromArena: (place) => this.#read(place, own, used),
+    }
+    const contents = responses.map((response) => toContent(response, bytes))
+    for (const offset of used) {
+      this.#grown.delete(offset)
+      this.process.arena?.free({ offset })
+    }
+    return contents
+  }
+
+  #read(
+    place: TensorPlace,
+    own: readonly (ArenaPart | undefined)[],
+    used: Set<number>,
+  ): Uint8Array {
+    const { arena } = this.process
+    if (arena === undefined) throw badFrame('a tensor in an arena that there is not')
+    const isInside = ({ offset, size }: ArenaPart): boolean =>
+      offset <= place.offset && place.offset + place.size <= offset + size
+    if (!own.some((part) => part !== undefined && isInside(part))) {
+      const part = [...this.#grown]
+        .map((offset) => ({ offset, size: arena.sizeOf(offset) }))
+        .find(isInside)
+      if (part === undefined) throw badFrame(`a tensor at ${place.offset}, which is not its own`)
+      used.add(part.offset)
+    }
+    return arena.read(place.offset, place.size)
+  }
+
+  #onGrow(frame: Frame): void {
+    const { bytes } = parseObject(frame.meta.toString())
+    if (typeof bytes !== 'number' || !(bytes > 0))
+      throw badFrame(`a wish for ${String(bytes)} bytes`)
+    const part = this.process.arena?.allocate(bytes)
+    if (part !== undefined) this.#grown.add(part.offset)
+    this.process.send(plainFrame(OP.REGION, frame.id, { offset: part?.offset ?? null }))
+  }
+
+  #onRelease(offset: number): void {
+    const part = this.#retained.get(offset)
+    if (part === undefined) throw badFrame(`a release of ${offset}, which it does not have`)
+    this.#retained.delete(offset)
+    this.process.arena?.free(part)
+    this.#trimLater()
+  }
+
+  #onAbandoned(key: number): void {
+    const found = this.findOpen(key)
+    const problem = `model '${this.#o.name}' let go of a request without a final response`
+    found?.[0].answer(found[1], {
+      outputs: [],
+      parameters: new Map(),
+      error: new ServeError('RESPONSE_INVALID', problem),
+    })
+  }
+
+  /** Makes room for the next outputs as large as the largest lately. */
+  #learn(responses: readonly WireResponse[]): void {
+    let size = 0
+    for (const { tensors } of responses) {
+      for (const tensor of tensors) size += tensor.size + 64
+    }
+    const decayed = this.#guess - Math.floor(this.#guess / 8)
+    this.#guess = size > LARGEST_GUESS ? 0 : Math.max(size, decayed < 65_536 ? 0 : decayed)
+  }
+
+  #trimLater(): void {
+    const { arena } = this.process
+    if (arena?.isIdle !== true || arena.highest <= this.#o.idleBytes) return
+    clearTimeout(this.#trimTimer)
+    this.#trimTimer = setTimeout(() => {
+      if (this.#endError === undefined && arena.isIdle) arena.trim(this.#o.idleBytes)
+    }, IDLE_MS).unref()
+  }
+}
+
+function toContent(response: WireResponse, bytes: TensorBytes): ResponseContent | undefined {
+  const { parameters, error } = readExtra(response)
+  const outputs = takeTensors(response.tensors, bytes)
+  if (!response.isPresent) return undefined
+  return error === undefined ? { outputs, parameters } : { outputs: [], parameters, error }
+}

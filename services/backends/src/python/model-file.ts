@@ -1,0 +1,22 @@
+import { relative, resolve } from 'node:path'
+import { ServeError } from '@tutti/errors'
+import type { ModelVersionSource } from '@tutti/model-config'
+
+/**
+ * The path of a version's model file, which need not exist.
+ *
+ * @param filename - of a model whose configuration names none.
+ * @throws ServeError MODEL_LOAD_FAILED if it is outside of the version directory.
+ */
+export function modelPath(source: Omit<ModelVersionSource, 'revision'>, filename: string): string {
+  const { name, versionDirectory, config } = source
+  const wanted = config.default_model_filename || filename
+  const path = resolve(versionDirectory, wanted)
+  if (!relative(versionDirectory, path).startsWith('..')) return path
+  const field = 'default_model_filename'
+  throw new ServeError(
+    'MODEL_LOAD_FAILED',
+    `unable to load model '${name}', ${field} '${wanted}' is outside the version directory`,
+    { code: 'INVALID_ARGUMENT', details: { field } },
+  )
+}

@@ -1,0 +1,165 @@
+import type { ServeError } from '@tutti/errors'
+import type { Parameters, ResponseSink, StepRequest, StepResponse } from '@tutti/tensor'
+import type { ExecutionTimes } from '../engine.ts'
+import type { ArenaPart } from './arena.ts'
+
+/** What one request of an execution has had. */
+interface Part {
+  /** Its name between the server and the process. */
+  readonly key: number
+  sent: number
+  hasFinal: boolean
+  isCancelled: boolean
+  /** A model that is not decoupled has one response; it waits for the final flag. */
+  held: StepResponse | undefined
+}
+
+const NO_PARAMETERS: Parameters = new Map()
+
+/** A response without index and final flag. */
+export type ResponseContent = Pick<StepResponse, 'outputs' | 'parameters' | 'error'>
+
+/** What an execution reports. */
+export interface ExecutionEvents {
+  /** The model has returned, but some requests still stream. */
+  readonly returned: () => void
+  /** Every request had its final response, and the model has returned. */
+  readonly ended: (times: ExecutionTimes) => void
+}
+
+/** One call of `execute`: what each of its requests has had, until all are answered and the model has returned. */
+export class OpenExecution {
+  readonly id: number
+  readonly requests: readonly StepRequest[]
+  /** Where the inputs are; freed when the model has let go of them. */
+  readonly region: ArenaPart | undefined
+  /** For outputs; freed with the result. */
+  readonly scratch: ArenaPart | undefined
+  readonly #sink: ResponseSink
+  readonly #isDecoupled: boolean
+  readonly #parts: readonly Part[]
+  readonly #events: ExecutionEvents
+  #unanswered: number
+  #hasReturned = false
+  #hasEnded = false
+  #times: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
+
+  constructor(
+    o: ExecutionEvents & {
+      readonly id: number
+      readonly firstKey: number
+      readonly requests: readonly StepRequest[]
+      readonly sink: ResponseSink
+      readonly isDecoupled: boolean
+      readonly region: ArenaPart | undefined
+      readonly scratch: ArenaPart | undefined
+    },
+  ) {
+    this.id = o.id
+    this.requests = o.requests
+    this.region = o.region
+    this.scratch = o.scratch
+    this.#sink = o.sink
+    this.#isDecoupled = o.isDecoupled
+    this.#events = o
+    this.#unanswered = o.requests.length
+    this.#parts = o.requests.map((_, i) => ({
+      key: o.firstKey + i,
+      sent: 0,
+      hasFinal: false,
+      isCancelled: false,
+      held: undefined,
+    }))
+  }
+
+  get hasReturned(): boolean {
+    return this.#hasReturned
+  }
+
+  /** Keys of the requests that have no final response. */
+  get openKeys(): readonly number[] {
+    return this.#parts.filter((part) => !part.hasFinal).map(({ key }) => key)
+  }
+
+  /** Marks a request as one whose caller has left. @returns its key, or undefined if there is nothing to tell. */
+  cancel(position: number): number | undefined {
+    const part = this.#parts[position]
+    if (part === undefined || part.hasFinal || part.isCancelled) return undefined
+    part.isCancelled = true
+    return part.key
+  }
+
+  /** A request, if somebody still waits for it. */
+  wanted(position: number): StepRequest | undefined {
+    const part = this.#parts[position]
+    return part === undefined || part.hasFinal || part.isCancelled
+      ? undefined
+      : this.requests[position]
+  }
+
+  /** The position of a request by its key. */
+  positionOf(key: number): number | undefined {
+    const position = this.#parts.findIndex((part) => part.key === key)
+    return position === -1 ? undefined : position
+  }
+
+  /** The model has returned. */
+  returned(times: ExecutionTimes): void {
+    this.#times = times
+    this.#hasReturned = true
+    if (this.#unanswered > 0) this.#events.returned()
+    this.#endIfDone()
+  }
+
+  /** Answers a request with what the model returned for it: its only response. */
+  answer(position: number, content: ResponseContent): void {
+    const part = this.#parts[position]
+    if (part === undefined || part.hasFinal) return
+    this.#deliver(part, position, content, true)
+  }
+
+  /** Takes what came through a sender; `content` is undefined for an end without a response. */
+  stream(position: number, content: ResponseContent | undefined, isFinal: boolean): void {
+    const part = this.#parts[position]
+    if (part === undefined || part.hasFinal) return
+    if (this.#isDecoupled || content?.error !== undefined) {
+      this.#deliver(part, position, content ?? EMPTY, isFinal)
+      return
+    }
+    if (content !== undefined) part.held ??= { index: 0, final: true, ...content }
+    if (isFinal) this.#deliver(part, position, part.held ?? EMPTY, true)
+  }
+
+  /** Whether the reader of a request is behind. */
+  room(position: number): Promise<void> | undefined {
+    return this.#sink.room?.(position)
+  }
+
+  /** Ends whatever has no final response. */
+  fail(error: ServeError): void {
+    this.#parts.forEach((part, position) => {
+      if (!part.hasFinal) this.#deliver(part, position, { ...EMPTY, error }, true)
+    })
+    this.#hasReturned = true
+    this.#endIfDone()
+  }
+
+  #deliver(part: Part, position: number, content: ResponseContent, isFinal: boolean): void {
+    const { outputs, parameters, error } = content
+    const final = isFinal || error !== undefined
+    part.hasFinal = final
+    const response = { index: part.sent, final, outputs, parameters }
+    part.sent += 1
+    if (final) this.#unanswered -= 1
+    this.#sink.send(position, error === undefined ? response : { ...response, error })
+    this.#endIfDone()
+  }
+
+  #endIfDone(): void {
+    if (this.#unanswered > 0 || !this.#hasReturned || this.#hasEnded) return
+    this.#hasEnded = true
+    this.#events.ended(this.#times)
+  }
+}
+
+const EMPTY: ResponseContent = { outputs: [], parameters: NO_PARAMETERS }

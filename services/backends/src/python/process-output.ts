@@ -1,0 +1,70 @@
+import type { Socket } from 'node:net'
+import { LineSplitter } from './line-splitter.ts'
+import { LineBudget, type LineOrigin, type PythonLog } from './python-log.ts'
+
+/** Longer lines of a model are cut. */
+const MOST_LINE_BYTES = 8192
+/** What an error may tell of a crash. */
+const LAST_WORDS_BYTES = 4096
+const LINGER_MS = 1000
+const FATAL = 'Fatal Python error:'
+
+/** Brings what a model's process prints into the log, line by line, and keeps the end of it for its obituary. */
+export class ProcessOutput {
+  readonly #log: PythonLog
+  readonly #origin: LineOrigin
+  readonly #budget: LineBudget
+  readonly #sockets: Socket[] = []
+  readonly #closed: Promise<void>[] = []
+  #lastWords = ''
+
+  constructor(log: PythonLog, origin: LineOrigin, now: () => number) {
+    this.#log = log
+    this.#origin = origin
+    this.#budget = new LineBudget(now)
+  }
+
+  take(stream: 'stdout' | 'stderr', socket: Socket): void {
+    const lines = new LineSplitter(MOST_LINE_BYTES, (line) => this.#onLine(stream, line))
+    this.#sockets.push(socket)
+    this.#closed.push(
+      new Promise((resolve) => {
+        socket.on('data', (chunk: Buffer) => lines.push(chunk))
+        socket.once('close', () => {
+          lines.flush()
+          resolve()
+        })
+      }),
+    )
+  }
+
+  /** After the process has ended: resolves when everything has been read that it wrote. */
+  async ended(): Promise<void> {
+    // What it has started may have inherited its outputs and outlive it, where the system cannot tell us.
+    const timer = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy()
+    }, LINGER_MS)
+    await Promise.all(this.#closed)
+    clearTimeout(timer)
+  }
+
+  /** The interpreter's own report of a crash, with the Python frames; '' if there is none. */
+  get crashReport(): string {
+    const at = this.#lastWords.lastIndexOf(FATAL)
+    return at === -1 ? '' : this.#lastWords.slice(at).trimEnd()
+  }
+
+  #onLine(stream: 'stdout' | 'stderr', line: string): void {
+    if (stream === 'stderr') {
+      this.#lastWords = `${this.#lastWords}${line}\n`.slice(-LAST_WORDS_BYTES)
+    }
+    const dropped = this.#budget.take()
+    if (dropped === undefined) return
+    this.#log.info('model output', {
+      ...this.#origin,
+      stream,
+      line,
+      ...(dropped > 0 && { droppedLines: dropped }),
+    })
+  }
+}

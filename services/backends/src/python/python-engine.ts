@@ -1,0 +1,278 @@
+import { existsSync } from 'node:fs'
+import { type Clock, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  isDecoupled,
+  type ModelConfig,
+  type ModelInput,
+  type ModelOutput,
+  type ModelSignature,
+  type ModelVersionSource,
+  type TensorSpec,
+  toJsonConfig,
+} from '@tutti/model-config'
+import { fromConfigDatatype } from '@tutti/tensor'
+import type { Engine, EngineOptions, ModelHost } from '../engine.ts'
+import { ModelMetrics } from '../model-metrics.ts'
+import { completeConfig } from './complete-config.ts'
+import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
+import { HostCalls } from './host-calls.ts'
+import { HostQuestions } from './host-questions.ts'
+import { modelPath } from './model-file.ts'
+import { type PythonPlacement, placePythonInstances } from './placement.ts'
+import { PythonInstance } from './python-instance.ts'
+import { type PythonLog, SILENT_LOG } from './python-log.ts'
+import { PythonModel } from './python-model.ts'
+import {
+  DEFAULT_PYTHON_SETTINGS,
+  type PythonSettings,
+  readModelSettings,
+} from './python-settings.ts'
+import { openSharedMemory, type SharedMemoryLike } from './shared-memory.ts'
+import type { ZygoteLease } from './zygote-pool.ts'
+import { ZygotePool } from './zygote-pool.ts'
+
+export interface PythonEngineOptions {
+  /** Default: no log. */
+  readonly log?: PythonLog
+  readonly clock?: Clock
+  /** The interpreter of models without an environment of their own: a name on PATH, or a path. Default `python3`. */
+  readonly interpreter?: string
+  readonly settings?: Partial<PythonSettings>
+  /** Where unpacked environments of models are kept. Default: ~/.cache/tutti/environments. */
+  readonly environmentCache?: string
+  /** Where metrics of models go. Default: nowhere. */
+  readonly metrics?: ModelMetrics
+  /** False: tensors travel over the socket, as where memory cannot be shared. */
+  readonly sharesMemory?: boolean
+}
+
+/** What one instance is started from. */
+interface InstanceStart {
+  readonly source: ModelVersionSource
+  /** The model's file. */
+  readonly file: string
+  readonly placement: PythonPlacement
+  readonly lease: ZygoteLease
+  readonly settings: PythonSettings
+  readonly host: ModelHost | undefined
+}
+
+/** What the processes of an engine run. */
+export interface PythonProgram {
+  readonly backend: string
+  /** Whether the class may have `auto_complete_config`. */
+  readonly completesConfig: boolean
+  /** Imported before instances are forked. */
+  readonly modules: readonly string[]
+  /**
+   * The file with the model's class.
+   *
+   * @throws ServeError MODEL_LOAD_FAILED, UNSUPPORTED if the model cannot be served.
+   */
+  modelFile(source: Omit<ModelVersionSource, 'revision'>): string
+}
+
+const DEFAULT_FILENAME = 'model.py'
+const PYTHON_PROGRAM: PythonProgram = {
+  backend: 'python',
+  completesConfig: true,
+  modules: ['numpy'],
+  modelFile,
+}
+
+class PythonEngine implements Engine {
+  readonly backend: string
+  readonly #program: PythonProgram
+  readonly #log: PythonLog
+  readonly #clock: Clock
+  readonly #interpreter: string
+  readonly #settings: PythonSettings
+  readonly #environmentCache: string
+  readonly #metrics: ModelMetrics
+  readonly #pool = new ZygotePool()
+  readonly #sharesMemory: boolean
+  #memory: SharedMemoryLike | undefined
+  #hasLookedForMemory = false
+
+  constructor(program: PythonProgram, o: PythonEngineOptions) {
+    this.backend = program.backend
+    this.#program = program
+    this.#log = o.log ?? SILENT_LOG
+    this.#clock = o.clock ?? systemClock
+    this.#interpreter = o.interpreter ?? 'python3'
+    this.#settings = { ...DEFAULT_PYTHON_SETTINGS, ...o.settings }
+    this.#environmentCache = o.environmentCache ?? ENVIRONMENT_CACHE
+    this.#metrics = o.metrics ?? new ModelMetrics()
+    this.#sharesMemory = o.sharesMemory ?? true
+  }
+
+  /** A Python file tells nothing of itself; `complete` asks its code. */
+  inspect(): Promise<ModelSignature & { readonly batchable: boolean }> {
+    return Promise.resolve({ inputs: [], outputs: [], batchable: false })
+  }
+
+  async complete(source: Omit<ModelVersionSource, 'revision'>): Promise<ModelConfig> {
+    const { config, version } = source
+    if (!this.#program.completesConfig) return config
+    const file = this.#program.modelFile(source)
+    const lease = await this.#lease(source)
+    try {
+      const zygote = await lease.zygote()
+      const settings = this.#settings
+      return await completeConfig({
+        config,
+        version,
+        file,
+        zygote,
+        settings,
+        clock: this.#clock,
+        log: this.#log,
+      })
+    } finally {
+      lease.release()
+    }
+  }
+
+  async load(source: ModelVersionSource, options: EngineOptions): Promise<PythonModel> {
+    const { config } = source
+    const file = this.#program.modelFile(source)
+    const { settings, ineffective } = readModelSettings(config, this.#settings)
+    if (ineffective.length > 0) {
+      this.#log.warn('settings have no effect', { model: source.name, settings: ineffective })
+    }
+    const lease = await this.#lease(source)
+    const start = (placement: PythonPlacement): Promise<PythonInstance> =>
+      this.#start({ source, file, placement, lease, settings, host: options.host })
+    try {
+      const instances = await startAll(placePythonInstances(config, options.instances), start)
+      return new PythonModel(toSignature(config), instances, () => lease.release())
+    } catch (error) {
+      lease.release()
+      throw ServeError.from(error)
+    }
+  }
+
+  async #lease({
+    config,
+    modelDirectory,
+  }: Omit<ModelVersionSource, 'revision'>): Promise<ZygoteLease> {
+    const environment = await findEnvironment(config, modelDirectory, this.#environmentCache)
+    return this.#pool.lease({
+      interpreter: environment?.interpreter ?? this.#interpreter,
+      environment: environment?.directory ?? '',
+      modules: this.#program.modules,
+    })
+  }
+
+  #start(o: InstanceStart): Promise<PythonInstance> {
+    const { source, placement, host } = o
+    const { config, version, modelDirectory } = source
+    const origin = { model: source.name, version: String(version), instance: placement.name }
+    return PythonInstance.start({
+      origin,
+      task: {
+        task: 'serve',
+        file: o.file,
+        model_dir: source.versionDirectory,
+        name: config.name,
+        version: String(version),
+        instance: placement.name,
+        outputs: config.output.map(({ name }) => name),
+        decoupled: isDecoupled(config),
+        gpu: placement.kind === 'GPU',
+        args: {
+          model_config: JSON.stringify(toJsonConfig(config)),
+          model_instance_kind: placement.kind,
+          model_instance_name: placement.name,
+          model_instance_device_id: String(placement.deviceId),
+          model_repository: modelDirectory,
+          model_version: String(version),
+          model_name: config.name,
+        },
+      },
+      isDecoupled: isDecoupled(config),
+      settings: o.settings,
+      memory: this.#sharedMemory(),
+      clock: this.#clock,
+      log: this.#log,
+      zygote: () => o.lease.zygote(),
+      createTakers: () => [
+        new HostCalls(host),
+        new HostQuestions({
+          host,
+          metrics: this.#metrics.open(),
+          log: this.#log,
+          origin,
+          now: () => this.#clock.now(),
+        }),
+      ],
+    })
+  }
+
+  #sharedMemory(): SharedMemoryLike | undefined {
+    if (!this.#sharesMemory || this.#hasLookedForMemory) return this.#memory
+    this.#hasLookedForMemory = true
+    const memory = openSharedMemory()
+    if (typeof memory === 'string') {
+      this.#log.warn('memory is not shared with models', { problem: memory })
+    } else this.#memory = memory
+    return this.#memory
+  }
+}
+
+/**
+ * Makes the `python` engine: one process per instance, forked from a process that has imported NumPy already.
+ * Loaded models must be closed; a process that does not come to it leaves nothing behind either.
+ */
+export function createPythonEngine(
+  o: PythonEngineOptions = {},
+  program: PythonProgram = PYTHON_PROGRAM,
+): Engine {
+  return new PythonEngine(program, o)
+}
+
+/** Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others together. */
+async function startAll(
+  [first, ...others]: readonly PythonPlacement[],
+  start: (placement: PythonPlacement) => Promise<PythonInstance>,
+): Promise<PythonInstance[]> {
+  if (first === undefined) return []
+  const instances = [await start(first)]
+  const rest = await Promise.allSettled(others.map(start))
+  for (const result of rest) if (result.status === 'fulfilled') instances.push(result.value)
+  const failed = rest.find((result) => result.status === 'rejected')
+  if (failed === undefined) return instances
+  await Promise.all(instances.map((instance) => instance.close()))
+  throw ServeError.from(failed.reason)
+}
+
+/** @throws ServeError MODEL_LOAD_FAILED if it is absent or outside of the version directory. */
+function modelFile(source: Omit<ModelVersionSource, 'revision'>): string {
+  const path = modelPath(source, DEFAULT_FILENAME)
+  if (existsSync(path)) return path
+  const problem = `there is no file '${path}'`
+  throw new ServeError('MODEL_LOAD_FAILED', `unable to load model '${source.name}', ${problem}`, {
+    code: 'INVALID_ARGUMENT',
+    details: { field: 'default_model_filename' },
+  })
+}
+
+function toSpec(port: ModelInput | ModelOutput, isBatching: boolean): TensorSpec {
+  const dims = port.reshape?.shape ?? port.dims
+  return {
+    name: port.name,
+    datatype: fromConfigDatatype(port.data_type) ?? 'BYTES',
+    dims: isBatching ? [-1, ...dims] : dims,
+    optional: 'optional' in port && port.optional,
+  }
+}
+
+/** A Python model tells nothing of its tensors: they are what the configuration says. */
+function toSignature({ input, output, max_batch_size }: ModelConfig): ModelSignature {
+  const isBatching = max_batch_size > 0
+  return {
+    inputs: input.map((port) => toSpec(port, isBatching)),
+    outputs: output.map((port) => toSpec(port, isBatching)),
+  }
+}

@@ -1,0 +1,231 @@
+import { type Clock, sleep } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { ResponseSink, StepRequest } from '@tutti/tensor'
+import type { ExecuteOptions, ExecutionTimes } from '../engine.ts'
+import type { ProcessTask } from './instance-process.ts'
+import { type FrameTaker, InstanceSession } from './instance-session.ts'
+import type { OpenExecution } from './open-execution.ts'
+import { ProcessOutput } from './process-output.ts'
+import type { LineOrigin, PythonLog } from './python-log.ts'
+import type { PythonSettings } from './python-settings.ts'
+import type { SharedMemoryLike } from './shared-memory.ts'
+import type { Zygote } from './zygote.ts'
+
+export interface PythonInstanceOptions {
+  readonly origin: LineOrigin
+  readonly task: ProcessTask
+  readonly isDecoupled: boolean
+  readonly settings: PythonSettings
+  readonly memory: SharedMemoryLike | undefined
+  readonly clock: Clock
+  readonly log: PythonLog
+  /** A zygote that lives; another one after a crash. */
+  readonly zygote: () => Promise<Zygote>
+  /** For each process anew. */
+  readonly createTakers: () => readonly FrameTaker[]
+}
+
+/**
+ * One instance of a model. If its process ends by itself, what is open on it fails and another one is started after a wait
+ * that grows with each end in a row; meanwhile executions wait for the attempt that is under way.
+ */
+export class PythonInstance {
+  readonly #o: PythonInstanceOptions
+  #session: Promise<InstanceSession>
+  #live: InstanceSession | undefined
+  readonly #closing = new AbortController()
+  #failures = 0
+  #readyAt = 0
+
+  private constructor(o: PythonInstanceOptions, session: InstanceSession) {
+    this.#o = o
+    this.#session = Promise.resolve(session)
+    this.#adopt(session)
+  }
+
+  /** @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading. */
+  static async start(o: PythonInstanceOptions): Promise<PythonInstance> {
+    let instance: PythonInstance | undefined
+    const session = await startSession(o, (ended) => instance?.ended(ended))
+    instance = new PythonInstance(o, session)
+    return instance
+  }
+
+  /** Executes on the process that lives or comes next. Resolves when all requests are answered and the model has returned. */
+  async execute(
+    requests: readonly StepRequest[],
+    sink: ResponseSink,
+    o: ExecuteOptions,
+  ): Promise<ExecutionTimes> {
+    let session = this.#live
+    if (session === undefined) {
+      try {
+        session = await this.#session
+      } catch (error) {
+        return failAll(requests, sink, ServeError.from(error))
+      }
+    }
+    if (this.#closing.signal.aborted) return failAll(requests, sink, closingError())
+    return await this.#run(session, requests, sink, o)
+  }
+
+  /** Ends the process: after `finalize`, or at once if it does not come to that in time. */
+  async close(): Promise<void> {
+    this.#closing.abort(closingError())
+    const session = await this.#session.catch(() => undefined)
+    if (session === undefined) return
+    const { clock, settings, log, origin } = this.#o
+    const stop = clock.setTimer(settings.finalizeMs, () => {
+      session.process.kill('it did not finalize in time')
+    })
+    const problem = await session.finalize()
+    stop()
+    if (problem !== undefined) log.error('finalize failed', { ...origin, problem })
+  }
+
+  /** A process that was ready has ended. */
+  ended(session: InstanceSession): void {
+    if (this.#live !== session) return
+    this.#live = undefined
+    if (this.#closing.signal.aborted) return
+    const { settings, clock, log, origin } = this.#o
+    const isFirst = clock.now() - this.#readyAt >= settings.restartResetMs
+    this.#failures = isFirst ? 0 : this.#failures
+    log.warn('model process ended, restarting', {
+      ...origin,
+      problem: session.endError?.message,
+      restartInMs: this.#waitMs(),
+    })
+    this.#restart()
+  }
+
+  #run(
+    session: InstanceSession,
+    requests: readonly StepRequest[],
+    sink: ResponseSink,
+    o: ExecuteOptions,
+  ): Promise<ExecutionTimes> {
+    return new Promise((resolve) => {
+      let stopTimer: (() => void) | undefined
+      const onAbort = (): void => {
+        requests.forEach((_, position) => session.cancel(execution, position))
+        if (!execution.hasReturned) stopTimer = this.#limitAbandoned(session)
+      }
+      const execution: OpenExecution = session.execute(requests, sink, {
+        returned: () => {
+          stopTimer?.()
+          o.release?.()
+        },
+        ended: (times) => {
+          o.signal.removeEventListener('abort', onAbort)
+          stopTimer?.()
+          resolve(times)
+        },
+      })
+      o.onAbandon?.((position) => session.cancel(execution, position))
+      if (o.signal.aborted) onAbort()
+      else o.signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** An execution that nobody waits for may take so much longer. */
+  #limitAbandoned(session: InstanceSession): (() => void) | undefined {
+    const { clock, settings } = this.#o
+    if (settings.abandonedMs === 0) return undefined
+    const seconds = settings.abandonedMs / 1000
+    return clock.setTimer(settings.abandonedMs, () => {
+      session.process.kill(`it still executed ${seconds} s after the last caller had left`)
+    })
+  }
+
+  #adopt(session: InstanceSession): void {
+    this.#live = session
+    this.#readyAt = this.#o.clock.now()
+  }
+
+  #waitMs(): number {
+    const { restartFirstMs, restartLongestMs } = this.#o.settings
+    return Math.min(restartLongestMs, restartFirstMs * 2 ** Math.min(this.#failures, 30))
+  }
+
+  #restart(): void {
+    const session = this.#startAgain()
+    this.#session = session
+    // An attempt that fails is answered to whoever waits for it; the next one follows here.
+    session.catch((error: unknown) => {
+      if (this.#closing.signal.aborted) return
+      const { log, origin } = this.#o
+      const problem = ServeError.from(error).message
+      log.warn('model process did not start', { ...origin, problem, restartInMs: this.#waitMs() })
+      this.#restart()
+    })
+  }
+
+  async #startAgain(): Promise<InstanceSession> {
+    const { clock } = this.#o
+    const waitMs = this.#waitMs()
+    this.#failures += 1
+    await sleep(waitMs, { clock, signal: this.#closing.signal })
+    let session: InstanceSession
+    try {
+      session = await startSession(this.#o, (ended) => this.ended(ended))
+    } catch (error) {
+      const { message } = ServeError.from(error)
+      throw new ServeError('ENGINE_STOPPED', `the model cannot be started again: ${message}`, {
+        cause: error,
+      })
+    }
+    this.#adopt(session)
+    return session
+  }
+}
+
+/** Forks a process and waits until its model is initialized. */
+async function startSession(
+  o: PythonInstanceOptions,
+  onEnd: (session: InstanceSession) => void,
+): Promise<InstanceSession> {
+  const { settings, clock, origin } = o
+  const session = await InstanceSession.fork({
+    zygote: await o.zygote(),
+    output: new ProcessOutput(o.log, origin, () => clock.now()),
+    memory: o.memory,
+    arenaBytes: settings.arenaBytes,
+    idleBytes: settings.idleBytes,
+    task: o.task,
+    name: origin.instance,
+    isDecoupled: o.isDecoupled,
+    takers: o.createTakers(),
+    onEnd,
+  })
+  const stopTimer = clock.setTimer(settings.loadMs, () => {
+    session.process.kill(`it was not ready after ${settings.loadMs / 1000} s`)
+  })
+  try {
+    await session.process.ready()
+    return session
+  } catch (error) {
+    session.process.kill('it did not load')
+    await session.process.ended
+    throw error
+  } finally {
+    stopTimer()
+  }
+}
+
+function closingError(): ServeError {
+  return new ServeError('ENGINE_STOPPED', 'the model is being unloaded')
+}
+
+const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
+
+function failAll(
+  requests: readonly StepRequest[],
+  sink: ResponseSink,
+  error: ServeError,
+): ExecutionTimes {
+  requests.forEach((_, position) => {
+    sink.send(position, { index: 0, final: true, outputs: [], parameters: new Map(), error })
+  })
+  return NO_TIMES
+}

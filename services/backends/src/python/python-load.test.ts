@@ -1,0 +1,172 @@
+import { chmod, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import {
+  answerWith,
+  loadPythonModel,
+  pythonConfig,
+  pythonModel,
+  TEST_PYTHON,
+  type Teardown,
+  WITHOUT_PYTHON,
+  writePythonModel,
+} from '../testing/python-model.ts'
+import { createPythonEngine, type PythonEngineOptions } from './python-engine.ts'
+
+/** The error of a load, as `CODE: text`. */
+async function refusal(t: Teardown, code: string, o: PythonEngineOptions = {}): Promise<string> {
+  try {
+    await loadPythonModel(t, code, o)
+  } catch (error) {
+    const { code: status, message, reason } = Object(error)
+    return `${reason} ${status}: ${message}`
+  }
+  return 'loaded'
+}
+
+const initialize = (body: string) =>
+  pythonModel(`${answerWith('x')}\n\ndef initialize(self, args):\n    ${body}`)
+
+await t.test(
+  'what keeps a model from loading is told with its traceback',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const cases = [
+      [
+        'import absent_module\n',
+        /^MODEL_LOAD_FAILED INTERNAL: ModuleNotFoundError: No module named 'absent_module'\n\nAt:\n  \S+model.py\(1\): <module>\n$/,
+      ],
+      [
+        'def x(:\n',
+        /^MODEL_LOAD_FAILED INTERNAL: SyntaxError: invalid syntax \(model.py, line 1\)\n\nAt:\n  \S+model.py\(1\): <module>\n/,
+      ],
+      ['x = 1\n', /AttributeError: module '1.model' has no attribute 'TritonPythonModel'/],
+      [pythonModel('pass'), /AttributeError: 'TritonPythonModel' has no function 'execute'/],
+      [
+        initialize('raise RuntimeError("no weights")'),
+        /^MODEL_LOAD_FAILED INTERNAL: RuntimeError: no weights\n\nAt:\n  \S+model.py\(\d+\): initialize\n$/,
+      ],
+      [initialize('sys.exit(1)'), /SystemExit: 1\n\nAt:/],
+      [
+        initialize('os._exit(7)'),
+        /ENGINE_STOPPED INTERNAL: Stub process 'm_0' is not healthy: it exited with status 7$/,
+      ],
+      [initialize('os.kill(os.getpid(), 11)'), /it was ended by SIGSEGV\n\nFatal Python error/],
+    ] as const
+    for (const [code, text] of cases) t.match(await refusal(t, code), text)
+    t.equal(await refusal(t, pythonModel(answerWith('x'))), 'loaded')
+  },
+)
+
+await t.test(
+  'an import or initialize that hangs is ended after the load timeout',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const settings = { loadMs: 400 }
+    for (const code of [
+      'import time\ntime.sleep(600)\n',
+      pythonModel(`def initialize(self, args):\n    while True: pass\n\n${answerWith('x')}`),
+    ]) {
+      t.match(
+        await refusal(t, code, { settings }),
+        /^ENGINE_STOPPED INTERNAL: Stub process 'm_0' is not healthy: it was not ready after 0.4 s$/,
+      )
+    }
+  },
+)
+
+await t.test(
+  'an interpreter that cannot run models is told by name',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const source = await writePythonModel(t, pythonModel(answerWith('x')))
+    const script = async (name: string, text: string) => {
+      const path = join(source.modelDirectory, name)
+      await writeFile(path, `#!/bin/sh\n${text}\n`)
+      await chmod(path, 0o755)
+      return path
+    }
+    const cases = [
+      [
+        '/nowhere/python3',
+        /interpreter '\/nowhere\/python3' cannot be started \(spawn \S+ ENOENT\); want Python 3.9 or newer with NumPy/,
+      ],
+      [await script('silent', 'exit 0'), /silent' cannot run models: it ended without a word/],
+      [
+        await script('loud', 'echo no such luck >&2; exit 1'),
+        /loud' cannot run models: no such luck/,
+      ],
+      [
+        await script('bare', `exec ${TEST_PYTHON} -S -I "$@"`),
+        /bare' cannot run models: Python 3\S+ cannot import numpy: ModuleNotFoundError/,
+      ],
+    ] as const
+    for (const [interpreter, text] of cases) {
+      await t.rejects(createPythonEngine({ interpreter }).load(source, { instances: 1 }), {
+        reason: 'MODEL_LOAD_FAILED',
+        message: text,
+      })
+    }
+  },
+)
+
+await t.test(
+  'a model file is looked for where the configuration says',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const load = async (filename: string) => {
+      const config = pythonConfig({ default_model_filename: filename })
+      const source = await writePythonModel(t, pythonModel(answerWith('x')), config)
+      await writeFile(join(source.versionDirectory, 'other-name.py'), pythonModel(answerWith('x')))
+      await rm(join(source.versionDirectory, 'model.py'))
+      const model = await createPythonEngine({ interpreter: TEST_PYTHON ?? '' }).load(source, {
+        instances: 1,
+      })
+      await model.close()
+    }
+    await load('other-name.py')
+    await t.rejects(load(''), {
+      reason: 'MODEL_LOAD_FAILED',
+      message: /unable to load model 'm', there is no file '\S+1\/model.py'/,
+    })
+    await t.rejects(load('../x.py'), {
+      message: /default_model_filename '..\/x.py' is outside the version directory/,
+    })
+  },
+)
+
+await t.test(
+  'a model imports its neighbours, absolutely and relatively',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const source = await writePythonModel(
+      t,
+      pythonModel(
+        answerWith('x'),
+        'import beside\nfrom . import beside as again\nassert beside.N == again.N == 3\nimport above',
+      ),
+    )
+    await writeFile(join(source.versionDirectory, 'beside.py'), 'N = 3\n')
+    await writeFile(join(source.modelDirectory, 'above.py'), '')
+    const model = await createPythonEngine({ interpreter: TEST_PYTHON ?? '' }).load(source, {
+      instances: 1,
+    })
+    await model.close()
+    t.pass('loaded')
+  },
+)
+
+await t.test(
+  'of several instances one that fails takes the others with it',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const code = pythonModel(`def initialize(self, args):
+    if args["model_instance_name"].endswith("_1"):
+        raise RuntimeError("second")
+
+${answerWith('x')}`)
+    await t.rejects(loadPythonModel(t, code, { load: { instances: 3 } }), {
+      message: /RuntimeError: second/,
+    })
+  },
+)

@@ -1,0 +1,36 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelSignature } from '@tutti/model-config'
+import type { ResponseSink, StepRequest } from '@tutti/tensor'
+import type { ExecuteOptions, ExecutionTimes, LoadedModel } from '../engine.ts'
+import type { PythonInstance } from './python-instance.ts'
+
+/** A Python model: one process per instance. */
+export class PythonModel implements LoadedModel {
+  readonly signature: ModelSignature
+  readonly #instances: readonly PythonInstance[]
+  readonly #closed: () => void
+
+  /** @param closed - called when all processes are gone. */
+  constructor(signature: ModelSignature, instances: readonly PythonInstance[], closed: () => void) {
+    this.signature = signature
+    this.#instances = instances
+    this.#closed = closed
+  }
+
+  execute(
+    requests: readonly StepRequest[],
+    sink: ResponseSink,
+    o: ExecuteOptions,
+  ): Promise<ExecutionTimes> {
+    const instance = this.#instances[o.instance]
+    if (instance === undefined) {
+      throw new ServeError('INTERNAL', `bug: instance ${o.instance} of ${this.#instances.length}`)
+    }
+    return instance.execute(requests, sink, o)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#instances.map((instance) => instance.close()))
+    this.#closed()
+  }
+}

@@ -1,0 +1,88 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '@tutti/model-config'
+
+/** How instances of Python models are run. Times in milliseconds. */
+export interface PythonSettings {
+  /** Import and initialize of an instance, and auto_complete_config. Triton's stub-timeout-seconds: 30 s. */
+  readonly loadMs: number
+  /** What finalize may take before the process is killed. */
+  readonly finalizeMs: number
+  /** How long an execution may go on after its last caller has left; 0 for ever. */
+  readonly abandonedMs: number
+  /** Waits before a process that ended by itself is started again: doubling from the first to the longest. */
+  readonly restartFirstMs: number
+  readonly restartLongestMs: number
+  /** A process that lived so long makes the next wait the first again. */
+  readonly restartResetMs: number
+  /** Greatest size of an instance's shared memory, in bytes: what the tensors of its open executions may take. */
+  readonly arenaBytes: number
+  /** What an idle instance keeps of it. */
+  readonly idleBytes: number
+}
+
+/** What a model's own parameters say of its instances. */
+export interface ModelSettings {
+  readonly settings: PythonSettings
+  /** Parameters that do nothing here, and why. */
+  readonly ineffective: readonly string[]
+}
+
+const SIZES: Readonly<Record<string, keyof PythonSettings>> = {
+  SHM_DEFAULT_BYTE_SIZE: 'idleBytes',
+  SHM_MAX_BYTE_SIZE: 'arenaBytes',
+}
+const INEFFECTIVE: Readonly<Record<string, string>> = {
+  SHM_GROWTH_BYTE_SIZE: 'shared memory grows by what is used',
+  SHM_REGION_PREFIX_NAME: 'shared memory has no name',
+}
+const CPU_ONLY = 'FORCE_CPU_ONLY_INPUT_TENSORS'
+
+/**
+ * Reads the parameters of a model that concern its instances; all others are the model's own.
+ *
+ * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT, that names the parameter.
+ */
+export function readModelSettings(config: ModelConfig, settings: PythonSettings): ModelSettings {
+  const read: Partial<Record<keyof PythonSettings, number>> = {}
+  const ineffective: string[] = []
+  for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
+    const size = SIZES[name]
+    const why = INEFFECTIVE[name]
+    if (size !== undefined) read[size] = readBytes(config, name, value)
+    if (why !== undefined) ineffective.push(`${name}: ${why}`)
+    if (name === CPU_ONLY && value !== 'yes') {
+      if (value !== 'no') refuse(config, name, value, 'yes or no')
+      ineffective.push(`${CPU_ONLY}: inputs are always in the host's memory`)
+    }
+  }
+  return { settings: { ...settings, ...read }, ineffective }
+}
+
+function readBytes(config: ModelConfig, name: string, value: string): number {
+  const bytes = Number(value)
+  if (/^\d+$/.test(value) && bytes <= MOST_BYTES) return bytes
+  return refuse(config, name, value, `a number of bytes up to ${MOST_BYTES}`)
+}
+
+function refuse(config: ModelConfig, name: string, value: string, want: string): never {
+  const field = `parameters["${name}"]`
+  throw new ServeError(
+    'MODEL_LOAD_FAILED',
+    `unable to load model '${config.name}', ${field}: got "${value}", want ${want}`,
+    { code: 'INVALID_ARGUMENT', details: { field } },
+  )
+}
+
+const MOST_BYTES = 2 ** 40
+const MIB = 1024 * 1024
+
+export const DEFAULT_PYTHON_SETTINGS: PythonSettings = {
+  loadMs: 30_000,
+  finalizeMs: 10_000,
+  abandonedMs: 30_000,
+  restartFirstMs: 100,
+  restartLongestMs: 5000,
+  restartResetMs: 30_000,
+  arenaBytes: 4096 * MIB,
+  idleBytes: MIB,
+}

@@ -1,0 +1,110 @@
+import { closeSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type koffiModule from 'koffi'
+
+/**
+ * Memory that another process can map too, as far as we use it. Addresses are plain numbers: nothing here is safe from
+ * wrong ones, `Arena` is the only user.
+ */
+export interface SharedMemoryLike {
+  /** Makes an anonymous memory file of that size, which can neither grow nor shrink, and maps it. */
+  create(size: number): SharedMapping
+}
+
+export interface SharedMapping {
+  /** Opens the file from another process of the same user, as long as `closeFile` was not called. */
+  readonly path: string
+  readonly size: number
+  copyIn(offset: number, data: Uint8Array): void
+  copyOut(offset: number, target: Uint8Array): void
+  /** Gives memory back to the system; it reads as zeros then. Whole pages only. */
+  discard(offset: number, size: number): void
+  /** The mapping stays. */
+  closeFile(): void
+  /** Nothing may be copied from or to it any more. */
+  unmap(): void
+}
+
+const MFD_CLOEXEC = 1
+const MFD_ALLOW_SEALING = 2
+const F_ADD_SEALS = 1033
+/** Seal, shrink, grow: a model that cut the file would take this process down with SIGBUS. */
+const SEALS = 1 | 2 | 4
+const PROT_READ_WRITE = 3
+const MAP_SHARED = 1
+const MADV_REMOVE = 9
+
+type Koffi = typeof koffiModule
+type Call = (...values: readonly unknown[]) => unknown
+
+interface LibC {
+  readonly memfd: Call
+  readonly truncate: Call
+  readonly control: Call
+  readonly map: Call
+  readonly unmap: Call
+  readonly advise: Call
+  readonly copyIn: Call
+  readonly copyOut: Call
+}
+
+/** The C library that this process has loaded already, whichever it is. */
+function bindLibC(koffi: Koffi): LibC {
+  const lib = koffi.load(null)
+  return {
+    memfd: lib.func('int memfd_create(const char*, unsigned int)'),
+    truncate: lib.func('int ftruncate(int, int64)'),
+    control: lib.func('int fcntl(int, int, int)'),
+    map: lib.func('void* mmap(void*, size_t, int, int, int, int64)'),
+    unmap: lib.func('int munmap(void*, size_t)'),
+    advise: lib.func('int madvise(uintptr_t, size_t, int)'),
+    copyIn: lib.func('memcpy', 'void', ['uintptr_t', 'const void*', 'size_t']),
+    copyOut: lib.func('memcpy', 'void', ['void*', 'uintptr_t', 'size_t']),
+  }
+}
+
+/** @returns undefined, or why there is none: not Linux, or koffi's native part does not load. */
+export function openSharedMemory(): SharedMemoryLike | string {
+  if (process.platform !== 'linux') return `the platform is ${process.platform}, not linux`
+  try {
+    const koffi: Koffi = createRequire(import.meta.url)('koffi')
+    const libC = bindLibC(koffi)
+    return { create: (size) => createMapping(koffi, libC, size) }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function createMapping(koffi: Koffi, libC: LibC, size: number): SharedMapping {
+  const check = (what: string, result: unknown): number => {
+    if (typeof result === 'number' && result >= 0) return result
+    throw new Error(`${what} failed: errno ${koffi.errno()}`)
+  }
+  const fd = check('memfd_create', libC.memfd('tutti-arena', MFD_CLOEXEC | MFD_ALLOW_SEALING))
+  try {
+    check('ftruncate', libC.truncate(fd, size))
+    check('fcntl', libC.control(fd, F_ADD_SEALS, SEALS))
+    const address = libC.map(null, size, PROT_READ_WRITE, MAP_SHARED, fd, 0)
+    // MAP_FAILED is -1 as a pointer.
+    if (typeof address !== 'bigint' || address <= 0n || address >= 2n ** 63n) {
+      throw new Error(`mmap of ${size} bytes failed: errno ${koffi.errno()}`)
+    }
+    return toMapping(libC, fd, address, size)
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+function toMapping(libC: LibC, fd: number, address: bigint, size: number): SharedMapping {
+  const base = Number(address)
+  return {
+    path: `/proc/${process.pid}/fd/${fd}`,
+    size,
+    copyIn: (offset, data) => void libC.copyIn(base + offset, data, data.byteLength),
+    copyOut: (offset, target) => void libC.copyOut(target, base + offset, target.byteLength),
+    discard: (offset, bytes) => void libC.advise(base + offset, bytes, MADV_REMOVE),
+    closeFile: () => closeSync(fd),
+    unmap: () => void libC.unmap(address, size),
+  }
+}

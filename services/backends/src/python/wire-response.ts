@@ -1,0 +1,118 @@
+import { ServeError, type StatusCode } from '@tutti/errors'
+import {
+  decodeBytesTensor,
+  elementCount,
+  type NamedTensor,
+  type Parameter,
+  type Parameters,
+} from '@tutti/tensor'
+import { badFrame, checkSize, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
+
+/** What a response says besides its tensors. */
+export interface ResponseExtra {
+  readonly parameters: Parameters
+  readonly error?: ServeError
+}
+
+const NO_PARAMETERS: Parameters = new Map()
+/** By TritonError's codes. */
+const CODES: readonly StatusCode[] = [
+  'UNKNOWN',
+  'INTERNAL',
+  'NOT_FOUND',
+  'INVALID_ARGUMENT',
+  'UNAVAILABLE',
+  'UNIMPLEMENTED',
+  'ALREADY_EXISTS',
+  'CANCELLED',
+]
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** JSON that an instance wrote. @throws ServeError MALFORMED_MESSAGE if it is no object. */
+export function parseObject(json: string): Readonly<Record<string, unknown>> {
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch (error) {
+    throw badFrame(`text that is no JSON (${ServeError.from(error).message})`)
+  }
+  if (!isRecord(value)) throw badFrame('JSON that is no object')
+  return value
+}
+
+/** `[name, kind, value]`; numbers come as Python's text. */
+function toParameter(entry: unknown): readonly [string, Parameter] {
+  const [name, kind, value]: readonly unknown[] = Array.isArray(entry) ? entry : []
+  if (typeof name === 'string') {
+    if (kind === 'bool' && typeof value === 'boolean') return [name, { kind, value }]
+    if (kind === 'string' && typeof value === 'string') return [name, { kind, value }]
+    if (kind === 'double' && typeof value === 'string') {
+      return [name, { kind, value: Number(value.replace('inf', 'Infinity')) }]
+    }
+    if (kind === 'int64' && typeof value === 'string' && /^-?\d{1,19}$/.test(value)) {
+      return [name, { kind, value: BigInt(value) }]
+    }
+  }
+  throw badFrame(`a parameter that is none: ${JSON.stringify(entry)}`)
+}
+
+export function readParameters(value: unknown): Parameters {
+  if (value === undefined) return NO_PARAMETERS
+  if (!Array.isArray(value)) throw badFrame('parameters that are no list')
+  return new Map(value.map(toParameter))
+}
+
+function readError(value: unknown): ServeError | undefined {
+  if (value === undefined) return undefined
+  const { message, code } = isRecord(value) ? value : {}
+  if (typeof message !== 'string' || typeof code !== 'number')
+    throw badFrame('an error without text')
+  return new ServeError('ENGINE_FAILED', message, { code: CODES[code] ?? 'INTERNAL' })
+}
+
+/** @throws ServeError MALFORMED_MESSAGE */
+export function readExtra({ json }: WireResponse): ResponseExtra {
+  if (json === '') return { parameters: NO_PARAMETERS }
+  const extra = parseObject(json)
+  const error = readError(extra['error'])
+  return { parameters: readParameters(extra['parameters']), ...(error && { error }) }
+}
+
+/** Where the bytes of a frame's tensors are. */
+export interface TensorBytes {
+  readonly payload: Buffer
+  /** Copies a tensor out of the arena. @throws ServeError MALFORMED_MESSAGE if the instance may not name that place. */
+  readonly fromArena: (place: TensorPlace) => Uint8Array
+}
+
+/**
+ * Takes tensors out of a frame: those of the payload as views, those of the arena as copies.
+ *
+ * @throws ServeError MALFORMED_MESSAGE if bytes are not where they are said to be or do not fit datatype and shape.
+ */
+export function takeTensors(places: readonly TensorPlace[], bytes: TensorBytes): NamedTensor[] {
+  return places.map((place) => {
+    checkSize(place)
+    const { name, datatype, shape, offset, size } = place
+    const data =
+      place.place === IN_ARENA ? bytes.fromArena(place) : fromPayload(place, bytes.payload)
+    if (data.byteLength !== size) {
+      throw badFrame(`tensor "${name}" at ${offset} of ${bytes.payload.length} bytes`)
+    }
+    if (datatype === 'BYTES') checkElements(place, data)
+    return { name, datatype, shape, data }
+  })
+}
+
+function fromPayload({ offset, size }: TensorPlace, payload: Buffer): Uint8Array {
+  return payload.subarray(offset, offset + size)
+}
+
+function checkElements({ name, shape }: TensorPlace, data: Uint8Array): void {
+  const found = decodeBytesTensor(data).length
+  if (found === elementCount(shape)) return
+  throw badFrame(`${found} elements for tensor "${name}", BYTES [${shape.join(',')}]`)
+}

@@ -1,0 +1,222 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { ServeError } from '@tutti/errors'
+import { type Channel, ChannelListener } from './channel-listener.ts'
+import { LineSplitter } from './line-splitter.ts'
+
+/** Which interpreter runs, and what it has imported before it is forked. */
+export interface ZygoteSpec {
+  /** A name on PATH, or a path. */
+  readonly interpreter: string
+  /** The folder of the environment that the interpreter belongs to; '' for none in particular. */
+  readonly environment: string
+  readonly modules: readonly string[]
+}
+
+/** How a process ended: its exit status, or minus the number of the signal that ended it. */
+export type EndStatus = number
+
+/** A process that was forked for an instance, connected. */
+export interface ForkedProcess {
+  readonly frames: Socket
+  /** Private, writable, removed when the process has ended. */
+  readonly directory: string
+  /** Resolves once it has ended, with all that it left in its process group; undefined if nobody saw how. */
+  readonly ended: Promise<EndStatus | undefined>
+  /** SIGKILL to the process and its group. */
+  kill(): void
+}
+
+/** Where the outputs of a forked process go. */
+export type TakeOutput = (channel: 'stdout' | 'stderr', socket: Socket) => void
+
+interface Fork {
+  readonly onEvent: (event: ZygoteEvent) => void
+}
+
+interface ZygoteEvent {
+  readonly event: string
+  readonly id?: number
+  readonly status?: number
+  readonly directory?: string
+  readonly problem?: string
+}
+
+const PROGRAM = fileURLToPath(new URL('../../python/tutti_worker/__main__.py', import.meta.url))
+const CONTROL_FD = 3
+const MOST_LINE_BYTES = 65_536
+const LAST_WORDS_BYTES = 2048
+
+/** A process that has imported what instances need and forks them. It ends when its control socket closes. */
+export class Zygote {
+  readonly #child: ChildProcess
+  readonly #control: Socket
+  readonly #listener: ChannelListener
+  readonly #forks = new Map<number, Fork>()
+  /** Resolves when it has ended, whyever. */
+  readonly exited: Promise<void>
+  #nextId = 1
+  #lastWords = ''
+  #hasExited = false
+  #onReady: ((event: ZygoteEvent) => void) | undefined
+
+  private constructor(child: ChildProcess, control: Socket, listener: ChannelListener) {
+    this.#child = child
+    this.#control = control
+    this.#listener = listener
+    const lines = new LineSplitter(MOST_LINE_BYTES, (line) => this.#onLine(line))
+    control.on('data', (chunk: Buffer) => lines.push(chunk))
+    control.on('error', () => control.destroy())
+    child.stderr?.on('data', (chunk: Buffer) => {
+      this.#lastWords = (this.#lastWords + chunk.toString()).slice(-LAST_WORDS_BYTES)
+    })
+    this.exited = new Promise((resolve) => {
+      child.once('close', () => {
+        this.#hasExited = true
+        listener.close()
+        for (const [id, fork] of this.#forks) fork.onEvent({ event: 'ended', id })
+        this.#forks.clear()
+        resolve()
+      })
+    })
+  }
+
+  /** @throws ServeError MODEL_LOAD_FAILED if the interpreter is absent, too old, or lacks a module. */
+  static async start(spec: ZygoteSpec): Promise<Zygote> {
+    const listener = await ChannelListener.open()
+    const child = spawn(
+      spec.interpreter,
+      ['-B', '-u', PROGRAM, String(CONTROL_FD), spec.environment, ...spec.modules],
+      // Detached: signals of a terminal are for the server, which ends its zygotes by itself.
+      { stdio: ['ignore', 'ignore', 'pipe', 'pipe'], detached: true, cwd: '/' },
+    )
+    const failed = new Promise<never>((_, reject) => child.once('error', reject))
+    const control = child.stdio[CONTROL_FD]
+    try {
+      if (!isSocket(control)) await failed
+      else return await Promise.race([new Zygote(child, control, listener).#ready(spec), failed])
+    } catch (error) {
+      listener.close()
+      throw toLoadError(spec, error)
+    }
+    throw new ServeError('INTERNAL', 'bug: a zygote neither started nor failed')
+  }
+
+  get hasExited(): boolean {
+    return this.#hasExited
+  }
+
+  /** Whether it keeps this process alive. */
+  hold(isHeld: boolean): void {
+    const act = isHeld ? 'ref' : 'unref'
+    this.#child[act]()
+    this.#control[act]()
+    const { stderr } = this.#child
+    if (isSocket(stderr)) stderr[act]()
+  }
+
+  /**
+   * Forks a process and waits until it has connected.
+   *
+   * @throws ServeError ENGINE_STOPPED if it ended before.
+   */
+  async fork(takeOutput: TakeOutput): Promise<ForkedProcess> {
+    const id = this.#nextId++
+    const connected = Promise.withResolvers<Socket>()
+    const forked = Promise.withResolvers<string>()
+    const ended = Promise.withResolvers<EndStatus | undefined>()
+    const fail = (problem: string): void => {
+      const error = new ServeError('ENGINE_STOPPED', `the process of the model ${problem}`)
+      connected.reject(error)
+      forked.reject(error)
+    }
+    const onChannel = (channel: Channel, socket: Socket): void => {
+      if (channel === 'frames') connected.resolve(socket)
+      else takeOutput(channel, socket)
+    }
+    const { token, forget } = this.#listener.expect(onChannel)
+    this.#forks.set(id, {
+      onEvent: ({ event, status, directory, problem }) => {
+        if (event === 'forked') forked.resolve(directory ?? '')
+        else {
+          forget()
+          fail(event === 'failed' ? `cannot be forked: ${problem}` : describeEnd(status))
+          ended.resolve(status)
+        }
+      },
+    })
+    if (this.#hasExited) fail('cannot be forked: the zygote has ended')
+    else this.#order({ order: 'fork', id, address: this.#listener.address, token })
+    const [directory, frames] = await Promise.all([forked.promise, connected.promise])
+    forget()
+    const kill = (): void => this.#order({ order: 'kill', id })
+    return { frames, directory, ended: ended.promise, kill }
+  }
+
+  /** Ends it with all its instances. */
+  async close(): Promise<void> {
+    this.hold(true)
+    this.#control.destroy()
+    await this.exited
+  }
+
+  #order(order: unknown): void {
+    if (!this.#control.destroyed) this.#control.write(`${JSON.stringify(order)}\n`)
+  }
+
+  async #ready(spec: ZygoteSpec): Promise<Zygote> {
+    const first = new Promise<ZygoteEvent>((resolve) => {
+      this.#onReady = resolve
+    })
+    const ended = this.exited.then(() => ({ event: 'unusable', problem: this.#lastWords.trim() }))
+    const { event, problem } = await Promise.race([first, ended])
+    if (event === 'ready') return this
+    await this.exited
+    throw new ServeError(
+      'MODEL_LOAD_FAILED',
+      `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a word'}`,
+    )
+  }
+
+  #onLine(line: string): void {
+    const event: ZygoteEvent = JSON.parse(line)
+    if (event.id === undefined) this.#onReady?.(event)
+    else {
+      this.#forks.get(event.id)?.onEvent(event)
+      if (event.event !== 'forked') this.#forks.delete(event.id)
+    }
+  }
+}
+
+const SIGNALS: Readonly<Record<number, string>> = {
+  4: 'SIGILL',
+  6: 'SIGABRT',
+  7: 'SIGBUS',
+  8: 'SIGFPE',
+  9: 'SIGKILL',
+  11: 'SIGSEGV',
+  15: 'SIGTERM',
+}
+
+/** How a process ended, to stand behind a noun. */
+export function describeEnd(status: EndStatus | undefined): string {
+  if (status === undefined) return 'ended'
+  if (status >= 0) return `exited with status ${status}`
+  const name = SIGNALS[-status] ?? `signal ${-status}`
+  return status === -9 ? `was killed (${name}), as when memory runs out` : `was ended by ${name}`
+}
+
+function isSocket(stream: unknown): stream is Socket {
+  return stream !== null && typeof stream === 'object' && 'ref' in stream
+}
+
+function toLoadError(spec: ZygoteSpec, error: unknown): ServeError {
+  if (error instanceof ServeError) return error
+  const { message } = ServeError.from(error)
+  return new ServeError(
+    'MODEL_LOAD_FAILED',
+    `Python interpreter '${spec.interpreter}' cannot be started (${message}); want Python 3.9 or newer with NumPy, on PATH or named by --backend-config=python,interpreter=PATH`,
+    { cause: error },
+  )
+}

@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { ServeError } from '@tutti/errors'
+import type { ModelVersionSource } from '@tutti/model-config'
+import type { Engine } from '../engine.ts'
+import { modelPath } from '../python/model-file.ts'
+import {
+  createPythonEngine,
+  type PythonEngineOptions,
+  type PythonProgram,
+} from '../python/python-engine.ts'
+
+type Source = Omit<ModelVersionSource, 'revision'>
+
+const MODEL_CLASS = fileURLToPath(new URL('../../python/tutti_torchscript.py', import.meta.url))
+const DEFAULT_FILENAME = 'model.pt'
+
+/** Reading weights of many gigabytes takes its time, and a file that is no program does not hang. */
+const LOAD_MS = 600_000
+
+const PROGRAM: PythonProgram = {
+  backend: 'pytorch',
+  // Neither does Triton's: inputs and outputs must be configured.
+  completesConfig: false,
+  // The second imports torch, if there is one; without, each load says so.
+  modules: ['numpy', 'tutti_torchscript'],
+  modelFile(source) {
+    checkFlavour(source)
+    checkFile(source)
+    return MODEL_CLASS
+  },
+}
+
+/**
+ * Makes the `pytorch` engine: TorchScript files in processes like those of Python models, whose interpreter must have PyTorch.
+ * Without it each load fails with what to install.
+ */
+export function createPytorchEngine(o: PythonEngineOptions = {}): Engine {
+  return createPythonEngine({ ...o, settings: { loadMs: LOAD_MS, ...o.settings } }, PROGRAM)
+}
+
+/** @throws ServeError UNSUPPORTED for the other things that Triton's backend of this name runs. */
+function checkFlavour({ name, config }: Source): void {
+  const refused = [
+    ['platform', config.platform === 'torch_aoti'],
+    ['runtime', config.runtime !== ''],
+  ] as const
+  for (const [field, isRefused] of refused) {
+    if (!isRefused) continue
+    const problem = `${field} '${config[field]}' is not supported, only TorchScript (pytorch_libtorch)`
+    throw new ServeError('UNSUPPORTED', `unable to load model '${name}', ${problem}`, {
+      code: 'INVALID_ARGUMENT',
+      details: { field },
+    })
+  }
+}
+
+/** @throws ServeError MODEL_LOAD_FAILED if the file is absent or outside of the version directory. */
+function checkFile(source: Source): void {
+  const { name, config } = source
+  const path = modelPath(source, DEFAULT_FILENAME)
+  // Which of several files for GPUs it is, only the process knows.
+  if (existsSync(path) || Object.keys(config.cc_model_filenames).length > 0) return
+  throw new ServeError('MODEL_LOAD_FAILED', `unable to find '${path}' for model '${name}'`, {
+    details: { field: 'default_model_filename' },
+  })
+}
