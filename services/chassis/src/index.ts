@@ -60,6 +60,7 @@ export {
   type SignalSource,
   type StopSignal,
 } from './lifecycle.ts'
+export { type LogLimit, limitLog } from './limit-log.ts'
 export {
   createLogger,
   type LogFields,

@@ -16,6 +16,14 @@ export const REASONS = {
   REPOSITORY_UNREADABLE: { code: 'INTERNAL', meaning: 'a model repository cannot be read' },
   MODEL_NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such model or version' },
   MODEL_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the model version is known but not ready' },
+  MODEL_POLL_FAILED: {
+    code: 'INTERNAL',
+    meaning: 'a model that was to be loaded could not be read from its repository',
+  },
+  MODEL_LOAD_OVERTAKEN: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'the model was unloaded while this load went on',
+  },
   MODEL_LOAD_FAILED: { code: 'INTERNAL', meaning: 'an engine could not load the model' },
   MODEL_WARMUP_FAILED: { code: 'INTERNAL', meaning: 'a warm-up sample failed' },
   MODEL_CONTROL_REFUSED: {
@@ -43,6 +51,10 @@ export const REASONS = {
   MESSAGE_TOO_LARGE: { code: 'RESOURCE_EXHAUSTED', meaning: 'a message is over a size bound' },
   QUEUE_FULL: { code: 'UNAVAILABLE', meaning: "a model's queue is at its configured bound" },
   QUEUE_TIMEOUT: { code: 'UNAVAILABLE', meaning: 'a request waited longer than its queue timeout' },
+  NESTING_TOO_DEEP: {
+    code: 'FAILED_PRECONDITION',
+    meaning: 'models call one another deeper than is allowed',
+  },
   OVERLOADED: { code: 'RESOURCE_EXHAUSTED', meaning: 'a bound of the server is reached' },
   DEADLINE_EXCEEDED: { code: 'DEADLINE_EXCEEDED', meaning: "the request's time is over" },
   CANCELLED: { code: 'CANCELLED', meaning: 'the client went away' },

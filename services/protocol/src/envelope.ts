@@ -7,7 +7,10 @@ export interface TensorHeader {
   readonly shape: Shape
 }
 
-/** Asks one replica to execute one step of one request. */
+/**
+ * Asks one replica to execute one step of one request; or, from a step to a router, asks to execute a request of a model that
+ * runs there. To a router version 0 is the latest, and the revision is ''.
+ */
 export interface Envelope {
   /** Unique per admitted request: the key for cancel, logs and duplicates. */
   readonly requestKey: string
@@ -21,6 +24,10 @@ export interface Envelope {
   readonly attempt: number
   /** What is left of the request's time when the envelope is sent; absent if it has no deadline. */
   readonly remainingMs?: number
+  /** The models that called one another up to this request, the outermost first; absent for a client's own. */
+  readonly callers?: readonly string[]
+  /** To a router: the calling model takes any number of responses; absent if it takes exactly one. */
+  readonly isDecoupled?: true
   readonly traceparent?: string
   readonly tracestate?: string
   readonly context: RequestContext

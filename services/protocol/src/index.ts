@@ -31,14 +31,11 @@ export { modelConfigToProto } from './model-config-proto.ts'
 export { type Chunk, decodeChunk, encodeChunk } from './peer/chunk-codec.ts'
 export { decodeHeartbeat, encodeHeartbeat } from './peer/heartbeat.ts'
 export {
-  ALIGNMENT_BYTES,
+  CALLERS_LIMIT,
   CHUNK_BYTES,
-  HEADER_LIMIT_BYTES,
-  HEARTBEAT_LIMIT_BYTES,
   HEARTBEAT_REVISIONS,
   INLINE_LIMIT_BYTES,
   INLINE_TOTAL_LIMIT_BYTES,
-  PEER_ID_LIMIT_BYTES,
   PEER_PROTOCOL_VERSION,
   RECEIVER_CREDIT_BYTES,
   SENDER_CREDIT_BYTES,

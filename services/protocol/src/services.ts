@@ -48,6 +48,7 @@ export type RawInferenceService = Omit<
 > & {
   readonly ModelInfer: MethodDefinition<Buffer, Buffer>
   readonly ModelStreamInfer: MethodDefinition<Buffer, Buffer>
+  readonly RepositoryModelLoad: GRPCInferenceServiceDefinition['RepositoryModelLoad']
 }
 
 export interface InferenceServices {

@@ -56,8 +56,10 @@ await t.test('what is refused is named, and no secret is repeated', async (t) =>
     [[SERVER, `--nats-token-file=${join(dir, 'empty')}`], /^--nats-token-file: .* is empty/],
     [[SERVER, `--nats-tls-cert=${some}`], /^--nats-tls-cert: got it alone/],
     [[SERVER, `--nats-tls-key=${some}`], /^--nats-tls-key: got it alone/],
-    [[SERVER, '--nats-prefix='], /^--nats-prefix: "", want 1 to 128 characters/],
-    [[SERVER, `--repository-name=${'x'.repeat(129)}`], /^--repository-name: /],
+    [['--nats=nats://broker:4222/a'], /^--nats: "nats:\/\/broker:4222\/a", want nats:/],
+    [[SERVER, '--nats-prefix='], /^--nats-prefix: subject prefix "": it is empty, want 1 to 128/],
+    [[SERVER, '--nats-prefix=$SYS'], /^--nats-prefix: .*want one that NATS does not use itself/],
+    [[SERVER, `--repository-name=${'é'.repeat(65)}`], /^--repository-name: .*it has 130 bytes/],
   ]
   for (const [argv, message] of cases) {
     t.throws(() => read(...argv), { reason: 'FLAG_INVALID', message }, argv.join(' '))

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { peerSubjects, type SubjectNames } from '@tutti/protocol'
 import type { BrokerOptions } from './peers.ts'
 
 /** The flags of every executable that talks over a broker. Secrets come from files, never from the command line. */
@@ -55,8 +56,7 @@ export function toBrokerOptions(flags: BrokerFlags): BrokerOptions {
   const tls = toTls(flags)
   return {
     servers: toServers(flags.nats),
-    prefix: toPart('nats-prefix', flags['nats-prefix']),
-    repository: toPart('repository-name', flags['repository-name']),
+    ...toNames(flags),
     ...(user !== undefined && { user }),
     ...(passwordFile !== undefined && { password: secretFrom('nats-password-file', passwordFile) }),
     ...(tokenFile !== undefined && { token: secretFrom('nats-token-file', tokenFile) }),
@@ -72,7 +72,8 @@ function toServers(servers: readonly string[]): readonly string[] {
   if (servers.length === 0) throw refusal('nats', 'got none, want at least one nats://HOST:PORT')
   for (const server of servers) {
     const url = URL.canParse(server) ? new URL(server) : undefined
-    if (url === undefined || !SCHEMES.has(url.protocol) || url.hostname === '') {
+    const isWhole = url !== undefined && SCHEMES.has(url.protocol) && url.hostname !== ''
+    if (!isWhole || url.pathname + url.search + url.hash !== '') {
       throw refusal('nats', `"${withoutSecret(server)}", want nats://HOST:PORT or tls://HOST:PORT`)
     }
     if (url.username !== '' || url.password !== '') {
@@ -121,13 +122,17 @@ function toTls(flags: BrokerFlags): BrokerOptions['tls'] {
   }
 }
 
-const CONTROL = /\p{Cc}/u
-const LONGEST_PART = 128
-
-/** Prefix and repository are one token of a subject each; what NATS gives a meaning to is encoded there. */
-function toPart(name: 'nats-prefix' | 'repository-name', text: string): string {
-  if (text !== '' && text.length <= LONGEST_PART && !CONTROL.test(text)) return text
-  throw refusal(name, `"${text}", want 1 to ${LONGEST_PART} characters`)
+/** As subjects will have them, so that what no subject can hold is refused before a model is loaded. */
+function toNames(flags: BrokerFlags): SubjectNames {
+  const names = { prefix: flags['nats-prefix'], repository: flags['repository-name'] }
+  try {
+    peerSubjects(names)
+    return names
+  } catch (cause) {
+    const { details, message } = ServeError.from(cause)
+    const flag = details.field === 'prefix' ? 'nats-prefix' : 'repository-name'
+    throw refusal(flag, message, cause)
+  }
 }
 
 function secretFrom(name: keyof BrokerFlags, path: string): () => string {

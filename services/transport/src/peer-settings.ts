@@ -7,6 +7,7 @@ import {
   SENDER_CREDIT_BYTES,
   WHOLE_CHUNK_BYTES,
 } from '@tutti/protocol'
+import { RESPONSE_WINDOW } from './room-gate.ts'
 
 /** Every time and bound of a peer on a broker. Times in milliseconds, sizes in bytes. README.md says why each has its default. */
 export interface PeerSettings {
@@ -34,6 +35,7 @@ export interface PeerSettings {
   readonly heldBytes: number
   readonly heldResponses: number
   readonly responseCredits: number
+  readonly responseBytes: number
   readonly stallMs: number
   readonly acceptMs: number
   readonly creditWaitMs: number
@@ -45,10 +47,12 @@ export interface PeerSettings {
   readonly maxCalls: number
   readonly maxOpenCalls: number
   readonly maxPeers: number
+  readonly maxRevisions: number
   readonly controlQueueBytes: number
   readonly flushBytes: number
   readonly askMs: number
   readonly maxAsks: number
+  readonly answerBytes: number
 }
 
 const MIB = 1024 * 1024
@@ -78,7 +82,8 @@ export const PEER_DEFAULTS: PeerSettings = {
   maxTensorBytes: 512 * MIB,
   heldBytes: 1024 * MIB,
   heldResponses: 1024,
-  responseCredits: 16,
+  responseCredits: RESPONSE_WINDOW.responses,
+  responseBytes: RESPONSE_WINDOW.bytes,
   stallMs: 2000,
   acceptMs: 5000,
   creditWaitMs: 10_000,
@@ -90,10 +95,12 @@ export const PEER_DEFAULTS: PeerSettings = {
   maxCalls: 1024,
   maxOpenCalls: 8192,
   maxPeers: 1024,
+  maxRevisions: 65_536,
   controlQueueBytes: 64 * MIB,
   flushBytes: 4 * MIB,
   askMs: 5000,
   maxAsks: 64,
+  answerBytes: 64 * MIB,
 }
 
 /**
@@ -108,6 +115,10 @@ export function completeSettings(given: Partial<PeerSettings> = {}): PeerSetting
   }
   if (settings.inlineLimitBytes > INLINE_LIMIT_BYTES) {
     refuse('inlineLimitBytes', settings.inlineLimitBytes, `at most ${INLINE_LIMIT_BYTES}`)
+  }
+  // Callers tell of smaller reads together, so a smaller window would never open again.
+  if (settings.responseBytes < INLINE_LIMIT_BYTES) {
+    refuse('responseBytes', settings.responseBytes, `at least ${INLINE_LIMIT_BYTES}`)
   }
   if (settings.inlineTotalBytes > INLINE_TOTAL_LIMIT_BYTES) {
     refuse('inlineTotalBytes', settings.inlineTotalBytes, `at most ${INLINE_TOTAL_LIMIT_BYTES}`)

@@ -1,5 +1,7 @@
-import type { ServeError } from '@tutti/errors'
-import type { EnvelopeHandler, TensorBearer } from './tensor-bearer.ts'
+import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { Envelope } from '@tutti/protocol'
+import type { TensorRef } from '@tutti/tensor'
+import type { BearerResponse, EnvelopeHandler, TensorBearer } from './tensor-bearer.ts'
 
 /** How a process reaches the broker. Everything here comes from flags or settings of the executables. */
 export interface BrokerOptions {
@@ -30,32 +32,94 @@ export interface PeerLoad {
   readonly freeSlots: number
 }
 
-/** Questions beside inference; JSON in, JSON out, one request and one answer. */
+/**
+ * What peers ask one another beside inference. Routers ask steps to `describe` themselves, for `statistics`, to `load` and to
+ * `unload`; steps ask routers whether a model is `ready`, to `load` and `unload` for their models, and whether a version is
+ * `unpinned`; routers tell routers what is `wanted`.
+ */
+export const QUESTIONS = [
+  'describe',
+  'statistics',
+  'ready',
+  'load',
+  'unload',
+  'unpinned',
+  'wanted',
+] as const
+
+export type Question = (typeof QUESTIONS)[number]
+
+export interface AskOptions {
+  readonly signal: CancelSignal
+  /** For the answer; `askMs` if absent, Infinity for as long as the peer lives. */
+  readonly timeoutMs?: number
+  /** Beside the argument, as they are. */
+  readonly files?: ReadonlyMap<string, Uint8Array>
+}
+
+/** Questions beside inference; JSON in, JSON out, one question and one answer, of any size up to `answerBytes`. */
 export interface PeerQuestions {
-  ask(
-    peer: string,
-    question: 'describe' | 'statistics',
-    argument: unknown,
-    o: { readonly signal: AbortSignal },
-  ): Promise<unknown>
+  /**
+   * @throws ServeError: what the peer answered, or STEP_UNAVAILABLE, STEP_LOST if it cannot be asked; MALFORMED_MESSAGE for a
+   * description that is not the one that the step's heartbeats name.
+   */
+  ask(peer: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown>
+}
+
+/**
+ * Answers a question; the answer must be JSON.
+ * @throws ServeError UNSUPPORTED for one that is not for this role.
+ */
+export type AnswerQuestion = (
+  question: Question,
+  argument: unknown,
+  o: { readonly files: ReadonlyMap<string, Uint8Array>; readonly signal: CancelSignal },
+) => Promise<unknown>
+
+/** The routers of its repository, as a step calls them for its models. */
+export interface RouterCalls {
+  /**
+   * Has some router execute a request as if a client had sent it.
+   *
+   * @param envelope - for the router: version 0 is the latest, the revision is ''.
+   * @returns as TensorBearer's; throws STEP_UNAVAILABLE if no router is there.
+   */
+  call(
+    envelope: Envelope,
+    tensors: readonly TensorRef[],
+    o: { readonly signal: CancelSignal },
+  ): AsyncIterable<BearerResponse>
+  /** Asks some router. @throws as PeerQuestions. */
+  ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown>
 }
 
 export interface StepPeerOptions {
   readonly broker: BrokerOptions
   readonly peer: string
   readonly handle: EnvelopeHandler
-  /** Answers `describe` and `statistics`; the answer must be JSON. */
-  answer(question: 'describe' | 'statistics', argument: unknown): Promise<unknown>
+  /** Answers `describe`: what the step serves now, as JSON. It changes only as `onChange` says. */
+  describe(): unknown
+  /** Answers every other question. */
+  readonly answer: AnswerQuestion
   /** The served revisions now. */
   revisions(): readonly (readonly [string, number, string])[]
   load(): PeerLoad
-  /** Calls the listener when revisions or load that matter change (a new description). @returns ends it. */
+  /** Calls the listener when the description, revisions or load that matter change. @returns ends it. */
   onChange(listener: () => void): () => void
 }
 
 /** A step on the broker. */
 export interface StepPeer {
   readonly isConnected: boolean
+  readonly routers: RouterCalls
+  /** Says now what it serves: who gets an answer that is sent after this has heard it. */
+  announce(): void
+  /** Asks every router that is there. Resolves when each has answered, or cannot; never rejects. */
+  askRouters(
+    question: Question,
+    argument: unknown,
+    o: AskOptions,
+  ): Promise<readonly PromiseSettledResult<unknown>[]>
   /** Announces draining, takes nothing new, resolves when all accepted calls are answered and their outputs fetched. */
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   close(): Promise<void>
@@ -64,6 +128,10 @@ export interface StepPeer {
 export interface RouterPeerOptions {
   readonly broker: BrokerOptions
   readonly peer: string
+  /** Takes the requests of models that run in steps. */
+  readonly handle: EnvelopeHandler
+  /** Answers what steps and other routers ask. */
+  readonly answer: AnswerQuestion
   /** A step appeared, or what it serves changed: ask it. */
   stepChanged(peer: string, revisions: readonly (readonly [string, number, string])[]): void
   /** A step is gone (said so, or dead). */

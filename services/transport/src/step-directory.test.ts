@@ -71,6 +71,26 @@ await t.test('a suspect gets nothing until it is heard again', async (t) => {
   t.equal(directory.acquire(m1)?.address.replica, 'a')
 })
 
+await t.test('who waits for a suspect is called at the next change, once', async (t) => {
+  const directory = new StepDirectory()
+  const never = (): void => void t.fail('called')
+  t.equal(directory.whenDecided(m1, never), undefined, 'nobody')
+  directory.announce({ replica: 'a' }, [m1])
+  t.equal(directory.whenDecided(m1, never), undefined, 'nobody suspect')
+  directory.suspect('a', true)
+  const heard: string[] = []
+  const again = (): void => {
+    heard.push('first')
+    directory.whenDecided(m1, () => heard.push('again'))
+  }
+  directory.whenDecided(m1, again)
+  directory.whenDecided(m1, never)?.()
+  directory.announce({ replica: 'b' }, [m1other])
+  t.same(heard, ['first'], 'who waits again waits for the next change')
+  directory.suspect('a', false)
+  t.same(heard, ['first', 'again'])
+})
+
 await t.test('the announced load decides between equals', async (t) => {
   const directory = new StepDirectory()
   directory.announce({ replica: 'a' }, [m1], { ...FREE, inFlight: 3 })
@@ -89,9 +109,22 @@ await t.test('one that announces no room is taken only if all are full', async (
   ]) {
     const directory = new StepDirectory()
     directory.announce({ replica: 'full' }, [m1], full)
-    directory.announce({ replica: 'busy' }, [m1], { ...FREE, inFlight: 9 })
+    directory.announce({ replica: 'busy' }, [m1], { ...FREE, inFlight: 9, freeSlots: 3 })
     for (let i = 0; i < 3; i++) t.equal(directory.acquire(m1)?.address.replica, 'busy')
     directory.report('busy', full)
     t.equal(directory.acquire(m1)?.address.replica, 'full')
   }
+})
+
+await t.test('room that was announced is given once, until the next announcement', async (t) => {
+  const directory = new StepDirectory()
+  directory.announce({ replica: 'full' }, [m1], { ...FREE, freeSlots: 0 })
+  directory.announce({ replica: 'free' }, [m1], { ...FREE, freeSlots: 2 })
+  const take = (count: number) =>
+    Array.from({ length: count }, () => directory.acquire(m1)?.address.replica)
+  t.same(take(2), ['free', 'free'])
+  const next = take(4).filter((replica) => replica === 'full')
+  t.equal(next.length, 3, 'then our own are evened out')
+  directory.report('free', { ...FREE, freeSlots: 1 })
+  t.same(take(1), ['free'], 'what was sent before it is counted in it')
 })

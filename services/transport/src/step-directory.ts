@@ -23,6 +23,8 @@ interface Member {
   inFlight: number
   /** Undefined for a replica of this process, which announces none. */
   load: AnnouncedLoad | undefined
+  /** `inFlight` when the load was announced: what was sent since, it cannot count. */
+  inFlightThen: number
   isDraining: boolean
   isSuspect: boolean
 }
@@ -33,17 +35,18 @@ export class StepDirectory {
   readonly #byRevision = new Map<string, Member[]>()
   /** Where the search among equally busy replicas starts, so that ties take turns. */
   #turn = 0
+  #waiting = new Set<() => void>()
 
   /** Adds the replica or replaces what is known of it. Without a load, the last one that it reported stands. */
   announce(address: ReplicaAddress, served: readonly ServedRevision[], load?: AnnouncedLoad): void {
     const revisions = new Set(served.map(revisionKey))
     const known = this.#members.get(address.replica)
     if (known === undefined) {
-      const fresh = { inFlight: 0, isDraining: false, isSuspect: false }
+      const fresh = { inFlight: 0, inFlightThen: 0, isDraining: false, isSuspect: false }
       this.#members.set(address.replica, { address, revisions, load, ...fresh })
     } else {
       known.revisions = revisions
-      if (load !== undefined) known.load = load
+      if (load !== undefined) this.report(address.replica, load)
     }
     this.#reindex()
   }
@@ -51,7 +54,9 @@ export class StepDirectory {
   /** Replaces what the replica says of its load. */
   report(replica: string, load: AnnouncedLoad): void {
     const member = this.#members.get(replica)
-    if (member !== undefined) member.load = load
+    if (member === undefined) return
+    member.load = load
+    member.inFlightThen = member.inFlight
   }
 
   /** No new envelopes go there unless it takes it back; what is in flight stays counted. */
@@ -86,7 +91,7 @@ export class StepDirectory {
 
   /**
    * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with room as it
-   * announced before one without, then by our own envelopes in flight, then by the announced load, then in turn. One without
+   * announced, less what we have sent there since, before one without, then by our own envelopes in flight, then by the announced load, then in turn. One without
    * room is taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take.
    * The caller calls `release` once, when the envelope is answered or given up.
    *
@@ -111,6 +116,22 @@ export class StepDirectory {
     return { address: chosen.address, release: () => (chosen.inFlight -= 1) }
   }
 
+  /**
+   * Waits while all that serve the revision are suspect.
+   *
+   * @param callback - called once, as soon as who takes work has changed in any way.
+   * @returns stops waiting; undefined if no suspect serves the revision, so that there is nothing to wait for.
+   */
+  whenDecided(revision: ServedRevision, callback: () => void): (() => void) | undefined {
+    const key = revisionKey(revision)
+    const isOpen = [...this.#members.values()].some(
+      ({ isSuspect, isDraining, revisions }) => isSuspect && !isDraining && revisions.has(key),
+    )
+    if (!isOpen) return undefined
+    this.#waiting.add(callback)
+    return () => this.#waiting.delete(callback)
+  }
+
   #reindex(): void {
     this.#byRevision.clear()
     for (const member of this.#members.values()) {
@@ -121,6 +142,15 @@ export class StepDirectory {
         else members.push(member)
       }
     }
+    this.#wake()
+  }
+
+  /** Those who wait again wait for the next change. */
+  #wake(): void {
+    if (this.#waiting.size === 0) return
+    const waiting = this.#waiting
+    this.#waiting = new Set()
+    for (const callback of waiting) callback()
   }
 }
 
@@ -142,8 +172,10 @@ function isLessBusy(one: Member, other: Member): boolean {
   return announced(one) < announced(other)
 }
 
-function hasAnnouncedRoom({ load }: Member): boolean {
-  return load === undefined || (load.freeSlots > 0 && load.freeBytes > 0)
+/** Less what was sent since: else all requests up to the next heartbeat would go to the one replica that announced room. */
+function hasAnnouncedRoom({ load, inFlight, inFlightThen }: Member): boolean {
+  if (load === undefined) return true
+  return load.freeSlots > Math.max(0, inFlight - inFlightThen) && load.freeBytes > 0
 }
 
 function announced({ load }: Member): number {

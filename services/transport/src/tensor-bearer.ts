@@ -25,6 +25,8 @@ export interface StepTimes {
 /** Takes the responses of one envelope. Throws nothing; after the final response it takes no more. */
 export interface EnvelopeSink {
   send(response: BearerResponse): void
+  /** As ResponseSink's: undefined if a further response may come now. A sink without it takes everything. */
+  room?(): Promise<void> | undefined
 }
 
 export type EnvelopeHandler = (

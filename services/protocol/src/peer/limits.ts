@@ -16,6 +16,9 @@ export const INLINE_TOTAL_LIMIT_BYTES = 256 * 1024
 /** Bytes of a message's header: names, shapes and parameters. What a request's parameters say has to fit here. */
 export const HEADER_LIMIT_BYTES = 512 * 1024
 
+/** Models that may have called one another up to a request. What is allowed is less; see the router's `--max-bls-depth`. */
+export const CALLERS_LIMIT = 64
+
 /** Bytes of a peer's id: it has a one-byte length in chunks, and a Kubernetes pod's name has at most 253. */
 export const PEER_ID_LIMIT_BYTES = 255
 
@@ -31,7 +34,7 @@ export const SENDER_CREDIT_BYTES = 4 * 1024 * 1024
 /** Bytes under way to one receiver from all senders: a quarter of nats-server's default max_pending, where it drops clients. */
 export const RECEIVER_CREDIT_BYTES = 16 * 1024 * 1024
 
-/** Bytes of a heartbeat: some thousand revisions; it is sent four times a second to every router. */
+/** Bytes of a heartbeat: some thousand revisions; it is sent four times a second to every peer. */
 export const HEARTBEAT_LIMIT_BYTES = 512 * 1024
 
 /** Revisions in one heartbeat; see HEARTBEAT_LIMIT_BYTES. */

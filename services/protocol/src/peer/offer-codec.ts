@@ -1,6 +1,7 @@
 import { assert } from '@tutti/errors'
 import type { Envelope } from '../envelope.ts'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
+import { CALLERS_LIMIT } from './limits.ts'
 import type { PeerMessage, TensorPart } from './peer-message.ts'
 import type { PeerReader } from './peer-reader.ts'
 import type { PeerWriter } from './peer-writer.ts'
@@ -13,14 +14,19 @@ export type OfferBody = Omit<Extract<PeerMessage, { type: 'offer' }>, 'from' | '
 const HAS_REMAINING = 1
 const HAS_TRACEPARENT = 2
 const HAS_TRACESTATE = 4
-export const OFFER_FLAGS = HAS_REMAINING | HAS_TRACEPARENT | HAS_TRACESTATE
+const HAS_CALLERS = 8
+const IS_DECOUPLED = 16
+export const OFFER_FLAGS =
+  HAS_REMAINING | HAS_TRACEPARENT | HAS_TRACESTATE | HAS_CALLERS | IS_DECOUPLED
 
 /** The flags of an offer's prefix: which optional fields of the envelope it carries. */
 export function offerFlags(envelope: Envelope): number {
   return (
     (envelope.remainingMs === undefined ? 0 : HAS_REMAINING) |
     (envelope.traceparent === undefined ? 0 : HAS_TRACEPARENT) |
-    (envelope.tracestate === undefined ? 0 : HAS_TRACESTATE)
+    (envelope.tracestate === undefined ? 0 : HAS_TRACESTATE) |
+    (envelope.callers === undefined ? 0 : HAS_CALLERS) |
+    (envelope.isDecoupled === undefined ? 0 : IS_DECOUPLED)
   )
 }
 
@@ -38,6 +44,7 @@ export function writeOffer(writer: PeerWriter, offer: OfferBody, inline: InlineT
   }
   if (envelope.traceparent !== undefined) writer.text(envelope.traceparent)
   if (envelope.tracestate !== undefined) writer.text(envelope.tracestate)
+  if (envelope.callers !== undefined) writer.list(envelope.callers, CALLERS_LIMIT, writeName)
   writeContext(writer, envelope.context)
   writer.list(envelope.requestedOutputs, MESSAGE_BOUNDS.outputs, writeName)
   writeTensors(writer, envelope.inputs, parts, inline)
@@ -94,7 +101,7 @@ function readName(reader: PeerReader): string {
 function readOptional(
   reader: PeerReader,
   flags: number,
-): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate'> {
+): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled'> {
   return {
     ...((flags & HAS_REMAINING) !== 0 && {
       remainingMs: reader.finite(
@@ -105,5 +112,9 @@ function readOptional(
     }),
     ...((flags & HAS_TRACEPARENT) !== 0 && { traceparent: reader.text('envelope.traceparent') }),
     ...((flags & HAS_TRACESTATE) !== 0 && { tracestate: reader.text('envelope.tracestate') }),
+    ...((flags & HAS_CALLERS) !== 0 && {
+      callers: reader.list('envelope.callers', CALLERS_LIMIT, readName),
+    }),
+    ...((flags & IS_DECOUPLED) !== 0 && { isDecoupled: true as const }),
   }
 }

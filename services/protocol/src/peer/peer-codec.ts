@@ -76,7 +76,8 @@ function writeBody(message: PeerMessage, inline: InlineTensors): void {
     case 'cancel':
       return writeError(writer, message.error)
     case 'response-credit':
-      return writer.integer(message.responses)
+      writer.integer(message.responses)
+      return writer.integer(message.received)
     case 'resend':
       writer.integer(message.transfer)
       return writer.integer(message.offset)
@@ -188,7 +189,7 @@ function readBody(prefix: Prefix, reader: PeerReader, inline: InlineViews): Body
     case 'cancel':
       return { type, error: readError(reader) }
     case 'response-credit':
-      return { type, responses: reader.integer('responses') }
+      return { type, responses: reader.integer('responses'), received: reader.integer('received') }
     case 'resend':
       return { type, transfer: reader.integer('transfer'), offset: reader.integer('offset') }
     case 'done':

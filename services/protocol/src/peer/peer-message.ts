@@ -65,8 +65,11 @@ export type PeerMessage = { readonly from: string; readonly call: number } & (
     }
   /** To the sender of a transfer: it may send up to `upTo` bytes of it in all. */
   | { readonly type: 'credit'; readonly credits: readonly TransferCredit[] }
-  /** To the callee: it may send that many responses in all. Cumulative, so that a repeated message does no harm. */
-  | { readonly type: 'response-credit'; readonly responses: number }
+  /**
+   * To the callee: it may send that many responses in all, and so many have come, counted up to the first that has not. Both
+   * cumulative, so that a repeated message does no harm.
+   */
+  | { readonly type: 'response-credit'; readonly responses: number; readonly received: number }
   /** To the sender of a transfer: send again from `offset`; said once per transfer. */
   | { readonly type: 'resend'; readonly transfer: number; readonly offset: number }
   /** The caller wants no answer any more. */
@@ -94,7 +97,7 @@ export interface Heartbeat {
   readonly role: 'step' | 'router'
   /** Counts heartbeats of this process up. */
   readonly sequence: number
-  /** Changes with what `describe` would answer; a router asks again when it does. */
+  /** Names what `describe` would answer, by its digest; a router asks again when it changes, and believes no other answer. */
   readonly description: string
   readonly inFlight: number
   readonly queued: number

@@ -12,8 +12,6 @@ await t.test('the subjects of a repository', async (t) => {
   t.equal(SUBJECTS.control('s-1'), 'tutti.default.peer.s-1.ctl')
   t.equal(SUBJECTS.data('s-1'), 'tutti.default.peer.s-1.data')
   t.equal(SUBJECTS.ping('s-1'), 'tutti.default.peer.s-1.ping')
-  t.equal(SUBJECTS.ask('s-1', 'describe'), 'tutti.default.peer.s-1.ask.describe')
-  t.equal(SUBJECTS.asks('s-1'), 'tutti.default.peer.s-1.ask.*')
   t.equal(SUBJECTS.inbox('s-1'), 'tutti.default.inbox.s-1')
 })
 
@@ -51,7 +49,6 @@ await t.test('names come back out of the subjects', async (t) => {
     fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
     (name) => {
       strictEqual(SUBJECTS.peerOfHeartbeat(SUBJECTS.heartbeat(name)), name)
-      strictEqual(SUBJECTS.questionOf(SUBJECTS.ask(name, name)), name)
     },
   )
   t.doesNotThrow(() => fc.assert(property))
@@ -61,15 +58,10 @@ await t.test('names come back out of the subjects', async (t) => {
     'tutti.default.hb.a.b',
     'tutti.default.hb.%41',
     'tutti.default.peer.s.ctl',
-    'tutti.default.peer.s.ask',
-    'tutti.default.peer.s.ask.',
-    'tutti.default.peer.s.ask.a.b',
-    'tutti.default.peer.s.ctl.a',
     '',
   ]
   for (const subject of others) {
     t.equal(SUBJECTS.peerOfHeartbeat(subject), undefined, subject)
-    t.equal(SUBJECTS.questionOf(subject), undefined, subject)
   }
 })
 
@@ -96,11 +88,10 @@ await t.test('settings that make no subject are refused by name', async (t) => {
   }
 })
 
-await t.test('a peer or question that makes no token is refused', async (t) => {
+await t.test('a peer that makes no token is refused', async (t) => {
   const cases = [
     [() => SUBJECTS.control(''), 'peer'],
     [() => SUBJECTS.heartbeat('p'.repeat(256)), 'peer'],
-    [() => SUBJECTS.ask('p', ''), 'question'],
     [() => SUBJECTS.inbox('\udc00'), 'peer'],
   ] as const
   for (const [act, field] of cases) {

@@ -29,23 +29,17 @@ export interface PeerSubjects {
   data(peer: string): string
   /** A request that a living peer answers at once. */
   ping(peer: string): string
-  /** A request with a question, `describe` say. */
-  ask(peer: string, question: string): string
-  /** Every question to a peer. */
-  asks(peer: string): string
   /** Where answers to a peer's requests come: what a NATS client takes as its inbox prefix. */
   inbox(peer: string): string
   /** @returns the peer of a `heartbeat` subject of this repository; undefined for any other subject. */
   peerOfHeartbeat(subject: string): string | undefined
-  /** @returns the question of an `ask` subject of this repository; undefined for any other subject. */
-  questionOf(subject: string): string | undefined
 }
 
 /**
  * Every name becomes one token of a subject.
  *
  * @throws ServeError SETTING_INVALID if prefix or repository is empty, too long or not for users; INVALID_PARAMETER from the
- * functions for such a peer or question.
+ * functions for such a peer.
  */
 export function peerSubjects(names: SubjectNames): PeerSubjects {
   const root = `${settingToken('prefix', names.prefix)}.${settingToken('repository', names.repository)}`
@@ -59,17 +53,9 @@ export function peerSubjects(names: SubjectNames): PeerSubjects {
     control: (peer) => subject(peer, 'ctl'),
     data: (peer) => subject(peer, 'data'),
     ping: (peer) => subject(peer, 'ping'),
-    ask: (peer, question) => subject(peer, `ask.${nameToken('question', question)}`),
-    asks: (peer) => subject(peer, 'ask.*'),
     inbox: (peer) => `${root}.inbox.${peerToken(peer)}`,
     peerOfHeartbeat: (text) =>
       text.startsWith(heartbeats) ? decodeToken(text.slice(heartbeats.length)) : undefined,
-    questionOf: (text) => {
-      if (!text.startsWith(peers)) return undefined
-      const [, ask, question, ...rest] = text.slice(peers.length).split('.')
-      if (ask !== 'ask' || question === undefined || rest.length > 0) return undefined
-      return decodeToken(question)
-    },
   }
 }
 
@@ -89,20 +75,16 @@ function settingError(field: string, name: string, problem: string): ServeError 
 }
 
 function peerToken(peer: string): string {
-  return nameToken('peer', peer)
-}
-
-function nameToken(field: string, name: string): string {
-  const problem = nameProblem(name, PEER_ID_LIMIT_BYTES)
-  if (problem === undefined) return encodeToken(name)
-  throw new ServeError('INVALID_PARAMETER', `subject ${field} "${name.slice(0, 64)}": ${problem}`, {
-    details: { field },
+  const problem = nameProblem(peer, PEER_ID_LIMIT_BYTES)
+  if (problem === undefined) return encodeToken(peer)
+  throw new ServeError('INVALID_PARAMETER', `subject peer "${peer.slice(0, 64)}": ${problem}`, {
+    details: { field: 'peer' },
   })
 }
 
 function nameProblem(name: string, limit: number): string | undefined {
   const size = Buffer.byteLength(name)
-  if (size === 0) return 'it is empty'
+  if (size === 0) return `it is empty, want 1 to ${limit} bytes`
   if (size > limit) return `it has ${size} bytes, want at most ${limit}`
   return name.isWellFormed() ? undefined : 'it is no Unicode text'
 }

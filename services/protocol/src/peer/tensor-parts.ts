@@ -24,7 +24,7 @@ export function align(position: number): number {
 }
 
 /** Bytes of a part's tensor, wherever they are. */
-export function partSize(part: TensorPart): number {
+function partSize(part: TensorPart): number {
   return part.kind === 'inline' ? part.bytes.byteLength : part.size
 }
 

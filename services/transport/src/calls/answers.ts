@@ -1,12 +1,13 @@
 import { ServeError } from '@tutti/errors'
 import { toWireError } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
+import { outputBytes } from '../room-gate.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import { type InlineLimits, splitTensors } from '../transfers/split-tensors.ts'
 import { callDetails } from './call-place.ts'
 import type { PeerSend } from './peer-send.ts'
-import { errorResponse, type HeldTransfer, outputBytes, type TakenCall } from './taken-call.ts'
+import { errorResponse, type HeldTransfer, type TakenCall } from './taken-call.ts'
 
 /** What the answers need of the answering side. */
 export interface AnswerOptions {
@@ -18,8 +19,9 @@ export interface AnswerOptions {
 }
 
 /**
- * Sends the responses of accepted calls: in order, as many as the caller has credit for. What waits, and the tensors that the
- * caller has not read yet, are held and bounded; a call that would hold more ends with OVERLOADED.
+ * Sends the responses of accepted calls: in order, as many as the caller has credit for, and no more bytes ahead of its reader
+ * than fit the window. What waits, and the tensors that the caller has not read yet, are held and bounded; a call that would
+ * hold more ends with OVERLOADED. An execution that asks for room before each response never gets that far.
  */
 export class Answers {
   readonly #o: AnswerOptions
@@ -46,6 +48,16 @@ export class Answers {
     call.queue.push(response)
     this.#hold(call, outputBytes(response))
     this.flush(now, call)
+    if (response.final) call.gate.open()
+  }
+
+  /** As ResponseSink's: undefined if a further response would go out at once, or be dropped. */
+  room(call: TakenCall): Promise<void> | undefined {
+    return this.hasRoom(call) ? undefined : call.gate.wait()
+  }
+
+  hasRoom(call: TakenCall): boolean {
+    return call.hasFinal || (call.queue.length === 0 && this.#maySend(call))
   }
 
   /** The caller allows that many responses in all, and has read those below what it allowed first. */
@@ -54,6 +66,11 @@ export class Answers {
     call.granted = responses
     call.takenAt = now
     const read = responses - call.offeredCredits
+    while (call.sent - call.unread.length < read) {
+      const bytes = call.unread.shift()
+      if (bytes === undefined) break
+      call.unreadBytes -= bytes
+    }
     for (const [index, transfers] of call.held) {
       if (index >= read) break
       for (const { transfer, size } of transfers) {
@@ -68,10 +85,11 @@ export class Answers {
 
   /** Sends what the caller has credit for. */
   flush(now: number, call: TakenCall): void {
-    while (call.queue.length > 0 && call.sent < call.granted) {
+    while (call.queue.length > 0 && this.#maySend(call)) {
       const response = call.queue.shift()
       if (response !== undefined) this.#send(now, call, response)
     }
+    if (this.hasRoom(call)) call.gate.open()
   }
 
   /** Lets go of all that is held for the call. */
@@ -82,7 +100,16 @@ export class Answers {
     call.held.clear()
     call.unsent.clear()
     call.queue.length = 0
+    call.hasFinal = true
+    call.gate.open()
     this.#hold(call, -call.heldBytes)
+  }
+
+  #maySend(call: TakenCall): boolean {
+    const { responseBytes, heldResponses } = this.#o.settings
+    // A caller may grant any number of responses, but not that we remember them all.
+    const isAhead = call.unreadBytes >= responseBytes || call.unread.length >= heldResponses
+    return call.sent < call.granted && !isAhead
   }
 
   #problem(call: TakenCall, response: BearerResponse): ServeError | undefined {
@@ -109,6 +136,7 @@ export class Answers {
     call.queue.push(errorResponse(call.sent, error))
     call.abort.abort(error)
     this.flush(now, call)
+    call.gate.open()
   }
 
   #send(now: number, call: TakenCall, response: BearerResponse): void {
@@ -159,6 +187,9 @@ export class Answers {
     }
     this.#hold(call, transferred - outputBytes(response))
     if (opened.length > 0) call.held.set(call.sent, opened)
+    const bytes = outputBytes(response)
+    call.unread.push(bytes)
+    call.unreadBytes += bytes
     call.sent += 1
     call.sentAt = now
     call.isFinalSent = response.final

@@ -1,8 +1,14 @@
 import { type ErrorDetails, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 
+/** True for a call to the peer itself instead of a model of it: no model has an empty name. */
+export function isQuestion(envelope: Envelope): boolean {
+  return envelope.model === ''
+}
+
 /** What errors about a call say of where it went. */
 export function callDetails(replica: string, envelope: Envelope): ErrorDetails {
+  if (isQuestion(envelope)) return { replica }
   return {
     model: envelope.model,
     version: String(envelope.version),

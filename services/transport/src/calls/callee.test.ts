@@ -175,13 +175,50 @@ await t.test('after a broken connection every caller hears what became of its ca
 
 await t.test('who asks for a call that is not known is told so', async (t) => {
   const { callee, jobs, heard } = open()
-  callee.on(0, { from: 'router', call: 9, type: 'response-credit', responses: 5 })
+  callee.on(0, { from: 'router', call: 9, type: 'response-credit', responses: 5, received: 0 })
   t.same(heard(), ['response STEP_LOST'])
   callee.on(0, inline(1))
   callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(1)))
-  const asks: PeerMessage = { from: 'router', call: 1, type: 'response-credit', responses: 2 }
+  const asks: PeerMessage = {
+    from: 'router',
+    call: 1,
+    type: 'response-credit',
+    responses: 2,
+    received: 0,
+  }
   callee.on(1, asks)
   t.same(heard(), ['accepted', 'response'], 'it may be on its way')
   callee.on(2 * SMALL.stallMs, asks)
   t.same(heard(), ['response STEP_LOST'])
 })
+
+await t.test(
+  'an execution does not wait for ever for a caller whose cancel was lost',
+  async (t) => {
+    const { callee, jobs, heard } = open()
+    callee.on(0, inline(1))
+    const { key = '', signal } = jobs[0] ?? {}
+    for (let index = 0; index < 2; index += 1) {
+      callee.respond(1, key, answer(tensorBytes(1), { index, final: false }))
+    }
+    const room = callee.room(key)
+    t.ok(room !== undefined, 'both responses that were granted are sent')
+    const asks = {
+      from: 'router',
+      call: 1,
+      type: 'response-credit',
+      responses: 2,
+      received: 2,
+    } as const
+    callee.on(SMALL.answerHoldMs, asks)
+    callee.tick(SMALL.answerHoldMs + 1)
+    t.notOk(signal?.aborted, 'a slow caller is heard of')
+    heard()
+    callee.tick(2 * SMALL.answerHoldMs)
+    await room
+    t.match(signal?.reason, { reason: 'CANCELLED' })
+    t.same(heard(), ['response STEP_LOST'])
+    callee.ended(2 * SMALL.answerHoldMs, key)
+    t.equal(callee.size + callee.running + callee.heldBytes, 0)
+  },
+)

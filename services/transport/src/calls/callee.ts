@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
+import { RoomGate } from '../room-gate.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
@@ -8,9 +9,9 @@ import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import { type InlineLimits, transferBytes } from '../transfers/split-tensors.ts'
 import { admissionProblem } from './admission.ts'
 import { Answers } from './answers.ts'
-import { callDetails, maybeExecuted, notExecuted } from './call-place.ts'
+import { callDetails, isQuestion, maybeExecuted, notExecuted } from './call-place.ts'
 import { arrivedBytes } from './open-call.ts'
-import type { PeerSend } from './peer-send.ts'
+import type { OutgoingMessage, PeerSend } from './peer-send.ts'
 import { RecentKeys } from './recent-keys.ts'
 import { type CallJob, callKey, errorResponse, type TakenCall } from './taken-call.ts'
 
@@ -38,11 +39,13 @@ export class Callee {
   readonly #answers: Answers
   readonly #calls = new Map<string, TakenCall>()
   /** Executions that go on, and the bytes that their inputs have reserved; also of calls that are gone. */
-  readonly #running = new Map<string, { readonly from: string; readonly reserved: number }>()
+  readonly #running = new Map<string, TakenCall>()
   /** Calls that were answered, or cancelled, maybe before they were offered. */
   readonly #finished: RecentKeys
-  /** Calls that failed while the broker was away: their callers are told when it is back. */
-  readonly #untold = new Map<string, TakenCall>()
+  /** Questions have a bound of their own, so that work does not keep a peer from answering them. */
+  readonly #slots = { calls: 0, questions: 0 }
+  /** What is said when the broker is back, of calls that failed while it was away. Not the calls: they hold their inputs. */
+  #untold: { readonly to: string; readonly message: OutgoingMessage }[] = []
   #isDraining = false
 
   constructor(o: CalleeOptions) {
@@ -72,21 +75,14 @@ export class Callee {
   }
 
   get freeSlots(): number {
-    return Math.max(0, this.#o.settings.maxCalls - this.#slots)
+    return Math.max(0, this.#o.settings.maxCalls - this.#slots.calls)
   }
 
   get heldBytes(): number {
     return this.#answers.heldBytes
   }
 
-  /** A call takes a slot until it is done and its execution has ended. */
-  get #slots(): number {
-    let slots = this.#calls.size
-    for (const key of this.#running.keys()) if (!this.#calls.has(key)) slots += 1
-    return slots
-  }
-
-  /** Takes nothing new from now on. */
+  /** Takes no new work from now on; questions are answered. */
   drain(): void {
     this.#isDraining = true
   }
@@ -108,12 +104,21 @@ export class Callee {
     if (call !== undefined) this.#answers.add(now, call, response)
   }
 
+  /** As ResponseSink's, for the call's execution: undefined if a further response would go out at once, or be dropped. */
+  room(key: string): Promise<void> | undefined {
+    const call = this.#calls.get(key)
+    return call === undefined ? undefined : this.#answers.room(call)
+  }
+
   /** The execution has ended. One without a final response is an error of its own. */
   ended(now: number, key: string, error?: unknown): void {
     const running = this.#running.get(key)
-    if (running !== undefined) this.#budget.give(running.from, running.reserved)
-    this.#running.delete(key)
     const call = this.#calls.get(key)
+    if (running !== undefined) {
+      this.#running.delete(key)
+      this.#budget.give(running.from, running.reserved)
+      if (call !== running) this.#leaveSlot(running)
+    }
     if (call === undefined || call.hasFinal) return
     const details = callDetails(this.#o.self, call.envelope)
     const text = `bug: replica '${this.#o.self}' ended without a final response`
@@ -135,23 +140,25 @@ export class Callee {
 
   /** The broker is away: everything in flight over it has failed. */
   disconnected(now: number): void {
+    const why = 'lost its connection to the broker'
     for (const call of this.#calls.values()) {
-      if (this.#untold.size < this.#o.settings.tombstones) this.#untold.set(call.key, call)
-      const error = maybeExecuted(this.#o.self, call.envelope, 'lost its connection to the broker')
-      this.#end(now, call, error)
+      if (this.#untold.length < this.#o.settings.tombstones) {
+        this.#untold.push({ to: call.from, message: this.#lastWord(call, why) })
+      }
+      this.#end(now, call, maybeExecuted(this.#o.self, call.envelope, why))
     }
   }
 
   /** The broker is back: callers that were not cut off learn what became of their calls. */
   reconnected(): void {
-    const why = 'lost its connection to the broker'
-    for (const { from, call, envelope, missing } of this.#untold.values()) {
-      if (missing > 0) {
-        const error = toWireError(notExecuted(this.#o.self, envelope, why))
-        this.#o.send(from, { type: 'refused', call, error })
-      } else this.#sayLost(from, call, maybeExecuted(this.#o.self, envelope, why))
-    }
-    this.#untold.clear()
+    for (const { to, message } of this.#untold) this.#o.send(to, message)
+    this.#untold = []
+  }
+
+  #lastWord({ call, envelope, missing }: TakenCall, why: string): OutgoingMessage {
+    const { self } = this.#o
+    if (missing === 0) return lostMessage(call, maybeExecuted(self, envelope, why))
+    return { type: 'refused', call, error: toWireError(notExecuted(self, envelope, why)) }
   }
 
   /** Looks after calls whose time is over or that do not move. */
@@ -161,13 +168,18 @@ export class Callee {
       const { remainingMs } = call.envelope
       if (remainingMs !== undefined && now - call.arrivedAt >= remainingMs) this.#expire(now, call)
       const isCallersTurn = call.isFinalSent || call.queue.length > 0
-      const movedAt = Math.max(call.takenAt, call.sentAt)
-      if (isCallersTurn && now - movedAt >= this.#o.settings.answerHoldMs) {
-        const why = `caller '${call.from}' took nothing for ${this.#o.settings.answerHoldMs} ms`
-        this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, why))
-        this.#end(now, call, new ServeError('CANCELLED', why))
-      }
+      if (isCallersTurn) this.#checkIdle(now, call, call.takenAt, 'took')
+      // An execution that waits for a slow reader is heard of; the cancel of one that is not may have been lost.
+      else if (!this.#answers.hasRoom(call)) this.#checkIdle(now, call, call.heardAt, 'said')
     }
+  }
+
+  #checkIdle(now: number, call: TakenCall, since: number, what: 'took' | 'said'): void {
+    const { answerHoldMs } = this.#o.settings
+    if (now - Math.max(since, call.sentAt) < answerHoldMs) return
+    const why = `caller '${call.from}' ${what} nothing for ${answerHoldMs} ms`
+    this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, why))
+    this.#end(now, call, new ServeError('CANCELLED', why))
   }
 
   #offered(now: number, offer: Offer): void {
@@ -182,10 +194,13 @@ export class Callee {
       return
     }
     const { settings, incoming, self } = this.#o
+    const isAsked = isQuestion(offer.envelope)
+    const { calls, questions } = this.#slots
+    const hasSlot = isAsked ? questions < settings.maxAsks : calls < settings.maxCalls
     const problem = admissionProblem(offer, {
       self,
-      isDraining: this.#isDraining,
-      hasSlot: this.#slots < settings.maxCalls && !this.#running.has(key),
+      isDraining: this.#isDraining && !isAsked,
+      hasSlot: hasSlot && !this.#running.has(key),
       maxTensorBytes: Math.min(settings.maxTensorBytes, this.#budget.largest),
       isExpected: (transfer) => incoming.has(from, transfer),
     })
@@ -193,16 +208,25 @@ export class Callee {
       this.#refuse(from, call, problem)
       return
     }
-    if (
-      this.#answers.heldBytes >= settings.heldBytes ||
-      !this.#budget.take(from, transferBytes(offer.parts))
-    ) {
-      const details = callDetails(self, offer.envelope)
-      const text = `replica '${self}' has no room for ${transferBytes(offer.parts)} bytes of inputs`
-      this.#refuse(from, call, new ServeError('OVERLOADED', text, { details }))
-      return
+    const crowded = this.#reserve(offer)
+    if (crowded === undefined) this.#accept(now, key, offer)
+    else this.#refuse(from, call, crowded)
+  }
+
+  /** Takes room for the inputs. @returns why there is none. */
+  #reserve({ from, parts, envelope }: Offer): ServeError | undefined {
+    const { self, settings } = this.#o
+    const details = callDetails(self, envelope)
+    const { heldBytes } = this.#answers
+    if (heldBytes >= settings.heldBytes) {
+      const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.heldBytes}`
+      return new ServeError('OVERLOADED', text, { details })
     }
-    this.#accept(now, key, offer)
+    const bytes = transferBytes(parts)
+    if (this.#budget.take(from, bytes)) return undefined
+    const { inUse, largest } = this.#budget
+    const text = `replica '${self}' has no room for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.receiveBytes}, ${largest} of one caller`
+    return new ServeError('OVERLOADED', text, { details })
   }
 
   #accept(now: number, key: string, offer: Offer): void {
@@ -226,13 +250,18 @@ export class Callee {
       sent: 0,
       held: new Map(),
       unsent: new Set(),
+      unread: [],
+      unreadBytes: 0,
+      gate: new RoomGate(),
       heldBytes: 0,
       hasFinal: false,
       isFinalSent: false,
+      heardAt: now,
       takenAt: now,
       sentAt: now,
     }
     this.#calls.set(key, taken)
+    this.#slots[slotKind(taken)] += 1
     const credits = this.#o.incoming.open(now, this.#announce(taken, offer))
     this.#o.send(from, { type: 'accepted', call, credits })
     if (taken.missing === 0) this.#start(now, taken)
@@ -260,7 +289,7 @@ export class Callee {
   }
 
   #start(now: number, call: TakenCall): void {
-    const { envelope, key, from, reserved, abort } = call
+    const { envelope, key, from, abort } = call
     const left = envelope.remainingMs
     const remaining = left === undefined ? undefined : left - (now - call.arrivedAt)
     if (remaining !== undefined && remaining <= 0) {
@@ -268,7 +297,7 @@ export class Callee {
       return
     }
     call.isRunning = true
-    this.#running.set(key, { from, reserved })
+    this.#running.set(key, call)
     const inputs = call.inputs.map((input) => input ?? new Uint8Array())
     this.#o.execute({
       key,
@@ -294,6 +323,7 @@ export class Callee {
   }
 
   #onCall(now: number, call: TakenCall, message: Exclude<PeerMessage, { type: 'offer' }>): void {
+    call.heardAt = now
     switch (message.type) {
       case 'credit':
         if (this.#o.outgoing.credit(call.from, this.#ours(call, message.credits)))
@@ -306,7 +336,7 @@ export class Callee {
         return
       case 'response-credit':
         this.#answers.grant(now, call, message.responses)
-        this.#checkLost(now, call)
+        this.#checkLost(now, call, message.received)
         return
       case 'cancel':
         this.#end(now, call, fromWireError(message.error))
@@ -330,9 +360,10 @@ export class Callee {
     return said.filter(({ transfer }) => held.some((one) => one.transfer === transfer))
   }
 
-  /** A caller that still asks long after it should have had everything has lost some of it. */
-  #checkLost(now: number, call: TakenCall): void {
-    if (!call.isFinalSent) return
+  /** A caller that still asks long after it should have had what was sent has lost some of it. */
+  #checkLost(now: number, call: TakenCall, received: number): void {
+    // Until the final response it may just be slow, and has all that was sent.
+    if (!call.isFinalSent && received >= call.sent) return
     const { stallMs, receiveWaitMs } = this.#o.settings
     // A caller that has no room for a transfer lets nothing come for a while, and then gives up by itself.
     const quietMs = call.unsent.size > 0 ? receiveWaitMs + stallMs : 2 * stallMs
@@ -354,21 +385,17 @@ export class Callee {
     )
   }
 
+  /** A call has its slot until it is done and its execution has ended. */
+  #leaveSlot(call: TakenCall): void {
+    this.#slots[slotKind(call)] -= 1
+  }
+
   #refuse(from: string, call: number, error: ServeError): void {
     this.#o.send(from, { type: 'refused', call, error: toWireError(error) })
   }
 
   #sayLost(from: string, call: number, error: ServeError): void {
-    this.#o.send(from, {
-      type: 'response',
-      call,
-      index: 0,
-      final: true,
-      outputs: [],
-      parts: [],
-      parameters: new Map(),
-      error: toWireError(error),
-    })
+    this.#o.send(from, lostMessage(call, error))
   }
 
   /**
@@ -379,9 +406,28 @@ export class Callee {
     this.#calls.delete(call.key)
     this.#finished.add(now, call.key)
     for (const transfer of call.inputTransfers) this.#o.incoming.drop(now, call.from, transfer)
+    const wasAnswered = call.hasFinal
     this.#answers.forget(call)
     if (!call.isRunning) this.#budget.give(call.from, call.reserved)
-    if (!call.hasFinal) call.abort.abort(reason ?? new ServeError('CANCELLED', 'said to be done'))
-    call.hasFinal = true
+    if (!this.#running.has(call.key)) this.#leaveSlot(call)
+    if (!wasAnswered) call.abort.abort(reason ?? new ServeError('CANCELLED', 'said to be done'))
+  }
+}
+
+function slotKind({ envelope }: TakenCall): 'calls' | 'questions' {
+  return isQuestion(envelope) ? 'questions' : 'calls'
+}
+
+/** Ends a call at its caller, whatever it has had of it. */
+function lostMessage(call: number, error: ServeError): OutgoingMessage {
+  return {
+    type: 'response',
+    call,
+    index: 0,
+    final: true,
+    outputs: [],
+    parts: [],
+    parameters: new Map(),
+    error: toWireError(error),
   }
 }

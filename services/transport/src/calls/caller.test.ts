@@ -72,12 +72,32 @@ await t.test(
     network.run(20)
     router.caller.open(20, 'step', envelope(100), [tensorBytes(100)], unsent)
     router.caller.open(20, 'else', envelope(1), [tensorBytes(1)], other)
-    router.caller.peerGone(20, 'step', 'is gone')
+    t.same(router.caller.peerGone(20, 'step', 'is gone'), [], 'what was accepted is decided')
     t.match(inline.errors, [{ reason: 'STEP_LOST' }])
     t.match(unsent.errors, [{ reason: 'STEP_UNAVAILABLE' }])
     t.same(other.errors, [])
     router.caller.disconnected(20)
     t.match(other.errors, [{ reason: 'STEP_LOST' }])
+  },
+)
+
+await t.test(
+  'an offer that a dead replica never got is told from one that it may have',
+  async (t) => {
+    const { network, router } = open()
+    const [unheard, heard] = [new Reader(), new Reader()]
+    const first = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], unheard)
+    const second = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], heard)
+    network.run(20)
+    const undecided = router.caller.peerGone(20, 'step', 'is gone')
+    t.same(undecided, [first, second])
+    t.same([...unheard.errors, ...heard.errors], [])
+    router.caller.noResponder(30, first)
+    t.match(unheard.errors, [{ reason: 'STEP_UNAVAILABLE' }])
+    router.caller.lost(40, undecided, 'is gone')
+    t.equal(unheard.errors.length, 1)
+    t.match(heard.errors, [{ reason: 'STEP_LOST', message: /is gone/ }])
+    t.equal(router.caller.size, 0)
   },
 )
 

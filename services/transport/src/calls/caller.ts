@@ -174,10 +174,27 @@ export class Caller {
     return call.to
   }
 
-  /** The replica is dead or has left: nothing more comes from it. */
-  peerGone(now: number, peer: string, why: string): void {
+  /**
+   * The replica is dead or has left: nothing more comes from it.
+   *
+   * @returns calls that are still open, for `lost`: the broker may be about to say that nobody listened for their offer, and
+   * then they can go elsewhere.
+   */
+  peerGone(now: number, peer: string, why: string): readonly number[] {
+    const undecided: number[] = []
     for (const call of this.#calls.values()) {
-      if (call.to === peer) this.#giveUp(now, call, this.#lost(call, why))
+      if (call.to !== peer) continue
+      if (!call.isAccepted && call.offers === 1 && mayHaveExecuted(call)) undecided.push(call.call)
+      else this.#giveUp(now, call, this.#lost(call, why))
+    }
+    return undecided
+  }
+
+  /** Ends those of the calls that have not ended. */
+  lost(now: number, numbers: readonly number[], why: string): void {
+    for (const number of numbers) {
+      const call = this.#calls.get(number)
+      if (call !== undefined) this.#giveUp(now, call, this.#lost(call, why))
     }
   }
 
@@ -299,7 +316,7 @@ export class Caller {
   /** Says again what the replica should know; one that has forgotten the call answers so. */
   #probe(now: number, call: OpenCall): void {
     call.heardAt = now
-    this.#o.send(call.to, { type: 'response-credit', call: call.call, responses: call.granted })
+    this.#arrivals.grant(call)
   }
 
   #lost(call: OpenCall, why: string): ServeError {
@@ -365,6 +382,7 @@ function newCall(o: {
     nextToDeliver: 0,
     finalIndex: undefined,
     taken: 0,
+    takenBytes: 0,
     granted: o.granted,
     waitingSince: undefined,
     gapSince: undefined,

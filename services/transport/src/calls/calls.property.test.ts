@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
+import type { PeerSettings } from '../peer-settings.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import {
   type Fate,
@@ -19,6 +20,10 @@ interface Script {
   readonly cancelAfterMs: number | undefined
   /** The reader takes nothing before. */
   readonly takesAfterMs: number
+  /** The reader takes one response in that time. */
+  readonly takesEveryMs: number
+  /** The execution waits for room before each response, else it gives all at once. */
+  readonly isHeedful: boolean
 }
 
 /** What came of it. */
@@ -27,6 +32,10 @@ interface Outcome {
   readonly failures: string[]
   ends: number
   executions: number
+  /** Responses that the reader has taken. */
+  taken: number
+  /** The most responses that the execution has given beyond those. */
+  ahead: number
 }
 
 /** In this time the slowest script is long over. */
@@ -37,7 +46,12 @@ const SCRIPT = fc.record<Script>({
   outputs: fc.array(fc.integer({ min: 0, max: 200 }), { minLength: 1, maxLength: 8 }),
   cancelAfterMs: fc.option(fc.integer({ min: 0, max: 400 }), { nil: undefined, freq: 4 }),
   takesAfterMs: fc.constantFrom(0, 0, 0, 40, 200),
+  takesEveryMs: fc.constantFrom(0, 0, 20, 60),
+  isHeedful: fc.boolean(),
 })
+
+/** A window that a few responses use up. */
+const SETTINGS: PeerSettings = { ...SMALL, responseBytes: 300 }
 const SCRIPTS = fc.array(SCRIPT, { minLength: 1, maxLength: 6 })
 const DISORDER = fc.record<Fate>({
   copies: fc.constantFrom(1, 1, 1, 1, 2),
@@ -60,9 +74,16 @@ class Simulation {
 
   constructor(scripts: readonly Script[], fates: readonly Fate[]) {
     this.#scripts = scripts
-    this.outcomes = scripts.map(() => ({ responses: [], failures: [], ends: 0, executions: 0 }))
+    this.outcomes = scripts.map(() => ({
+      responses: [],
+      failures: [],
+      ends: 0,
+      executions: 0,
+      taken: 0,
+      ahead: 0,
+    }))
     // A fault that comes back for ever in step with our repetitions would never let a call end.
-    this.network = new FaultyNetwork(() => fates[this.#fates++] ?? UNHARMED)
+    this.network = new FaultyNetwork(() => fates[this.#fates++] ?? UNHARMED, SETTINGS)
     this.router = this.network.add('router', () => {})
     this.replica = this.network.add('step', ({ key, envelope: { attempt }, inputs, signal }) => {
       const script = scripts[attempt - 1]
@@ -70,12 +91,22 @@ class Simulation {
       if (script === undefined || outcome === undefined) throw new Error('an unknown call')
       outcome.executions += 1
       if (!same(tensorBytes(script.inputBytes, attempt), inputs[0])) throw new Error('wrong bytes')
-      script.outputs.forEach((size, index) => {
-        const final = index + 1 === script.outputs.length
-        const response = answer(tensorBytes(size, attempt + index), { index, final })
-        if (!signal.aborted) this.replica.callee.respond(this.network.now, key, response)
-      })
-      this.replica.callee.ended(this.network.now, key)
+      let index = 0
+      const respond = (): void => {
+        while (index < script.outputs.length && !signal.aborted) {
+          if (script.isHeedful && this.replica.callee.room(key) !== undefined) return
+          const final = index + 1 === script.outputs.length
+          const bytes = tensorBytes(script.outputs[index] ?? 0, attempt + index)
+          this.replica.callee.respond(this.network.now, key, answer(bytes, { index, final }))
+          index += 1
+          outcome.ahead = Math.max(outcome.ahead, index - outcome.taken)
+        }
+        if (!hasEnded) this.replica.callee.ended(this.network.now, key)
+        hasEnded = true
+      }
+      let hasEnded = false
+      respond()
+      this.#acts.push(respond)
     })
     this.network.onEvent = () => this.#check()
   }
@@ -108,7 +139,10 @@ class Simulation {
         if (response.error === undefined) outcome.responses.push(response)
         else outcome.failures.push(response.error.reason)
         if (response.final) outcome.ends += 1
-        waiting.push(() => onTaken(network.now))
+        waiting.push(() => {
+          outcome.taken += 1
+          onTaken(network.now)
+        })
       },
       failed: (error) => {
         outcome.ends += 1
@@ -119,7 +153,9 @@ class Simulation {
       if (script.cancelAfterMs !== undefined && elapsedMs >= script.cancelAfterMs) {
         router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
       }
-      if (elapsedMs >= script.takesAfterMs) for (const take of waiting.splice(0)) take()
+      if (elapsedMs < script.takesAfterMs) return
+      if (script.takesEveryMs === 0) for (const take of waiting.splice(0)) take()
+      else if (elapsedMs % script.takesEveryMs === 0) waiting.shift()?.()
     })
   }
 
@@ -152,7 +188,10 @@ function same(want: Uint8Array, got: Uint8Array | undefined): boolean {
 /** Whatever happened: one end, the right bytes in the right order, executed at most once, nothing kept. */
 function holds(simulation: Simulation, scripts: readonly Script[]): void {
   simulation.outcomes.forEach((outcome, i) => {
-    const { ends, executions, responses } = outcome
+    const { ends, executions, responses, ahead } = outcome
+    if (scripts[i]?.isHeedful === true && ahead > SETTINGS.responseCredits) {
+      throw new Error(`call ${i} was ${ahead} responses ahead of its reader`)
+    }
     if (ends !== 1) throw new Error(`call ${i} ended ${ends} times`)
     if (executions > 1) throw new Error(`call ${i} was executed ${executions} times`)
     responses.forEach((response, index) => {

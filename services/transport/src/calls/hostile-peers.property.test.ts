@@ -63,7 +63,12 @@ const MESSAGE: fc.Arbitrary<OutgoingMessage> = fc.oneof(
       parameters: new Map(),
     })),
   fc.record({ type: fc.constant('credit' as const), call: CALL, credits: CREDITS }),
-  fc.record({ type: fc.constant('response-credit' as const), call: CALL, responses: NUMBER }),
+  fc.record({
+    type: fc.constant('response-credit' as const),
+    call: CALL,
+    responses: NUMBER,
+    received: NUMBER,
+  }),
   fc.record({
     type: fc.constant('resend' as const),
     call: CALL,

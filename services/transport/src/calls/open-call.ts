@@ -48,6 +48,8 @@ export interface OpenCall {
   finalIndex: number | undefined
   /** Responses that the reader has taken. */
   taken: number
+  /** Bytes of those that the replica has not been told of. */
+  takenBytes: number
   /** How many responses the replica was allowed in all. */
   granted: number
   /** Since when the next response has no room. */

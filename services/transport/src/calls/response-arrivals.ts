@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { fromWireError } from '@tutti/protocol'
+import { fromWireError, INLINE_LIMIT_BYTES } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
 import type { ByteBudget } from '../transfers/byte-budget.ts'
 import type { AnnouncedTransfer, IncomingTransfers } from '../transfers/incoming-transfers.ts'
@@ -187,28 +187,42 @@ export class ResponseArrivals {
   }
 
   #hand(now: number, call: OpenCall, response: ArrivingResponse, reserved: number): void {
+    const { message, bytes } = response
     if (call.isDropped) {
-      this.#taken(now, call)
+      this.#taken(now, call, 0)
       return
     }
-    const { message } = response
+    let size = 0
+    for (const one of bytes) size += one?.byteLength ?? 0
     const error = message.error === undefined ? undefined : fromWireError(message.error)
     const onTaken = (at: number): void => {
       this.#o.budget.give(call.to, reserved)
-      this.#taken(at, call)
+      this.#taken(at, call, size)
       this.#retryWaiting(at)
     }
     call.receiver.response(toBearerResponse(response, error), onTaken)
   }
 
-  #taken(now: number, call: OpenCall): void {
+  /** Tells the replica how many responses the reader has taken, by how many it may send in all, and how many are here. */
+  grant(call: OpenCall): void {
+    call.takenBytes = 0
+    call.granted = call.taken + this.#o.settings.responseCredits
+    let received = call.nextToOpen
+    while (call.responses.has(received)) received += 1
+    const responses = call.granted
+    this.#o.send(call.to, { type: 'response-credit', call: call.call, responses, received })
+  }
+
+  #taken(now: number, call: OpenCall, bytes: number): void {
     call.taken += 1
+    call.takenBytes += bytes
     const { responseCredits } = this.#o.settings
-    const granted = call.taken + responseCredits
-    // Half a window at a time: fewer messages, and the replica never runs dry for a reader that keeps up.
-    if (call.hasEnded || granted - call.granted < responseCredits / 2) return
-    call.granted = granted
-    this.#o.send(call.to, { type: 'response-credit', call: call.call, responses: granted })
+    const more = call.taken + responseCredits - call.granted
+    // Half a window at a time: fewer messages, and the replica never runs dry for a reader that keeps up. What is large goes
+    // by itself, because the replica keeps to a window of bytes too.
+    const isDue = more >= responseCredits / 2 || call.takenBytes >= INLINE_LIMIT_BYTES
+    if (call.hasEnded || !isDue) return
+    this.grant(call)
     call.progressAt = now
   }
 

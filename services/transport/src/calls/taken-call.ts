@@ -1,5 +1,6 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
+import type { RoomGate } from '../room-gate.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
 
 /** What the owner of the callee executes: one accepted call whose inputs are all there. */
@@ -40,10 +41,18 @@ export interface TakenCall {
   /** Our transfers of sent responses that the caller has not read, by the response's index. */
   readonly held: Map<number, readonly HeldTransfer[]>
   readonly unsent: Set<number>
+  /** Bytes of outputs of each response that is sent and that the caller has not read, as far as it has said so. */
+  readonly unread: number[]
+  /** Their sum. */
+  unreadBytes: number
+  /** Where the execution waits for the caller to read. */
+  readonly gate: RoomGate
   /** Bytes of outputs that are queued or held. */
   heldBytes: number
   hasFinal: boolean
   isFinalSent: boolean
+  /** When the caller last said something about the call. */
+  heardAt: number
   /** When the caller last took something. */
   takenAt: number
   /** When we last sent something. */
@@ -58,13 +67,6 @@ export interface HeldTransfer {
 /** The response that ends a call with an error. */
 export function errorResponse(index: number, error: ServeError): BearerResponse {
   return { index, final: true, outputs: [], parameters: new Map(), error }
-}
-
-/** Bytes of a response's outputs. */
-export function outputBytes(response: BearerResponse): number {
-  let bytes = 0
-  for (const output of response.outputs) bytes += output.data.byteLength
-  return bytes
 }
 
 /** Names a call everywhere: the caller's id and its number. A number holds no space. */

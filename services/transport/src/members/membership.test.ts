@@ -22,6 +22,12 @@ function heartbeat(peer: string, sequence: number, o: Partial<Heartbeat> = {}): 
   }
 }
 
+function announcing(peer: string, sequence: number, count: number): Heartbeat {
+  return heartbeat(peer, sequence, {
+    revisions: Array.from({ length: count }, (_, i) => ['m', i + 1, 'r'] as const),
+  })
+}
+
 function farewell(peer: string, sequence: number): Heartbeat {
   return heartbeat(peer, sequence, { draining: true, freeSlots: 0, bearers: [] })
 }
@@ -143,4 +149,21 @@ await t.test('however many peers somebody invents, the number is bounded', async
     }),
   )
   t.notOk(members.heartbeat(0, heartbeat('one more', 1)))
+})
+
+await t.test('however much peers announce, it is bounded, and what goes makes room', async (t) => {
+  const { members } = open({ ...PEER_DEFAULTS, maxRevisions: 5 })
+  t.ok(members.heartbeat(0, announcing('a', 1, 3)))
+  t.notOk(members.heartbeat(0, announcing('b', 1, 3)), 'too much of one that is not known')
+  t.same(members.peers('step'), ['a'])
+  t.ok(members.heartbeat(0, announcing('b', 2, 2)))
+  t.notOk(members.heartbeat(0, announcing('a', 2, 4)), 'too much of one that is known')
+  t.equal(members.latest('a')?.sequence, 1, 'what it said before holds')
+  t.ok(members.heartbeat(0, announcing('a', 3, 1)))
+  t.ok(members.heartbeat(0, announcing('b', 3, 4)))
+  members.heartbeat(0, farewell('b', 4))
+  t.ok(members.heartbeat(0, announcing('c', 1, 4)))
+  members.unreachable('a')
+  members.unreachable('c')
+  t.ok(members.heartbeat(0, announcing('d', 1, 5)))
 })

@@ -9,6 +9,7 @@ export interface MembershipSettings {
   readonly graceMs: number
   readonly tickMs: number
   readonly maxPeers: number
+  readonly maxRevisions: number
 }
 
 /** What is said of the peers as their state changes. */
@@ -40,6 +41,8 @@ export class Membership {
   readonly #settings: MembershipSettings
   readonly #listener: MembershipListener
   readonly #members = new Map<string, Member>()
+  /** That all of them announce. */
+  #revisions = 0
   #isFrozen = false
   /** Nobody is judged before. */
   #judgeFrom = 0
@@ -57,17 +60,29 @@ export class Membership {
       .map(({ peer }) => peer)
   }
 
-  /** Takes a heartbeat. One that the last has overtaken changes nothing. @returns false if there is no room for another peer. */
+  /** The last heartbeat of a peer that is neither dead nor gone. */
+  latest(peer: string): Heartbeat | undefined {
+    return this.#members.get(peer)?.heartbeat
+  }
+
+  /**
+   * Takes a heartbeat. One that the last has overtaken changes nothing.
+   *
+   * @returns false, and nothing is taken, if there is no room for another peer or for what it announces.
+   */
   heartbeat(now: number, heartbeat: Heartbeat): boolean {
     const { peer } = heartbeat
     if (isFarewell(heartbeat)) {
       this.#remove(peer, `peer '${peer}' has left`)
       return true
     }
+    const before = this.#members.get(peer)?.heartbeat
+    if (before !== undefined && isOvertaken(before, heartbeat)) return true
+    const more = revisionsOf(heartbeat) - revisionsOf(before)
+    if (more > 0 && this.#revisions + more > this.#settings.maxRevisions) return false
     const member = this.#member(now, peer)
     if (member === undefined) return false
-    const before = member.heartbeat
-    if (before !== undefined && isOvertaken(before, heartbeat)) return true
+    this.#revisions += more
     member.heartbeat = heartbeat
     this.#alive(now, member)
     this.#listener.heard(heartbeat, whatIsNew(before, heartbeat))
@@ -80,10 +95,11 @@ export class Membership {
     if (member !== undefined) this.#alive(now, member)
   }
 
-  /** We have taken work of the peer, so it should be heard from now on. */
-  expect(now: number, peer: string): void {
+  /** We are to take work of the peer, so it should be heard from now on. @returns false if there is no room for another peer. */
+  expect(now: number, peer: string): boolean {
     const member = this.#member(now, peer)
     if (member !== undefined) this.#alive(now, member)
+    return member !== undefined
   }
 
   /** The broker knows nobody who listens for it. */
@@ -150,14 +166,21 @@ export class Membership {
   }
 
   #remove(peer: string, text: string): void {
-    if (!this.#members.delete(peer)) return
+    const member = this.#members.get(peer)
+    if (member === undefined) return
+    this.#members.delete(peer)
+    this.#revisions -= revisionsOf(member.heartbeat)
     const error = new ServeError('STEP_UNAVAILABLE', text, { details: { replica: peer } })
     this.#listener.gone(peer, error)
   }
 }
 
+function revisionsOf(heartbeat: Heartbeat | undefined): number {
+  return heartbeat?.revisions.length ?? 0
+}
+
 /** The last heartbeat of a peer that closes in order: it is draining and serves nothing and nobody. */
-export function isFarewell(heartbeat: Heartbeat): boolean {
+function isFarewell(heartbeat: Heartbeat): boolean {
   const { draining, inFlight, freeSlots, revisions, bearers } = heartbeat
   return (
     draining && inFlight === 0 && freeSlots === 0 && revisions.length === 0 && bearers.length === 0

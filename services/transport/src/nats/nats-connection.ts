@@ -56,7 +56,7 @@ export interface BrokerConnection {
   publish(subject: string, bytes: Uint8Array, reply?: string): boolean
   /** Lasts over reconnects. @returns ends it. */
   subscribe(subject: string, handler: (message: BrokerMessage) => void): () => void
-  /** Resolves when the broker has had all that was published. @throws ServeError UNAVAILABLE when it goes away before. */
+  /** Resolves when the broker has had all that was published. @throws ServeError STEP_UNAVAILABLE when it goes away before. */
   flush(): Promise<void>
   /** Gives up the connection, which does not answer, and makes another. */
   abandon(why: string): void

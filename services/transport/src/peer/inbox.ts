@@ -1,4 +1,4 @@
-import { type Clock, signalError } from '@tutti/chassis'
+import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { decodeToken, encodeToken, type PeerSubjects } from '@tutti/protocol'
 import type { BrokerLink } from '../nats/broker-link.ts'
@@ -13,13 +13,13 @@ export interface InboxListener {
 }
 
 interface Pending {
-  readonly resolve: (bytes: Uint8Array) => void
+  readonly resolve: () => void
   readonly reject: (error: ServeError) => void
 }
 
 /**
- * Where answers to this peer come. The last two tokens say to what: a question of ours, the offer of a call, or a message to a
- * peer; for the latter two only the broker answers, that nobody listens.
+ * Where answers to this peer come. The last two tokens say to what: a ping of ours, the offer of a call, or a message to a peer;
+ * for the latter two only the broker answers, that nobody listens.
  */
 export class Inbox {
   readonly #root: string
@@ -43,11 +43,6 @@ export class Inbox {
     o.link.control.subscribe(`${this.#root}.>`, (message) => this.#take(message))
   }
 
-  /** Questions without an answer yet. */
-  get size(): number {
-    return this.#pending.size
-  }
-
   /** Where the broker says that nobody listens for the offer. */
   replyForCall(call: number): string {
     return `${this.#root}.call.${call}`
@@ -59,43 +54,32 @@ export class Inbox {
   }
 
   /**
-   * Asks once.
+   * Asks once; what is answered says nothing but that somebody is there.
    *
-   * @throws ServeError STEP_UNAVAILABLE if nobody listens, the time is over or the broker goes away; the signal's reason.
+   * @throws ServeError STEP_UNAVAILABLE if nobody listens, the time is over or the broker goes away.
    */
-  request(
-    subject: string,
-    bytes: Uint8Array,
-    o: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-  ): Promise<Uint8Array> {
-    const { signal } = o
-    if (signal?.aborted === true) return Promise.reject(signalError(signal))
+  ping(subject: string, timeoutMs: number): Promise<void> {
     const id = String(this.#next++)
     return new Promise((resolve, reject) => {
       const end = (): void => {
         this.#pending.delete(id)
         stopTimer()
-        signal?.removeEventListener('abort', onAbort)
       }
       const fail = (error: ServeError): void => {
         end()
         reject(error)
       }
-      const onAbort = (): void => {
-        if (signal !== undefined) fail(signalError(signal))
-      }
-      const stopTimer = this.#clock.setTimer(o.timeoutMs, () =>
-        fail(unanswered(`no answer came within ${o.timeoutMs} ms`)),
+      const stopTimer = this.#clock.setTimer(timeoutMs, () =>
+        fail(unanswered(`no answer came within ${timeoutMs} ms`)),
       )
-      signal?.addEventListener('abort', onAbort, { once: true })
       this.#pending.set(id, {
-        resolve: (answer) => {
+        resolve: () => {
           end()
-          resolve(answer)
+          resolve()
         },
         reject: fail,
       })
-      if (!this.#link.publish(subject, bytes, `${this.#root}.ask.${id}`)) {
+      if (!this.#link.publish(subject, EMPTY, `${this.#root}.ask.${id}`)) {
         fail(unanswered('the broker is away'))
       }
     })
@@ -106,13 +90,13 @@ export class Inbox {
     for (const pending of this.#pending.values()) pending.reject(unanswered('the broker is away'))
   }
 
-  #take({ subject, bytes, isNoResponder }: BrokerMessage): void {
+  #take({ subject, isNoResponder }: BrokerMessage): void {
     const [kind, token, ...rest] = subject.slice(this.#root.length + 1).split('.')
     if (token === undefined || rest.length > 0) return
     if (kind === 'ask') {
       const pending = this.#pending.get(token)
       if (isNoResponder) pending?.reject(unanswered('nobody listens'))
-      else pending?.resolve(bytes)
+      else pending?.resolve()
       return
     }
     if (!isNoResponder) return
@@ -125,3 +109,5 @@ export class Inbox {
 function unanswered(why: string): ServeError {
   return new ServeError('STEP_UNAVAILABLE', why)
 }
+
+const EMPTY = new Uint8Array()

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '@tutti/chassis'
+import { type Clock, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   decodeChunk,
@@ -87,7 +87,8 @@ export class PeerEndpoint {
     this.#role = role
     this.subjects = peerSubjects(broker)
     this.subjects.control(peer)
-    this.events = new TransportEvents(o.log.child({ peer }))
+    // Lines name other peers as `peer`; those come and go, and say so, as often as they like.
+    this.events = new TransportEvents(limitLog(o.log.child({ self: peer }), { clock }))
     this.#ignored = new IgnoredMessages(this.events)
     this.incoming = new IncomingTransfers(settings, (to, message) => this.send(to, message))
     this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
@@ -238,17 +239,17 @@ export class PeerEndpoint {
       const heartbeat = this.#decode(message, decodeHeartbeat)
       if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
     })
-    link.control.subscribe(subjects.ping(peer), ({ reply }) => this.reply(reply, EMPTY))
+    link.control.subscribe(subjects.ping(peer), ({ reply }) => this.#answerPing(reply))
     link.data.subscribe(subjects.data(peer), (message) => {
       const chunk = this.#decode(message, decodeChunk)
       if (chunk !== undefined) this.incoming.chunk(clock.now(), chunk)
     })
   }
 
-  /** Answers a request. A reply that is no peer's inbox is a stranger's: it would make us speak where we do not mean to. */
-  reply(reply: string | undefined, bytes: Uint8Array): void {
+  /** A reply that is no peer's inbox is a stranger's: it would make us speak where we do not mean to. */
+  #answerPing(reply: string | undefined): void {
     const [prefix] = this.subjects.all.split('>')
-    if (reply?.startsWith(`${prefix}inbox.`) === true) this.link.publish(reply, bytes)
+    if (reply?.startsWith(`${prefix}inbox.`) === true) this.link.publish(reply, EMPTY)
   }
 
   /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
@@ -275,7 +276,9 @@ export class PeerEndpoint {
     if (peer !== sender || protocol !== PEER_PROTOCOL_VERSION) {
       this.#ignored.add(now, subject, `heartbeat of '${peer}' in protocol ${protocol}`)
     } else if (!this.membership.heartbeat(now, heartbeat)) {
-      this.#ignored.add(now, subject, `${this.#o.settings.maxPeers} peers are known already`)
+      const { maxPeers, maxRevisions } = this.#o.settings
+      const why = `no room beside ${maxPeers} peers that announce ${maxRevisions} revisions`
+      this.#ignored.add(now, subject, why)
     }
   }
 
@@ -292,7 +295,7 @@ export class PeerEndpoint {
     const { settings, clock } = this.#o
     this.events.peerSuspected(peer)
     this.#role.suspected(peer, true)
-    this.inbox.request(this.subjects.ping(peer), EMPTY, { timeoutMs: settings.pingMs }).then(
+    this.inbox.ping(this.subjects.ping(peer), settings.pingMs).then(
       () => this.membership.spoke(clock.now(), peer),
       () => this.membership.unanswered(peer),
     )

@@ -1,61 +1,119 @@
 import { ServeError } from '@tutti/errors'
-import { fromWireError, toWireError } from '@tutti/protocol'
-import { z } from 'zod'
+import type { Envelope } from '@tutti/protocol'
+import type { NamedTensor } from '@tutti/tensor'
+import { QUESTIONS, type Question } from '../peers.ts'
+import type { BearerResponse } from '../tensor-bearer.ts'
 
-/** The questions beside inference that a step answers. */
-export const QUESTIONS = ['describe', 'statistics'] as const
+/*
+ * A question is a call to the peer itself instead of a model of it: its envelope names no model, its step is the question,
+ * its inputs are the argument (JSON) and files. So it has what calls have: any size in pieces, a time, a cancel, and an end
+ * when the other side dies.
+ */
 
-export type Question = (typeof QUESTIONS)[number]
+const ARGUMENT = 'argument'
+const ANSWER = 'answer'
+const NO_FILES: ReadonlyMap<string, Uint8Array> = new Map()
 
-/** True if the text names a question that a step answers. */
-export function isQuestion(text: string | undefined): text is Question {
-  return QUESTIONS.some((question) => question === text)
+const NO_CONTEXT: Envelope['context'] = {
+  id: '',
+  correlationId: 0n,
+  sequenceStart: false,
+  sequenceEnd: false,
+  priority: 0n,
+  timeoutUs: 0n,
+  parameters: new Map(),
 }
 
-const STATUS = z.custom<ServeError['code']>((value) => typeof value === 'string')
-const Answer = z.union([
-  z.object({ answer: z.unknown() }),
-  z.object({
-    error: z.object({
-      code: STATUS,
-      reason: z.string(),
-      message: z.string(),
-      details: z.record(z.string(), z.string()),
-    }),
-  }),
-])
-
-/** A question's argument, or an answer, as JSON. */
-export function encodeArgument(argument: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(argument ?? null))
+/** A question as the asked peer reads it. */
+export interface AskedQuestion {
+  readonly question: Question
+  readonly argument: unknown
+  readonly files: ReadonlyMap<string, Uint8Array>
 }
 
-/** @throws ServeError MALFORMED_MESSAGE if it is no JSON. */
-export function decodeArgument(bytes: Uint8Array): unknown {
+/** @returns what a call carries; `tensors` are the bytes of the envelope's inputs. */
+export function toQuestionCall(
+  o: { readonly question: Question; readonly argument: unknown; readonly remainingMs?: number },
+  files: ReadonlyMap<string, Uint8Array> = NO_FILES,
+): { readonly envelope: Envelope; readonly tensors: readonly Uint8Array[] } {
+  const named = [[ARGUMENT, toJson(o.argument)] as const, ...files]
+  const envelope = {
+    requestKey: '',
+    model: '',
+    version: 0,
+    revision: '',
+    step: o.question,
+    attempt: 1,
+    context: NO_CONTEXT,
+    requestedOutputs: [],
+    inputs: named.map(([name, bytes]) => ({
+      name,
+      datatype: 'UINT8' as const,
+      shape: [bytes.byteLength],
+    })),
+    ...(o.remainingMs !== undefined && { remainingMs: o.remainingMs }),
+  }
+  return { envelope, tensors: named.map(([, bytes]) => bytes) }
+}
+
+/**
+ * @param inputs - bytes of the envelope's inputs; files are views of them.
+ * @param mostBytes - of the argument.
+ * @throws ServeError UNSUPPORTED for a question that nobody knows, MALFORMED_MESSAGE, MESSAGE_TOO_LARGE.
+ */
+export function readQuestion(
+  envelope: Envelope,
+  inputs: readonly Uint8Array[],
+  mostBytes: number,
+): AskedQuestion {
+  const question = QUESTIONS.find((known) => known === envelope.step)
+  if (question === undefined) {
+    throw new ServeError('UNSUPPORTED', `question '${envelope.step}': want ${QUESTIONS.join(', ')}`)
+  }
+  const [argument, ...files] = envelope.inputs.map(
+    ({ name }, i) => [name, inputs[i] ?? new Uint8Array()] as const,
+  )
+  if (argument?.[0] !== ARGUMENT) {
+    throw new ServeError('MALFORMED_MESSAGE', `question '${question}': got no argument`)
+  }
+  return {
+    question,
+    argument: fromJson(`question '${question}'`, argument[1], mostBytes),
+    files: new Map(files),
+  }
+}
+
+/** The response that carries an answer. */
+export function toAnswer(answer: unknown): BearerResponse {
+  const data = toJson(answer)
+  const output: NamedTensor = { name: ANSWER, datatype: 'UINT8', shape: [data.byteLength], data }
+  return { index: 0, final: true, outputs: [output], parameters: new Map() }
+}
+
+/** @throws ServeError: the one that the peer answered; MALFORMED_MESSAGE or MESSAGE_TOO_LARGE for what is no answer. */
+export function readAnswer(
+  question: Question,
+  { outputs, error }: BearerResponse,
+  mostBytes: number,
+): unknown {
+  if (error !== undefined) throw error
+  const bytes = outputs.find(({ name }) => name === ANSWER)?.data ?? new Uint8Array()
+  return fromJson(`answer to '${question}'`, bytes, mostBytes)
+}
+
+function toJson(value: unknown): Uint8Array {
+  return Buffer.from(JSON.stringify(value ?? null))
+}
+
+function fromJson(what: string, bytes: Uint8Array, mostBytes: number): unknown {
+  if (bytes.byteLength > mostBytes) {
+    const text = `${what}: ${bytes.byteLength} bytes, want at most ${mostBytes}`
+    throw new ServeError('MESSAGE_TOO_LARGE', text)
+  }
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
     return value
   } catch (error) {
-    throw new ServeError('MALFORMED_MESSAGE', 'question: got no JSON', { cause: error })
+    throw new ServeError('MALFORMED_MESSAGE', `${what}: got no JSON`, { cause: error })
   }
-}
-
-export function encodeAnswer(answer: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify({ answer: answer ?? null }))
-}
-
-export function encodeAnswerError(error: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify({ error: toWireError(ServeError.from(error)) }))
-}
-
-/** @throws ServeError: the one that the peer answered; MALFORMED_MESSAGE for what is no answer. */
-export function decodeAnswer(peer: string, bytes: Uint8Array): unknown {
-  const parsed = Answer.safeParse(decodeArgument(bytes))
-  const details = { replica: peer }
-  if (!parsed.success) {
-    const text = `answer of peer '${peer}': ${z.prettifyError(parsed.error)}`
-    throw new ServeError('MALFORMED_MESSAGE', text, { details })
-  }
-  if ('error' in parsed.data) throw fromWireError(parsed.data.error).withDetails(details)
-  return parsed.data.answer
 }

@@ -159,45 +159,6 @@ await t.test(
   },
 )
 
-await t.test(
-  'questions are answered, and errors of an answer arrive as they are',
-  WITH_NATS,
-  async (t) => {
-    const broker = await openBroker(t)
-    const router = await openTestRouter(t, broker, 'router')
-    await openTestStep(t, broker, 'step', echo, {
-      answer: async (question, argument) => {
-        if (question === 'statistics') throw new ServeError('MODEL_NOT_FOUND', 'no such model')
-        if (argument === 'much') return 'x'.repeat(2 * 1024 * 1024)
-        return { question, argument, absent: undefined }
-      },
-    })
-    await until(() => router.changed.length > 0)
-    t.same(await router.peer.ask('step', 'describe', { a: [1] }, quiet), {
-      question: 'describe',
-      argument: { a: [1] },
-    })
-    t.match(await failureOf(router.peer.ask('step', 'statistics', {}, quiet)), {
-      reason: 'MODEL_NOT_FOUND',
-      details: { replica: 'step' },
-    })
-    t.match(await failureOf(router.peer.ask('step', 'describe', 'much', quiet)), {
-      reason: 'MESSAGE_TOO_LARGE',
-    })
-    t.match(
-      await failureOf(router.peer.ask('step', 'describe', 'x'.repeat(2 * 1024 * 1024), quiet)),
-      {
-        reason: 'MESSAGE_TOO_LARGE',
-      },
-    )
-    const cancel = new AbortController()
-    cancel.abort(new ServeError('CANCELLED', 'enough'))
-    t.match(await failureOf(router.peer.ask('step', 'describe', {}, cancel)), {
-      reason: 'CANCELLED',
-    })
-  },
-)
-
 await t.test('several routers know one another and share the steps', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
   const a = await openTestRouter(t, broker, 'router.a')

@@ -1,17 +1,13 @@
-import { type Clock, type Logger, signalError } from '@tutti/chassis'
-import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { Envelope, Heartbeat } from '@tutti/protocol'
-import type { TensorRef } from '@tutti/tensor'
-import { callDetails, notExecuted } from '../calls/call-place.ts'
-import { Caller } from '../calls/caller.ts'
+import type { Clock, Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Heartbeat } from '@tutti/protocol'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
-import type { RouterPeer, RouterPeerOptions } from '../peers.ts'
+import type { AskOptions, Question, RouterPeer, RouterPeerOptions } from '../peers.ts'
 import type { StepDirectory } from '../step-directory.ts'
-import type { BearerResponse, ReplicaAddress, TensorBearer } from '../tensor-bearer.ts'
-import { CallStream } from './call-stream.ts'
-import { messageTooLarge } from './message-too-large.ts'
+import type { TensorBearer } from '../tensor-bearer.ts'
+import { descriptionDigest } from './description-digest.ts'
+import { PeerCalls } from './peer-calls.ts'
 import { PeerEndpoint, type PeerState } from './peer-endpoint.ts'
-import { decodeAnswer, encodeArgument, type Question } from './questions.ts'
 import { untilIdle } from './until-idle.ts'
 
 /** What a router's peer is opened with. */
@@ -24,7 +20,7 @@ export interface OpenRouterPeerOptions extends RouterPeerOptions {
 }
 
 /**
- * Brings a router on the broker: it announces itself, hears the steps and calls them until it is closed.
+ * Brings a router on the broker: it announces itself, hears the steps, calls them and is called by them until it is closed.
  *
  * @returns when the broker is there, or after `firstConnectMs` without it; then it goes on trying.
  * @throws ServeError SETTING_INVALID, INVALID_PARAMETER if an option cannot be right.
@@ -36,40 +32,35 @@ export async function openRouterPeer(o: OpenRouterPeerOptions): Promise<RouterPe
   return peer
 }
 
-class CallingPeer implements RouterPeer, TensorBearer {
+class CallingPeer implements RouterPeer {
   readonly endpoint: PeerEndpoint
-  readonly bearer: TensorBearer = this
+  readonly bearer: TensorBearer
   readonly #o: OpenRouterPeerOptions
-  readonly #settings: PeerSettings
-  readonly #caller: Caller
+  readonly #calls: PeerCalls
   #isDraining = false
 
   constructor(o: OpenRouterPeerOptions, settings: PeerSettings) {
     this.#o = o
-    this.#settings = settings
+    const { broker, peer, clock, log } = o
     this.endpoint = new PeerEndpoint(
-      { broker: o.broker, peer: o.peer, clock: o.clock, log: o.log, settings },
+      { broker, peer, clock, log, settings },
       {
         role: 'router',
         state: () => this.#state(),
-        message: (now, message) => this.#caller.on(now, message),
-        noResponder: (now, call) => this.#caller.noResponder(now, call),
+        message: (now, message) => this.#calls.on(now, message),
+        noResponder: (now, call) => this.#calls.caller.noResponder(now, call),
         heard: (heartbeat, what) => this.#heard(heartbeat, what),
-        suspected: (peer, isSuspect) => o.directory.suspect(peer, isSuspect),
-        gone: (now, peer, error) => this.#gone(now, peer, error),
-        up: () => this.#caller.reconnected(),
-        down: (now) => this.#caller.disconnected(now),
-        tick: (now) => this.#caller.tick(now),
+        suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
+        gone: (now, gone, error) => this.#gone(now, gone, error),
+        up: () => this.#calls.up(),
+        down: (now) => this.#calls.down(now),
+        tick: (now) => this.#calls.tick(now),
       },
     )
     const { endpoint } = this
-    this.#caller = new Caller({
-      settings,
-      send: (to, message) => endpoint.send(to, message),
-      incoming: endpoint.incoming,
-      outgoing: endpoint.outgoing,
-      inlineLimits: () => endpoint.inlineLimits,
-    })
+    const { handle, answer } = o
+    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, answer })
+    this.bearer = this.#calls
   }
 
   get isConnected(): boolean {
@@ -80,100 +71,55 @@ class CallingPeer implements RouterPeer, TensorBearer {
     return this.endpoint.membership.peers('router')
   }
 
-  call(
-    to: ReplicaAddress,
-    envelope: Envelope,
-    tensors: readonly TensorRef[],
-    o: { readonly signal: CancelSignal },
-  ): AsyncIterable<BearerResponse> {
-    const { clock } = this.#o
-    const { signal } = o
-    let number = 0
-    const stream = new CallStream(() => this.#caller.drop(clock.now(), number))
-    const onAbort = (): void => this.#caller.cancel(clock.now(), number, signalError(signal))
-    try {
-      this.#checkCanCall(to.replica, envelope, signal)
-      number = this.#caller.open(clock.now(), to.replica, envelope, tensors.map(bytesOf), {
-        response: (response, onTaken) => {
-          if (response.final) signal.removeEventListener('abort', onAbort)
-          stream.send(response, () => onTaken(clock.now()))
-        },
-        failed: (error) => {
-          signal.removeEventListener('abort', onAbort)
-          stream.fail(error)
-        },
-      })
-      signal.addEventListener('abort', onAbort, { once: true })
-    } catch (error) {
-      stream.fail(error)
-    }
-    return stream
+  async ask(peer: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
+    const answer = await this.#calls.ask(peer, question, argument, o)
+    if (question === 'describe') this.#checkDescription(peer, answer)
+    return answer
   }
 
-  async ask(
-    peer: string,
-    question: Question,
-    argument: unknown,
-    o: { readonly signal: AbortSignal },
-  ): Promise<unknown> {
-    const { endpoint } = this
-    const bytes = encodeArgument(argument)
-    const { maxPayload } = endpoint.link
-    if (bytes.byteLength > maxPayload) {
-      throw messageTooLarge('question', peer, bytes.byteLength, maxPayload)
-    }
-    const subject = endpoint.subjects.ask(peer, question)
-    try {
-      const answer = await endpoint.inbox.request(subject, bytes, {
-        timeoutMs: this.#settings.askMs,
-        signal: o.signal,
-      })
-      return decodeAnswer(peer, answer)
-    } catch (error) {
-      throw ServeError.from(error).withDetails({ replica: peer })
-    }
-  }
-
+  /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
+    const { caller, callee } = this.#calls
+    const open = (): number => caller.size + callee.size
     this.#isDraining = true
-    this.endpoint.events.draining(this.#caller.size)
+    this.endpoint.events.draining(open())
     this.endpoint.announce()
-    const wait = { clock: this.#o.clock, everyMs: IDLE_CHECK_MS, signal: o.signal }
-    await untilIdle(() => this.#caller.size, wait)
+    await untilIdle(open, { clock: this.#o.clock, signal: o.signal })
     this.endpoint.events.drained()
   }
 
   async close(): Promise<void> {
     this.#isDraining = true
+    const { caller, callee } = this.#calls
     const now = this.#o.clock.now()
-    this.#caller.cancelAll(now, new ServeError('CANCELLED', 'the router closes'))
+    callee.drain()
+    caller.cancelAll(now, new ServeError('CANCELLED', 'the router closes'))
     await this.endpoint.close()
+    callee.disconnected(this.#o.clock.now())
   }
 
   #state(): PeerState {
+    const { caller, callee } = this.#calls
     return {
       description: '',
-      inFlight: this.#caller.size,
+      inFlight: caller.size,
       queued: 0,
-      freeSlots: Math.max(0, this.#settings.maxOpenCalls - this.#caller.size),
-      freeBytes: this.#caller.freeBytes,
+      freeSlots: callee.freeSlots,
+      freeBytes: callee.freeBytes,
       draining: this.#isDraining,
       revisions: [],
     }
   }
 
-  #checkCanCall(replica: string, envelope: Envelope, signal: CancelSignal): void {
-    if (signal.aborted) throw signalError(signal)
-    if (!this.isConnected)
-      throw notExecuted(replica, envelope, 'cannot be reached: the broker is away')
-    const { unflushedBytes } = this.endpoint.link.control
-    const { controlQueueBytes } = this.#settings
-    if (unflushedBytes <= controlQueueBytes) return
-    throw new ServeError(
-      'OVERLOADED',
-      `the broker has not taken ${unflushedBytes} bytes, want at most ${controlQueueBytes}`,
-      { details: callDetails(replica, envelope) },
-    )
+  /** An answer can come from anybody who may publish here; the next heartbeat names the step's own. */
+  #checkDescription(peer: string, description: unknown): void {
+    const named = this.endpoint.membership.latest(peer)?.description
+    if (named === descriptionDigest(description)) return
+    const why =
+      named === undefined ? 'nobody is heard' : 'it is not the one that its heartbeats name'
+    throw new ServeError('MALFORMED_MESSAGE', `description of peer '${peer}': ${why}`, {
+      details: { replica: peer },
+    })
   }
 
   #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
@@ -193,14 +139,7 @@ class CallingPeer implements RouterPeer, TensorBearer {
 
   #gone(now: number, peer: string, error: ServeError): void {
     this.#o.directory.remove(peer)
-    this.#caller.peerGone(now, peer, 'is gone')
+    this.#calls.gone(now, peer, error)
     this.#o.stepGone(peer, error)
   }
 }
-
-function bytesOf(tensor: TensorRef): Uint8Array {
-  return tensor.bytes
-}
-
-/** A drain ends when the last call is done; how late that is noticed. */
-const IDLE_CHECK_MS = 10

@@ -232,8 +232,10 @@ await t.test('a step that serves something else says so at once', WITH_NATS, asy
   const broker = await openBroker(t)
   const router = await openTestRouter(t, broker, 'router')
   let revisions: (readonly [string, number, string])[] = [REVISION]
+  let failed = ''
   let changed: (() => void) | undefined
   await openTestStep(t, broker, 'step', echo, {
+    describe: () => ({ revisions, failed }),
     revisions: () => revisions,
     onChange: (listener) => {
       changed = listener
@@ -247,4 +249,8 @@ await t.test('a step that serves something else says so at once', WITH_NATS, asy
   await until(() => router.directory.isServed({ model: 'm', version: 2, revision: 'bbb' }))
   t.notOk(router.directory.isServed(SERVED))
   t.same(router.changed, ['step', 'step'])
+  failed = 'other'
+  changed?.()
+  await until(() => router.changed.length === 3)
+  t.pass('also if only its description is another: a model that failed, say')
 })

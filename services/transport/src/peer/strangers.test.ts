@@ -1,6 +1,12 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
-import { encodeChunk, encodeHeartbeat, encodePeerMessage, peerSubjects } from '@tutti/protocol'
+import {
+  decodePeerMessage,
+  encodeChunk,
+  encodeHeartbeat,
+  encodePeerMessage,
+  peerSubjects,
+} from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { OutgoingMessage } from '../calls/peer-send.ts'
@@ -12,6 +18,7 @@ import {
   collect,
   echo,
   envelope,
+  failureOf,
   openTestRouter,
   openTestStep,
   ref,
@@ -79,8 +86,6 @@ const SUBJECTS_OF_ALL = ['router', 'step'].flatMap((peer) => [
   SUBJECTS.data(peer),
   SUBJECTS.heartbeat(peer),
   SUBJECTS.ping(peer),
-  SUBJECTS.ask(peer, 'describe'),
-  SUBJECTS.ask(peer, 'nonsense'),
   `${SUBJECTS.inbox(peer)}.ask.1`,
   `${SUBJECTS.inbox(peer)}.call.1`,
   `${SUBJECTS.inbox(peer)}.peer.step`,
@@ -144,7 +149,7 @@ function foreignMessages(call: number): OutgoingMessage[] {
       parameters: new Map(),
     },
     { type: 'credit', call, credits },
-    { type: 'response-credit', call, responses: Number.MAX_SAFE_INTEGER },
+    { type: 'response-credit', call, responses: Number.MAX_SAFE_INTEGER, received: 0 },
     { type: 'resend', call, transfer: call, offset: 0 },
     { type: 'cancel', call, error },
     { type: 'done', call },
@@ -206,6 +211,24 @@ await t.test('a hostile caller takes its share of a step, and no more', WITH_NAT
   t.ok(await stillServes())
 })
 
+await t.test(
+  'of a replica that never was, no offer counts as perhaps executed',
+  WITH_NATS,
+  async (t) => {
+    const { router, stranger, stillServes } = await openScene(t)
+    stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
+    await until(() => router.changed.includes('hostile'))
+    const to = { replica: 'hostile' }
+    const calls = Array.from({ length: 20 }, () =>
+      failureOf(collect(router.peer.bearer.call(to, envelope(0), [ref(tensorBytes(0))], quiet))),
+    )
+    // The first word that nobody listens tells that the peer is gone; the offers behind it went nowhere either.
+    for (const failure of await Promise.all(calls)) t.match(failure, { reason: 'STEP_UNAVAILABLE' })
+    t.same(router.gone, ['hostile'])
+    t.ok(await stillServes())
+  },
+)
+
 await t.test('a hostile replica cannot make a router wait or allocate', WITH_NATS, async (t) => {
   const { router, stranger, stillServes } = await openScene(t)
   stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
@@ -257,4 +280,53 @@ await t.test('a hostile replica cannot make a router wait or allocate', WITH_NAT
   }
   t.same(reasons, ['RESPONSE_INVALID', 'MESSAGE_TOO_LARGE'])
   t.ok(await stillServes())
+})
+
+await t.test(
+  'a description that is not the one of the heartbeats is refused',
+  WITH_NATS,
+  async (t) => {
+    const { router, broker } = await openScene(t)
+    let said = 0
+    await openTestStep(t, broker, 'fickle', echo, { describe: () => ({ said: ++said }) })
+    await until(() => router.changed.includes('fickle'))
+    const asked = router.peer.ask('fickle', 'describe', null, quiet)
+    t.match(await failureOf(asked), {
+      reason: 'MALFORMED_MESSAGE',
+      message: /heartbeats/,
+      details: { replica: 'fickle' },
+    })
+  },
+)
+
+await t.test('work is taken only of callers whose end would be noticed', WITH_NATS, async (t) => {
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  await openTestStep(t, broker, 'step', echo, { settings: { maxPeers: 1 } })
+  const stranger = await openStranger(t, broker)
+  const answers: string[] = []
+  for (const from of ['first', 'second']) {
+    stranger.subscribe(SUBJECTS.control(from), ({ bytes }) => {
+      const { type } = decodePeerMessage(bytes)
+      answers.push(`${from}: ${type}`)
+    })
+  }
+  await stranger.flush()
+  for (const from of ['first', 'second']) {
+    const parts = [{ kind: 'inline', bytes: tensorBytes(1) } as const]
+    stranger.publish(
+      SUBJECTS.control('step'),
+      encodePeerMessage({
+        type: 'offer',
+        from,
+        call: 1,
+        envelope: envelope(1),
+        parts,
+        responseCredits: 1,
+      }),
+    )
+  }
+  await until(() => answers.length >= 3)
+  t.same(answers.toSorted(), ['first: accepted', 'first: response', 'second: refused'])
 })

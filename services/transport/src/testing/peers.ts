@@ -1,10 +1,10 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { withoutNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import { TensorMemory, type TensorRef } from '@tutti/tensor'
-import { openRouterPeer } from '../peer/router-peer.ts'
+import { type OpenRouterPeerOptions, openRouterPeer } from '../peer/router-peer.ts'
 import { type OpenStepPeerOptions, openStepPeer } from '../peer/step-peer.ts'
-import type { PeerSettings } from '../peer-settings.ts'
 import type { BrokerOptions, RouterPeer, StepPeer } from '../peers.ts'
 import { StepDirectory } from '../step-directory.ts'
 import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
@@ -112,6 +112,7 @@ export async function openTestStep(
     broker,
     peer,
     handle,
+    describe: () => ({ peer }),
     answer: async (question, argument) => ({ question, argument, peer }),
     revisions: () => [REVISION],
     load: () => ({ inFlight: 0, queued: 0, freeSlots: 8 }),
@@ -128,7 +129,7 @@ export async function openTestRouter(
   t: Teardown,
   broker: BrokerOptions,
   peer: string,
-  o: { readonly settings?: Partial<PeerSettings> } = {},
+  o: Partial<OpenRouterPeerOptions> = {},
 ): Promise<TestRouter> {
   const directory = new StepDirectory()
   const changed: string[] = []
@@ -139,6 +140,10 @@ export async function openTestRouter(
     directory,
     clock: systemClock,
     log: silentLogger,
+    handle: async () => {
+      throw new ServeError('UNSUPPORTED', 'this router takes no calls')
+    },
+    answer: async (question, argument) => ({ question, argument, peer }),
     stepChanged: (step) => void changed.push(step),
     stepGone: (step) => void gone.push(step),
     ...o,

@@ -96,9 +96,10 @@ export class IncomingTransfers {
       sender.transfers.set(one.transfer, incoming)
       sender.waiting.add(incoming)
     }
-    return this.#grant(now, sender)
-      .filter((incoming) => incoming.call === first.call)
-      .map(toCredit)
+    const grown = this.#grant(now, sender)
+    const own = new Set(announced.map(({ transfer }) => transfer))
+    this.#sayCredits(grown.filter(({ transfer }) => !own.has(transfer)))
+    return grown.filter(({ transfer }) => own.has(transfer)).map(toCredit)
   }
 
   /** What is granted for transfers of a call now, to say it again. */

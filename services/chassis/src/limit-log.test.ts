@@ -1,0 +1,56 @@
+import t from 'tap'
+import { limitLog } from './limit-log.ts'
+import { createLogger } from './log.ts'
+import { createManualClock } from './testing/manual-clock.ts'
+
+function scene(o: { readonly level?: 'info' | 'debug' } = {}) {
+  const lines: Record<string, unknown>[] = []
+  const destination = { write: (line: string) => lines.push(JSON.parse(line)) }
+  const clock = createManualClock()
+  const log = createLogger({ level: o.level ?? 'info', name: 'test', destination })
+  return { clock, lines, log: limitLog(log, { clock, lines: 3, everyMs: 100 }) }
+}
+
+await t.test('lines of one message come up to the limit, then one in a while', async (t) => {
+  const { clock, lines, log } = scene()
+  for (let i = 0; i < 10; i += 1) log.info('peer appeared', { peer: `p${i}` })
+  t.same(
+    lines.map(({ peer }) => peer),
+    ['p0', 'p1', 'p2'],
+  )
+  clock.advance(99)
+  log.info('peer appeared')
+  t.equal(lines.length, 3)
+  clock.advance(1)
+  log.info('peer appeared', { peer: 'later' })
+  t.match(lines[3], { peer: 'later', suppressed: 8 }, 'it says how many were left out')
+  clock.advance(10_000)
+  for (let i = 0; i < 10; i += 1) log.info('peer appeared')
+  t.equal(lines.length, 7, 'the bucket is full again, and no fuller')
+  t.notOk(lines.some((line, i) => i !== 3 && 'suppressed' in line))
+})
+
+await t.test('messages and levels do not take lines from one another', async (t) => {
+  const { lines, log } = scene({ level: 'debug' })
+  const child = log.child({ self: 'me' })
+  for (const level of ['error', 'warn', 'info', 'debug'] as const) {
+    for (let i = 0; i < 5; i += 1) (i % 2 === 0 ? log : child)[level](`an ${level} line`)
+  }
+  t.equal(lines.length, 12, 'children share the bucket of their parent')
+  t.match(lines[1], { level: 'error', self: 'me', message: 'an error line' })
+  t.ok(log.isDebug)
+})
+
+await t.test('what is not logged at all takes nothing', async (t) => {
+  const { lines, log } = scene()
+  for (let i = 0; i < 5; i += 1) log.debug('a line')
+  for (let i = 0; i < 3; i += 1) log.info('a line')
+  t.equal(lines.length, 3)
+})
+
+await t.test('long texts of others are cut', async (t) => {
+  const { lines, log } = scene()
+  log.warn('step did not describe itself', { error: 'x'.repeat(1_000_000), replica: 'r' })
+  t.equal(lines[0]?.['error'], `${'x'.repeat(1024)}… (1000000 characters)`)
+  t.equal(lines[0]?.['replica'], 'r')
+})

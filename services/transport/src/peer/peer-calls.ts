@@ -1,0 +1,228 @@
+import { type Clock, openCallScope, signalError } from '@tutti/chassis'
+import { type CancelSignal, ServeError } from '@tutti/errors'
+import { type Envelope, type PeerMessage, toWireError } from '@tutti/protocol'
+import type { TensorRef } from '@tutti/tensor'
+import { callDetails, isQuestion, notExecuted } from '../calls/call-place.ts'
+import { Callee } from '../calls/callee.ts'
+import { Caller } from '../calls/caller.ts'
+import type { CallJob } from '../calls/taken-call.ts'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { AnswerQuestion, AskOptions, PeerQuestions, Question } from '../peers.ts'
+import type {
+  BearerResponse,
+  EnvelopeHandler,
+  EnvelopeSink,
+  ReplicaAddress,
+  TensorBearer,
+} from '../tensor-bearer.ts'
+import { CallStream } from './call-stream.ts'
+import type { PeerEndpoint } from './peer-endpoint.ts'
+import { readAnswer, readQuestion, toAnswer, toQuestionCall } from './questions.ts'
+
+const WHY_GONE = 'is gone'
+
+/** What the calls of one peer are made from. */
+export interface PeerCallsOptions {
+  readonly self: string
+  readonly endpoint: PeerEndpoint
+  readonly settings: PeerSettings
+  readonly clock: Clock
+  /** Takes the envelopes that other peers send here. */
+  readonly handle: EnvelopeHandler
+  readonly answer: AnswerQuestion
+}
+
+/**
+ * The calls that a peer makes and those that it answers, envelopes and questions alike. Every peer has both sides: a router calls
+ * steps, and is called by them for their models.
+ */
+export class PeerCalls implements TensorBearer, PeerQuestions {
+  readonly caller: Caller
+  readonly callee: Callee
+  readonly #o: PeerCallsOptions
+  #tensors = 0
+
+  constructor(o: PeerCallsOptions) {
+    this.#o = o
+    const { endpoint, settings, self } = o
+    const shared = {
+      settings,
+      send: endpoint.send.bind(endpoint),
+      incoming: endpoint.incoming,
+      outgoing: endpoint.outgoing,
+      inlineLimits: () => endpoint.inlineLimits,
+    }
+    this.caller = new Caller(shared)
+    this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
+  }
+
+  /** Takes a message of another peer. */
+  on(now: number, message: PeerMessage): void {
+    switch (message.type) {
+      case 'offer':
+        if (this.#watches(now, message)) this.callee.on(now, message)
+        return
+      case 'response-credit':
+      case 'cancel':
+      case 'done':
+        this.callee.on(now, message)
+        return
+      case 'accepted':
+      case 'refused':
+      case 'response':
+        this.caller.on(now, message)
+        return
+      case 'credit':
+      case 'resend':
+        // Transfers go both ways, and their numbers say whose they are: each side leaves the other's alone.
+        this.callee.on(now, message)
+        this.caller.on(now, message)
+    }
+  }
+
+  /** Work is taken only of whom we would notice going: what it holds here is let go then. */
+  #watches(now: number, { from, call }: PeerMessage): boolean {
+    const { endpoint, self, settings } = this.#o
+    if (endpoint.membership.expect(now, from)) return true
+    const text = `peer '${self}' knows ${settings.maxPeers} peers already`
+    const error = toWireError(new ServeError('OVERLOADED', text))
+    endpoint.send(from, { type: 'refused', call, error })
+    return false
+  }
+
+  gone(now: number, peer: string, error: ServeError): void {
+    const undecided = this.caller.peerGone(now, peer, WHY_GONE)
+    if (undecided.length > 0) void this.#decide(undecided)
+    this.callee.callerGone(now, peer, error.message)
+  }
+
+  /** By the time that the broker answers, it has said of every offer before whether nobody listened. */
+  async #decide(undecided: readonly number[]): Promise<void> {
+    const { clock, endpoint } = this.#o
+    // Without the broker the calls have failed by themselves.
+    await endpoint.link.control.flush().catch(() => {})
+    this.caller.lost(clock.now(), undecided, WHY_GONE)
+  }
+
+  up(): void {
+    this.caller.reconnected()
+    this.callee.reconnected()
+  }
+
+  down(now: number): void {
+    this.caller.disconnected(now)
+    this.callee.disconnected(now)
+  }
+
+  tick(now: number): void {
+    this.caller.tick(now)
+    this.callee.tick(now)
+  }
+
+  call(
+    to: ReplicaAddress,
+    envelope: Envelope,
+    tensors: readonly TensorRef[],
+    o: { readonly signal: CancelSignal },
+  ): AsyncIterable<BearerResponse> {
+    return this.#call(to.replica, envelope, tensors.map(bytesOf), o.signal)
+  }
+
+  async ask(peer: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
+    const { clock, settings } = this.#o
+    const timeoutMs = o.timeoutMs ?? settings.askMs
+    const isBounded = timeoutMs !== Number.POSITIVE_INFINITY
+    const scope = openCallScope({ clock, parent: o.signal })
+    const unanswered = (): void =>
+      scope.cancel(new ServeError('STEP_UNAVAILABLE', `no answer came within ${timeoutMs} ms`))
+    const stopTimer = isBounded ? clock.setTimer(timeoutMs, unanswered) : undefined
+    const said = { question, argument, ...(isBounded && { remainingMs: timeoutMs }) }
+    try {
+      const { envelope, tensors } = toQuestionCall(said, o.files)
+      const { signal } = scope.context
+      for await (const response of this.#call(peer, envelope, tensors, signal)) {
+        return readAnswer(question, response, settings.answerBytes)
+      }
+      throw new ServeError('INTERNAL', `bug: question '${question}' ended without an answer`)
+    } catch (error) {
+      throw ServeError.from(error).withDetails({ replica: peer })
+    } finally {
+      stopTimer?.()
+      scope.close()
+    }
+  }
+
+  #call(
+    to: string,
+    envelope: Envelope,
+    tensors: readonly Uint8Array[],
+    signal: CancelSignal,
+  ): AsyncIterable<BearerResponse> {
+    const { clock } = this.#o
+    let number = 0
+    const stream = new CallStream(() => this.caller.drop(clock.now(), number))
+    const onAbort = (): void => this.caller.cancel(clock.now(), number, signalError(signal))
+    try {
+      this.#checkCanCall(to, envelope, signal)
+      number = this.caller.open(clock.now(), to, envelope, tensors, {
+        response: (response, onTaken) => {
+          if (response.final) signal.removeEventListener('abort', onAbort)
+          stream.send(response, () => onTaken(clock.now()))
+        },
+        failed: (error) => {
+          signal.removeEventListener('abort', onAbort)
+          stream.fail(error)
+        },
+      })
+      signal.addEventListener('abort', onAbort, { once: true })
+    } catch (error) {
+      stream.fail(error)
+    }
+    return stream
+  }
+
+  #checkCanCall(to: string, envelope: Envelope, signal: CancelSignal): void {
+    if (signal.aborted) throw signalError(signal)
+    const { link } = this.#o.endpoint
+    if (!link.isUp) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
+    const { unflushedBytes } = link.control
+    const { controlQueueBytes } = this.#o.settings
+    if (unflushedBytes <= controlQueueBytes) return
+    throw new ServeError(
+      'OVERLOADED',
+      `the broker has not taken ${unflushedBytes} bytes, want at most ${controlQueueBytes}`,
+      { details: callDetails(to, envelope) },
+    )
+  }
+
+  #execute(job: CallJob): void {
+    const { clock, self, handle } = this.#o
+    const { key, envelope } = job
+    const sink: EnvelopeSink = {
+      send: (response) => this.callee.respond(clock.now(), key, response),
+      room: () => this.callee.room(key),
+    }
+    const run = async (): Promise<void> => {
+      if (isQuestion(envelope)) return await this.#answer(job, sink)
+      const tensors = job.inputs.map((bytes) => ({ owner: self, id: ++this.#tensors, bytes }))
+      return await handle(envelope, tensors, sink, job)
+    }
+    run().then(
+      () => this.callee.ended(clock.now(), key),
+      (error: unknown) => this.callee.ended(clock.now(), key, error),
+    )
+  }
+
+  async #answer({ envelope, inputs, signal }: CallJob, sink: EnvelopeSink): Promise<void> {
+    const { question, argument, files } = readQuestion(
+      envelope,
+      inputs,
+      this.#o.settings.answerBytes,
+    )
+    sink.send(toAnswer(await this.#o.answer(question, argument, { files, signal })))
+  }
+}
+
+function bytesOf(tensor: TensorRef): Uint8Array {
+  return tensor.bytes
+}

@@ -1,0 +1,183 @@
+import { startFaultProxy, startNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import t from 'tap'
+import type { AnswerQuestion } from '../peers.ts'
+import {
+  brokerAt,
+  collect,
+  echo,
+  envelope,
+  failureOf,
+  openTestRouter,
+  openTestStep,
+  ref,
+  type Teardown,
+  tensorBytes,
+  until,
+  WITH_NATS,
+} from '../testing/peers.ts'
+
+const quiet = { signal: new AbortController().signal }
+const MIB = 1024 * 1024
+
+/** A router and a step that answers so. */
+async function open(
+  t: Teardown,
+  answer: AnswerQuestion,
+  settings: Parameters<typeof openTestStep>[4] = {},
+) {
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  const router = await openTestRouter(t, broker, 'router')
+  const step = await openTestStep(t, broker, 'step', echo, { answer, ...settings })
+  await until(() => router.changed.length > 0)
+  return { server, broker, router, step }
+}
+
+await t.test(
+  'questions are answered, and errors of an answer arrive as they are',
+  WITH_NATS,
+  async (t) => {
+    const { router, step } = await open(t, async (question, argument, { files }) => {
+      if (question === 'statistics') throw new ServeError('MODEL_NOT_FOUND', 'no such model')
+      return { question, argument, absent: undefined, files: [...files.keys()] }
+    })
+    t.same(await router.peer.ask('step', 'ready', { a: [1] }, quiet), {
+      question: 'ready',
+      argument: { a: [1] },
+      files: [],
+    })
+    t.match(await failureOf(router.peer.ask('step', 'statistics', undefined, quiet)), {
+      reason: 'MODEL_NOT_FOUND',
+      details: { replica: 'step' },
+    })
+    const cancel = new AbortController()
+    cancel.abort(new ServeError('CANCELLED', 'enough'))
+    t.match(await failureOf(router.peer.ask('step', 'ready', {}, cancel)), {
+      reason: 'CANCELLED',
+    })
+    t.match(
+      await step.routers.ask('ready', { model: 'm' }, quiet),
+      { question: 'ready', argument: { model: 'm' }, peer: 'router' },
+      'and a step asks its routers in the same way',
+    )
+  },
+)
+
+await t.test('arguments, answers and files may be larger than a message', WITH_NATS, async (t) => {
+  const models = Array.from({ length: 500 }, (_, i) => ({
+    name: `model ${i}`,
+    config: `${i}-`.repeat(4000),
+  }))
+  let received: ReadonlyMap<string, Uint8Array> = new Map()
+  const { router } = await open(t, async (_question, argument, { files }) => {
+    received = files
+    return { argument, models }
+  })
+  const argument = 'x'.repeat(2 * MIB)
+  const files = new Map([
+    ['1/model.onnx', tensorBytes(3_000_001)],
+    ['empty', new Uint8Array()],
+  ])
+  const answer = await router.peer.ask('step', 'ready', argument, { ...quiet, files })
+  t.ok(JSON.stringify(models).length > 7 * MIB)
+  t.strictSame(answer, { argument, models })
+  t.ok(Buffer.from(tensorBytes(3_000_001)).equals(received.get('1/model.onnx') ?? Buffer.of()))
+  t.equal(received.get('empty')?.byteLength, 0)
+})
+
+await t.test('what is over the bound of answers is refused, either way', WITH_NATS, async (t) => {
+  const settings = { answerBytes: MIB }
+  const { router, broker } = await open(t, async () => 'x'.repeat(3 * MIB), { settings })
+  const tight = await openTestRouter(t, broker, 'tight', { settings })
+  await until(() => tight.changed.length > 0)
+  for (const asked of [
+    router.peer.ask('step', 'ready', 'x'.repeat(2 * MIB), quiet),
+    tight.peer.ask('step', 'ready', {}, quiet),
+  ]) {
+    t.match(await failureOf(asked), { reason: 'MESSAGE_TOO_LARGE', details: { replica: 'step' } })
+  }
+})
+
+await t.test(
+  'a step that has no slot free, or drains, still answers questions, so many at a time',
+  WITH_NATS,
+  async (t) => {
+    const ends: (() => void)[] = []
+    const { router, step } = await open(
+      t,
+      (question) =>
+        question === 'ready'
+          ? Promise.resolve(question)
+          : new Promise((resolve) => ends.push(() => resolve(question))),
+      {
+        settings: { maxCalls: 1, maxAsks: 2 },
+        handle: () => new Promise(() => {}),
+      },
+    )
+    const work = new AbortController()
+    const call = (): Promise<unknown> =>
+      collect(
+        router.peer.bearer.call({ replica: 'step' }, envelope(0), [ref(tensorBytes(0))], work),
+      )
+    const working = failureOf(call())
+    t.match(await failureOf(call()), { reason: 'OVERLOADED' })
+    t.equal(await router.peer.ask('step', 'ready', {}, quiet), 'ready')
+    const drained = step.drain(quiet)
+    const asked = [1, 2].map(() => router.peer.ask('step', 'statistics', {}, quiet))
+    await until(() => ends.length === 2)
+    t.match(await failureOf(router.peer.ask('step', 'ready', {}, quiet)), {
+      reason: 'OVERLOADED',
+    })
+    for (const end of ends) end()
+    t.same(await Promise.all(asked), ['statistics', 'statistics'])
+    work.abort(new ServeError('CANCELLED', 'enough'))
+    t.match(await working, { reason: 'CANCELLED' })
+    await drained
+  },
+)
+
+await t.test(
+  'a question without an answer ends with its time, its cancel, or the peer',
+  WITH_NATS,
+  async (t) => {
+    const aborted: unknown[] = []
+    const { server, router, broker } = await open(t, (_question, _argument, { signal }) => {
+      signal.addEventListener('abort', () => aborted.push(signal.reason))
+      return new Promise(() => {})
+    })
+    t.match(
+      await failureOf(router.peer.ask('step', 'ready', {}, { ...quiet, timeoutMs: 100 })),
+      {
+        reason: 'STEP_UNAVAILABLE',
+        message: 'no answer came within 100 ms',
+      },
+    )
+    await until(() => aborted.length === 1)
+    const cancel = new AbortController()
+    const asked = failureOf(router.peer.ask('step', 'ready', {}, cancel))
+    cancel.abort(new ServeError('CANCELLED', 'enough'))
+    t.match(await asked, { reason: 'CANCELLED' })
+
+    const proxy = await startFaultProxy({ port: server.port })
+    t.teardown(() => proxy.close())
+    await openTestStep(
+      t,
+      { ...broker, servers: [`nats://127.0.0.1:${proxy.port}`] },
+      'mortal',
+      echo,
+      {
+        answer: () => new Promise(() => {}),
+      },
+    )
+    await until(() => router.changed.includes('mortal'))
+    const lost = failureOf(
+      router.peer.ask('mortal', 'ready', {}, { ...quiet, timeoutMs: Number.POSITIVE_INFINITY }),
+    )
+    proxy.refuse()
+    proxy.cut()
+    t.match(await lost, { code: 'UNAVAILABLE', details: { replica: 'mortal' } })
+    proxy.accept()
+  },
+)

@@ -1,0 +1,35 @@
+/** Where those wait who want to send a further response. Costs nothing as long as nobody does. */
+export class RoomGate {
+  #waiting: PromiseWithResolvers<void> | undefined
+
+  /** Resolves at the next `open`. */
+  wait(): Promise<void> {
+    this.#waiting ??= Promise.withResolvers()
+    return this.#waiting.promise
+  }
+
+  /** Lets those go who wait now; they ask again whether there is room. */
+  open(): void {
+    this.#waiting?.resolve()
+    this.#waiting = undefined
+  }
+}
+
+/** How far a producer of responses may be ahead of their reader: as long as both hold there is room for one more. */
+export interface ResponseWindow {
+  readonly responses: number
+  /** Of outputs. */
+  readonly bytes: number
+}
+
+/** More than a round trip's worth of small responses, or a few pictures. */
+export const RESPONSE_WINDOW: ResponseWindow = { responses: 16, bytes: 4 * 1024 * 1024 }
+
+/** Bytes of a response's outputs. */
+export function outputBytes(response: {
+  readonly outputs: readonly { readonly data: Uint8Array }[]
+}): number {
+  let bytes = 0
+  for (const output of response.outputs) bytes += output.data.byteLength
+  return bytes
+}
