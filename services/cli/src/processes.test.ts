@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   createHealth,
@@ -8,6 +9,7 @@ import {
   parseFlags,
 } from '@tutti/chassis'
 import { type NatsServer, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import { parseModelConfig } from '@tutti/model-config'
 import { routerExecutable } from '@tutti/router'
 import { stepExecutable } from '@tutti/step'
 import t, { type Test } from 'tap'
@@ -52,6 +54,24 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
   for (const [argv, text] of cases) {
     t.match(await command(...argv), { code: 2, err: text }, argv.join(' '))
   }
+})
+
+await t.test('the commands of docs/processes.md serve all that its ensemble needs', async (t) => {
+  const root = join(import.meta.dirname, '../../..')
+  const page = await readFile(join(root, 'docs/processes.md'), 'utf8')
+  const served: string[] = []
+  for (const [, role, flags = ''] of page.matchAll(/^tutti (step|router) +(--.*)$/gm)) {
+    const argv = flags.split(/ +/)
+    if (role === 'step') {
+      const { values } = parseFlags(stepExecutable.flags, argv)
+      stepExecutable.check(values)
+      served.push(...values.model)
+    } else routerExecutable.check(parseFlags(routerExecutable.flags, argv).values)
+  }
+  const ensemble = join(root, 'model_repository/ens_face_restoration_v2.1/config.pbtxt')
+  const config = parseModelConfig(await readFile(ensemble, 'utf8'), ensemble)
+  const steps = config.ensemble_scheduling?.step ?? []
+  t.same(served.toSorted(), steps.map(({ model_name: model }) => model).toSorted())
 })
 
 interface Started {

@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { renderFlagTable, renderSettingTable } from '@tutti/chassis'
+import { renderFlagTable, renderSettingTable, TracingSettings } from '@tutti/chassis'
 import { parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { run } from './run.ts'
 import { SERVE_FLAGS } from './serve/serve-flags.ts'
-import { Settings } from './settings.ts'
 
 const FIXTURES = fileURLToPath(
   new URL('../../../model_repository/.variants/fixtures/', import.meta.url),
@@ -44,7 +43,7 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
     [['serve'], /--model-repository: got none, want at least one folder/],
     [['serve', '--grpc-prt=1'], /unknown flag --grpc-prt; did you mean --grpc-port\?/],
     [['serve', 'models'], /got 'models', want flags only/],
-    [['serve', '--model-control-mode=poll'], /--model-control-mode: "poll", want one of none/],
+    [['serve', '--model-control-mode=all'], /--model-control-mode: "all", want one of none, poll/],
     [['serve', '--model-repository=.', '--grpc-port=x'], /--grpc-port: "x"/],
     [['config'], /got 0 model names, want one/],
     [['config', 'a', 'b'], /got 2 model names, want one/],
@@ -57,7 +56,17 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
 await t.test('backend settings are known or refused', async (t) => {
   const cases: [string, RegExp][] = [
     ['onnxruntime', /want BACKEND,SETTING=VALUE/],
-    ['python,shm-default-byte-size=1', /backend 'python' takes no settings here/],
+    [
+      'tensorrt,x=1',
+      /backend 'tensorrt' takes no settings here, want onnxruntime, python or pytorch/,
+    ],
+    ['python,shm-default-byte-size=many', /'many', want a whole number from 0 to 1099511627776/],
+    ['python,shm-max-byte-size=1', /'1', want a whole number from 1048576 to 1099511627776/],
+    ['python,interpreter=', /want a program on PATH or a path/],
+    [
+      'python,shm-region-prefix-name=x',
+      /unknown setting 'shm-region-prefix-name', want one of interpreter, /,
+    ],
     ['onnxruntime,threads=4', /unknown setting 'threads', want default-max-batch-size/],
     ['onnxruntime,default-max-batch-size=-1', /'-1', want a whole number/],
   ]
@@ -117,5 +126,5 @@ function compact(text: string): string {
 await t.test('README.md lists every flag and every setting', async (t) => {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
   t.ok(compact(readme).includes(compact(renderFlagTable(SERVE_FLAGS)).trim()))
-  t.ok(compact(readme).includes(compact(renderSettingTable(Settings)).trim()))
+  t.ok(compact(readme).includes(compact(renderSettingTable(TracingSettings)).trim()))
 })

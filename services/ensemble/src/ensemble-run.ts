@@ -78,4 +78,9 @@ export type RunAction =
 export interface EnsembleRun {
   start(inputs: TensorTable): readonly RunAction[]
   on(event: RunEvent): readonly RunAction[]
+  /**
+   * True while the steps after a decoupled one have many of its responses to finish with: it should wait before it gives
+   * another.
+   */
+  isAhead(step: number): boolean
 }

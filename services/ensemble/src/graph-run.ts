@@ -30,6 +30,12 @@ interface RunLimits {
   readonly maxOpenIterations: number
 }
 
+/**
+ * Responses of one decoupled step that the steps after it may have to finish with before it is to wait. Counted for each step:
+ * were they counted together, one step could wait for room that only its own next response makes.
+ */
+const MAX_AHEAD = 64
+
 /** One request on its way through the needed part of a plan. */
 export class GraphRun implements EnsembleRun {
   readonly #plan: EnsemblePlan
@@ -38,6 +44,8 @@ export class GraphRun implements EnsembleRun {
   readonly #executions: OpenExecutions
   /** Those of which something may still come. */
   readonly #iterations = new Set<Iteration>()
+  /** How many of them there are, by label. */
+  readonly #open: number[] = []
   /** Iterations that make a response, in the order in which the responses are emitted. */
   readonly #answers: Iteration[] = []
   #actions: RunAction[] = []
@@ -78,6 +86,10 @@ export class GraphRun implements EnsembleRun {
     return this.#take()
   }
 
+  isAhead(step: number): boolean {
+    return (this.#open[step + 1] ?? 0) >= MAX_AHEAD
+  }
+
   #take(): readonly RunAction[] {
     const actions = this.#actions
     this.#actions = []
@@ -92,7 +104,7 @@ export class GraphRun implements EnsembleRun {
       this.#fail(ServeError.from(error), {})
       return
     }
-    const iteration = this.#open(0)
+    const iteration = this.#openIteration(0)
     const ready: number[] = []
     const target = { graph: this.#graph, iteration, ready }
     const isBatched = this.#plan.maxBatchSize > 0
@@ -128,7 +140,7 @@ export class GraphRun implements EnsembleRun {
 
   #store(execution: StepExecution, event: Responded, context: RequestContext): void {
     const { plan, isBatched } = execution.step
-    const iteration = plan.decoupled ? this.#open(plan.index + 1) : execution.iteration
+    const iteration = plan.decoupled ? this.#openIteration(plan.index + 1) : execution.iteration
     const ready: number[] = []
     const target = { graph: this.#graph, iteration, ready }
     for (const { name, tensor } of plan.outputs) {
@@ -149,9 +161,10 @@ export class GraphRun implements EnsembleRun {
     this.#fail(event.error, whereabouts(execution))
   }
 
-  #open(label: number): Iteration {
+  #openIteration(label: number): Iteration {
     const iteration = newIteration(this.#graph, label)
     this.#iterations.add(iteration)
+    this.#open[label] = (this.#open[label] ?? 0) + 1
     if (label === this.#graph.outputLabel) this.#answers.push(iteration)
     return iteration
   }
@@ -176,7 +189,8 @@ export class GraphRun implements EnsembleRun {
   }
 
   #settle(iteration: Iteration): void {
-    if (iteration.open === 0) this.#iterations.delete(iteration)
+    if (iteration.open > 0 || !this.#iterations.delete(iteration)) return
+    this.#open[iteration.label] = (this.#open[iteration.label] ?? 1) - 1
   }
 
   /** Emits what is complete, in order. What a request for one response gets waits for the last step to end. */
@@ -208,6 +222,7 @@ export class GraphRun implements EnsembleRun {
     this.#executions.cancelAll(this.#actions)
     for (const iteration of this.#iterations) releaseIteration(iteration, this.#actions)
     this.#iterations.clear()
+    this.#open.length = 0
     const prefixed = error
       .withPrefix(`in ensemble '${this.#plan.name}', `)
       .withDetails({ ensemble: this.#plan.name, ...details })

@@ -27,6 +27,7 @@ export {
   toStatisticsJson,
 } from './statistics-wire.ts'
 export type {
+  LoadableModels,
   ServedModel,
   ServedVersion,
   StepControl,
@@ -35,3 +36,10 @@ export type {
 } from './step-contract.ts'
 export { parseDescriptionJson, toDescriptionJson } from './step-wire.ts'
 export { validateEnsembleConfig } from './validate-ensemble-config.ts'
+export {
+  isNewer,
+  parseWantedJson,
+  toWantedJson,
+  type WantedEnsemble,
+  type WantedModel,
+} from './wanted-wire.ts'

@@ -16,6 +16,8 @@ export interface HeldTensor {
 
 /** The values that belong together: those of the request itself, or those that follow from one decoupled response. */
 export interface Iteration {
+  /** 0 for the request itself, else one more than the decoupled step whose response it follows from. */
+  readonly label: number
   /** By tensor; undefined until it is made. */
   readonly tensors: (HeldTensor | undefined)[]
   /** By step: how many of its tensors are not there yet. */
@@ -28,6 +30,7 @@ export interface Iteration {
 export function newIteration(graph: RunGraph, label: number): Iteration {
   const answers = label === graph.outputLabel
   return {
+    label,
     tensors: graph.uses.map(() => undefined),
     pending: [...graph.pending],
     missingOutputs: answers ? graph.outputs.length : 0,

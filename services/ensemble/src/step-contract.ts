@@ -24,10 +24,20 @@ export interface ServedModel {
   readonly reason: string
 }
 
+/** Which models a step process loads when it is told to. */
+export interface LoadableModels {
+  /** Those that it knows of now. */
+  readonly names: readonly string[]
+  /** True if it takes others too: new ones, or such that come with the request. */
+  readonly isOpen: boolean
+}
+
 /** What a step process answers when a router asks what it serves. */
 export interface StepDescription {
   readonly replica: string
   readonly models: readonly ServedModel[]
+  /** Absent for a process that loads nothing on request. */
+  readonly loadable?: LoadableModels
 }
 
 /** The questions that a router asks a step process besides inference. */

@@ -26,11 +26,22 @@ const ModelJson = z.object({
   reason: z.string(),
 })
 
-const DescriptionJson = z.object({ replica: z.string(), models: z.array(ModelJson) })
+const DescriptionJson = z.object({
+  replica: z.string(),
+  models: z.array(ModelJson),
+  loadable: z.object({ names: z.array(z.string()), isOpen: z.boolean() }).optional(),
+})
 
 /** A step's description as JSON. Copies. */
 export function toDescriptionJson(description: StepDescription): Json {
-  return { replica: description.replica, models: description.models.map(toModelJson) }
+  const { replica, models, loadable } = description
+  return {
+    replica,
+    models: models.map(toModelJson),
+    ...(loadable !== undefined && {
+      loadable: { names: [...loadable.names], isOpen: loadable.isOpen },
+    }),
+  }
 }
 
 function toModelJson(model: ServedModel): Json {
@@ -53,8 +64,12 @@ function toModelJson(model: ServedModel): Json {
  * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
  */
 export function parseDescriptionJson(json: unknown): StepDescription {
-  const { replica, models } = parseWire('step description', DescriptionJson, json)
-  return { replica, models: models.map(toServedModel) }
+  const { replica, models, loadable } = parseWire('step description', DescriptionJson, json)
+  return {
+    replica,
+    models: models.map(toServedModel),
+    ...(loadable !== undefined && { loadable }),
+  }
 }
 
 function toServedModel(model: z.infer<typeof ModelJson>, index: number): ServedModel {

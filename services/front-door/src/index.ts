@@ -1,3 +1,9 @@
+export {
+  CONTROL_FLAGS,
+  type ControlFlags,
+  checkControlFlags,
+  chooseStartModels,
+} from './control-flags.ts'
 export { DOOR_FLAGS } from './door-flags.ts'
 export {
   type DoorPorts,
@@ -18,6 +24,8 @@ export type {
   InferenceBackend,
   InferRequest,
   InferResponse,
+  LoadParameters,
+  ModelControl,
   RequestedOutput,
   ResolvedModel,
 } from './inference-backend.ts'
@@ -27,6 +35,7 @@ export {
   type ServerMetricsOptions,
 } from './metrics.ts'
 export { requestedNames, toAnswer } from './served/answer.ts'
+export { withNames } from './served/index-names.ts'
 export {
   areAllReady,
   type FoundVersion,
@@ -38,6 +47,7 @@ export {
   selectStatistics,
   toIndex,
 } from './served/listed-model.ts'
+export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
 export {
   type Execution,

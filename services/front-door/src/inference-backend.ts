@@ -50,6 +50,25 @@ export interface IndexEntry {
   readonly reason: string
 }
 
+/** What a load request brings in place of what is on disk (triton-semantics 3.3). */
+export interface LoadParameters {
+  /** JSON of a ModelConfig, in place of config.pbtxt. */
+  readonly config?: string
+  /** Path within the model directory -> contents, in place of the whole directory. Views into the request. */
+  readonly files: ReadonlyMap<string, Uint8Array>
+}
+
+/** Loads and unloads models for clients. */
+export interface ModelControl {
+  /**
+   * Resolves when the model, and what it is composed of, is loaded; goes on if the client leaves.
+   * @throws ServeError with the texts of triton-semantics 3.3.
+   */
+  load(name: string, parameters: LoadParameters): Promise<void>
+  /** Resolves when the model takes no new requests; what was accepted is finished in the background. */
+  unload(name: string, o: { readonly unloadDependents: boolean }): Promise<void>
+}
+
 /** What stands behind the front doors: a router or a step. All errors are ServeErrors with Triton's text. */
 export interface InferenceBackend {
   /** False while the process shuts down. */
@@ -63,5 +82,7 @@ export interface InferenceBackend {
   modelMetadata(name: string, version: string): ModelMetadata
   /** '' for all models. */
   statistics(name: string, version: string): Promise<readonly ModelStatistics[]>
-  repositoryIndex(readyOnly: boolean): readonly IndexEntry[]
+  repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]>
+  /** Absent where clients may not load and unload: in the model control modes `none` and `poll`. */
+  readonly control?: ModelControl | undefined
 }

@@ -215,3 +215,14 @@ await t.test('a scrape that fails is a 500 and the endpoint lives on', async (t)
     t.same(await got.json(), { error: 'no numbers' })
   }
 })
+
+await t.test('families that others count are printed with the own ones', async (t) => {
+  const metrics = new ServerMetrics({ host: quarterBusyHost() })
+  let value = 1
+  metrics.addFamilies(() => [
+    { name: 'mine', help: 'Mine', type: 'gauge', series: [{ labels: [['a', 'b']], value }] },
+  ])
+  t.same(lines(await metrics.render(), 'mine'), ['mine{a="b"} 1'])
+  value = 2
+  t.same(lines(await metrics.render(), 'mine'), ['mine{a="b"} 2'])
+})

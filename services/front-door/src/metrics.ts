@@ -35,6 +35,7 @@ export class ServerMetrics {
   readonly #metrics: Metrics
   readonly #host: HostMetrics
   readonly #steps = new StepHistograms()
+  readonly #added: (() => readonly MetricFamily[])[] = []
 
   constructor(o: ServerMetricsOptions = {}) {
     this.#metrics = o.metrics ?? createMetrics()
@@ -74,6 +75,11 @@ export class ServerMetrics {
     this.#steps.remove(labels)
   }
 
+  /** Prints further families at each scrape, which somebody else counts. */
+  addFamilies(read: () => readonly MetricFamily[]): void {
+    this.#added.push(read)
+  }
+
   /** Everything as Prometheus text. */
   async render(): Promise<string> {
     const models = [...this.#models.values()].map((entry) => ({
@@ -81,8 +87,12 @@ export class ServerMetrics {
       statistics: entry.recorder.snapshot(),
     }))
     return (
-      formatMetrics([...modelFamilies(models), ...this.#host.read(), ...this.#steps.read()]) +
-      (await this.#metrics.render())
+      formatMetrics([
+        ...modelFamilies(models),
+        ...this.#host.read(),
+        ...this.#steps.read(),
+        ...this.#added.flatMap((read) => read()),
+      ]) + (await this.#metrics.render())
     )
   }
 }

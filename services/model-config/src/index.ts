@@ -60,4 +60,9 @@ export { type BackendChoice, selectBackend } from './select-backend.ts'
 export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
 export { type Json, toJsonConfig } from './to-json-config.ts'
-export { type ValidationOptions, validateModelConfig } from './validate-model-config.ts'
+export {
+  type ValidationOptions,
+  validateModelConfig,
+  validateWhenLoaded,
+  validateWhenRead,
+} from './validate-model-config.ts'

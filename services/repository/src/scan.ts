@@ -114,6 +114,41 @@ async function scanModel(
   }
 }
 
+/**
+ * The names of all model directories, sorted, each once.
+ *
+ * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
+ */
+export async function listModelNames(paths: readonly string[]): Promise<readonly string[]> {
+  const names = await Promise.all(paths.map((path) => listModels(resolve(path))))
+  return [...new Set(names.flat())].toSorted()
+}
+
+/**
+ * Looks for one model, as `scanRepositories` would list it.
+ *
+ * @param name - a directory's name, checked by the caller: it must not lead anywhere else.
+ * @returns undefined if no repository has a directory of that name.
+ * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
+ */
+export async function findModel(
+  paths: readonly string[],
+  name: string,
+  options: ScanOptions = {},
+): Promise<RepositoryModel | undefined> {
+  const repositories = [...new Set(paths.map((path) => resolve(path)))]
+  const found: string[] = []
+  for (const repository of repositories) {
+    if (await isDirectory(join(repository, name))) found.push(repository)
+    // Absent and unreadable are two things: a mount that is away must not look like a model that was removed.
+    else await listModels(repository)
+  }
+  const [first, ...more] = found
+  if (first === undefined) return undefined
+  const model = await scanModel(first, name, options)
+  return more.length === 0 ? model : { ...model, error: TWICE }
+}
+
 function markTwice(models: readonly RepositoryModel[]): RepositoryModel[] {
   const counts = new Map<string, number>()
   for (const { name } of models) counts.set(name, (counts.get(name) ?? 0) + 1)

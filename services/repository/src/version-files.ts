@@ -1,8 +1,9 @@
-import { createHash, type Hash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { stat } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
+import { addText, hashFile } from './content-hash.ts'
+import { listTree } from './list-tree.ts'
 import type { RepositoryModel } from './repository-model.ts'
 
 /** One file below a version directory. */
@@ -13,43 +14,9 @@ export interface VersionFile {
   readonly sizeBytes: number
 }
 
-/** Links may form circles; no real model nests this deep. */
-const MAX_DEPTH = 32
-
-/** Python writes __pycache__ when a model loads: counting it would make the revision change by serving. */
-function isIgnored(name: string): boolean {
-  return name.startsWith('.') || name === '__pycache__'
-}
-
 /** Absolute path of a version directory. */
 export function versionDirectory(model: RepositoryModel, version: number): string {
   return join(model.directory, String(version))
-}
-
-async function collect(root: string, directory: string, depth: number): Promise<VersionFile[]> {
-  if (depth > MAX_DEPTH) {
-    throw new ServeError(
-      'REPOSITORY_UNREADABLE',
-      `'${directory}' lies more than ${MAX_DEPTH} directories deep`,
-    )
-  }
-  const files: VersionFile[] = []
-  const names = (await readdir(directory)).filter((name) => !isIgnored(name))
-  for (const entry of names.toSorted()) {
-    const path = join(directory, entry)
-    const found = await stat(path)
-    if (found.isDirectory()) files.push(...(await collect(root, path, depth + 1)))
-    else if (found.isFile()) {
-      const name = relative(root, path).split(sep).join('/')
-      files.push({ name, path, sizeBytes: found.size })
-    }
-  }
-  return files
-}
-
-function compareNames(a: VersionFile, b: VersionFile): number {
-  if (a.name === b.name) return 0
-  return a.name < b.name ? -1 : 1
 }
 
 /**
@@ -64,7 +31,8 @@ export async function listVersionFiles(
 ): Promise<readonly VersionFile[]> {
   const directory = versionDirectory(model, version)
   try {
-    return (await collect(directory, directory, 0)).toSorted(compareNames)
+    const files = await listTree(directory)
+    return files.map(({ name, path, size }) => ({ name, path, sizeBytes: Number(size) }))
   } catch (error) {
     if (error instanceof ServeError) throw error
     throw new ServeError(
@@ -73,19 +41,6 @@ export async function listVersionFiles(
       { cause: error, details: { model: model.name, version: String(version) } },
     )
   }
-}
-
-/** Adds a text with its length before it, so that no two lists of texts give the same bytes. */
-function addText(hash: Hash, text: string): void {
-  const bytes = Buffer.from(text, 'utf8')
-  hash.update(`${bytes.byteLength}:`).update(bytes)
-}
-
-async function addFile(hash: Hash, file: VersionFile): Promise<void> {
-  const content = createHash('sha256')
-  for await (const chunk of createReadStream(file.path)) content.update(chunk)
-  addText(hash, file.name)
-  addText(hash, content.digest('hex'))
 }
 
 /**
@@ -105,7 +60,8 @@ export async function digestVersion(
   addText(hash, configText)
   for (const file of await listVersionFiles(model, version)) {
     try {
-      await addFile(hash, file)
+      addText(hash, file.name)
+      addText(hash, await hashFile(file.path))
     } catch (error) {
       throw new ServeError('REPOSITORY_UNREADABLE', `'${file.path}' cannot be read`, {
         cause: error,

@@ -6,6 +6,7 @@ import {
   planEnsemble,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { versionFailures } from '@tutti/front-door'
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 import {
   type Catalog,
@@ -23,19 +24,22 @@ type Entries = Map<string, CatalogModel | CatalogEnsemble>
 /** Lost models that are remembered; a bound, because their names come from outside. */
 const MAX_LOST_MODELS = 1024
 
-/**
- * Joins what the steps serve and which ensembles there are into one view. Pure.
- *
- * @param previous - models of it that no step describes any more are kept as lost, until a step brings them back.
- */
+export interface CatalogOptions {
+  /** Models of it that no step describes any more are kept as lost, until a step brings them back. */
+  readonly previous?: Catalog
+  /** An ensemble that was valid and is not any more is listed as unloaded, with what it had (triton-semantics 1.11). */
+  readonly takesDown?: boolean
+}
+
+/** Joins what the steps serve and which ensembles there are into one view. Pure. */
 export function buildCatalog(
   steps: readonly DescribedStep[],
   ensembles: readonly EnsembleSource[],
-  previous: Catalog = EMPTY_CATALOG,
+  { previous = EMPTY_CATALOG, takesDown = false }: CatalogOptions = {},
 ): Catalog {
   const entries: Entries = new Map(mergeReplicas(steps))
   for (const model of lostModels(entries, previous)) entries.set(model.name, model)
-  addEnsembles(entries, ensembles, previous)
+  addEnsembles(entries, ensembles, { previous, takesDown })
   return { models: new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
@@ -60,24 +64,27 @@ function toLost(model: string, version: CatalogVersion): readonly CatalogVersion
 function addEnsembles(
   entries: Entries,
   sources: readonly EnsembleSource[],
-  previous: Catalog,
+  o: Required<CatalogOptions>,
 ): void {
   const usable = new Map<string, ModelConfig>()
   for (const source of sources) {
-    if (source.config !== undefined) usable.set(source.name, source.config)
+    if (source.isUnloaded === true) entries.set(source.name, unloaded(source, undefined))
+    else if (source.config !== undefined) usable.set(source.name, source.config)
     else entries.set(source.name, refused(source, source.reason, false))
   }
   const { order, cycles } = orderEnsembles(usable)
   const byName = new Map(sources.map((source) => [source.name, source]))
   for (const [name, error] of cycles) {
     const source = byName.get(name)
-    if (source !== undefined) entries.set(name, refused(source, error.message, false))
+    if (source !== undefined) {
+      entries.set(name, invalid(source, o, { message: error.message, isWaiting: false }))
+    }
   }
   for (const name of order) {
     const source = byName.get(name)
     const config = usable.get(name)
     if (source === undefined || config === undefined || cycles.has(name)) continue
-    entries.set(name, planned(entries, source, config, previous.models.get(name)))
+    entries.set(name, planned(entries, source, config, o))
   }
 }
 
@@ -85,7 +92,7 @@ function planned(
   entries: Entries,
   source: EnsembleSource,
   config: ModelConfig,
-  previous: CatalogModel | CatalogEnsemble | undefined,
+  o: Required<CatalogOptions>,
 ): CatalogEnsemble {
   try {
     const composing: [string, string][] = []
@@ -96,7 +103,7 @@ function planned(
     }
     const checked = planEnsemble({ config, lookup })
     const planKey = JSON.stringify(composing)
-    const plan = samePlan(previous, config, planKey) ?? checked
+    const plan = samePlan(o.previous.models.get(source.name), config, planKey) ?? checked
     const lost = findLost(entries, config)
     return {
       kind: 'ensemble',
@@ -111,7 +118,7 @@ function planned(
     }
   } catch (error) {
     const { message, reason } = ServeError.from(error)
-    return refused(source, message, reason === 'ENSEMBLE_DEPENDENCY')
+    return invalid(source, o, { message, isWaiting: reason === 'ENSEMBLE_DEPENDENCY' })
   }
 }
 
@@ -132,6 +139,37 @@ function ensembleVersion(
   if (lost === undefined) return { ...version, state: 'READY', reason: '', revisions: [] }
   const reason = `depends on '${lost.model}', which no replica serves`
   return { ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }
+}
+
+/** An ensemble that cannot be served with what there is now. */
+function invalid(
+  source: EnsembleSource,
+  { previous, takesDown }: Required<CatalogOptions>,
+  fault: { readonly message: string; readonly isWaiting: boolean },
+): CatalogEnsemble {
+  const before = previous.models.get(source.name)
+  const wasValid = before?.kind === 'ensemble' && before.versions.length > 0
+  if (takesDown && wasValid) return unloaded(source, fault.message)
+  return refused(source, fault.message, fault.isWaiting)
+}
+
+function unloaded(source: EnsembleSource, cause: string | undefined): CatalogEnsemble {
+  const { name, labels, config } = source
+  return {
+    kind: 'ensemble',
+    name,
+    labels,
+    ...(config !== undefined && { config }),
+    versions: source.versions.map((v) => ({
+      ...v,
+      state: 'UNAVAILABLE',
+      reason: 'unloaded',
+      revisions: [],
+    })),
+    reason: '',
+    isWaiting: false,
+    ...(cause !== undefined && { cause }),
+  }
 }
 
 /** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
@@ -178,18 +216,24 @@ function toComposing(
   ensemble: ModelConfig,
 ): ComposingModel | undefined {
   if (entry === undefined) return undefined
-  const failed = entry.versions.filter((v) => v.reason !== '' && v.lost === undefined)
   const config = composingConfig(entry, wanted, ensemble)
   return {
     readyVersions: usableVersions(entry).map((v) => v.version),
     ...(config !== undefined && { config }),
     ...(entry.reason !== '' && { configError: entry.reason }),
-    ...(failed.length > 0 && {
-      versionError: failed
-        .map((v) => `version ${v.version} is at UNAVAILABLE state: ${v.reason};`)
-        .join(' '),
-    }),
+    ...findVersionError(entry),
   }
+}
+
+/** Why no version is loaded, if that is known. */
+function findVersionError(entry: CatalogModel | CatalogEnsemble): {
+  readonly versionError?: string
+} {
+  if (entry.kind === 'ensemble' && entry.cause !== undefined) return { versionError: entry.cause }
+  const failed = entry.versions.filter(
+    (v) => v.reason !== '' && v.reason !== 'unloaded' && v.lost === undefined,
+  )
+  return failed.length === 0 ? {} : { versionError: versionFailures(failed) }
 }
 
 /**

@@ -47,6 +47,8 @@ export interface CatalogEnsemble extends CatalogEntry {
   readonly planKey?: string
   /** True if it lacks a composing model that a step may still bring. */
   readonly isWaiting: boolean
+  /** Why it was taken out of service; its versions only say `unloaded`, as in Triton. */
+  readonly cause?: string
 }
 
 /**

@@ -16,7 +16,7 @@ import type {
   TensorMemory,
   TensorRef,
 } from '@tutti/tensor'
-import type { BearerResponse } from '@tutti/transport'
+import { type BearerResponse, RoomGate } from '@tutti/transport'
 import { lookupVersion, type ResolvedEntry } from './catalog.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { StepSlots } from './step-slots.ts'
@@ -50,6 +50,8 @@ export interface StepInvocation {
 
 export interface StepSink {
   responded(response: BearerResponse): void
+  /** As ResponseSink's: undefined if a further response may come now. */
+  room?(): Promise<void> | undefined
   /** @param executed - 'no' if the step cannot have run. */
   failed(error: ServeError, executed: 'no' | 'maybe', times: SummedTimes | undefined): void
 }
@@ -65,6 +67,8 @@ export interface SummedTimes {
 /** Takes what an ensemble request brings: responses, the last of them final, or one failure. */
 export interface ExecutionSink {
   emitted(outputs: readonly NamedTensor[], parameters: Parameters, final: boolean): void
+  /** As ResponseSink's: undefined if a further response may come now. */
+  room?(): Promise<void> | undefined
   failed(error: ServeError): void
 }
 
@@ -92,6 +96,8 @@ export class EnsembleExecution {
   readonly #open = new Map<string, OpenStep>()
   readonly #timers = new Map<number, () => void>()
   readonly #events: RunEvent[] = []
+  /** Where decoupled steps wait for the steps after them. */
+  readonly #ahead = new Map<number, RoomGate>()
   #isApplying = false
   readonly #steps: readonly ResolvedEntry[]
   readonly #onAbort = (): void => this.cancel(ServeError.from(this.#scope.signal.reason))
@@ -145,6 +151,7 @@ export class EnsembleExecution {
       this.#applyAll(this.#run.on(event))
     }
     this.#isApplying = false
+    if (this.#ahead.size > 0) this.#letOn()
   }
 
   #applyAll(actions: readonly RunAction[]): void {
@@ -190,16 +197,26 @@ export class EnsembleExecution {
     const open: OpenStep = { cancel: new AbortController() }
     const key = stepKey(action.step, action.attempt)
     this.#open.set(key, open)
+    if (this.#scope.callers !== undefined) {
+      // The model that called may have the slot that this would wait for.
+      slots.take()
+      this.#begin(action, open, slots)
+      return
+    }
     let taken = false
     open.leave = slots.acquire(() => {
       taken = true
       delete open.leave
-      void this.#execute(action, open).finally(() => {
-        this.#open.delete(key)
-        slots.release()
-      })
+      this.#begin(action, open, slots)
     })
     if (taken) delete open.leave
+  }
+
+  #begin(action: Invoke, open: OpenStep, slots: StepSlots): void {
+    void this.#execute(action, open).finally(() => {
+      this.#open.delete(stepKey(action.step, action.attempt))
+      slots.release()
+    })
   }
 
   /** The run has ended and hears no more of the step: one that waits for a slot just leaves the line. */
@@ -233,6 +250,7 @@ export class EnsembleExecution {
     }
     return this.#o.invoke(invocation, {
       responded: (response) => this.#responded(action, response),
+      room: () => this.#room(step),
       failed: (error, executed, times) => {
         this.#addTimes(times)
         this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
@@ -249,6 +267,24 @@ export class EnsembleExecution {
     const { step, attempt } = action
     const { index, final, parameters } = response
     this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
+  }
+
+  #room(step: number): Promise<void> | undefined {
+    if (!this.#run.isAhead(step)) return this.#sink.room?.()
+    let gate = this.#ahead.get(step)
+    if (gate === undefined) {
+      gate = new RoomGate()
+      this.#ahead.set(step, gate)
+    }
+    return gate.wait().then(() => this.#sink.room?.())
+  }
+
+  #letOn(): void {
+    for (const [step, gate] of this.#ahead) {
+      if (this.#run.isAhead(step)) continue
+      this.#ahead.delete(step)
+      gate.open()
+    }
   }
 
   #addTimes(times: SummedTimes | undefined): void {

@@ -20,6 +20,10 @@ export interface EnsembleSource {
   readonly versions: readonly { readonly version: number; readonly revision: string }[]
   /** Why it cannot be served whatever the composing models are; '' otherwise. */
   readonly reason: string
+  /** True if it was refused for having no version, which a load request hears in other words. */
+  readonly lacksVersion?: boolean
+  /** True if it is listed only, because it was unloaded. */
+  readonly isUnloaded?: boolean
 }
 
 /**
@@ -48,12 +52,23 @@ function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
   }
 }
 
-async function readEnsemble(model: RepositoryModel, parsed: ModelConfig): Promise<EnsembleSource> {
+/** Reads one ensemble. What is wrong with it is its reason. */
+export async function readEnsemble(
+  model: RepositoryModel,
+  parsed: ModelConfig,
+): Promise<EnsembleSource> {
   const empty = { name: model.name, labels: {}, versions: [] }
+  let config: ModelConfig
+  let labels: EnsembleSource['labels']
   try {
-    const config = normaliseModelConfig({ ...parsed, name: parsed.name || model.name })
+    config = normaliseModelConfig({ ...parsed, name: parsed.name || model.name })
     validateEnsembleConfig(config)
     validateModelConfig(config, { directoryName: model.name })
+    labels = await readLabels(model, config.output)
+  } catch (error) {
+    return { ...empty, reason: ServeError.from(error).message }
+  }
+  try {
     const chosen = selectVersions(config, model.versions)
     const text = printModelConfig(config)
     const versions = await Promise.all(
@@ -62,9 +77,8 @@ async function readEnsemble(model: RepositoryModel, parsed: ModelConfig): Promis
         revision: await digestVersion(model, version, text),
       })),
     )
-    const labels = await readLabels(model, config.output)
     return { name: model.name, config, labels, versions, reason: '' }
   } catch (error) {
-    return { ...empty, reason: ServeError.from(error).message }
+    return { ...empty, reason: ServeError.from(error).message, lacksVersion: true }
   }
 }

@@ -103,7 +103,7 @@ await t.test('whatever a step says of itself, the models of others go on', async
           router.stepDescribed({ replica: `hostile-${i % 2}`, models }, control)
           replicas.heartbeat(`hostile-${i % 2}`, announced)
           router.isReady()
-          router.repositoryIndex(false)
+          await router.repositoryIndex(false)
         }
         for (const asked of ['good', 'ens']) {
           await collect(router.resolve(asked, '').infer(request, quiet))

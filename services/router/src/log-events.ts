@@ -22,7 +22,8 @@ export function catalogChanged(
   }
   for (const entry of catalog.models.values()) {
     const reason = whyNot(entry)
-    if (entry.kind !== 'ensemble' || reason === '' || isKnown(previous, entry, reason)) continue
+    if (entry.kind !== 'ensemble' || reason === '' || reason === 'unloaded') continue
+    if (isKnown(previous, entry, reason)) continue
     if (entry.isWaiting && o.awaitsSteps)
       log.info('ensemble waits for models', { model: entry.name, reason })
     else log.warn('ensemble is not served', { model: entry.name, reason })
@@ -64,9 +65,43 @@ export function describeFailed(
 }
 
 function whyNot(entry: CatalogModel | CatalogEnsemble): string {
+  if (entry.kind === 'ensemble' && entry.cause !== undefined) return entry.cause
   return entry.reason || (entry.versions.find((v) => v.reason !== '')?.reason ?? '')
 }
 
 function isReady(entry: CatalogModel | CatalogEnsemble): boolean {
   return entry.versions.some((v) => v.state === 'READY')
+}
+
+/** A load is over. Why a model failed, whoever failed at it has logged; the request is told. */
+export function loadEnded(log: Logger, model: string, failure: ServeError | undefined): void {
+  if (failure === undefined) log.info('model load done', { model })
+  else {
+    log.info('model load not done', { model, reason: failure.reason, error: failure.message })
+  }
+}
+
+export function unloadRequested(log: Logger, model: string, unloadDependents: boolean): void {
+  log.info('model unload requested', { model, unloadDependents })
+}
+
+/** Another router could not be told what is wanted, or did not tell. */
+export function wantedNotTold(log: Logger, router: string, error: ServeError): void {
+  log.warn('routers did not agree yet', { router, reason: error.reason, error: error.message })
+}
+
+/** A step that came later, or was away, could not be brought to what is wanted. */
+export function wantedNotApplied(
+  log: Logger,
+  replica: string,
+  model: string,
+  error: ServeError,
+): void {
+  const { reason, message } = error
+  log.warn('step lacks what is wanted', { replica, model, reason, error: message })
+}
+
+/** The repositories could not be looked at for changes; the next look tries again. */
+export function repositoryUnreadable(log: Logger, error: ServeError): void {
+  log.warn('model repository could not be polled', { reason: error.reason, error: error.message })
 }

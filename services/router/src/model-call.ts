@@ -11,6 +11,7 @@ import {
   type StepTimes,
   type TensorBearer,
 } from '@tutti/transport'
+import { awaitVerdict } from './await-verdict.ts'
 import type { StepSink } from './ensemble-execution.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { ChosenReplica, PinnedVersion, ReplicaChoice } from './revision-pins.ts'
@@ -48,21 +49,28 @@ const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
 /** What a bearer throws says that the step cannot have run, but for these: lost after it was accepted, and faults of ours. */
 const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>(['STEP_LOST', 'INTERNAL'])
 
-/**
 /** What hears of a call. */
 export interface CallSink extends StepSink {
   /** The call is over. Comes once, after the last word, and possibly before `callModel` returns. */
   ended(): void
 }
 
+/** For whom a call is made. */
+export interface CallOwner {
+  readonly scope: RequestScope
+  readonly signal: CancelSignal
+}
+
 /**
  * Sends one envelope to the least busy replica of the request's revision and hands its responses to `sink`, the last of
- * them final, or one failure. Never throws.
+ * them final, or one failure. Never throws. While all replicas are suspect it waits for what becomes of them.
+ *
+ * @param caller.giveUpAt - how long it waits; absent before it has.
  */
 export function callModel(
   o: CallDependencies,
   call: ModelCall,
-  caller: { readonly scope: RequestScope; readonly signal: CancelSignal },
+  caller: CallOwner & { readonly giveUpAt?: number },
   sink: CallSink,
 ): void {
   const { scope, signal } = caller
@@ -70,8 +78,9 @@ export function callModel(
   try {
     chosen = scope.pins.choose(o, call)
   } catch (error) {
-    sink.failed(ServeError.from(error), 'no', undefined)
-    sink.ended()
+    const failure = ServeError.from(error)
+    if (failure.reason === 'STEP_UNAVAILABLE' && isUndecided(o, call, caller, sink, failure)) return
+    refuse(sink, failure)
     return
   }
   const { address } = chosen
@@ -87,6 +96,32 @@ export function callModel(
   } catch (error) {
     attempt.failed(error)
   }
+}
+
+function refuse(sink: CallSink, failure: ServeError): void {
+  sink.failed(failure, 'no', undefined)
+  sink.ended()
+}
+
+/** @returns true if the call goes on, or fails, once it is known what becomes of its suspect replicas. */
+function isUndecided(
+  o: CallDependencies,
+  call: ModelCall,
+  caller: CallOwner & { readonly giveUpAt?: number },
+  sink: CallSink,
+  failure: ServeError,
+): boolean {
+  const { scope, signal, giveUpAt } = caller
+  const { model, version } = call
+  return awaitVerdict({
+    directory: o.directory,
+    clock: o.clock,
+    revision: { model, version, revision: scope.pins.revisionOf(call) },
+    signal,
+    giveUpAt,
+    decided: (until) => callModel(o, call, { scope, signal, giveUpAt: until }, sink),
+    failed: (reason) => refuse(sink, reason ?? failure),
+  })
 }
 
 /** One attempt at one replica: passes on what comes, and gives its place back. */
@@ -126,6 +161,10 @@ class Attempt implements ResponseReceiver<BearerResponse> {
     if (this.#hasEnded) return
     const failure = ServeError.from(error)
     this.#fail(failure, MAYBE_EXECUTED.has(failure.reason) ? 'maybe' : 'no', undefined)
+  }
+
+  room(): Promise<void> | undefined {
+    return this.#hasEnded ? undefined : this.#sink.room?.()
   }
 
   #pass(response: BearerResponse): void {
@@ -183,8 +222,14 @@ function toEnvelope(
     requestedOutputs: call.requestedOutputs,
     inputs: call.inputs,
   }
-  if (remaining === undefined && trace === undefined) return envelope
-  return { ...envelope, ...(remaining !== undefined && { remainingMs: remaining }), ...trace }
+  const { callers } = scope
+  if (remaining === undefined && trace === undefined && callers === undefined) return envelope
+  return {
+    ...envelope,
+    ...(remaining !== undefined && { remainingMs: remaining }),
+    ...(callers !== undefined && { callers }),
+    ...trace,
+  }
 }
 
 function spanAttributes(call: ModelCall, replica: string): Record<string, string | number> {

@@ -31,6 +31,7 @@ export function executeNested(
         sink.responded({ index: index++, final, outputs, parameters, ...times })
         if (final) resolve()
       },
+      room: () => sink.room?.(),
       failed: (error) => {
         sink.failed(error, 'maybe', execution.times)
         resolve()

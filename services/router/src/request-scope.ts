@@ -9,4 +9,8 @@ export interface RequestScope extends CallContext {
   readonly catalog: Catalog
   /** Which revisions it uses, should they have to differ from the catalog's. */
   readonly pins: RevisionPins
+  /** The models that called one another up to it, the outermost first; absent for a client's request. */
+  readonly callers?: readonly string[]
+  /** Gives up what the request pinned, once it is answered; called once. */
+  readonly release: () => void
 }

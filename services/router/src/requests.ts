@@ -48,9 +48,11 @@ export function inferModel(
   callWithRetries(o, call, scope, {
     responded: ({ outputs, parameters, final }) =>
       responses.send({ modelName: entry.name, modelVersion, id, parameters, outputs, final }),
+    room: () => responses.room(),
     failed: (error) => responses.fail(error),
     ended: () => {
       for (const tensor of tensors) o.memory.release(tensor.id)
+      scope.release()
     },
   })
   return responses
@@ -78,6 +80,7 @@ export function inferEnsemble(
   const refuse = (error: ServeError): void => {
     span.recordError(error)
     span.end()
+    scope.release()
     responses.fail(error)
   }
   try {
@@ -98,15 +101,13 @@ export function inferEnsemble(
           o.recorder?.recordSuccess({ requestNs, batchSize, ...execution.times })
           o.recorder?.recordExecution({ batchSize, ...execution.times })
           span.end()
+          scope.release()
         }
         responses.send(answer(outputs, parameters, final))
       },
+      room: () => responses.room(),
       failed: (error) => {
-        o.recorder?.addPending(-1)
-        // Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6).
-        for (let i = 0; i < 2; i++) {
-          o.recorder?.recordFailure({ requestNs: elapsedNs(), reason: 'OTHER' })
-        }
+        if (o.recorder !== undefined) recordFailure(o.recorder, elapsedNs())
         refuse(error)
       },
     })
@@ -118,4 +119,10 @@ export function inferEnsemble(
     refuse(ServeError.from(error))
   }
   return responses
+}
+
+/** Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6). */
+function recordFailure(recorder: StatisticsRecorder, requestNs: number): void {
+  recorder.addPending(-1)
+  for (let i = 0; i < 2; i++) recorder.recordFailure({ requestNs, reason: 'OTHER' })
 }

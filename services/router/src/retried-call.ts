@@ -56,6 +56,10 @@ class RetriedCall implements CallSink {
     this.#sink.responded(response)
   }
 
+  room(): Promise<void> | undefined {
+    return this.#sink.room?.()
+  }
+
   failed(error: ServeError, executed: 'no' | 'maybe', times: Failure['times']): void {
     this.#failure = { error, executed, times }
   }

@@ -4,7 +4,7 @@ import { type LiveRevision, noReplica } from './catalog.ts'
 
 /** What chooses replicas for attempts. */
 export interface ReplicaChoice {
-  readonly directory: Pick<StepDirectory, 'acquire' | 'isServed'>
+  readonly directory: Pick<StepDirectory, 'acquire' | 'isServed' | 'whenDecided'>
   /** What is served under a model version now, the best first. */
   liveRevisions(model: string, version: number): readonly LiveRevision[]
 }
@@ -66,6 +66,11 @@ export class RevisionPins {
         this.#avoid.add(address.replica)
       },
     }
+  }
+
+  /** The revision that the next attempt would use. */
+  revisionOf(pinned: PinnedVersion): string {
+    return this.#pinOf(pinned).revision
   }
 
   #pinOf({ model, version, revision }: PinnedVersion): Pin {

@@ -154,6 +154,25 @@ await t.test('a replica that cannot be reached is avoided by the next attempt', 
   t.same(new Set(replicas.deliveries.map(({ replica }) => replica)), new Set(['b']))
 })
 
+await t.test('a pause of the only replica costs time and no requests', async (t) => {
+  const replicas = new ScriptedReplicas({ ensembles: { e: twice } })
+  replicas.serve('a', [m('r')])
+  replicas.heartbeat('a', [['m', 1, 'r']])
+  for (const model of ['m', 'e']) {
+    replicas.directory.suspect('a', true)
+    const asked = [ask(replicas, model), ask(replicas, model)]
+    t.equal(replicas.deliveries.length, 0)
+    replicas.directory.suspect('a', false)
+    t.equal((await Promise.all(asked)).length, 2)
+    replicas.deliveries.length = 0
+  }
+  replicas.directory.suspect('a', true)
+  const asked = failure(ask(replicas))
+  replicas.directory.remove('a')
+  replicas.kill('a')
+  t.match(await asked, { reason: 'STEP_UNAVAILABLE' })
+})
+
 await t.test('what may have run is not tried again', async (t) => {
   for (const reason of ['STEP_LOST', 'ENGINE_STOPPED', 'ENGINE_FAILED'] as const) {
     const replicas = new ScriptedReplicas()
@@ -198,7 +217,7 @@ await t.test('a model without replicas is unavailable, not unknown, until one co
     }
     t.equal(router.isModelReady(name, ''), false)
   }
-  t.same(router.repositoryIndex(false), [
+  t.same(await router.repositoryIndex(false), [
     {
       name: 'e',
       version: '1',
@@ -220,7 +239,7 @@ await t.test('ensembles are validated again when what they compose changes', asy
   t.equal(replicas.router.isModelReady('e', ''), true)
   replicas.serve('a', [m('s', wider)])
   t.equal(replicas.router.isModelReady('e', ''), false)
-  const [entry] = replicas.router.repositoryIndex(false)
+  const [entry] = await replicas.router.repositoryIndex(false)
   t.match(entry, { name: 'e', state: 'UNAVAILABLE', reason: /FP64/ })
   replicas.serve('a', [m('r')])
   t.equal(replicas.router.isModelReady('e', ''), true)

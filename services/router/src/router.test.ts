@@ -327,7 +327,7 @@ await t.test(
         b: chain('a'),
       },
     })
-    const index = router.repositoryIndex(false)
+    const index = await router.repositoryIndex(false)
     t.same(
       index.map((e) => [e.name, e.state]),
       [
@@ -351,7 +351,7 @@ await t.test(
       /ensemble needsNone contains models that are not available or ambiguous: none/,
     )
     t.same(
-      router.repositoryIndex(true).map((e) => e.name),
+      (await router.repositoryIndex(true)).map((e) => e.name),
       ['ens', 'plus'],
     )
     t.equal(router.isReady(), false)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext, Clock, Logger, Tracing } from '@tutti/chassis'
-import type { EnsemblePlan, StepControl, StepDescription } from '@tutti/ensemble'
+import type { EnsemblePlan, LoadableModels, StepControl, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
   areAllReady,
@@ -8,11 +8,12 @@ import {
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
+  type ModelControl,
   type ResolvedModel,
   readyVersions,
   type ServerMetrics,
-  StatisticsRecorder,
   toIndex,
+  withNames,
 } from '@tutti/front-door'
 import {
   isDecoupled,
@@ -21,7 +22,7 @@ import {
   modelMetadata,
 } from '@tutti/model-config'
 import { TensorMemory } from '@tutti/tensor'
-import type { StepDirectory, TensorBearer } from '@tutti/transport'
+import type { AnswerQuestion, EnvelopeHandler, StepDirectory, TensorBearer } from '@tutti/transport'
 import { buildCatalog } from './build-catalog.ts'
 import {
   type Catalog,
@@ -33,16 +34,26 @@ import {
   type ResolvedEntry,
 } from './catalog.ts'
 import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
+import { EnsembleRecorders } from './ensemble-recorders.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
 import { callModel } from './model-call.ts'
 import { executeNested } from './nested-ensemble.ts'
+import {
+  createNestedHandler,
+  NESTING_DEFAULTS,
+  type NestedTarget,
+  type NestingBounds,
+} from './nested-requests.ts'
+import { PinCounts, type PinnedVersion } from './pin-counts.ts'
 import type { RequestScope } from './request-scope.ts'
 import { inferEnsemble, inferModel, type ModelInferDependencies } from './requests.ts'
 import { RevisionPins } from './revision-pins.ts'
+import { createRouterAnswers } from './router-answers.ts'
 import { collectStatistics } from './router-statistics.ts'
 import { type Revisions, StepMembers } from './step-members.ts'
 import { StepSlots } from './step-slots.ts'
+import { Watchers } from './watchers.ts'
 
 export interface RouterOptions {
   /** Names this process, as the owner of the tensors that it holds. */
@@ -52,14 +63,25 @@ export interface RouterOptions {
   readonly bearer: TensorBearer
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
-  /** Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring. */
-  readonly awaitsSteps?: boolean
+  /**
+   * Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring; or one of those
+   * for which the function says so.
+   */
+  readonly awaitsSteps?: boolean | ((ensemble: string) => boolean)
+  /** False as long as steps may be there that were not heard yet: then a model that is not known may well exist. */
+  readonly hasHeardSteps?: () => boolean
   readonly clock: Clock
   readonly log: Logger
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
   /** Makes the key of a request; a random UUID and a count unless a test wants otherwise. */
   readonly newRequestKey?: () => string
+  /** What bounds the requests that models make. */
+  readonly nesting?: Partial<NestingBounds>
+  /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
+  readonly takesDown?: boolean
+  /** Names of all models that could be loaded, for the index; absent if that is not known. */
+  readonly listNames?: () => Promise<readonly string[]>
   /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
   readonly revisionRefused?: (replica: string) => void
 }
@@ -69,25 +91,36 @@ const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
   'MODEL_NOT_FOUND',
   'MODEL_NOT_READY',
   'STEP_UNAVAILABLE',
+  'SERVER_NOT_READY',
 ])
 
 /** The inference backend over step replicas and ensembles: looks to clients like one Triton server. */
 export class Router implements InferenceBackend {
   readonly memory: TensorMemory
+  /** Takes the requests that models in steps make to other models. */
+  readonly nested: EnvelopeHandler
+  /** Answers what models in steps ask beside that. */
+  readonly answer: AnswerQuestion
   readonly #o: RouterOptions
   readonly #members: StepMembers
-  readonly #recorders = new Map<string, StatisticsRecorder>()
+  readonly #recorders: EnsembleRecorders
   readonly #slots = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
   readonly #execution: ExecutionDependencies
   readonly #calls: ModelInferDependencies
   readonly #newRequestKey: () => string
+  readonly #pins = new PinCounts()
+  readonly #watchers = new Watchers()
+  #ensembles: readonly EnsembleSource[]
   /** What clients asked for so far, of the models as they are now: requests ask for the same again and again. */
   #resolved = new Map<string, ResolvedModel>()
   #catalog: Catalog = EMPTY_CATALOG
   #isLive = true
+  #control: ModelControl | undefined
 
   constructor(o: RouterOptions) {
     this.#o = o
+    this.#ensembles = o.ensembles
+    this.#recorders = new EnsembleRecorders(o)
     this.memory = new TensorMemory(o.name)
     this.#members = new StepMembers(o.directory)
     this.#calls = {
@@ -106,9 +139,19 @@ export class Router implements InferenceBackend {
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
+    this.nested = createNestedHandler({
+      bounds: { ...NESTING_DEFAULTS, ...o.nesting },
+      clock: o.clock,
+      resolve: (model, version) => this.#resolveNested(model, version),
+    })
+    this.answer = createRouterAnswers({
+      isModelReady: (model, version) => this.isModelReady(model, version),
+      control: () => this.#control,
+      isUnpinned: (replica, pin) => this.#isUnpinned(replica, pin),
+    })
     this.#newRequestKey = o.newRequestKey ?? requestKeys()
     // Ensembles that wait for their models are there from the start.
-    if (o.awaitsSteps === true) this.#rebuild()
+    if (o.awaitsSteps !== undefined && o.awaitsSteps !== false) this.#rebuild()
   }
 
   /** Asks a step what it serves, and learns it or learns it anew. */
@@ -116,10 +159,54 @@ export class Router implements InferenceBackend {
     this.stepDescribed(await control.describe(), control)
   }
 
-  /** Learns what a step serves. */
-  stepDescribed(description: StepDescription, control: StepControl): void {
-    this.#members.describe(description, control)
+  /**
+   * Learns what a step serves.
+   *
+   * @param retired - what it executes besides, for requests that pinned it before it was replaced.
+   */
+  stepDescribed(description: StepDescription, control: StepControl, retired?: Revisions): void {
+    this.#members.describe(description, control, retired)
     this.#rebuild()
+  }
+
+  /** From now on these are the ensembles; those that are unloaded among them are only listed. */
+  setEnsembles(ensembles: readonly EnsembleSource[]): void {
+    this.#ensembles = ensembles
+    this.#rebuild()
+  }
+
+  /** Lets clients load and unload. */
+  get control(): ModelControl | undefined {
+    return this.#control
+  }
+
+  allowControl(control: ModelControl): void {
+    this.#control = control
+  }
+
+  /** What is known of a model or ensemble now. */
+  find(name: string): CatalogModel | CatalogEnsemble | undefined {
+    return this.#catalog.models.get(name)
+  }
+
+  /** What steps load on request, by replica. */
+  loadable(): ReadonlyMap<string, LoadableModels> {
+    return this.#members.loadable
+  }
+
+  /** True if the replica takes new requests for the model, or for one [version, revision] of it. */
+  offers(replica: string, model: string, wanted?: readonly [number, string]): boolean {
+    return this.#members.offers(replica, model, wanted)
+  }
+
+  /** Resolves when what is served is as wanted, or the time is over. */
+  until(isSo: () => boolean, o: { readonly timeoutMs: number }): Promise<void> {
+    return this.#watchers.until(isSo, { ...o, clock: this.#o.clock })
+  }
+
+  /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */
+  whenUnpinned(pin: PinnedVersion): Promise<void> {
+    return this.#pins.whenUnpinned(pin)
   }
 
   /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
@@ -146,13 +233,18 @@ export class Router implements InferenceBackend {
     if (!this.#isLive) return false
     if (!this.#o.strictReadiness) return true
     const entries = this.#entries()
-    if (this.#o.awaitsSteps === true && entries.some(isWaiting)) return false
+    if (entries.some((entry) => isWaiting(entry) && this.#awaits(entry.name))) return false
     return areAllReady(entries)
+  }
+
+  #awaits(ensemble: string): boolean {
+    const { awaitsSteps = false } = this.#o
+    return typeof awaitsSteps === 'function' ? awaitsSteps(ensemble) : awaitsSteps
   }
 
   isModelReady(name: string, version: string): boolean {
     try {
-      lookupModel(this.#catalog, name, version)
+      this.#lookup(name, version)
       return true
     } catch (error) {
       const { reason } = ServeError.from(error)
@@ -172,7 +264,7 @@ export class Router implements InferenceBackend {
 
   #resolve(name: string, version: string): ResolvedModel {
     const catalog = this.#catalog
-    const resolved = lookupModel(catalog, name, version)
+    const resolved = this.#lookup(name, version)
     const { config, labels } = resolved
     return {
       name,
@@ -184,18 +276,40 @@ export class Router implements InferenceBackend {
     }
   }
 
+  #resolveNested(name: string, version: string): NestedTarget {
+    const catalog = this.#catalog
+    const resolved = this.#lookup(name, version)
+    return {
+      isDecoupled: isDecoupled(resolved.config),
+      infer: (request, context, callers) =>
+        this.#infer(catalog, resolved, request, context, callers),
+    }
+  }
+
+  #lookup(name: string, version: string): ResolvedEntry {
+    try {
+      return lookupModel(this.#catalog, name, version)
+    } catch (cause) {
+      const isUnknown = ServeError.from(cause).reason === 'MODEL_NOT_FOUND'
+      if (!isUnknown || this.#o.hasHeardSteps?.() !== false) throw cause
+      const text = `model '${name}' is not known yet: this router has not heard the steps`
+      throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
+    }
+  }
+
   modelMetadata(name: string, version: string): ModelMetadata {
-    const { entry, config, version: found } = lookupModel(this.#catalog, name, version)
+    const { entry, config, version: found } = this.#lookup(name, version)
     return modelMetadata(config, version === '' ? readyVersions(entry) : [found.version])
   }
 
   statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    const ensembles = [...this.#recorders.values()]
-    return collectStatistics(this.#members.controls, ensembles, name, version)
+    return collectStatistics(this.#members.controls, this.#recorders.all, name, version)
   }
 
-  repositoryIndex(readyOnly: boolean): readonly IndexEntry[] {
-    return toIndex(this.#entries(), readyOnly)
+  async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
+    const listed = toIndex(this.#entries(), readyOnly)
+    if (readyOnly || this.#o.listNames === undefined) return listed
+    return withNames(listed, await this.#o.listNames())
   }
 
   #infer(
@@ -203,10 +317,13 @@ export class Router implements InferenceBackend {
     resolved: ResolvedEntry,
     request: InferRequest,
     context: CallContext,
+    callers?: readonly string[],
   ): AsyncIterable<InferResponse> {
-    const scope = toScope(context, this.#newRequestKey(), catalog)
+    const release = this.#pins.hold(resolved, catalog)
+    const own = toScope(context, this.#newRequestKey(), catalog, release)
+    const scope = callers === undefined ? own : { ...own, callers }
     if (resolved.entry.kind === 'model') return inferModel(this.#calls, resolved, request, scope)
-    const recorder = this.#recorders.get(recorderKey(resolved.entry.name, resolved.version.version))
+    const recorder = this.#recorders.get(resolved.entry.name, resolved.version.version)
     return inferEnsemble(
       { ...this.#execution, tracing: this.#o.tracing, recorder },
       resolved,
@@ -229,9 +346,20 @@ export class Router implements InferenceBackend {
       callModel(this.#calls, call, invocation, {
         responded: (response) => sink.responded(response),
         failed: (error, executed, times) => sink.failed(error, executed, times),
+        room: () => sink.room?.(),
         ended: resolve,
       })
     })
+  }
+
+  /** Whether a step may close a version that it has replaced: nothing new comes for it here, and what came is over. */
+  #isUnpinned(replica: string, pin: PinnedVersion): boolean {
+    const { model, version, revision } = pin
+    // The question may be faster than the description that says so.
+    if (this.offers(replica, model, [version, revision])) return false
+    // Where others serve the revision, they take what is left.
+    const live = this.#liveRevisions(model, version)
+    return live.some((other) => other.revision === revision) || !this.#pins.isPinned(pin)
   }
 
   #liveRevisions(model: string, version: number): readonly LiveRevision[] {
@@ -253,46 +381,19 @@ export class Router implements InferenceBackend {
 
   #rebuild(): void {
     const previous = this.#catalog
-    this.#catalog = buildCatalog(this.#members.described, this.#o.ensembles, previous)
+    const { log, takesDown = false } = this.#o
+    const awaitsSteps = this.#o.awaitsSteps !== undefined && this.#o.awaitsSteps !== false
+    const options = { previous, takesDown }
+    this.#catalog = buildCatalog(this.#members.described, this.#ensembles, options)
     this.#resolved = new Map()
-    this.#record()
-    const { log, awaitsSteps = false } = this.#o
+    this.#recorders.follow(this.#catalog)
+    this.#watchers.look()
     catalogChanged(log, this.#catalog, previous, { awaitsSteps })
-  }
-
-  /** Every served ensemble version has a recorder; it outlives changes of the catalog, so that counts go on. */
-  #record(): void {
-    for (const entry of this.#entries()) {
-      if (entry.kind !== 'ensemble') continue
-      for (const { version } of entry.versions) {
-        const key = recorderKey(entry.name, version)
-        if (this.#recorders.has(key)) continue
-        const recorder = new StatisticsRecorder({
-          name: entry.name,
-          version: String(version),
-          clock: this.#o.clock,
-        })
-        this.#recorders.set(key, recorder)
-        this.#o.metrics.addModel(recorder, {
-          name: entry.name,
-          version: '1',
-          tags: entry.config?.metric_tags ?? {},
-        })
-        for (const step of entry.plan?.steps ?? []) {
-          const { name, model } = step
-          this.#o.metrics.addStep({ ensemble: entry.name, step: name, model })
-        }
-      }
-    }
   }
 }
 
 function isWaiting(entry: CatalogModel | CatalogEnsemble): boolean {
   return entry.kind === 'ensemble' && entry.isWaiting
-}
-
-function recorderKey(name: string, version: number): string {
-  return `${name} ${version}`
 }
 
 /** Keys that no other process makes: a random UUID for each request would cost more than the rest of its scope. */
@@ -302,10 +403,17 @@ function requestKeys(): () => string {
   return () => `${prefix}-${count++}`
 }
 
-function toScope(context: CallContext, requestKey: string, catalog: Catalog): RequestScope {
+function toScope(
+  context: CallContext,
+  requestKey: string,
+  catalog: Catalog,
+  release: () => void,
+): RequestScope {
   const { signal, deadlineAt, trace } = context
   // Most requests have neither, and objects of one shape are cheaper to read.
   const pins = new RevisionPins()
-  if (deadlineAt === undefined && trace === undefined) return { signal, requestKey, catalog, pins }
-  return { ...context, requestKey, catalog, pins }
+  if (deadlineAt === undefined && trace === undefined) {
+    return { signal, requestKey, catalog, pins, release }
+  }
+  return { ...context, requestKey, catalog, pins, release }
 }

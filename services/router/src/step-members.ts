@@ -1,4 +1,4 @@
-import type { StepControl, StepDescription } from '@tutti/ensemble'
+import type { LoadableModels, StepControl, StepDescription } from '@tutti/ensemble'
 import type { StepDirectory } from '@tutti/transport'
 import type { DescribedStep } from './merge-replicas.ts'
 
@@ -39,6 +39,33 @@ export class StepMembers {
     })
   }
 
+  /** What the replicas load on request, of those that take work. */
+  get loadable(): ReadonlyMap<string, LoadableModels> {
+    const found = new Map<string, LoadableModels>()
+    for (const [replica, { described }] of this.#members) {
+      const loadable = described?.description.loadable
+      if (loadable !== undefined && this.#directory.takesWork(replica)) found.set(replica, loadable)
+    }
+    return found
+  }
+
+  /**
+   * True if the replica takes new requests for the model.
+   *
+   * @param wanted - [version, revision]; any if absent.
+   */
+  offers(replica: string, name: string, wanted?: readonly [number, string]): boolean {
+    const member = this.#members.get(replica)
+    const model = member?.described?.description.models.find((known) => known.name === name)
+    return (
+      model?.versions.some(({ version, revision, state }) => {
+        if (state !== 'READY') return false
+        if (wanted !== undefined && (wanted[0] !== version || wanted[1] !== revision)) return false
+        return member?.serves?.has(revisionKey([name, version, revision])) ?? true
+      }) ?? false
+    )
+  }
+
   /** Takes from a heartbeat what the replica serves now; nothing if it drains. */
   announce(replica: string, revisions: Revisions): void {
     const member = this.#of(replica)
@@ -46,22 +73,25 @@ export class StepMembers {
     member.serves = new Set(taken.map(revisionKey))
   }
 
-  /** Takes a description; unless heartbeats say otherwise, all that is READY in it is served. */
-  describe(description: StepDescription, control: StepControl): void {
+  /**
+   * Takes a description; unless heartbeats say otherwise, all that is READY in it is served.
+   *
+   * @param retired - what is executed besides, for requests that pinned it only.
+   */
+  describe(description: StepDescription, control: StepControl, retired: Revisions = []): void {
     const { replica, models } = description
     const member = this.#of(replica)
     this.#descriptions += 1
     member.control = control
     member.described = { description, order: this.#descriptions }
     if (member.serves !== undefined) return
-    this.#directory.announce(
-      { replica },
-      models.flatMap((model) =>
-        model.versions
-          .filter((v) => v.state === 'READY')
-          .map((v) => ({ model: model.name, version: v.version, revision: v.revision })),
-      ),
+    const ready = models.flatMap((model) =>
+      model.versions
+        .filter((v) => v.state === 'READY')
+        .map((v) => ({ model: model.name, version: v.version, revision: v.revision })),
     )
+    const pinned = retired.map(([model, version, revision]) => ({ model, version, revision }))
+    this.#directory.announce({ replica }, [...ready, ...pinned])
   }
 
   /** @returns false if it was not known. */

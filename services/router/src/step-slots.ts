@@ -27,9 +27,14 @@ export class StepSlots {
     return () => this.#waiting.delete(waiter)
   }
 
+  /** Takes a slot even if none is free, for who must not wait for those that have one. */
+  take(): void {
+    this.#free -= 1
+  }
+
   release(): void {
     const next = this.#waiting.values().next().value
-    if (next === undefined) {
+    if (next === undefined || this.#free < 0) {
       this.#free += 1
       return
     }

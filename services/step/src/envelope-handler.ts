@@ -2,24 +2,26 @@ import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { NamedTensor, TensorRef } from '@tutti/tensor'
 import type { EnvelopeHandler, EnvelopeSink } from '@tutti/transport'
-import type { HostedModel, Serving } from './hosted-model.ts'
+import type { Serving } from './hosted-model.ts'
+import type { ModelTable } from './model-table.ts'
 
 /**
  * Makes the entry for envelopes: finds the model version, refuses another revision, checks the request and hands it to the
  * version's scheduler. Whatever is wrong comes back as one final response with the error.
  */
 export function createEnvelopeHandler(
-  models: ReadonlyMap<string, HostedModel>,
+  table: Pick<ModelTable, 'get' | 'retired'>,
   replica: string,
 ): EnvelopeHandler {
   return (envelope, tensors, sink, { signal }) => {
     try {
-      const serving = findServing(models, envelope)
+      const serving = findServing(table, envelope)
       const { context, requestedOutputs, remainingMs } = envelope
       const inputs = toTensors(envelope, tensors)
       const request = serving.check({ context, inputs, requestedOutputs })
       return serving.scheduler.submit(request, sink, {
         signal,
+        envelope,
         ...(remainingMs !== undefined && { remainingMs }),
       })
     } catch (error) {
@@ -29,26 +31,31 @@ export function createEnvelopeHandler(
   }
 }
 
-function findServing(models: ReadonlyMap<string, HostedModel>, envelope: Envelope): Serving {
+/** The current revision, or one that this request pinned before it was replaced or unloaded. */
+function findServing(table: Pick<ModelTable, 'get' | 'retired'>, envelope: Envelope): Serving {
+  const version = table.get(envelope.model)?.versions.get(envelope.version)
+  if (version?.serving !== undefined && version.revision === envelope.revision) {
+    return version.serving
+  }
+  return table.retired(envelope) ?? refuseVersion(table, envelope)
+}
+
+function refuseVersion(table: Pick<ModelTable, 'get'>, envelope: Envelope): never {
   const { model: name, version: number } = envelope
   const unknown = `Request for unknown model: '${name}'`
-  const model = models.get(name)
+  const model = table.get(name)
   if (model === undefined) throw new ServeError('MODEL_NOT_FOUND', `${unknown} is not found`)
   const version = model.versions.get(number)
   if (version === undefined) {
     throw new ServeError('MODEL_NOT_FOUND', `${unknown} version ${number} is not found`)
   }
-  const { serving, revision } = version
-  if (serving === undefined) {
+  if (version.serving === undefined) {
     throw new ServeError('MODEL_NOT_READY', `${unknown} version ${number} is not at ready state`)
   }
-  if (revision !== envelope.revision) {
-    throw new ServeError(
-      'REVISION_GONE',
-      `model '${name}' version ${number}: revision ${envelope.revision} is pinned, ${revision} is served`,
-    )
-  }
-  return serving
+  throw new ServeError(
+    'REVISION_GONE',
+    `model '${name}' version ${number}: revision ${envelope.revision} is pinned, ${version.revision} is served`,
+  )
 }
 
 function toTensors(envelope: Envelope, tensors: readonly TensorRef[]): NamedTensor[] {

@@ -15,7 +15,7 @@ export interface Serving {
   readonly loadSeconds: number
 }
 
-/** One version of a hosted model. Only the step changes it. */
+/** One version of a hosted model. Only the table of models changes it. */
 export interface HostedVersion {
   readonly version: number
   /** '' if loading failed before it was known. */
@@ -35,6 +35,15 @@ export interface HostedModel {
   readonly versions: ReadonlyMap<number, HostedVersion>
   /** Why there is no configuration; '' if there is one. */
   readonly reason: string
+  /** Of what it was loaded from; '' exactly while nothing of it is served. */
+  readonly digest: string
+  /** Gives back the files that it was loaded from, once no version of it is in memory. */
+  readonly release: () => Promise<void>
+}
+
+/** True if a load of it succeeded and it was not unloaded since. */
+export function isServed(model: HostedModel | undefined): boolean {
+  return model !== undefined && model.digest !== ''
 }
 
 export function toServedModel(model: HostedModel): ServedModel {

@@ -1,11 +1,14 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
-import type { ServerMetrics } from '@tutti/front-door'
+import type { RepositoryModel } from '@tutti/repository'
+import type { StepRequest } from '@tutti/tensor'
 import type { EnvelopeHandler } from '@tutti/transport'
 import { createEnvelopeHandler } from './envelope-handler.ts'
-import { type HostedModel, type HostedVersion, toServedModel } from './hosted-model.ts'
-import { mapBounded } from './load/bounded.ts'
-import { loadModel, unloadVersion } from './load/load-model.ts'
+import type { AcceptedRequest } from './execution/accepted-request.ts'
+import { type HostedVersion, toServedModel } from './hosted-model.ts'
+import { ModelLoader } from './load/model-loader.ts'
 import { StepEvents } from './log-events.ts'
+import { createModelHost } from './model-host.ts'
+import { ModelTable } from './model-table.ts'
 import type { Step, StepLoad } from './step.ts'
 import { type StepOptions, type StepSettings, withDefaults } from './step-options.ts'
 
@@ -14,35 +17,44 @@ import { type StepOptions, type StepSettings, withDefaults } from './step-option
  * a failed one is described with its reason and does not keep the others from serving.
  */
 export async function openStep(options: StepOptions): Promise<Step> {
-  const settings = withDefaults(options)
-  const events = new StepEvents(settings.log)
-  const step = new HostingStep(settings, events)
-  const o = { ...settings, dropped: () => step.countDropped() }
-  await mapBounded(settings.models, settings.loadParallelism, async (model) => {
-    const hosted = await loadModel(model, o, events)
-    if (hosted !== undefined) step.add(hosted)
-  })
+  const step = new HostingStep(withDefaults(options))
+  await Promise.all(options.models.map((model, i) => step.loadFound(model, `at the start ${i}`)))
   return step
 }
 
-/** Owns the models of the process. */
+/** The models of a process as a step: what they serve, say and count. */
 class HostingStep implements Step {
   readonly handle: EnvelopeHandler
   readonly control: StepControl
+  readonly models: ModelLoader
   readonly #events: StepEvents
-  readonly #metrics: ServerMetrics | undefined
-  readonly #models = new Map<string, HostedModel>()
-  /** By name: models load in no fixed order, and answers should not vary with it. */
-  #sorted: readonly HostedModel[] = []
+  readonly #table: ModelTable
   readonly #listeners = new Set<() => void>()
   #isDraining = false
   #droppedResults = 0
 
-  constructor(settings: StepSettings, events: StepEvents) {
-    const { replica } = settings
-    this.#metrics = settings.metrics
-    this.#events = events
-    this.handle = createEnvelopeHandler(this.#models, replica)
+  constructor(settings: StepSettings) {
+    const { replica, repository, unpinned, metrics } = settings
+    this.#events = new StepEvents(settings.log)
+    this.#table = new ModelTable({
+      events: this.#events,
+      ...(metrics !== undefined && { metrics }),
+      ...(unpinned !== undefined && { unpinned }),
+      changed: () => this.#changed(),
+    })
+    const host = createModelHost({
+      replica,
+      clock: settings.clock,
+      routers: () => settings.routers?.(),
+      findCaller: (request) => this.#findRunning(request),
+    })
+    this.models = new ModelLoader({
+      table: this.#table,
+      ...(repository !== undefined && { repository }),
+      settings: { ...settings, host, dropped: () => this.#countDropped() },
+      events: this.#events,
+    })
+    this.handle = createEnvelopeHandler(this.#table, replica)
     this.control = {
       describe: () => Promise.resolve({ replica, models: this.served() }),
       statistics: (model, version) =>
@@ -54,27 +66,27 @@ class HostingStep implements Step {
     }
   }
 
-  add(model: HostedModel): void {
-    this.#models.set(model.name, model)
-    this.#sorted = [...this.#models.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    for (const { version, serving } of model.versions.values()) {
-      if (serving === undefined) continue
-      this.#metrics?.addModel(serving.statistics, {
-        name: model.name,
-        version: String(version),
-        tags: model.config?.metric_tags ?? {},
-        loadSeconds: serving.loadSeconds,
-      })
-    }
-    this.#changed()
+  /** Loads a model at the start; the description says how that ended. */
+  async loadFound(model: RepositoryModel, digest: string): Promise<void> {
+    const opened = { model, digest, release: async () => {} }
+    await this.models.loadOpened(opened).catch(() => {})
   }
 
   served(): readonly ServedModel[] {
-    return this.#sorted.map(toServedModel)
+    return this.#table.models.map(toServedModel)
   }
 
-  countDropped(): void {
-    this.#droppedResults += 1
+  /** The running request, of whichever model, that an engine was given as this object. */
+  #findRunning(request: StepRequest): AcceptedRequest | undefined {
+    for (const { scheduler } of this.#table.servings) {
+      const found = scheduler.findRunning(request)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  retired(): readonly (readonly [string, number, string])[] {
+    return this.#table.retiredPins.map(({ model, version, revision }) => [model, version, revision])
   }
 
   onChange(listener: () => void): () => void {
@@ -87,7 +99,11 @@ class HostingStep implements Step {
       serving === undefined ? [] : [{ model, version, ...serving.scheduler.load }],
     )
     return {
-      inFlight: models.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      // What is retired still works on what was accepted.
+      inFlight: this.#table.servings.reduce(
+        (sum, { scheduler }) => sum + scheduler.load.inFlight,
+        0,
+      ),
       freeSlots: models.reduce((sum, { freeSlots }) => sum + freeSlots, 0),
       isDraining: this.#isDraining,
       droppedResults: this.#droppedResults,
@@ -101,36 +117,31 @@ class HostingStep implements Step {
       this.#events.draining(this.load().inFlight)
       this.#changed()
     }
-    await Promise.all(
-      this.#served('', '').flatMap(([, { serving }]) =>
-        serving === undefined ? [] : [serving.scheduler.drain()],
-      ),
-    )
+    await Promise.all(this.#table.servings.map(({ scheduler }) => scheduler.drain()))
     this.#events.drained()
   }
 
   async close(): Promise<void> {
     this.#isDraining = true
-    const served = this.#served('', '')
-    for (const [, { serving }] of served) {
-      if (serving === undefined) continue
-      serving.scheduler.stop()
-      this.#metrics?.removeModel(serving.statistics)
-    }
-    await Promise.all(served.map(([model, version]) => unloadVersion(model, version, this.#events)))
-    this.#changed()
+    for (const { scheduler } of this.#table.servings) scheduler.stop()
+    await this.models.close()
+    await this.#table.close()
   }
 
   /** The versions that a model name and version select; '' selects all. */
   #served(name: string, version: string): (readonly [string, HostedVersion])[] {
     const found: (readonly [string, HostedVersion])[] = []
-    for (const model of this.#sorted) {
+    for (const model of this.#table.models) {
       if (name !== '' && model.name !== name) continue
       for (const hosted of model.versions.values()) {
         if (version === '' || String(hosted.version) === version) found.push([model.name, hosted])
       }
     }
     return found
+  }
+
+  #countDropped(): void {
+    this.#droppedResults += 1
   }
 
   #changed(): void {

@@ -1,13 +1,20 @@
 import type { Engine, Engines } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { ServerMetrics } from '@tutti/front-door'
-import type { RepositoryModel } from '@tutti/repository'
+import type { ModelRepository, RepositoryModel } from '@tutti/repository'
+import type { RouterCalls } from '@tutti/transport'
+import type { PinnedVersion } from './model-table.ts'
 
 /** What a step process is opened with. */
 export interface StepOptions {
   /** This process's name among all replicas; a restarted process has another. */
   readonly replica: string
+  /** Loaded at the start. */
   readonly models: readonly RepositoryModel[]
+  /** Where models come from that are loaded later; without it none can be. */
+  readonly repository?: Pick<ModelRepository, 'take' | 'names'>
+  /** Resolves once no request that pinned the version can come any more; a replaced version is kept until then. */
+  readonly unpinned?: (pin: PinnedVersion) => Promise<void>
   readonly engines: Engines | readonly Engine[]
   /** Complete configurations from the models themselves (Triton's default). */
   readonly autoComplete: boolean
@@ -22,6 +29,8 @@ export interface StepOptions {
    * this one is above what its clients keep open at a time and still keeps a stuck model from eating the memory.
    */
   readonly maxQueuedRequests?: number
+  /** The routers that models call others through; undefined until there are some. Without it models can call none. */
+  readonly routers?: () => RouterCalls | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: ServerMetrics

@@ -1,4 +1,5 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
+import type { LoadOverrides } from '@tutti/repository'
 import type { EnvelopeHandler } from '@tutti/transport'
 
 /** How busy a step process is, for whoever chooses between replicas. */
@@ -22,13 +23,30 @@ export interface VersionLoad {
   readonly freeSlots: number
 }
 
+/** Loads and unloads models while the process serves. */
+export interface StepModels {
+  /** Names of the directories in its repositories, ensembles among them. @throws ServeError REPOSITORY_UNREADABLE */
+  names(): Promise<readonly string[]>
+  /**
+   * Loads a model as it is on disk, or as the overrides say, and resolves when all its versions are READY; what is served stays
+   * until then. At once if nothing changed.
+   * @throws ServeError with the texts of triton-semantics 3.3.
+   */
+  load(name: string, overrides?: LoadOverrides): Promise<void>
+  /** Takes a model out of service; what was accepted is finished in the background. Unknown names are no error. */
+  unload(name: string): void
+}
+
 /** A step process's models behind one handler: takes envelopes, schedules, executes, answers. */
 export interface Step {
   /** Answers every envelope with exactly one final response. */
   readonly handle: EnvelopeHandler
   readonly control: StepControl
+  readonly models: StepModels
   /** What `describe` says, by name. */
   served(): readonly ServedModel[]
+  /** [model, version, revision] of what it still executes for requests that pinned it, after it was replaced or unloaded. */
+  retired(): readonly (readonly [string, number, string])[]
   /** Calls `listener` when what `describe` or `isDraining` say has changed. @returns ends it. */
   onChange(listener: () => void): () => void
   load(): StepLoad

@@ -38,7 +38,26 @@ export interface StepResponse {
   readonly error?: ServeError
 }
 
-/** Where an engine puts responses. `request` is the position in the array given to `execute`. */
+/**
+ * Where an engine puts responses. `request` is the position in the array given to `execute`.
+ *
+ * An engine that gives one response for each request just calls `send`. One that streams many (a decoupled model) asks for
+ * room between two of them, so that a slow reader slows it down and nothing piles up in between:
+ * `send(i, response); await sink.room?.(i)`.
+ */
 export interface ResponseSink {
+  /**
+   * Takes a response; never waits and never throws. What is sent although there was no room is taken too, up to a bound
+   * (1024 responses or 256 MiB of outputs since there was room last); beyond it the request ends with OVERLOADED.
+   * After the request has ended (its final response, a cancel, its deadline) everything is dropped.
+   */
   send(request: number, response: StepResponse): void
+  /**
+   * Asks whether the request may have a further response now.
+   *
+   * @returns undefined if it may, at once and without a promise; else a promise that resolves when it may, or when the
+   * request has ended and whatever is sent for it is dropped. It never rejects. Each request has room of its own: another
+   * request of the same `execute` may go on meanwhile. A sink without this method takes everything.
+   */
+  room?(request: number): Promise<void> | undefined
 }

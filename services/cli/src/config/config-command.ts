@@ -1,7 +1,12 @@
 import { createEngines } from '@tutti/backends'
 import { type FlagTable, parseFlags, renderHelp, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
+import {
+  type ModelConfig,
+  printModelConfig,
+  toJsonConfig,
+  validateWhenLoaded,
+} from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
 import { prepareModel, readBackendConfig } from '@tutti/step'
@@ -70,11 +75,15 @@ function findModel(models: readonly RepositoryModel[], name: string): Repository
 /** The same steps that serving takes, short of loading. */
 async function completeConfig(
   model: RepositoryModel,
-  o: { readonly autoComplete: boolean; readonly defaultMaxBatchSize: number },
+  o: { readonly autoComplete: boolean } & ReturnType<typeof readBackendConfig>,
 ): Promise<ModelConfig> {
-  const engines = createEngines({ log: silentLogger })
+  const { python, pytorch } = o
+  const engines = createEngines({ log: silentLogger, python, pytorch })
   const prepared = await prepareModel(model, { ...o, engines, gpuCount: 0 })
-  if (prepared !== undefined) return prepared.config
+  if (prepared !== undefined) {
+    validateWhenLoaded(prepared.config, 0)
+    return prepared.config
+  }
   const [ensemble] = await readEnsembles([model])
   if (ensemble?.config === undefined) {
     throw new ServeError('CONFIG_INVALID', ensemble?.reason ?? `'${model.name}' is no ensemble`)

@@ -1,5 +1,6 @@
 import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
 import { DOOR_FLAGS } from '@tutti/front-door'
+import { NESTING_FLAGS } from '@tutti/router'
 import { MODEL_FLAGS } from '@tutti/step'
 
 const { 'exit-timeout-secs': exitTimeout, ...logging } = PROCESS_FLAGS
@@ -8,14 +9,9 @@ const { 'model-repository': repository, ...loading } = MODEL_FLAGS
 /** The flags of `tutti serve`: tritonserver's names and defaults where it has the flag; README.md says where they differ. */
 export const SERVE_FLAGS = {
   'model-repository': repository,
-  'model-control-mode': {
-    type: 'enum',
-    values: ['none'],
-    default: 'none',
-    description: 'none: every model is loaded at the start and stays.',
-  },
   ...loading,
   'exit-timeout-secs': exitTimeout,
+  ...NESTING_FLAGS,
   ...DOOR_FLAGS,
   ...logging,
 } as const satisfies FlagTable

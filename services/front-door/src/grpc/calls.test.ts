@@ -125,32 +125,35 @@ await t.test('statistics keep all 64 bits', async (t) => {
   })
 })
 
-await t.test('the repository is listed, and its models stay loaded', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  const ready = { name: 'm', version: '1', state: 'READY', reason: '' } as const
-  const failed = { name: 'n', version: '2', state: 'UNAVAILABLE', reason: 'Internal: x' } as const
-  door.backend.index = [ready, failed]
-  t.strictSame(await call(door, 'RepositoryIndex'), { models: [ready, failed] })
-  t.strictSame(await call(door, 'RepositoryIndex', { ready: true }), { models: [ready] })
-  for (const method of [
-    'RepositoryIndex',
-    'RepositoryModelLoad',
-    'RepositoryModelUnload',
-  ] as const) {
-    await t.rejects(call(door, method, { repository_name: 'r' }), {
-      code: 'UNIMPLEMENTED',
-      reason: 'UNSUPPORTED',
-      message: "'repository_name' specification is not supported",
-    })
-  }
-  for (const method of ['RepositoryModelLoad', 'RepositoryModelUnload'] as const) {
-    await t.rejects(call(door, method, { model_name: 'm' }), {
-      code: 'UNAVAILABLE',
-      reason: 'MODEL_CONTROL_REFUSED',
-      message: 'explicit model load / unload is not allowed if polling is enabled',
-    })
-  }
-})
+await t.test(
+  'the repository is listed, and its models stay loaded without a control',
+  async (t) => {
+    const door = await openGrpcDoor(t, { m: {} })
+    const ready = { name: 'm', version: '1', state: 'READY', reason: '' } as const
+    const failed = { name: 'n', version: '2', state: 'UNAVAILABLE', reason: 'Internal: x' } as const
+    door.backend.index = [ready, failed]
+    t.strictSame(await call(door, 'RepositoryIndex'), { models: [ready, failed] })
+    t.strictSame(await call(door, 'RepositoryIndex', { ready: true }), { models: [ready] })
+    for (const method of [
+      'RepositoryIndex',
+      'RepositoryModelLoad',
+      'RepositoryModelUnload',
+    ] as const) {
+      await t.rejects(call(door, method, { repository_name: 'r' }), {
+        code: 'UNIMPLEMENTED',
+        reason: 'UNSUPPORTED',
+        message: "'repository_name' specification is not supported",
+      })
+    }
+    for (const method of ['RepositoryModelLoad', 'RepositoryModelUnload'] as const) {
+      await t.rejects(call(door, method, { model_name: 'm' }), {
+        code: 'UNAVAILABLE',
+        reason: 'MODEL_CONTROL_REFUSED',
+        message: 'explicit model load / unload is not allowed if polling is enabled',
+      })
+    }
+  },
+)
 
 await t.test('shared memory is off', async (t) => {
   const door = await openGrpcDoor(t, {})

@@ -9,11 +9,15 @@ import { UnaryMessage } from './unary-message.ts'
 
 const CONTENT_TYPES = new Set(['application/grpc', 'application/grpc+proto'])
 
-const ANSWER_HEADERS = {
-  ':status': 200,
-  'content-type': 'application/grpc+proto',
-  'grpc-accept-encoding': 'identity,deflate,gzip',
-} as const
+/** As a list of names and values, which Node takes without copying and sorting them first. */
+const ANSWER_HEADERS = [
+  ':status',
+  '200',
+  'content-type',
+  'application/grpc+proto',
+  'grpc-accept-encoding',
+  'identity,deflate,gzip',
+] as const
 
 const ANSWER_OPTIONS = { waitForTrailers: true, sendDate: false } as const
 
@@ -54,7 +58,8 @@ export class DirectInfer {
       live.onData(piece)
       if (!stream.headersSent) message.add(piece)
     })
-    stream.once('end', () => {
+    // Once, but `once` wraps its listener, and takes it off again.
+    stream.on('end', () => {
       // A reset ends the stream too, and an overload or a deadline may have been answered.
       if (stream.aborted || stream.headersSent || live.isClosed) return
       void this.#answer(stream, live, message)
@@ -70,7 +75,7 @@ export class DirectInfer {
       const frame = encodeInferResponseFrame(response)
       live.holdAnswer(frame.byteLength)
       stream.respond(ANSWER_HEADERS, ANSWER_OPTIONS)
-      stream.once('wantTrailers', sendTrailers)
+      stream.on('wantTrailers', sendTrailers)
       stream.end(frame)
     } catch (thrown) {
       const error = ServeError.from(thrown)

@@ -178,11 +178,11 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
   const bounds = { ...GRPC_SERVER_DEFAULTS, ...o }
   checkBounds(bounds)
   const log = new GrpcLog(o.log)
-  const { ModelInfer, ModelStreamInfer } = inferenceServices().inference
+  const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inferenceServices().inference
   const calls = new LiveCalls({
     clock: o.clock,
     admission: o.admission,
-    inferencePaths: new Set([ModelInfer.path, ModelStreamInfer.path]),
+    admittedPaths: new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path]),
     maxMessageBytes: bounds.maxMessageBytes,
     writeTimeoutMs: bounds.writeTimeoutMs,
     log,

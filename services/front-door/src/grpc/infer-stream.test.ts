@@ -1,5 +1,8 @@
+import { once } from 'node:events'
+import { connect } from 'node:http2'
 import { ServeError } from '@tutti/errors'
 import {
+  encodeInferRequest,
   fromGrpcStatus,
   type InferStream,
   inferenceServices,
@@ -318,5 +321,40 @@ await t.test('bytes over the bound end the stream', async (t) => {
   })
   await stream.send({ modelName: 'm', inputs: [{ ...x, data: new Uint8Array(20_000) }] })
   await reading
+  t.equal(admission.bytes, 0)
+})
+
+await t.test('a piece may end one request and begin the next, of any contents', async (t) => {
+  const counted: number[] = []
+  const { address, admission } = await openGrpcDoor(t, {
+    m: {
+      script: async function* (request) {
+        counted.push(admission.bytes)
+        yield response(request, [])
+      },
+    },
+  })
+  const session = connect(`http://${address}`)
+  t.teardown(() => session.destroy())
+  const call = session.request({
+    ':method': 'POST',
+    ':path': inferenceServices().inference.ModelStreamInfer.path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  })
+  // What begins a piece and is no header would claim a message of 4 GiB.
+  const input = { ...x, shape: [1000], data: new Uint8Array(1000).fill(0xff) }
+  const message = encodeInferRequest({ modelName: 'm', inputs: [input] })
+  const header = Buffer.alloc(5)
+  header.writeUInt32BE(message.byteLength, 1)
+  const begin = Buffer.concat([header, message.subarray(0, 500)])
+  call.write(Buffer.concat([header, message, begin]))
+  await once(call, 'data')
+  call.end(message.subarray(500))
+  call.resume()
+  const [trailers] = await once(call, 'trailers')
+  t.equal(trailers['grpc-status'], '0', trailers['grpc-message'])
+  t.strictSame(counted, [message.byteLength + begin.byteLength, message.byteLength])
+  await once(call, 'close')
   t.equal(admission.bytes, 0)
 })

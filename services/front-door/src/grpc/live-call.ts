@@ -3,20 +3,18 @@ import type { CallContext, CallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
 import { answerError } from './answer-error.ts'
+import { MessageFrames } from './message-frames.ts'
 import type { WatchedCall, WriteWatch } from './write-watch.ts'
 
-/** Calls other than inference are small; what is above this is no request that we know. */
+/** Calls that take no place in the admission are small; what is above this is no request that we know. */
 const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
-
-/** What a message begins with in gRPC: one byte of flags and its length in four. */
-const FRAME_HEADER_BYTES = 5
 
 export interface LiveCallOptions {
   readonly stream: ServerHttp2Stream
   readonly scope: CallScope
-  /** Absent for calls that are not inference: they work under overload too, with small messages. */
+  /** Absent for calls that neither infer nor load: they work under overload too, with small messages. */
   readonly ticket: AdmissionTicket | undefined
-  /** Bound of an inference message as it comes. */
+  /** Bound of an admitted message as it comes. */
   readonly maxMessageBytes: number
   readonly writeWatch: WriteWatch
 }
@@ -28,7 +26,8 @@ export class LiveCall implements WatchedCall {
   readonly #ticket: AdmissionTicket | undefined
   readonly #maxMessageBytes: number
   readonly #writeWatch: WriteWatch
-  /** Bytes that have come since the last whole message. */
+  readonly #frames = new MessageFrames()
+  /** Bytes that have come and belong to no message that was handed over yet. */
   #unreadBytes = 0
   #offeredAt: number | undefined
   #isAnswered = false
@@ -61,7 +60,8 @@ export class LiveCall implements WatchedCall {
   readonly onData = (chunk: Buffer): void => {
     if (this.#isAnswered) return
     try {
-      if (this.#unreadBytes === 0) this.#checkLength(chunk)
+      const length = this.#frames.add(chunk)
+      if (length > this.#maxMessageBytes) throw this.#tooLarge(length)
       this.#ticket?.charge(chunk.byteLength)
       this.#unreadBytes += chunk.byteLength
       if (this.#ticket === undefined && this.#unreadBytes > CONTROL_MESSAGE_BYTES) {
@@ -73,12 +73,14 @@ export class LiveCall implements WatchedCall {
   }
 
   /**
-   * Counts a whole message in place of the bytes in which it came: they differ if it was compressed.
+   * Counts a whole message in place of the bytes in which it came: they differ if it was compressed. What came of the
+   * messages behind it stays counted.
    * @throws ServeError OVERLOADED
    */
   holdMessage(bytes: number): void {
-    this.#ticket?.release(this.#unreadBytes)
-    this.#unreadBytes = 0
+    const frameBytes = this.#frames.next()
+    this.#ticket?.release(frameBytes)
+    this.#unreadBytes -= frameBytes
     this.#ticket?.charge(bytes)
   }
 
@@ -164,13 +166,6 @@ export class LiveCall implements WatchedCall {
     this.#scope.close()
     this.#ticket?.close()
     for (const callback of this.#onClose ?? []) callback()
-  }
-
-  /** grpc-js checks lengths as well, but cannot give our reason; it remains for headers that come in pieces. */
-  #checkLength(chunk: Buffer): void {
-    if (chunk.byteLength < FRAME_HEADER_BYTES) return
-    const length = chunk.readUInt32BE(1)
-    if (length > this.#maxMessageBytes) throw this.#tooLarge(length)
   }
 
   #tooLarge(bytes: number): ServeError {

@@ -14,8 +14,8 @@ import { WriteWatch } from './write-watch.ts'
 export interface LiveCallsOptions {
   readonly clock: Clock
   readonly admission: Admission
-  /** Paths of the calls that take a place in the admission. */
-  readonly inferencePaths: ReadonlySet<string>
+  /** Paths of the calls that take a place in the admission: those with large messages. */
+  readonly admittedPaths: ReadonlySet<string>
   readonly maxMessageBytes: number
   /** What answers calls without grpc-js. */
   readonly direct: DirectInfer
@@ -99,13 +99,13 @@ export class LiveCalls {
 
   #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): LiveCall {
     const scope = openCallScope(this.#scopeOptions(headers))
-    const isInference = this.#o.inferencePaths.has(headers[':path'] ?? '')
-    const ticket = isInference ? this.#o.admission.admit() : undefined
+    const isAdmitted = this.#o.admittedPaths.has(headers[':path'] ?? '')
+    const ticket = isAdmitted ? this.#o.admission.admit() : undefined
     const { maxMessageBytes } = this.#o
     const writeWatch = this.#writeWatch
     const call = new LiveCall({ stream, scope, ticket, maxMessageBytes, writeWatch })
     this.#calls.add(call)
-    stream.once('close', () => this.#close(call))
+    stream.on('close', () => this.#close(call))
     if (scope.context.deadlineAt !== undefined) watchDeadline(call)
     return call
   }

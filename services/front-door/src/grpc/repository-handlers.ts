@@ -1,10 +1,30 @@
 import { ServeError } from '@tutti/errors'
 import type { InferenceBackend } from '../inference-backend.ts'
+import {
+  type ControlParameter,
+  readLoadParameters,
+  readUnloadDependents,
+  requireControl,
+} from '../request/load-parameters.ts'
 import { requireLive } from './infer-call.ts'
 import { type HandlerContext, unary } from './unary-handler.ts'
 
 interface RepositoryRequest {
   readonly repository_name: string
+}
+
+/** `inference.ModelRepositoryParameter`. */
+interface RepositoryParameter {
+  readonly parameter_choice?: 'bool_param' | 'int64_param' | 'string_param' | 'bytes_param'
+  readonly bool_param?: boolean
+  readonly int64_param?: string
+  readonly string_param?: string
+  readonly bytes_param?: Uint8Array
+}
+
+interface ControlRequest extends RepositoryRequest {
+  readonly model_name: string
+  readonly parameters: Readonly<Record<string, RepositoryParameter>>
 }
 
 function refuseRepositoryName({ repository_name }: RepositoryRequest): void {
@@ -14,24 +34,49 @@ function refuseRepositoryName({ repository_name }: RepositoryRequest): void {
   })
 }
 
-/** The calls about the model repository. Models are loaded at the start and stay: control mode `none`. */
+/** The calls about the model repository. */
 export function repositoryHandlers(context: HandlerContext, backend: InferenceBackend) {
-  const refuseControl = (request: RepositoryRequest): never => {
+  const check = (request: RepositoryRequest): void => {
     requireLive(backend)
     refuseRepositoryName(request)
-    throw new ServeError(
-      'MODEL_CONTROL_REFUSED',
-      'explicit model load / unload is not allowed if polling is enabled',
-    )
   }
   return {
-    RepositoryIndex: unary(context, (request: RepositoryRequest & { readonly ready: boolean }) => {
-      requireLive(backend)
-      refuseRepositoryName(request)
-      const models = backend.repositoryIndex(request.ready)
-      return { models: models.map((entry) => ({ ...entry })) }
+    RepositoryIndex: unary(
+      context,
+      async (request: RepositoryRequest & { readonly ready: boolean }) => {
+        check(request)
+        const models = await backend.repositoryIndex(request.ready)
+        return { models: models.map((entry) => ({ ...entry })) }
+      },
+    ),
+    RepositoryModelLoad: unary(context, async (request: ControlRequest, live) => {
+      check(request)
+      const parameters = readLoadParameters(toParameters(request))
+      const sizes = [...parameters.files.values()].map((file) => file.byteLength)
+      // In place of the bytes in which they came: they differ if these were compressed.
+      live.holdMessage(sizes.reduce((sum, size) => sum + size, parameters.config?.length ?? 0))
+      await requireControl(backend).load(request.model_name, parameters)
+      return {}
     }),
-    RepositoryModelLoad: unary(context, refuseControl),
-    RepositoryModelUnload: unary(context, refuseControl),
+    RepositoryModelUnload: unary(context, async (request: ControlRequest) => {
+      check(request)
+      const unloadDependents = readUnloadDependents(toParameters(request))
+      await requireControl(backend).unload(request.model_name, { unloadDependents })
+      return {}
+    }),
   }
+}
+
+function toParameters({ parameters }: ControlRequest): readonly ControlParameter[] {
+  return Object.entries(parameters).map(([name, parameter]) => ({
+    name,
+    value: toValue(parameter),
+  }))
+}
+
+function toValue(parameter: RepositoryParameter): ControlParameter['value'] {
+  const { parameter_choice: choice } = parameter
+  if (choice === undefined) return undefined
+  const value = parameter[choice]
+  return choice === 'int64_param' && typeof value === 'string' ? BigInt(value) : value
 }

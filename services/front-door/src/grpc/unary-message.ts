@@ -1,7 +1,5 @@
 import { ServeError } from '@tutti/errors'
-
-/** What a message begins with in gRPC: one byte of flags and its length in four. */
-const FRAME_HEADER_BYTES = 5
+import { FRAME_HEADER_BYTES } from './message-frames.ts'
 
 /**
  * A client has to have sent this part of a message before memory for all of it is set aside, so that lengths that are only

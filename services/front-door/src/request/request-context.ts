@@ -7,6 +7,15 @@ const EMPTY_FINAL = 'triton_enable_empty_final_response'
 const MAX_CORRELATION_ID = 128
 const NO_PARAMETERS: ReadonlyMap<string, Parameter> = new Map()
 
+/** The context of a request that says nothing about it. */
+const NOTHING_SAID = {
+  correlationId: 0n,
+  sequenceStart: false,
+  sequenceEnd: false,
+  priority: 0n,
+  timeoutUs: 0n,
+} as const
+
 /** What the parameters of a request say (triton-semantics 4.4). */
 export interface RequestParameters {
   readonly context: RequestContext
@@ -124,14 +133,13 @@ export function readRequestParameters(
   id: string,
   parameters: ReadonlyMap<string, Parameter | undefined>,
 ): RequestParameters {
-  const draft: Draft = {
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    isEmptyFinalWanted: false,
+  if (parameters.size === 0) {
+    return {
+      context: { id, ...NOTHING_SAID, parameters: NO_PARAMETERS },
+      isEmptyFinalWanted: false,
+    }
   }
+  const draft: Draft = { ...NOTHING_SAID, isEmptyFinalWanted: false }
   let custom: Map<string, Parameter> | undefined
   for (const [key, parameter] of parameters) {
     const read = KNOWN.get(key)

@@ -2,7 +2,9 @@ import { ServeError } from '@tutti/errors'
 import { toJsonConfig } from '@tutti/model-config'
 import { parseJson } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
+import { requireControl } from '../request/load-parameters.ts'
 import type { ServerIdentity } from '../server-identity.ts'
+import { parseLoadBody, parseUnloadBody } from './control-bodies.ts'
 import { answerInfer } from './infer-call.ts'
 import { indexBody, statisticsBody } from './metadata-bodies.ts'
 import type { RestCall } from './rest-call.ts'
@@ -75,26 +77,40 @@ function answerReady(backend: InferenceBackend, name: string, version: string): 
 
 function repositoryRoutes(backend: InferenceBackend): readonly RestRoute[] {
   const answerIndex = async (call: RestCall): Promise<RestReply> =>
-    jsonReply(indexBody(backend.repositoryIndex(parseReadyOnly(await call.body()))))
+    jsonReply(indexBody(await backend.repositoryIndex(parseReadyOnly(await call.body()))))
   return [
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
-    ...['load', 'unload'].flatMap((action): RestRoute[] => [
-      { path: `/v2/repository/models/:model/${action}`, methods: ['POST'], answer: refuseControl },
-      {
-        path: `/v2/repository/:repository/models/:model/${action}`,
-        methods: ['POST'],
-        answer: refuseNamedRepository,
-      },
-    ]),
+    ...controlRoutes('load', async (model, body) => {
+      const parameters = parseLoadBody(body)
+      await requireControl(backend).load(model, parameters)
+    }),
+    ...controlRoutes('unload', async (model, body) => {
+      const unloadDependents = parseUnloadBody(body)
+      await requireControl(backend).unload(model, { unloadDependents })
+    }),
   ]
 }
 
-function refuseControl(): RestReply {
-  throw new ServeError(
-    'MODEL_CONTROL_REFUSED',
-    'explicit model load / unload is not allowed if polling is enabled',
-  )
+function controlRoutes(
+  action: 'load' | 'unload',
+  apply: (model: string, body: Uint8Array) => Promise<void>,
+): readonly RestRoute[] {
+  return [
+    {
+      path: `/v2/repository/models/:model/${action}`,
+      methods: ['POST'],
+      answer: async (call) => {
+        await apply(call.parameters['model'] ?? '', await call.body())
+        return emptyReply(200)
+      },
+    },
+    {
+      path: `/v2/repository/:repository/models/:model/${action}`,
+      methods: ['POST'],
+      answer: refuseNamedRepository,
+    },
+  ]
 }
 
 function refuseNamedRepository(): RestReply {

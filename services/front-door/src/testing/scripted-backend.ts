@@ -12,6 +12,7 @@ import type {
   InferenceBackend,
   InferRequest,
   InferResponse,
+  ModelControl,
   ResolvedModel,
 } from '../inference-backend.ts'
 
@@ -70,6 +71,7 @@ export class ScriptedBackend implements InferenceBackend {
   readonly contexts: CallContext[] = []
   statisticsOf: readonly ModelStatistics[] = []
   index: readonly IndexEntry[] = []
+  control?: ModelControl
   readonly #models: Readonly<Record<string, ScriptedModel>>
 
   constructor(models: Readonly<Record<string, ScriptedModel>>) {
@@ -124,7 +126,7 @@ export class ScriptedBackend implements InferenceBackend {
     return this.statisticsOf
   }
 
-  repositoryIndex(readyOnly: boolean): readonly IndexEntry[] {
+  async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
     return readyOnly ? this.index.filter(({ state }) => state === 'READY') : this.index
   }
 

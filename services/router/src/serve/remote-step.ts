@@ -6,17 +6,25 @@ import {
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { PeerQuestions } from '@tutti/transport'
+import type { DescriptionRoom } from './description-room.ts'
 
 /** Never aborts: questions have a time of their own. */
 const UNLIMITED = new AbortController().signal
 
-/** Asks a step over the broker what it serves. @throws ServeError, also if it answers for another replica. */
+/**
+ * Asks a step over the broker what it serves.
+ *
+ * @param o.room - for what is kept of it.
+ * @throws ServeError, also if it answers for another replica.
+ */
 export async function describeStep(
   peers: PeerQuestions,
   replica: string,
-  o: { readonly signal: AbortSignal },
+  o: { readonly signal: AbortSignal; readonly room?: DescriptionRoom },
 ): Promise<StepDescription> {
-  const description = parseDescriptionJson(await peers.ask(replica, 'describe', null, o))
+  const answer = await peers.ask(replica, 'describe', null, { signal: o.signal })
+  o.room?.take(replica, answer)
+  const description = parseDescriptionJson(answer)
   if (description.replica === replica) return description
   throw new ServeError(
     'MALFORMED_MESSAGE',

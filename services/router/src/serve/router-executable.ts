@@ -1,4 +1,5 @@
 import type { Executable } from '@tutti/chassis'
+import { checkControlFlags } from '@tutti/front-door'
 import { toBrokerOptions } from '@tutti/transport'
 import { ROUTER_FLAGS } from './router-flags.ts'
 import { startRouter } from './start-router.ts'
@@ -9,6 +10,9 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   usage: 'tutti router [--model-repository DIR] --nats URL [FLAGS]',
   flags: ROUTER_FLAGS,
   processFlags: (flags) => flags,
-  check: (flags) => void toBrokerOptions(flags),
+  check: (flags) => {
+    checkControlFlags(flags)
+    toBrokerOptions(flags)
+  },
   start: startRouter,
 }

@@ -1,6 +1,7 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { DOOR_FLAGS } from '@tutti/front-door'
+import { CONTROL_FLAGS, DOOR_FLAGS } from '@tutti/front-door'
 import { BROKER_FLAGS } from '@tutti/transport'
+import { NESTING_FLAGS } from './nesting-flags.ts'
 
 /** The flags of `tutti-router` and `tutti router`. */
 export const ROUTER_FLAGS = {
@@ -14,6 +15,7 @@ export const ROUTER_FLAGS = {
     type: 'string',
     description: 'Read configs/NAME.pbtxt of a model instead of config.pbtxt where it exists.',
   },
+  ...CONTROL_FLAGS,
   ...BROKER_FLAGS,
   'strict-readiness': {
     type: 'bool',
@@ -21,6 +23,7 @@ export const ROUTER_FLAGS = {
     description:
       'Ready only if every known model version is and no ensemble waits for a model; false: ready as soon as the server serves.',
   },
+  ...NESTING_FLAGS,
   ...DOOR_FLAGS,
   ...PROCESS_FLAGS,
 } as const satisfies FlagTable

@@ -130,6 +130,30 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
 })
 
+await t.test(
+  'as long as it has heard no steps, it knows of no model that it does not exist',
+  async (t) => {
+    const peer = new ScriptedRouterPeer()
+    peer.isConnected = false
+    const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+    const away = [503, 'the broker is not connected\n']
+    t.same(await get(ready.metricsPort, '/readyz'), away)
+    for (const model of ['m', 'ens']) {
+      t.same(await get(ready.httpPort, `/v2/models/${model}/infer`, request), [
+        503,
+        `{"error":"model '${model}' is not known yet: this router has not heard the steps"}`,
+      ])
+      t.equal((await get(ready.httpPort, `/v2/models/${model}/ready`))[0], 400)
+    }
+    peer.isConnected = true
+    const unheard = [503, 'the steps have not been heard yet\n']
+    let last = await get(ready.metricsPort, '/readyz')
+    t.same(last, unheard)
+    while (last[0] === 503) last = await get(ready.metricsPort, '/readyz')
+    t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 404, 'now it knows')
+  },
+)
+
 await t.test('without strict readiness it is ready as soon as it serves', async (t) => {
   const argv = [`--model-repository=${repository(t)}`, '--strict-readiness=false']
   const { ready } = await start(t, argv)

@@ -2,22 +2,30 @@ import { randomBytes } from 'node:crypto'
 import {
   type Clock,
   createTracing,
+  limitLog,
   type Running,
   type StartOptions,
-  sleep,
   systemClock,
   toDrainMs,
   toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import { openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
+import { type Doors, openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
 import { scanRepositories } from '@tutti/repository'
-import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
+import {
+  type BrokerOptions,
+  openRouterPeer,
+  type RouterPeer,
+  StepDirectory,
+  toBrokerOptions,
+} from '@tutti/transport'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { SERVING } from '../log-events.ts'
-import { Router } from '../router.ts'
+import { Router, type RouterOptions } from '../router.ts'
+import { type ControlUpkeep, openControl } from './open-control.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
+import { StepHearing } from './step-hearing.ts'
 import { StepLink } from './step-link.ts'
 
 export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
@@ -45,8 +53,11 @@ export async function startRouter(o: StartRouterOptions): Promise<Running> {
 async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack): Promise<Running> {
   const { flags, log } = o
   const clock = o.clock ?? systemClock
+  // Steps come and go, and say of themselves what they like.
+  const stepLog = limitLog(log, { clock })
   const broker = toBrokerOptions(flags)
-  const ensembles = await scanEnsembles(flags)
+  const mode = flags['model-control-mode']
+  const ensembles = mode === 'none' ? await scanEnsembles(flags) : []
   const tracing = createTracing(toTracingOptions(o.settings))
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
@@ -55,50 +66,116 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
 
   const join = Promise.withResolvers<RouterPeer>()
   let peer: RouterPeer | undefined
+  const hearing = opened.adopt(new StepHearing(), (open) => open.close())
   const router = new Router({
     name,
     ensembles,
     directory,
     bearer: { call: (...call) => joinedPeer(peer).bearer.call(...call) },
     strictReadiness: flags['strict-readiness'],
-    awaitsSteps: true,
+    ...controlOptions(flags, () => upkeep),
+    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+    hasHeardSteps: () => hearing.isOver,
     revisionRefused: (replica) => steps.refresh(replica),
     clock,
-    log,
+    log: stepLog,
     tracing,
     metrics,
   })
-  const steps = new StepLink({ router, peers: join.promise, clock, log })
-  opened.defer(() => steps.close())
-  const health = withCauses(o.health, () => findCauses(peer, steps))
-  const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
-  opened.defer(async () => metricsServer?.close())
-  const joined = await (o.openPeer ?? openRouterPeer)({
-    broker,
-    peer: name,
-    directory,
+  const upkeep = await openControl({
+    flags,
+    name,
+    router,
+    peers: join.promise,
+    isCurrent: (replica) => steps.isCurrent(replica),
     clock,
     log,
-    stepChanged: (replica, revisions) => steps.changed(replica, revisions),
-    stepGone: (replica, error) => steps.gone(replica, error),
   })
+  opened.defer(() => upkeep.close())
+  const steps = new StepLink({ router, peers: join.promise, clock, log: stepLog })
+  opened.defer(() => steps.close())
+  const health = withCauses(o.health, () => findCauses(peer, steps, hearing))
+  const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
+  opened.defer(async () => metricsServer?.close())
+  const joined = await joinBroker(o, { broker, name, directory, router, upkeep, steps, clock })
   opened.defer(() => joined.close())
   peer = joined
   join.resolve(joined)
-  await untilDescribed(joined, steps, { clock, signal: o.signal })
+  // The doors should not open on an empty catalog where steps are there.
+  await hearing.begin(joined, steps, { clock, signal: o.signal })
+  await upkeep.start()
+  const closing = new AbortController()
+  const followed = upkeep.follow(closing.signal)
+  opened.defer(() => followed)
+  opened.defer(() => closing.abort())
 
   const doors = await openDoors({ flags, backend: router, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
   log.info(SERVING, { ...doors.ports, router: name })
+  return toRunning({ closing, doors, router, peer: joined, drainMs: toDrainMs(flags), opened })
+}
+
+function toRunning(o: {
+  readonly closing: AbortController
+  readonly doors: Doors
+  readonly router: Router
+  readonly peer: RouterPeer
+  readonly drainMs: number
+  readonly opened: AsyncDisposableStack
+}): Running {
+  const { closing, doors, router, peer, drainMs, opened } = o
   return {
     stopAccepting: () => {
+      closing.abort()
       doors.stopAccepting()
       router.stop()
     },
     drain: async ({ signal }) => {
-      await Promise.all([joined.drain({ signal }), doors.drain({ timeoutMs: toDrainMs(flags) })])
+      await Promise.all([peer.drain({ signal }), doors.drain({ timeoutMs: drainMs })])
     },
     close: () => opened.disposeAsync(),
+  }
+}
+
+/** From here on steps are heard, and their models may call others through the router. */
+function joinBroker(
+  o: StartRouterOptions,
+  parts: {
+    readonly broker: BrokerOptions
+    readonly name: string
+    readonly directory: StepDirectory
+    readonly router: Router
+    readonly upkeep: ControlUpkeep
+    readonly steps: StepLink
+    readonly clock: Clock
+  },
+): Promise<RouterPeer> {
+  const { broker, name, directory, router, upkeep, steps, clock } = parts
+  return (o.openPeer ?? openRouterPeer)({
+    broker,
+    peer: name,
+    directory,
+    handle: router.nested,
+    answer: upkeep.answer,
+    settings: { maxCalls: o.flags['max-bls-requests'] },
+    clock,
+    log: o.log,
+    stepChanged: (replica, revisions) => steps.changed(replica, revisions),
+    stepGone: (replica, error) => steps.gone(replica, error),
+  })
+}
+
+/** Where clients say what is served, Triton's rules hold; else steps come and go, and ensembles wait for them. */
+function controlOptions(
+  flags: RouterFlags,
+  upkeep: () => ControlUpkeep,
+): Pick<RouterOptions, 'awaitsSteps' | 'takesDown' | 'listNames'> {
+  if (flags['model-control-mode'] !== 'explicit') return { awaitsSteps: true }
+  const started = new Set(flags['load-model'])
+  return {
+    awaitsSteps: (ensemble) => started.has(ensemble),
+    takesDown: true,
+    listNames: () => upkeep().names(),
   }
 }
 
@@ -115,26 +192,14 @@ function joinedPeer(peer: RouterPeer | undefined): RouterPeer {
 }
 
 /** What holds the process back from being ready, beside what its lifecycle says. */
-function findCauses(peer: RouterPeer | undefined, steps: StepLink): readonly string[] {
+function findCauses(
+  peer: RouterPeer | undefined,
+  steps: StepLink,
+  hearing: StepHearing,
+): readonly string[] {
   const causes: string[] = []
   if (peer?.isConnected !== true) causes.push('the broker is not connected')
+  else if (!hearing.isOver) causes.push('the steps have not been heard yet')
   if (!steps.isSettled) causes.push('a step has not described itself yet')
   return causes
-}
-
-/** Steps answer a newcomer's heartbeat at once; two of their own are enough in any case. */
-const HEARING_MS = 600
-const DESCRIBING_MS = 5000
-const LOOK_EVERY_MS = 20
-
-/** The doors should not open on an empty catalog where steps are there; a step that says nothing must not keep them shut. */
-async function untilDescribed(
-  peer: RouterPeer,
-  steps: StepLink,
-  o: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<void> {
-  if (!peer.isConnected) return
-  await sleep(HEARING_MS, o)
-  const until = o.clock.now() + DESCRIBING_MS
-  while (!steps.isSettled && o.clock.now() < until) await sleep(LOOK_EVERY_MS, o)
 }

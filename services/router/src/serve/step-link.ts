@@ -5,6 +5,7 @@ import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import type { Revisions } from '../step-members.ts'
 import { StepWatch } from '../step-watch.ts'
+import { DescriptionRoom } from './description-room.ts'
 import { describeStep, remoteStep } from './remote-step.ts'
 
 /**
@@ -15,6 +16,7 @@ export class StepLink {
   readonly #router: Router
   readonly #log: Logger
   readonly #watch: StepWatch
+  readonly #room = new DescriptionRoom()
 
   constructor(o: {
     readonly router: Router
@@ -28,7 +30,8 @@ export class StepLink {
     this.#log = log
     this.#watch = new StepWatch({
       clock: o.clock,
-      describe: async (replica, limits) => describeStep(await o.peers, replica, limits),
+      describe: async (replica, limits) =>
+        describeStep(await o.peers, replica, { ...limits, room: this.#room }),
       described: (replica, description) =>
         router.stepDescribed(description, remoteStep(o.peers, replica)),
       failed: (replica, error, delayMs) => describeFailed(log, replica, error, delayMs),
@@ -38,6 +41,11 @@ export class StepLink {
   /** True if every step that is there has been described. */
   get isSettled(): boolean {
     return this.#watch.isSettled
+  }
+
+  /** True if nothing has changed at the step since it was described. */
+  isCurrent(replica: string): boolean {
+    return this.#watch.isCurrent(replica)
   }
 
   changed(replica: string, revisions: Revisions): void {
@@ -54,6 +62,7 @@ export class StepLink {
   gone(replica: string, error: ServeError): void {
     stepRemoved(this.#log, replica, error)
     this.#watch.gone(replica)
+    this.#room.leave(replica)
     this.#router.removeStep(replica)
   }
 

@@ -1,9 +1,14 @@
 import { ServeError } from '@tutti/errors'
-import { LocalBearer, type OpenRouterPeerOptions, type RouterPeer } from '@tutti/transport'
+import {
+  LocalBearer,
+  type OpenRouterPeerOptions,
+  type Question,
+  type RouterPeer,
+} from '@tutti/transport'
 import type { Revisions } from '../step-members.ts'
 
 /** How a scripted step answers a question. */
-export type Answer = (question: 'describe' | 'statistics', argument: unknown) => Promise<unknown>
+export type Answer = (question: Question, argument: unknown) => Promise<unknown>
 
 /** A router's way to the broker that a test drives: steps come, answer questions and go. */
 export class ScriptedRouterPeer implements RouterPeer {
@@ -40,11 +45,7 @@ export class ScriptedRouterPeer implements RouterPeer {
     this.#options?.stepGone(replica, new ServeError('STEP_UNAVAILABLE', `${replica} is gone`))
   }
 
-  async ask(
-    peer: string,
-    question: 'describe' | 'statistics',
-    argument: unknown,
-  ): Promise<unknown> {
+  async ask(peer: string, question: Question, argument: unknown): Promise<unknown> {
     const answer = this.#answers.get(peer)
     if (answer === undefined) throw new ServeError('STEP_UNAVAILABLE', `${peer} does not answer`)
     return answer(question, argument)

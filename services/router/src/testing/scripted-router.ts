@@ -1,13 +1,18 @@
 import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { ServerMetrics } from '@tutti/front-door'
+import { type ModelControl, ServerMetrics } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
-import { type BearerResponse, LocalBearer, StepDirectory } from '@tutti/transport'
+import {
+  type BearerResponse,
+  type EnvelopeSink,
+  LocalBearer,
+  StepDirectory,
+} from '@tutti/transport'
 import type { EnsembleSource } from '../ensemble-source.ts'
-import { Router } from '../router.ts'
+import { Router, type RouterOptions } from '../router.ts'
 
 /** A model that a test plays: its config and what it answers. */
 export interface ScriptedModel {
@@ -20,6 +25,8 @@ export interface ScriptedModel {
     envelope: Envelope,
     signal: CancelSignal,
   ): Promise<ReadonlyMap<string, NamedTensor>> | ReadonlyMap<string, NamedTensor>
+  /** Instead of `run`, for a model with any number of responses. */
+  stream?(sink: EnvelopeSink, signal: CancelSignal): Promise<void>
 }
 
 const TIMES = {
@@ -34,6 +41,8 @@ const TIMES = {
 export async function scriptedRouter(o: {
   readonly models: Readonly<Record<string, ScriptedModel>>
   readonly ensembles?: Readonly<Record<string, string>>
+  readonly nesting?: RouterOptions['nesting']
+  readonly control?: ModelControl
 }) {
   const bearer = new LocalBearer()
   const envelopes: Envelope[] = []
@@ -45,7 +54,8 @@ export async function scriptedRouter(o: {
     const inputs = new Map(
       envelope.inputs.map((input, i) => [input.name, toFloats(tensors[i]?.bytes)]),
     )
-    sink.send(await answer(model, inputs, envelope, signal))
+    if (model?.stream === undefined) sink.send(await answer(model, inputs, envelope, signal))
+    else await model.stream(sink, signal)
   })
   const router = new Router({
     name: 'router-1',
@@ -53,11 +63,13 @@ export async function scriptedRouter(o: {
     directory: new StepDirectory(),
     bearer,
     strictReadiness: true,
+    ...(o.nesting !== undefined && { nesting: o.nesting }),
     clock: systemClock,
     log: silentLogger,
     tracing: createTracing({ serviceName: 'test' }),
     metrics,
   })
+  if (o.control !== undefined) router.allowControl(o.control)
   const control: StepControl = {
     describe: async () => ({
       replica: 'step-1',

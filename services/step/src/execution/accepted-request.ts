@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
+import type { Envelope } from '@tutti/protocol'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
@@ -11,6 +12,8 @@ export interface RequestLimits {
   readonly signal: CancelSignal
   /** What is left of the request's time; absent without a deadline. */
   readonly remainingMs?: number
+  /** What the request came in; what its model calls belongs to the same request. Absent in tests. */
+  readonly envelope?: Envelope
 }
 
 /** What waits for a request, so that it can be told that nobody wants the answer any more. */
@@ -21,6 +24,7 @@ export interface Abandonment {
 /** A request between acceptance and its one final response. It listens for cancel and deadline until then. */
 export class AcceptedRequest {
   readonly request: StepRequest
+  readonly envelope: Envelope | undefined
   readonly acceptedAt: number
   /** Infinity without a deadline. */
   readonly deadlineAt: number
@@ -33,7 +37,10 @@ export class AcceptedRequest {
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
   readonly #settled: () => void
+  readonly #owner: Abandonment
   #isAnswered = false
+  /** Calls that the model makes for the request; they end with it. */
+  #calls: Set<() => void> | undefined
 
   constructor(
     request: StepRequest,
@@ -47,10 +54,12 @@ export class AcceptedRequest {
     },
   ) {
     this.request = request
+    this.envelope = o.limits.envelope
     this.acceptedAt = o.clock.now()
     this.#sink = o.sink
     this.#signal = o.limits.signal
     this.#settled = o.settled
+    this.#owner = o.owner
     this.#onAbort = () => o.owner.abandon(this, cancelError(this.#signal.reason))
     this.#signal.addEventListener('abort', this.#onAbort, { once: true })
     const { remainingMs } = o.limits
@@ -66,6 +75,16 @@ export class AcceptedRequest {
     return this.#isAnswered
   }
 
+  /** As ResponseSink's: undefined if a further response may come now, or would be dropped. */
+  room(): Promise<void> | undefined {
+    return this.#isAnswered ? undefined : this.#sink.room?.()
+  }
+
+  /** Answers with an error instead of what the engine would still give. */
+  giveUp(error: ServeError): void {
+    this.#owner.abandon(this, error)
+  }
+
   /** Passes a response on. After the final one nothing has an effect. */
   respond(response: BearerResponse): void {
     if (this.#isAnswered) return
@@ -75,7 +94,20 @@ export class AcceptedRequest {
       this.#clearTimer?.()
     }
     this.#sink.send(response)
-    if (response.final) this.#settled()
+    if (!response.final) return
+    for (const end of this.#calls ?? []) end()
+    this.#settled()
+  }
+
+  /** Calls `end` when the request is answered, at once if it is. @returns takes it back. */
+  whenAnswered(end: () => void): () => void {
+    if (this.#isAnswered) {
+      end()
+      return () => {}
+    }
+    this.#calls ??= new Set()
+    this.#calls.add(end)
+    return () => void this.#calls?.delete(end)
   }
 }
 

@@ -1,7 +1,7 @@
-import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
+import type { ExecuteOptions, ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import type { ResponseSink, StepResponse } from '@tutti/tensor'
-import type { BearerResponse, StepTimes } from '@tutti/transport'
+import { type BearerResponse, outputBytes, type StepTimes } from '@tutti/transport'
 import type { AcceptedRequest } from './accepted-request.ts'
 import type { ExecutionHost } from './execution-host.ts'
 import type { OrderedTurn } from './response-order.ts'
@@ -17,7 +17,14 @@ interface Part {
   /** The statistics have it, as success or failure. */
   isRecorded: boolean
   sent: number
+  /** Of the responses since there was room last, which the engine did not wait for. */
+  surplus: number
+  surplusBytes: number
 }
+
+/** What an engine that does not ask for room may be ahead of a reader. ResponseSink tells engines of it. */
+const MOST_SURPLUS = 1024
+const MOST_SURPLUS_BYTES = 256 * 1024 * 1024
 
 const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
 
@@ -28,6 +35,7 @@ export class Execution implements ResponseSink {
   readonly #startedAt: number
   #abort: AbortController | undefined
   #abandonedFor: ServeError | undefined
+  #onAbandon: ((request: number) => void) | undefined
   #live: number
 
   constructor(host: ExecutionHost, batch: readonly AcceptedRequest[], startedAt: number) {
@@ -42,23 +50,44 @@ export class Execution implements ResponseSink {
       isAbandoned: false,
       isRecorded: false,
       sent: 0,
+      surplus: 0,
+      surplusBytes: 0,
     }))
     for (const accepted of batch) accepted.execution = this
   }
 
-  /** Resolves when the engine is done with the instance, with the times if it did not fail; never rejects. */
-  async run(model: LoadedModel, instance: number): Promise<ExecutionTimes | undefined> {
+  /**
+   * Resolves when the engine is done with the requests, with the times if it did not fail; never rejects.
+   *
+   * @param released - called if the engine is done with the instance before.
+   */
+  run(
+    model: LoadedModel,
+    instance: number,
+    released: () => void,
+  ): Promise<ExecutionTimes | undefined> {
+    return this.#execute(model, new ExecutionOptions(this, instance, released)).then(
+      (times) => {
+        this.#recordExecution(times)
+        for (const part of this.#parts) this.#close(part, times, undefined)
+        return times
+      },
+      (error: unknown) => {
+        const failure = engineError(error)
+        for (const part of this.#parts) this.#close(part, NO_TIMES, failure)
+        return undefined
+      },
+    )
+  }
+
+  /** An engine that throws at once has failed like one that rejects. */
+  #execute(model: LoadedModel, o: ExecuteOptions): Promise<ExecutionTimes> {
     const requests = this.#parts.map((part) => part.accepted.request)
-    let times: ExecutionTimes | undefined
-    let failure: ServeError | undefined
     try {
-      times = await model.execute(requests, this, new ExecuteOptions(this, instance))
-      this.#recordExecution(times)
+      return model.execute(requests, this, o)
     } catch (error) {
-      failure = engineError(error)
+      return Promise.reject(engineError(error))
     }
-    for (const part of this.#parts) this.#close(part, times ?? NO_TIMES, failure)
-    return times
   }
 
   /** Made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
@@ -68,6 +97,14 @@ export class Execution implements ResponseSink {
       if (this.#abandonedFor !== undefined) this.#abort.abort(this.#abandonedFor)
     }
     return this.#abort.signal
+  }
+
+  /** Tells from now on which caller has left. */
+  onAbandon(listener: (request: number) => void): void {
+    this.#onAbandon = listener
+    this.#parts.forEach((part, request) => {
+      if (part.isAbandoned) listener(request)
+    })
   }
 
   send(request: number, response: StepResponse): void {
@@ -81,16 +118,23 @@ export class Execution implements ResponseSink {
     }
   }
 
+  room(request: number): Promise<void> | undefined {
+    const part = this.#parts[request]
+    return part === undefined || part.hasFinal ? undefined : roomOf(part)
+  }
+
   /**
    * The caller of one request is about to be answered: what comes for it is dropped. The last one to go tells the engine.
    * @returns false if the statistics have the request already, because its answer only waits for its turn.
    */
   abandon(accepted: AcceptedRequest, error: ServeError): boolean {
-    const part = this.#parts.find((candidate) => candidate.accepted === accepted)
+    const request = this.#parts.findIndex((candidate) => candidate.accepted === accepted)
+    const part = this.#parts[request]
     if (part === undefined || part.isAbandoned) return false
     part.isAbandoned = true
     part.turn?.end()
     this.#live -= 1
+    if (!part.hasFinal) this.#onAbandon?.(request)
     if (this.#live === 0) {
       this.#abandonedFor = error
       this.#abort?.abort(error)
@@ -114,9 +158,25 @@ export class Execution implements ResponseSink {
       this.#answer(part, response, this.#elapsed())
       return
     }
+    if (this.#isTooFarAhead(part, response)) return
     const fitted = this.#fit(part, response)
     if (fitted.error === undefined) this.#deliver(part, fitted)
     else this.#refuse(part, fitted.error, this.#elapsed())
+  }
+
+  /** Ends a request whose engine does not wait for its reader, when that is far behind. */
+  #isTooFarAhead(part: Part, response: StepResponse): boolean {
+    if (roomOf(part) === undefined) {
+      part.surplus = 0
+      part.surplusBytes = 0
+      return false
+    }
+    part.surplus += 1
+    part.surplusBytes += outputBytes(response)
+    if (part.surplus <= MOST_SURPLUS && part.surplusBytes <= MOST_SURPLUS_BYTES) return false
+    const text = `the reader is behind: ${part.surplus} responses of ${part.surplusBytes} bytes came without room, want at most ${MOST_SURPLUS} and ${MOST_SURPLUS_BYTES}`
+    part.accepted.giveUp(new ServeError('OVERLOADED', text))
+    return true
   }
 
   /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
@@ -143,7 +203,8 @@ export class Execution implements ResponseSink {
     const stepTimes = this.#stepTimes(accepted, times)
     const requestNs = this.#sinceAccepted(accepted)
     this.#host.statistics.recordSuccess({ ...stepTimes, batchSize, requestNs })
-    this.#deliver(part, { ...fitted, times: stepTimes })
+    const { index, final, outputs, parameters } = fitted
+    this.#deliver(part, { index, final, outputs, parameters, times: stepTimes })
   }
 
   /** A response that breaks the model's own contract ends the request. */
@@ -225,6 +286,11 @@ export class Execution implements ResponseSink {
   }
 }
 
+/** A response waits for its request's turn first, then for the reader. */
+function roomOf({ isAbandoned, turn, accepted }: Part): Promise<void> | undefined {
+  return isAbandoned ? undefined : (turn?.room() ?? accepted.room())
+}
+
 /** Milliseconds with a fraction to whole nanoseconds. */
 export function toNs(ms: number): number {
   return Math.round(ms * 1_000_000)
@@ -237,16 +303,22 @@ function engineError(error: unknown): ServeError {
 }
 
 /** The options of `execute`, whose signal is only made when it is read. */
-class ExecuteOptions {
+class ExecutionOptions implements ExecuteOptions {
   readonly instance: number
+  readonly release: () => void
   readonly #execution: Execution
 
-  constructor(execution: Execution, instance: number) {
+  constructor(execution: Execution, instance: number, release: () => void) {
     this.#execution = execution
     this.instance = instance
+    this.release = release
   }
 
   get signal(): AbortSignal {
     return this.#execution.signal
+  }
+
+  onAbandon(listener: (request: number) => void): void {
+    this.#execution.onAbandon(listener)
   }
 }

@@ -1,5 +1,8 @@
+import { RESPONSE_WINDOW, RoomGate } from '@tutti/transport'
+
 interface Turn {
   readonly waiting: (() => void)[]
+  readonly gate: RoomGate
   isEnded: boolean
   next: Turn | undefined
 }
@@ -8,6 +11,8 @@ interface Turn {
 export interface OrderedTurn {
   /** Runs `deliver` now if it is this request's turn, else once it is. */
   deliver(deliver: () => void): void
+  /** Undefined if a further response would not wait, or few do; else a promise that it is this request's turn, or its end. */
+  room(): Promise<void> | undefined
   /** After the last response: the next request may answer. */
   end(): void
 }
@@ -19,7 +24,7 @@ export class ResponseOrder {
 
   /** Takes the next place. Every turn must be ended, or nothing behind it is ever delivered. */
   claim(): OrderedTurn {
-    const turn: Turn = { waiting: [], isEnded: false, next: undefined }
+    const turn: Turn = { waiting: [], gate: new RoomGate(), isEnded: false, next: undefined }
     if (this.#tail === undefined) this.#head = turn
     else this.#tail.next = turn
     this.#tail = turn
@@ -28,8 +33,13 @@ export class ResponseOrder {
         if (this.#head === turn) deliver()
         else turn.waiting.push(deliver)
       },
+      room: () => {
+        const isNear = this.#head === turn || turn.waiting.length < RESPONSE_WINDOW.responses
+        return isNear || turn.isEnded ? undefined : turn.gate.wait()
+      },
       end: () => {
         turn.isEnded = true
+        turn.gate.open()
         if (this.#head === turn) this.#advance()
       },
     }
@@ -39,7 +49,10 @@ export class ResponseOrder {
     while (this.#head?.isEnded) {
       this.#head = this.#head.next
       if (this.#head === undefined) this.#tail = undefined
-      else for (const deliver of this.#head.waiting.splice(0)) deliver()
+      else {
+        for (const deliver of this.#head.waiting.splice(0)) deliver()
+        this.#head.gate.open()
+      }
     }
   }
 }

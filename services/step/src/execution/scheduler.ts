@@ -1,4 +1,4 @@
-import type { LoadedModel } from '@tutti/backends'
+import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/front-door'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
@@ -91,6 +91,12 @@ export class Scheduler implements Abandonment {
     this.#pump()
   }
 
+  /** The running request that an engine was given as this object. */
+  findRunning(request: StepRequest): AcceptedRequest | undefined {
+    for (const accepted of this.#running) if (accepted.request === request) return accepted
+    return undefined
+  }
+
   /** Refuses new requests from now on. @returns resolves when all accepted ones are answered. */
   drain(): Promise<void> {
     this.#isStopping = true
@@ -162,15 +168,26 @@ export class Scheduler implements Abandonment {
     // The answer to one request may have ended another of this batch: two steps of one ensemble request.
     const batch = entries.map(({ item }) => item).filter((item) => !item.isAnswered)
     if (batch.length === 0) this.#lines.leave(instance, undefined)
-    else void this.#execute(batch, instance, now)
+    else this.#execute(batch, instance, now)
   }
 
-  async #execute(batch: readonly AcceptedRequest[], instance: number, now: number): Promise<void> {
+  #execute(batch: readonly AcceptedRequest[], instance: number, now: number): void {
     for (const accepted of batch) this.#running.add(accepted)
-    const times = await new Execution(this.#host, batch, now).run(this.#model, instance)
+    let hasLeft = false
+    const leave = (times: ExecutionTimes | undefined): void => {
+      if (hasLeft) return
+      hasLeft = true
+      this.#lines.leave(instance, times)
+      this.#pump()
+    }
+    void new Execution(this.#host, batch, now)
+      .run(this.#model, instance, () => leave(undefined))
+      .then((times) => this.#finished(batch, () => leave(times)))
+  }
+
+  #finished(batch: readonly AcceptedRequest[], leave: () => void): void {
     for (const accepted of batch) this.#running.delete(accepted)
-    this.#lines.leave(instance, times)
-    this.#pump()
+    leave()
   }
 
   #expire(now: number): void {

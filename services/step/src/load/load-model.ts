@@ -1,5 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import type { RepositoryModel } from '@tutti/repository'
+import { loadFailed, pollFailed, versionFailures } from '@tutti/front-door'
+import { selectVersions } from '@tutti/model-config'
+import type { OpenedModel } from '@tutti/repository'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { loadReason } from './load-reason.ts'
@@ -7,43 +9,92 @@ import { loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
 import { ineffectiveSettings } from './supported-settings.ts'
 
-/** Loads a model with all versions of its policy. A failure is part of the result. @returns undefined for an ensemble. */
+/** What became of a load: the model as it is now, and why it does not serve if so. */
+export interface LoadOutcome {
+  readonly model: HostedModel
+  /** As the load request gets it. Absent if every version is READY. */
+  readonly error?: ServeError
+}
+
+export interface ModelLoadOptions {
+  readonly settings: VersionLoadOptions
+  readonly events: StepEvents
+  /** Called with the model as it is while its versions load. */
+  loading(model: HostedModel): void
+}
+
+/**
+ * Loads a model with all versions of its policy: all of them, or none. A failure is part of the result; nothing stays in memory
+ * then.
+ *
+ * @returns undefined for an ensemble.
+ */
 export async function loadModel(
-  model: RepositoryModel,
-  o: VersionLoadOptions,
-  events: StepEvents,
-): Promise<HostedModel | undefined> {
+  opened: OpenedModel,
+  o: ModelLoadOptions,
+): Promise<LoadOutcome | undefined> {
+  const { model, digest, release } = opened
+  const { name } = model
+  const refuse = (reason: string, error: ServeError): LoadOutcome => {
+    o.events.modelRefused(name, reason)
+    const nothing = { labels: {}, versions: new Map(), digest: '' }
+    return { model: { name, ...nothing, reason, release }, error }
+  }
   let prepared: PreparedModel | undefined
   try {
-    prepared = await prepareModel(model, o)
-  } catch (error) {
-    const { message } = ServeError.from(error)
-    events.modelRefused(model.name, message)
-    return { name: model.name, labels: {}, versions: new Map(), reason: message }
+    prepared = await prepareModel(model, o.settings)
+  } catch (thrown) {
+    const error = ServeError.from(thrown)
+    return refuse(error.message, pollFailed(name, error))
   }
   if (prepared === undefined) return undefined
+  let numbers: readonly number[]
+  try {
+    numbers = selectVersions(prepared.config, model.versions)
+  } catch (thrown) {
+    const { message } = ServeError.from(thrown)
+    return refuse(message, loadFailed(name, message, thrown))
+  }
+  return loadVersions(prepared, numbers, { name, digest, release }, o)
+}
+
+async function loadVersions(
+  prepared: PreparedModel,
+  numbers: readonly number[],
+  opened: Pick<HostedModel, 'name' | 'digest' | 'release'>,
+  o: ModelLoadOptions,
+): Promise<LoadOutcome> {
   const { config, labels } = prepared
+  const { name } = opened
   for (const [field, flag] of ineffectiveSettings(config)) {
-    events.settingIneffective(model.name, field, flag)
+    o.events.settingIneffective(name, field, flag)
   }
+  const whole = { ...opened, config, labels, reason: '' }
+  const loading = new Map(numbers.map((number) => [number, toLoading(number)]))
+  o.loading({ ...whole, digest: '', release: async () => {}, versions: loading })
   const versions = new Map<number, HostedVersion>()
-  for (const version of prepared.versions) {
-    versions.set(version, await hostVersion(prepared, version, o, events))
-  }
-  await withdrawPartial(model.name, [...versions.values()], events)
-  return { name: model.name, config, labels, versions, reason: '' }
+  for (const version of numbers) versions.set(version, await hostVersion(prepared, version, o))
+  const failed = [...versions.values()].filter((v) => v.serving === undefined)
+  if (failed.length === 0) return { model: { ...whole, versions } }
+  // A load is all or nothing over the versions, as in Triton: one that fails takes the others with it.
+  for (const version of versions.values()) await unloadVersion(name, version, o.events)
+  const error = loadFailed(name, versionFailures(failed))
+  return { model: { ...whole, digest: '', versions }, error }
+}
+
+function toLoading(version: number): HostedVersion {
+  return { version, revision: '', state: 'LOADING', reason: '', serving: undefined }
 }
 
 async function hostVersion(
   prepared: PreparedModel,
   version: number,
-  o: VersionLoadOptions,
-  events: StepEvents,
+  { settings, events }: ModelLoadOptions,
 ): Promise<HostedVersion> {
   const { name } = prepared.model
   events.versionLoading(name, version)
   try {
-    const { revision, serving } = await loadVersion(prepared, version, o)
+    const { revision, serving } = await loadVersion(prepared, version, settings)
     events.versionReady(name, version, revision, serving.loadSeconds)
     return { version, revision, state: 'READY', reason: '', serving }
   } catch (error) {
@@ -51,16 +102,6 @@ async function hostVersion(
     const reason = loadReason(error)
     return { version, revision: '', state: 'UNAVAILABLE', reason, serving: undefined }
   }
-}
-
-/** A load is all or nothing over the versions, as in Triton: one that fails takes the others with it. */
-async function withdrawPartial(
-  model: string,
-  versions: readonly HostedVersion[],
-  events: StepEvents,
-): Promise<void> {
-  if (versions.every((version) => version.serving !== undefined)) return
-  for (const version of versions) await unloadVersion(model, version, events)
 }
 
 /** Releases a version's engine. An error there is logged: the version is gone for everybody in any case. */

@@ -1,6 +1,11 @@
-import { type LoadedModel, selectEngine } from '@tutti/backends'
+import { type LoadedModel, type ModelHost, selectEngine } from '@tutti/backends'
 import { StatisticsRecorder } from '@tutti/front-door'
-import { compileRequestCheck, type ModelVersionSource, printModelConfig } from '@tutti/model-config'
+import {
+  compileRequestCheck,
+  type ModelVersionSource,
+  printModelConfig,
+  validateWhenLoaded,
+} from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import type { Serving } from '../hosted-model.ts'
 import type { StepSettings } from '../step-options.ts'
@@ -13,6 +18,8 @@ import { warmUp } from './warm-up.ts'
 export interface VersionLoadOptions extends StepSettings {
   /** Counts a result that nobody waited for. */
   readonly dropped: () => void
+  /** What the models may ask of the server. */
+  readonly host: ModelHost
 }
 
 export interface LoadedVersion {
@@ -32,6 +39,7 @@ export async function loadVersion(
 ): Promise<LoadedVersion> {
   const { config, model } = prepared
   const startedAt = o.clock.now()
+  validateWhenLoaded(config, o.gpuCount)
   requireSupported(config)
   const engine = selectEngine(o.engines, config.backend, config.name)
   const revision = await digestVersion(model, version, printModelConfig(config))
@@ -44,7 +52,7 @@ export async function loadVersion(
     config,
   }
   const instances = countInstances(config)
-  const loaded = await engine.load(source, { instances })
+  const loaded = await engine.load(source, { instances, host: o.host })
   try {
     const ready = await begin(loaded, source, instances, o)
     const loadSeconds = (o.clock.now() - startedAt) / 1000

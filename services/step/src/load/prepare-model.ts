@@ -7,14 +7,14 @@ import {
   normaliseModelConfig,
   parseModelConfig,
   selectBackend,
-  selectVersions,
-  validateModelConfig,
+  validateWhenRead,
 } from '@tutti/model-config'
 import {
   listVersionFiles,
   type RepositoryModel,
   readLabels,
   resolveModelFile,
+  versionDirectory,
 } from '@tutti/repository'
 import type { StepSettings } from '../step-options.ts'
 
@@ -24,12 +24,10 @@ export interface PreparedModel {
   /** Completed and normalised. */
   readonly config: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
-  /** Chosen by the version policy, ascending, at least one. */
-  readonly versions: readonly number[]
 }
 
 /**
- * Reads and judges a model's configuration: parse, complete, validate, normalise.
+ * Reads and judges a model's configuration: parse, complete, normalise, validate by the rules that hold before a load.
  *
  * @returns undefined for an ensemble, which is no step's to serve.
  * @throws ServeError with Triton's text if the configuration is refused.
@@ -44,9 +42,8 @@ export async function prepareModel(
   if (given !== undefined && isEnsembleConfig(given)) return undefined
   const completed = await complete(model, given, o)
   const config = normaliseModelConfig(completed, { gpuCount: o.gpuCount })
-  validateModelConfig(config, { directoryName: name, gpuCount: o.gpuCount })
-  const versions = selectVersions(config, model.versions)
-  return { model, config, labels: await readLabels(model, config.output), versions }
+  validateWhenRead(config, name)
+  return { model, config, labels: await readLabels(model, config.output) }
 }
 
 async function complete(
@@ -60,7 +57,7 @@ async function complete(
   // A model may be a directory (`model.onnx/`), so what counts is the first part of each path.
   const versionFiles = [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
   const inspect = await inspectModel(model, config, versionFiles, o)
-  return completeModelConfig({
+  const completed = completeModelConfig({
     config,
     directoryName: name,
     configPath,
@@ -68,6 +65,15 @@ async function complete(
     ...(inspect !== undefined && { inspect }),
     autoComplete: o.autoComplete,
     ...(o.defaultMaxBatchSize !== undefined && { defaultMaxBatchSize: o.defaultMaxBatchSize }),
+  })
+  const engine = o.engines.get(completed.backend)
+  if (!o.autoComplete || engine?.complete === undefined || first === undefined) return completed
+  return await engine.complete({
+    name,
+    version: first,
+    modelDirectory: model.directory,
+    versionDirectory: versionDirectory(model, first),
+    config: completed,
   })
 }
 
@@ -83,5 +89,6 @@ async function inspectModel(
   if (!o.autoComplete || isDeclared || first === undefined) return undefined
   const choice = selectBackend(config, model.name, versionFiles)
   const engine = o.engines.get(choice.backend)
-  return engine?.inspect(await resolveModelFile(model, first, choice.modelFilename))
+  if (engine === undefined || engine.complete !== undefined) return undefined
+  return engine.inspect(await resolveModelFile(model, first, choice.modelFilename))
 }

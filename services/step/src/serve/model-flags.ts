@@ -1,4 +1,5 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
+import { CONTROL_FLAGS } from '@tutti/front-door'
 
 /** The flags of every executable that loads models: tritonserver's names and defaults where it has the flag. */
 export const MODEL_FLAGS = {
@@ -8,6 +9,7 @@ export const MODEL_FLAGS = {
     aliases: ['model-store'],
     description: 'Folder that holds models; several may be given.',
   },
+  ...CONTROL_FLAGS,
   'strict-readiness': {
     type: 'bool',
     default: true,
@@ -39,7 +41,8 @@ export const MODEL_FLAGS = {
   'backend-config': {
     type: 'string',
     repeatable: true,
-    description: 'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4).',
+    description:
+      'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4); those of python are in services/backends/README.md.',
   },
   'max-queue-size': {
     type: 'int',

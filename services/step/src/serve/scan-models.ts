@@ -1,18 +1,36 @@
 import { ServeError } from '@tutti/errors'
+import { checkControlFlags } from '@tutti/front-door'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
-import { type RepositoryModel, scanRepositories } from '@tutti/repository'
+import { ModelRepository, type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readBackendConfig } from './backend-config.ts'
 import type { ModelFlags } from './model-flags.ts'
 
-/** @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting that is not known. */
+/** @throws ServeError FLAG_INVALID if the flags name no repository, a backend setting that is not known, or do not fit together. */
 export function checkModelFlags(
-  flags: Pick<ModelFlags, 'model-repository' | 'backend-config'>,
+  flags: Pick<
+    ModelFlags,
+    'model-repository' | 'backend-config' | 'model-control-mode' | 'load-model'
+  >,
 ): void {
   readBackendConfig(flags['backend-config'])
+  checkControlFlags(flags)
   if (flags['model-repository'].length > 0) return
   throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
     details: { field: '--model-repository' },
   })
+}
+
+/** Opens the repositories that the flags name. */
+export async function openRepository(
+  flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
+): Promise<ModelRepository> {
+  const configName = flags['model-config-name']
+  const repository = new ModelRepository({
+    paths: flags['model-repository'],
+    ...(configName !== undefined && { configName }),
+  })
+  await repository.open()
+  return repository
 }
 
 /** Scans the repositories that the flags name. @throws ServeError REPOSITORY_UNREADABLE if one cannot be read. */

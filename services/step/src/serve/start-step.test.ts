@@ -103,21 +103,23 @@ await t.test('it says over the broker what it serves', async (t) => {
   )
   for (const [, , revision] of options.revisions()) t.match(revision, /^[0-9a-f]{64}$/)
   t.match(options.load(), { inFlight: 0, queued: 0, freeSlots: Number })
-  const description = parseDescriptionJson(await options.answer('describe', null))
+  const asked = { files: new Map(), signal: new AbortController().signal }
+  const description = parseDescriptionJson(options.describe())
   t.equal(description.replica, ready.replica)
   t.same(
     description.models.map(({ name }) => name),
     ['add_one', 'versioned'],
   )
-  const all = parseStatisticsJson(await options.answer('statistics', null))
+  const all = parseStatisticsJson(await options.answer('statistics', null, asked))
   t.equal(all.length, 3)
   const one = { model: 'versioned', version: '3' }
-  const some = parseStatisticsJson(await options.answer('statistics', one))
+  const some = parseStatisticsJson(await options.answer('statistics', one, asked))
   t.match(some, [{ name: 'versioned', version: '3' }])
   for (const odd of ['x', { model: 7 }, { version: [] }]) {
-    const asked = options.answer('statistics', odd)
-    t.match(await rejection(asked), { reason: 'MALFORMED_MESSAGE' })
+    const refused = options.answer('statistics', odd, asked)
+    t.match(await rejection(refused), { reason: 'MALFORMED_MESSAGE' })
   }
+  t.match(await rejection(options.answer('ready', one, asked)), { reason: 'UNSUPPORTED' })
 })
 
 await t.test('it is ready when it is on the broker, and says what is missing', async (t) => {
@@ -166,7 +168,10 @@ await t.test('what is not understood is refused before anything opens', async (t
     [[repository, '--backend-config=x'], { reason: 'FLAG_INVALID', message: /--backend-config/ }],
     [
       [`--model-repository=${FIXTURES}/broken`, '--model=truncated_onnx', '--exit-on-error'],
-      { reason: 'MODEL_LOAD_FAILED', message: /^failed to load all models: truncated_onnx 1: / },
+      {
+        reason: 'MODEL_LOAD_FAILED',
+        message: /^failed to load all models: truncated_onnx: load failed for model /,
+      },
     ],
   ]
   for (const [argv, wanted] of cases) {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createEngines } from '@tutti/backends'
+import type { Engine, Engines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
@@ -10,20 +10,26 @@ import {
   toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
-import { openDoors, openMetricsDoor, refuseFailures, ServerMetrics } from '@tutti/front-door'
-import { openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
-import { SERVING } from '../log-events.ts'
+import { type Doors, openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
+import { type AnswerQuestion, openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
+import { SERVING, StepEvents } from '../log-events.ts'
 import { openStep } from '../open-step.ts'
+import type { Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
-import { chooseModels, scanModels } from './scan-models.ts'
-import { StepBackend } from './step-backend.ts'
-import type { STEP_FLAGS } from './step-flags.ts'
+import { openEngines } from './open-engines.ts'
+import { PinWatch } from './pin-watch.ts'
+import { openRepository } from './scan-models.ts'
+import { loadStartModels, type ModelUpkeep } from './start-models.ts'
+import { StepBackend, type StepBackendOptions } from './step-backend.ts'
+import type { STEP_FLAGS, StepFlags } from './step-flags.ts'
 import { toPeerOptions } from './step-peer.ts'
 
 export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
   readonly clock?: Clock
   /** Joins the broker; `openStepPeer` unless a test has its own. */
   readonly openPeer?: typeof openStepPeer
+  /** Those of this build unless a test has its own. */
+  readonly engines?: Engines | readonly Engine[]
 }
 
 /**
@@ -46,15 +52,17 @@ export async function startStep(o: StartStepOptions): Promise<Running> {
 async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Promise<Running> {
   const { flags, log } = o
   const clock = o.clock ?? systemClock
-  const broker = toBrokerOptions(flags)
-  const { defaultMaxBatchSize } = readBackendConfig(flags['backend-config'])
-  const models = chooseModels(await scanModels(flags), flags.model)
+  const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
+  const repository = await openRepository(flags)
+  opened.defer(() => repository.close())
   const tracing = createTracing(toTracingOptions(o.settings))
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
   const replica = `step-${randomBytes(5).toString('hex')}`
 
   let peer: StepPeer | undefined
+  const pins = new PinWatch({ replica, clock, peer: () => peer })
+  opened.defer(async () => pins.close())
   const health = withCauses(o.health, () =>
     peer?.isConnected === true ? [] : ['the broker is not connected'],
   )
@@ -62,43 +70,119 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(async () => metricsServer?.close())
   const step = await openStep({
     replica,
-    models,
-    engines: createEngines({ log }),
+    models: [],
+    repository,
+    unpinned: (pin) => pins.untilUnpinned(pin),
+    engines: o.engines ?? openEngines({ log, metrics, ...backends }),
     autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize,
     loadParallelism: flags['model-load-thread-count'],
     maxQueuedRequests: flags['max-queue-size'],
+    routers: () => peer?.routers,
     clock,
     log,
     metrics,
   })
   opened.defer(() => step.close())
-  const strictReadiness = flags['strict-readiness']
-  const backend = new StepBackend({ step, replica, strictReadiness, clock, tracing })
-  if (flags['exit-on-error']) refuseFailures(backend)
-
+  const upkeep = await loadStartModels(flags, { step, repository, replica })
+  const backend = openBackend(flags, { step, upkeep, replica, clock, tracing })
+  const changes = createChanges()
+  opened.defer(step.onChange(changes.tell))
   const joined = await (o.openPeer ?? openStepPeer)({
-    broker,
+    broker: toBrokerOptions(flags),
     peer: replica,
     clock,
     log,
-    ...toPeerOptions(step),
+    ...describeItself(step, upkeep, { replica, announce: () => peer?.announce() }),
+    onChange: changes.listen,
   })
   peer = joined
   opened.defer(() => joined.close())
+  const closing = new AbortController()
+  const events = new StepEvents(log)
+  const followed = upkeep.follow({ clock, signal: closing.signal, events, changed: changes.tell })
+  opened.defer(() => followed)
+  opened.defer(() => closing.abort())
   const doors = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
   log.info(SERVING, { ...doors.ports, replica })
+  const drainMs = toDrainMs(flags)
+  return toRunning({ closing, doors, backend, peer: joined, step, drainMs, opened })
+}
+
+function toRunning(o: {
+  readonly closing: AbortController
+  readonly doors: Doors
+  readonly backend: StepBackend
+  readonly peer: StepPeer
+  readonly step: Step
+  readonly drainMs: number
+  readonly opened: AsyncDisposableStack
+}): Running {
+  const { closing, doors, backend, peer, step, drainMs, opened } = o
   return {
     stopAccepting: () => {
+      closing.abort()
       doors.stopAccepting()
       backend.stop()
     },
     // Routers are told first, so that they send nothing more while what they sent is finished.
     drain: async ({ signal }) => {
-      await Promise.all([joined.drain({ signal }), doors.drain({ timeoutMs: toDrainMs(flags) })])
+      await Promise.all([peer.drain({ signal }), doors.drain({ timeoutMs: drainMs })])
       await step.drain()
     },
     close: () => opened.disposeAsync(),
+  }
+}
+
+/** What the step says of itself over the broker, and takes from it. */
+function describeItself(
+  step: Step,
+  { own, control }: ModelUpkeep,
+  o: { readonly replica: string; readonly announce: () => void },
+) {
+  const { replica, announce } = o
+  if (control === undefined) return toPeerOptions(step, { replica })
+  const answer = announced(control.answer, announce)
+  return toPeerOptions(step, { replica, loadable: () => own.loadable, control: answer })
+}
+
+/** Tells its listeners that what the step says of itself has changed. */
+function createChanges() {
+  const listeners = new Set<() => void>()
+  return {
+    tell: (): void => {
+      for (const listener of listeners) listener()
+    },
+    listen: (listener: () => void): (() => void) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+}
+
+function openBackend(
+  flags: StepFlags,
+  o: Omit<StepBackendOptions, 'strictReadiness' | 'control' | 'listNames'> & {
+    readonly upkeep: ModelUpkeep
+  },
+): StepBackend {
+  const { upkeep, ...parts } = o
+  const { control, own } = upkeep
+  return new StepBackend({
+    ...parts,
+    strictReadiness: flags['strict-readiness'],
+    ...(control !== undefined && { control, listNames: () => own.names() }),
+  })
+}
+
+/** What an answer changed is announced before the answer is sent. */
+function announced(answer: AnswerQuestion, announce: () => void): AnswerQuestion {
+  return async (...asked) => {
+    try {
+      return await answer(...asked)
+    } finally {
+      announce()
+    }
   }
 }

@@ -10,12 +10,14 @@ import {
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
+  type ModelControl,
   type ResolvedModel,
   readyVersions,
   requestedNames,
   selectStatistics,
   toAnswer,
   toIndex,
+  withNames,
 } from '@tutti/front-door'
 import {
   isDecoupled,
@@ -36,6 +38,10 @@ export interface StepBackendOptions {
   readonly strictReadiness: boolean
   readonly clock: Clock
   readonly tracing: Tracing
+  /** Loads and unloads for clients; absent where they may not. */
+  readonly control?: ModelControl
+  /** Names of all models that could be loaded, for the index; absent if there are no others than what is served. */
+  readonly listNames?: () => Promise<readonly string[]>
 }
 
 /** What clients see who talk to a step directly: its models as one Triton server. */
@@ -55,6 +61,10 @@ export class StepBackend implements InferenceBackend {
   /** From now on the server is neither live nor ready; the doors refuse new requests. */
   stop(): void {
     this.#isLive = false
+  }
+
+  get control(): ModelControl | undefined {
+    return this.#o.control
   }
 
   isLive(): boolean {
@@ -98,8 +108,10 @@ export class StepBackend implements InferenceBackend {
     return selectStatistics(await this.#o.step.control.statistics(name, ''), name, version)
   }
 
-  repositoryIndex(readyOnly: boolean): readonly IndexEntry[] {
-    return toIndex(this.#models.values(), readyOnly)
+  async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
+    const listed = toIndex(this.#models.values(), readyOnly)
+    if (readyOnly || this.#o.listNames === undefined) return listed
+    return withNames(listed, await this.#o.listNames())
   }
 
   #learn(): void {
@@ -133,6 +145,7 @@ export class StepBackend implements InferenceBackend {
         if (error === undefined) responses.send(answer(outputs, parameters, final))
         else responses.fail(error)
       },
+      room: () => responses.room(),
     }
     const envelope = this.#toEnvelope(found, request, context, span)
     void step.handle(envelope, tensors, sink, { signal: context.signal })

@@ -1,33 +1,61 @@
-import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
+import { type LoadableModels, toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { StepPeerOptions } from '@tutti/transport'
+import type { AnswerQuestion, StepPeerOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
-/** What a step says of itself and answers over the broker. */
+/**
+ * What a step says of itself and answers over the broker.
+ *
+ * @param o.loadable - what it loads on request; nothing if absent.
+ * @param o.control - answers `load` and `unload`, where there is something to load.
+ */
 export function toPeerOptions(
   step: Step,
-): Pick<StepPeerOptions, 'handle' | 'answer' | 'revisions' | 'load' | 'onChange'> {
+  o: {
+    readonly replica: string
+    readonly loadable?: () => LoadableModels
+    readonly control?: AnswerQuestion
+  },
+): Pick<StepPeerOptions, 'handle' | 'describe' | 'answer' | 'revisions' | 'load' | 'onChange'> {
   return {
     handle: step.handle,
-    answer: async (question, argument) => {
-      if (question === 'describe') return toDescriptionJson(await step.control.describe())
-      const { model, version } = toFilter(argument)
-      return toStatisticsJson(await step.control.statistics(model, version))
+    describe: () => {
+      const loadable = o.loadable?.()
+      const models = step.served()
+      return toDescriptionJson({
+        replica: o.replica,
+        models,
+        ...(loadable !== undefined && { loadable }),
+      })
     },
-    revisions: () =>
-      step
-        .served()
-        .flatMap(({ name, versions }) =>
-          versions
-            .filter((v) => v.state === 'READY')
-            .map((v) => [name, v.version, v.revision] as const),
-        ),
+    answer: async (question, argument, how) => {
+      if (question === 'statistics') {
+        const { model, version } = toFilter(argument)
+        return toStatisticsJson(await step.control.statistics(model, version))
+      }
+      if ((question === 'load' || question === 'unload') && o.control !== undefined) {
+        return o.control(question, argument, how)
+      }
+      throw new ServeError('UNSUPPORTED', `question '${question}' is not for this step`)
+    },
+    // What was replaced still takes what pinned it: routers with such requests have to find it.
+    revisions: () => [...readyRevisions(step), ...step.retired()],
     load: () => {
       const { inFlight, freeSlots, models } = step.load()
       return { inFlight, freeSlots, queued: models.reduce((sum, m) => sum + m.queued, 0) }
     },
     onChange: (listener) => step.onChange(listener),
   }
+}
+
+function readyRevisions(step: Step): readonly (readonly [string, number, string])[] {
+  return step
+    .served()
+    .flatMap(({ name, versions }) =>
+      versions
+        .filter((v) => v.state === 'READY')
+        .map((v) => [name, v.version, v.revision] as const),
+    )
 }
 
 /** The argument of `statistics`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */

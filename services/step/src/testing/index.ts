@@ -3,6 +3,7 @@ export {
   ScriptedEngine,
   type ScriptedExecution,
   ScriptedModel,
+  streamResponses,
 } from './scripted-engine.ts'
 export { ScriptedStepPeer } from './scripted-peer.ts'
 export {

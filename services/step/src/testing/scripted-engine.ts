@@ -1,4 +1,10 @@
-import type { Engine, EngineOptions, ExecutionTimes, LoadedModel } from '@tutti/backends'
+import type {
+  Engine,
+  EngineOptions,
+  ExecuteOptions,
+  ExecutionTimes,
+  LoadedModel,
+} from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import type { ModelSignature, ModelVersionSource } from '@tutti/model-config'
 import type { NamedTensor, ResponseSink, StepRequest, StepResponse } from '@tutti/tensor'
@@ -17,6 +23,12 @@ export interface ScriptedExecution {
   readonly signal: AbortSignal
   /** Sends any response, as the engine would. */
   send(request: number, response: Partial<StepResponse>): void
+  /** Whether the request may have a further response, as an engine that streams asks. */
+  room(request: number): Promise<void> | undefined
+  /** Gives the instance back before the end. */
+  release(): void
+  /** Requests whose callers have left, in that order. */
+  readonly abandoned: readonly number[]
   /** Answers every request that has no final response with its own inputs, renamed `y`, and ends. */
   finish(times?: ExecutionTimes): void
   /** Ends without sending anything more. */
@@ -47,7 +59,7 @@ export class ScriptedModel implements LoadedModel {
   execute(
     requests: readonly StepRequest[],
     sink: ResponseSink,
-    o: { readonly instance: number; readonly signal: AbortSignal },
+    o: ExecuteOptions,
   ): Promise<ExecutionTimes> {
     const before = this.busy.get(o.instance) ?? 0
     if (before >= this.openExecutions) throw new Error(`instance ${o.instance} is busy`)
@@ -59,8 +71,17 @@ export class ScriptedModel implements LoadedModel {
         if (whole.final) finals.add(request)
         sink.send(request, whole)
       }
+      let hasLeft = false
+      const leave = (): void => {
+        if (!hasLeft) this.#leave(o.instance)
+        hasLeft = true
+      }
+      const release = (): void => {
+        leave()
+        o.release?.()
+      }
       const end = (times: ExecutionTimes = SCRIPTED_TIMES): void => {
-        this.#leave(o.instance)
+        leave()
         resolve(times)
       }
       const finish = (times?: ExecutionTimes): void => {
@@ -70,11 +91,15 @@ export class ScriptedModel implements LoadedModel {
         end(times)
       }
       const fail = (error: Error): void => {
-        this.#leave(o.instance)
+        leave()
         reject(error)
       }
       const { instance, signal } = o
-      this.executions.push({ requests, instance, signal, send, finish, end: () => end(), fail })
+      const room = sink.room?.bind(sink) ?? (() => undefined)
+      const abandoned: number[] = []
+      o.onAbandon?.((request) => abandoned.push(request))
+      const steer = { send, room, release, abandoned, finish, end: () => end(), fail }
+      this.executions.push({ requests, instance, signal, ...steer })
       this.#waiting = this.#waiting.filter(({ count, wake }) => {
         if (this.executions.length < count) return true
         wake()
@@ -109,6 +134,26 @@ export class ScriptedModel implements LoadedModel {
   }
 }
 
+/** Streams `count` responses to a request as a decoupled model does that heeds its reader; the last is final. */
+export async function streamResponses(
+  execution: ScriptedExecution,
+  o: {
+    readonly request?: number
+    readonly count: number
+    readonly outputs?: (index: number) => readonly NamedTensor[]
+    /** Called with the number of responses sent so far. */
+    readonly onSent?: (sent: number) => void
+  },
+): Promise<void> {
+  const { request = 0, count, outputs } = o
+  for (let index = 0; index < count; index += 1) {
+    const final = index + 1 === count
+    execution.send(request, { index, final, outputs: outputs?.(index) ?? [] })
+    o.onSent?.(index + 1)
+    await execution.room(request)
+  }
+}
+
 /** An engine that reads no files: it serves whatever a test puts into `models`, by name, or fails as told. */
 export class ScriptedEngine implements Engine {
   readonly backend: string
@@ -122,6 +167,8 @@ export class ScriptedEngine implements Engine {
   isImmediate = false
   /** What `load` prepares on each model before it is returned. */
   onLoad: (model: ScriptedModel) => void = () => {}
+  /** Holds loads back until it resolves; by `name/version`. */
+  beforeLoad: (key: string, source: ModelVersionSource) => Promise<void> = async () => {}
   /** Loads that run at the same time, at most, so far. */
   mostParallelLoads = 0
   #loading = 0
@@ -137,9 +184,10 @@ export class ScriptedEngine implements Engine {
   async load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel> {
     this.#loading += 1
     this.mostParallelLoads = Math.max(this.mostParallelLoads, this.#loading)
-    await new Promise(setImmediate)
-    this.#loading -= 1
     const key = `${source.name}/${source.version}`
+    await new Promise(setImmediate)
+    await this.beforeLoad(key, source)
+    this.#loading -= 1
     const failure = this.failures.get(key)
     if (failure !== undefined) throw failure
     const model = new ScriptedModel()

@@ -1,9 +1,17 @@
-import type { OpenStepPeerOptions, StepPeer } from '@tutti/transport'
+import { ServeError } from '@tutti/errors'
+import type { OpenStepPeerOptions, RouterCalls, StepPeer } from '@tutti/transport'
 
 /** A step's way to the broker that a test drives. Notes what it is told to do. */
 export class ScriptedStepPeer implements StepPeer {
   isConnected = true
   readonly events: string[]
+  /** Where the models' calls go; nowhere unless a test says where. */
+  routers: RouterCalls = {
+    call: () => {
+      throw new ServeError('STEP_UNAVAILABLE', 'no router is there')
+    },
+    ask: () => Promise.reject(new ServeError('STEP_UNAVAILABLE', 'no router is there')),
+  }
   /** Ends the drain; resolved by the test. */
   readonly drained = Promise.withResolvers<void>()
 
@@ -26,6 +34,13 @@ export class ScriptedStepPeer implements StepPeer {
     if (this.#options === undefined) throw new Error('the step has not joined')
     return this.#options
   }
+
+  announce(): void {
+    this.events.push('announced')
+  }
+
+  /** What routers answer; there are none unless a test says so. */
+  askRouters: StepPeer['askRouters'] = async () => []
 
   async drain(): Promise<void> {
     this.events.push('draining')

@@ -6,6 +6,7 @@ import type {
   InferenceBackend,
   InferRequest,
   InferResponse,
+  ModelControl,
   ResolvedModel,
 } from '../../inference-backend.ts'
 
@@ -27,6 +28,7 @@ export interface RestBackend extends InferenceBackend {
   readonly requests: { request: InferRequest; context: CallContext; version: number }[]
   isLiveNow: boolean
   isReadyNow: boolean
+  control?: ModelControl
 }
 
 /** A response whose outputs are given. */
@@ -95,7 +97,7 @@ export function createRestBackend(o: RestBackendOptions = {}): RestBackend {
       }
       return [statistics]
     },
-    repositoryIndex: (readyOnly) => [
+    repositoryIndex: async (readyOnly) => [
       { name: 'echo', version: '3', state: 'READY', reason: '' },
       ...(readyOnly ? [] : ([{ name: 'broken', version: '', state: '', reason: '' }] as const)),
     ],

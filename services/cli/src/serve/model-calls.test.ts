@@ -1,0 +1,230 @@
+import type { Engine, HostResponse, ModelHost } from '@tutti/backends'
+import {
+  createHealth,
+  createLogger,
+  loadTracingSettings,
+  parseFlags,
+  type Running,
+} from '@tutti/chassis'
+import { startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import { ROUTER_FLAGS, startRouter } from '@tutti/router'
+import { STEP_FLAGS, startStep } from '@tutti/step'
+import t, { type Test } from 'tap'
+import { startServe } from './serve.ts'
+import { SERVE_FLAGS } from './serve-flags.ts'
+
+/** What the engine of these tests executes. */
+type StepRequest = Parameters<ModelHost['infer']>[1]['caller']
+
+const LOOPBACK = ['grpc', 'http', 'metrics'].flatMap((door) => [
+  `--${door}-address=127.0.0.1`,
+  `--${door}-port=0`,
+])
+const TIMES = { computeInputNs: 1, computeInferNs: 1, computeOutputNs: 1 }
+const io =
+  'input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "Y" data_type: TYPE_FP32 dims: 1 }'
+const model = (count = 1): string =>
+  `backend: "scripted" ${io} instance_group { count: ${count} kind: KIND_CPU }`
+const ensemble = `platform: "ensemble" ${io} ensemble_scheduling {
+  step { model_name: "add" model_version: -1 input_map { key: "X" value: "X" } output_map { key: "Y" value: "t" } }
+  step { model_name: "add" model_version: -1 input_map { key: "X" value: "t" } output_map { key: "Y" value: "Y" } } }`
+
+/**
+ * `add` adds one. `call` calls the model that its parameter names, which gets its parameters; with `ready` it says whether that
+ * model is ready. `held` waits until it is cancelled.
+ */
+function testEngine() {
+  const state = { held: 0, cancelled: 0 }
+  const run = async (name: string, request: StepRequest, host: ModelHost, signal: AbortSignal) => {
+    const { parameters } = request.context
+    const text = (key: string): string => String(parameters.get(key)?.value ?? '')
+    if (name === 'add') return { outputs: [plusOne(request)] }
+    if (name === 'held') {
+      state.held += 1
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      state.cancelled += 1
+      return { outputs: [] }
+    }
+    if (text('ready') !== '') {
+      const isReady = await host.isReady(text('ready'), '', { signal })
+      return { outputs: [output(isReady ? 1 : 0)] }
+    }
+    if (text('load') !== '') {
+      await host.load(text('load'), { config: '', files: new Map(), signal })
+    }
+    return await callOther(host, request, text('model'), signal)
+  }
+  const engine: Engine = {
+    backend: 'scripted',
+    inspect: () => Promise.reject(new Error('everything is declared')),
+    load: async ({ name }, { host }) => ({
+      signature: { inputs: [], outputs: [] },
+      execute: async (requests, sink, { signal }) => {
+        if (host === undefined) throw new Error('nobody offers a host')
+        const answer = async (request: StepRequest, i: number): Promise<void> => {
+          const whole = { index: 0, final: true, outputs: [], parameters: new Map() }
+          try {
+            sink.send(i, { ...whole, ...(await run(name, request, host, signal)) })
+          } catch (error) {
+            sink.send(i, { ...whole, error: ServeError.from(error) })
+          }
+        }
+        await Promise.all(requests.map(answer))
+        return TIMES
+      },
+      close: async () => {},
+    }),
+  }
+  return { engine, state }
+}
+
+async function callOther(
+  host: ModelHost,
+  caller: StepRequest,
+  modelName: string,
+  signal: AbortSignal,
+): Promise<Pick<HostResponse, 'outputs' | 'error'>> {
+  const { context, inputs } = caller
+  const request = {
+    modelName,
+    modelVersion: '-1',
+    requestId: context.id,
+    correlationId: context.correlationId,
+    flags: 0,
+    timeoutUs: 0n,
+    priority: 0n,
+    parameters: context.parameters,
+    inputs: inputs.map((input) => ({ ...input, name: 'X' })),
+    requestedOutputs: [],
+  }
+  for await (const response of host.infer(request, { signal, caller, isDecoupled: false })) {
+    return response
+  }
+  throw new Error('no response came')
+}
+
+function output(value: number) {
+  const data = new Uint8Array(Float32Array.of(value).buffer)
+  return { name: 'Y', datatype: 'FP32' as const, shape: [1], data }
+}
+
+function plusOne({ inputs: [input] }: StepRequest) {
+  // Not slice(): a Buffer's shares its memory.
+  const data = Uint8Array.from(input?.data ?? [])
+  return output((new Float32Array(data.buffer)[0] ?? Number.NaN) + 1)
+}
+
+const repository = (t: Test): string =>
+  t.testdir({
+    add: { 'config.pbtxt': model(), 1: {} },
+    call: { 'config.pbtxt': model(8), 1: {} },
+    held: { 'config.pbtxt': model(), 1: {} },
+    twice: { 'config.pbtxt': ensemble, 1: {} },
+  })
+
+/** What every start takes, and the ports that it opened. */
+function surroundings() {
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const port = (): number =>
+    lines.map((line) => JSON.parse(line)).find((line) => line.message === 'server ready').httpPort
+  const health = createHealth()
+  const settings = loadTracingSettings({})
+  return { port, o: { log, health, settings, signal: new AbortController().signal } }
+}
+
+/** A repository that one process serves. */
+async function serve(t: Test, argv: readonly string[] = []) {
+  const { engine, state } = testEngine()
+  const { port, o } = surroundings()
+  const argument = `--model-repository=${repository(t)}`
+  const { values: flags } = parseFlags(SERVE_FLAGS, [...LOOPBACK, argument, ...argv])
+  const running = await startServe({ ...o, flags, engines: [engine] })
+  t.teardown(() => running.close())
+  return { infer: client(port()), state }
+}
+
+/** The same in processes of their own, as far as they know: a step and two routers over a broker. */
+async function processes(t: Test, argv: readonly string[] = []) {
+  const { engine, state } = testEngine()
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const all = [...LOOPBACK, `--nats=${server.url}`, `--model-repository=${repository(t)}`]
+  const step = surroundings()
+  const { values: flags } = parseFlags(STEP_FLAGS, all)
+  const running = await startStep({ ...step.o, flags, engines: [engine] })
+  t.teardown(() => running.close())
+  const routers: { readonly running: Running; readonly infer: ReturnType<typeof client> }[] = []
+  for (let i = 0; i < 2; i += 1) {
+    const { port, o } = surroundings()
+    const { values } = parseFlags(ROUTER_FLAGS, [...all, ...argv])
+    const router = await startRouter({ ...o, flags: values })
+    t.teardown(() => router.close())
+    routers.push({ running: router, infer: client(port()) })
+  }
+  return { infer: routers[0]?.infer ?? client(0), routers, direct: client(step.port()), state }
+}
+
+/** Asks a model over REST with the value 1; its answer is the value or `reason: text`. */
+function client(port: number) {
+  return async (name: string, parameters: object = {}, signal?: AbortSignal) => {
+    const inputs = [{ name: 'X', datatype: 'FP32', shape: [1], data: [1] }]
+    const answer = await fetch(`http://127.0.0.1:${port}/v2/models/${name}/infer`, {
+      method: 'POST',
+      body: JSON.stringify({ inputs, parameters }),
+      ...(signal !== undefined && { signal }),
+    })
+    const body: unknown = await answer.json()
+    if (answer.ok) return Reflect.get(Object(body), 'outputs')[0].data[0]
+    return `${answer.headers.get('tutti-error-reason')}: ${Reflect.get(Object(body), 'error')}`
+  }
+}
+
+/** Resolves as soon as the claim holds. */
+async function until(claim: () => boolean): Promise<void> {
+  while (!claim()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+for (const [where, open] of [
+  ['in one process', serve],
+  ['over a broker', processes],
+] as const) {
+  const skip = open === processes && withoutNatsServer()
+  await t.test(`a model calls others: ${where}`, { skip, timeout: 60_000 }, async (t) => {
+    const { infer, state } = await open(t, ['--max-bls-depth=3'])
+    t.equal(await infer('call', { model: 'add' }), 2)
+    t.equal(await infer('call', { model: 'twice' }), 3, 'an ensemble')
+    t.equal(await infer('call', { ready: 'twice' }), 1)
+    t.equal(await infer('call', { ready: 'nope' }), 0)
+    t.match(await infer('call', { model: 'nope' }), /^MODEL_NOT_FOUND: .*'nope' is not found/)
+    t.match(await infer('call', { load: 'add' }), /^MODEL_CONTROL_REFUSED: /)
+    t.match(
+      await infer('call', { model: 'call' }),
+      /^NESTING_TOO_DEEP: 'call' calls 'call' calls 'call' calls 'call' calls 'call': 4 calls deep, want at most 3$/,
+    )
+    const cancel = new AbortController()
+    const left = infer('call', { model: 'held' }, cancel.signal).catch(() => 'left')
+    await until(() => state.held === 1)
+    cancel.abort()
+    await until(() => state.cancelled === 1)
+    t.equal(await left, 'left', 'a client that goes away ends what was called for it')
+  })
+}
+
+await t.test(
+  'a router that goes away under the call of a model is an error of that call',
+  { skip: withoutNatsServer(), timeout: 60_000 },
+  async (t) => {
+    const { direct, routers, state } = await processes(t)
+    t.equal(await direct('call', { model: 'twice' }), 3, 'also for a client of the step itself')
+    const asked = direct('call', { model: 'held' })
+    await until(() => state.held === 1)
+    for (const { running } of routers) await running.close()
+    t.match(await asked, /^STEP_LOST: /)
+    await until(() => state.cancelled === 1)
+    t.match(await direct('call', { model: 'add' }), /^STEP_UNAVAILABLE: no router/)
+    t.equal(await direct('add'), 2, 'and the step serves on')
+  },
+)

@@ -1,0 +1,149 @@
+import { randomBytes } from 'node:crypto'
+import type { Engine, Engines } from '@tutti/backends'
+import {
+  type Clock,
+  createTracing,
+  type FlagValues,
+  type StartOptions,
+  toTracingOptions,
+} from '@tutti/chassis'
+import { chooseStartModels, refuseFailures, ServerMetrics } from '@tutti/front-door'
+import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
+import { RepositoryControl, Router } from '@tutti/router'
+import { openEngines, openRepository, openStep, readBackendConfig, type Step } from '@tutti/step'
+import { LocalBearer, LocalRouters, type RouterCalls, StepDirectory } from '@tutti/transport'
+import { repositoryUnreadable } from '../log-events.ts'
+import type { SERVE_FLAGS } from './serve-flags.ts'
+
+type ServeFlags = FlagValues<typeof SERVE_FLAGS>
+
+/** Everything behind the doors of `tutti serve`. */
+export interface ModelServer {
+  readonly step: Step
+  readonly router: Router
+  readonly metrics: ServerMetrics
+  /** Follows changes of the repositories no more, and takes no load or unload. */
+  stop(): void
+  close(): Promise<void>
+}
+
+export interface ModelServerOptions
+  extends Pick<StartOptions<typeof SERVE_FLAGS>, 'flags' | 'settings' | 'log'> {
+  readonly clock: Clock
+  /** Those of this build unless a test has its own. */
+  readonly engines?: Engines | readonly Engine[] | undefined
+}
+
+/**
+ * One step and one router over the same repositories, with the bearer between them. Resolves when the models of the start are
+ * loaded.
+ *
+ * @throws ServeError if a repository cannot be read, or, with `--exit-on-error`, a model fails.
+ */
+export async function openModelServer(o: ModelServerOptions): Promise<ModelServer> {
+  const opened = new AsyncDisposableStack()
+  try {
+    return await openServer(o, opened)
+  } catch (error) {
+    await opened.disposeAsync()
+    throw error
+  }
+}
+
+async function openServer(
+  o: ModelServerOptions,
+  opened: AsyncDisposableStack,
+): Promise<ModelServer> {
+  const { flags, settings, log, clock } = o
+  const metrics = new ServerMetrics()
+  const tracing = createTracing(toTracingOptions(settings))
+  opened.defer(() => tracing.shutdown())
+  const repository = await openRepository(flags)
+  opened.defer(() => repository.close())
+  const replica = randomBytes(5).toString('hex')
+  const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
+  let routers: RouterCalls | undefined
+  const step = await openStep({
+    replica,
+    models: [],
+    repository,
+    unpinned: (pin) => router.whenUnpinned(pin),
+    engines: o.engines ?? openEngines({ log, metrics, ...backends }),
+    autoComplete: !flags['disable-auto-complete-config'],
+    defaultMaxBatchSize,
+    loadParallelism: flags['model-load-thread-count'],
+    maxQueuedRequests: flags['max-queue-size'],
+    routers: () => routers,
+    clock,
+    log,
+    metrics,
+  })
+  const bearer = new LocalBearer()
+  const name = `router-${replica}`
+  const router: Router = new Router({
+    name,
+    ensembles: [],
+    directory: new StepDirectory(),
+    bearer,
+    strictReadiness: flags['strict-readiness'],
+    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+    takesDown: true,
+    listNames: () => control.names(),
+    clock,
+    log,
+    tracing,
+    metrics,
+  })
+  const control = new RepositoryControl({ router, repository, hosts: step.models, log })
+  bearer.serve(name, router.nested)
+  routers = new LocalRouters(bearer, name, router.answer)
+  opened.defer(bearer.serve(replica, step.handle))
+  opened.defer(() => step.close())
+  opened.defer(followStep(step, router, replica))
+  const polling = new AbortController()
+  const watch = await loadStartModels(flags, { control, repository })
+  if (flags['model-control-mode'] === 'explicit') router.allowControl(control)
+  if (watch !== undefined) {
+    const ended = followRepository(watch, o, { control, signal: polling.signal })
+    opened.defer(() => ended)
+  }
+  opened.defer(() => polling.abort())
+  return { step, router, metrics, stop: () => polling.abort(), close: () => opened.disposeAsync() }
+}
+
+/** What the step serves, the router learns at once: in one process nothing comes between. @returns ends it. */
+function followStep(step: Step, router: Router, replica: string): () => void {
+  const learn = (): void => {
+    router.stepDescribed({ replica, models: step.served() }, step.control, step.retired())
+  }
+  learn()
+  return step.onChange(learn)
+}
+
+/** @returns what looks for changes, in the mode that follows them. */
+async function loadStartModels(
+  flags: ServeFlags,
+  o: { readonly control: RepositoryControl; readonly repository: ModelRepository },
+): Promise<RepositoryWatch | undefined> {
+  const watch = new RepositoryWatch(o.repository)
+  const isFollowed = flags['model-control-mode'] === 'poll'
+  const names = isFollowed ? await watch.start() : await o.repository.names()
+  const failures = await o.control.loadAll(chooseStartModels(flags, names))
+  if (flags['exit-on-error']) refuseFailures(failures)
+  return isFollowed ? watch : undefined
+}
+
+function followRepository(
+  watch: RepositoryWatch,
+  { flags, clock, log }: ModelServerOptions,
+  o: { readonly control: RepositoryControl; readonly signal: AbortSignal },
+): Promise<void> {
+  return pollRepository({
+    watch,
+    pollMs: flags['repository-poll-secs'] * 1000,
+    clock,
+    signal: o.signal,
+    apply: (changes) => o.control.follow(changes),
+    failed: (error) => repositoryUnreadable(log, error),
+  })
+}

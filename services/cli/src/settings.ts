@@ -1,1 +1,0 @@
-export { loadTracingSettings as loadSettings, TracingSettings as Settings } from '@tutti/chassis'

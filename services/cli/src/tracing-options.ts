@@ -1,1 +1,0 @@
-export { toTracingOptions } from '@tutti/chassis'

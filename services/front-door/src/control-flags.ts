@@ -1,0 +1,59 @@
+import type { FlagTable, FlagValues } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+
+/** Which models are served when: tritonserver's names and defaults. */
+export const CONTROL_FLAGS = {
+  'model-control-mode': {
+    type: 'enum',
+    values: ['none', 'poll', 'explicit'],
+    default: 'none',
+    description:
+      'none: all is loaded at the start and stays. poll: changes in the repositories are followed. explicit: clients load and unload.',
+  },
+  'load-model': {
+    type: 'string',
+    repeatable: true,
+    description:
+      'Load this model at the start, in the mode explicit; several may be given. * alone loads all.',
+  },
+  'repository-poll-secs': {
+    type: 'int',
+    min: 1,
+    max: 86_400,
+    default: 15,
+    unit: 's',
+    description: 'Time between two looks at the repositories, in the mode poll.',
+  },
+} as const satisfies FlagTable
+
+export type ControlFlags = FlagValues<typeof CONTROL_FLAGS>
+
+const ALL = '*'
+
+/** @throws ServeError FLAG_INVALID if models are named in another mode than explicit, or `*` is not alone. */
+export function checkControlFlags(
+  flags: Pick<ControlFlags, 'model-control-mode' | 'load-model'>,
+): void {
+  const { 'model-control-mode': mode, 'load-model': names } = flags
+  if (names.length === 0) return
+  const details = { details: { field: '--load-model' } }
+  if (mode !== 'explicit') {
+    const text = `--load-model: "${names[0]}" in the mode ${mode}, want --model-control-mode=explicit with it`
+    throw new ServeError('FLAG_INVALID', text, details)
+  }
+  if (names.includes(ALL) && names.length > 1) {
+    const text =
+      "--load-model: wildcard model name '*' must be the ONLY startup model if specified at all"
+    throw new ServeError('FLAG_INVALID', text, details)
+  }
+}
+
+/** The models that are loaded at the start, of all that there are. */
+export function chooseStartModels(
+  flags: Pick<ControlFlags, 'model-control-mode' | 'load-model'>,
+  all: readonly string[],
+): readonly string[] {
+  const { 'model-control-mode': mode, 'load-model': names } = flags
+  if (mode !== 'explicit' || names.includes(ALL)) return all
+  return [...new Set(names)]
+}

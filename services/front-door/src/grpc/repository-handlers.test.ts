@@ -1,0 +1,148 @@
+import { ServeError } from '@tutti/errors'
+import { fromGrpcStatus } from '@tutti/protocol'
+import * as fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { loadFailed } from '../served/load-errors.ts'
+import { type GrpcDoor, openGrpcDoor } from '../testing/grpc-door.ts'
+import { RecordingControl } from '../testing/recording-control.ts'
+
+async function open(t: Test, o: Parameters<typeof openGrpcDoor>[2] = {}) {
+  const door = await openGrpcDoor(t, {}, o)
+  const control = new RecordingControl()
+  door.backend.control = control
+  return { door, control }
+}
+
+/** Calls by name with objects, as any client may write them. */
+function call(
+  door: GrpcDoor,
+  method: 'RepositoryModelLoad' | 'RepositoryModelUnload',
+  request: object,
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    door.client.objects[method](request, (error, answer) => {
+      if (error === null) resolve(answer)
+      else reject(fromGrpcStatus(error))
+    })
+  })
+}
+
+const BYTES = Buffer.from([0, 1, 255])
+
+await t.test('a load reaches the control with its config and files', async (t) => {
+  const { door, control } = await open(t)
+  await call(door, 'RepositoryModelLoad', { model_name: 'm' })
+  await call(door, 'RepositoryModelLoad', {
+    model_name: 'm',
+    parameters: { config: { string_param: '{}' }, 'file:1/f': { bytes_param: BYTES } },
+  })
+  t.same(control.loads, [
+    ['m', { files: new Map() }],
+    ['m', { config: '{}', files: new Map([['1/f', BYTES]]) }],
+  ])
+})
+
+await t.test('an unload reaches the control, with its dependents if wanted', async (t) => {
+  const { door, control } = await open(t)
+  await call(door, 'RepositoryModelUnload', { model_name: 'm' })
+  await call(door, 'RepositoryModelUnload', {
+    model_name: 'm',
+    parameters: { unload_dependents: { bool_param: true }, other: { int64_param: 1 } },
+  })
+  t.same(control.unloads, [
+    ['m', false],
+    ['m', true],
+  ])
+})
+
+await t.test('what the control fails with is what the client gets', async (t) => {
+  const { door, control } = await open(t)
+  control.outcome = () => Promise.reject(loadFailed('m', 'it is broken'))
+  await t.rejects(call(door, 'RepositoryModelLoad', { model_name: 'm' }), {
+    code: 'INVALID_ARGUMENT',
+    message: "load failed for model 'm': it is broken\n",
+  })
+})
+
+await t.test("parameters of another kind are refused in Triton's words", async (t) => {
+  const { door, control } = await open(t)
+  const config = "invalid value type for load parameter 'config', expected string_param."
+  const file = "invalid value type for load parameter 'file:1/f', expected bytes_param."
+  const unload = "invalid value type for 'unload_dependents' parameter, expected bool_param."
+  const cases: readonly (readonly ['Load' | 'Unload', object, string])[] = [
+    ['Load', { config: { bytes_param: BYTES } }, config],
+    ['Load', { config: {} }, config],
+    ['Load', { 'file:1/f': { string_param: 'x' } }, file],
+    ['Load', { 'file:1/f': { int64_param: 3 } }, file],
+    ['Load', { nobody: { string_param: 'x' } }, "unrecognized load parameter 'nobody'."],
+    ['Unload', { unload_dependents: { string_param: 'true' } }, unload],
+    ['Unload', { unload_dependents: {} }, unload],
+  ]
+  for (const [method, parameters, message] of cases) {
+    const request = { model_name: 'm', parameters }
+    await t.rejects(call(door, `RepositoryModel${method}`, request), {
+      code: 'INVALID_ARGUMENT',
+      message,
+    })
+  }
+  t.same(control.loads, [])
+  t.same(control.unloads, [])
+})
+
+await t.test(
+  'a load counts among the requests and bytes in flight until it is answered',
+  async (t) => {
+    const { door, control } = await open(t)
+    const gate = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    control.outcome = () => {
+      begun.resolve()
+      return gate.promise
+    }
+    const files = { 'file:1/f': { bytes_param: Buffer.alloc(5 * 1024 * 1024) } }
+    const loaded = call(door, 'RepositoryModelLoad', { model_name: 'm', parameters: files })
+    await begun.promise
+    t.equal(door.admission.requests, 1)
+    t.ok(door.admission.bytes >= 5 * 1024 * 1024, 'more than calls without a place may send')
+    gate.resolve()
+    await loaded
+  },
+)
+
+const value = fc.oneof(
+  fc.constant({}),
+  fc.record({ bool_param: fc.boolean() }),
+  fc.record({ int64_param: fc.integer() }),
+  fc.record({ string_param: fc.string() }),
+  fc.record({ bytes_param: fc.uint8Array().map((bytes) => Buffer.from(bytes)) }),
+)
+const key = fc.oneof(
+  fc.constantFrom('config', 'unload_dependents', 'file:', 'file:1/f', 'FILE:x', '__proto__'),
+  fc.string(),
+)
+
+await t.test('any parameters are taken or refused with a reason', async (t) => {
+  const { door, control } = await open(t)
+  const seen = new Set<string>()
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom('RepositoryModelLoad', 'RepositoryModelUnload'),
+      fc.string(),
+      fc.dictionary(key, value, { noNullPrototype: true }),
+      async (method, model_name, parameters) => {
+        const before = control.loads.length + control.unloads.length
+        try {
+          await call(door, method, { model_name, parameters })
+          seen.add('taken')
+        } catch (thrown) {
+          const error = ServeError.from(thrown)
+          if (error.code !== 'INVALID_ARGUMENT') throw thrown
+          seen.add(error.reason)
+          if (control.loads.length + control.unloads.length !== before) throw thrown
+        }
+      },
+    ),
+    { numRuns: 300 },
+  )
+  t.same([...seen].toSorted(), ['INVALID_PARAMETER', 'taken'])
+})

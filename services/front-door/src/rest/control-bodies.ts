@@ -1,0 +1,61 @@
+import { ServeError } from '@tutti/errors'
+import { parseJson } from '@tutti/protocol'
+import type { LoadParameters } from '../inference-backend.ts'
+import {
+  type ControlParameter,
+  FILE_PREFIX,
+  readLoadParameters,
+} from '../request/load-parameters.ts'
+
+/*
+ * The bodies of load and unload requests: `{"parameters": {...}}`, or nothing. JSON of the wrong shape is INTERNAL, that is HTTP
+ * 500, with Triton's texts.
+ */
+
+/** @throws ServeError MALFORMED_MESSAGE, INVALID_PARAMETER; a file that is not base64 is one of them. */
+export function parseLoadBody(body: Uint8Array): LoadParameters {
+  return readLoadParameters(parseParameters(body).map(toLoadParameter))
+}
+
+/** @throws ServeError MALFORMED_MESSAGE */
+export function parseUnloadBody(body: Uint8Array): boolean {
+  const wanted = parseParameters(body).find(([name]) => name === 'unload_dependents')
+  if (wanted === undefined) return false
+  const [, value] = wanted
+  if (typeof value !== 'boolean') throw malformed('attempt to access JSON non-boolean as boolean')
+  return value
+}
+
+function parseParameters(body: Uint8Array): readonly (readonly [string, unknown])[] {
+  if (body.byteLength === 0) return []
+  const { value } = parseJson(body)
+  if (typeof value !== 'object' || value === null || !('parameters' in value)) return []
+  const { parameters } = value
+  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters)) {
+    throw malformed('attempt to get members for non-object')
+  }
+  return Object.entries(parameters)
+}
+
+function toLoadParameter([name, value]: readonly [string, unknown]): ControlParameter {
+  if (typeof value !== 'string') throw malformed('attempt to access JSON non-string as string')
+  return { name, value: name.startsWith(FILE_PREFIX) ? toBytes(name, value) : value }
+}
+
+/** Node reads what it can of base64; what is not all of it would load as another file. */
+function toBytes(name: string, text: string): Uint8Array {
+  const packed = text.replace(/[\r\n]/g, '')
+  const bytes = Buffer.from(packed, 'base64')
+  const digits = packed.replace(/=+$/, '').length
+  if (digits === Math.ceil((bytes.byteLength * 4) / 3) && /^[A-Za-z0-9+/]*={0,2}$/.test(packed)) {
+    return bytes
+  }
+  const field = name.slice(0, 200)
+  throw new ServeError('INVALID_PARAMETER', `load parameter '${field}': want base64`, {
+    details: { field },
+  })
+}
+
+function malformed(message: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', message, { code: 'INTERNAL' })
+}

@@ -1,0 +1,40 @@
+import { ServeError } from '@tutti/errors'
+
+/*
+ * The texts of load requests (triton-semantics 3.3, 9.1, 9.2).
+ */
+
+/** The model's directory, configuration or overrides could not be read. Triton's text has no reason; ours goes on with it. */
+export function pollFailed(model: string, cause: ServeError): ServeError {
+  return new ServeError(
+    'MODEL_POLL_FAILED',
+    `failed to load '${model}', failed to poll from model repository: ${cause.message}`,
+    { cause, details: { ...cause.details, model } },
+  )
+}
+
+/** What was read cannot be served. */
+export function loadFailed(model: string, text: string, cause?: unknown): ServeError {
+  return new ServeError('MODEL_LOAD_FAILED', `load failed for model '${model}': ${text}\n`, {
+    code: 'INVALID_ARGUMENT',
+    cause,
+    details: { model },
+  })
+}
+
+/** What a load with failed versions says of them, one clause each. */
+export function versionFailures(
+  versions: readonly { readonly version: number; readonly reason: string }[],
+): string {
+  const clauses = versions.map((v) => `version ${v.version} is at UNAVAILABLE state: ${v.reason};`)
+  return clauses.join(' ')
+}
+
+/** A newer load or unload of the same model came before this load was done. */
+export function loadOvertaken(model: string): ServeError {
+  const text =
+    'Newer operation has been applied to the model lifecycle, current load operation is out-dated.'
+  return new ServeError('MODEL_LOAD_OVERTAKEN', `load failed for model '${model}': ${text}\n`, {
+    details: { model },
+  })
+}

@@ -1,0 +1,101 @@
+import { ServeError } from '@tutti/errors'
+import { parseJsonConfig, printModelConfig } from '@tutti/model-config'
+
+/** What a load request puts in place of the files on disk (triton-semantics 3.3). */
+export interface LoadOverrides {
+  /** JSON of a ModelConfig; it replaces config.pbtxt for this load. */
+  readonly config?: string
+  /** Path within the model directory -> contents; with any, the directory on disk is not read at all. */
+  readonly files: ReadonlyMap<string, Uint8Array>
+}
+
+/** Bounds of the files of one request; their bytes are bounded by the message that brings them. */
+const MAX_FILES = 4096
+const MAX_PATH_BYTES = 1024
+const MAX_SEGMENT_BYTES = 255
+const MAX_DEPTH = 16
+
+/** Where messages say that a configuration comes from which is in no file. */
+export const OVERRIDE_PATH = 'the config parameter of the load request'
+
+/**
+ * The configuration of a load request in the text format, as if it had been in config.pbtxt.
+ *
+ * @throws ServeError CONFIG_SYNTAX that says what is wrong where.
+ */
+export function toConfigText(json: string): string {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(json)
+  } catch (error) {
+    throw new ServeError('CONFIG_SYNTAX', `Invalid config override: ${messageOf(error)}`, {
+      cause: error,
+    })
+  }
+  try {
+    return printModelConfig(parseJsonConfig(parsed))
+  } catch (error) {
+    throw ServeError.from(error).withPrefix('Invalid config override: ')
+  }
+}
+
+/**
+ * Checks what a load request brings, before anything of it is written.
+ *
+ * @throws ServeError INVALID_PARAMETER that names the file: its path leads out of the directory, is too long, or two of the paths
+ * exclude each other.
+ */
+export function checkOverrides({ config, files }: LoadOverrides): void {
+  if (files.size === 0) return
+  if (config === undefined) {
+    throw new ServeError(
+      'INVALID_PARAMETER',
+      "Load parameter 'config' must be specified for model file override",
+      { details: { field: 'config' } },
+    )
+  }
+  if (files.size > MAX_FILES) {
+    throw new ServeError('INVALID_PARAMETER', `got ${files.size} files, want at most ${MAX_FILES}`)
+  }
+  const directories = new Set<string>()
+  for (const path of files.keys()) {
+    const fault = pathFault(path)
+    if (fault !== undefined) throw refusal(path, fault)
+    const segments = path.split('/')
+    for (let i = 1; i < segments.length; i++) directories.add(segments.slice(0, i).join('/'))
+  }
+  for (const path of files.keys()) {
+    if (directories.has(path))
+      throw refusal(path, 'another file lies in it, want a directory or a file')
+  }
+}
+
+function pathFault(path: string): string | undefined {
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `want at most ${MAX_PATH_BYTES} bytes`
+  const segments = path.split('/')
+  if (segments.length > MAX_DEPTH) return `want at most ${MAX_DEPTH} levels`
+  const odd = segments.find((segment) => !isPlain(segment))
+  return odd === undefined ? undefined : `"${show(odd)}" is no name of a file, want VERSION/NAME`
+}
+
+function isPlain(segment: string): boolean {
+  if (segment === '' || segment === '.' || segment === '..') return false
+  // oxlint-disable-next-line no-control-regex -- control characters are what is refused
+  return !/[\\\u0000-\u001f\u007f]/.test(segment) && Buffer.byteLength(segment) <= MAX_SEGMENT_BYTES
+}
+
+function refusal(path: string, problem: string): ServeError {
+  const field = `file:${show(path)}`
+  return new ServeError('INVALID_PARAMETER', `load parameter '${field}': ${problem}`, {
+    details: { field },
+  })
+}
+
+/** What a client wrote, short enough for a message. */
+function show(text: string): string {
+  return text.length > 100 ? `${text.slice(0, 100)}...` : text
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

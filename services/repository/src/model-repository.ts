@@ -1,0 +1,188 @@
+import { createHash } from 'node:crypto'
+import { dirname, join, resolve } from 'node:path'
+import { ServeError } from '@tutti/errors'
+import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
+import { addText } from './content-hash.ts'
+import {
+  checkOverrides,
+  type LoadOverrides,
+  OVERRIDE_PATH,
+  toConfigText,
+} from './load-overrides.ts'
+import { ModelDigests } from './model-digests.ts'
+import { OverrideDirectories } from './override-directory.ts'
+import type { RepositoryModel } from './repository-model.ts'
+import { findModel, listModelNames, type ScanOptions } from './scan.ts'
+
+export interface ModelRepositoryOptions extends ScanOptions {
+  /** The repositories' directories. */
+  readonly paths: readonly string[]
+  /** Where models of load requests are written; the system's directory for temporary files if absent. */
+  readonly temporaryDirectory?: string
+}
+
+/** A model as it is now. Whoever opened it releases it once nothing of it is used any more. */
+export interface OpenedModel {
+  readonly model: RepositoryModel
+  /** Equal for two openings exactly if a load of them gives the same. */
+  readonly digest: string
+  readonly release: () => Promise<void>
+}
+
+const LONGEST_NAME = 255
+
+/** The models that may be loaded, read anew each time that one is asked for. */
+export class ModelRepository {
+  readonly #o: ModelRepositoryOptions
+  readonly #digests = new ModelDigests()
+  readonly #overrides: OverrideDirectories
+
+  constructor(o: ModelRepositoryOptions) {
+    this.#o = o
+    const parent = o.temporaryDirectory
+    this.#overrides = new OverrideDirectories(parent === undefined ? {} : { parent })
+  }
+
+  /** Deletes what earlier processes left behind. */
+  async open(): Promise<void> {
+    await this.#overrides.removeStale()
+  }
+
+  /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */
+  async names(): Promise<readonly string[]> {
+    const names = await listModelNames(this.#o.paths)
+    const directories = this.#o.paths.flatMap((path) =>
+      names.map((name) => join(resolve(path), name)),
+    )
+    this.#digests.keep(new Set(directories))
+    return names
+  }
+
+  /**
+   * Reads a model's directory, or writes the one that a load request brings.
+   *
+   * @throws ServeError that says why there is nothing to load: MODEL_NOT_FOUND, REPOSITORY_UNREADABLE, CONFIG_SYNTAX or
+   * INVALID_PARAMETER.
+   */
+  async take(name: string, overrides?: LoadOverrides): Promise<OpenedModel> {
+    checkModelName(name)
+    if (overrides !== undefined) checkOverrides(overrides)
+    const configText = overrides?.config === undefined ? undefined : toConfigText(overrides.config)
+    if (overrides !== undefined && overrides.files.size > 0) {
+      return this.#write(name, configText ?? '', overrides.files)
+    }
+    const found = await this.#find(name)
+    const model =
+      configText === undefined ? found : { ...found, configText, configPath: OVERRIDE_PATH }
+    const digest = await this.#digest(found)
+    return { model, digest: withOverride(digest, configText), release: async () => {} }
+  }
+
+  /**
+   * The configuration of a model as written, without a look at anything else.
+   *
+   * @returns undefined if there is none, or no such model, or it does not parse: `take` says why.
+   */
+  async readConfig(name: string, overrides?: LoadOverrides): Promise<ModelConfig | undefined> {
+    try {
+      if (overrides?.config !== undefined) {
+        return parseModelConfig(toConfigText(overrides.config), OVERRIDE_PATH)
+      }
+      const { configText, configPath } = await this.#find(name)
+      return configText === undefined ? undefined : parseModelConfig(configText, configPath)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Deletes what load requests brought. */
+  async close(): Promise<void> {
+    await this.#overrides.close()
+  }
+
+  async #find(name: string): Promise<RepositoryModel> {
+    checkModelName(name)
+    const found = await findModel(this.#o.paths, name, this.#o)
+    if (found === undefined) {
+      throw new ServeError('MODEL_NOT_FOUND', `no model repository has a directory '${name}'`, {
+        details: { model: name },
+      })
+    }
+    if (found.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', found.error)
+    return found
+  }
+
+  async #digest(model: RepositoryModel): Promise<string> {
+    try {
+      return await this.#digests.digest(model)
+    } catch (error) {
+      const { message } = ServeError.from(error)
+      throw new ServeError(
+        'REPOSITORY_UNREADABLE',
+        `model '${model.name}' cannot be read: ${message}`,
+        { cause: error, details: { model: model.name } },
+      )
+    }
+  }
+
+  async #write(
+    name: string,
+    configText: string,
+    files: ReadonlyMap<string, Uint8Array>,
+  ): Promise<OpenedModel> {
+    const directory = await this.#overrides.write(name, files)
+    try {
+      const model = await findModel([dirname(directory.path)], name)
+      if (model === undefined) throw new ServeError('INTERNAL', 'bug: the model was not written')
+      const written = { ...model, configText, configPath: OVERRIDE_PATH }
+      return {
+        model: written,
+        digest: withOverride(digestFiles(files), configText),
+        release: () => directory.remove(),
+      }
+    } catch (error) {
+      await directory.remove()
+      throw error
+    }
+  }
+}
+
+/** @throws ServeError INVALID_PARAMETER with Triton's text for a name that could not be a directory's. */
+function checkModelName(name: string): void {
+  if (name === '') {
+    throw new ServeError(
+      'INVALID_PARAMETER',
+      'Model name cannot be empty. Please enter a valid name to deploy.',
+    )
+  }
+  const isTooLong = Buffer.byteLength(name) > LONGEST_NAME
+  const shown = isTooLong ? `${name.slice(0, 100)}...` : name
+  if (name.trim() === '..' || name.trim() === '.' || /[/\\\0]/.test(name)) {
+    throw new ServeError(
+      'INVALID_PARAMETER',
+      `invalid model name '${shown}', model name must not contain path traversal characters`,
+    )
+  }
+  if (isTooLong || name.startsWith('.')) {
+    const want = isTooLong ? `want at most ${LONGEST_NAME} bytes` : 'it must not begin with a dot'
+    throw new ServeError('INVALID_PARAMETER', `invalid model name '${shown}': ${want}`)
+  }
+}
+
+function withOverride(digest: string, configText: string | undefined): string {
+  if (configText === undefined) return digest
+  const hash = createHash('sha256')
+  addText(hash, digest)
+  addText(hash, configText)
+  return hash.digest('hex')
+}
+
+/** Not the directory's own digest: two requests with the same files stand in different directories. */
+function digestFiles(files: ReadonlyMap<string, Uint8Array>): string {
+  const hash = createHash('sha256')
+  for (const [path, contents] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    addText(hash, path)
+    addText(hash, createHash('sha256').update(contents).digest('hex'))
+  }
+  return hash.digest('hex')
+}

@@ -1,0 +1,38 @@
+import { type Clock, sleep } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { RepositoryChanges, RepositoryWatch } from './repository-watch.ts'
+
+export interface PollingOptions {
+  readonly watch: Pick<RepositoryWatch, 'look'>
+  /** Milliseconds between two looks. */
+  readonly pollMs: number
+  readonly clock: Clock
+  /** Ends the polling. */
+  readonly signal: AbortSignal
+  /** Takes what changed; the next look waits for it. Never rejects. */
+  apply(changes: RepositoryChanges): Promise<void>
+  /** The repositories could not be read; the next look tries again. */
+  failed(error: ServeError): void
+}
+
+/** A change is looked at again after this time, not only at the next poll: it counts when two looks agree. */
+const SETTLE_MS = 1000
+
+/** Looks for changes until the signal aborts. Resolves then. */
+export async function pollRepository(o: PollingOptions): Promise<void> {
+  const { clock, signal } = o
+  let waitMs = o.pollMs
+  while (!signal.aborted) {
+    // The signal is the only thing that ends a sleep early.
+    await sleep(waitMs, { clock, signal }).catch(() => {})
+    if (signal.aborted) return
+    waitMs = o.pollMs
+    try {
+      const changes = await o.watch.look()
+      if (changes.isSettling) waitMs = Math.min(o.pollMs, SETTLE_MS)
+      if (changes.changed.length > 0 || changes.removed.length > 0) await o.apply(changes)
+    } catch (error) {
+      o.failed(ServeError.from(error))
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import type { ModelRepository } from './model-repository.ts'
+
+/** What two looks in a row found to be different from what was taken. */
+export interface RepositoryChanges {
+  /** New models and those whose contents changed. */
+  readonly changed: readonly string[]
+  readonly removed: readonly string[]
+  /** True if something differs that was seen once only: it may still be being written. */
+  readonly isSettling: boolean
+}
+
+const ABSENT = 'absent'
+
+/**
+ * Finds what changed in the repositories by contents. A change counts once two looks in a row saw the same, so that a model is
+ * not taken half-written.
+ */
+export class RepositoryWatch {
+  readonly #repository: Pick<ModelRepository, 'names' | 'take'>
+  /** As told of, by name. */
+  readonly #taken = new Map<string, string>()
+  readonly #seenOnce = new Map<string, string>()
+
+  constructor(repository: Pick<ModelRepository, 'names' | 'take'>) {
+    this.#repository = repository
+  }
+
+  /** Takes everything that is there now. @returns the names. @throws ServeError REPOSITORY_UNREADABLE */
+  async start(): Promise<readonly string[]> {
+    const names = await this.#repository.names()
+    for (const name of names) this.#taken.set(name, await this.#digest(name))
+    return names
+  }
+
+  /** Looks once. @throws ServeError REPOSITORY_UNREADABLE; then nothing counts as seen. */
+  async look(): Promise<RepositoryChanges> {
+    const names = await this.#repository.names()
+    const now = new Map<string, string>()
+    for (const name of this.#taken.keys()) now.set(name, ABSENT)
+    for (const name of names) now.set(name, await this.#digest(name))
+    const settled = [...now].filter(([name, digest]) => this.#isSettled(name, digest))
+    for (const [name, digest] of settled) {
+      if (digest === ABSENT) this.#taken.delete(name)
+      else this.#taken.set(name, digest)
+    }
+    // A model that came and went between two looks is in neither.
+    for (const name of this.#seenOnce.keys()) if (!now.has(name)) this.#seenOnce.delete(name)
+    return {
+      changed: settled.filter(([, digest]) => digest !== ABSENT).map(([name]) => name),
+      removed: settled.filter(([, digest]) => digest === ABSENT).map(([name]) => name),
+      isSettling: this.#seenOnce.size > 0,
+    }
+  }
+
+  /** True the second time in a row that the same difference is seen. */
+  #isSettled(name: string, digest: string): boolean {
+    const seen = this.#seenOnce.get(name)
+    this.#seenOnce.delete(name)
+    if (this.#taken.get(name) === digest) return false
+    if (seen === digest) return true
+    this.#seenOnce.set(name, digest)
+    return false
+  }
+
+  /** A model that cannot be read has its error for contents: once it can, that is a change. */
+  async #digest(name: string): Promise<string> {
+    try {
+      const opened = await this.#repository.take(name)
+      await opened.release()
+      return opened.digest
+    } catch (error) {
+      return error instanceof Error ? `error: ${error.message}` : ABSENT
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { findDependencies } from '@tutti/ensemble'
+import type { EnsembleSource } from '../ensemble-source.ts'
+
+interface Wanted {
+  readonly source: EnsembleSource
+  /** Of what it was read from. */
+  readonly digest: string
+}
+
+/** Unloaded ensembles that stay listed; a bound, because load requests make names. */
+const MAX_UNLOADED = 1024
+
+/** Which ensembles are wanted, be they valid or not at the moment, and which were unloaded. */
+export class EnsembleSet {
+  readonly #wanted = new Map<string, Wanted>()
+  readonly #unloaded = new Map<string, EnsembleSource>()
+
+  /** For the router: what is wanted, and what is only listed. */
+  get sources(): readonly EnsembleSource[] {
+    return [...[...this.#wanted.values()].map(({ source }) => source), ...this.#unloaded.values()]
+  }
+
+  has(name: string): boolean {
+    return this.#wanted.has(name)
+  }
+
+  get(name: string): EnsembleSource | undefined {
+    return this.#wanted.get(name)?.source
+  }
+
+  /** Takes an ensemble as it is now. One that did not change stays the very same object: plans are kept by that. */
+  add(source: EnsembleSource, digest: string): void {
+    this.#unloaded.delete(source.name)
+    const known = this.#wanted.get(source.name)
+    const isSame = known?.digest === digest && known.source.reason === source.reason
+    if (!isSame) this.#wanted.set(source.name, { source, digest })
+  }
+
+  /** @returns the names of what it was composed of; none if it was not wanted. */
+  unload(name: string): readonly string[] {
+    const source = this.get(name)
+    if (source === undefined) return []
+    this.#wanted.delete(name)
+    if (source.versions.length > 0) this.#unloaded.set(name, { ...source, isUnloaded: true })
+    for (const [oldest] of this.#unloaded) {
+      if (this.#unloaded.size <= MAX_UNLOADED) break
+      this.#unloaded.delete(oldest)
+    }
+    return dependenciesOf(source)
+  }
+
+  /** A model took the name. */
+  delete(name: string): void {
+    this.#wanted.delete(name)
+    this.#unloaded.delete(name)
+  }
+
+  /** True if a wanted ensemble is composed of the model. */
+  needs(model: string): boolean {
+    return [...this.#wanted.values()].some(({ source }) => dependenciesOf(source).includes(model))
+  }
+}
+
+/** Names of the models that the ensemble is composed of. */
+export function dependenciesOf({ config }: EnsembleSource): readonly string[] {
+  return config === undefined ? [] : findDependencies(config)
+}

@@ -1,0 +1,230 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { silentLogger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { pollFailed, ServerMetrics } from '@tutti/front-door'
+import { ModelRepository } from '@tutti/repository'
+import t, { type Test } from 'tap'
+import { ScriptedReplicas, type ScriptedVersion } from '../testing/scripted-replicas.ts'
+import { RepositoryControl } from './model-control.ts'
+
+const IO = `input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] }
+output { name: "Y" data_type: TYPE_FP32 dims: [ -1 ] }`
+const PLAIN = `backend: "b" ${IO}`
+
+function over(...models: readonly string[]): string {
+  const steps = models.map((model, i) => {
+    const to = i === models.length - 1 ? 'Y' : `t${i}`
+    const from = i === 0 ? 'x' : `t${i - 1}`
+    return `step { model_name: "${model}" model_version: -1
+      input_map { key: "x" value: "${from}" } output_map { key: "Y" value: "${to}" } }`
+  })
+  return `platform: "ensemble" ${IO} ensemble_scheduling { ${steps.join(' ')} }`
+}
+
+const NO_PARAMETERS = { files: new Map<string, Uint8Array>() }
+const ALONE = { unloadDependents: false }
+
+/** A control over a repository on disk, and one replica that loads what it is told to. */
+function open(t: Test, configs: Readonly<Record<string, string>>) {
+  const directory = t.testdir(
+    Object.fromEntries(
+      Object.entries(configs).map(([name, config]) => [
+        name,
+        { 'config.pbtxt': config, 1: { '.keep': '' } },
+      ]),
+    ),
+  )
+  const metrics = new ServerMetrics()
+  const replicas = new ScriptedReplicas({
+    takesDown: true,
+    metrics,
+    listNames: () => control.names(),
+  })
+  const served = new Map<string, ScriptedVersion>()
+  const asked: string[] = []
+  const hosts = {
+    /** What loads do before they take effect. */
+    before: async (_name: string): Promise<void> => {},
+    config: PLAIN,
+    names: async () => Object.keys(configs),
+    load: async (name: string) => {
+      asked.push(`load ${name}`)
+      await hosts.before(name)
+      served.set(name, { model: name, revision: 'r', config: hosts.config })
+      replicas.serve('a', [...served.values()])
+    },
+    unload: async (name: string) => {
+      asked.push(`unload ${name}`)
+      served.delete(name)
+      replicas.serve('a', [...served.values()])
+    },
+  }
+  const repository = new ModelRepository({ paths: [directory] })
+  const { router } = replicas
+  const control = new RepositoryControl({ router, repository, hosts, log: silentLogger })
+  const states = async (): Promise<readonly string[]> =>
+    (await router.repositoryIndex(false)).map((e) => `${e.name}: ${e.state} ${e.reason}`.trimEnd())
+  const write = (name: string, config: string): Promise<void> =>
+    writeFile(join(directory, name, 'config.pbtxt'), config)
+  return { router, control, hosts, asked, states, write, directory, metrics }
+}
+
+await t.test('an ensemble is loaded with what it is composed of', async (t) => {
+  const { control, asked, states } = open(t, {
+    a: PLAIN,
+    b: PLAIN,
+    c: PLAIN,
+    inner: over('a'),
+    outer: over('inner', 'b'),
+  })
+  t.same(await states(), ['a:', 'b:', 'c:', 'inner:', 'outer:'])
+  await control.load('outer', NO_PARAMETERS)
+  t.same(asked.toSorted(), ['load a', 'load b'])
+  t.same(await states(), ['a: READY', 'b: READY', 'c:', 'inner: READY', 'outer: READY'])
+  asked.length = 0
+  await control.unload('outer', { unloadDependents: true })
+  t.same(asked.toSorted(), ['unload a', 'unload b'])
+})
+
+await t.test('what others need or a user asked for stays with unload_dependents', async (t) => {
+  const { control, asked } = open(t, {
+    a: PLAIN,
+    b: PLAIN,
+    one: over('a', 'b'),
+    two: over('a'),
+    both: over('one', 'two'),
+  })
+  await control.load('b', NO_PARAMETERS)
+  await control.load('both', NO_PARAMETERS)
+  await control.load('two', NO_PARAMETERS)
+  asked.length = 0
+  await control.unload('both', { unloadDependents: true })
+  t.same(asked, [], 'two was asked for, and needs a; b was asked for')
+  await control.unload('two', { unloadDependents: true })
+  t.same(asked, ['unload a'])
+})
+
+await t.test('an ensemble that is not valid any more is taken down with its cause', async (t) => {
+  const { control, router, hosts, states, metrics } = open(t, { a: PLAIN, e: over('a') })
+  await control.load('e', NO_PARAMETERS)
+  t.match(await metrics.render(), 'nv_inference_request_success{model="e",version="1"}')
+  hosts.config = PLAIN.replaceAll('FP32', 'FP64')
+  await control.load('a', NO_PARAMETERS)
+  t.same(await states(), ['a: READY', 'e: UNAVAILABLE unloaded'])
+  t.match(router.find('e'), { cause: /data type/, reason: '' })
+  t.equal(router.isReady(), true)
+  t.notMatch(await metrics.render(), 'model="e"')
+  await t.rejects(control.load('e', NO_PARAMETERS), {
+    code: 'INVALID_ARGUMENT',
+    message: /^load failed for model 'e': .*data type/,
+  })
+  hosts.config = PLAIN
+  await control.load('a', NO_PARAMETERS)
+  t.same(await states(), ['a: READY', 'e: READY'])
+  await control.unload('e', ALONE)
+  await control.load('a', NO_PARAMETERS)
+  t.same(await states(), ['a: READY', 'e: UNAVAILABLE unloaded'], 'what was unloaded stays so')
+})
+
+await t.test('what cannot be read leaves the ensemble that is served', async (t) => {
+  const { control, write, states, directory } = open(t, { a: PLAIN, e: over('a'), f: PLAIN })
+  await control.load('e', NO_PARAMETERS)
+  for (const broken of [
+    over('a').replace('"x" value', '"x" volume'),
+    `${over('a')} max_batch_size: -1`,
+  ]) {
+    await write('e', broken)
+    await t.rejects(control.load('e', NO_PARAMETERS), {
+      code: 'INTERNAL',
+      message: /^failed to load 'e', failed to poll from model repository: ./,
+    })
+  }
+  t.same(await states(), ['a: READY', 'e: READY', 'f:'])
+  await write('f', `${over('a')} max_batch_size: -1`)
+  await t.rejects(control.load('f', NO_PARAMETERS), { code: 'INTERNAL' })
+  t.match((await states())[2], /^f: UNAVAILABLE 'max_batch_size' must be non-negative/)
+  await write('f', over('a'))
+  await rm(join(directory, 'f', '1'), { recursive: true })
+  await t.rejects(control.load('f', NO_PARAMETERS), {
+    code: 'INVALID_ARGUMENT',
+    message: /^load failed for model 'f': at least one version must be available/,
+  })
+})
+
+await t.test(
+  'models that cannot be read again are told of, though the ensemble serves',
+  async (t) => {
+    const { control, hosts, states } = open(t, { a: PLAIN, e: over('a') })
+    await control.load('e', NO_PARAMETERS)
+    hosts.before = async (name) => {
+      throw pollFailed(name, new ServeError('MODEL_NOT_FOUND', 'it is away'))
+    }
+    await t.rejects(control.load('e', NO_PARAMETERS), {
+      code: 'INTERNAL',
+      message: "failed to load 'e', failed to poll from model repository: it is away",
+    })
+    t.same(await states(), ['a: READY', 'e: READY'])
+    hosts.before = async () => {
+      throw new ServeError('MODEL_LOAD_FAILED', 'broken')
+    }
+    await control.load('e', NO_PARAMETERS)
+    t.pass('a reload that failed is none of the ensemble’s')
+  },
+)
+
+await t.test('an unload overtakes a load that is under way', async (t) => {
+  const { control, hosts, states } = open(t, { a: PLAIN, e: over('a') })
+  const gate = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  hosts.before = () => {
+    begun.resolve()
+    return gate.promise
+  }
+  const loaded = control.load('e', NO_PARAMETERS)
+  await begun.promise
+  await control.unload('e', ALONE)
+  gate.resolve()
+  await t.rejects(loaded, {
+    message: /^load failed for model 'e': Newer operation has been applied/,
+  })
+  t.same(await states(), ['a: READY', 'e:'])
+})
+
+await t.test('a directory may change from a model to an ensemble and back', async (t) => {
+  const { control, write, asked, router } = open(t, { a: PLAIN, m: PLAIN })
+  await control.load('m', NO_PARAMETERS)
+  t.equal(router.find('m')?.kind, 'model')
+  await write('m', over('a'))
+  await control.load('m', NO_PARAMETERS)
+  t.equal(router.find('m')?.kind, 'ensemble')
+  t.ok(asked.includes('unload m'))
+  await write('m', PLAIN)
+  await control.load('m', NO_PARAMETERS)
+  t.equal(router.find('m')?.kind, 'model')
+})
+
+await t.test(
+  'a model that was loaded with parameters is not taken back by an ensemble',
+  async (t) => {
+    const { control, asked } = open(t, { a: PLAIN, e: over('a') })
+    await control.load('a', { config: '{"backend": "b"}', files: new Map() })
+    asked.length = 0
+    await control.load('e', NO_PARAMETERS)
+    t.same(asked, [])
+    await control.load('a', NO_PARAMETERS)
+    await control.load('e', NO_PARAMETERS)
+    t.same(asked, ['load a', 'load a'])
+  },
+)
+
+await t.test('changes on disk are followed, and what went is not listed', async (t) => {
+  const { control, states, directory, write, router } = open(t, { a: PLAIN, e: over('a') })
+  t.equal((await control.loadAll(['a', 'e'])).size, 0)
+  await rm(join(directory, 'e'), { recursive: true })
+  await control.follow({ changed: [], removed: ['e'] })
+  t.match(await states(), ['a: READY', 'e:'], 'the hosts still name it')
+  await write('a', over('nobody'))
+  await control.follow({ changed: ['a'], removed: [] })
+  t.equal(router.find('a')?.kind, 'ensemble')
+})

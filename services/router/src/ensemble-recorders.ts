@@ -1,0 +1,97 @@
+import type { Clock } from '@tutti/chassis'
+import { type ServerMetrics, StatisticsRecorder, type StepLabels } from '@tutti/front-door'
+import type { Catalog, CatalogEnsemble } from './catalog.ts'
+
+interface RecordedVersion {
+  readonly ensemble: string
+  readonly recorder: StatisticsRecorder
+  /** Whose series go with it. */
+  steps: readonly StepLabels[]
+}
+
+/**
+ * A recorder for each version of the ensembles. It outlives changes of the catalog, so that counts go on, until the ensemble is
+ * unloaded.
+ */
+export class EnsembleRecorders {
+  readonly #clock: Clock
+  readonly #metrics: ServerMetrics
+  readonly #recorded = new Map<string, RecordedVersion>()
+
+  constructor(o: { readonly clock: Clock; readonly metrics: ServerMetrics }) {
+    this.#clock = o.clock
+    this.#metrics = o.metrics
+  }
+
+  get all(): readonly StatisticsRecorder[] {
+    return [...this.#recorded.values()].map(({ recorder }) => recorder)
+  }
+
+  get(ensemble: string, version: number): StatisticsRecorder | undefined {
+    return this.#recorded.get(keyOf(ensemble, version))?.recorder
+  }
+
+  /** Makes the recorders that the catalog needs, and drops those of ensembles that were unloaded. */
+  follow(catalog: Catalog): void {
+    for (const [key, { ensemble }] of this.#recorded) {
+      const entry = catalog.models.get(ensemble)
+      if (entry?.kind !== 'ensemble' || entry.versions.some(isUnloaded)) this.#remove(key)
+    }
+    for (const entry of catalog.models.values()) {
+      if (entry.kind !== 'ensemble') continue
+      for (const version of entry.versions)
+        if (!isUnloaded(version)) this.#add(entry, version.version)
+    }
+  }
+
+  #add(entry: CatalogEnsemble, version: number): void {
+    const { name: ensemble, plan, config } = entry
+    const steps = (plan?.steps ?? []).map(({ name, model }) => ({ ensemble, step: name, model }))
+    const key = keyOf(ensemble, version)
+    const known = this.#recorded.get(key)
+    if (known !== undefined) {
+      this.#replaceSteps(known, steps)
+      return
+    }
+    const recorder = new StatisticsRecorder({
+      name: ensemble,
+      version: String(version),
+      clock: this.#clock,
+    })
+    this.#recorded.set(key, { ensemble, recorder, steps })
+    this.#metrics.addModel(recorder, {
+      name: ensemble,
+      version: '1',
+      tags: config?.metric_tags ?? {},
+    })
+    for (const step of steps) this.#metrics.addStep(step)
+  }
+
+  #replaceSteps(known: RecordedVersion, steps: readonly StepLabels[]): void {
+    const before = new Set(known.steps.map(toText))
+    const now = new Set(steps.map(toText))
+    for (const step of known.steps) if (!now.has(toText(step))) this.#metrics.removeStep(step)
+    for (const step of steps) if (!before.has(toText(step))) this.#metrics.addStep(step)
+    known.steps = steps
+  }
+
+  #remove(key: string): void {
+    const known = this.#recorded.get(key)
+    if (known === undefined) return
+    this.#recorded.delete(key)
+    this.#metrics.removeModel(known.recorder)
+    for (const step of known.steps) this.#metrics.removeStep(step)
+  }
+}
+
+function isUnloaded({ reason }: { readonly reason: string }): boolean {
+  return reason === 'unloaded'
+}
+
+function keyOf(ensemble: string, version: number): string {
+  return `${ensemble} ${version}`
+}
+
+function toText({ step, model }: StepLabels): string {
+  return JSON.stringify([step, model])
+}

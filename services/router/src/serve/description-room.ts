@@ -1,0 +1,36 @@
+import { ServeError } from '@tutti/errors'
+
+/**
+ * Bytes of JSON of all descriptions together; as objects they take several times as much. A thousand replicas of a step with
+ * fifty models are within it.
+ */
+const MOST_BYTES = 128 * 1024 * 1024
+
+/** Bounds what steps say of themselves: who may speak may invent steps, and each may say a megabyte. */
+export class DescriptionRoom {
+  readonly #most: number
+  readonly #bytes = new Map<string, number>()
+  #total = 0
+
+  constructor(mostBytes = MOST_BYTES) {
+    this.#most = mostBytes
+  }
+
+  /** Takes room for a replica's description instead of its last one. @throws ServeError OVERLOADED; then the last one stands. */
+  take(replica: string, description: unknown): void {
+    const bytes = Buffer.byteLength(JSON.stringify(description ?? null))
+    const others = this.#total - (this.#bytes.get(replica) ?? 0)
+    if (others + bytes > this.#most) {
+      const text = `description of ${bytes} bytes beside ${others} of other steps, want at most ${this.#most} in all`
+      throw new ServeError('OVERLOADED', text, { details: { replica } })
+    }
+    this.#bytes.set(replica, bytes)
+    this.#total = others + bytes
+  }
+
+  /** The replica is gone, and its description with it. */
+  leave(replica: string): void {
+    this.#total -= this.#bytes.get(replica) ?? 0
+    this.#bytes.delete(replica)
+  }
+}

@@ -1,0 +1,370 @@
+import { stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { ServerMetrics } from '@tutti/front-door'
+import { ModelRepository } from '@tutti/repository'
+import { TensorMemory } from '@tutti/tensor'
+import t, { type Test } from 'tap'
+import { openStep } from '../open-step.ts'
+import type { Step } from '../step.ts'
+import type { StepOptions } from '../step-options.ts'
+import { ScriptedEngine } from '../testing/scripted-engine.ts'
+import { floats, RecordingSink, requestContext } from '../testing/step-builders.ts'
+
+const CONFIG = `backend: "scripted"
+input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }
+version_policy { all { } }`
+
+/** The same as JSON, for load requests. */
+const JSON_CONFIG = JSON.stringify({
+  backend: 'scripted',
+  input: [{ name: 'x', data_type: 'TYPE_FP32', dims: [-1] }],
+  output: [{ name: 'y', data_type: 'TYPE_FP32', dims: [-1] }],
+})
+
+type Versions = Readonly<Record<number, { readonly f: string }>>
+
+async function open(
+  t: Test,
+  models: Readonly<Record<string, Versions>>,
+  o: Partial<StepOptions> = {},
+) {
+  const directory = t.testdir({
+    repository: Object.fromEntries(
+      Object.entries(models).map(([name, versions]) => [
+        name,
+        { 'config.pbtxt': CONFIG, ...versions },
+      ]),
+    ),
+    temporary: {},
+  })
+  const repository = new ModelRepository({
+    paths: [join(directory, 'repository')],
+    temporaryDirectory: join(directory, 'temporary'),
+  })
+  const engine = new ScriptedEngine()
+  engine.isImmediate = true
+  const step = await openStep({
+    replica: 'r1',
+    models: [],
+    repository,
+    engines: [engine],
+    autoComplete: true,
+    clock: systemClock,
+    log: silentLogger,
+    ...o,
+  })
+  t.teardown(async () => {
+    await step.close()
+    await repository.close()
+  })
+  const write = (path: string, text: string): Promise<void> =>
+    writeFile(join(directory, 'repository', path), text)
+  return { step, engine, write, states: () => states(step) }
+}
+
+/** `version: STATE reason` of a model's versions, or its reason. */
+function states(step: Step, name = 'm'): readonly string[] {
+  const model = step.served().find((served) => served.name === name)
+  if (model === undefined) return []
+  if (model.versions.length === 0) return [model.reason]
+  return model.versions.map((v) => `${v.version}: ${v.state} ${v.reason}`.trimEnd())
+}
+
+function revisionOf(step: Step, version = 1): string {
+  const [model] = step.served()
+  return model?.versions.find((v) => v.version === version)?.revision ?? ''
+}
+
+/** A request that pinned a revision. */
+function send(step: Step, revision: string, version = 1) {
+  const sink = new RecordingSink()
+  const input = floats('x', [4])
+  const tensors = [new TensorMemory('test').hold(input.data)]
+  const envelope = {
+    requestKey: 'k',
+    model: 'm',
+    version,
+    revision,
+    step: '',
+    attempt: 1,
+    context: requestContext(),
+    requestedOutputs: [],
+    inputs: [input],
+  }
+  const { signal } = new AbortController()
+  return { sink, done: step.handle(envelope, tensors, sink, { signal }) }
+}
+
+/** Waits for something that happens by itself. */
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise(setImmediate)
+}
+
+await t.test('a model is LOADING, READY, UNLOADING while it drains, and unloaded', async (t) => {
+  const { step, engine, states } = await open(t, { m: { 1: { f: 'a' } } })
+  const gate = Promise.withResolvers<void>()
+  engine.beforeLoad = () => gate.promise
+  t.same(states(), [])
+  const loaded = step.models.load('m')
+  await until(() => states().length > 0)
+  t.same(states(), ['1: LOADING'])
+  gate.resolve()
+  await loaded
+  t.same(states(), ['1: READY'])
+  engine.model('m/1').isImmediate = false
+  const accepted = send(step, revisionOf(step))
+  await engine.model('m/1').begun(1)
+  step.models.unload('m')
+  t.same(states(), ['1: UNLOADING'])
+  t.equal(engine.model('m/1').isClosed, false)
+  engine.model('m/1').at(0).finish()
+  await accepted.done
+  t.equal(accepted.sink.outcome, 'OK')
+  await until(() => engine.model('m/1').isClosed)
+  await until(() => states()[0] !== '1: UNLOADING')
+  t.same(states(), ['1: UNAVAILABLE unloaded'])
+  step.models.unload('m')
+  step.models.unload('nobody')
+  t.same(states(), ['1: UNAVAILABLE unloaded'])
+})
+
+await t.test(
+  'what is served serves until its successor is READY, then until it is unpinned',
+  async (t) => {
+    const unpinned = Promise.withResolvers<void>()
+    const { step, engine, write } = await open(
+      t,
+      { m: { 1: { f: 'a' } } },
+      { unpinned: () => unpinned.promise },
+    )
+    await step.models.load('m')
+    const old = engine.model('m/1')
+    const revision = revisionOf(step)
+    await write('m/1/f', 'b')
+    const gate = Promise.withResolvers<void>()
+    engine.beforeLoad = () => gate.promise
+    const loaded = step.models.load('m')
+    await new Promise(setImmediate)
+    t.equal(revisionOf(step), revision)
+    t.equal(await sent(step, revision), 'OK')
+    gate.resolve()
+    await loaded
+    const now = revisionOf(step)
+    t.not(now, revision)
+    t.same(step.retired(), [['m', 1, revision]])
+    t.equal(await sent(step, revision), 'OK', 'a later step of a request that pinned it')
+    t.equal(old.executions.length, 2)
+    t.equal(await sent(step, now), 'OK')
+    t.equal(old.isClosed, false)
+    unpinned.resolve()
+    await until(() => old.isClosed)
+    t.same(step.retired(), [])
+    t.match(await sent(step, revision), /^UNAVAILABLE REVISION_GONE/)
+  },
+)
+
+async function sent(step: Step, revision: string): Promise<string> {
+  const { sink, done } = send(step, revision)
+  await done
+  return sink.outcome
+}
+
+await t.test('a revision that comes back takes over the requests that pinned it', async (t) => {
+  const { step, engine, write } = await open(
+    t,
+    { m: { 1: { f: 'a' } } },
+    { unpinned: () => new Promise(() => {}) },
+  )
+  const instances = []
+  for (const contents of ['a', 'b', 'a']) {
+    await write('m/1/f', contents)
+    await step.models.load('m')
+    instances.push(engine.model('m/1'))
+  }
+  const [first, second, third] = instances
+  await until(() => first?.isClosed === true)
+  t.equal(await sent(step, revisionOf(step)), 'OK')
+  t.equal(third?.executions.length, 1)
+  t.equal(second?.isClosed, false, 'requests may still ask for it')
+  await step.close()
+  t.equal(second?.isClosed, true)
+})
+
+await t.test('a failed reload leaves what is served, and is tried again', async (t) => {
+  const { step, engine, write, states } = await open(t, { m: { 1: { f: 'a' }, 2: { f: 'a' } } })
+  await step.models.load('m')
+  const loaded = engine.model('m/1')
+  await write('m/1/f', 'b')
+  engine.failures.set('m/2', new ServeError('MODEL_LOAD_FAILED', 'bad'))
+  for (let i = 0; i < 2; i++) {
+    await t.rejects(step.models.load('m'), {
+      code: 'INVALID_ARGUMENT',
+      message: "load failed for model 'm': version 2 is at UNAVAILABLE state: Internal: bad;\n",
+    })
+    t.same(states(), ['1: READY', '2: READY'])
+    t.equal(engine.model('m/1').isClosed, true, 'what was loaded beside it is released')
+    t.equal(loaded.isClosed, false)
+  }
+  await write('m/config.pbtxt', 'nonsense')
+  await t.rejects(step.models.load('m'), {
+    code: 'INTERNAL',
+    message: /^failed to load 'm', failed to poll from model repository: failed to read text proto/,
+  })
+  t.same(states(), ['1: READY', '2: READY'])
+})
+
+await t.test('a load that changes nothing loads nothing', async (t) => {
+  const { step, engine, write } = await open(t, { m: { 1: { f: 'a' } } })
+  const [one, two] = [step.models.load('m'), step.models.load('m')]
+  await Promise.all([one, two])
+  const loaded = engine.model('m/1')
+  await write('m/1/f', 'a')
+  await step.models.load('m')
+  t.equal(engine.model('m/1'), loaded)
+  step.models.unload('m')
+  await step.models.load('m')
+  t.not(engine.model('m/1'), loaded, 'after an unload it is loaded anew')
+})
+
+await t.test(
+  'loads of one model go one after the other, and an unload overtakes them',
+  async (t) => {
+    const { step, engine, write, states } = await open(t, { m: { 1: { f: 'a' } } })
+    let gate = Promise.withResolvers<void>()
+    engine.beforeLoad = () => gate.promise
+    const overtaken = [step.models.load('m'), step.models.load('m')]
+    await until(() => states().length > 0)
+    step.models.unload('m')
+    t.same(states(), ['1: UNAVAILABLE unloaded'])
+    const next = step.models.load('m')
+    gate.resolve()
+    for (const load of overtaken) {
+      await t.rejects(load, {
+        code: 'INVALID_ARGUMENT',
+        message:
+          "load failed for model 'm': Newer operation has been applied to the model lifecycle, current load operation is out-dated.\n",
+      })
+    }
+    await next
+    t.same(states(), ['1: READY'])
+
+    gate = Promise.withResolvers()
+    await write('m/1/f', 'b')
+    const first = step.models.load('m')
+    await new Promise(setImmediate)
+    const second = step.models.load('m')
+    gate.resolve()
+    await Promise.all([first, second])
+    t.same(states(), ['1: READY'])
+    t.equal(engine.mostParallelLoads, 1)
+  },
+)
+
+await t.test('versions that a reload leaves out are listed as unloaded', async (t) => {
+  const { step, write, states } = await open(t, { m: { 1: { f: 'a' }, 2: { f: 'a' } } })
+  await step.models.load('m')
+  await write('m/config.pbtxt', CONFIG.replace('all { }', 'specific { versions: [ 2 ] }'))
+  await step.models.load('m')
+  await until(() => states()[0] !== '1: UNLOADING')
+  t.same(states(), ['1: UNAVAILABLE unloaded', '2: READY'])
+})
+
+await t.test('files of a request live as long as what was loaded of them', async (t) => {
+  const { step, engine } = await open(t, { m: { 1: { f: 'a' } } })
+  const overrides = { config: JSON_CONFIG, files: new Map([['3/f', Buffer.from('x')]]) }
+  await step.models.load('m', overrides)
+  const directory = engine.sources.get('m/3')?.versionDirectory ?? ''
+  t.ok(await stat(join(directory, 'f')))
+  await step.models.load('m', { ...overrides, files: new Map([['3/f', Buffer.from('x')]]) })
+  t.equal(engine.sources.get('m/3')?.versionDirectory, directory, 'the same files change nothing')
+  engine.failures.set('m/4', new ServeError('MODEL_LOAD_FAILED', 'bad'))
+  const bad = { config: JSON_CONFIG, files: new Map([['4/f', Buffer.from('x')]]) }
+  await t.rejects(step.models.load('m', bad), { message: /version 4 is at UNAVAILABLE state/ })
+  t.ok(await stat(directory))
+  await step.models.load('m')
+  t.same(states(step), ['1: READY', '3: UNLOADING'])
+  await untilGone(directory)
+  await step.models.load('only_here', overrides)
+  const other = engine.sources.get('only_here/3')?.versionDirectory ?? ''
+  step.models.unload('only_here')
+  await untilGone(other)
+})
+
+async function untilGone(path: string): Promise<void> {
+  for (;;) {
+    try {
+      await stat(path)
+    } catch {
+      return
+    }
+  }
+}
+
+await t.test('what there is not to load says so, and what is an ensemble too', async (t) => {
+  const { step, write } = await open(t, { m: { 1: { f: 'a' } } })
+  await t.rejects(step.models.load('nobody'), {
+    code: 'INTERNAL',
+    message:
+      "failed to load 'nobody', failed to poll from model repository: no model repository has a directory 'nobody'",
+  })
+  t.same(states(step, 'nobody'), [])
+  await write(
+    'm/config.pbtxt',
+    `platform: "ensemble" ensemble_scheduling { step { model_name: "a" model_version: -1 } }`,
+  )
+  await t.rejects(step.models.load('m'), {
+    message:
+      "failed to load 'm', failed to poll from model repository: it is an ensemble, which a router serves",
+  })
+  t.same(await step.models.names(), ['m'])
+})
+
+await t.test('statistics and metrics begin anew with each load', async (t) => {
+  const metrics = new ServerMetrics()
+  const { step, write } = await open(t, { m: { 1: { f: 'a' } } }, { metrics })
+  await step.models.load('m')
+  await sent(step, revisionOf(step))
+  const count = async (): Promise<bigint | undefined> =>
+    (await step.control.statistics('m', '1'))[0]?.success.count
+  t.equal(await count(), 1n)
+  await write('m/1/f', 'b')
+  await step.models.load('m')
+  t.equal(await count(), 0n)
+  await until(() => step.retired().length === 0)
+  t.match(await metrics.render(), 'nv_inference_request_success{model="m",version="1"} 0')
+  step.models.unload('m')
+  await until(() => step.retired().length === 0)
+  t.same(await step.control.statistics('m', ''), [])
+  t.notMatch(await metrics.render(), 'model="m"')
+})
+
+await t.test('a step that closes drops what it loads', async (t) => {
+  const { step, engine } = await open(t, { m: { 1: { f: 'a' } } })
+  const gate = Promise.withResolvers<void>()
+  engine.beforeLoad = () => gate.promise
+  const loaded = step.models.load('m')
+  await until(() => states(step).length > 0)
+  const closed = step.close()
+  gate.resolve()
+  await t.rejects(loaded, { message: /Newer operation has been applied/ })
+  await closed
+  t.equal(engine.model('m/1').isClosed, true)
+})
+
+await t.test('at most 1024 unloaded models stay listed', async (t) => {
+  const { step } = await open(t, {})
+  const config = JSON_CONFIG
+  for (let i = 0; i < 1030; i++) {
+    const name = `m${i}`
+    await step.models.load(name, { config, files: new Map([['1/f', Buffer.from('x')]]) })
+    step.models.unload(name)
+    await until(() => step.retired().length === 0)
+  }
+  step.models.unload('m1029')
+  t.equal(step.served().length, 1024)
+  t.same(states(step, 'm0'), [])
+  t.same(states(step, 'm1029'), ['1: UNAVAILABLE unloaded'])
+})

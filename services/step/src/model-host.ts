@@ -1,0 +1,196 @@
+import type { HostCallOptions, HostRequest, HostResponse, ModelHost } from '@tutti/backends'
+import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { parseModelVersion } from '@tutti/model-config'
+import type { Envelope } from '@tutti/protocol'
+import type { RequestContext, StepRequest, TensorRef } from '@tutti/tensor'
+import type { BearerResponse, RouterCalls } from '@tutti/transport'
+import type { AcceptedRequest } from './execution/accepted-request.ts'
+
+/** What a host is made from. */
+export interface ModelHostOptions {
+  readonly replica: string
+  readonly clock: Clock
+  /** Undefined until the step has joined its routers. */
+  routers(): RouterCalls | undefined
+  /** The running request that an engine was given as this object; undefined for one that is over, and for a warm-up. */
+  findCaller(request: StepRequest): AcceptedRequest | undefined
+}
+
+const SEQUENCE_START = 1
+const SEQUENCE_END = 2
+
+/** Gives the models of a step their way to other models, through the routers of the repository. */
+export function createModelHost(o: ModelHostOptions): ModelHost {
+  const connected = (): RouterCalls => {
+    const routers = o.routers()
+    if (routers !== undefined) return routers
+    throw new ServeError('STEP_UNAVAILABLE', `step '${o.replica}' has no router to call`)
+  }
+  return {
+    infer: (request, options) => inferAsCaller(o, connected, request, options),
+    isReady: async (model, version, { signal }) => {
+      const argument = { model, version: latest(version) ? '' : version }
+      return (await connected().ask('ready', argument, { signal })) === true
+    },
+    load: async (model, { config, files, signal }) => {
+      const timeoutMs = Number.POSITIVE_INFINITY
+      await connected().ask('load', { model, config }, { signal, files, timeoutMs })
+    },
+    unload: async (model, { unloadDependents, signal }) => {
+      const timeoutMs = Number.POSITIVE_INFINITY
+      await connected().ask('unload', { model, unloadDependents }, { signal, timeoutMs })
+    },
+  }
+}
+
+async function* inferAsCaller(
+  o: ModelHostOptions,
+  connected: () => RouterCalls,
+  request: HostRequest,
+  options: HostCallOptions,
+): AsyncGenerator<HostResponse, undefined> {
+  const callers = findCallers(o, options)
+  const scope = openCallScope({ clock: o.clock, parent: options.signal })
+  const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
+  try {
+    const envelope = toEnvelope(o, request, options, callers)
+    for await (const response of call(connected(), envelope, request, { scope, ...o })) {
+      yield toHostResponse(response)
+      if (response.final) return
+    }
+  } catch (error) {
+    yield failure(ServeError.from(error))
+  } finally {
+    forget()
+    // A reader that leaves wants nothing more of the model that it called.
+    scope.cancel(new ServeError('CANCELLED', 'the calling model left'))
+    scope.close()
+  }
+}
+
+function call(
+  routers: RouterCalls,
+  envelope: Envelope,
+  { inputs }: HostRequest,
+  o: { readonly scope: CallScope; readonly replica: string },
+): AsyncIterable<BearerResponse> {
+  const tensors = inputs.map(({ data }, id): TensorRef => ({ owner: o.replica, id, bytes: data }))
+  return routers.call(envelope, tensors, { signal: o.scope.context.signal })
+}
+
+function toEnvelope(
+  o: ModelHostOptions,
+  request: HostRequest,
+  { isDecoupled }: HostCallOptions,
+  callers: readonly AcceptedRequest[],
+): Envelope {
+  const { modelName, modelVersion, inputs, requestedOutputs } = request
+  return {
+    ...inherited(callers, o.clock),
+    model: modelName,
+    version: toVersion(modelName, modelVersion),
+    revision: '',
+    step: '',
+    attempt: 1,
+    context: toContext(request),
+    requestedOutputs,
+    inputs,
+    ...(isDecoupled && { isDecoupled }),
+  }
+}
+
+/** What the call has of the request for which it is made. The key too, so that logs of all that works for it belong together. */
+function inherited(
+  callers: readonly AcceptedRequest[],
+  clock: Clock,
+): Pick<Envelope, 'requestKey' | 'callers' | 'remainingMs' | 'traceparent' | 'tracestate'> {
+  const deepest = callers
+    .flatMap(({ envelope }) => envelope ?? [])
+    .reduce<Envelope | undefined>((a, b) => (depth(b) > depth(a) ? b : a), undefined)
+  if (deepest === undefined) return { requestKey: '', callers: [] }
+  const { requestKey, callers: outer = [], model, traceparent, tracestate } = deepest
+  const remainingMs = Math.max(...callers.map((caller) => remaining(caller, clock)))
+  return {
+    requestKey,
+    callers: [...outer, model],
+    ...(remainingMs !== Number.POSITIVE_INFINITY && { remainingMs }),
+    ...(traceparent !== undefined && { traceparent }),
+    ...(tracestate !== undefined && { tracestate }),
+  }
+}
+
+function depth(envelope: Envelope | undefined): number {
+  return envelope === undefined ? -1 : (envelope.callers?.length ?? 0)
+}
+
+/** Those of the callers that run: none of a warm-up. */
+function findCallers(
+  o: ModelHostOptions,
+  { caller, batch = [] }: HostCallOptions,
+): readonly AcceptedRequest[] {
+  return [caller, ...batch].flatMap((request) => o.findCaller(request) ?? [])
+}
+
+/** Calls back when nobody is left. @returns takes it back. */
+function whenAllAnswered(
+  callers: readonly AcceptedRequest[],
+  end: (last: AcceptedRequest) => void,
+): () => void {
+  let open = callers.length
+  const forgets = callers.map((caller) =>
+    caller.whenAnswered(() => {
+      open -= 1
+      if (open === 0) end(caller)
+    }),
+  )
+  return () => {
+    for (const forget of forgets) forget()
+  }
+}
+
+function toContext(request: HostRequest): RequestContext {
+  const { requestId, correlationId, flags, priority, timeoutUs, parameters } = request
+  return {
+    id: requestId,
+    correlationId,
+    sequenceStart: (flags & SEQUENCE_START) !== 0,
+    sequenceEnd: (flags & SEQUENCE_END) !== 0,
+    priority,
+    timeoutUs,
+    parameters,
+  }
+}
+
+function latest(version: string): boolean {
+  return version === '' || version === '-1'
+}
+
+/** @returns 0 for the latest. @throws ServeError INVALID_VERSION; MODEL_NOT_FOUND for 0, which no version has. */
+function toVersion(model: string, text: string): number {
+  const version = latest(text) ? undefined : parseModelVersion(text)
+  if (version !== 0) return version ?? 0
+  throw new ServeError(
+    'MODEL_NOT_FOUND',
+    `Request for unknown model: '${model}' version ${text} is not found`,
+    { details: { model, version: text } },
+  )
+}
+
+function remaining({ deadlineAt }: AcceptedRequest, clock: Clock): number {
+  return deadlineAt - clock.now()
+}
+
+/** Why a call ends whose caller has been answered: its time is over, or nobody wants to know any more. */
+function callerAnswered(caller: AcceptedRequest, clock: Clock): ServeError {
+  if (remaining(caller, clock) > 0) return new ServeError('CANCELLED', 'the caller is answered')
+  return new ServeError('DEADLINE_EXCEEDED', 'the time of the calling request is over')
+}
+
+function toHostResponse({ outputs, parameters, final, error }: BearerResponse): HostResponse {
+  return { outputs, parameters, final, ...(error !== undefined && { error }) }
+}
+
+function failure(error: ServeError): HostResponse {
+  return { outputs: [], parameters: new Map(), final: true, error }
+}
