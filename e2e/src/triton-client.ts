@@ -12,21 +12,37 @@ interface Report {
 /** Python with `tritonclient[all]`, prepared by the test command; undefined where it is not to be had. */
 export const PYTHON = process.env['TUTTI_TEST_PYTHON']
 
-/** Runs a script of e2e/python against a target; each of its checks is one assertion of `t`. */
-export async function runTritonChecks(t: Test, script: string, target: Target): Promise<void> {
+/**
+ * Runs a script of e2e/python against a target; each of its checks is one assertion of `t`.
+ *
+ * @param more - arguments of the script's own.
+ */
+export function runTritonChecks(
+  t: Test,
+  script: string,
+  target: Pick<Target, 'grpcPort' | 'httpPort'>,
+  more: readonly string[] = [],
+): Promise<void> {
+  return runPythonChecks(t, script, [
+    `--grpc=127.0.0.1:${target.grpcPort}`,
+    `--http=127.0.0.1:${target.httpPort}`,
+    ...more,
+  ])
+}
+
+/** Runs a script of e2e/python; each of its checks is one assertion of `t`. */
+export async function runPythonChecks(
+  t: Test,
+  script: string,
+  args: readonly string[],
+): Promise<void> {
   if (PYTHON === undefined) {
-    t.comment('skipped: NVIDIA’s Python clients are not installed (TUTTI_TEST_PYTHON is not set)')
+    t.comment('skipped: the Python of the tests is not installed (TUTTI_TEST_PYTHON is not set)')
     return
   }
-  const { stdout } = await promisify(execFile)(
-    PYTHON,
-    [
-      `${ROOT}e2e/python/${script}`,
-      `--grpc=127.0.0.1:${target.grpcPort}`,
-      `--http=127.0.0.1:${target.httpPort}`,
-    ],
-    { maxBuffer: 64 * 1024 * 1024 },
-  )
+  const { stdout } = await promisify(execFile)(PYTHON, [`${ROOT}e2e/python/${script}`, ...args], {
+    maxBuffer: 64 * 1024 * 1024,
+  })
   const reports = stdout
     .split('\n')
     .filter((line) => line.startsWith('{'))

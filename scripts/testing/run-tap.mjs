@@ -8,8 +8,7 @@ import { suiteOf } from './test-files.mjs'
  * Runs test files in one run of tap and tells how they went: each file as it ends, in full if it failed; then each suite's
  * time, what was skipped, and as the last line the totals.
  *
- * @param {{ root: string, files: readonly string[], leftOut?: readonly string[], args: readonly string[],
- *   env: NodeJS.ProcessEnv }} o `leftOut`: files that are reported and counted as skipped, with the reason.
+ * @param {{ root: string, files: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv }} o
  * @returns {Promise<number>} 0 only if something ran, nothing failed and tap was content with the coverage.
  */
 export async function runTap(o) {
@@ -35,13 +34,7 @@ export async function runTap(o) {
       })
     },
   )
-  return report({
-    output,
-    leftOut: o.leftOut ?? [],
-    suites,
-    code,
-    totalMs: performance.now() - startedMs,
-  })
+  return report({ output, suites, code, totalMs: performance.now() - startedMs })
 }
 
 function reportFile({ file, isOk, ms }, block) {
@@ -58,16 +51,15 @@ function noteSuite(suites, { file, isOk, ms }) {
   suites.set(name, suite)
 }
 
-function report({ output, leftOut, suites, code, totalMs }) {
-  const counted = output.totals ?? { passed: 0, failed: 0, skipped: 0 }
-  const totals = { ...counted, skipped: counted.skipped + leftOut.length }
+function report({ output, suites, code, totalMs }) {
+  const totals = output.totals ?? { passed: 0, failed: 0, skipped: 0 }
   console.log(`\n${output.trailer.filter((line) => line.includes('|')).join('\n')}\n`)
   for (const [name, suite] of [...suites].toSorted(([one], [other]) => (one < other ? -1 : 1))) {
     const failed = suite.failed > 0 ? `, ${suite.failed} FAILED` : ''
     console.log(`suite ${name}: ${seconds(suite.ms)}, ${suite.files} files${failed}`)
   }
   console.log(`total: ${seconds(totalMs)}\n`)
-  for (const skipped of [...output.skipped, ...leftOut]) console.log(`skipped: ${skipped}`)
+  for (const skipped of output.skipped) console.log(`skipped: ${skipped}`)
   const problem = findProblem(output, totals, code)
   if (problem !== undefined) console.log(problem)
   console.log(renderTotals(totals))

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { ask, describe, openClient, unclean } from './asking.ts'
 import { type Harness, type Peer, SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
-import { chainQuestion, identityQuestion, slowQuestion } from './questions.ts'
+import { chainQuestion, ENDLESS, identityQuestion, slowQuestion } from './questions.ts'
 import { logged, mark, untilReady } from './seen.ts'
 import { until } from './until.ts'
 
@@ -36,7 +36,7 @@ await t.test('the broker is killed and comes back', { skip: SKIP }, async (t) =>
     clients: 4,
     question: (i) => identityQuestion(4_000_000, i),
   })
-  const slow = Array.from({ length: 6 }, () => ask(client, slowQuestion(400_000)))
+  const slow = Array.from({ length: 6 }, () => ask(client, slowQuestion(ENDLESS)))
   await Promise.all(busy)
   await load.more(4)
 
@@ -86,21 +86,23 @@ await t.test('a partition from the broker that heals', { skip: SKIP }, async (t)
   const client = openClient(t, router)
 
   await t.test('of a step: it is suspect, then gone; the other serves', async (t) => {
-    const isBusy = harness.watch.next(cut.id, 'is busy', (h) => h.inFlight >= 2)
-    const slow = Array.from({ length: 4 }, () => ask(client, slowQuestion(5000)))
-    await isBusy
+    // One for each.
+    const areBusy = [cut, other].map(({ id }) =>
+      harness.watch.next(id, 'is busy', (h) => h.inFlight === 1),
+    )
+    const cancel = new AbortController()
+    const slow = [0, 1].map(() => ask(client, slowQuestion(ENDLESS), { signal: cancel.signal }))
+    await Promise.all(areBusy)
     const from = mark(router.process)
     toStep.stall()
     const suspected = await logged(router.process, from, 'peer is suspect', { peer: cut.id })
     t.same(await ask(client, chainQuestion()), { kind: 'right' })
     await logged(router.process, suspected, 'peer is gone', { peer: cut.id })
+    t.match(await Promise.race(slow), { code: 'UNAVAILABLE', reason: 'STEP_LOST' })
+    cancel.abort()
     const outcomes = await Promise.all(slow)
-    t.same(unclean(outcomes), [])
-    t.equal(
-      outcomes.filter(({ kind }) => kind === 'error').length,
-      2,
-      outcomes.map(describe).join('; '),
-    )
+    const kept = outcomes.filter((o) => o.kind === 'error' && o.code === 'CANCELLED')
+    t.equal(kept.length, 1, outcomes.map(describe).join('; '))
     const healed = mark(router.process)
     toStep.resume()
     await logged(router.process, healed, 'peer appeared', { peer: cut.id })
@@ -109,7 +111,7 @@ await t.test('a partition from the broker that heals', { skip: SKIP }, async (t)
 
   await t.test('of the router: what is in flight fails before it heals', async (t) => {
     const isBusy = harness.watch.next(other.id, 'is busy', (h) => h.inFlight >= 2)
-    const slow = Array.from({ length: 4 }, () => ask(client, slowQuestion(400_000)))
+    const slow = Array.from({ length: 4 }, () => ask(client, slowQuestion(ENDLESS)))
     const large = ask(client, identityQuestion(30_000_000))
     await isBusy
     toRouter.stall()

@@ -1,6 +1,6 @@
 import type { InferRequestParts } from '@tutti/protocol'
 import t from 'tap'
-import { startServing } from '../serving.ts'
+import { serve } from '../serving.ts'
 import { openClient } from './asking.ts'
 import { grpcAnswer, type RestCase, restAnswer } from './comparison.ts'
 import { SKIP, startHarness } from './harness.ts'
@@ -154,11 +154,10 @@ await t.test(
     const harness = await startHarness(t)
     const fixtures = 'model_repository/.variants/fixtures/basic'
     const [serving, router] = await Promise.all([
-      startServing({ repositories: [fixtures] }),
+      serve(t, { repositories: [fixtures] }),
       harness.router(),
       harness.step(),
     ])
-    t.teardown(() => serving.process.stop())
     await untilReady([router], ['ens_nested', 'ens_subset', 'labels', 'ens_versioned'])
     const [one, many] = [openClient(t, serving), openClient(t, router)]
     for (const [title, request] of Object.entries(REQUESTS)) {

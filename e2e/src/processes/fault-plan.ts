@@ -1,7 +1,7 @@
 import type { TensorPart } from '@tutti/protocol'
 import type { Fate, Relayed } from './relay.ts'
 
-/** What a fault strikes: a message of a call, or a chunk on its way there or back. */
+/** What a fault strikes in every call: a message, or a chunk on its way there or back. */
 export const TARGETS = [
   'offer',
   'accepted',
@@ -12,7 +12,7 @@ export const TARGETS = [
   'chunk to the step',
   'chunk to the router',
 ] as const
-export type FaultTarget = (typeof TARGETS)[number]
+export type FaultTarget = (typeof TARGETS)[number] | 'cancel'
 
 export interface Fault {
   readonly fate: Exclude<Fate, 'pass'>
@@ -23,10 +23,11 @@ export interface Fault {
 export interface FaultPlan {
   /** Makes a request id for a fault. */
   idOf(fault: Fault): string
-  fate(relayed: Relayed): Fate
+  /** Undefined for what belongs to no request: heartbeats, pings, and questions, which are calls that name no model. */
+  fate(relayed: Relayed): Fate | undefined
   /** Faults that have struck. */
   readonly struck: ReadonlySet<string>
-  /** Calls that were offered, each attempt of a request counted. */
+  /** Calls of models that were offered, each attempt of a request counted. */
   readonly calls: number
 }
 
@@ -38,7 +39,7 @@ export function planFaults(router: () => string): FaultPlan {
   const learn = (relayed: Relayed): void => {
     if (relayed.channel !== 'ctl') return
     const { message, to } = relayed
-    if (message.type === 'offer') {
+    if (message.type === 'offer' && message.envelope.model !== '') {
       const { id } = message.envelope.context
       calls.set(`${message.from} ${message.call}`, id)
       learnTransfers(transfers, message.from, message.parts, id)
@@ -65,7 +66,8 @@ export function planFaults(router: () => string): FaultPlan {
     fate: (relayed) => {
       learn(relayed)
       const id = idFor(relayed)
-      if (id === undefined || struck.has(id)) return 'pass'
+      if (id === undefined) return undefined
+      if (struck.has(id)) return 'pass'
       const [fate, target] = id.split(': ')
       if (target !== targetOf(relayed, router()) || !isFate(fate)) return 'pass'
       struck.add(id)

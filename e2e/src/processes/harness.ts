@@ -77,16 +77,14 @@ async function startPeer(
   o: PeerOptions,
 ): Promise<Peer> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
-  const started = await startProcess(process.execPath, peerArguments(role, url, o), {
+  const starting = startProcess(process.execPath, peerArguments(role, url, o), {
     cwd: ROOT,
     readyWhen: (line) => parseLine(line)['message'] === 'server ready',
     readyTimeoutMs: 120_000,
   })
-  // A process that is stopped takes no other signal.
-  t.teardown(async () => {
-    started.kill('SIGCONT')
-    await started.stop('SIGKILL')
-  })
+  // Not after the wait: another one that does not start ends the test while this one is starting.
+  t.teardown(() => end(starting))
+  const started = await starting
   const ready = started.lines.map(parseLine).find((line) => line['message'] === 'server ready')
   const id = String(ready?.['replica'] ?? ready?.['router'])
   if (o.prefix === undefined) await until(`${id} is heard`, () => watch.latest(id))
@@ -97,6 +95,12 @@ async function startPeer(
     httpPort: Number(ready?.['httpPort']),
     metricsPort: Number(ready?.['metricsPort']),
   }
+}
+
+async function end(starting: Promise<StartedProcess>): Promise<void> {
+  // What did not start has ended, and the test has the error.
+  const started = await starting.catch(() => undefined)
+  await started?.stop('SIGKILL')
 }
 
 function peerArguments(role: Heartbeat['role'], url: string, o: PeerOptions): string[] {

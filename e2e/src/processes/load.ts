@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Target } from '../serving.ts'
 import { ask, describe, type Outcome, openClient } from './asking.ts'
@@ -6,15 +7,13 @@ import { until } from './until.ts'
 
 /** Clients that ask one thing after the other until they are told to stop. */
 export interface Load {
-  /** In the order in which they came. */
-  readonly outcomes: readonly Outcome[]
-  /** Requests that were asked and have not ended. */
-  readonly open: number
+  /** Requests that were asked so far; the next one has this number. */
+  readonly asked: number
   /** Right answers so far. */
   readonly right: number
   /** Waits for so many more right answers. */
   more(answers: number): Promise<unknown>
-  /** Lets every client finish its request. @returns all outcomes. */
+  /** Lets every client finish its request. @returns all outcomes, in the order in which they were asked for. */
   stop(): Promise<readonly Outcome[]>
 }
 
@@ -28,16 +27,19 @@ export function startLoad(
   },
 ): Load {
   const outcomes: Outcome[] = []
-  let [asked, open, right] = [0, 0, 0]
+  let [asked, right] = [0, 0]
+  let last = 'none'
   const state = { isStopped: false }
   const run = async (target: Target): Promise<void> => {
     const client = openClient(t, target)
     while (!state.isStopped) {
-      open += 1
-      const outcome = await ask(client, o.question(asked++))
-      open -= 1
+      const number = asked++
+      const outcome = await ask(client, o.question(number))
       if (outcome.kind === 'right') right += 1
-      outcomes.push(outcome)
+      outcomes[number] = outcome
+      last = describe(outcome)
+      // Where nobody can be asked, an error comes without a turn of the event loop, and nothing else would have one.
+      if (outcome.kind === 'error') await nextTurn()
     }
   }
   const clients = Array.from({ length: o.clients }, (_, i) => {
@@ -45,10 +47,13 @@ export function startLoad(
     if (target === undefined) throw new Error('a load needs a target')
     return run(target)
   })
+  // Before its clients are closed: a test that fails stops no load.
+  t.teardown(() => {
+    state.isStopped = true
+  })
   return {
-    outcomes,
-    get open() {
-      return open
+    get asked() {
+      return asked
     },
     get right() {
       return right
@@ -56,7 +61,7 @@ export function startLoad(
     more: (answers) => {
       const wanted = right + answers
       return until(
-        () => `${wanted} right answers; the last is ${last(outcomes)}`,
+        () => `${wanted} right answers; the last is ${last}`,
         () => right >= wanted,
       )
     },
@@ -66,9 +71,4 @@ export function startLoad(
       return outcomes
     },
   }
-}
-
-function last(outcomes: readonly Outcome[]): string {
-  const outcome = outcomes.at(-1)
-  return outcome === undefined ? 'none' : describe(outcome)
 }

@@ -25,14 +25,15 @@ export async function watchPeers(url: string, names: SubjectNames): Promise<Peer
   connection.subscribe(peerSubjects(names).heartbeats, {
     callback: (error, message) => {
       if (error !== null) return
-      const heartbeat = decodeHeartbeat(message.data)
-      heard.set(heartbeat.peer, heartbeat)
+      const heartbeat = readHeartbeat(message.data)
+      if (heartbeat !== undefined) heard.set(heartbeat.peer, heartbeat)
     },
   })
   await connection.flush()
   const next: PeerWatch['next'] = (peer, what, fits) => {
     const before = heard.get(peer)
-    return until(`peer ${peer} ${what}`, () => {
+    const said = (): string => `peer ${peer} ${what}; it says ${JSON.stringify(heard.get(peer))}`
+    return until(said, () => {
       const now = heard.get(peer)
       return now !== undefined && now !== before && fits(now) && now
     })
@@ -43,5 +44,14 @@ export async function watchPeers(url: string, names: SubjectNames): Promise<Peer
     next,
     idle: (peer) => next(peer, 'is idle', (h) => h.inFlight === 0),
     close: () => connection.close(),
+  }
+}
+
+function readHeartbeat(bytes: Uint8Array): Heartbeat | undefined {
+  try {
+    return decodeHeartbeat(bytes)
+  } catch {
+    // A stranger's, as a router would see it.
+    return undefined
   }
 }

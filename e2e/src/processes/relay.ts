@@ -15,12 +15,15 @@ export type Fate = 'pass' | 'lose' | 'twice' | 'late'
 export type Relayed =
   | { readonly channel: 'ctl'; readonly to: string; readonly message: PeerMessage }
   | { readonly channel: 'data'; readonly to: string; readonly chunk: Chunk }
-  | { readonly channel: 'hb' | 'inbox' | 'ping' | 'ask'; readonly to: string }
+  | { readonly channel: 'hb' | 'inbox' | 'ping'; readonly to: string }
 
 /** Carries messages between two prefixes, each as its fate wants it. */
 export interface Relay {
   close(): Promise<void>
 }
+
+const CONTROL_SUBJECTS = ['hb.*', 'peer.*.ctl', 'peer.*.ping', 'inbox.>']
+const DATA_SUBJECTS = ['peer.*.data']
 
 /** What comes late waits for the next message of its subject, or so long if none comes. */
 const LATE_MS = 300
@@ -37,26 +40,38 @@ export async function startRelay(o: {
 }): Promise<Relay> {
   const [one, other] = o.prefixes
   // Without echo it does not hear what it says itself.
-  const connection = await connect({ servers: o.url, noEcho: true, maxReconnectAttempts: -1 })
+  const open = () => connect({ servers: o.url, noEcho: true, maxReconnectAttempts: -1 })
+  // Two, as every peer has: heartbeats behind chunks would come too late.
+  const [control, data] = [await open(), await open()]
   const held = new Map<string, (() => void)[]>()
   const pass = (from: string, to: string): void => {
     const root = `${from}.${o.repository}.`
     const translate = (subject: string) => `${to}.${o.repository}.${subject.slice(root.length)}`
-    connection.subscribe(`${root}>`, {
-      callback: (error, message) => {
+    for (const [connection, subjects] of [
+      [control, CONTROL_SUBJECTS],
+      [data, DATA_SUBJECTS],
+    ] as const) {
+      const callback = (error: Error | null, message: Msg): void => {
         if (error !== null) return
         const relayed = parseSubject(message, root)
         const subject = translate(message.subject)
         const reply = message.reply === undefined ? undefined : translate(message.reply)
         const send = () => publish(connection, subject, message, reply)
         deliver(o.fate(relayed), subject, send, held)
-      },
-    })
+      }
+      for (const subject of subjects) connection.subscribe(`${root}${subject}`, { callback })
+    }
   }
   pass(one, other)
   pass(other, one)
-  await connection.flush()
-  return { close: () => connection.close() }
+  await control.flush()
+  await data.flush()
+  return {
+    close: async () => {
+      await control.close()
+      await data.close()
+    },
+  }
 }
 
 function publish(
@@ -97,5 +112,5 @@ function parseSubject({ subject, data }: Msg, root: string): Relayed {
   if (kind === 'hb' || kind === 'inbox') return { channel: kind, to }
   if (channel === 'ctl') return { channel, to, message: decodePeerMessage(data) }
   if (channel === 'data') return { channel, to, chunk: decodeChunk(data) }
-  return { channel: channel === 'ping' ? 'ping' : 'ask', to }
+  return { channel: 'ping', to }
 }

@@ -35,23 +35,24 @@ export async function successes(client: InferenceClient, model: string): Promise
   return success
 }
 
-/** What a process says of its own executions of a model. */
+/** What a process says of a model: requests that it answered, and runs of its engine, those for nobody too. */
 export function statistics(
   client: InferenceClient,
   name: string,
-): Promise<{ readonly success: number; readonly failure: number }> {
+): Promise<{ readonly success: number; readonly failure: number; readonly executions: number }> {
   return new Promise((resolve, reject) => {
     client.objects.ModelStatistics({ name }, (error, answer) => {
       if (error !== null || answer === undefined) {
         reject(error ?? new Error('no statistics came'))
         return
       }
-      let [success, failure] = [0, 0]
-      for (const { inference_stats: stats } of answer.model_stats) {
+      let [success, failure, executions] = [0, 0, 0]
+      for (const { inference_stats: stats, execution_count: runs } of answer.model_stats) {
         success += Number(stats?.success?.count ?? 0)
         failure += Number(stats?.fail?.count ?? 0)
+        executions += Number(runs)
       }
-      resolve({ success, failure })
+      resolve({ success, failure, executions })
     })
   })
 }

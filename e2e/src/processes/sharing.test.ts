@@ -1,9 +1,10 @@
 import t from 'tap'
-import { openClient } from './asking.ts'
+import { ask, openClient } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
-import { slowQuestion } from './questions.ts'
-import { successes, untilReady } from './seen.ts'
+import { ENDLESS, slowQuestion } from './questions.ts'
+import { logged, mark, successes, untilReady } from './seen.ts'
+import { until } from './until.ts'
 
 t.setTimeout(300_000)
 
@@ -18,11 +19,18 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
   ])
   const routers = [one, other]
   await untilReady(routers, ['ens_slow'])
+  for (const router of routers) {
+    for (const { id } of [left, right]) {
+      await logged(router.process, 0, 'step announced', { replica: id })
+    }
+  }
   const [toLeft, toRight] = [openClient(t, left), openClient(t, right)]
   const counts = async () =>
     [await successes(toLeft, 'slow'), await successes(toRight, 'slow')] as const
 
-  await t.test('evenly, if the replicas are equal', async (t) => {
+  const inFlight = () => [left, right].map(({ id }) => harness.watch.latest(id)?.inFlight ?? 0)
+
+  await t.test('each serves, and every request runs once', async (t) => {
     const load = startLoad(t, { targets: routers, clients: 8, question: () => slowQuestion(20) })
     await load.more(200)
     t.same(
@@ -31,15 +39,14 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
     )
     const [atLeft, atRight] = await counts()
     t.equal(atLeft + atRight, load.right, 'every request ran once')
-    t.ok(
-      Math.min(atLeft, atRight) * 2 >= Math.max(atLeft, atRight),
-      `${atLeft} and ${atRight} requests`,
-    )
+    const [least, most] = [Math.min(atLeft, atRight), Math.max(atLeft, atRight)]
+    // Who has more of the machine serves more: this is no matter of ours.
+    t.ok(least * 3 >= most, `${atLeft} and ${atRight} requests`)
   })
 
   await t.test('a replica that is slower gets less', async (t) => {
     const [leftBefore, rightBefore] = await counts()
-    const own = startLoad(t, { targets: [left], clients: 6, question: () => slowQuestion(100) })
+    const own = startLoad(t, { targets: [left], clients: 6, question: () => slowQuestion(400) })
     await own.more(6)
     const load = startLoad(t, { targets: routers, clients: 8, question: () => slowQuestion(20) })
     await load.more(200)
@@ -53,5 +60,32 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
     const atRight = rightAfter - rightBefore
     t.equal(atLeft + atRight, load.right, 'every request ran once')
     t.ok(atLeft * 2 <= atRight, `${atLeft} requests to the slow one, ${atRight} to the other`)
+  })
+
+  await t.test('evenly, whatever each makes of it', async (t) => {
+    const clients = routers.map((router) => openClient(t, router))
+    /** Has 32 requests in flight at once. @returns how many each replica got; undefined if one seemed dead for a moment. */
+    const place = async () => {
+      const marks = routers.map((router) => mark(router.process))
+      for (const { id } of [left, right]) await harness.watch.idle(id)
+      const cancel = new AbortController()
+      const { signal } = cancel
+      const asked = clients.flatMap((client) =>
+        Array.from({ length: 16 }, () => ask(client, slowQuestion(ENDLESS), { signal })),
+      )
+      const counts = await until(
+        () => `32 are placed, not ${inFlight().join(' and ')}`,
+        () => inFlight().reduce((sum, count) => sum + count) === 32 && inFlight(),
+      )
+      cancel.abort()
+      await Promise.all(asked)
+      const isJudged = routers.some(({ process }, i) =>
+        process.lines.slice(marks[i]).some((line) => line.includes('peer is suspect')),
+      )
+      return isJudged ? undefined : counts
+    }
+    const [atLeft = 0, atRight = 0] = await until('no replica seems dead', place)
+    // Who has just announced an idle instance gets what fits it first.
+    t.ok(Math.abs(atLeft - atRight) <= 8, `${atLeft} and ${atRight} requests`)
   })
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { ask, describe, openClient } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
-import { slowQuestion } from './questions.ts'
+import { chainQuestion, ENDLESS, slowQuestion } from './questions.ts'
 import { untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
@@ -11,14 +11,17 @@ const SLOTS = 1024
 
 await t.test('more requests than a step has slots for', { skip: SKIP }, async (t) => {
   const harness = await startHarness(t)
-  const [router, step] = await Promise.all([harness.router(), harness.step({ models: ['slow'] })])
-  await untilReady([router], ['slow'])
+  const [router, step] = await Promise.all([
+    harness.router(),
+    harness.step({ models: ['slow', 'add_one_batch'] }),
+  ])
+  await untilReady([router], ['slow', 'ens_chain'])
   // The router's door takes so many requests of one connection at a time, so these come over two.
   const clients = [openClient(t, router), openClient(t, router)] as const
   const cancel = new AbortController()
   const isFull = harness.watch.next(step.id, 'is full', (h) => h.inFlight >= SLOTS - 2)
   const asked = Array.from({ length: SLOTS + 50 }, (_, i) =>
-    ask(clients[i % 2 === 0 ? 0 : 1], slowQuestion(10_000), { signal: cancel.signal }),
+    ask(clients[i % 2 === 0 ? 0 : 1], slowQuestion(ENDLESS), { signal: cancel.signal }),
   )
   await isFull
 
@@ -37,6 +40,6 @@ await t.test('more requests than a step has slots for', { skip: SKIP }, async (t
     cancel.abort()
     await Promise.all(asked)
     await harness.watch.idle(step.id)
-    t.same(await ask(clients[0], slowQuestion(1)), { kind: 'right' })
+    t.same(await ask(clients[0], chainQuestion()), { kind: 'right' })
   })
 })

@@ -13,6 +13,8 @@ import { logged, mark, untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
 
+/** As long as a request may take: how much is done in the usual 30 s is the machine's matter. */
+const flags = ['--exit-timeout-secs=80']
 const MODELS = ['slow', 'add_one_batch', 'big_identity', 'versioned']
 
 function mixed(i: number): Question {
@@ -32,8 +34,8 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
   const harness = await startHarness(t)
   const [router, leaving, staying] = await Promise.all([
     harness.router(),
-    harness.step({ models: MODELS }),
-    harness.step({ models: MODELS }),
+    harness.step({ models: MODELS, flags }),
+    harness.step({ models: MODELS, flags }),
   ])
   await untilReady([router], ['ens_chain', 'slow', 'big_identity', 'ens_versioned'])
   const load = startLoad(t, { targets: [router], clients: 10, question: mixed })
@@ -48,7 +50,7 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
   await t.test('the last one answers what it has before it ends', async (t) => {
     const client = openClient(t, router)
     const isFull = harness.watch.next(staying.id, 'has all', (h) => h.inFlight >= 5)
-    const asked = Array.from({ length: 5 }, () => ask(client, slowQuestion(1000)))
+    const asked = Array.from({ length: 5 }, () => ask(client, slowQuestion(4000)))
     await isFull
     const events: string[] = []
     void staying.process.exited.then(() => events.push('ended'))
@@ -62,12 +64,15 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
 
 await t.test('SIGTERM of a router under load', { skip: SKIP }, async (t) => {
   const harness = await startHarness(t)
-  const [router, step] = await Promise.all([harness.router(), harness.step({ models: MODELS })])
+  const [router, step] = await Promise.all([
+    harness.router({ flags }),
+    harness.step({ models: MODELS }),
+  ])
   await untilReady([router], ['ens_chain', 'slow', 'big_identity', 'ens_versioned'])
   const client = openClient(t, router)
   const isFull = harness.watch.next(step.id, 'has all', (h) => h.inFlight >= 8)
   const accepted = [
-    ...Array.from({ length: 8 }, () => ask(client, slowQuestion(1000))),
+    ...Array.from({ length: 8 }, () => ask(client, slowQuestion(4000))),
     ask(client, identityQuestion(20_000_000)),
     ask(client, versionedQuestion(4_000_000)),
   ]

@@ -1,0 +1,542 @@
+"""What NVIDIA's own clients see of loading and unloading, in the mode explicit: the same over gRPC and HTTP.
+
+The texts and states were measured on Triton 2.51. `--repository` names a folder that the checks may change, `--pristine` what it
+is copied from before each of them.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import threading
+import time
+
+import numpy as np
+import tritonclient.grpc as grpc_client
+import tritonclient.http as http_client
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+import grpc
+from checks import check, run
+
+POLL = "failed to load '{0}', failed to poll from model repository"
+X = np.arange(3, dtype=np.float32)
+ROW = np.arange(16, dtype=np.float32).reshape(1, 16)
+
+
+class Client:
+    """One protocol's client behind the few calls that the checks make."""
+
+    def __init__(self, module, url):
+        self.module = module
+        self.client = module.InferenceServerClient(url)
+
+    def infer(self, model, version="", array=X, names=("x", "y")):
+        tensor = self.module.InferInput(names[0], array.shape, np_to_triton_dtype(array.dtype))
+        tensor.set_data_from_numpy(array)
+        return self.client.infer(model, [tensor], model_version=version).as_numpy(names[1])
+
+    def chain(self, model):
+        return self.infer(model, array=ROW, names=("X", "Y"))
+
+    def error(self, call, *arguments, **options):
+        try:
+            call(*arguments, **options)
+        except InferenceServerException as error:
+            return error.status(), error.message()
+        raise AssertionError("the call should have failed")
+
+    def index(self):
+        """(name, version) -> (state, reason)"""
+        listed = self.client.get_model_repository_index()
+        if not isinstance(listed, list):
+            listed = [{f: getattr(m, f) for f in ("name", "version", "state", "reason")} for m in listed.models]
+        return {
+            (m["name"], m.get("version", "")): (m.get("state", ""), m.get("reason", "")) for m in listed
+        }
+
+    def settled(self, wanted):
+        """The index once it says what is wanted; unloading goes on in the background."""
+        for _ in range(600):
+            index = self.index()
+            if all(index.get(key) == value for key, value in wanted.items()):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"want {wanted}, got {index}")
+
+
+class Env:
+    def __init__(self, flags):
+        self.flags = flags
+        self.clients = {"grpc": Client(grpc_client, flags.grpc), "http": Client(http_client, flags.http)}
+        self.stub = service_pb2_grpc.GRPCInferenceServiceStub(grpc.insecure_channel(flags.grpc))
+
+    def each(self):
+        """Both protocols, each on a fresh repository with nothing loaded."""
+        for name, client in self.clients.items():
+            self.fresh()
+            yield name, client
+
+    def fresh(self):
+        client = self.clients["grpc"]
+        for (name, _), (state, _) in client.index().items():
+            if state in ("READY", "LOADING"):
+                client.client.unload_model(name)
+        for entry in os.listdir(self.flags.repository):
+            shutil.rmtree(self.path(entry))
+        shutil.copytree(self.flags.pristine, self.flags.repository, dirs_exist_ok=True)
+        for _ in range(600):
+            if not [v for v in client.index().values() if v[0] in ("READY", "LOADING", "UNLOADING")]:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"something stays loaded: {client.index()}")
+
+    def path(self, *parts):
+        return os.path.join(self.flags.repository, *parts)
+
+    def file(self, *parts):
+        with open(self.path(*parts), "rb") as file:
+            return file.read()
+
+    def write(self, contents, *parts):
+        os.makedirs(os.path.dirname(self.path(*parts)), exist_ok=True)
+        with open(self.path(*parts), "wb") as file:
+            file.write(contents)
+
+
+READY = ("READY", "")
+UNLOADED = ("UNAVAILABLE", "unloaded")
+VERSIONED = {
+    "platform": "onnxruntime_onnx",
+    "max_batch_size": 0,
+    "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [-1]}],
+    "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1]}],
+}
+
+
+@check
+def nothing_is_loaded_by_itself(env):
+    """at the start nothing is loaded, the index has names only, and the server is ready"""
+    for _, c in env.each():
+        assert c.client.is_server_ready()
+        assert not c.client.is_model_ready("never_loaded")
+        index = c.index()
+        assert index[("never_loaded", "")] == ("", ""), index
+        status, text = c.error(c.infer, "never_loaded")
+        assert text == "Request for unknown model: 'never_loaded' is not found", text
+
+
+@check
+def load_and_unload(env):
+    """a model is loaded with the versions of its policy, answers, and is gone after unload"""
+    for protocol, c in env.each():
+        c.client.load_model("versioned")
+        index = c.index()
+        assert index[("versioned", "1")] == READY and index[("versioned", "3")] == READY, index
+        assert np.array_equal(c.infer("versioned"), X + 3)
+        assert np.array_equal(c.infer("versioned", "1"), X + 1)
+        c.client.unload_model("versioned")
+        assert not c.client.is_model_ready("versioned")
+        status, text = c.error(c.infer, "versioned")
+        assert text == "Request for unknown model: 'versioned' has no available versions", text
+        assert status == {"grpc": "StatusCode.NOT_FOUND", "http": "404"}[protocol], status
+        status, text = c.error(c.infer, "versioned", "1")
+        assert text == "Request for unknown model: 'versioned' version 1 is not at ready state", text
+        assert status == {"grpc": "StatusCode.UNAVAILABLE", "http": "503"}[protocol], status
+        status, text = c.error(c.infer, "versioned", "2")
+        assert text == "Request for unknown model: 'versioned' version 2 is not found", text
+        c.settled({("versioned", "1"): UNLOADED, ("versioned", "3"): UNLOADED})
+        assert c.client.is_server_ready()
+        _, text = c.error(c.client.get_inference_statistics, "versioned")
+        assert text == "requested model 'versioned' is not available", text
+
+
+@check
+def nothing_to_poll(env):
+    """what cannot be read is INTERNAL with Triton's words, and the true reason after them"""
+    reasons = {
+        "nosuch": "no model repository has a directory 'nosuch'",
+        "syntax_error": "line 7, column 15",
+    }
+    for protocol, c in env.each():
+        for name, reason in reasons.items():
+            status, text = c.error(c.client.load_model, name)
+            assert text.startswith(POLL.format(name) + ": "), text
+            assert reason in text, text
+            assert status == {"grpc": "StatusCode.INTERNAL", "http": "500"}[protocol], status
+    for name, reason in {
+        "": "Model name cannot be empty. Please enter a valid name to deploy.",
+        "..": "invalid model name '..', model name must not contain path traversal characters",
+        " .. ": "must not contain path traversal characters",
+        "a/b": "invalid model name 'a/b', model name must not contain path traversal characters",
+        "../x": "must not contain path traversal characters",
+        ".git": "must not begin with a dot",
+        "x" * 300: "want at most 255 bytes",
+    }.items():
+        code, text = raw_load(env, name)
+        assert code == "INTERNAL" and text.startswith(POLL.format(name) + ": "), (code, text)
+        assert reason in text, text
+
+
+@check
+def failed_load(env):
+    """what was read but cannot be served is INVALID_ARGUMENT, one clause a version"""
+    for protocol, c in env.each():
+        status, text = c.error(c.client.load_model, "truncated_onnx")
+        start = "load failed for model 'truncated_onnx': version 1 is at UNAVAILABLE state: Internal: "
+        assert text.startswith(start) and text.endswith(";\n"), repr(text)
+        assert status == {"grpc": "StatusCode.INVALID_ARGUMENT", "http": "400"}[protocol], status
+        state, reason = c.index()[("truncated_onnx", "1")]
+        assert state == "UNAVAILABLE" and reason.startswith("Internal: not a valid ONNX model"), reason
+        _, text = c.error(c.client.load_model, "missing_version")
+        assert text == (
+            "load failed for model 'missing_version': at least one version must be available "
+            "under the version policy of model 'missing_version'\n"
+        ), repr(text)
+        _, text = c.error(c.client.load_model, "ens_missing_model")
+        assert text == (
+            "load failed for model 'ens_missing_model': ensemble ens_missing_model contains models "
+            "that are not available or ambiguous: no_such_model\n"
+        ), repr(text)
+        _, text = c.error(c.client.load_model, "ens_over_truncated")
+        assert text.startswith(
+            "load failed for model 'ens_over_truncated': ensemble 'ens_over_truncated' depends on "
+            "'truncated_onnx' which has no loaded version. Model 'truncated_onnx' loading failed with "
+            "error: version 1 is at UNAVAILABLE state: Internal: not a valid ONNX model"
+        ), repr(text)
+        assert not c.client.is_server_ready(), "what failed holds strict readiness back, as in Triton"
+        c.client.unload_model("truncated_onnx")
+        assert not c.client.is_server_ready()
+        env.write(env.file("versioned", "1", "model.onnx"), "truncated_onnx", "1", "model.onnx")
+        c.client.load_model("truncated_onnx")
+        assert c.client.is_server_ready()
+
+
+@check
+def versions_are_all_or_nothing(env):
+    """one version that fails keeps all that was served, and its fix takes effect"""
+    for _, c in env.each():
+        c.client.load_model("versioned")
+        good = env.file("versioned", "3", "model.onnx")
+        env.write(env.file("versioned", "2", "model.onnx"), "versioned", "1", "model.onnx")
+        env.write(b"not a model", "versioned", "3", "model.onnx")
+        for _ in range(2):
+            _, text = c.error(c.client.load_model, "versioned")
+            assert text.startswith("load failed for model 'versioned': version 3 is at UNAVAILABLE state: "), text
+            assert "version 1" not in text, text
+            assert np.array_equal(c.infer("versioned", "1"), X + 1), "the old version 1 serves"
+            assert c.index()[("versioned", "3")] == READY
+        env.write(good, "versioned", "3", "model.onnx")
+        c.client.load_model("versioned")
+        assert np.array_equal(c.infer("versioned", "1"), X + 2), "the new version 1 serves"
+
+
+@check
+def unreadable_reload(env):
+    """a directory that went or a config that broke leaves what is served"""
+    for _, c in env.each():
+        c.client.load_model("versioned")
+        env.write(env.file("versioned", "config.pbtxt") + b"garbage!", "versioned", "config.pbtxt")
+        _, text = c.error(c.client.load_model, "versioned")
+        assert text.startswith(POLL.format("versioned") + ": "), text
+        assert np.array_equal(c.infer("versioned"), X + 3)
+        shutil.rmtree(env.path("versioned"))
+        _, text = c.error(c.client.load_model, "versioned")
+        assert text.startswith(POLL.format("versioned") + ": "), text
+        assert np.array_equal(c.infer("versioned"), X + 3)
+        c.client.unload_model("versioned")
+        c.settled({("versioned", version): None for version in ("1", "3")})
+
+
+@check
+def versions_come_and_go(env):
+    """a reload takes new versions and lists those that went as unloaded"""
+    for _, c in env.each():
+        c.client.load_model("versioned")
+        policy = env.file("versioned", "config.pbtxt").replace(b"[ 1, 3 ]", b"[ 2, 3 ]")
+        env.write(policy, "versioned", "config.pbtxt")
+        c.client.load_model("versioned")
+        c.settled({("versioned", "1"): UNLOADED, ("versioned", "2"): READY, ("versioned", "3"): READY})
+        assert c.client.is_server_ready()
+        assert np.array_equal(c.infer("versioned", "2"), X + 2)
+
+
+@check
+def unchanged_is_a_no_op(env):
+    """a load without a change, or with new times, caches and editors' files alone, loads nothing"""
+    for _, c in env.each():
+        c.client.load_model("versioned")
+        c.infer("versioned", "1")
+        count = lambda: statistics(env, "versioned", "1")
+        assert count() == 1
+        os.utime(env.path("versioned", "1", "model.onnx"))
+        env.write(b"x", "versioned", "1", "__pycache__", "model.cpython-311.pyc")
+        env.write(b"x", "versioned", ".git", "HEAD")
+        env.write(b"x", "versioned", "config.pbtxt~")
+        env.write(b"x", "versioned", ".config.pbtxt.swp")
+        env.write(b"x", "versioned", "#config.pbtxt#")
+        c.client.load_model("versioned")
+        assert count() == 1, "statistics of a model that is loaded anew begin at 0"
+        env.write(env.file("versioned", "3", "model.onnx"), "versioned", "1", "model.onnx")
+        c.client.load_model("versioned")
+        assert count() == 0
+        assert np.array_equal(c.infer("versioned", "1"), X + 3)
+
+
+@check
+def ensemble_brings_its_models(env):
+    """loading an ensemble loads what it is composed of, nested ensembles too"""
+    for _, c in env.each():
+        c.client.load_model("ens_nested")
+        for name in ("ens_nested", "ens_chain", "add_one_batch"):
+            assert c.index()[(name, "1")] == READY, name
+        assert np.array_equal(c.chain("ens_nested"), ROW + 3)
+        c.client.unload_model("ens_nested")
+        assert c.index()[("ens_nested", "1")] == UNLOADED
+        assert np.array_equal(c.chain("ens_chain"), ROW + 2), "its models stay"
+
+
+@check
+def unload_of_a_composing_model(env):
+    """unloading a composing model takes the ensembles over it down, and loading it brings them back"""
+    for _, c in env.each():
+        c.client.load_model("ens_nested")
+        c.client.unload_model("add_one_batch")
+        for name in ("ens_nested", "ens_chain"):
+            assert c.index()[(name, "1")] == UNLOADED, name
+            _, text = c.error(c.chain, name)
+            assert text == f"Request for unknown model: '{name}' has no available versions", text
+        c.settled({("add_one_batch", "1"): UNLOADED})
+        assert c.client.is_server_ready()
+        c.client.load_model("add_one_batch")
+        assert np.array_equal(c.chain("ens_nested"), ROW + 3)
+        c.client.unload_model("ens_chain")
+        assert c.index()[("ens_nested", "1")] == UNLOADED
+        c.client.load_model("add_one_batch")
+        assert c.index()[("ens_chain", "1")] == UNLOADED, "what a user unloaded is not brought back"
+
+
+@check
+def unload_dependents(env):
+    """unload_dependents takes what was loaded for the ensemble alone"""
+    for _, c in env.each():
+        c.client.load_model("ens_nested")
+        c.client.unload_model("ens_nested", unload_dependents=True)
+        c.settled({(name, "1"): UNLOADED for name in ("ens_nested", "ens_chain", "add_one_batch")})
+        c.client.load_model("add_one_batch")
+        c.client.load_model("ens_chain")
+        c.client.unload_model("ens_chain", unload_dependents=True)
+        assert c.index()[("add_one_batch", "1")] == READY, "it was asked for by name"
+        c.client.unload_model("add_one_batch")
+        c.client.load_model("ens_nested")
+        c.client.load_model("ens_chain")
+        c.client.unload_model("ens_chain", unload_dependents=True)
+        assert c.index()[("add_one_batch", "1")] == READY, "ens_nested needs it"
+
+
+@check
+def incompatible_reload(env):
+    """a reload that makes an ensemble invalid succeeds, takes the ensemble down, and the next good one brings it back"""
+    for _, c in env.each():
+        c.client.load_model("ens_chain")
+        config = env.file("add_one_batch", "config.pbtxt")
+        env.write(config.replace(b"max_batch_size: 8", b"max_batch_size: 4").replace(b"[ 4, 8 ]", b"[ 4 ]"), "add_one_batch", "config.pbtxt")
+        c.client.load_model("add_one_batch")
+        assert c.index()[("ens_chain", "1")] == UNLOADED, c.index()
+        _, text = c.error(c.client.load_model, "ens_chain")
+        assert text.startswith("load failed for model 'ens_chain': "), text
+        env.write(config, "add_one_batch", "config.pbtxt")
+        c.client.load_model("add_one_batch")
+        assert np.array_equal(c.chain("ens_chain"), ROW + 2)
+
+
+@check
+def ensemble_over_unreadable_models(env):
+    """an ensemble whose models cannot be read again says so and serves on"""
+    for _, c in env.each():
+        c.client.load_model("ens_chain")
+        shutil.rmtree(env.path("add_one_batch"))
+        status, text = c.error(c.client.load_model, "ens_chain")
+        assert text.startswith(POLL.format("ens_chain") + ": "), text
+        assert "no model repository has a directory 'add_one_batch'" in text, text
+        assert np.array_equal(c.chain("ens_chain"), ROW + 2)
+
+
+@check
+def config_override(env):
+    """a config in the request replaces config.pbtxt until the next load without one"""
+    for _, c in env.each():
+        config = dict(VERSIONED, version_policy={"specific": {"versions": [2]}}, parameters={"k": {"string_value": "v"}})
+        c.client.load_model("versioned", config=json.dumps(config))
+        assert np.array_equal(c.infer("versioned"), X + 2)
+        assert dict(served_config(env, "versioned").parameters)["k"].string_value == "v"
+        c.client.load_model("versioned")
+        assert np.array_equal(c.infer("versioned"), X + 3)
+        assert not served_config(env, "versioned").parameters
+        _, text = c.error(c.client.load_model, "nosuch", config=json.dumps(VERSIONED))
+        assert text.startswith(POLL.format("nosuch") + ": "), text
+
+
+@check
+def file_override(env):
+    """files in the request are the whole model directory, and leave nothing behind"""
+    for _, c in env.each():
+        c.client.load_model("versioned")
+        files = {"file:1/model.onnx": env.file("versioned", "2", "model.onnx"), "file:7/model.onnx": env.file("versioned", "1", "model.onnx")}
+        config = json.dumps(dict(VERSIONED, version_policy={"all": {}}))
+        c.client.load_model("versioned", config=config, files=files)
+        assert np.array_equal(c.infer("versioned", "1"), X + 2)
+        assert np.array_equal(c.infer("versioned", "7"), X + 1)
+        c.settled({("versioned", "3"): UNLOADED})
+        bad = dict(files)
+        bad["file:7/model.onnx"] = b"no model"
+        _, text = c.error(c.client.load_model, "versioned", config=config, files=bad)
+        assert text.startswith("load failed for model 'versioned': version 7 is at UNAVAILABLE state: "), text
+        assert np.array_equal(c.infer("versioned", "7"), X + 1), "what was served serves on"
+        c.client.load_model("versioned")
+        assert np.array_equal(c.infer("versioned"), X + 3)
+        c.client.load_model("in_memory", config=config, files=files)
+        assert np.array_equal(c.infer("in_memory"), X + 1)
+        c.client.unload_model("in_memory")
+
+
+@check
+def parameters_of_the_wrong_kind(env):
+    """parameters of another type or name are refused with Triton's words"""
+    cases = [
+        ({"config": b"x"}, "INVALID_ARGUMENT", "invalid value type for load parameter 'config', expected string_param."),
+        ({"config": True}, "INVALID_ARGUMENT", "invalid value type for load parameter 'config', expected string_param."),
+        ({"file:1/m": "x"}, "INVALID_ARGUMENT", "invalid value type for load parameter 'file:1/m', expected bytes_param."),
+        ({"file:1/m": 5}, "INVALID_ARGUMENT", "invalid value type for load parameter 'file:1/m', expected bytes_param."),
+        ({"foo": "x"}, "INVALID_ARGUMENT", "unrecognized load parameter 'foo'."),
+        ({"file:1/m": b"x"}, "INTERNAL", "Load parameter 'config' must be specified for model file override"),
+        ({"config": "{bad"}, "INTERNAL", "Invalid config override: "),
+        ({"config": "[]"}, "INTERNAL", "Invalid config override: "),
+        ({"config": '{"max_batchsize": 1}'}, "INTERNAL", "Invalid config override: "),
+        ({"config": '{"name": "zz", "platform": "onnxruntime_onnx"}'}, "INTERNAL", "unexpected directory name 'versioned' for model 'zz'"),
+    ]
+    config = json.dumps(VERSIONED)
+    for path in ("../../evil", "/etc/evil", "1/../../evil", "", "1//m", "1/./m", "1/a\\b", "1/" + "x" * 256, "a" * 2000, "1/\x00"):
+        cases.append(({"config": config, "file:" + path: b"x"}, "INTERNAL", "load parameter 'file:"))
+    cases.append(({"config": config, "file:1/m": b"x", "file:1/m/n": b"x"}, "INTERNAL", "another file lies in it"))
+    env.fresh()
+    env.clients["grpc"].client.load_model("versioned")
+    for parameters, code, text in cases:
+        got = raw_load(env, "versioned", parameters)
+        assert got[0] == code and text in got[1], (parameters, got)
+        if code == "INTERNAL":
+            assert got[1].startswith(POLL.format("versioned") + ": "), got
+    assert np.array_equal(env.clients["grpc"].infer("versioned"), X + 3)
+    code, text = raw_load(env, "versioned", {}, repository_name="r")
+    assert (code, text) == ("UNIMPLEMENTED", "'repository_name' specification is not supported")
+    for value in ("x", 5):
+        request = service_pb2.RepositoryModelUnloadRequest(model_name="versioned")
+        put(request, "unload_dependents", value)
+        code, text = outcome(env.stub.RepositoryModelUnload, request)
+        assert text == "invalid value type for 'unload_dependents' parameter, expected bool_param.", text
+    for name in ("nosuch", "", "../x"):
+        assert outcome(env.stub.RepositoryModelUnload, service_pb2.RepositoryModelUnloadRequest(model_name=name)) == "OK"
+
+
+@check
+def no_request_is_lost_by_reloads(env):
+    """clients that never stop asking see the old or the new answer of every reload, of a model and an ensemble over it"""
+    for protocol, c in env.each():
+        c.client.load_model("ens_versioned")
+        models = [env.file("versioned", v, "model.onnx") for v in ("2", "3")]
+        stop = threading.Event()
+        faults = []
+        counts = [0, 0]
+
+        def ask(which):
+            own = Client(c.module, env.flags.grpc if protocol == "grpc" else env.flags.http)
+            name, offsets = (("versioned", {2, 3}), ("ens_versioned", {3, 4}))[which]
+            while not stop.is_set():
+                try:
+                    offset = float((own.infer(name) - X)[0])
+                    if offset not in offsets:
+                        faults.append(f"{name}: {offset}")
+                except Exception as error:  # whatever it is, it is a lost request
+                    faults.append(f"{name}: {error}")
+                counts[which] += 1
+
+        threads = [threading.Thread(target=ask, args=(i % 2,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(8):
+            before = list(counts)
+            env.write(models[i % 2], "versioned", "3", "model.onnx")
+            c.client.load_model("versioned")
+            while any(count < was + 3 for count, was in zip(counts, before)) and not faults:
+                time.sleep(0.01)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert not faults, faults[:3]
+
+
+@check
+def same_load_at_once(env):
+    """loads of the same model at the same time all succeed"""
+    for _, c in env.each():
+        failures = []
+
+        def load():
+            own = Client(grpc_client, env.flags.grpc)
+            try:
+                own.client.load_model("ens_nested")
+            except InferenceServerException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=load) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        assert np.array_equal(c.chain("ens_nested"), ROW + 3)
+
+
+def served_config(env, name):
+    return env.stub.ModelConfig(service_pb2.ModelConfigRequest(name=name)).config
+
+
+def statistics(env, name, version):
+    request = service_pb2.ModelStatisticsRequest(name=name, version=version)
+    return env.stub.ModelStatistics(request).model_stats[0].inference_stats.success.count
+
+
+def put(request, key, value):
+    parameter = request.parameters[key]
+    if isinstance(value, bool):
+        parameter.bool_param = value
+    elif isinstance(value, int):
+        parameter.int64_param = value
+    elif isinstance(value, str):
+        parameter.string_param = value
+    else:
+        parameter.bytes_param = value
+
+
+def raw_load(env, name, parameters=None, **fields):
+    """(code, text) of a load that is refused; the client library could not send it."""
+    request = service_pb2.RepositoryModelLoadRequest(model_name=name, **fields)
+    for key, value in (parameters or {}).items():
+        put(request, key, value)
+    return outcome(env.stub.RepositoryModelLoad, request)
+
+
+def outcome(call, request):
+    try:
+        call(request)
+        return "OK"
+    except grpc.RpcError as error:
+        return error.code().name, error.details()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    for name in ("--grpc", "--http", "--repository", "--pristine"):
+        parser.add_argument(name, required=True)
+    run(Env(parser.parse_args()))

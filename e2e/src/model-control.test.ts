@@ -1,0 +1,186 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { addedBy, controlModel } from './control-churn.ts'
+import { controlRepository } from './control-repository.ts'
+import { restCall } from './rest-call.ts'
+import { parseLine, type Serving, serve, serveArguments, TUTTI } from './serving.ts'
+import { copyModels, tempFolder } from './temp-repository.ts'
+import { runTritonChecks } from './triton-client.ts'
+import { until } from './until.ts'
+
+t.setTimeout(600_000)
+
+await t.test('NVIDIA’s clients load and unload in one process', async (t) => {
+  const pristine = await controlRepository(t)
+  const repository = await tempFolder(t)
+  const serving = await serve(t, {
+    repositories: [repository],
+    flags: ['--model-control-mode=explicit'],
+  })
+  const folders = [`--repository=${repository}`, `--pristine=${pristine}`]
+  await runTritonChecks(t, 'model_control.py', serving, folders)
+})
+
+/** What the REST index says, as `name version: STATE reason`. */
+async function indexOf(serving: Serving): Promise<readonly string[]> {
+  const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
+  const entries = answer.json() as readonly Record<string, string>[]
+  return entries.map((e) =>
+    `${e['name']} ${e['version'] ?? ''}: ${e['state'] ?? ''} ${e['reason'] ?? ''}`.trimEnd(),
+  )
+}
+
+/** Puts a file in the place of another at one go. */
+async function replace(from: string, to: string): Promise<void> {
+  await cp(from, `${to}~`)
+  await rename(`${to}~`, to)
+}
+
+/** Runs the command line to its end. */
+function tutti(
+  ...args: readonly string[]
+): Promise<{ readonly code: number; readonly text: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, text: out + err })
+    })
+  })
+}
+
+await t.test('without the mode explicit load and unload are refused', async (t) => {
+  const repository = await copyModels(t, ['versioned'])
+  for (const mode of ['none', 'poll']) {
+    const flags = [`--model-control-mode=${mode}`]
+    const serving = await serve(t, { repositories: [repository], flags })
+    for (const action of ['load', 'unload']) {
+      const path = `/v2/repository/models/versioned/${action}`
+      const answer = await restCall(serving.httpPort, 'POST', path)
+      t.equal(answer.status, 503)
+      t.same(answer.json(), {
+        error: 'explicit model load / unload is not allowed if polling is enabled',
+      })
+    }
+    t.same(await indexOf(serving), ['versioned 1: READY', 'versioned 3: READY'])
+  }
+})
+
+await t.test('the mode explicit starts with the models that are named', async (t) => {
+  const repository = await copyModels(t, ['versioned', 'add_one_batch', 'ens_chain'])
+  const explicit = ['--model-control-mode=explicit']
+  const some = await serve(t, {
+    repositories: [repository],
+    flags: [...explicit, '--load-model=ens_chain', '--load-model=nosuch'],
+  })
+  t.same(await indexOf(some), ['add_one_batch 1: READY', 'ens_chain 1: READY', 'versioned :'])
+  const all = await serve(t, { repositories: [repository], flags: [...explicit, '--load-model=*'] })
+  t.equal((await indexOf(all)).filter((line) => line.endsWith('READY')).length, 4)
+
+  const refused: readonly (readonly [readonly string[], number, RegExp])[] = [
+    [['--load-model=versioned'], 2, /--load-model: .* want --model-control-mode=explicit/],
+    [[...explicit, '--load-model=*', '--load-model=x'], 2, /must be the ONLY startup model/],
+    [['--model-control-mode=often'], 2, /want one of none, poll, explicit/],
+    [
+      [...explicit, '--load-model=nosuch', '--exit-on-error'],
+      1,
+      /failed to load all models: nosuch: /,
+    ],
+  ]
+  for (const [flags, code, text] of refused) {
+    const ended = await tutti(...serveArguments({ repositories: [repository], flags }).slice(1))
+    t.equal(ended.code, code, flags.join(' '))
+    t.match(ended.text, text)
+  }
+})
+
+await t.test('the mode poll follows the repository by contents', async (t) => {
+  const repository = await copyModels(t, ['versioned', 'ens_versioned'])
+  const serving = await serve(t, {
+    repositories: [repository],
+    flags: ['--model-control-mode=poll', '--repository-poll-secs=1'],
+  })
+  const model = join(repository, 'versioned')
+  t.equal(await addedBy(serving, 'versioned'), 3)
+  const file = join(model, '3', 'model.onnx')
+
+  t.comment(
+    'caches, editors and new times change nothing; a change beside them shows that they were looked at',
+  )
+  await mkdir(join(model, '1', '__pycache__'))
+  await writeFile(join(model, '1', '__pycache__', 'x.pyc'), 'x')
+  await writeFile(join(model, 'config.pbtxt~'), 'x')
+  await utimes(file, new Date(), new Date())
+  await cp(model, join(repository, 'copied'), { recursive: true })
+  await rename(join(repository, 'copied'), join(repository, 'added'))
+  await writeFile(
+    join(repository, 'added', 'config.pbtxt'),
+    (await readFile(join(model, 'config.pbtxt'), 'utf8')).replace('"versioned"', '"added"'),
+  )
+  await until('the added model is served', async () =>
+    (await indexOf(serving)).includes('added 3: READY'),
+  )
+  const loads = (): number =>
+    serving.process.lines
+      .map(parseLine)
+      .filter((line) => line['message'] === 'model version ready' && line['model'] === 'versioned')
+      .length
+  t.equal(loads(), 2, 'versions 1 and 3, once each')
+
+  await replace(join(model, '2', 'model.onnx'), file)
+  await until('the change is served', async () => (await addedBy(serving, 'versioned')) === 2)
+  t.equal(loads(), 4)
+  t.ok((await indexOf(serving)).includes('ens_versioned 1: READY'))
+
+  t.comment('what breaks does not take the place of what is served')
+  await writeFile(file, 'no model')
+  await until('the broken file was tried', () =>
+    serving.process.lines.some((line) => line.includes('not a valid ONNX model')),
+  )
+  t.equal(await addedBy(serving, 'versioned'), 2)
+
+  await rm(model, { recursive: true })
+  await until('the model is gone', async () =>
+    (await indexOf(serving)).every((line) => !line.startsWith('versioned')),
+  )
+  t.ok((await indexOf(serving)).includes('ens_versioned 1: UNAVAILABLE unloaded'))
+  await rm(join(repository, 'ens_versioned'), { recursive: true })
+  await until(
+    'the ensemble is gone',
+    async () => (await indexOf(serving)).join() === 'added 1: READY,added 3: READY',
+  )
+})
+
+await t.test('files of load requests outlive neither their model nor their process', async (t) => {
+  const folder = await tempFolder(t)
+  const repository = await copyModels(t, ['versioned'])
+  const start = (): Promise<Serving> =>
+    serve(t, {
+      repositories: [repository],
+      flags: ['--model-control-mode=explicit'],
+      env: { TMPDIR: folder },
+    })
+  const left = async (): Promise<readonly string[]> =>
+    (await readdir(folder)).filter((name) => name.startsWith('tutti-models-'))
+  const load = async (serving: Serving): Promise<void> => {
+    const bytes = await readFile(join(repository, 'versioned/2/model.onnx'))
+    const config = JSON.stringify({
+      platform: 'onnxruntime_onnx',
+      input: [{ name: 'x', data_type: 'TYPE_FP32', dims: [-1] }],
+      output: [{ name: 'y', data_type: 'TYPE_FP32', dims: [-1] }],
+    })
+    const files = { 'file:1/model.onnx': bytes.toString('base64') }
+    await controlModel(serving, 'versioned', 'load', { config, ...files })
+    t.equal(await addedBy(serving, 'versioned'), 2)
+  }
+  const killed = await start()
+  await load(killed)
+  t.equal((await left()).length, 1)
+  await killed.process.stop('SIGKILL')
+  t.equal((await left()).length, 1)
+  const next = await start()
+  t.same(await left(), [], 'a start cleans up after the dead')
+  await load(next)
+  await next.process.stop('SIGTERM')
+  t.same(await left(), [], 'an orderly end does so itself')
+})

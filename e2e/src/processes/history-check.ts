@@ -1,0 +1,146 @@
+import type { Outcome } from './asking.ts'
+
+/** What is done to the system, and what a client may then be told: code and reason of an error. */
+export const FAULT_KINDS = {
+  'step killed': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+  'step held': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+  'step cut off': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+  // Another one is there before it goes, so nobody may notice.
+  'step replaced': [],
+  // SERVER_NOT_READY is what our client makes of a connection that breaks or is refused.
+  'router killed': ['UNAVAILABLE SERVER_NOT_READY'],
+  'router drained': ['UNAVAILABLE SERVER_NOT_READY', 'UNAVAILABLE SERVER_STOPPING'],
+  'router held': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+  'router cut off': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+  'router replaced': [],
+  'broker restarted': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+  'broker held': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+export type FaultKind = keyof typeof FAULT_KINDS
+
+/** What happened, in the order in which it happened. Requests and faults are numbered apart. */
+export type HistoryEvent =
+  | {
+      readonly type: 'invoked'
+      readonly request: number
+      readonly router: string
+      /** True if the client gave it so little time that it may run out. */
+      readonly isTimed: boolean
+    }
+  /** The client wants no answer any more. */
+  | { readonly type: 'cancelled'; readonly request: number }
+  | { readonly type: 'ended'; readonly request: number; readonly outcome: Outcome }
+  | {
+      readonly type: 'struck'
+      readonly fault: number
+      readonly kind: FaultKind
+      /** Of a fault that only clients of this router may notice. */
+      readonly router?: string
+    }
+  /** All is as it was before: requests from now on have nothing to do with it. */
+  | { readonly type: 'settled'; readonly fault: number }
+
+interface Fault {
+  readonly kind: FaultKind
+  readonly router: string | undefined
+}
+
+interface Request {
+  readonly router: string
+  readonly isTimed: boolean
+  /** All that were there at some moment between its invocation and its end. */
+  readonly faults: Set<Fault>
+  isCancelled: boolean
+  hasEnded: boolean
+}
+
+/**
+ * Holds a history against what was promised: each request has exactly one outcome, the right bytes or an error that its own
+ * client or a fault of its time explains. Pure.
+ *
+ * @returns what breaks a promise, in words; empty if nothing does.
+ */
+export function checkHistory(events: readonly HistoryEvent[]): readonly string[] {
+  const state: State = { requests: new Map(), faults: new Map() }
+  const problems: string[] = []
+  for (const event of events) {
+    const problem = 'fault' in event ? takeFault(state, event) : takeRequest(state, event)
+    if (problem !== undefined) problems.push(`${subjectOf(event)} ${problem}`)
+  }
+  for (const [number, { hasEnded }] of state.requests) {
+    if (!hasEnded) problems.push(`request ${number} has no outcome`)
+  }
+  for (const number of state.faults.keys()) problems.push(`fault ${number} has not settled`)
+  return problems
+}
+
+interface State {
+  /** Those in flight, and those that have ended. */
+  readonly requests: Map<number, Request>
+  /** Those that are there. */
+  readonly faults: Map<number, Fault>
+}
+
+function subjectOf(event: HistoryEvent): string {
+  return 'fault' in event ? `fault ${event.fault}` : `request ${event.request}`
+}
+
+function takeFault(
+  { requests, faults }: State,
+  event: Extract<HistoryEvent, { fault: number }>,
+): string | undefined {
+  if (event.type === 'settled') {
+    return faults.delete(event.fault) ? undefined : 'settled without having struck'
+  }
+  const fault = { kind: event.kind, router: event.router }
+  faults.set(event.fault, fault)
+  for (const request of requests.values()) if (!request.hasEnded) request.faults.add(fault)
+  return undefined
+}
+
+function takeRequest(
+  { requests, faults }: State,
+  event: Extract<HistoryEvent, { request: number }>,
+): string | undefined {
+  const request = requests.get(event.request)
+  if (event.type === 'invoked') {
+    if (request !== undefined) return 'was invoked twice'
+    const { router, isTimed } = event
+    const fresh = { faults: new Set(faults.values()), isCancelled: false, hasEnded: false }
+    requests.set(event.request, { router, isTimed, ...fresh })
+    return undefined
+  }
+  if (request === undefined) return `was ${event.type} before it was invoked`
+  if (event.type === 'ended') return end(request, event.outcome)
+  if (!request.hasEnded) request.isCancelled = true
+  return undefined
+}
+
+function end(request: Request, outcome: Outcome): string | undefined {
+  if (request.hasEnded) return `has another outcome: ${toText(outcome)}`
+  request.hasEnded = true
+  if (outcome.kind === 'wrong') return `was answered wrongly: ${outcome.what}`
+  if (outcome.kind === 'right') {
+    return request.isCancelled ? 'was answered after it was cancelled' : undefined
+  }
+  const named = `${outcome.code} ${outcome.reason}`
+  return allowedErrors(request).has(named) ? undefined : `failed with ${toText(outcome)}`
+}
+
+function allowedErrors({ router, isTimed, isCancelled, faults }: Request): ReadonlySet<string> {
+  const allowed = new Set<string>()
+  if (isTimed) allowed.add('DEADLINE_EXCEEDED DEADLINE_EXCEEDED')
+  if (isCancelled) allowed.add('CANCELLED CANCELLED')
+  for (const fault of faults) {
+    if (fault.router !== undefined && fault.router !== router) continue
+    for (const error of FAULT_KINDS[fault.kind]) allowed.add(error)
+  }
+  return allowed
+}
+
+function toText(outcome: Outcome): string {
+  if (outcome.kind === 'right') return 'the right answer'
+  if (outcome.kind === 'wrong') return outcome.what
+  return `${outcome.code} ${outcome.reason}: ${outcome.message}`
+}

@@ -1,0 +1,182 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import type { FaultProxy } from '@tutti/chassis/testing'
+import type { Test } from 'tap'
+import { parseLine } from '../serving.ts'
+import { type Harness, type Peer, startHarness } from './harness.ts'
+import { isOk } from './seen.ts'
+import { until } from './until.ts'
+
+export const STEP_MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
+/** What clients ask for. */
+export const SERVED = [
+  'slow',
+  'big_identity',
+  'ens_chain',
+  'ens_nested',
+  'ens_slow',
+  'ens_versioned',
+]
+
+/** Where one process after another of the same role runs, each behind a relay of its own to the broker. */
+export interface Place {
+  readonly role: 'router' | 'step'
+  readonly name: string
+  peer: Peer
+  proxy: FaultProxy
+}
+
+/** Routers and steps that come and go around one broker. */
+export interface Cluster {
+  readonly harness: Harness
+  readonly routers: readonly Place[]
+  readonly steps: readonly Place[]
+  /** Starts a process beside the one that has the place. */
+  startAt(place: Place): Promise<Pick<Place, 'peer' | 'proxy'>>
+  /** What is there of all processes that were ever started here, and of those that they started. */
+  leftBehind(): readonly string[]
+  /** Waits until all that have a place, and those beside them, are known to one another and serve, and nobody else is. */
+  settled(...beside: readonly Peer[]): Promise<void>
+}
+
+/** Starts it and waits until all is served. */
+export async function startCluster(
+  t: Test,
+  o: { readonly routers: number; readonly steps: number },
+): Promise<Cluster> {
+  const harness = await startHarness(t)
+  const pids = [harness.broker.pid]
+  const start = async (role: Place['role']): Promise<Pick<Place, 'peer' | 'proxy'>> => {
+    const proxy = await harness.proxy()
+    const peer = await (role === 'step'
+      ? harness.step({ proxy, models: STEP_MODELS })
+      : harness.router({ proxy }))
+    pids.push(peer.process.pid)
+    return { peer, proxy }
+  }
+  const startMany = (role: Place['role'], count: number): Promise<readonly Place[]> =>
+    Promise.all(
+      Array.from({ length: count }, async (_, i) => ({
+        role,
+        name: `${role} ${i}`,
+        ...(await start(role)),
+      })),
+    )
+  const [routers, steps] = await Promise.all([
+    startMany('router', o.routers),
+    startMany('step', o.steps),
+  ])
+  const cluster: Cluster = {
+    harness,
+    routers,
+    steps,
+    startAt: ({ role }) => start(role),
+    leftBehind: () => groupsAlive(pids),
+    settled: (...beside) => untilSettled(harness, routers, [...routers, ...steps], beside),
+  }
+  await cluster.settled()
+  return cluster
+}
+
+async function untilSettled(
+  { watch }: Harness,
+  routers: readonly Place[],
+  places: readonly Place[],
+  beside: readonly Peer[],
+): Promise<void> {
+  // Looked up anew each time: meanwhile another fault may put others into the places.
+  const peers = (): readonly Peer[] => [...places.map(({ peer }) => peer), ...beside]
+  const before = new Map(peers().map(({ id }) => [id, watch.latest(id)]))
+  const isHeard = ({ id }: Peer): boolean => {
+    const latest = watch.latest(id)
+    return latest !== undefined && latest !== before.get(id) && !latest.draining
+  }
+  const sights = new Map<Peer, Sight>()
+  const sightOf = (peer: Peer): Sight => {
+    const sight = sights.get(peer) ?? new Sight(peer)
+    sights.set(peer, sight)
+    return sight
+  }
+  const blind = (): Peer | undefined => {
+    const alive = new Set(peers().map(({ id }) => id))
+    return peers().find((peer) => !isHeard(peer) || !sightOf(peer).isRight(alive))
+  }
+  await until(
+    () =>
+      `all are heard and see who is there; one logged\n${blind()?.process.lines.slice(-20).join('\n')}`,
+    () => blind() === undefined,
+  )
+  const state = { lacking: '' }
+  await until(
+    () => `every router serves all; but ${state.lacking}`,
+    async () => {
+      state.lacking = await lacks(routers)
+      return state.lacking === ''
+    },
+  )
+}
+
+/** What some router does not serve, or ''. */
+async function lacks(routers: readonly Place[]): Promise<string> {
+  for (const { peer } of routers) {
+    for (const model of SERVED) {
+      const url = `http://127.0.0.1:${peer.httpPort}/v2/models/${model}/ready`
+      if (await isOk(url)) continue
+      const log = peer.process.lines.slice(-40).join('\n')
+      return `${peer.id} does not serve ${model}; it logged\n${log}`
+    }
+  }
+  return ''
+}
+
+/** What a peer's log says of how it sees things. */
+class Sight {
+  readonly #self: Peer
+  readonly #known = new Set<string>()
+  readonly #connected = new Set<unknown>()
+  #read = 0
+
+  constructor(self: Peer) {
+    this.#self = self
+  }
+
+  /** True if it is connected, knows all who are there, suspects none of them, and knows nobody else. */
+  isRight(alive: ReadonlySet<string>): boolean {
+    const { lines } = this.#self.process
+    for (; this.#read < lines.length; this.#read += 1) this.#take(lines[this.#read] ?? '')
+    const others = [...alive].filter((id) => id !== this.#self.id)
+    return (
+      this.#connected.size === CONNECTIONS &&
+      this.#known.size === others.length &&
+      others.every((id) => this.#known.has(id))
+    )
+  }
+
+  #take(text: string): void {
+    const { message, peer, connection } = parseLine(text)
+    if (message === 'broker connected') this.#connected.add(connection)
+    if (message === 'broker disconnected') this.#connected.delete(connection)
+    if (message === 'peer appeared' || message === 'peer recovered') this.#known.add(String(peer))
+    if (message === 'peer is suspect' || message === 'peer is gone')
+      this.#known.delete(String(peer))
+  }
+}
+
+/** Of each peer to the broker. */
+const CONNECTIONS = 2
+
+/** Each process is started as the leader of a group: what is left of the groups. */
+function groupsAlive(leaders: readonly number[]): readonly string[] {
+  if (!existsSync('/proc/self/stat')) return []
+  const groups = new Set(leaders)
+  return readdirSync('/proc').flatMap((entry) => {
+    if (!/^\d+$/.test(entry)) return []
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
+      const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      return groups.has(Number(group)) ? [stat] : []
+    } catch {
+      // It ended meanwhile.
+      return []
+    }
+  })
+}

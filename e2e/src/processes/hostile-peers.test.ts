@@ -1,0 +1,131 @@
+import t from 'tap'
+import { seededRandom } from '../hostile.ts'
+import { ask, describe, type Outcome, openClient } from './asking.ts'
+import { type Peer, SKIP, startHarness } from './harness.ts'
+import { HONEST_MODELS } from './hostile-material.ts'
+import { HostilePeer } from './hostile-peer.ts'
+import { startLoad } from './load.ts'
+import { memoryBytes } from './memory.ts'
+import { chainQuestion, identityQuestion, type Question, slowQuestion } from './questions.ts'
+import { successes } from './seen.ts'
+import { until } from './until.ts'
+
+t.setTimeout(600_000)
+
+const SEED = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+/** Lines that one process may log in one attack of thousands of messages. */
+const LINES = 1500
+/** Above what a process has when it has served: the heap's own slack, far below what was sent. */
+const GROWTH_BYTES = 512 * 1024 * 1024
+
+const QUESTIONS: readonly ((seed: number) => Question)[] = [
+  chainQuestion,
+  (seed) => identityQuestion(300_000, seed),
+  () => slowQuestion(3, 'ens_slow'),
+  chainQuestion,
+  (seed) => identityQuestion(2_500_000, seed),
+]
+
+function mixed(i: number): Question {
+  return (QUESTIONS[i % QUESTIONS.length] ?? chainQuestion)(i)
+}
+
+/** What a client may be told while somebody lies about everybody: nothing wrong, nothing late, nothing without a reason. */
+function isTyped(outcome: Outcome): boolean {
+  if (outcome.kind !== 'error') return outcome.kind === 'right'
+  return !['INTERNAL', 'DEADLINE_EXCEEDED', 'SERVER_NOT_READY'].includes(outcome.reason)
+}
+
+type Attack = (hostile: HostilePeer, steps: readonly Peer[]) => Promise<void>
+
+const ATTACKS: readonly (readonly [string, Attack])[] = [
+  ['noise on every subject', (hostile) => hostile.sendNoise(4000)],
+  ['damaged messages', (hostile) => hostile.sendDamaged(4000)],
+  ['replays', (hostile) => hostile.replay(4000)],
+  ['what it says of calls of others', (hostile) => hostile.interfere(3000, 'itself')],
+  ['what it says in the name of others', (hostile) => hostile.interfere(3000, 'others')],
+  ['contradicting heartbeats', (hostile) => hostile.contradict(3000)],
+  ['replicas that nobody started', (hostile) => hostile.invent(6000)],
+  ['more than there is room for', (hostile) => hostile.overfill(60)],
+  ['forged words of the broker', (hostile) => hostile.denyPeers(3000)],
+  ['forged answers to questions', (hostile) => hostile.answerForOthers(300)],
+  [
+    'descriptions in the name of others',
+    (hostile, steps) =>
+      hostile.usurp({
+        hold: () => steps.forEach(({ process }) => process.kill('SIGSTOP')),
+        release: () => steps.forEach(({ process }) => process.kill('SIGCONT')),
+      }),
+  ],
+  ['floods', (hostile) => hostile.flood(15_000)],
+]
+
+await t.test('a hostile peer with valid credentials', { skip: SKIP }, async (t) => {
+  t.comment(`TUTTI_SEED=${SEED}`)
+  const harness = await startHarness(t)
+  const models = [...HONEST_MODELS]
+  const [router, ...steps] = await Promise.all([
+    harness.router(),
+    harness.step({ models }),
+    harness.step({ models }),
+  ])
+  const peers: readonly Peer[] = [router, ...steps]
+  const client = openClient(t, router)
+  const toSteps = steps.map((step) => openClient(t, step))
+  const executed = (): Promise<readonly number[]> =>
+    Promise.all(toSteps.map((step) => successes(step, 'add_one_batch')))
+  /** True if so many are answered, and every replica has its part in it. */
+  const serves = async (): Promise<boolean> => {
+    const before = await executed()
+    const outcomes = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(client, mixed(i))))
+    const after = await executed()
+    const isShared = after.every((count, i) => count > (before[i] ?? 0))
+    return isShared && outcomes.every(({ kind }) => kind === 'right')
+  }
+  await until('all is served', serves)
+  const hostile = await HostilePeer.join(t, {
+    url: harness.broker.url,
+    watch: harness.watch,
+    honest: peers.map(({ id }) => id),
+    random: seededRandom(SEED),
+  })
+  const before = await Promise.all(peers.map(({ process }) => memoryBytes(process.pid)))
+
+  for (const [what, attack] of ATTACKS) {
+    await t.test(what, async (t) => {
+      const load = startLoad(t, { targets: [router], clients: 6, question: mixed })
+      const lines = peers.map(({ process }) => process.lines.length)
+      await load.more(20)
+      await attack(hostile, steps)
+      const outcomes = await load.stop()
+      const strange = [...new Set(outcomes.filter((one) => !isTyped(one)).map(describe))]
+      t.same(strange, [], `${outcomes.length} requests had the right answer or a reason`)
+      await until('all is served again', serves)
+      for (const [i, { id, process }] of peers.entries()) {
+        const logged = process.lines.slice(lines[i])
+        t.ok(logged.length < LINES, `${id} logged ${logged.length} lines: ${logged.at(-1)}`)
+      }
+    })
+  }
+
+  await t.test('leaves nothing behind', async (t) => {
+    const failed: string[] = []
+    for (let i = 0; i < 60; i += 1) {
+      const outcome = await ask(client, mixed(i))
+      if (outcome.kind !== 'right') failed.push(describe(outcome))
+    }
+    t.same(failed, [])
+    for (const { id } of peers) await harness.watch.idle(id)
+    for (const [i, { id, process }] of peers.entries()) {
+      const grown = (await memoryBytes(process.pid)) - (before[i] ?? 0)
+      t.ok(grown < GROWTH_BYTES, `${id} grew by ${Math.round(grown / 2 ** 20)} MiB`)
+      const errors = process.lines.filter((line) => line.includes('"level":"error"'))
+      t.same(errors, [], `${id} met no fault of its own`)
+      t.same(
+        await process.stop('SIGTERM', 60_000),
+        { code: 0, signal: null },
+        `${id} ends in order`,
+      )
+    }
+  })
+})
