@@ -1,9 +1,19 @@
 import { parseArgs } from 'node:util'
+import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { benchMemory } from './memory.ts'
+import { benchProcesses } from './processes.ts'
+import { benchReplicas } from './replicas.ts'
 import { benchSmall } from './small.ts'
 
-const BENCHES = { small: benchSmall, ensemble: benchEnsemble, memory: benchMemory } as const
+const BENCHES = {
+  small: benchSmall,
+  ensemble: benchEnsemble,
+  memory: benchMemory,
+  edges: benchEdges,
+  processes: benchProcesses,
+  replicas: benchReplicas,
+} as const
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

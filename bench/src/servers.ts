@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import type { InferenceClient } from '@tutti/protocol'
 
 /** The root of the checkout. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -45,27 +47,54 @@ async function start(args: readonly string[], nodeFlags: readonly string[]): Pro
   }
 }
 
+const TUTTI = 'services/cli/dist/main.js'
+const DOORS = [
+  '--grpc-address=127.0.0.1',
+  '--grpc-port=0',
+  '--allow-http=false',
+  '--metrics-address=127.0.0.1',
+  '--metrics-port=0',
+] as const
+
+interface TuttiOptions {
+  readonly flags?: readonly string[]
+  /** For example `--cpu-prof`. */
+  readonly nodeFlags?: readonly string[]
+}
+
 /**
  * Starts `tutti serve` over one repository.
  *
  * @param repository - a folder, absolute or from the root of the checkout.
- * @param o.nodeFlags - for example `--cpu-prof`.
  */
-export function startTutti(
-  repository: string,
-  o: { readonly flags?: readonly string[]; readonly nodeFlags?: readonly string[] } = {},
-): Promise<BenchServer> {
-  const doors = ['--grpc-address=127.0.0.1', '--grpc-port=0', '--allow-http=false']
-  const metrics = ['--metrics-address=127.0.0.1', '--metrics-port=0']
-  const args = [
-    'services/cli/dist/main.js',
-    'serve',
-    `--model-repository=${repository}`,
-    ...doors,
-    ...metrics,
-    ...(o.flags ?? []),
-  ]
+export function startTutti(repository: string, o: TuttiOptions = {}): Promise<BenchServer> {
+  const args = [TUTTI, 'serve', `--model-repository=${repository}`, ...DOORS, ...(o.flags ?? [])]
   return start(args, o.nodeFlags ?? [])
+}
+
+/** Starts `tutti step` or `tutti router` on a broker. Who asks a router waits for what it needs: see `untilReady`. */
+export function startPeer(
+  role: 'step' | 'router',
+  o: TuttiOptions & { readonly repository: string; readonly broker: string },
+): Promise<BenchServer> {
+  const from = [`--model-repository=${o.repository}`, `--nats=${o.broker}`]
+  return start([TUTTI, role, ...from, ...DOORS, ...(o.flags ?? [])], o.nodeFlags ?? [])
+}
+
+/** Waits until a model can be asked. */
+export async function untilReady(client: InferenceClient, name: string): Promise<void> {
+  while (!(await isReady(client, name))) await sleep(READY_CHECK_MS)
+}
+
+const READY_CHECK_MS = 50
+
+function isReady(client: InferenceClient, name: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    client.objects.ModelReady({ name }, (error, answer) => {
+      if (error !== null) reject(error)
+      else resolve(answer?.ready === true)
+    })
+  })
 }
 
 /** Starts the server that `small` compares with: grpc-js as it comes, one unary method that returns its request. */

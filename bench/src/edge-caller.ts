@@ -1,0 +1,94 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Envelope } from '@tutti/protocol'
+import { openRouterPeer, StepDirectory } from '@tutti/transport'
+import { connect } from 'nats'
+import { type EdgeCall, runEdgeRound } from './edge-round.ts'
+import { answerParent } from './forked.ts'
+import { ECHO_SUBJECT } from './raw-subject.ts'
+
+/*
+ * The calling end of an edge, as a process: `raw URL` makes requests of the plain client, `bearer URL MODEL` calls the step
+ * that serves the model as a router does. Answers bytes, calls and calls in flight
+ * with EdgeTimes.
+ */
+
+const ITEM_BYTES = 4
+const WIDTH = 3
+
+async function openRaw(url: string): Promise<EdgeCall> {
+  const client = await connect({ servers: url })
+  return async (data) => (await client.request(ECHO_SUBJECT, data, { timeout: 60_000 })).data
+}
+
+/** Nobody calls or asks the bench: its echo serves no model that would. */
+function notAsked(): Promise<never> {
+  return Promise.reject(new ServeError('UNSUPPORTED', 'the bench answers no one'))
+}
+
+async function openBearer(url: string, model: string): Promise<EdgeCall> {
+  const found = Promise.withResolvers<{
+    readonly replica: string
+    readonly version: number
+    readonly revision: string
+  }>()
+  const peer = await openRouterPeer({
+    broker: { servers: [url], prefix: 'tutti', repository: 'default' },
+    peer: 'bench-caller',
+    directory: new StepDirectory(),
+    clock: systemClock,
+    log: silentLogger,
+    stepChanged: (replica, revisions) => {
+      for (const [name, version, revision] of revisions) {
+        if (name === model) found.resolve({ replica, version, revision })
+      }
+    },
+    stepGone: () => {},
+    handle: notAsked,
+    answer: notAsked,
+  })
+  const { replica, version, revision } = await found.promise
+  const { signal } = new AbortController()
+  let number = 0
+  return async (bytes) => {
+    number += 1
+    const shape = [1, bytes.byteLength / ITEM_BYTES / WIDTH, WIDTH]
+    const inputs = [{ name: 'x', datatype: 'FP32', shape }] as const
+    const envelope: Envelope = {
+      ...ENVELOPE,
+      requestKey: String(number),
+      model,
+      version,
+      revision,
+      inputs,
+    }
+    const tensors = [{ owner: 'bench-caller', id: number, bytes }]
+    let answer: Uint8Array = new Uint8Array()
+    for await (const response of peer.bearer.call({ replica }, envelope, tensors, { signal })) {
+      if (response.error !== undefined) throw response.error
+      answer = response.outputs[0]?.data ?? answer
+    }
+    return answer
+  }
+}
+
+const ENVELOPE = {
+  step: '',
+  attempt: 1,
+  context: {
+    id: '',
+    correlationId: 0n,
+    sequenceStart: false,
+    sequenceEnd: false,
+    priority: 0n,
+    timeoutUs: 0n,
+    parameters: new Map(),
+  },
+  requestedOutputs: [],
+}
+
+const [kind, url = '', model = ''] = process.argv.slice(2)
+const call = kind === 'raw' ? await openRaw(url) : await openBearer(url, model)
+answerParent(([bytes = 0, calls = 0, inFlight = 1]) =>
+  runEdgeRound({ bytes, calls, inFlight }, call),
+)

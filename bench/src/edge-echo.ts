@@ -1,0 +1,41 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { openStepPeer } from '@tutti/transport'
+import { connect } from 'nats'
+import { answerParent } from './forked.ts'
+import { ECHO_SUBJECT } from './raw-subject.ts'
+
+/*
+ * The answering end of an edge, as a process: `raw URL` answers requests of the plain client with their own bytes,
+ * `bearer URL MODEL` does so as a step whose model costs nothing.
+ */
+
+async function openRaw(url: string): Promise<void> {
+  const client = await connect({ servers: url })
+  client.subscribe(ECHO_SUBJECT, { callback: (_, message) => void message.respond(message.data) })
+  await client.flush()
+}
+
+async function openBearer(url: string, model: string): Promise<void> {
+  await openStepPeer({
+    broker: { servers: [url], prefix: 'tutti', repository: 'default' },
+    peer: 'bench-echo',
+    handle: async (envelope, tensors, sink) => {
+      const outputs = envelope.inputs.map((input, i) => ({
+        ...input,
+        data: tensors[i]?.bytes ?? new Uint8Array(),
+      }))
+      sink.send({ index: 0, final: true, outputs, parameters: new Map() })
+    },
+    describe: () => ({}),
+    answer: async () => ({}),
+    revisions: () => [[model, 1, 'echo']],
+    load: () => ({ inFlight: 0, queued: 0, freeSlots: 1 }),
+    onChange: () => () => {},
+    clock: systemClock,
+    log: silentLogger,
+  })
+}
+
+const [kind, url = '', model = ''] = process.argv.slice(2)
+await (kind === 'raw' ? openRaw(url) : openBearer(url, model))
+answerParent(async () => undefined)

@@ -1,0 +1,2 @@
+/** Where the plain client answers. */
+export const ECHO_SUBJECT = 'bench.echo'

@@ -1,0 +1,53 @@
+import type { Engine } from '@tutti/backends'
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { scanRepositories } from '@tutti/repository'
+import { openStep, toPeerOptions } from '@tutti/step'
+import { openStepPeer } from '@tutti/transport'
+import { answerParent } from './forked.ts'
+
+/*
+ * A step, as a process: `REPLICA BROKER-URL NATS-REPOSITORY MODEL-REPOSITORY WAIT-MS`. It is the real one but for its engine,
+ * which waits instead of computing, so that replicas do not share processors. Answers how many requests it has executed.
+ */
+
+const [replica = '', url = '', repository = '', models = '', wait = ''] = process.argv.slice(2)
+const waitMs = Number(wait)
+let executed = 0
+
+const engine: Engine = {
+  backend: 'waiting',
+  inspect: () => Promise.reject(new Error('the configuration of a waiting model is whole')),
+  load: async () => ({
+    // Configured wholly: nobody asks the engine.
+    signature: { inputs: [], outputs: [] },
+    execute: async (requests, sink) => {
+      const started = performance.now()
+      await new Promise((resolve) => setTimeout(resolve, waitMs))
+      requests.forEach(({ inputs }, i) => {
+        const outputs = inputs.map((input) => ({ ...input, name: 'y' }))
+        sink.send(i, { index: 0, final: true, outputs, parameters: new Map() })
+      })
+      executed += requests.length
+      const computeInferNs = (performance.now() - started) * 1e6
+      return { computeInputNs: 0, computeInferNs, computeOutputNs: 0 }
+    },
+    close: async () => {},
+  }),
+}
+
+const step = await openStep({
+  replica,
+  models: await scanRepositories([models]),
+  engines: [engine],
+  autoComplete: false,
+  clock: systemClock,
+  log: silentLogger,
+})
+await openStepPeer({
+  broker: { servers: [url], prefix: 'tutti', repository },
+  peer: replica,
+  clock: systemClock,
+  log: silentLogger,
+  ...toPeerOptions(step, { replica }),
+})
+answerParent(async () => executed)
