@@ -147,13 +147,10 @@ await t.test(
       signal.addEventListener('abort', () => aborted.push(signal.reason))
       return new Promise(() => {})
     })
-    t.match(
-      await failureOf(router.peer.ask('step', 'ready', {}, { ...quiet, timeoutMs: 100 })),
-      {
-        reason: 'STEP_UNAVAILABLE',
-        message: 'no answer came within 100 ms',
-      },
-    )
+    t.match(await failureOf(router.peer.ask('step', 'ready', {}, { ...quiet, timeoutMs: 100 })), {
+      reason: 'STEP_UNAVAILABLE',
+      message: 'no answer came within 100 ms',
+    })
     await until(() => aborted.length === 1)
     const cancel = new AbortController()
     const asked = failureOf(router.peer.ask('step', 'ready', {}, cancel))
