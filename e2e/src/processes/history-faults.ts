@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FaultKind } from './history-check.ts'
 import type { Cluster, Place } from './history-cluster.ts'
 import { between, oneOf, type Random } from './history-requests.ts'
-import { isOk } from './seen.ts'
+import { howItEnded, isOk } from './seen.ts'
 import { until } from './until.ts'
 
 /** A fault before it happens. */
@@ -151,7 +151,6 @@ async function replace(place: Place, cluster: Cluster): Promise<void> {
 const DRAIN_LIMIT_MS = 60_000
 
 async function drain({ process, id }: Place['peer']): Promise<void> {
-  const { code, signal } = await process.stop('SIGTERM', DRAIN_LIMIT_MS)
-  if (code === 0 && signal === null) return
-  throw new Error(`${id} ended with ${code ?? signal}:\n${process.lines.slice(-30).join('\n')}`)
+  const how = howItEnded(process, await process.stop('SIGTERM', DRAIN_LIMIT_MS))
+  if (how !== '') throw new Error(`${id} ${how}`)
 }

@@ -7,7 +7,7 @@ import { HostilePeer } from './hostile-peer.ts'
 import { startLoad } from './load.ts'
 import { memoryBytes } from './memory.ts'
 import { chainQuestion, identityQuestion, type Question, slowQuestion } from './questions.ts'
-import { successes } from './seen.ts'
+import { howItEnded, successes } from './seen.ts'
 import { until } from './until.ts'
 
 t.setTimeout(600_000)
@@ -121,11 +121,8 @@ await t.test('a hostile peer with valid credentials', { skip: SKIP }, async (t) 
       t.ok(grown < GROWTH_BYTES, `${id} grew by ${Math.round(grown / 2 ** 20)} MiB`)
       const errors = process.lines.filter((line) => line.includes('"level":"error"'))
       t.same(errors, [], `${id} met no fault of its own`)
-      t.same(
-        await process.stop('SIGTERM', 60_000),
-        { code: 0, signal: null },
-        `${id} ends in order`,
-      )
+      const ended = await process.stop('SIGTERM', 60_000)
+      t.equal(howItEnded(process, ended), '', `${id} ends in order`)
     }
   })
 })

@@ -98,3 +98,12 @@ export async function metric(
   }
   return sum
 }
+
+/** A process's own word of how it ended, for a test's report: nothing if it did in order. */
+export function howItEnded(
+  process: Pick<StartedProcess, 'lines'>,
+  { code, signal }: Awaited<StartedProcess['exited']>,
+): string {
+  if (code === 0 && signal === null) return ''
+  return `ended with ${code ?? signal}:\n${process.lines.slice(-30).join('\n')}`
+}

@@ -9,7 +9,7 @@ import {
   slowQuestion,
   versionedQuestion,
 } from './questions.ts'
-import { logged, mark, untilReady } from './seen.ts'
+import { howItEnded, logged, mark, untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
 
@@ -42,7 +42,7 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
   await load.more(30)
   const from = mark(router.process)
   leaving.process.kill('SIGTERM')
-  t.same(await leaving.process.exited, { code: 0, signal: null })
+  t.equal(howItEnded(leaving.process, await leaving.process.exited), '')
   await logged(router.process, from, 'peer is gone', { peer: leaving.id })
   await load.more(20)
   t.same(notRight(await load.stop()), [], 'no client noticed')
@@ -57,7 +57,7 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
     void Promise.all(asked).then(() => events.push('answered'))
     staying.process.kill('SIGTERM')
     t.same(notRight(await Promise.all(asked)), [])
-    t.same(await staying.process.exited, { code: 0, signal: null })
+    t.equal(howItEnded(staying.process, await staying.process.exited), '')
     t.equal(events.at(-1), 'ended')
   })
 })
@@ -80,7 +80,7 @@ await t.test('SIGTERM of a router under load', { skip: SKIP }, async (t) => {
   await ask(client, chainQuestion())
   router.process.kill('SIGTERM')
   t.same(notRight(await Promise.all(accepted)), [], 'all that it had accepted is answered')
-  t.same(await router.process.exited, { code: 0, signal: null })
+  t.equal(howItEnded(router.process, await router.process.exited), '')
   const late = await ask(client, chainQuestion())
   t.match(late, { kind: 'error', code: 'UNAVAILABLE' })
   await harness.watch.idle(step.id)
