@@ -53,17 +53,14 @@ export class HostCalls {
   take(frame: Frame, session: InstanceSession): boolean {
     if (frame.op === OP.INFER) this.#begin(frame, session)
     else if (frame.op === OP.TAKEN) this.#taken(frame.id)
-    else if (frame.op === OP.INFER_END) this.#open.get(frame.id)?.abort.abort(cancelled())
+    else if (frame.op === OP.INFER_END) end(this.#open.get(frame.id))
     else return false
     return true
   }
 
   /** The process has ended: nobody takes what still comes. */
   close(): void {
-    for (const { abort, wake } of this.#open.values()) {
-      abort.abort(cancelled())
-      wake?.()
-    }
+    for (const call of this.#open.values()) end(call)
   }
 
   #begin(frame: Frame, session: InstanceSession): void {
@@ -85,7 +82,7 @@ export class HostCalls {
         session.sendResponse(id, describe(response, o.request.modelName))
         if (isOver) break
         call.credit -= 1
-        if (call.credit === 0) await new Promise<void>((resolve) => (call.wake = resolve))
+        if (call.credit <= 0) await untilTaken(call)
       }
       if (!isOver) throw new ServeError('INTERNAL', 'the call ended without a final response')
     } catch (error) {
@@ -115,6 +112,18 @@ export class HostCalls {
     call.wake?.()
     call.wake = undefined
   }
+}
+
+/** Nothing more of it is wanted; who waits for room learns of it too. */
+function end(call: OpenCall | undefined): void {
+  call?.abort.abort(cancelled())
+  call?.wake?.()
+}
+
+/** Resolves when there is room for a response, or none is wanted. */
+async function untilTaken(call: OpenCall): Promise<void> {
+  if (call.abort.signal.aborted) return
+  await new Promise<void>((resolve) => (call.wake = resolve))
 }
 
 /** What is said where models may not ask for anything of the server. */
