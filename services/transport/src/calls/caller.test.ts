@@ -72,7 +72,7 @@ await t.test(
     network.run(20)
     router.caller.open(20, 'step', envelope(100), [tensorBytes(100)], unsent)
     router.caller.open(20, 'else', envelope(1), [tensorBytes(1)], other)
-    t.same(router.caller.peerGone(20, 'step', 'is gone'), [], 'what was accepted is decided')
+    t.same(router.caller.peerGone(20, 'step', 'dead'), [], 'what was accepted is decided')
     t.match(inline.errors, [{ reason: 'STEP_LOST' }])
     t.match(unsent.errors, [{ reason: 'STEP_UNAVAILABLE' }])
     t.same(other.errors, [])
@@ -89,17 +89,34 @@ await t.test(
     const first = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], unheard)
     const second = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], heard)
     network.run(20)
-    const undecided = router.caller.peerGone(20, 'step', 'is gone')
+    const undecided = router.caller.peerGone(20, 'step', 'dead')
     t.same(undecided, [first, second])
     t.same([...unheard.errors, ...heard.errors], [])
     router.caller.noResponder(30, first)
     t.match(unheard.errors, [{ reason: 'STEP_UNAVAILABLE' }])
-    router.caller.lost(40, undecided, 'is gone')
+    router.caller.lost(40, undecided)
     t.equal(unheard.errors.length, 1)
     t.match(heard.errors, [{ reason: 'STEP_LOST', message: /is gone/ }])
     t.equal(router.caller.size, 0)
   },
 )
+
+await t.test('an offer that met a leaving replica too late goes elsewhere', async (t) => {
+  const { network, router } = open(() => {})
+  const [taken, late, twice] = [new Reader(), new Reader(), new Reader()]
+  router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], taken)
+  network.run(20)
+  router.caller.open(20, 'step', envelope(1), [tensorBytes(1)], late)
+  t.same(router.caller.peerGone(20, 'step', 'left'), [], 'all is decided')
+  t.match(late.errors, [
+    { reason: 'STEP_UNAVAILABLE', message: "replica 'step' left before it took the call" },
+  ])
+  t.match(taken.errors, [{ reason: 'STEP_LOST' }], 'what it took may have executed')
+  router.caller.open(30, 'else', envelope(1), [tensorBytes(1)], twice)
+  router.caller.tick(30 + SMALL.acceptMs)
+  router.caller.peerGone(30 + SMALL.acceptMs, 'else', 'left')
+  t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
+})
 
 await t.test('a reader that leaves lets the replica go on unharmed', async (t) => {
   let hasAborted = false

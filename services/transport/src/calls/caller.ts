@@ -6,6 +6,7 @@ import {
   type TensorPart,
   toWireError,
 } from '@tutti/protocol'
+import type { Departure } from '../members/membership.ts'
 import type { PeerSettings } from '../peer-settings.ts'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
@@ -30,6 +31,8 @@ export interface CallerOptions {
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
 }
+
+const GONE = 'is gone'
 
 type CreditMessage = Extract<PeerMessage, { type: 'accepted' | 'credit' }>
 
@@ -175,26 +178,29 @@ export class Caller {
   }
 
   /**
-   * The replica is dead or has left: nothing more comes from it.
+   * The replica is dead or has left: nothing more comes from it. One that has left takes nothing after its farewell, and has
+   * said before what it took: an offer that met it too late can go elsewhere.
    *
    * @returns calls that are still open, for `lost`: the broker may be about to say that nobody listened for their offer, and
-   * then they can go elsewhere.
+   * then they can go elsewhere too.
    */
-  peerGone(now: number, peer: string, why: string): readonly number[] {
+  peerGone(now: number, peer: string, how: Departure): readonly number[] {
     const undecided: number[] = []
     for (const call of this.#calls.values()) {
       if (call.to !== peer) continue
-      if (!call.isAccepted && call.offers === 1 && mayHaveExecuted(call)) undecided.push(call.call)
-      else this.#giveUp(now, call, this.#lost(call, why))
+      const isOfferOpen = !call.isAccepted && call.offers === 1 && mayHaveExecuted(call)
+      if (!isOfferOpen) this.#giveUp(now, call, this.#lost(call, GONE))
+      else if (how === 'dead') undecided.push(call.call)
+      else this.#giveUp(now, call, notExecuted(peer, call.envelope, 'left before it took the call'))
     }
     return undecided
   }
 
-  /** Ends those of the calls that have not ended. */
-  lost(now: number, numbers: readonly number[], why: string): void {
+  /** Ends those of the calls that have not ended: their replica is gone. */
+  lost(now: number, numbers: readonly number[]): void {
     for (const number of numbers) {
       const call = this.#calls.get(number)
-      if (call !== undefined) this.#giveUp(now, call, this.#lost(call, why))
+      if (call !== undefined) this.#giveUp(now, call, this.#lost(call, GONE))
     }
   }
 

@@ -38,7 +38,7 @@ function open(settings = PEER_DEFAULTS) {
     heard: ({ peer }, what) => void said.push(`${peer} ${what}`),
     suspected: (peer) => void said.push(`${peer} suspected`),
     recovered: (peer) => void said.push(`${peer} recovered`),
-    gone: (peer, error) => void said.push(`${peer} gone: ${error.reason}`),
+    gone: (peer, error, how) => void said.push(`${peer} ${how}: ${error.reason}`),
   })
   /** Lets time pass with ticks as the real clockwork has them. */
   const pass = (from: number, to: number): void => {
@@ -57,7 +57,7 @@ await t.test('silence makes suspect, longer silence dead', async (t) => {
   pass(1000, 2900)
   t.same(members.peers('step'), ['a'])
   pass(3000, 3000)
-  t.same(said, ['a new', 'a suspected', 'a gone: STEP_UNAVAILABLE'])
+  t.same(said, ['a new', 'a suspected', 'a dead: STEP_UNAVAILABLE'])
   t.same(members.peers('step'), [])
   members.heartbeat(3100, heartbeat('a', 2))
   t.equal(said.at(-1), 'a new', 'one that comes back is new')
@@ -74,7 +74,7 @@ await t.test('a suspect recovers with any sign of life, and dies of no answer', 
   pass(1000, 2000)
   t.equal(said.at(-1), 'a suspected')
   members.unanswered('a')
-  t.match(said.at(-1), 'a gone')
+  t.match(said.at(-1), 'a dead')
 })
 
 await t.test('no responder is death at once, a farewell too', async (t) => {
@@ -85,7 +85,7 @@ await t.test('no responder is death at once, a farewell too', async (t) => {
   members.unreachable('nobody')
   members.heartbeat(1, farewell('b', 2))
   members.heartbeat(1, farewell('unknown', 2))
-  t.same(said.slice(2), ['a gone: STEP_UNAVAILABLE', 'b gone: STEP_UNAVAILABLE'])
+  t.same(said.slice(2), ['a dead: STEP_UNAVAILABLE', 'b left: STEP_UNAVAILABLE'])
 })
 
 await t.test('nobody is judged while the broker is away, nor for a grace after', async (t) => {
@@ -98,7 +98,7 @@ await t.test('nobody is judged while the broker is away, nor for a grace after',
   pass(10_100, 10_900)
   t.same(said, ['a new'])
   pass(11_000, 13_000)
-  t.same(said, ['a new', 'a suspected', 'a gone: STEP_UNAVAILABLE'])
+  t.same(said, ['a new', 'a suspected', 'a dead: STEP_UNAVAILABLE'])
 })
 
 await t.test('a process that stood still does not judge others by it', async (t) => {
@@ -136,7 +136,7 @@ await t.test('a caller that was never heard is expected to be, and dies of silen
   members.expect(0, 'caller')
   t.same(members.peers('router'), [], 'its role is not known yet')
   pass(0, 3000)
-  t.same(said, ['caller suspected', 'caller gone: STEP_UNAVAILABLE'])
+  t.same(said, ['caller suspected', 'caller dead: STEP_UNAVAILABLE'])
 })
 
 await t.test('however many peers somebody invents, the number is bounded', async (t) => {

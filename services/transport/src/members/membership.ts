@@ -12,6 +12,9 @@ export interface MembershipSettings {
   readonly maxRevisions: number
 }
 
+/** How a peer went: in order, after everything that it had to say, or it is not heard any more. */
+export type Departure = 'left' | 'dead'
+
 /** What is said of the peers as their state changes. */
 export interface MembershipListener {
   /** A peer appeared, or said something new of itself. */
@@ -21,7 +24,7 @@ export interface MembershipListener {
   /** A suspect is heard again. */
   recovered(peer: string): void
   /** It said so, or it is dead. What is in flight there has failed. */
-  gone(peer: string, error: ServeError): void
+  gone(peer: string, error: ServeError, how: Departure): void
 }
 
 interface Member {
@@ -73,7 +76,7 @@ export class Membership {
   heartbeat(now: number, heartbeat: Heartbeat): boolean {
     const { peer } = heartbeat
     if (isFarewell(heartbeat)) {
-      this.#remove(peer, `peer '${peer}' has left`)
+      this.#remove(peer, `peer '${peer}' has left`, 'left')
       return true
     }
     const before = this.#members.get(peer)?.heartbeat
@@ -165,13 +168,13 @@ export class Membership {
     this.#listener.recovered(member.peer)
   }
 
-  #remove(peer: string, text: string): void {
+  #remove(peer: string, text: string, how: Departure = 'dead'): void {
     const member = this.#members.get(peer)
     if (member === undefined) return
     this.#members.delete(peer)
     this.#revisions -= revisionsOf(member.heartbeat)
     const error = new ServeError('STEP_UNAVAILABLE', text, { details: { replica: peer } })
-    this.#listener.gone(peer, error)
+    this.#listener.gone(peer, error, how)
   }
 }
 

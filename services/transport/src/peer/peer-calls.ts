@@ -6,6 +6,7 @@ import { callDetails, isQuestion, notExecuted } from '../calls/call-place.ts'
 import { Callee } from '../calls/callee.ts'
 import { Caller } from '../calls/caller.ts'
 import type { CallJob } from '../calls/taken-call.ts'
+import type { Departure } from '../members/membership.ts'
 import type { PeerSettings } from '../peer-settings.ts'
 import type { AnswerQuestion, AskOptions, PeerQuestions, Question } from '../peers.ts'
 import type {
@@ -18,8 +19,6 @@ import type {
 import { CallStream } from './call-stream.ts'
 import type { PeerEndpoint } from './peer-endpoint.ts'
 import { readAnswer, readQuestion, toAnswer, toQuestionCall } from './questions.ts'
-
-const WHY_GONE = 'is gone'
 
 /** What the calls of one peer are made from. */
 export interface PeerCallsOptions {
@@ -90,8 +89,8 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     return false
   }
 
-  gone(now: number, peer: string, error: ServeError): void {
-    const undecided = this.caller.peerGone(now, peer, WHY_GONE)
+  gone(now: number, peer: string, error: ServeError, how: Departure): void {
+    const undecided = this.caller.peerGone(now, peer, how)
     if (undecided.length > 0) void this.#decide(undecided)
     this.callee.callerGone(now, peer, error.message)
   }
@@ -101,7 +100,7 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     const { clock, endpoint } = this.#o
     // Without the broker the calls have failed by themselves.
     await endpoint.link.control.flush().catch(() => {})
-    this.caller.lost(clock.now(), undecided, WHY_GONE)
+    this.caller.lost(clock.now(), undecided)
   }
 
   up(): void {

@@ -14,7 +14,7 @@ import {
 } from '@tutti/protocol'
 import type { OutgoingMessage } from '../calls/peer-send.ts'
 import { TransportEvents } from '../log-events.ts'
-import { Membership } from '../members/membership.ts'
+import { type Departure, Membership } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
 import { ChunkPump } from '../nats/chunk-pump.ts'
@@ -40,7 +40,7 @@ export interface PeerRole {
   noResponder(now: number, call: number): string | undefined
   heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
   suspected(peer: string, isSuspect: boolean): void
-  gone(now: number, peer: string, error: ServeError): void
+  gone(now: number, peer: string, error: ServeError, how: Departure): void
   up(): void
   down(now: number): void
   tick(now: number): void
@@ -99,7 +99,7 @@ export class PeerEndpoint {
         this.events.peerRecovered(suspect)
         role.suspected(suspect, false)
       },
-      gone: (gone, error) => this.#gone(gone, error),
+      gone: (gone, error, how) => this.#gone(gone, error, how),
     })
     this.link = new BrokerLink({
       broker,
@@ -301,9 +301,9 @@ export class PeerEndpoint {
     )
   }
 
-  #gone(peer: string, error: ServeError): void {
+  #gone(peer: string, error: ServeError, how: Departure): void {
     this.events.peerGone(peer, error)
-    this.#role.gone(this.#o.clock.now(), peer, error)
+    this.#role.gone(this.#o.clock.now(), peer, error, how)
   }
 
   #absent(peer: string | undefined): void {

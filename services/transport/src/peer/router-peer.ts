@@ -1,6 +1,7 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Heartbeat } from '@tutti/protocol'
+import type { Departure } from '../members/membership.ts'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
 import type { AskOptions, Question, RouterPeer, RouterPeerOptions } from '../peers.ts'
 import type { StepDirectory } from '../step-directory.ts'
@@ -51,7 +52,7 @@ class CallingPeer implements RouterPeer {
         noResponder: (now, call) => this.#calls.caller.noResponder(now, call),
         heard: (heartbeat, what) => this.#heard(heartbeat, what),
         suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
-        gone: (now, gone, error) => this.#gone(now, gone, error),
+        gone: (now, gone, error, how) => this.#gone(now, gone, error, how),
         up: () => this.#calls.up(),
         down: (now) => this.#calls.down(now),
         tick: (now) => this.#calls.tick(now),
@@ -137,9 +138,9 @@ class CallingPeer implements RouterPeer {
     this.#o.stepChanged(peer, revisions)
   }
 
-  #gone(now: number, peer: string, error: ServeError): void {
+  #gone(now: number, peer: string, error: ServeError, how: Departure): void {
     this.#o.directory.remove(peer)
-    this.#calls.gone(now, peer, error)
+    this.#calls.gone(now, peer, error, how)
     this.#o.stepGone(peer, error)
   }
 }

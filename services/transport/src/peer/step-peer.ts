@@ -57,9 +57,9 @@ class ServingPeer implements StepPeer {
         noResponder: (now, call) => this.#calls.caller.noResponder(now, call),
         heard: (heartbeat, what) => routers.heard(heartbeat, what),
         suspected: (suspect, isSuspect) => routers.suspect(suspect, isSuspect),
-        gone: (now, gone, error) => {
+        gone: (now, gone, error, how) => {
           routers.gone(gone)
-          this.#calls.gone(now, gone, error)
+          this.#calls.gone(now, gone, error, how)
         },
         up: () => this.#calls.up(),
         down: (now) => this.#calls.down(now),
