@@ -67,12 +67,16 @@ await t.test('an offer that comes again is executed once', async (t) => {
 })
 
 await t.test('a cancel that overtakes its offer is remembered', async (t) => {
-  const { callee, jobs } = open()
+  const { callee, jobs, heard } = open()
   const error = { code: 'CANCELLED', reason: 'CANCELLED', message: 'gone', details: {} } as const
   callee.on(0, { from: 'router', call: 1, type: 'cancel', error })
   callee.on(0, inline(1))
+  t.same(heard(), ['refused STEP_UNAVAILABLE'], 'it was not executed')
   callee.on(0, { ...inline(1), from: 'other' })
   t.equal(jobs.length, 1, 'another caller’s call of that number is its own')
+  callee.tick(SMALL.tombstoneMs)
+  callee.on(SMALL.tombstoneMs, inline(1))
+  t.equal(jobs.length, 2, 'for a while')
 })
 
 await t.test('what is refused, and why', async (t) => {

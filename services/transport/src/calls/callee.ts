@@ -40,8 +40,10 @@ export class Callee {
   readonly #calls = new Map<string, TakenCall>()
   /** Executions that go on, and the bytes that their inputs have reserved; also of calls that are gone. */
   readonly #running = new Map<string, TakenCall>()
-  /** Calls that were answered, or cancelled, maybe before they were offered. */
+  /** Calls that were answered or cancelled. */
   readonly #finished: RecentKeys
+  /** Calls that were cancelled before they were offered: nothing of them was executed. */
+  readonly #unwanted: RecentKeys
   /** Questions have a bound of their own, so that work does not keep a peer from answering them. */
   readonly #slots = { calls: 0, questions: 0 }
   /** What is said when the broker is back, of calls that failed while it was away. Not the calls: they hold their inputs. */
@@ -54,6 +56,7 @@ export class Callee {
     this.#budget = new ByteBudget(receiveBytes, receiveBytesPerSender)
     this.#answers = new Answers(o)
     this.#finished = new RecentKeys(tombstones, tombstoneMs)
+    this.#unwanted = new RecentKeys(tombstones, tombstoneMs)
   }
 
   /** Calls that are accepted and not done. */
@@ -164,6 +167,7 @@ export class Callee {
   /** Looks after calls whose time is over or that do not move. */
   tick(now: number): void {
     this.#finished.tick(now)
+    this.#unwanted.tick(now)
     for (const call of this.#calls.values()) {
       const { remainingMs } = call.envelope
       if (remainingMs !== undefined && now - call.arrivedAt >= remainingMs) this.#expire(now, call)
@@ -194,6 +198,11 @@ export class Callee {
       return
     }
     const { settings, incoming, self } = this.#o
+    if (this.#unwanted.has(key)) {
+      // Who cancelled it does not listen any more; if a stranger did, the caller can go elsewhere.
+      this.#refuse(from, call, notExecuted(self, offer.envelope, 'was told to cancel the call'))
+      return
+    }
     const isAsked = isQuestion(offer.envelope)
     const { calls, questions } = this.#slots
     const hasSlot = isAsked ? questions < settings.maxAsks : calls < settings.maxCalls
@@ -375,7 +384,7 @@ export class Callee {
   #onUnknown(now: number, key: string, message: PeerMessage): void {
     const { from, call, type } = message
     // A cancel may overtake its offer.
-    if (type === 'cancel') this.#finished.add(now, key)
+    if (type === 'cancel' && !this.#finished.has(key)) this.#unwanted.add(now, key)
     if (type !== 'response-credit') return
     const text = `replica '${this.#o.self}' does not know the call; it may have executed`
     this.#sayLost(

@@ -120,6 +120,13 @@ await t.test(
     members.heartbeat(4, heartbeat('a', 7, { description: 'other' }))
     members.heartbeat(5, heartbeat('a', 8, { description: 'other', draining: true }))
     t.same(said, ['a new', 'a load', 'a changed', 'a changed'])
+    // Whoever forges one of these must not have the last word.
+    members.heartbeat(6, announcing('a', 9, 2))
+    members.heartbeat(7, announcing('a', 10, 1))
+    members.heartbeat(8, { ...announcing('a', 11, 1), role: 'router' })
+    members.heartbeat(9, announcing('a', 12, 1))
+    members.heartbeat(10, announcing('a', 13, 1))
+    t.same(said.slice(4), [...Array(4).fill('a changed'), 'a load'])
   },
 )
 

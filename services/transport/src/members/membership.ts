@@ -203,6 +203,18 @@ function isOvertaken(before: Heartbeat, after: Heartbeat): boolean {
 
 function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): 'new' | 'changed' | 'load' {
   if (before === undefined) return 'new'
-  const isSame = before.description === after.description && before.draining === after.draining
+  const isSame =
+    before.description === after.description &&
+    before.draining === after.draining &&
+    before.role === after.role &&
+    isSameRevisions(before.revisions, after.revisions)
   return isSame ? 'load' : 'changed'
+}
+
+/** What a peer describes names its revisions, but one who forges its heartbeats may name others under the same digest. */
+function isSameRevisions(one: Heartbeat['revisions'], other: Heartbeat['revisions']): boolean {
+  return (
+    one.length === other.length &&
+    one.every((revision, i) => revision.every((part, j) => part === other[i]?.[j]))
+  )
 }
