@@ -33,7 +33,7 @@ export interface LifecycleOptions {
   readonly exit: (code: number) => void
   /** From the first signal to the end of the drain. */
   readonly graceMs: number
-  /** For closing after that; a close that hangs does not hold the process. Default 5000. */
+  /** For closing after that; a close that hangs does not hold the process. Default 10,000. */
   readonly closeMs?: number
   readonly clock?: Clock
 }
@@ -137,7 +137,7 @@ async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<number
   const isDrained = await drain(running, grace.signal, logger)
   ;(await graceTimer)()
   health.die('the server is closing')
-  const isClosed = await close(running, o.closeMs ?? 5000, clock, logger)
+  const isClosed = await close(running, o.closeMs ?? 10_000, clock, logger)
   return isDrained && isClosed ? 0 : 1
 }
 

@@ -56,6 +56,10 @@ export class StepEvents {
     this.#log.warn('model version failed to close', { model, version, error: error.message })
   }
 
+  closeGivenUp(afterMs: number): void {
+    this.#log.warn('models still execute or load, not waited for', { afterMs })
+  }
+
   draining(inFlight: number): void {
     this.#log.info('step draining', { inFlight })
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { silentLogger, systemClock } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
 import type { StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { ServerMetrics } from '@tutti/front-door'
@@ -372,6 +373,19 @@ await t.test("a label file that leads out is refused with Triton's text", async 
     description.models[0]?.reason,
     "label file path '../labels.txt' for output 'y' in model 'a' is outside model directory",
   )
+})
+
+await t.test('an engine that goes on executing does not keep the step open', async (t) => {
+  const engine = new ScriptedEngine()
+  engine.onLoad = (model: ScriptedModel) => {
+    model.close = () => new Promise(() => {})
+  }
+  const clock = createManualClock()
+  const { step } = await open(t, { a: MODEL }, { engine, clock })
+  const closed = step.close()
+  clock.advance(2000)
+  await closed
+  t.equal(clock.pending, 0)
 })
 
 await t.test('an engine that fails to close does not keep the step open', async (t) => {

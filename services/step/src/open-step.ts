@@ -1,3 +1,4 @@
+import type { Clock } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { RepositoryModel } from '@tutti/repository'
 import type { StepRequest } from '@tutti/tensor'
@@ -22,19 +23,28 @@ export async function openStep(options: StepOptions): Promise<Step> {
   return step
 }
 
+/**
+ * How long an engine may go on with work that nobody waits for, or with a load. Most cannot be interrupted, everybody has been
+ * answered, and the process ends.
+ */
+const CLOSE_MS = 2000
+
 /** The models of a process as a step: what they serve, say and count. */
 class HostingStep implements Step {
   readonly handle: EnvelopeHandler
   readonly control: StepControl
   readonly models: ModelLoader
+  readonly #clock: Clock
   readonly #events: StepEvents
   readonly #table: ModelTable
   readonly #listeners = new Set<() => void>()
   #isDraining = false
   #droppedResults = 0
+  #closed: Promise<void> | undefined
 
   constructor(settings: StepSettings) {
     const { replica, repository, unpinned, metrics } = settings
+    this.#clock = settings.clock
     this.#events = new StepEvents(settings.log)
     this.#table = new ModelTable({
       events: this.#events,
@@ -121,11 +131,22 @@ class HostingStep implements Step {
     this.#events.drained()
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     this.#isDraining = true
     for (const { scheduler } of this.#table.servings) scheduler.stop()
-    await this.models.close()
-    await this.#table.close()
+    const closed = this.models.close().then(() => this.#table.close())
+    const late = Promise.withResolvers<void>()
+    const stopTimer = this.#clock.setTimer(CLOSE_MS, () => {
+      this.#events.closeGivenUp(CLOSE_MS)
+      late.resolve()
+    })
+    await Promise.race([closed, late.promise])
+    stopTimer()
   }
 
   /** The versions that a model name and version select; '' selects all. */
