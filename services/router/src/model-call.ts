@@ -34,6 +34,8 @@ export interface ModelCall extends PinnedVersion {
   readonly attempt: number
   readonly context: RequestContext
   readonly requestedOutputs: readonly string[]
+  /** Names of all outputs that a response may have. */
+  readonly outputs: readonly string[]
   readonly inputs: readonly TensorHeader[]
   /** Bytes of `inputs`, in the same order. Viewed until `ended` is called. */
   readonly tensors: readonly TensorRef[]
@@ -46,8 +48,12 @@ const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
   'SERVER_STOPPING',
 ])
 
-/** What a bearer throws says that the step cannot have run, but for these: lost after it was accepted, and faults of ours. */
-const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>(['STEP_LOST', 'INTERNAL'])
+/** What a bearer throws says that the step cannot have run, but for these: lost after it was accepted, an answer that cannot be, and faults of ours. */
+const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
+  'STEP_LOST',
+  'INTERNAL',
+  'RESPONSE_INVALID',
+])
 
 /** What hears of a call. */
 export interface CallSink extends StepSink {
@@ -175,9 +181,20 @@ class Attempt implements ResponseReceiver<BearerResponse> {
       this.#fail(error, REFUSALS.has(error.reason) ? 'no' : 'maybe', times)
       return
     }
+    this.#checkOutputs(response)
     if (final) this.#giveBack('maybe')
     this.#sink.responded(times === undefined ? response : { ...response, times })
     if (final) this.#end()
+  }
+
+  /** The step has checked what its engine gave: what is none of the model's outputs did not come from there. */
+  #checkOutputs({ outputs }: BearerResponse): void {
+    const wanted = this.#call.outputs
+    for (const { name } of outputs) {
+      if (wanted.includes(name)) continue
+      const text = `model '${this.#call.model}': got output "${name}", want ${wanted.join(', ')}`
+      throw new ServeError('RESPONSE_INVALID', text)
+    }
   }
 
   #fail(error: ServeError, executed: 'no' | 'maybe', times: StepTimes | undefined): void {

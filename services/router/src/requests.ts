@@ -24,12 +24,13 @@ export interface ModelInferDependencies extends CallDependencies {
 /** Answers a request to an ordinary model: the responses of one replica pass through. */
 export function inferModel(
   o: ModelInferDependencies,
-  { entry, version }: ResolvedEntry,
+  { entry, config, version }: ResolvedEntry,
   request: InferRequest,
   scope: RequestScope,
 ): AsyncIterable<InferResponse> {
   const responses = new ResponseStream<InferResponse>()
   const tensors = request.inputs.map((input) => o.memory.hold(input.data))
+  const requestedOutputs = requestedNames(request)
   const call = {
     model: entry.name,
     version: version.version,
@@ -39,7 +40,8 @@ export function inferModel(
     step: '',
     attempt: 1,
     context: request.context,
-    requestedOutputs: requestedNames(request),
+    requestedOutputs,
+    outputs: requestedOutputs.length > 0 ? requestedOutputs : config.output.map(({ name }) => name),
     inputs: request.inputs,
     tensors,
   }

@@ -186,6 +186,20 @@ await t.test('what may have run is not tried again', async (t) => {
   }
 })
 
+await t.test('an output that the model does not have is no answer', async (t) => {
+  for (const asked of ['m', 'e']) {
+    const replicas = new ScriptedReplicas({ ensembles: { e: twice } })
+    replicas.serve('a', [m('r')])
+    replicas.output = 'answer'
+    t.match(await failure(ask(replicas, asked)), {
+      reason: 'RESPONSE_INVALID',
+      message: /model 'm': got output "answer", want Y$/,
+    })
+    t.equal(replicas.deliveries.length, 1, 'it may have run')
+    t.equal(replicas.router.memory.count, 0)
+  }
+})
+
 await t.test('three attempts are all', async (t) => {
   const replicas = new ScriptedReplicas()
   replicas.serve('a', [m('r')])

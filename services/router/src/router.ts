@@ -341,6 +341,7 @@ export class Router implements InferenceBackend {
       version: version.version,
       revision: version.revision,
       signature: version.revisions[0]?.signature ?? '',
+      outputs: invocation.requestedOutputs,
     }
     return new Promise((resolve) => {
       callModel(this.#calls, call, invocation, {

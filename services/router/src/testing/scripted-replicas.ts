@@ -33,6 +33,8 @@ export class ScriptedReplicas {
   readonly directory = new StepDirectory()
   readonly deliveries: Delivery[] = []
   script: ReplicaScript = () => {}
+  /** What replicas call their output. */
+  output = 'Y'
   readonly #bearer = new LocalBearer()
   readonly #stops = new Map<string, () => void>()
   readonly #served = new Map<string, readonly ScriptedVersion[]>()
@@ -128,7 +130,7 @@ export class ScriptedReplicas {
       await this.script(delivery)
       const outputs = envelope.inputs.map((input, i) => ({
         ...input,
-        name: 'Y',
+        name: this.output,
         data: tensors[i]?.bytes ?? new Uint8Array(),
       }))
       sink.send({ ...empty, outputs })
