@@ -7,6 +7,8 @@ import { readStatistics } from './statistics.ts'
 const REPOSITORY = 'model_repository'
 const ENSEMBLE = 'ens_face_restoration_v2.1'
 const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan'] as const
+/** The repository's other models would be in the figures, and need a Python. */
+const FLAGS = ['--model-control-mode=explicit', `--load-model=${ENSEMBLE}`] as const
 const SIDE = 512
 const WARM_UPS = 5
 const ROUNDS = 60
@@ -27,7 +29,7 @@ interface Round {
 
 /** What the face ensemble takes, over what its engines take of it. */
 export async function benchEnsemble(nodeFlags: readonly string[]): Promise<void> {
-  const server = await startTutti(REPOSITORY, { nodeFlags })
+  const server = await startTutti(REPOSITORY, { flags: FLAGS, nodeFlags })
   const client = new InferenceClient({ address: `127.0.0.1:${server.grpcPort}` })
   const modelFiles = STEPS.map((step) => `${ROOT}${REPOSITORY}/${step}/1/model.onnx`)
   const chain = await DirectChain.open({ modelFiles, shape, data })

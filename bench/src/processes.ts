@@ -6,6 +6,8 @@ import { startPeer, startTutti, untilReady } from './servers.ts'
 const REPOSITORY = 'model_repository'
 const ENSEMBLE = 'ens_face_restoration_v2.1'
 const STEPS = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan'] as const
+/** The repository's other models would be in the figures, and need a Python. */
+const FLAGS = ['--model-control-mode=explicit', `--load-model=${ENSEMBLE}`] as const
 const SIDE = 512
 const ONE_BY_ONE = 40
 const WARM_UPS = 4
@@ -44,7 +46,7 @@ async function openOne(
   opened: AsyncDisposableStack,
   flags: readonly string[],
 ): Promise<Deployment> {
-  const server = await startTutti(REPOSITORY, { nodeFlags: flags })
+  const server = await startTutti(REPOSITORY, { flags: FLAGS, nodeFlags: flags })
   opened.defer(() => server.stop())
   return { client: openClient(opened, server.grpcPort), pids: [server.pid] }
 }

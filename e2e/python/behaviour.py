@@ -15,6 +15,7 @@ class Client:
 
     def __init__(self, module, url):
         self.module = module
+        self.url = url
         self.client = module.InferenceServerClient(url)
 
     def infer(self, model, inputs, outputs=None, **options):

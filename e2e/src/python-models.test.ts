@@ -3,15 +3,12 @@ import { readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { serve, startServing } from './serving.ts'
-import { PYTHON, runTritonChecks } from './triton-client.ts'
+import { PYTHON, PYTHON_FLAGS, runTritonChecks } from './triton-client.ts'
 import { until } from './until.ts'
 
 const skip = PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set'
 const REPOSITORY = 'model_repository/.variants/fixtures/python'
-const FLAGS = [
-  `--backend-config=python,interpreter=${PYTHON}`,
-  '--backend-config=python,abandoned-timeout-seconds=1',
-]
+const FLAGS = [...PYTHON_FLAGS, '--backend-config=python,abandoned-timeout-seconds=1']
 
 /** Processes of Python models that belong to a server, by their working folders. */
 async function processesBelow(pid: number): Promise<readonly string[]> {

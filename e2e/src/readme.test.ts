@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { ROOT, serve } from './serving.ts'
-import { PYTHON } from './triton-client.ts'
+import { PYTHON, PYTHON_FLAGS } from './triton-client.ts'
 
 t.setTimeout(600_000)
 
@@ -55,7 +55,7 @@ await t.test('the links of the pages lead somewhere', async (t) => {
 const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : false
 
 await t.test('the Python of the pages runs', { skip: needsPython }, async (t) => {
-  const serving = await serve(t, { repositories: ['model_repository'] })
+  const serving = await serve(t, { repositories: ['model_repository'], flags: PYTHON_FLAGS })
   for (const page of PAGES) {
     for (const { text } of (await snippets(page)).filter((one) => one.language === 'python')) {
       const program = text

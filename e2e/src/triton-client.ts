@@ -12,6 +12,10 @@ interface Report {
 /** Python with `tritonclient[all]`, prepared by the test command; undefined where it is not to be had. */
 export const PYTHON = process.env['TUTTI_TEST_PYTHON']
 
+/** Flags for serving Python models with it: it has what those of model_repository import. */
+export const PYTHON_FLAGS: readonly string[] =
+  PYTHON === undefined ? [] : [`--backend-config=python,interpreter=${PYTHON}`]
+
 /**
  * Runs a script of e2e/python against a target; each of its checks is one assertion of `t`.
  *

@@ -1,19 +1,19 @@
 import { ensureNatsServer } from '../setup/nats-server.mjs'
-import { doorFlags, startProgram, startTutti } from './start-tutti.mjs'
+import { doorFlags, pythonFlags, REPOSITORY, startProgram, startTutti } from './start-tutti.mjs'
 
-const REPOSITORY = '--model-repository=model_repository'
 const ROUTERS = 2
 
 /**
- * Starts a nats-server, a step process for each model, and two routers.
+ * Starts a nats-server, a step process for each model of systems, and two routers.
  *
- * @param {readonly string[]} models
- * @param {{ keep: boolean }} o - `keep` takes the usual ports, which others can know.
+ * @param {readonly { ensemble: string, steps: readonly string[] }[]} systems
+ * @param {{ python?: string, keep: boolean }} o - `keep` takes the usual ports, which others can know.
  * @returns {Promise<{ doors: readonly object[], stop: () => Promise<void>, exited: Promise<unknown> }>}
  * @throws SetupFailure if there is no nats-server to be had.
  */
-export async function startProcesses(models, { keep }) {
+export async function startProcesses(systems, { python, keep }) {
   const natsServer = await ensureNatsServer()
+  const models = systems.flatMap(({ steps }) => steps)
   const started = []
   // The last to come is the first to go: routers finish their requests while the steps are there.
   const stop = async () => {
@@ -40,6 +40,7 @@ export async function startProcesses(models, { keep }) {
           REPOSITORY,
           `--model=${model}`,
           nats,
+          ...pythonFlags(python),
           ...doorFlags(keep ? 8100 + i * 10 : undefined),
         ]),
       ),

@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
+/** What the demo serves. */
+export const REPOSITORY = '--model-repository=model_repository'
+
 /**
  * Starts a program of which one line says that it is ready.
  *
@@ -49,6 +52,11 @@ export function doorFlags(firstPort) {
       ? [`--${door}-address=127.0.0.1`, `--${door}-port=0`]
       : [`--${door}-port=${firstPort + i}`],
   )
+}
+
+/** Flags for serving Python models; none if there is no Python for them. */
+export function pythonFlags(python) {
+  return python === undefined ? [] : [`--backend-config=python,interpreter=${python}`]
 }
 
 function parseLine(line) {

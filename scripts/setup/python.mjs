@@ -29,7 +29,7 @@ export async function ensurePython(requirements) {
   await withLock(`${folder}.lock`, async () => {
     if (existsSync(stamp)) return
     rmSync(folder, { recursive: true, force: true })
-    console.error('Installing the Python packages of the tests (once) ...')
+    console.error('Installing Python packages (once) ...')
     await makeEnvironment(folder)
     const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input']
     await runQuietly('pip install', python, [...pip, '--requirement', requirements])
@@ -43,7 +43,7 @@ function findVersion() {
   const [, minor] = /^Python 3\.(\d+)/.exec(line ?? '') ?? []
   if (Number(minor) >= OLDEST_MINOR) return line
   throw new SetupFailure(
-    `The tests need Python 3.${OLDEST_MINOR} or newer, as python3; found ${line ?? 'none'}.\n` +
+    `Python 3.${OLDEST_MINOR} or newer is needed, as python3; found ${line ?? 'none'}.\n` +
       'Install it from your system, for example: apt-get install python3 python3-venv',
   )
 }
@@ -52,7 +52,7 @@ async function makeEnvironment(folder) {
   // Debian has venv without ensurepip until python3-venv is installed.
   if (firstLine('python3', ['-c', 'import venv, ensurepip; print(1)']) === undefined) {
     throw new SetupFailure(
-      "The tests need Python's venv module, which this python3 lacks.\n" +
+      "Python's venv module is needed, which this python3 lacks.\n" +
         'Install it from your system, for example: apt-get install python3-venv',
     )
   }

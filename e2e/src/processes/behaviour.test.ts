@@ -1,24 +1,35 @@
 import t from 'tap'
 import { ROOT } from '../serving.ts'
-import { runTritonChecks } from '../triton-client.ts'
+import { PYTHON_FLAGS, runTritonChecks } from '../triton-client.ts'
 import { BASIC, SKIP, startHarness } from './harness.ts'
 import { untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
+
+const FACE = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan', 'gfpgan']
+const OCR = [
+  'detection_preprocessing',
+  'text_detection',
+  'detection_postprocessing',
+  'text_recognition',
+  'recognition_postprocessing',
+]
 
 await t.test(
   'NVIDIA’s clients against a router over steps, as against tutti serve',
   { skip: SKIP },
   async (t) => {
     const harness = await startHarness(t)
-    const repositories = [`${ROOT}model_repository`, BASIC]
-    const face = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan', 'gfpgan']
+    const published = [`${ROOT}model_repository`]
     const [router] = await Promise.all([
-      harness.router({ repositories }),
-      harness.step({ repositories: [`${ROOT}model_repository`], models: face }),
+      harness.router({ repositories: [...published, BASIC] }),
+      harness.step({ repositories: published, models: FACE }),
+      harness.step({ repositories: published, models: OCR, flags: PYTHON_FLAGS }),
       harness.step({ repositories: [BASIC] }),
     ])
-    await untilReady([router], ['ens_face_restoration_v2.1', 'ens_nested', 'gfpgan', 'labels'])
+    const last = ['ens_face_restoration_v2.1', 'ensemble_model', 'ens_nested', 'gfpgan', 'labels']
+    await untilReady([router], last)
     await runTritonChecks(t, 'behaviour.py', router)
+    await runTritonChecks(t, 'ocr.py', router)
   },
 )

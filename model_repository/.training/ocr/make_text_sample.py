@@ -15,7 +15,7 @@ from system import OcrSystem
 
 SEED = 12
 SIZE = (480, 352)
-FILE = REPOSITORY.parent.parent / ".samples" / "words.jpg"
+FILE = REPOSITORY / ".samples" / "words.jpg"
 # text, family, style, height, degrees, centre, colour
 WORDS = [
     ("tutti", 1, 1, 60, 4, (130, 66), (20, 40, 90)),

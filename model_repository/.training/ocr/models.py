@@ -5,7 +5,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parent.parent / ".variants" / "ocr"
+REPOSITORY = HERE.parent.parent
 
 
 def load_model(name):

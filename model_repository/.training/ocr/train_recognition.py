@@ -22,7 +22,7 @@ END_ERROR, EDGE_ERROR = 0.08, 0.06  # of the height: left and right; top and bot
 ANGLE_ERROR = 0.04
 BATCH = 64
 RATE = 3e-3
-STOP_AT = 600
+STEPS = 2000
 LOG_EVERY = 50
 AVERAGED = 5  # weights: those of now and of every LOG_EVERY steps before
 
@@ -88,7 +88,7 @@ def average(states):
     }
 
 
-def train(out, steps, stop, pictures):
+def train(out, steps, pictures):
     torch.manual_seed(SEED)
     torch.set_num_threads(2)
     started, recent = time.process_time(), 0.0
@@ -98,7 +98,7 @@ def train(out, steps, stop, pictures):
     network = TextRecognition()
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-2)
     states = deque(maxlen=AVERAGED)
-    for step in range(stop):
+    for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = RATE * one_cycle(step, steps)
         chosen = rng.integers(len(texts), size=BATCH)
@@ -118,11 +118,10 @@ def train(out, steps, stop, pictures):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, help="the checkpoint")
-    parser.add_argument("--steps", type=int, default=2000, help="that the learning rate is for")
-    parser.add_argument("--stop", type=int, default=STOP_AT, help="after so many of them")
+    parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--pictures", type=int, default=PICTURES)
     args = parser.parse_args()
-    train(args.out, args.steps, args.stop, args.pictures)
+    train(args.out, args.steps, args.pictures)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def decode(file):
 def to_rgb(image):
     if image.mode.startswith("I"):  # 16 bits of grey
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    if image.has_transparency_data:
+    if image.mode in ("LA", "RGBA") or "transparency" in image.info:
         image = image.convert("RGBA")
         paper = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(paper, image)

@@ -189,7 +189,7 @@ def crop_words(grey, boxes):
     edge = Image.fromarray(np.pad(np.asarray(grey), PAD, mode="edge"))
     for crop, (x, y, width, height, angle) in zip(crops, boxes):
         # As many pixels as the word has in the picture, so that the resize sees them all.
-        size = [min(max(1, round(side)), margin) for side in (width, height)]
+        size = tuple(min(max(1, round(side)), margin) for side in (width, height))
         cos, sin = np.cos(angle), np.sin(angle)
         ux, uy = cos * width / size[0], -sin * width / size[0]
         vx, vy = sin * height / size[1], cos * height / size[1]
