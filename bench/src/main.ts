@@ -3,8 +3,10 @@ import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { benchMemory } from './memory.ts'
 import { benchProcesses } from './processes.ts'
+import { benchPythonEngine } from './python.ts'
 import { benchReplicas } from './replicas.ts'
 import { benchSmall } from './small.ts'
+import { benchTriton } from './triton.ts'
 
 const BENCHES = {
   small: benchSmall,
@@ -13,6 +15,8 @@ const BENCHES = {
   edges: benchEdges,
   processes: benchProcesses,
   replicas: benchReplicas,
+  python: benchPythonEngine,
+  triton: benchTriton,
 } as const
 
 const { values, positionals } = parseArgs({

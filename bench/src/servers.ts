@@ -30,10 +30,14 @@ function parseReady(line: string): ReadyLine | undefined {
   }
 }
 
-async function start(args: readonly string[], nodeFlags: readonly string[]): Promise<BenchServer> {
+async function start(
+  args: readonly string[],
+  nodeFlags: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<BenchServer> {
   const started: StartedProcess = await startProcess(process.execPath, [...nodeFlags, ...args], {
     cwd: ROOT,
-    env: process.env,
+    env: { ...process.env, ...env },
     readyWhen: (line) => parseReady(line) !== undefined,
     readyTimeoutMs: 120_000,
   })
@@ -60,6 +64,8 @@ interface TuttiOptions {
   readonly flags?: readonly string[]
   /** For example `--cpu-prof`. */
   readonly nodeFlags?: readonly string[]
+  /** On top of this process's own. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /**
@@ -69,7 +75,7 @@ interface TuttiOptions {
  */
 export function startTutti(repository: string, o: TuttiOptions = {}): Promise<BenchServer> {
   const args = [TUTTI, 'serve', `--model-repository=${repository}`, ...DOORS, ...(o.flags ?? [])]
-  return start(args, o.nodeFlags ?? [])
+  return start(args, o.nodeFlags ?? [], o.env)
 }
 
 /** Starts `tutti step` or `tutti router` on a broker. Who asks a router waits for what it needs: see `untilReady`. */

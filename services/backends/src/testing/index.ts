@@ -1,3 +1,4 @@
+export { openSharedMemory } from '../python/shared-memory.ts'
 export {
   ADD_CONFIG,
   addRequest,
