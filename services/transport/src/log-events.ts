@@ -32,6 +32,17 @@ export class TransportEvents {
     this.#log.warn('broker is silent, connecting anew', { connection, silentMs })
   }
 
+  announceFailed(error: ServeError): void {
+    this.#log.error('heartbeat cannot be sent, others do not see what is served here', {
+      reason: error.reason,
+      error: error.message,
+    })
+  }
+
+  announcedAgain(): void {
+    this.#log.info('heartbeats are sent again', {})
+  }
+
   peerAppeared(peer: string, role: string): void {
     this.#log.info('peer appeared', { peer, role })
   }

@@ -111,6 +111,8 @@ export interface StepPeerOptions {
 /** A step on the broker. */
 export interface StepPeer {
   readonly isConnected: boolean
+  /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
+  readonly obstacles: readonly string[]
   readonly routers: RouterCalls
   /** Says now what it serves: who gets an answer that is sent after this has heard it. */
   announce(): void
@@ -141,6 +143,8 @@ export interface RouterPeerOptions {
 /** A router on the broker: calls steps, knows who is there. */
 export interface RouterPeer extends PeerQuestions {
   readonly isConnected: boolean
+  /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
+  readonly obstacles: readonly string[]
   readonly bearer: TensorBearer
   /** Ids of the other routers of the repository. */
   routers(): readonly string[]

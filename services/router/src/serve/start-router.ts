@@ -197,9 +197,9 @@ function findCauses(
   steps: StepLink,
   hearing: StepHearing,
 ): readonly string[] {
-  const causes: string[] = []
-  if (peer?.isConnected !== true) causes.push('the broker is not connected')
-  else if (!hearing.isOver) causes.push('the steps have not been heard yet')
+  const causes = [...(peer?.obstacles ?? ['the broker is not connected'])]
+  if (peer?.isConnected === true && !hearing.isOver)
+    causes.push('the steps have not been heard yet')
   if (!steps.isSettled) causes.push('a step has not described itself yet')
   return causes
 }

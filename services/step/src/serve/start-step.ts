@@ -63,9 +63,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   let peer: StepPeer | undefined
   const pins = new PinWatch({ replica, clock, peer: () => peer })
   opened.defer(async () => pins.close())
-  const health = withCauses(o.health, () =>
-    peer?.isConnected === true ? [] : ['the broker is not connected'],
-  )
+  const health = withCauses(o.health, () => peer?.obstacles ?? ['the broker is not connected'])
   const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
   opened.defer(async () => metricsServer?.close())
   const step = await openStep({

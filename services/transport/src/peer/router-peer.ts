@@ -67,6 +67,10 @@ class CallingPeer implements RouterPeer {
     return this.endpoint.link.isUp
   }
 
+  get obstacles(): readonly string[] {
+    return this.endpoint.obstacles
+  }
+
   routers(): readonly string[] {
     return this.endpoint.membership.peers('router')
   }

@@ -1,3 +1,4 @@
+import { createLogger } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
@@ -253,4 +254,43 @@ await t.test('a step that serves something else says so at once', WITH_NATS, asy
   changed?.()
   await until(() => router.changed.length === 3)
   t.pass('also if only its description is another: a model that failed, say')
+})
+
+await t.test('what no heartbeat can hold is an obstacle until it fits', WITH_NATS, async (t) => {
+  const server = await startNatsServer({ config: 'max_payload: 2048' })
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  let count = 1
+  const listeners = new Set<() => void>()
+  const serve = (versions: number): void => {
+    count = versions
+    for (const changed of listeners) changed()
+  }
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const step = await openTestStep(t, broker, 'step', echo, {
+    describe: () => ({ count }),
+    revisions: () => Array.from({ length: count }, (_, i) => ['m', i + 1, 'aaa'] as const),
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    log,
+  })
+  const router = await openTestRouter(t, broker, 'router')
+  await until(() => router.directory.isServed(SERVED))
+  t.same(step.obstacles, [])
+  serve(1000)
+  await until(() => step.obstacles.length > 0)
+  const wanted =
+    /^heartbeat of 1000 model versions: it has \d+ bytes, the broker takes at most 2048: raise max_payload/
+  t.match(step.obstacles, [wanted])
+  const failures = lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 'error')
+  t.match(failures, [{ reason: 'MESSAGE_TOO_LARGE', error: wanted }])
+  t.equal(failures.length, 1)
+  t.ok(router.directory.isServed(SERVED), 'what was announced is served still')
+  serve(2)
+  await until(() => step.obstacles.length === 0)
+  await until(() => router.directory.isServed({ ...SERVED, version: 2 }))
 })
