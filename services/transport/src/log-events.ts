@@ -21,7 +21,7 @@ export class TransportEvents {
   }
 
   connectFailed(connection: ConnectionRole, error: string): void {
-    this.#log.warn('broker refused the connection, trying on', { connection, error })
+    this.#log.warn('broker cannot be connected, trying on', { connection, error })
   }
 
   brokerComplained(connection: ConnectionRole, what: string): void {

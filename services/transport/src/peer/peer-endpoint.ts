@@ -147,9 +147,10 @@ export class PeerEndpoint {
 
   /** What keeps others from reaching this peer now; none if they can. */
   get obstacles(): readonly string[] {
-    const { failure } = this.#announcements
-    const isAway = this.link.isUp ? [] : ['the broker is not connected']
-    return failure === undefined ? isAway : [...isAway, failure.message]
+    const { isUp, failure } = this.link
+    const away = `the broker is not connected${failure === '' ? '' : `: ${failure}`}`
+    const unheard = this.#announcements.failure
+    return [...(isUp ? [] : [away]), ...(unheard === undefined ? [] : [unheard.message])]
   }
 
   /** Resolves when both connections are there, or the time is over. */
