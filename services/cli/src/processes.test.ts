@@ -123,7 +123,7 @@ class Processes {
       await running.drain({ signal })
       await running.close()
     }
-    const ready = lines.map((line) => JSON.parse(line)).find((l) => l.message === 'server ready')
+    const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
     return { stop, httpPort: Number(ready.httpPort), metricsPort: Number(ready.metricsPort) }
   }
 }

@@ -2,9 +2,6 @@ import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
 
-/** The front doors are open; the fields say where. */
-export const SERVING = 'server ready'
-
 /**
  * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it
  * only waits for a step. The step logs its own models.

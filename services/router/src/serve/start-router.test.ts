@@ -38,7 +38,7 @@ async function start(t: Test, argv: readonly string[], peer = new ScriptedRouter
   t.teardown(() => running.close())
   health.release('starting')
   const messages = () => lines.map((line) => JSON.parse(line))
-  const ready = messages().find((line) => line.message === 'server ready')
+  const ready = messages().find((line) => line.httpPort !== undefined)
   return { running, peer, health, ready, messages }
 }
 
@@ -135,7 +135,9 @@ await t.test(
   async (t) => {
     const peer = new ScriptedRouterPeer()
     peer.isConnected = false
-    const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], peer)
+    const causes = ['the broker is not connected']
+    t.match(ready, { level: 'warn', message: 'doors open, not ready yet', causes })
     const away = [503, 'the broker is not connected\n']
     t.same(await get(ready.metricsPort, '/readyz'), away)
     for (const model of ['m', 'ens']) {
@@ -151,6 +153,8 @@ await t.test(
     t.same(last, unheard)
     while (last[0] === 503) last = await get(ready.metricsPort, '/readyz')
     t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 404, 'now it knows')
+    const isServing = () => messages().some(({ message }) => message === 'server ready')
+    while (!isServing()) await settle()
   },
 )
 

@@ -25,7 +25,7 @@ async function start(t: Test, argv: readonly string[], peer = new ScriptedStepPe
   const running = await startStep({ flags, settings, log, health, signal, openPeer: peer.open })
   t.teardown(() => running.close())
   health.release('starting')
-  const ready = lines.map((line) => JSON.parse(line)).find((l) => l.message === 'server ready')
+  const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
   return { running, peer, health, ready }
 }
 
