@@ -31,6 +31,7 @@ import {
   EMPTY_CATALOG,
   type LiveRevision,
   lookupModel,
+  noStepYet,
   type ResolvedEntry,
 } from './catalog.ts'
 import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
@@ -290,11 +291,18 @@ export class Router implements InferenceBackend {
     try {
       return lookupModel(this.#catalog, name, version)
     } catch (cause) {
-      const isUnknown = ServeError.from(cause).reason === 'MODEL_NOT_FOUND'
-      if (!isUnknown || this.#o.hasHeardSteps?.() !== false) throw cause
+      const error = ServeError.from(cause)
+      if (error.reason !== 'MODEL_NOT_FOUND') throw error
+      if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
       const text = `model '${name}' is not known yet: this router has not heard the steps`
       throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
     }
+  }
+
+  #unknown(error: ServeError, name: string): ServeError {
+    const entry = this.#catalog.models.get(name)
+    if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
+    return this.#awaits(name) ? noStepYet(error, entry) : error
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {

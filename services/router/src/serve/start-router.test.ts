@@ -2,6 +2,7 @@ import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tu
 import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { StatisticsRecorder } from '@tutti/front-door'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import { InferenceClient } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { type Answer, ScriptedRouterPeer } from '../testing/index.ts'
 import { ROUTER_FLAGS } from './router-flags.ts'
@@ -128,6 +129,31 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
   peer.isConnected = false
   t.same(await get(ready.metricsPort, '/readyz'), [503, 'the broker is not connected\n'])
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
+})
+
+await t.test('an ensemble that waits for a step is not unknown, at both doors', async (t) => {
+  const { peer, ready } = await start(t, [`--model-repository=${repository(t)}`])
+  const client = new InferenceClient({ address: `127.0.0.1:${ready.grpcPort}` })
+  t.teardown(() => client.close())
+  const infer = (modelName: string): Promise<unknown> =>
+    client.infer({ modelName, inputs: [] }).catch((error: unknown) => error)
+  const waits =
+    "Request for unknown model: 'ens' is not found: ensemble 'ens' waits for a step that serves 'm'"
+  t.same(await get(ready.httpPort, '/v2/models/ens/infer', request), [
+    503,
+    JSON.stringify({ error: waits }),
+  ])
+  t.equal((await get(ready.httpPort, '/v2/models/ens/ready'))[0], 400)
+  t.match(await infer('ens'), { code: 'UNAVAILABLE', reason: 'STEP_UNAVAILABLE', message: waits })
+  t.match(await infer('other'), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' })
+  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  while ((await get(ready.httpPort, '/v2/models/ens/ready'))[0] !== 200) await settle()
+  peer.gone('s1')
+  t.match(await infer('ens'), {
+    code: 'UNAVAILABLE',
+    reason: 'STEP_UNAVAILABLE',
+    message: "in ensemble 'ens', no replica serves model 'm' version 1",
+  })
 })
 
 await t.test(
