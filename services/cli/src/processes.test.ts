@@ -77,6 +77,8 @@ await t.test('the commands of docs/processes.md serve all that its ensemble need
 interface Started {
   readonly httpPort: number
   readonly metricsPort: number
+  /** What it logged so far. */
+  messages(): readonly { readonly message: string }[]
   /** As SIGTERM does. */
   stop(): Promise<void>
 }
@@ -97,6 +99,10 @@ class Processes {
 
   router(...argv: string[]): Promise<Started> {
     return this.#start(routerExecutable, [REPOSITORY, ...argv])
+  }
+
+  routerOf(repository: string): Promise<Started> {
+    return this.#start(routerExecutable, [`--model-repository=${repository}`])
   }
 
   async #start<T extends FlagTable>(
@@ -124,7 +130,9 @@ class Processes {
       await running.close()
     }
     const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
-    return { stop, httpPort: Number(ready.httpPort), metricsPort: Number(ready.metricsPort) }
+    const messages = () => lines.map((line) => JSON.parse(line))
+    const { httpPort, metricsPort } = ready
+    return { stop, messages, httpPort: Number(httpPort), metricsPort: Number(metricsPort) }
   }
 }
 
@@ -180,6 +188,29 @@ await t.test('routers run ensembles over steps that come and go', SKIP, async (t
   await processes.step('--model=add_one_batch')
   await until(async () => (await infer(late.httpPort, 'ens_chain'))[0] === 200)
   await Promise.all([late.stop(), early.stop()])
+})
+
+const differences = (router: Started) =>
+  router.messages().filter(({ message }) => message.startsWith('routers have different'))
+
+await t.test('routers with different ensembles of one name say so', SKIP, async (t) => {
+  const nats = await startNatsServer()
+  t.teardown(() => nats.stop())
+  const processes = new Processes(t, nats)
+  const io = 'input { name: "X" data_type: TYPE_FP32 dims: 16 }'
+  const repository = t.testdir({
+    ens_chain: {
+      'config.pbtxt': `platform: "ensemble" ${io} ${io.replace('input', 'output').replace('X', 'Y')}
+        ensemble_scheduling { step { model_name: "add_one" model_version: -1
+          input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } }`,
+      1: {},
+    },
+  })
+  const [one, other] = [await processes.router(), await processes.routerOf(repository)]
+  for (const router of [one, other]) {
+    await until(async () => differences(router).length > 0)
+    t.match(differences(router), [{ level: 'warn', ensemble: 'ens_chain', version: 1 }])
+  }
 })
 
 await t.test('repositories and prefixes keep installations apart', SKIP, async (t) => {

@@ -102,3 +102,15 @@ export function wantedNotApplied(
 export function repositoryUnreadable(log: Logger, error: ServeError): void {
   log.warn('model repository could not be polled', { reason: error.reason, error: error.message })
 }
+
+/** Clients get the one or the other, by the router that they reach. */
+export function ensemblesDiffer(
+  log: Logger,
+  o: { readonly ensemble: string; readonly version: number; readonly routers: readonly string[] },
+): void {
+  log.warn('routers have different ensembles under one name', { ...o, routers: [...o.routers] })
+}
+
+export function routerNotDescribed(log: Logger, router: string, error: ServeError): void {
+  log.info('router did not describe itself', { router, reason: error.reason, error: error.message })
+}

@@ -176,6 +176,11 @@ export class Router implements InferenceBackend {
     this.#rebuild()
   }
 
+  /** As they were set last. */
+  get ensembles(): readonly EnsembleSource[] {
+    return this.#ensembles
+  }
+
   /** Lets clients load and unload. */
   get control(): ModelControl | undefined {
     return this.#control

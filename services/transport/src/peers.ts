@@ -33,9 +33,9 @@ export interface PeerLoad {
 }
 
 /**
- * What peers ask one another beside inference. Routers ask steps to `describe` themselves, for `statistics`, to `load` and to
- * `unload`; steps ask routers whether a model is `ready`, to `load` and `unload` for their models, and whether a version is
- * `unpinned`; routers tell routers what is `wanted`.
+ * What peers ask one another beside inference. Routers ask steps and other routers to `describe` themselves, steps for
+ * `statistics`, to `load` and to `unload`; steps ask routers whether a model is `ready`, to `load` and `unload` for their models,
+ * and whether a version is `unpinned`; routers tell routers what is `wanted`.
  */
 export const QUESTIONS = [
   'describe',
@@ -132,8 +132,12 @@ export interface RouterPeerOptions {
   readonly peer: string
   /** Takes the requests of models that run in steps. */
   readonly handle: EnvelopeHandler
-  /** Answers what steps and other routers ask. */
+  /** Answers every question but `describe`, from steps and other routers. */
   readonly answer: AnswerQuestion
+  /** Answers `describe`: what other routers should know of this one, as JSON; the same object as long as it is the same. */
+  describe(): object
+  /** Another router appeared, or what it says of itself changed: ask it. */
+  routerChanged(peer: string): void
   /** A step appeared, or what it serves changed: ask it. */
   stepChanged(peer: string, revisions: readonly (readonly [string, number, string])[]): void
   /** A step is gone (said so, or dead). */

@@ -17,6 +17,7 @@ import { scanRepositories } from '@tutti/repository'
 import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
+import { EnsembleComparison } from './ensemble-comparison.ts'
 import { type ControlUpkeep, openControl } from './open-control.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
 import { StepHearing } from './step-hearing.ts'
@@ -91,7 +92,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const health = withCauses(o.health, causes)
   const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
   opened.defer(async () => metricsServer?.close())
-  const joined = await joinBroker(o, { name, directory, router, upkeep, steps, clock })
+  const joined = await joinBroker(o, { name, directory, router, upkeep, steps, join, clock })
   opened.defer(() => joined.close())
   peer = joined
   join.resolve(joined)
@@ -139,16 +140,25 @@ function joinBroker(
     readonly router: Router
     readonly upkeep: ControlUpkeep
     readonly steps: StepLink
+    readonly join: { readonly promise: Promise<RouterPeer> }
     readonly clock: Clock
   },
 ): Promise<RouterPeer> {
-  const { name, directory, router, upkeep, steps, clock } = parts
+  const { name, directory, router, upkeep, steps, join, clock } = parts
+  const others = new EnsembleComparison({
+    self: name,
+    ensembles: () => router.ensembles,
+    peers: join.promise,
+    log: limitLog(o.log, { clock }),
+  })
   return (o.openPeer ?? openRouterPeer)({
     broker: toBrokerOptions(o.flags),
     peer: name,
     directory,
     handle: router.nested,
     answer: upkeep.answer,
+    describe: others.describe,
+    routerChanged: others.routerChanged,
     settings: { maxCalls: o.flags['max-bls-requests'] },
     clock,
     log: o.log,

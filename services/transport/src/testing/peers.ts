@@ -91,6 +91,8 @@ export interface Teardown {
   teardown(close: () => Promise<void>): void
 }
 
+const ROUTER_DESCRIPTION = { router: true }
+
 /** A router with its directory and what it was told. */
 export interface TestRouter {
   readonly peer: RouterPeer
@@ -144,6 +146,8 @@ export async function openTestRouter(
       throw new ServeError('UNSUPPORTED', 'this router takes no calls')
     },
     answer: async (question, argument) => ({ question, argument, peer }),
+    describe: () => ROUTER_DESCRIPTION,
+    routerChanged: () => {},
     stepChanged: (step) => void changed.push(step),
     stepGone: (step) => void gone.push(step),
     ...o,
