@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext, Clock, Logger, Tracing } from '@tutti/chassis'
-import type { EnsemblePlan, LoadableModels, StepControl, StepDescription } from '@tutti/ensemble'
+import type {
+  EnsemblePlan,
+  LoadableModels,
+  PinnedVersion,
+  StepControl,
+  StepDescription,
+} from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
   areAllReady,
@@ -46,7 +52,7 @@ import {
   type NestedTarget,
   type NestingBounds,
 } from './nested-requests.ts'
-import { PinCounts, type PinnedVersion } from './pin-counts.ts'
+import { PinCounts } from './pin-counts.ts'
 import type { RequestScope } from './request-scope.ts'
 import { inferEnsemble, inferModel, type ModelInferDependencies } from './requests.ts'
 import { RevisionPins } from './revision-pins.ts'
