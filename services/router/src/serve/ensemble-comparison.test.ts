@@ -67,3 +67,27 @@ await t.test('a router that cannot be asked, or answers nonsense, does no harm',
     { router: 'gone', reason: 'STEP_UNAVAILABLE' },
   ])
 })
+
+await t.test(
+  'routers are asked one after the other, each once for all that it said meanwhile',
+  async (t) => {
+    const asked: string[] = []
+    const first = Promise.withResolvers<unknown>()
+    const nothing = { ensembles: [] }
+    const { changed } = open([], {
+      slow: () => {
+        asked.push('slow')
+        return asked.length === 1 ? first.promise : nothing
+      },
+      other: () => {
+        asked.push('other')
+        return nothing
+      },
+    })
+    for (const router of ['slow', 'other', 'slow', 'other', 'slow']) await changed(router)
+    t.same(asked, ['slow'])
+    first.resolve(nothing)
+    await new Promise((resolve) => setImmediate(resolve))
+    t.same(asked, ['slow', 'other', 'slow'])
+  },
+)

@@ -10,6 +10,9 @@ const UNLIMITED = new AbortController().signal
 /** Differences that were said already; a bound, because others make them. */
 const MAX_SAID = 1024
 
+/** Routers that wait to be asked; a bound for the same reason. */
+const MAX_WAITING = 1024
+
 /** Ensemble, version and the digest of its configuration and files. */
 type Described = readonly [string, number, string]
 
@@ -23,6 +26,9 @@ export class EnsembleComparison {
   readonly #peers: Promise<Pick<PeerQuestions, 'ask'>>
   readonly #log: Logger
   readonly #said = new Set<string>()
+  /** Asked one after the other, so that those who only say that they are routers cost one question at a time. */
+  readonly #waiting = new Set<string>()
+  #isAsking = false
   #described: { readonly of: readonly EnsembleSource[]; readonly as: object } | undefined
 
   constructor(o: {
@@ -49,10 +55,22 @@ export class EnsembleComparison {
 
   /** Another router is there, or has other ensembles than before. */
   readonly routerChanged = (router: string): void => {
-    this.#compare(router).catch((error: unknown) => {
-      // It is asked again when it says something new; a router that is gone needs no word.
-      routerNotDescribed(this.#log, router, ServeError.from(error))
-    })
+    if (this.#waiting.size < MAX_WAITING) this.#waiting.add(router)
+    if (!this.#isAsking) void this.#askAll()
+  }
+
+  async #askAll(): Promise<void> {
+    this.#isAsking = true
+    for (const router of this.#waiting) {
+      this.#waiting.delete(router)
+      try {
+        await this.#compare(router)
+      } catch (error) {
+        // It is asked again when it says something new; a router that is gone needs no word.
+        routerNotDescribed(this.#log, router, ServeError.from(error))
+      }
+    }
+    this.#isAsking = false
   }
 
   async #compare(router: string): Promise<void> {
