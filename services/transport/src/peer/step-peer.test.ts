@@ -1,22 +1,19 @@
 import { createLogger } from '@tutti/chassis'
-import { startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import type { BrokerOptions } from '../peers.ts'
 import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
 import {
   answer,
-  brokerAt,
   collect,
   echo,
   envelope,
   failureOf,
+  openBroker,
   openTestRouter,
   openTestStep,
   REVISION,
   ref,
   SERVED,
-  type Teardown,
   tensorBytes,
   until,
   WITH_NATS,
@@ -26,12 +23,6 @@ const quiet = { signal: new AbortController().signal }
 const STEP = { replica: 'step' }
 const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
   Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
-
-async function openBroker(t: Teardown): Promise<BrokerOptions> {
-  const server = await startNatsServer()
-  t.teardown(() => server.stop())
-  return brokerAt(server.url)
-}
 
 const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
   sink.send({
@@ -257,9 +248,7 @@ await t.test('a step that serves something else says so at once', WITH_NATS, asy
 })
 
 await t.test('what no heartbeat can hold is an obstacle until it fits', WITH_NATS, async (t) => {
-  const server = await startNatsServer({ config: 'max_payload: 2048' })
-  t.teardown(() => server.stop())
-  const broker = brokerAt(server.url)
+  const broker = await openBroker(t, { config: 'max_payload: 2048' })
   let count = 1
   const listeners = new Set<() => void>()
   const serve = (versions: number): void => {

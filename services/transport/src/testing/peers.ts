@@ -1,5 +1,5 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { withoutNatsServer } from '@tutti/chassis/testing'
+import { type NatsServerOptions, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import { TensorMemory, type TensorRef } from '@tutti/tensor'
@@ -84,6 +84,13 @@ export function failureOf(promise: Promise<unknown>): Promise<unknown> {
 
 export function brokerAt(url: string, o: Partial<BrokerOptions> = {}): BrokerOptions {
   return { servers: [url], prefix: 'tutti', repository: 'default', ...o }
+}
+
+/** A broker of the test's own. */
+export async function openBroker(t: Teardown, o: NatsServerOptions = {}): Promise<BrokerOptions> {
+  const server = await startNatsServer(o)
+  t.teardown(() => server.stop())
+  return brokerAt(server.url)
 }
 
 /** What a test closes in its teardown. */
