@@ -21,6 +21,8 @@ async function openRaw(url: string): Promise<EdgeCall> {
   return async (data) => (await client.request(ECHO_SUBJECT, data, { timeout: 60_000 })).data
 }
 
+const DESCRIPTION = {}
+
 /** Nobody calls or asks the bench: its echo serves no model that would. */
 function notAsked(): Promise<never> {
   return Promise.reject(new ServeError('UNSUPPORTED', 'the bench answers no one'))
@@ -38,6 +40,8 @@ async function openBearer(url: string, model: string): Promise<EdgeCall> {
     directory: new StepDirectory(),
     clock: systemClock,
     log: silentLogger,
+    describe: () => DESCRIPTION,
+    routerChanged: () => {},
     stepChanged: (replica, revisions) => {
       for (const [name, version, revision] of revisions) {
         if (name === model) found.resolve({ replica, version, revision })

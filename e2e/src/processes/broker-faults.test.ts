@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
+import { until } from '../until.ts'
 import { ask, describe, openClient, unclean } from './asking.ts'
 import { type Harness, type Peer, SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
 import { chainQuestion, ENDLESS, identityQuestion, slowQuestion } from './questions.ts'
 import { logged, mark, untilReady } from './seen.ts'
-import { until } from './until.ts'
 
 t.setTimeout(300_000)
 

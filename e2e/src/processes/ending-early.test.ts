@@ -2,11 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { tempFolder } from '../temp-repository.ts'
+import { until } from '../until.ts'
 import { ask, openClient } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { ENDLESS, fp32, int64, type Question, slowQuestion } from './questions.ts'
 import { logged, mark, statistics, untilReady } from './seen.ts'
-import { until } from './until.ts'
 
 t.setTimeout(300_000)
 

@@ -11,8 +11,8 @@ import {
 import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { parseLine, ROOT, type Target } from '../serving.ts'
+import { until } from '../until.ts'
 import { type PeerWatch, watchPeers } from './peer-watch.ts'
-import { until } from './until.ts'
 
 /** Why tests over a broker cannot run here, or false. */
 export const SKIP = withoutNatsServer()

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { FaultProxy } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { parseLine } from '../serving.ts'
+import { until } from '../until.ts'
 import { type Harness, type Peer, startHarness } from './harness.ts'
 import { isOk } from './seen.ts'
-import { until } from './until.ts'
 
 export const STEP_MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
 /** What clients ask for. */

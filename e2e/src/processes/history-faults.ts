@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '../until.ts'
 import type { FaultKind } from './history-check.ts'
 import type { Cluster, Place } from './history-cluster.ts'
 import { between, oneOf, type Random } from './history-requests.ts'
 import { howItEnded, isOk } from './seen.ts'
-import { until } from './until.ts'
 
 /** A fault before it happens. */
 export interface PlannedFault {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { seededRandom } from '../hostile.ts'
+import { until } from '../until.ts'
 import { ask, openClient, unclean } from './asking.ts'
 import { checkHistory, type HistoryEvent } from './history-check.ts'
 import { type HistoryClients, startHistoryClients } from './history-clients.ts'
@@ -9,7 +10,6 @@ import { faultDeck, KINDS, type PlannedFault } from './history-faults.ts'
 import { between, type Random } from './history-requests.ts'
 import { identityQuestion } from './questions.ts'
 import { howItEnded, logged, mark, metric } from './seen.ts'
-import { until } from './until.ts'
 
 export interface HistoryRoundOptions {
   readonly seed: number

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { seededRandom } from '../hostile.ts'
+import { until } from '../until.ts'
 import { ask, describe, type Outcome, openClient } from './asking.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { HONEST_MODELS } from './hostile-material.ts'
@@ -8,7 +9,6 @@ import { startLoad } from './load.ts'
 import { memoryBytes } from './memory.ts'
 import { chainQuestion, identityQuestion, type Question, slowQuestion } from './questions.ts'
 import { howItEnded, successes } from './seen.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

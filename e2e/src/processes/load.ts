@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Target } from '../serving.ts'
+import { until } from '../until.ts'
 import { ask, describe, type Outcome, openClient } from './asking.ts'
 import type { Question } from './questions.ts'
-import { until } from './until.ts'
 
 /** Clients that ask one thing after the other until they are told to stop. */
 export interface Load {

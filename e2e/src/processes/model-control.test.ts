@@ -7,8 +7,8 @@ import { restCall } from '../rest-call.ts'
 import type { Target } from '../serving.ts'
 import { copyModels, tempFolder } from '../temp-repository.ts'
 import { runTritonChecks } from '../triton-client.ts'
+import { until } from '../until.ts'
 import { SKIP, startHarness } from './harness.ts'
-import { until } from './until.ts'
 
 t.setTimeout(900_000)
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { until } from '../until.ts'
 import { ask, describe, isClean, openClient, unclean } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
@@ -11,7 +12,6 @@ import {
   versionedQuestion,
 } from './questions.ts'
 import { isOk, logged, mark, successes, untilReady } from './seen.ts'
-import { until } from './until.ts'
 
 t.setTimeout(300_000)
 

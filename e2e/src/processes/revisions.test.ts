@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { seededRandom } from '../hostile.ts'
+import { until } from '../until.ts'
 import { openClient } from './asking.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { between, oneOf } from './history-requests.ts'
@@ -13,7 +14,6 @@ import {
   shiftRepository,
 } from './revisions-models.ts'
 import { logged, mark, untilReady } from './seen.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

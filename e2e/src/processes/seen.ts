@@ -1,7 +1,7 @@
 import type { StartedProcess } from '@tutti/chassis/testing'
 import type { InferenceClient } from '@tutti/protocol'
 import { parseLine, type Target } from '../serving.ts'
-import { until } from './until.ts'
+import { until } from '../until.ts'
 
 /** Waits until each target has each of the models ready. */
 export async function untilReady(

@@ -1,10 +1,10 @@
 import t from 'tap'
+import { until } from '../until.ts'
 import { ask, openClient } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
 import { ENDLESS, slowQuestion } from './questions.ts'
 import { logged, mark, successes, untilReady } from './seen.ts'
-import { until } from './until.ts'
 
 t.setTimeout(300_000)
 

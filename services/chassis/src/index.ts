@@ -70,6 +70,7 @@ export {
   silentLogger,
 } from './log.ts'
 export { LIFECYCLE_EVENTS } from './log-events.ts'
+export { logServing, type ServingOptions } from './log-serving.ts'
 export {
   type CounterMetric,
   createMetrics,

@@ -56,15 +56,15 @@ function run(
 
 const never = () => new Promise<void>(() => {})
 
-await t.test('the stages run in order, from ready to exit', async (t) => {
+await t.test('the stages run in order, from start to exit', async (t) => {
   const { signals, health, steps, code, logged, clock } = run()
-  await logged('ready')
+  await logged('started')
   t.equal(health.isReady, true)
   signals.send('SIGTERM')
   t.equal(await code, 0)
   t.same(steps, [
     'starting',
-    'ready',
+    'started',
     'stopping',
     'stopAccepting: not ready',
     'draining',
@@ -117,7 +117,7 @@ await t.test('a start that ends in spite of a signal is drained and closed', asy
   signals.send('SIGTERM')
   started.resolve()
   t.equal(await code, 0)
-  t.notOk(steps.includes('ready'))
+  t.notOk(steps.includes('started'))
   t.ok(steps.includes('closed'))
 })
 
@@ -142,7 +142,7 @@ await t.test('a drain that takes too long is cut off and gives 1', async (t) => 
       },
     },
   })
-  await logged('ready')
+  await logged('started')
   const draining = logged('draining')
   signals.send('SIGTERM')
   await draining
@@ -157,7 +157,7 @@ await t.test('a drain that fails still closes, and gives 1', async (t) => {
   const { signals, steps, code, logged } = run({
     running: { stopAccepting: () => Promise.reject(new Error('port is gone')) },
   })
-  await logged('ready')
+  await logged('started')
   signals.send('SIGTERM')
   t.equal(await code, 1)
   t.ok(steps.includes('drain failed'))
@@ -168,7 +168,7 @@ await t.test('a close that fails gives 1', async (t) => {
   const { signals, steps, code, logged } = run({
     running: { close: () => Promise.reject(new Error('stuck')) },
   })
-  await logged('ready')
+  await logged('started')
   signals.send('SIGTERM')
   t.equal(await code, 1)
   t.ok(steps.includes('close failed'))
@@ -176,7 +176,7 @@ await t.test('a close that fails gives 1', async (t) => {
 
 await t.test('a close that hangs does not hold the process', async (t) => {
   const { signals, code, clock, logged } = run({ running: { close: never } })
-  await logged('ready')
+  await logged('started')
   const drained = logged('drained')
   signals.send('SIGTERM')
   await drained
@@ -191,7 +191,7 @@ await t.test('a second signal exits at once with its number', async (t) => {
     ['SIGTERM', 143],
   ] as const) {
     const { signals, steps, code, logged } = run({ running: { drain: never } })
-    await logged('ready')
+    await logged('started')
     const draining = logged('draining')
     signals.send('SIGTERM')
     await draining
@@ -204,7 +204,7 @@ await t.test('a second signal exits at once with its number', async (t) => {
 await t.test('a Ctrl-C that comes twice at once is one', async (t) => {
   const drained = Promise.withResolvers<void>()
   const { signals, code, logged, clock } = run({ running: { drain: () => drained.promise } })
-  await logged('ready')
+  await logged('started')
   const draining = logged('draining')
   signals.send('SIGINT')
   signals.send('SIGINT')
@@ -217,7 +217,7 @@ await t.test('a Ctrl-C that comes twice at once is one', async (t) => {
 
 await t.test('a second Ctrl-C exits at once', async (t) => {
   const { signals, code, logged, clock } = run({ running: { drain: never } })
-  await logged('ready')
+  await logged('started')
   const draining = logged('draining')
   signals.send('SIGINT')
   await draining

@@ -132,7 +132,8 @@ async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<number
   const running = await startOrStop(started, stop, grace.signal, logger)
   if (running === undefined) return stop.isRequested ? 0 : 1
   health.release(STARTING)
-  if (health.isReady) logger.info(EVENTS.ready)
+  // Ready it may not be yet: what else holds it back is not the lifecycle's to know.
+  if (!stop.isRequested) logger.info(EVENTS.started)
   await stop.requested
   const isDrained = await drain(running, grace.signal, logger)
   ;(await graceTimer)()

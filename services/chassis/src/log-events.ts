@@ -3,7 +3,7 @@ export const LIFECYCLE_EVENTS = {
   starting: 'starting',
   startFailed: 'start failed',
   startGivenUp: 'start given up',
-  ready: 'ready',
+  started: 'started',
   stopping: 'stopping',
   draining: 'draining',
   drained: 'drained',
@@ -13,4 +13,10 @@ export const LIFECYCLE_EVENTS = {
   secondSignal: 'second signal, exiting at once',
   failed: 'lifecycle failed',
   exited: 'exiting',
+} as const
+
+/** The messages of a server whose doors are open; the fields say where. */
+export const SERVING_EVENTS = {
+  ready: 'server ready',
+  notReady: 'doors open, not ready yet',
 } as const

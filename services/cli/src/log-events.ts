@@ -1,9 +1,6 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** The front doors are open; the fields say where. */
-export const SERVING = 'server ready'
-
 /** The repositories could not be looked at for changes; the next look tries again. */
 export function repositoryUnreadable(log: Logger, error: ServeError): void {
   log.warn('model repository could not be polled', { reason: error.reason, error: error.message })

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   createHealth,
@@ -8,14 +8,21 @@ import {
   loadTracingSettings,
   parseFlags,
 } from '@tutti/chassis'
-import { type NatsServer, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import {
+  createNatsKey,
+  createTestCertificates,
+  type NatsServer,
+  startNatsServer,
+  withoutNatsServer,
+} from '@tutti/chassis/testing'
 import { parseModelConfig } from '@tutti/model-config'
 import { routerExecutable } from '@tutti/router'
 import { stepExecutable } from '@tutti/step'
 import t, { type Test } from 'tap'
 import { run } from './run.ts'
 
-const BASIC = join(import.meta.dirname, '../../../model_repository/.variants/fixtures/basic')
+const ROOT = join(import.meta.dirname, '../../..')
+const BASIC = join(ROOT, 'model_repository/.variants/fixtures/basic')
 const REPOSITORY = `--model-repository=${BASIC}`
 
 async function command(...argv: string[]) {
@@ -56,19 +63,26 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
   }
 })
 
+/** The steps and routers that a page starts. */
+async function commandsOf(page: string) {
+  const text = await readFile(join(ROOT, page), 'utf8')
+  const lines = text.matchAll(/^npm run tutti -- (step|router) +(--.*)$/gm)
+  return [...lines].map(([, role, flags = '']) => ({ role, argv: flags.split(/ +/) }))
+}
+
 await t.test('the commands of docs/processes.md serve all that its ensemble needs', async (t) => {
-  const root = join(import.meta.dirname, '../../..')
-  const page = await readFile(join(root, 'docs/processes.md'), 'utf8')
   const served: string[] = []
-  for (const [, role, flags = ''] of page.matchAll(/^tutti (step|router) +(--.*)$/gm)) {
-    const argv = flags.split(/ +/)
-    if (role === 'step') {
-      const { values } = parseFlags(stepExecutable.flags, argv)
-      stepExecutable.check(values)
-      served.push(...values.model)
-    } else routerExecutable.check(parseFlags(routerExecutable.flags, argv).values)
+  for (const { role, argv } of await commandsOf('docs/processes.md')) {
+    // Those of the broker's section name files that their reader has.
+    if (argv.includes('--nats=nats://127.0.0.1:4222')) {
+      if (role === 'step') {
+        const { values } = parseFlags(stepExecutable.flags, argv)
+        stepExecutable.check(values)
+        served.push(...values.model)
+      } else routerExecutable.check(parseFlags(routerExecutable.flags, argv).values)
+    }
   }
-  const ensemble = join(root, 'model_repository/ens_face_restoration_v2.1/config.pbtxt')
+  const ensemble = join(ROOT, 'model_repository/ens_face_restoration_v2.1/config.pbtxt')
   const config = parseModelConfig(await readFile(ensemble, 'utf8'), ensemble)
   const steps = config.ensemble_scheduling?.step ?? []
   t.same(served.toSorted(), steps.map(({ model_name: model }) => model).toSorted())
@@ -77,6 +91,8 @@ await t.test('the commands of docs/processes.md serve all that its ensemble need
 interface Started {
   readonly httpPort: number
   readonly metricsPort: number
+  /** What it logged so far. */
+  messages(): readonly { readonly message: string }[]
   /** As SIGTERM does. */
   stop(): Promise<void>
 }
@@ -97,6 +113,10 @@ class Processes {
 
   router(...argv: string[]): Promise<Started> {
     return this.#start(routerExecutable, [REPOSITORY, ...argv])
+  }
+
+  routerOf(repository: string): Promise<Started> {
+    return this.#start(routerExecutable, [`--model-repository=${repository}`])
   }
 
   async #start<T extends FlagTable>(
@@ -123,8 +143,10 @@ class Processes {
       await running.drain({ signal })
       await running.close()
     }
-    const ready = lines.map((line) => JSON.parse(line)).find((l) => l.message === 'server ready')
-    return { stop, httpPort: Number(ready.httpPort), metricsPort: Number(ready.metricsPort) }
+    const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
+    const messages = () => lines.map((line) => JSON.parse(line))
+    const { httpPort, metricsPort } = ready
+    return { stop, messages, httpPort: Number(httpPort), metricsPort: Number(metricsPort) }
   }
 }
 
@@ -180,6 +202,65 @@ await t.test('routers run ensembles over steps that come and go', SKIP, async (t
   await processes.step('--model=add_one_batch')
   await until(async () => (await infer(late.httpPort, 'ens_chain'))[0] === 200)
   await Promise.all([late.stop(), early.stop()])
+})
+
+const differences = (router: Started) =>
+  router.messages().filter(({ message }) => message.startsWith('routers have different'))
+
+await t.test('routers with different ensembles of one name say so', SKIP, async (t) => {
+  const nats = await startNatsServer()
+  t.teardown(() => nats.stop())
+  const processes = new Processes(t, nats)
+  const io = 'input { name: "X" data_type: TYPE_FP32 dims: 16 }'
+  const repository = t.testdir({
+    ens_chain: {
+      'config.pbtxt': `platform: "ensemble" ${io} ${io.replace('input', 'output').replace('X', 'Y')}
+        ensemble_scheduling { step { model_name: "add_one" model_version: -1
+          input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } }`,
+      1: {},
+    },
+  })
+  const [one, other] = [await processes.router(), await processes.routerOf(repository)]
+  for (const router of [one, other]) {
+    await until(async () => differences(router).length > 0)
+    t.match(differences(router), [{ level: 'warn', ensemble: 'ens_chain', version: 1 }])
+  }
+})
+
+await t.test('the broker of docs/processes.md keeps its tenants apart', SKIP, async (t) => {
+  const folder = t.testdir()
+  await createTestCertificates(folder)
+  const key = createNatsKey()
+  await writeFile(join(folder, 'team-a.password'), 'PASSWORD\n')
+  await writeFile(join(folder, 'team-b.nk'), key.seed)
+  const page = await readFile(join(ROOT, 'docs/processes.md'), 'utf8')
+  const config = /^tls \{\n[\s\S]*?^```$/m.exec(page)?.[0].replace(/```$/, '') ?? ''
+  const inFolder = (text: string): string =>
+    text.replaceAll(/[\w-]+\.(pem|key|password|nk)\b/g, (file) => join(folder, file))
+  const nats = await startNatsServer({
+    config: inFolder(config.replace('UPUBLICKEY', key.publicKey)),
+  })
+  t.teardown(() => nats.stop())
+  const processes = new Processes(t, nats)
+  const tenants = (await commandsOf('docs/processes.md')).flatMap(({ argv }) =>
+    argv.some((flag) => flag.startsWith('--nats-tls-ca'))
+      ? [argv.filter((flag) => /^--(nats-|repository-name)/.test(flag)).map(inFolder)]
+      : [],
+  )
+  t.equal(tenants.length, 2)
+  const [a = [], b = []] = tenants
+  await processes.step('--model=add_one_batch', ...a)
+  const [ours, theirs] = [await processes.router(...a), await processes.router(...b)]
+  await until(async () => (await infer(ours.httpPort, 'add_one_batch'))[0] === 200)
+  t.equal((await infer(theirs.httpPort, 'add_one_batch'))[0], 404)
+  for (const router of [ours, theirs]) {
+    t.ok(router.messages().some(({ message }) => message === 'server ready'))
+  }
+  const intruder = await processes.router(...b.map((flag) => flag.replace('=team-b', '=team-a')))
+  await until(async () =>
+    intruder.messages().some(({ message }) => message === 'broker complained'),
+  )
+  t.not((await infer(intruder.httpPort, 'add_one_batch'))[0], 200)
 })
 
 await t.test('repositories and prefixes keep installations apart', SKIP, async (t) => {

@@ -4,7 +4,8 @@ import type { EnsembleRun } from './ensemble-run.ts'
 import { GraphRun } from './graph-run.ts'
 import { runGraph } from './run-graph.ts'
 
-const DEFAULT_MAX_ATTEMPTS = 3
+/** Of one step, the first included: enough for a replica that goes and one that was about to. */
+export const STEP_ATTEMPTS = 3
 /** Enough for a stream whose consumers keep up; memory of one request stays bounded where they do not. */
 const DEFAULT_MAX_OPEN_ITERATIONS = 1024
 
@@ -26,7 +27,7 @@ export interface EnsembleRunOptions {
 export function createEnsembleRun(plan: EnsemblePlan, o: EnsembleRunOptions): EnsembleRun {
   return new GraphRun(plan, runGraph(plan, o.requestedOutputs), {
     context: o.context,
-    maxAttempts: o.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
+    maxAttempts: o.maxAttempts ?? STEP_ATTEMPTS,
     maxOpenIterations: o.maxOpenIterations ?? DEFAULT_MAX_OPEN_ITERATIONS,
   })
 }

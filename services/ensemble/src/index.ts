@@ -1,4 +1,4 @@
-export { createEnsembleRun, type EnsembleRunOptions } from './create-ensemble-run.ts'
+export { createEnsembleRun, type EnsembleRunOptions, STEP_ATTEMPTS } from './create-ensemble-run.ts'
 export { type EnsembleOrder, findDependencies, orderEnsembles } from './ensemble-order.ts'
 export type {
   ComposingModel,
@@ -28,6 +28,7 @@ export {
 } from './statistics-wire.ts'
 export type {
   LoadableModels,
+  PinnedVersion,
   ServedModel,
   ServedVersion,
   StepControl,

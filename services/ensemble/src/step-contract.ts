@@ -32,6 +32,13 @@ export interface LoadableModels {
   readonly isOpen: boolean
 }
 
+/** A model version as requests pin it: served on for them after it was replaced. */
+export interface PinnedVersion {
+  readonly model: string
+  readonly version: number
+  readonly revision: string
+}
+
 /** What a step process answers when a router asks what it serves. */
 export interface StepDescription {
   readonly replica: string

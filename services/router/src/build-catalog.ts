@@ -2,6 +2,7 @@ import {
   type ComposingModel,
   completeEnsembleConfig,
   type EnsemblePlan,
+  findDependencies,
   orderEnsembles,
   planEnsemble,
 } from '@tutti/ensemble'
@@ -70,14 +71,14 @@ function addEnsembles(
   for (const source of sources) {
     if (source.isUnloaded === true) entries.set(source.name, unloaded(source, undefined))
     else if (source.config !== undefined) usable.set(source.name, source.config)
-    else entries.set(source.name, refused(source, source.reason, false))
+    else entries.set(source.name, refused(source, { ...NOTHING_MISSING, message: source.reason }))
   }
   const { order, cycles } = orderEnsembles(usable)
   const byName = new Map(sources.map((source) => [source.name, source]))
   for (const [name, error] of cycles) {
     const source = byName.get(name)
     if (source !== undefined) {
-      entries.set(name, invalid(source, o, { message: error.message, isWaiting: false }))
+      entries.set(name, invalid(source, o, { ...NOTHING_MISSING, message: error.message }))
     }
   }
   for (const name of order) {
@@ -114,11 +115,13 @@ function planned(
       reason: '',
       plan,
       planKey,
-      isWaiting: false,
+      ...NOTHING_MISSING,
     }
   } catch (error) {
     const { message, reason } = ServeError.from(error)
-    return invalid(source, o, { message, isWaiting: reason === 'ENSEMBLE_DEPENDENCY' })
+    const isWaiting = reason === 'ENSEMBLE_DEPENDENCY'
+    const missing = isWaiting ? findMissing(entries, config) : []
+    return invalid(source, o, { message, isWaiting, missing })
   }
 }
 
@@ -141,16 +144,23 @@ function ensembleVersion(
   return { ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }
 }
 
+/** Why an ensemble is not valid. */
+interface Fault extends Pick<CatalogEnsemble, 'isWaiting' | 'missing'> {
+  readonly message: string
+}
+
+const NOTHING_MISSING = { isWaiting: false, missing: [] } as const
+
 /** An ensemble that cannot be served with what there is now. */
 function invalid(
   source: EnsembleSource,
   { previous, takesDown }: Required<CatalogOptions>,
-  fault: { readonly message: string; readonly isWaiting: boolean },
+  fault: Fault,
 ): CatalogEnsemble {
   const before = previous.models.get(source.name)
   const wasValid = before?.kind === 'ensemble' && before.versions.length > 0
   if (takesDown && wasValid) return unloaded(source, fault.message)
-  return refused(source, fault.message, fault.isWaiting)
+  return refused(source, fault)
 }
 
 function unloaded(source: EnsembleSource, cause: string | undefined): CatalogEnsemble {
@@ -167,15 +177,26 @@ function unloaded(source: EnsembleSource, cause: string | undefined): CatalogEns
       revisions: [],
     })),
     reason: '',
-    isWaiting: false,
+    ...NOTHING_MISSING,
     ...(cause !== undefined && { cause }),
   }
 }
 
 /** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
-function refused(source: EnsembleSource, reason: string, isWaiting: boolean): CatalogEnsemble {
-  const { name, labels } = source
-  return { kind: 'ensemble', name, labels, versions: [], reason, isWaiting }
+function refused(
+  { name, labels }: EnsembleSource,
+  { message: reason, isWaiting, missing }: Fault,
+): CatalogEnsemble {
+  return { kind: 'ensemble', name, labels, versions: [], reason, isWaiting, missing }
+}
+
+function findMissing(entries: Entries, config: ModelConfig): readonly string[] {
+  const missing = findDependencies(config).flatMap((model) => {
+    const entry = entries.get(model)
+    if (entry === undefined) return [model]
+    return entry.kind === 'ensemble' ? entry.missing : []
+  })
+  return [...new Set(missing)]
 }
 
 function stepsOf(config: ModelConfig): readonly EnsembleStep[] {

@@ -47,6 +47,8 @@ export interface CatalogEnsemble extends CatalogEntry {
   readonly planKey?: string
   /** True if it lacks a composing model that a step may still bring. */
   readonly isWaiting: boolean
+  /** Composing models that nobody has ever described, those of nested ensembles included; empty unless it waits. */
+  readonly missing: readonly string[]
   /** Why it was taken out of service; its versions only say `unloaded`, as in Triton. */
   readonly cause?: string
 }
@@ -111,6 +113,19 @@ function refuseLost(catalog: Catalog, name: string, version: number | undefined)
   const error = noReplica(found.lost)
   if (entry.kind === 'model') throw error
   throw error.withPrefix(`in ensemble '${name}', `).withDetails({ ensemble: name })
+}
+
+/**
+ * A model that is unknown because the ensemble waits for steps is not unknown: clients may try again.
+ *
+ * @param unknown - what the lookup said, whose text stays first.
+ */
+export function noStepYet(unknown: ServeError, ensemble: CatalogEnsemble): ServeError {
+  const { name, missing } = ensemble
+  const models = missing.map((model) => `'${model}'`).join(', ')
+  const text = `${unknown.message}: ensemble '${name}' waits for a step that serves ${models}`
+  const details = { ensemble: name, model: missing.join(', ') }
+  return new ServeError('STEP_UNAVAILABLE', text, { details, cause: unknown })
 }
 
 /** No replica of any revision serves the model version. */

@@ -61,6 +61,7 @@ export class EnsembleRecorders {
     this.#recorded.set(key, { ensemble, recorder, steps })
     this.#metrics.addModel(recorder, {
       name: ensemble,
+      // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
       version: '1',
       tags: config?.metric_tags ?? {},
     })

@@ -2,9 +2,6 @@ import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
 
-/** The front doors are open; the fields say where. */
-export const SERVING = 'server ready'
-
 /**
  * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it
  * only waits for a step. The step logs its own models.
@@ -104,4 +101,16 @@ export function wantedNotApplied(
 /** The repositories could not be looked at for changes; the next look tries again. */
 export function repositoryUnreadable(log: Logger, error: ServeError): void {
   log.warn('model repository could not be polled', { reason: error.reason, error: error.message })
+}
+
+/** Clients get the one or the other, by the router that they reach. */
+export function ensemblesDiffer(
+  log: Logger,
+  o: { readonly ensemble: string; readonly version: number; readonly routers: readonly string[] },
+): void {
+  log.warn('routers have different ensembles under one name', { ...o, routers: [...o.routers] })
+}
+
+export function routerNotDescribed(log: Logger, router: string, error: ServeError): void {
+  log.info('router did not describe itself', { router, reason: error.reason, error: error.message })
 }

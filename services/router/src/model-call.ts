@@ -14,7 +14,7 @@ import {
 import { awaitVerdict } from './await-verdict.ts'
 import type { StepSink } from './ensemble-execution.ts'
 import type { RequestScope } from './request-scope.ts'
-import type { ChosenReplica, PinnedVersion, ReplicaChoice } from './revision-pins.ts'
+import type { ChosenReplica, PinnedSignature, ReplicaChoice } from './revision-pins.ts'
 
 /** What every call to a step needs from the router. */
 export interface CallDependencies extends ReplicaChoice {
@@ -27,7 +27,7 @@ export interface CallDependencies extends ReplicaChoice {
 }
 
 /** One execution of one model version by some replica. */
-export interface ModelCall extends PinnedVersion {
+export interface ModelCall extends PinnedSignature {
   /** '' for a request to the model itself. */
   readonly ensemble: string
   readonly step: string

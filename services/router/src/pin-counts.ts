@@ -1,12 +1,5 @@
-import { findDependencies } from '@tutti/ensemble'
+import { findDependencies, type PinnedVersion } from '@tutti/ensemble'
 import type { Catalog, CatalogVersion, ResolvedEntry } from './catalog.ts'
-
-/** A model version as requests pin it. */
-export interface PinnedVersion {
-  readonly model: string
-  readonly version: number
-  readonly revision: string
-}
 
 interface Held {
   readonly entry: ResolvedEntry['entry']

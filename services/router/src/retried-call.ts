@@ -1,11 +1,8 @@
 import { sleep } from '@tutti/chassis'
-import { retryDelayMs } from '@tutti/ensemble'
+import { retryDelayMs, STEP_ATTEMPTS } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type CallDependencies, type CallSink, callModel, type ModelCall } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
-
-/** As many as an ensemble makes at a step. */
-const MAX_ATTEMPTS = 3
 
 interface Failure {
   readonly error: ServeError
@@ -74,7 +71,7 @@ class RetriedCall implements CallSink {
       ...failure,
       hasResponded: this.#hasResponded,
       tries: this.#tries,
-      maxAttempts: MAX_ATTEMPTS,
+      maxAttempts: STEP_ATTEMPTS,
     })
     if (delayMs === undefined) this.#tell(failure)
     else if (delayMs > 0) void this.#attemptIn(delayMs, failure)

@@ -1,3 +1,4 @@
+import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { ReplicaAddress, StepDirectory } from '@tutti/transport'
 import { type LiveRevision, noReplica } from './catalog.ts'
@@ -9,11 +10,8 @@ export interface ReplicaChoice {
   liveRevisions(model: string, version: number): readonly LiveRevision[]
 }
 
-/** A model version with the revision that the request's catalog pinned. */
-export interface PinnedVersion {
-  readonly model: string
-  readonly version: number
-  readonly revision: string
+/** A model version as the request's catalog pinned it, with what other revisions must have in common with it. */
+export interface PinnedSignature extends PinnedVersion {
   readonly signature: string
 }
 
@@ -46,7 +44,7 @@ export class RevisionPins {
    *
    * @throws ServeError REVISION_GONE if only others are served, STEP_UNAVAILABLE if there is no replica or none has room.
    */
-  choose(o: ReplicaChoice, pinned: PinnedVersion): ChosenReplica {
+  choose(o: ReplicaChoice, pinned: PinnedSignature): ChosenReplica {
     const pin = this.#pinOf(pinned)
     const { model, version } = pinned
     if (!o.directory.isServed({ model, version, revision: pin.revision }))
@@ -69,11 +67,11 @@ export class RevisionPins {
   }
 
   /** The revision that the next attempt would use. */
-  revisionOf(pinned: PinnedVersion): string {
+  revisionOf(pinned: PinnedSignature): string {
     return this.#pinOf(pinned).revision
   }
 
-  #pinOf({ model, version, revision }: PinnedVersion): Pin {
+  #pinOf({ model, version, revision }: PinnedSignature): Pin {
     const key = `${model} ${version}`
     const known = this.#pins.get(key)
     if (known !== undefined) return known
@@ -82,7 +80,7 @@ export class RevisionPins {
     return pin
   }
 
-  #move(o: ReplicaChoice, pinned: PinnedVersion, pin: Pin): void {
+  #move(o: ReplicaChoice, pinned: PinnedSignature, pin: Pin): void {
     const { model, version, signature } = pinned
     const served = o
       .liveRevisions(model, version)

@@ -1,7 +1,7 @@
+import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { ModelControl } from '@tutti/front-door'
 import type { AnswerQuestion, Question } from '@tutti/transport'
-import type { PinnedVersion } from './pin-counts.ts'
 
 /** Makes the answers to what steps ask a router, for their models and for what they replaced. */
 export function createRouterAnswers(o: {

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext, Clock, Logger, Tracing } from '@tutti/chassis'
-import type { EnsemblePlan, LoadableModels, StepControl, StepDescription } from '@tutti/ensemble'
+import type {
+  EnsemblePlan,
+  LoadableModels,
+  PinnedVersion,
+  StepControl,
+  StepDescription,
+} from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
   areAllReady,
@@ -31,6 +37,7 @@ import {
   EMPTY_CATALOG,
   type LiveRevision,
   lookupModel,
+  noStepYet,
   type ResolvedEntry,
 } from './catalog.ts'
 import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
@@ -45,7 +52,7 @@ import {
   type NestedTarget,
   type NestingBounds,
 } from './nested-requests.ts'
-import { PinCounts, type PinnedVersion } from './pin-counts.ts'
+import { PinCounts } from './pin-counts.ts'
 import type { RequestScope } from './request-scope.ts'
 import { inferEnsemble, inferModel, type ModelInferDependencies } from './requests.ts'
 import { RevisionPins } from './revision-pins.ts'
@@ -175,6 +182,11 @@ export class Router implements InferenceBackend {
     this.#rebuild()
   }
 
+  /** As they were set last. */
+  get ensembles(): readonly EnsembleSource[] {
+    return this.#ensembles
+  }
+
   /** Lets clients load and unload. */
   get control(): ModelControl | undefined {
     return this.#control
@@ -290,11 +302,18 @@ export class Router implements InferenceBackend {
     try {
       return lookupModel(this.#catalog, name, version)
     } catch (cause) {
-      const isUnknown = ServeError.from(cause).reason === 'MODEL_NOT_FOUND'
-      if (!isUnknown || this.#o.hasHeardSteps?.() !== false) throw cause
+      const error = ServeError.from(cause)
+      if (error.reason !== 'MODEL_NOT_FOUND') throw error
+      if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
       const text = `model '${name}' is not known yet: this router has not heard the steps`
       throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
     }
+  }
+
+  #unknown(error: ServeError, name: string): ServeError {
+    const entry = this.#catalog.models.get(name)
+    if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
+    return this.#awaits(name) ? noStepYet(error, entry) : error
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {

@@ -1,9 +1,6 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** The front doors are open; the fields say where. */
-export const SERVING = 'server ready'
-
 /** The lines that a running scheduler writes. */
 export interface SchedulerEvents {
   responseOutOfTurn(request: number, why: string): void

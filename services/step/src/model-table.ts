@@ -1,14 +1,8 @@
+import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { HostedModel, HostedVersion, Serving } from './hosted-model.ts'
 import type { StepEvents } from './log-events.ts'
-
-/** A model version as requests pin it. */
-export interface PinnedVersion {
-  readonly model: string
-  readonly version: number
-  readonly revision: string
-}
 
 export interface ModelTableOptions {
   readonly events: StepEvents

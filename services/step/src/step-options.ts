@@ -1,9 +1,9 @@
 import type { Engine, Engines } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
+import type { PinnedVersion } from '@tutti/ensemble'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { ModelRepository, RepositoryModel } from '@tutti/repository'
 import type { RouterCalls } from '@tutti/transport'
-import type { PinnedVersion } from './model-table.ts'
 
 /** What a step process is opened with. */
 export interface StepOptions {

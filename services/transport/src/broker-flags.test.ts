@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { parseFlags } from '@tutti/chassis'
+import { createNatsKey, createNatsOperator, createTestCertificates } from '@tutti/chassis/testing'
 import t from 'tap'
 import { BROKER_FLAGS, toBrokerOptions } from './broker-flags.ts'
 
@@ -15,7 +16,9 @@ await t.test('the defaults name the installation and the repository', async (t) 
 })
 
 await t.test('secrets are read from files, each time anew', async (t) => {
-  const dir = t.testdir({ password: 'pa ss\n', token: 'tok', seed: 'SU..', creds: '-----' })
+  const { seed } = createNatsKey()
+  const creds = createNatsOperator().credentials()
+  const dir = t.testdir({ password: 'pa ss\n', token: 'tok', seed, creds })
   const file = (name: string): string => join(dir, name)
   const user = read(SERVER, '--nats-user=u', `--nats-password-file=${file('password')}`)
   t.equal(user.user, 'u')
@@ -26,8 +29,8 @@ await t.test('secrets are read from files, each time anew', async (t) => {
 })
 
 await t.test('TLS and mTLS', async (t) => {
-  const dir = t.testdir({ ca: 'x', cert: 'x', key: 'x' })
-  const [ca, cert, key] = ['ca', 'cert', 'key'].map((name) => join(dir, name))
+  const files = await createTestCertificates(t.testdir())
+  const { caFile: ca, clientCertFile: cert, clientKeyFile: key } = files
   t.same(read(SERVER, `--nats-tls-ca=${ca}`).tls, { caFile: ca })
   t.same(
     read(SERVER, `--nats-tls-ca=${ca}`, `--nats-tls-cert=${cert}`, `--nats-tls-key=${key}`).tls,
@@ -52,11 +55,17 @@ await t.test('what is refused is named, and no secret is repeated', async (t) =>
       [SERVER, `--nats-token-file=${some}`, `--nats-nkey-file=${some}`],
       /^--nats-nkey-file: got it beside --nats-token-file/,
     ],
-    [[SERVER, `--nats-token-file=${join(dir, 'none')}`], /^--nats-token-file: cannot be read/],
-    [[SERVER, `--nats-token-file=${join(dir, 'empty')}`], /^--nats-token-file: .* is empty/],
+    [
+      [SERVER, `--nats-token-file=${join(dir, 'none')}`],
+      /^--nats-token-file: ".*none" cannot be read: ENOENT/,
+    ],
+    [[SERVER, `--nats-token-file=${join(dir, 'empty')}`], /^--nats-token-file: ".*" is empty/],
     [[SERVER, `--nats-tls-cert=${some}`], /^--nats-tls-cert: got it alone/],
     [[SERVER, `--nats-tls-key=${some}`], /^--nats-tls-key: got it alone/],
     [['--nats=nats://broker:4222/a'], /^--nats: "nats:\/\/broker:4222\/a", want nats:/],
+    [[SERVER, `--nats-nkey-file=${some}`], /^--nats-nkey-file: ".*some" holds no seed of a user's/],
+    [[SERVER, `--nats-creds-file=${some}`], /^--nats-creds-file: ".*some" holds no credentials/],
+    [[SERVER, `--nats-tls-ca=${some}`], /^--nats-tls-ca: ".*some" holds no certificate in PEM/],
     [[SERVER, '--nats-prefix='], /^--nats-prefix: subject prefix "": it is empty, want 1 to 128/],
     [[SERVER, '--nats-prefix=$SYS'], /^--nats-prefix: .*want one that NATS does not use itself/],
     [[SERVER, `--repository-name=${'é'.repeat(65)}`], /^--repository-name: .*it has 130 bytes/],

@@ -1,7 +1,9 @@
-import { readFileSync } from 'node:fs'
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { peerSubjects, type SubjectNames } from '@tutti/protocol'
+import { readText } from './nats/broker-files.ts'
+import type { BrokerField, BrokerNaming } from './nats/broker-naming.ts'
+import { checkBrokerOptions } from './nats/broker-options.ts'
 import type { BrokerOptions } from './peers.ts'
 
 /** The flags of every executable that talks over a broker. Secrets come from files, never from the command line. */
@@ -37,8 +39,22 @@ export const BROKER_FLAGS = {
 
 export type BrokerFlags = FlagValues<typeof BROKER_FLAGS>
 
-const SCHEMES = new Set(['nats:', 'tls:'])
-const WAYS = ['nats-user', 'nats-token-file', 'nats-nkey-file', 'nats-creds-file'] as const
+const FLAG_OF = {
+  servers: 'nats',
+  user: 'nats-user',
+  password: 'nats-password-file',
+  token: 'nats-token-file',
+  nkeyFile: 'nats-nkey-file',
+  credentialsFile: 'nats-creds-file',
+  'tls.caFile': 'nats-tls-ca',
+  'tls.certFile': 'nats-tls-cert',
+  'tls.keyFile': 'nats-tls-key',
+} as const satisfies Record<BrokerField, keyof BrokerFlags>
+
+const FLAG_NAMES: BrokerNaming = {
+  name: (field) => `--${FLAG_OF[field]}`,
+  refusal: (field, what, cause) => refusal(FLAG_OF[field], what, cause),
+}
 
 /**
  * Reads the flags as options. Secrets are read from their files at each connect, so that they may be rotated; here they are
@@ -47,78 +63,37 @@ const WAYS = ['nats-user', 'nats-token-file', 'nats-nkey-file', 'nats-creds-file
  * @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted.
  */
 export function toBrokerOptions(flags: BrokerFlags): BrokerOptions {
-  checkWays(flags)
   const user = flags['nats-user']
-  const passwordFile = flags['nats-password-file']
-  const tokenFile = flags['nats-token-file']
+  const password = toSecret('password', flags['nats-password-file'])
+  const token = toSecret('token', flags['nats-token-file'])
   const nkeyFile = flags['nats-nkey-file']
   const credentialsFile = flags['nats-creds-file']
   const tls = toTls(flags)
-  return {
-    servers: toServers(flags.nats),
+  const options = {
+    servers: flags.nats,
     ...toNames(flags),
     ...(user !== undefined && { user }),
-    ...(passwordFile !== undefined && { password: secretFrom('nats-password-file', passwordFile) }),
-    ...(tokenFile !== undefined && { token: secretFrom('nats-token-file', tokenFile) }),
-    ...(nkeyFile !== undefined && { nkeyFile: readable('nats-nkey-file', nkeyFile) }),
-    ...(credentialsFile !== undefined && {
-      credentialsFile: readable('nats-creds-file', credentialsFile),
-    }),
+    ...(password !== undefined && { password }),
+    ...(token !== undefined && { token }),
+    ...(nkeyFile !== undefined && { nkeyFile }),
+    ...(credentialsFile !== undefined && { credentialsFile }),
     ...(tls !== undefined && { tls }),
   }
-}
-
-function toServers(servers: readonly string[]): readonly string[] {
-  if (servers.length === 0) throw refusal('nats', 'got none, want at least one nats://HOST:PORT')
-  for (const server of servers) {
-    const url = URL.canParse(server) ? new URL(server) : undefined
-    const isWhole = url !== undefined && SCHEMES.has(url.protocol) && url.hostname !== ''
-    if (!isWhole || url.pathname + url.search + url.hash !== '') {
-      throw refusal('nats', `"${withoutSecret(server)}", want nats://HOST:PORT or tls://HOST:PORT`)
-    }
-    if (url.username !== '' || url.password !== '') {
-      throw refusal(
-        'nats',
-        `"${withoutSecret(server)}" holds credentials, want them in --nats-user, --nats-password-file or another file`,
-      )
-    }
-  }
-  return servers
-}
-
-/** What stands before an `@` may be a secret. */
-function withoutSecret(server: string): string {
-  return server.replace(/^([a-z]*:\/\/)?.*@/, '$1[redacted]@')
-}
-
-/** One way to authenticate; two would leave it to chance which one counts. */
-function checkWays(flags: BrokerFlags): void {
-  const given = WAYS.filter((name) => flags[name] !== undefined)
-  const [first, second] = given
-  if (second !== undefined) {
-    throw refusal(second, `got it beside --${first}, want one way to authenticate`)
-  }
-  const hasUser = flags['nats-user'] !== undefined
-  if (hasUser !== (flags['nats-password-file'] !== undefined)) {
-    throw hasUser
-      ? refusal('nats-user', 'got it alone, want --nats-password-file too')
-      : refusal('nats-password-file', 'got it alone, want --nats-user too')
-  }
+  checkBrokerOptions(options, FLAG_NAMES)
+  password?.()
+  token?.()
+  return options
 }
 
 function toTls(flags: BrokerFlags): BrokerOptions['tls'] {
   const caFile = flags['nats-tls-ca']
   const certFile = flags['nats-tls-cert']
   const keyFile = flags['nats-tls-key']
-  if ((certFile === undefined) !== (keyFile === undefined)) {
-    const name = certFile === undefined ? 'nats-tls-key' : 'nats-tls-cert'
-    throw refusal(name, 'got it alone, want --nats-tls-cert and --nats-tls-key')
-  }
-  if (caFile === undefined && certFile === undefined) return undefined
+  if (caFile === undefined && certFile === undefined && keyFile === undefined) return undefined
   return {
-    ...(caFile !== undefined && { caFile: readable('nats-tls-ca', caFile) }),
-    ...(certFile !== undefined && { certFile: readable('nats-tls-cert', certFile) }),
-    ...(keyFile !== undefined && { keyFile: readable('nats-tls-key', keyFile) }),
+    ...(caFile !== undefined && { caFile }),
+    ...(certFile !== undefined && { certFile }),
+    ...(keyFile !== undefined && { keyFile }),
   }
 }
 
@@ -135,30 +110,13 @@ function toNames(flags: BrokerFlags): SubjectNames {
   }
 }
 
-function secretFrom(name: keyof BrokerFlags, path: string): () => string {
-  const read = (): string => readSecret(name, path)
-  read()
-  return read
-}
-
-/** The last line end is the editor's. */
-function readSecret(name: keyof BrokerFlags, path: string): string {
-  const secret = readText(name, path).replace(/\r?\n$/, '')
-  if (secret === '') throw refusal(name, `${path} is empty`)
-  return secret
-}
-
-function readable(name: keyof BrokerFlags, path: string): string {
-  readText(name, path)
-  return path
-}
-
-function readText(name: keyof BrokerFlags, path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    const { message } = ServeError.from(cause)
-    throw refusal(name, `cannot be read: ${message}`, cause)
+/** The text of the file, without its last line end, whenever it is asked for. */
+function toSecret(field: BrokerField, path: string | undefined): (() => string) | undefined {
+  if (path === undefined) return undefined
+  return () => {
+    const secret = readText(field, path, FLAG_NAMES).replace(/\r?\n$/, '')
+    if (secret === '') throw FLAG_NAMES.refusal(field, `"${path}" is empty`)
+    return secret
   }
 }
 

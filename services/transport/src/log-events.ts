@@ -21,7 +21,7 @@ export class TransportEvents {
   }
 
   connectFailed(connection: ConnectionRole, error: string): void {
-    this.#log.warn('broker refused the connection, trying on', { connection, error })
+    this.#log.warn('broker cannot be connected, trying on', { connection, error })
   }
 
   brokerComplained(connection: ConnectionRole, what: string): void {
@@ -30,6 +30,17 @@ export class TransportEvents {
 
   brokerSilent(connection: ConnectionRole, silentMs: number): void {
     this.#log.warn('broker is silent, connecting anew', { connection, silentMs })
+  }
+
+  announceFailed(error: ServeError): void {
+    this.#log.error('heartbeat cannot be sent, others do not see what is served here', {
+      reason: error.reason,
+      error: error.message,
+    })
+  }
+
+  announcedAgain(): void {
+    this.#log.info('heartbeats are sent again', {})
   }
 
   peerAppeared(peer: string, role: string): void {

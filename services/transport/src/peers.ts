@@ -33,9 +33,9 @@ export interface PeerLoad {
 }
 
 /**
- * What peers ask one another beside inference. Routers ask steps to `describe` themselves, for `statistics`, to `load` and to
- * `unload`; steps ask routers whether a model is `ready`, to `load` and `unload` for their models, and whether a version is
- * `unpinned`; routers tell routers what is `wanted`.
+ * What peers ask one another beside inference. Routers ask steps and other routers to `describe` themselves, steps for
+ * `statistics`, to `load` and to `unload`; steps ask routers whether a model is `ready`, to `load` and `unload` for their models,
+ * and whether a version is `unpinned`; routers tell routers what is `wanted`.
  */
 export const QUESTIONS = [
   'describe',
@@ -111,6 +111,8 @@ export interface StepPeerOptions {
 /** A step on the broker. */
 export interface StepPeer {
   readonly isConnected: boolean
+  /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
+  readonly obstacles: readonly string[]
   readonly routers: RouterCalls
   /** Says now what it serves: who gets an answer that is sent after this has heard it. */
   announce(): void
@@ -130,8 +132,12 @@ export interface RouterPeerOptions {
   readonly peer: string
   /** Takes the requests of models that run in steps. */
   readonly handle: EnvelopeHandler
-  /** Answers what steps and other routers ask. */
+  /** Answers every question but `describe`, from steps and other routers. */
   readonly answer: AnswerQuestion
+  /** Answers `describe`: what other routers should know of this one, as JSON; the same object as long as it is the same. */
+  describe(): object
+  /** Another router appeared, or what it says of itself changed: ask it. */
+  routerChanged(peer: string): void
   /** A step appeared, or what it serves changed: ask it. */
   stepChanged(peer: string, revisions: readonly (readonly [string, number, string])[]): void
   /** A step is gone (said so, or dead). */
@@ -141,6 +147,8 @@ export interface RouterPeerOptions {
 /** A router on the broker: calls steps, knows who is there. */
 export interface RouterPeer extends PeerQuestions {
   readonly isConnected: boolean
+  /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
+  readonly obstacles: readonly string[]
   readonly bearer: TensorBearer
   /** Ids of the other routers of the repository. */
   routers(): readonly string[]

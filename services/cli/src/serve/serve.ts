@@ -1,7 +1,13 @@
 import type { Engine, Engines } from '@tutti/backends'
-import { type Clock, type Running, type StartOptions, systemClock, toDrainMs } from '@tutti/chassis'
+import {
+  type Clock,
+  logServing,
+  type Running,
+  type StartOptions,
+  systemClock,
+  toDrainMs,
+} from '@tutti/chassis'
 import { openDoors } from '@tutti/front-door'
-import { SERVING } from '../log-events.ts'
 import { openModelServer } from './model-server.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -23,7 +29,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const { router, step, metrics } = server
   try {
     const doors = await openDoors({ flags, backend: router, metrics, health, clock, log })
-    log.info(SERVING, { ...doors.ports })
+    logServing({ log, clock, fields: { ...doors.ports }, causes: () => [] })
     return {
       stopAccepting: () => {
         doors.stopAccepting()

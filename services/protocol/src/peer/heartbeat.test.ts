@@ -60,7 +60,7 @@ await t.test('what only newer peers say is dropped', async (t) => {
 
 await t.test('damaged and random heartbeats are read or refused with a typed error', async (t) => {
   const strange = fc.oneof(
-    damaged(heartbeat.map(encodeHeartbeat)),
+    damaged(heartbeat.map((one) => encodeHeartbeat(one))),
     fc.jsonValue().map(toBytes),
     fc.uint8Array(),
   )
@@ -116,7 +116,22 @@ await t.test('each field that is wrong is named with what came and what is wante
   t.throws(() => decodeHeartbeat(long), { message: `want at most ${HEARTBEAT_LIMIT_BYTES}` })
 })
 
-await t.test('a heartbeat over the limit is not sent', async (t) => {
-  const huge = { ...GOOD, description: 'd'.repeat(HEARTBEAT_LIMIT_BYTES) }
-  t.throws(() => encodeHeartbeat(huge), { reason: 'INTERNAL', message: 'bug: a heartbeat of' })
+await t.test('a heartbeat over a bound is not sent, and the error says what to do', async (t) => {
+  const revision = ['m', 1, 'a'] as const
+  const many = {
+    ...GOOD,
+    revisions: Array.from({ length: HEARTBEAT_REVISIONS + 1 }, () => revision),
+  }
+  const cases: [Heartbeat, number | undefined, RegExp][] = [
+    [many, undefined, /^heartbeat of 4097 model versions: one announces at most 4096: serve fewer/],
+    [
+      { ...GOOD, description: 'd'.repeat(HEARTBEAT_LIMIT_BYTES) },
+      undefined,
+      /it has \d+ bytes, at most 524288 fit: serve fewer/,
+    ],
+    [GOOD, 100, /it has \d+ bytes, the broker takes at most 100: raise max_payload/],
+  ]
+  for (const [heartbeat, maxPayload, message] of cases) {
+    t.throws(() => encodeHeartbeat(heartbeat, maxPayload), { reason: 'MESSAGE_TOO_LARGE', message })
+  }
 })

@@ -1,15 +1,40 @@
-import { assert, type ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import { HEARTBEAT_LIMIT_BYTES, HEARTBEAT_REVISIONS, PEER_ID_LIMIT_BYTES } from './limits.ts'
 import { malformedField } from './peer-error.ts'
 import type { Heartbeat } from './peer-message.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** JSON in UTF-8. */
-export function encodeHeartbeat(heartbeat: Heartbeat): Uint8Array {
+/**
+ * JSON in UTF-8.
+ *
+ * @param maxPayload - bytes that the broker takes in one message; any number if absent.
+ * @throws ServeError MESSAGE_TOO_LARGE that says what to do: it announces more than one heartbeat can hold.
+ */
+export function encodeHeartbeat(
+  heartbeat: Heartbeat,
+  maxPayload = Number.POSITIVE_INFINITY,
+): Uint8Array {
+  const count = heartbeat.revisions.length
+  if (count > HEARTBEAT_REVISIONS) {
+    throw tooLarge(count, `one announces at most ${HEARTBEAT_REVISIONS}: ${SPREAD}`)
+  }
   const bytes = Buffer.from(JSON.stringify(heartbeat))
-  assert(bytes.byteLength <= HEARTBEAT_LIMIT_BYTES, `a heartbeat of ${bytes.byteLength} bytes`)
+  const size = bytes.byteLength
+  if (size > HEARTBEAT_LIMIT_BYTES) {
+    throw tooLarge(count, `it has ${size} bytes, at most ${HEARTBEAT_LIMIT_BYTES} fit: ${SPREAD}`)
+  }
+  if (size > maxPayload) {
+    const what = `it has ${size} bytes, the broker takes at most ${maxPayload}`
+    throw tooLarge(count, `${what}: raise max_payload of the broker, or ${SPREAD}`)
+  }
   return bytes
+}
+
+const SPREAD = 'serve fewer model versions here, the others with another step'
+
+function tooLarge(revisions: number, what: string): ServeError {
+  return new ServeError('MESSAGE_TOO_LARGE', `heartbeat of ${revisions} model versions: ${what}`)
 }
 
 /**

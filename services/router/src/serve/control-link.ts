@@ -14,8 +14,8 @@ export interface ControlLinkOptions {
   readonly name: string
   readonly peers: Promise<Pick<RouterPeer, 'ask' | 'routers'>>
   readonly router: Pick<Router, 'loadable' | 'offers'>
-  readonly control: () => RepositoryControl
-  readonly hosts: RemoteHosts
+  readonly control: () => Pick<RepositoryControl, 'adopt'>
+  readonly hosts: Pick<RemoteHosts, 'loadAt' | 'unloadAt'>
   readonly wanted: WantedModels
   readonly clock: Clock
   readonly log: Logger

@@ -2,6 +2,7 @@ import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tu
 import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { StatisticsRecorder } from '@tutti/front-door'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import { InferenceClient } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { type Answer, ScriptedRouterPeer } from '../testing/index.ts'
 import { ROUTER_FLAGS } from './router-flags.ts'
@@ -38,7 +39,7 @@ async function start(t: Test, argv: readonly string[], peer = new ScriptedRouter
   t.teardown(() => running.close())
   health.release('starting')
   const messages = () => lines.map((line) => JSON.parse(line))
-  const ready = messages().find((line) => line.message === 'server ready')
+  const ready = messages().find((line) => line.httpPort !== undefined)
   return { running, peer, health, ready, messages }
 }
 
@@ -130,12 +131,39 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
 })
 
+await t.test('an ensemble that waits for a step is not unknown, at both doors', async (t) => {
+  const { peer, ready } = await start(t, [`--model-repository=${repository(t)}`])
+  const client = new InferenceClient({ address: `127.0.0.1:${ready.grpcPort}` })
+  t.teardown(() => client.close())
+  const infer = (modelName: string): Promise<unknown> =>
+    client.infer({ modelName, inputs: [] }).catch((error: unknown) => error)
+  const waits =
+    "Request for unknown model: 'ens' is not found: ensemble 'ens' waits for a step that serves 'm'"
+  t.same(await get(ready.httpPort, '/v2/models/ens/infer', request), [
+    503,
+    JSON.stringify({ error: waits }),
+  ])
+  t.equal((await get(ready.httpPort, '/v2/models/ens/ready'))[0], 400)
+  t.match(await infer('ens'), { code: 'UNAVAILABLE', reason: 'STEP_UNAVAILABLE', message: waits })
+  t.match(await infer('other'), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' })
+  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  while ((await get(ready.httpPort, '/v2/models/ens/ready'))[0] !== 200) await settle()
+  peer.gone('s1')
+  t.match(await infer('ens'), {
+    code: 'UNAVAILABLE',
+    reason: 'STEP_UNAVAILABLE',
+    message: "in ensemble 'ens', no replica serves model 'm' version 1",
+  })
+})
+
 await t.test(
   'as long as it has heard no steps, it knows of no model that it does not exist',
   async (t) => {
     const peer = new ScriptedRouterPeer()
     peer.isConnected = false
-    const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], peer)
+    const causes = ['the broker is not connected']
+    t.match(ready, { level: 'warn', message: 'doors open, not ready yet', causes })
     const away = [503, 'the broker is not connected\n']
     t.same(await get(ready.metricsPort, '/readyz'), away)
     for (const model of ['m', 'ens']) {
@@ -151,6 +179,8 @@ await t.test(
     t.same(last, unheard)
     while (last[0] === 503) last = await get(ready.metricsPort, '/readyz')
     t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 404, 'now it knows')
+    const isServing = () => messages().some(({ message }) => message === 'server ready')
+    while (!isServing()) await settle()
   },
 )
 

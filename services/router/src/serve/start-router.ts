@@ -3,6 +3,7 @@ import {
   type Clock,
   createTracing,
   limitLog,
+  logServing,
   type Running,
   type StartOptions,
   systemClock,
@@ -13,16 +14,10 @@ import {
 import { assert } from '@tutti/errors'
 import { type Doors, openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
 import { scanRepositories } from '@tutti/repository'
-import {
-  type BrokerOptions,
-  openRouterPeer,
-  type RouterPeer,
-  StepDirectory,
-  toBrokerOptions,
-} from '@tutti/transport'
+import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
-import { SERVING } from '../log-events.ts'
 import { Router, type RouterOptions } from '../router.ts'
+import { EnsembleComparison } from './ensemble-comparison.ts'
 import { type ControlUpkeep, openControl } from './open-control.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
 import { StepHearing } from './step-hearing.ts'
@@ -55,7 +50,6 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const clock = o.clock ?? systemClock
   // Steps come and go, and say of themselves what they like.
   const stepLog = limitLog(log, { clock })
-  const broker = toBrokerOptions(flags)
   const mode = flags['model-control-mode']
   const ensembles = mode === 'none' ? await scanEnsembles(flags) : []
   const tracing = createTracing(toTracingOptions(o.settings))
@@ -94,10 +88,11 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   opened.defer(() => upkeep.close())
   const steps = new StepLink({ router, peers: join.promise, clock, log: stepLog })
   opened.defer(() => steps.close())
-  const health = withCauses(o.health, () => findCauses(peer, steps, hearing))
+  const causes = () => findCauses(peer, steps, hearing)
+  const health = withCauses(o.health, causes)
   const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
   opened.defer(async () => metricsServer?.close())
-  const joined = await joinBroker(o, { broker, name, directory, router, upkeep, steps, clock })
+  const joined = await joinBroker(o, { name, directory, router, upkeep, steps, join, clock })
   opened.defer(() => joined.close())
   peer = joined
   join.resolve(joined)
@@ -108,10 +103,9 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const followed = upkeep.follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
-
   const doors = await openDoors({ flags, backend: router, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
-  log.info(SERVING, { ...doors.ports, router: name })
+  opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
   return toRunning({ closing, doors, router, peer: joined, drainMs: toDrainMs(flags), opened })
 }
 
@@ -141,22 +135,30 @@ function toRunning(o: {
 function joinBroker(
   o: StartRouterOptions,
   parts: {
-    readonly broker: BrokerOptions
     readonly name: string
     readonly directory: StepDirectory
     readonly router: Router
     readonly upkeep: ControlUpkeep
     readonly steps: StepLink
+    readonly join: { readonly promise: Promise<RouterPeer> }
     readonly clock: Clock
   },
 ): Promise<RouterPeer> {
-  const { broker, name, directory, router, upkeep, steps, clock } = parts
+  const { name, directory, router, upkeep, steps, join, clock } = parts
+  const others = new EnsembleComparison({
+    self: name,
+    ensembles: () => router.ensembles,
+    peers: join.promise,
+    log: limitLog(o.log, { clock }),
+  })
   return (o.openPeer ?? openRouterPeer)({
-    broker,
+    broker: toBrokerOptions(o.flags),
     peer: name,
     directory,
     handle: router.nested,
     answer: upkeep.answer,
+    describe: others.describe,
+    routerChanged: others.routerChanged,
     settings: { maxCalls: o.flags['max-bls-requests'] },
     clock,
     log: o.log,
@@ -197,9 +199,9 @@ function findCauses(
   steps: StepLink,
   hearing: StepHearing,
 ): readonly string[] {
-  const causes: string[] = []
-  if (peer?.isConnected !== true) causes.push('the broker is not connected')
-  else if (!hearing.isOver) causes.push('the steps have not been heard yet')
+  const causes = [...(peer?.obstacles ?? ['the broker is not connected'])]
+  if (peer?.isConnected === true && !hearing.isOver)
+    causes.push('the steps have not been heard yet')
   if (!steps.isSettled) causes.push('a step has not described itself yet')
   return causes
 }

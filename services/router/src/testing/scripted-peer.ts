@@ -13,10 +13,16 @@ export type Answer = (question: Question, argument: unknown) => Promise<unknown>
 /** A router's way to the broker that a test drives: steps come, answer questions and go. */
 export class ScriptedRouterPeer implements RouterPeer {
   isConnected = true
+  /** Beside the broker. */
+  obstaclesBeside: readonly string[] = []
   readonly events: string[] = []
   readonly bearer = new LocalBearer()
   readonly #answers = new Map<string, Answer>()
   #options: OpenRouterPeerOptions | undefined
+
+  get obstacles(): readonly string[] {
+    return [...(this.isConnected ? [] : ['the broker is not connected']), ...this.obstaclesBeside]
+  }
 
   /** To be given as `openPeer`. */
   readonly open = (options: OpenRouterPeerOptions): Promise<RouterPeer> => {

@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '@tutti/chassis'
+import type { PinnedVersion } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import type { StepPeer } from '@tutti/transport'
-import type { PinnedVersion } from '../model-table.ts'
 
 /** Between two questions: a replaced version costs memory, not work. */
 const ASK_EVERY_MS = 200

@@ -25,7 +25,7 @@ async function start(t: Test, argv: readonly string[], peer = new ScriptedStepPe
   const running = await startStep({ flags, settings, log, health, signal, openPeer: peer.open })
   t.teardown(() => running.close())
   health.release('starting')
-  const ready = lines.map((line) => JSON.parse(line)).find((l) => l.message === 'server ready')
+  const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
   return { running, peer, health, ready }
 }
 
@@ -128,6 +128,9 @@ await t.test('it is ready when it is on the broker, and says what is missing', a
   t.same(await get(port, '/readyz'), [200, 'ok\n'])
   peer.isConnected = false
   t.same(await get(port, '/readyz'), [503, 'the broker is not connected\n'])
+  peer.isConnected = true
+  peer.obstaclesBeside = ['heartbeat of 5000 model versions: too many']
+  t.same(await get(port, '/readyz'), [503, 'heartbeat of 5000 model versions: too many\n'])
   t.same(await get(port, '/livez'), [200, 'ok\n'])
   t.equal((await get(Number(ready.httpPort), '/v2/health/ready'))[0], 200, 'the models are ready')
   health.die('closing')

@@ -3,6 +3,7 @@ import type { Engine, Engines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
+  logServing,
   type Running,
   type StartOptions,
   systemClock,
@@ -12,7 +13,7 @@ import {
 } from '@tutti/chassis'
 import { type Doors, openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
 import { type AnswerQuestion, openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
-import { SERVING, StepEvents } from '../log-events.ts'
+import { StepEvents } from '../log-events.ts'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
@@ -63,9 +64,8 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   let peer: StepPeer | undefined
   const pins = new PinWatch({ replica, clock, peer: () => peer })
   opened.defer(async () => pins.close())
-  const health = withCauses(o.health, () =>
-    peer?.isConnected === true ? [] : ['the broker is not connected'],
-  )
+  const causes = () => peer?.obstacles ?? ['the broker is not connected']
+  const health = withCauses(o.health, causes)
   const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
   opened.defer(async () => metricsServer?.close())
   const step = await openStep({
@@ -105,7 +105,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => closing.abort())
   const doors = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
-  log.info(SERVING, { ...doors.ports, replica })
+  opened.defer(logServing({ log, clock, fields: { ...doors.ports, replica }, causes }))
   const drainMs = toDrainMs(flags)
   return toRunning({ closing, doors, backend, peer: joined, step, drainMs, opened })
 }

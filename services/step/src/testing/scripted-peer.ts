@@ -4,6 +4,8 @@ import type { OpenStepPeerOptions, RouterCalls, StepPeer } from '@tutti/transpor
 /** A step's way to the broker that a test drives. Notes what it is told to do. */
 export class ScriptedStepPeer implements StepPeer {
   isConnected = true
+  /** Beside the broker. */
+  obstaclesBeside: readonly string[] = []
   readonly events: string[]
   /** Where the models' calls go; nowhere unless a test says where. */
   routers: RouterCalls = {
@@ -20,6 +22,10 @@ export class ScriptedStepPeer implements StepPeer {
   /** @param events - may be shared with what else notes its order. */
   constructor(events: string[] = []) {
     this.events = events
+  }
+
+  get obstacles(): readonly string[] {
+    return [...(this.isConnected ? [] : ['the broker is not connected']), ...this.obstaclesBeside]
   }
 
   /** To be given as `openPeer`. */

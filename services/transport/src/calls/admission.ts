@@ -8,6 +8,8 @@ export interface AdmissionState {
   readonly self: string
   readonly isDraining: boolean
   readonly hasSlot: boolean
+  /** Calls, or questions, that are taken at the same time. */
+  readonly maxCalls: number
   /** Bytes that all inputs of one call may have. */
   readonly maxTensorBytes: number
   /** True if a transfer of that number is on its way already. */
@@ -37,7 +39,8 @@ export function admissionProblem(
     return new ServeError('SERVER_STOPPING', `replica '${self}' is going away`, { details })
   }
   if (!state.hasSlot) {
-    return new ServeError('OVERLOADED', `replica '${self}' has no free slot`, { details })
+    const text = `replica '${self}' has no free slot, it takes ${state.maxCalls} calls at the same time`
+    return new ServeError('OVERLOADED', text, { details })
   }
   const { remainingMs } = envelope
   if (remainingMs !== undefined && remainingMs <= 0) {

@@ -205,11 +205,12 @@ export class Callee {
     }
     const isAsked = isQuestion(offer.envelope)
     const { calls, questions } = this.#slots
-    const hasSlot = isAsked ? questions < settings.maxAsks : calls < settings.maxCalls
+    const [taken, maxCalls] = isAsked ? [questions, settings.maxAsks] : [calls, settings.maxCalls]
     const problem = admissionProblem(offer, {
       self,
       isDraining: this.#isDraining && !isAsked,
-      hasSlot: hasSlot && !this.#running.has(key),
+      hasSlot: taken < maxCalls && !this.#running.has(key),
+      maxCalls,
       maxTensorBytes: Math.min(settings.maxTensorBytes, this.#budget.largest),
       isExpected: (transfer) => incoming.has(from, transfer),
     })

@@ -77,8 +77,11 @@ await t.test('user and password, with no more than its own subjects', WITH_NATS,
   const url = await openServer(t, { access: { kind: 'users', users } })
   t.ok(await passes(t, brokerAt(url, { user: 'u', password: () => 'right' })))
   const log = await staysOutside(t, brokerAt(url, { user: 'u', password: () => 'wrong' }))
-  t.match(log, /broker refused the connection/)
+  const line = JSON.parse(log.split('\n')[0] ?? '')
+  const why = `${url}: authorization violation: the broker does not let in user "u" with this password`
+  t.match(line, { message: 'broker cannot be connected, trying on', error: why })
   t.notMatch(log, /wrong/, 'secrets stay out of the log')
+  t.match(await staysOutside(t, brokerAt(url)), /does not let in clients that do not sign in/)
 })
 
 await t.test('a token, asked for at every connect', WITH_NATS, async (t) => {
@@ -96,7 +99,17 @@ await t.test('an nkey', WITH_NATS, async (t) => {
   await writeFile(nkeyFile, `${known.seed}\n`)
   t.ok(await passes(t, brokerAt(url, { nkeyFile })))
   await writeFile(nkeyFile, stranger.seed)
-  t.match(await staysOutside(t, brokerAt(url, { nkeyFile })), /refused/)
+  const refused = /authorization violation: the broker does not let in the nkey in .*seed/
+  t.match(await staysOutside(t, brokerAt(url, { nkeyFile })), refused)
+  const broker = brokerAt(url, { nkeyFile })
+  const late = openTestStep(t, broker, 'late', echo)
+  await writeFile(nkeyFile, 'SUnothing')
+  t.match(await failureOf(openTestStep(t, broker, 'refused', echo)), {
+    reason: 'SETTING_INVALID',
+    message: `broker nkeyFile: "${nkeyFile}" holds no seed of a user's nkey, want SU...`,
+  })
+  await writeFile(nkeyFile, known.seed)
+  t.ok((await late).isConnected, 'a file that was bad for a while is read again')
 })
 
 await t.test('a credentials file, read again at every connect', WITH_NATS, async (t) => {
@@ -107,7 +120,7 @@ await t.test('a credentials file, read again at every connect', WITH_NATS, async
   const expired = { allow: OWN, expiresAtS: 1 }
   await writeFile(credentialsFile, operator.credentials(expired))
   const broker = brokerAt(url, { credentialsFile })
-  t.match(await staysOutside(t, broker), /refused/)
+  t.match(await staysOutside(t, broker), /does not let in the credentials in .*user.creds/)
   const late = openTestStep(t, broker, 'late', echo)
   await writeFile(credentialsFile, operator.credentials({ allow: OWN }))
   t.ok((await late).isConnected, 'the renewed file lets it in')
@@ -120,18 +133,107 @@ await t.test('TLS, and mTLS with a certificate of ours', WITH_NATS, async (t) =>
   const { caFile, clientCertFile: certFile, clientKeyFile: keyFile } = tls
   const open = await openServer(t, { tls })
   t.ok(await passes(t, brokerAt(open, { tls: { caFile } })))
-  t.match(await staysOutside(t, brokerAt(open)), /refused/, 'an unknown authority is not trusted')
+  t.match(
+    await staysOutside(t, brokerAt(open)),
+    /TLS: the certificate of the broker is not trusted/,
+  )
   const mutual = await openServer(t, { tls: { ...tls, isClientVerified: true } })
   t.ok(await passes(t, brokerAt(mutual, { tls: { caFile, certFile, keyFile } })))
-  await staysOutside(t, brokerAt(mutual, { tls: { caFile } }))
+  const bare = await staysOutside(t, brokerAt(mutual, { tls: { caFile } }))
+  t.match(bare, /TLS: the broker wants a client certificate/)
+  const other = await createTestCertificates(await openFolder(t))
+  const strange = { certFile: other.clientCertFile, keyFile: other.clientKeyFile }
+  t.match(
+    await staysOutside(t, brokerAt(mutual, { tls: { caFile, ...strange } })),
+    /TLS: the broker does not trust the client certificate in .*client.pem/,
+  )
+  t.match(
+    await staysOutside(t, brokerAt(open, { tls: { caFile: other.caFile } })),
+    /not trusted: its authority is not among those in .*ca.pem/,
+  )
   const plain = await openServer(t, {})
   const downgraded = brokerAt(plain.replace('nats://', 'tls://'))
   t.match(
     await staysOutside(t, downgraded),
-    /refused/,
+    /TLS: it was asked for, and the broker does not offer it/,
     'never in the clear where TLS was asked for',
   )
 })
+
+await t.test('every server that was tried is named with its own cause', WITH_NATS, async (t) => {
+  const access = { kind: 'token', token: 'right' } as const
+  const [first, second] = [await startNatsServer({ access }), await startNatsServer()]
+  t.teardown(() => first.stop())
+  await second.stop()
+  const broker = { ...brokerAt(''), servers: [first.url, second.url], token: () => 'wrong' }
+  const causes = [
+    `${first.url}: authorization violation: the broker does not let in this token`,
+    `${second.url}: connection refused: nothing listens there`,
+  ].join('; ')
+  const settings = { firstConnectMs: 300 }
+  const step = await openTestStep(t, broker, 'step', echo, { settings })
+  t.same(step.obstacles, [`the broker is not connected: ${causes}`])
+})
+
+function credentials(jwt: string, seed: string): string {
+  return [
+    `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------`,
+    `-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`,
+  ].join('\n')
+}
+
+await t.test(
+  'files that do not hold what they should are refused by name',
+  WITH_NATS,
+  async (t) => {
+    const folder = await openFolder(t)
+    const [one, two] = [
+      await createTestCertificates(folder),
+      await createTestCertificates(await openFolder(t)),
+    ]
+    const file = async (name: string, text: string): Promise<string> => {
+      await writeFile(join(folder, name), text)
+      return join(folder, name)
+    }
+    const odd = await file('odd', 'secret words')
+    const seed = createNatsKey().seed
+    const damaged = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+    const { clientCertFile: certFile, clientKeyFile: keyFile } = one
+    const cases: readonly (readonly [Partial<BrokerOptions>, string, RegExp])[] = [
+      [{ nkeyFile: odd }, 'nkeyFile', /"[^"]*odd" holds no seed/],
+      [
+        { credentialsFile: odd },
+        'credentialsFile',
+        /"[^"]*odd" holds no credentials, want the blocks/,
+      ],
+      [
+        { credentialsFile: await file('c1', credentials('x', seed)) },
+        'credentialsFile',
+        /holds no JWT/,
+      ],
+      [
+        { credentialsFile: await file('c2', credentials('a.b.c', 'SU')) },
+        'credentialsFile',
+        /holds no seed/,
+      ],
+      [{ tls: { caFile: odd } }, 'tls.caFile', /"[^"]*odd" holds no certificate in PEM/],
+      [
+        { tls: { caFile: await file('ca', damaged) } },
+        'tls.caFile',
+        /holds a certificate that cannot/,
+      ],
+      [{ tls: { certFile: odd, keyFile } }, 'tls.certFile', /holds no certificate in PEM/],
+      [{ tls: { certFile, keyFile: odd } }, 'tls.keyFile', /holds no private key in PEM/],
+      [{ tls: { certFile, keyFile: two.clientKeyFile } }, 'tls.keyFile', /is not the key of the/],
+      [{ tls: { certFile } }, 'tls.certFile', /got it alone, want tls.keyFile too/],
+    ]
+    for (const [o, field, message] of cases) {
+      const error = await failureOf(openTestStep(t, brokerAt('nats://host', o), 'step', echo))
+      t.match(error, { reason: 'SETTING_INVALID', details: { field }, message })
+      t.notMatch(error, /secret words/)
+    }
+  },
+)
 
 await t.test(
   'installations and tenants on one broker do not see one another',

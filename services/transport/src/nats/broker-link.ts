@@ -45,6 +45,11 @@ export class BrokerLink {
     return this.#isUp
   }
 
+  /** Why the broker cannot be reached, as far as it is known; '' if nothing speaks against it. */
+  get failure(): string {
+    return this.control.failure || this.data.failure
+  }
+
   /** Bytes that one message may have; the last that the broker said while it is away. */
   get maxPayload(): number {
     const { control, data } = this

@@ -1,35 +1,25 @@
-import { readFileSync } from 'node:fs'
-import { ServeError } from '@tutti/errors'
 import type { BrokerOptions } from '../peers.ts'
+import { readBrokerFiles } from './broker-files.ts'
+import { type BrokerNaming, SETTING_NAMES } from './broker-naming.ts'
 
-/** A server's URL as `nats://` and `tls://` allow it. */
-const SERVER = /^(?:(nats|tls):\/\/)?[^\s/@]+$/
+const SCHEMES = new Set(['nats:', 'tls:'])
+const WAYS = ['user', 'token', 'nkeyFile', 'credentialsFile'] as const
 
 /**
- * Checks what can be checked before anything is sent.
+ * Checks what can be checked before anything is sent; files are read anew at every connect, here they are only tried.
  *
- * @throws ServeError SETTING_INVALID that names the field: no or odd servers, two ways to sign in, a file that cannot be read.
+ * @param naming - how errors name a field and what they are.
+ * @throws ServeError that names the field: no or odd servers, two ways to sign in, half of a pair, a file that cannot be read
+ * or does not hold what it should.
  */
-export function checkBrokerOptions(broker: BrokerOptions): void {
-  if (broker.servers.length === 0) refuse('servers', 'none', 'at least one')
-  for (const server of broker.servers) {
-    if (!SERVER.test(server)) refuse('servers', server, 'nats://host:port or tls://host:port')
-  }
-  const ways = ['user', 'token', 'nkeyFile', 'credentialsFile'] as const
-  const given = ways.filter((way) => broker[way] !== undefined)
-  if (given.length > 1) refuse(given[1] ?? '', given.join(' and '), 'one way to sign in')
-  if (broker.password !== undefined && broker.user === undefined) {
-    refuse('password', 'a password', 'a user with it')
-  }
-  checkFile('nkeyFile', broker.nkeyFile)
-  checkFile('credentialsFile', broker.credentialsFile)
-  const { caFile, certFile, keyFile } = broker.tls ?? {}
-  checkFile('tls.caFile', caFile)
-  checkFile('tls.certFile', certFile)
-  checkFile('tls.keyFile', keyFile)
-  if ((certFile === undefined) !== (keyFile === undefined)) {
-    refuse('tls', 'a certificate or a key alone', 'certFile and keyFile')
-  }
+export function checkBrokerOptions(
+  broker: BrokerOptions,
+  naming: BrokerNaming = SETTING_NAMES,
+): void {
+  checkServers(broker.servers, naming)
+  checkWays(broker, naming)
+  checkPairs(broker, naming)
+  readBrokerFiles(broker, naming)
 }
 
 /** True if the connection must be encrypted. */
@@ -37,20 +27,51 @@ export function wantsTls(broker: BrokerOptions): boolean {
   return broker.tls !== undefined || broker.servers.some((server) => server.startsWith('tls://'))
 }
 
-function checkFile(field: string, path: string | undefined): void {
-  if (path === undefined) return
-  try {
-    readFileSync(path)
-  } catch (error) {
-    throw new ServeError('SETTING_INVALID', `broker ${field} "${path}": it cannot be read`, {
-      details: { field },
-      cause: error,
-    })
+function checkServers(servers: readonly string[], { refusal }: BrokerNaming): void {
+  if (servers.length === 0) throw refusal('servers', 'got none, want at least one nats://HOST:PORT')
+  for (const server of servers) {
+    const url = URL.canParse(server) ? new URL(server) : undefined
+    const isWhole = url !== undefined && SCHEMES.has(url.protocol) && url.hostname !== ''
+    const shown = withoutSecret(server)
+    if (!isWhole || url.pathname + url.search + url.hash !== '') {
+      throw refusal('servers', `"${shown}", want nats://HOST:PORT or tls://HOST:PORT`)
+    }
+    if (url.username !== '' || url.password !== '') {
+      const want = `want them in ${WAYS_TO_SAY}`
+      throw refusal('servers', `"${shown}" holds credentials, ${want}`)
+    }
   }
 }
 
-function refuse(field: string, got: string, want: string): never {
-  throw new ServeError('SETTING_INVALID', `broker ${field}: got ${got}, want ${want}`, {
-    details: { field },
-  })
+const WAYS_TO_SAY = 'a user and a file with its password, or another file'
+
+/** What stands before an `@` may be a secret. */
+function withoutSecret(server: string): string {
+  return server.replace(/^([a-z]*:\/\/)?.*@/, '$1[redacted]@')
+}
+
+/** One way to sign in; two would leave it to chance which one counts. */
+function checkWays(broker: BrokerOptions, { name, refusal }: BrokerNaming): void {
+  const [first, second] = WAYS.filter((way) => broker[way] !== undefined)
+  if (first === undefined || second === undefined) return
+  throw refusal(second, `got it beside ${name(first)}, want one way to sign in`)
+}
+
+function checkPairs(broker: BrokerOptions, { name, refusal }: BrokerNaming): void {
+  const { certFile, keyFile } = broker.tls ?? {}
+  const pairs = [
+    [
+      ['user', broker.user],
+      ['password', broker.password],
+    ],
+    [
+      ['tls.certFile', certFile],
+      ['tls.keyFile', keyFile],
+    ],
+  ] as const
+  for (const [[first, one], [second, other]] of pairs) {
+    if ((one === undefined) === (other === undefined)) continue
+    const [here, missing] = one === undefined ? [second, first] : [first, second]
+    throw refusal(here, `got it alone, want ${name(missing)} too`)
+  }
 }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { randomInt } from 'node:crypto'
 import { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -6,14 +6,17 @@ import {
   type Authenticator,
   type ConnectionOptions,
   connect,
-  credsAuthenticator,
   Events,
+  jwtAuthenticator,
   type Msg,
   type NatsConnection,
   nkeyAuthenticator,
 } from 'nats'
 import type { BrokerOptions } from '../peers.ts'
+import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
 import { wantsTls } from './broker-options.ts'
+import { describeConnectFailure } from './connect-failure.ts'
+import { messageOf, propertyOf } from './foreign-error.ts'
 
 /** A message as it came; `bytes` is a view of what was read, and nobody else writes to it. */
 export interface BrokerMessage {
@@ -48,6 +51,8 @@ export interface ConnectionSettings {
 /** One connection to the broker, which comes back by itself until it is closed. */
 export interface BrokerConnection {
   readonly isConnected: boolean
+  /** Which servers the last attempt tried, and why it failed; '' if none failed since the connection was there. */
+  readonly failure: string
   /** Bytes that one message may have, as the broker says; undefined while it is away. */
   readonly maxPayload: number | undefined
   /** Bytes published since the last answered flush began. */
@@ -110,6 +115,10 @@ class ReturningConnection implements BrokerConnection {
 
   get isConnected(): boolean {
     return this.#client !== undefined
+  }
+
+  get failure(): string {
+    return this.#lastFailure
   }
 
   get maxPayload(): number | undefined {
@@ -178,7 +187,7 @@ class ReturningConnection implements BrokerConnection {
   async #connect(): Promise<void> {
     while (!this.#isClosed) {
       try {
-        const client = await connect(await this.#clientOptions())
+        const client = await this.#connectToAny()
         if (this.#isClosed) await client.close()
         else await this.#take(client)
         return
@@ -187,6 +196,26 @@ class ReturningConnection implements BrokerConnection {
         await this.#pause()
       }
     }
+  }
+
+  /** Tries the servers one by one, each time from another one on, so that each has its say in the failure. */
+  async #connectToAny(): Promise<NatsConnection> {
+    const { broker, settings } = this.#o
+    const options = this.#clientOptions()
+    const { servers } = broker
+    const first = randomInt(servers.length)
+    const failures: string[] = []
+    for (const i of servers.keys()) {
+      const at = (first + i) % servers.length
+      const server = servers[at] ?? ''
+      try {
+        return await connect({ ...options, servers: [server] })
+      } catch (error) {
+        failures[at] = `${server}: ${describeConnectFailure(error, broker, settings.connectMs)}`
+      }
+      if (this.#isClosed) break
+    }
+    throw away(failures.filter((failure) => failure !== undefined).join('; '))
   }
 
   async #take(client: NatsConnection): Promise<void> {
@@ -259,12 +288,12 @@ class ReturningConnection implements BrokerConnection {
     }
   }
 
-  async #clientOptions(): Promise<ConnectionOptions> {
+  /** Reads the files anew, because credentials are rotated. */
+  #clientOptions(): ConnectionOptions {
     const { broker, name, settings } = this.#o
-    const { caFile, certFile, keyFile } = broker.tls ?? {}
-    const authenticator = await readAuthenticator(broker)
+    const files = readBrokerFiles(broker)
+    const authenticator = toAuthenticator(files)
     return {
-      servers: [...broker.servers],
       name,
       reconnect: false,
       ignoreClusterUpdates: true,
@@ -275,25 +304,20 @@ class ReturningConnection implements BrokerConnection {
       ...(authenticator !== undefined && { authenticator }),
       ...(broker.user !== undefined && { user: broker.user, pass: broker.password?.() ?? '' }),
       ...(broker.token !== undefined && { token: broker.token() }),
-      ...(wantsTls(broker) && {
-        tls: {
-          ...(caFile !== undefined && { caFile }),
-          ...(certFile !== undefined && { certFile }),
-          ...(keyFile !== undefined && { keyFile }),
-        },
-      }),
+      ...(wantsTls(broker) && { tls: { ...files.tls } }),
     }
   }
 }
 
-/** Reads the files anew, because credentials are rotated. */
-async function readAuthenticator(broker: BrokerOptions): Promise<Authenticator | undefined> {
-  if (broker.credentialsFile !== undefined) {
-    return credsAuthenticator(await readFile(broker.credentialsFile))
+function toAuthenticator({ credentials, nkeySeed }: BrokerFiles): Authenticator | undefined {
+  if (credentials !== undefined) {
+    return jwtAuthenticator(credentials.jwt, toBytes(credentials.seed))
   }
-  if (broker.nkeyFile === undefined) return undefined
-  const seed = await readFile(broker.nkeyFile, 'utf8')
-  return nkeyAuthenticator(new TextEncoder().encode(seed.trim()))
+  return nkeySeed === undefined ? undefined : nkeyAuthenticator(toBytes(nkeySeed))
+}
+
+function toBytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
 }
 
 function toBrokerMessage(message: Msg): BrokerMessage {
@@ -318,18 +342,10 @@ function destroySocket(client: NatsConnection): void {
   else if (!client.isClosed()) void client.close()
 }
 
-function propertyOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
-}
-
 function complaintOf(status: { readonly type: string; readonly data: unknown }): string {
   const context: unknown = Reflect.get(status, 'permissionContext')
   const where = context === undefined ? '' : ` ${JSON.stringify(context)}`
   return `${status.type} ${String(status.data)}${where}`
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function away(text: string): ServeError {

@@ -27,6 +27,7 @@ import type { InlineLimits } from '../transfers/split-tensors.ts'
 import { IgnoredMessages } from './ignored-messages.ts'
 import { Inbox } from './inbox.ts'
 import { messageTooLarge } from './message-too-large.ts'
+import { OwnAnnouncements } from './own-announcements.ts'
 
 /** What a heartbeat says that only the role knows. */
 export type PeerState = Omit<Heartbeat, 'peer' | 'role' | 'sequence' | 'bearers' | 'protocol'>
@@ -74,6 +75,7 @@ export class PeerEndpoint {
   readonly #role: PeerRole
   readonly #pump: ChunkPump
   readonly #ignored: IgnoredMessages
+  readonly #announcements: OwnAnnouncements
   readonly #stopTimers = new Map<string, () => void>()
   #sequence = 0
   #isClosed = false
@@ -90,6 +92,7 @@ export class PeerEndpoint {
     // Lines name other peers as `peer`; those come and go, and say so, as often as they like.
     this.events = new TransportEvents(limitLog(o.log.child({ self: peer }), { clock }))
     this.#ignored = new IgnoredMessages(this.events)
+    this.#announcements = new OwnAnnouncements(this.events)
     this.incoming = new IncomingTransfers(settings, (to, message) => this.send(to, message))
     this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
     this.membership = new Membership(settings, {
@@ -142,6 +145,14 @@ export class PeerEndpoint {
     return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
   }
 
+  /** What keeps others from reaching this peer now; none if they can. */
+  get obstacles(): readonly string[] {
+    const { isUp, failure } = this.link
+    const away = `the broker is not connected${failure === '' ? '' : `: ${failure}`}`
+    const unheard = this.#announcements.failure
+    return [...(isUp ? [] : [away]), ...(unheard === undefined ? [] : [unheard.message])]
+  }
+
   /** Resolves when both connections are there, or the time is over. */
   async untilUp(timeoutMs: number): Promise<void> {
     if (this.link.isUp) return
@@ -170,7 +181,7 @@ export class PeerEndpoint {
     this.#pump.wake()
   }
 
-  /** Sends a heartbeat now. */
+  /** Sends a heartbeat now; one that cannot be sent is an obstacle until another can. */
   announce(): void {
     if (this.#isClosed) return
     const { inFlight, queued, freeSlots, freeBytes, draining, revisions, description } =
@@ -223,7 +234,13 @@ export class PeerEndpoint {
     this.#sequence += 1
     const own = { peer, role: this.#role.role, sequence: this.#sequence }
     const heartbeat = { ...own, ...state, protocol: PEER_PROTOCOL_VERSION }
-    this.link.publish(this.subjects.heartbeat(peer), encodeHeartbeat(heartbeat))
+    try {
+      const bytes = encodeHeartbeat(heartbeat, this.link.maxPayload)
+      this.link.publish(this.subjects.heartbeat(peer), bytes)
+      this.#announcements.succeeded()
+    } catch (error) {
+      this.#announcements.failed(this.#o.clock.now(), ServeError.from(error))
+    }
   }
 
   #listen(): void {

@@ -1,20 +1,17 @@
-import { startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import type { BrokerOptions } from '../peers.ts'
 import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
 import {
   answer,
-  brokerAt,
   collect,
   echo,
   envelope,
   failureOf,
+  openBroker,
   openTestRouter,
   openTestStep,
   ref,
   SERVED,
-  type Teardown,
   tensorBytes,
   until,
   WITH_NATS,
@@ -24,12 +21,6 @@ const quiet = { signal: new AbortController().signal }
 const STEP = { replica: 'step' }
 const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
   Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
-
-async function openBroker(t: Teardown, config = ''): Promise<BrokerOptions> {
-  const server = await startNatsServer({ config })
-  t.teardown(() => server.stop())
-  return brokerAt(server.url)
-}
 
 const tooLarge: EnvelopeHandler = async (_envelope, _tensors, sink) => {
   sink.send(answer(tensorBytes(1001)))
@@ -72,7 +63,7 @@ await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
 })
 
 await t.test('a broker that takes little gets smaller pieces', WITH_NATS, async (t) => {
-  const broker = await openBroker(t, 'max_payload: 8192')
+  const broker = await openBroker(t, { config: 'max_payload: 8192' })
   const router = await openTestRouter(t, broker, 'router')
   await openTestStep(t, broker, 'step', echo)
   await until(() => router.directory.isServed(SERVED))

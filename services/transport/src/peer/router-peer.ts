@@ -3,7 +3,13 @@ import { ServeError } from '@tutti/errors'
 import type { Heartbeat } from '@tutti/protocol'
 import type { Departure } from '../members/membership.ts'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
-import type { AskOptions, Question, RouterPeer, RouterPeerOptions } from '../peers.ts'
+import type {
+  AnswerQuestion,
+  AskOptions,
+  Question,
+  RouterPeer,
+  RouterPeerOptions,
+} from '../peers.ts'
 import type { StepDirectory } from '../step-directory.ts'
 import type { TensorBearer } from '../tensor-bearer.ts'
 import { descriptionDigest } from './description-digest.ts'
@@ -39,6 +45,8 @@ class CallingPeer implements RouterPeer {
   readonly #o: OpenRouterPeerOptions
   readonly #calls: PeerCalls
   #isDraining = false
+  /** What was described last, and its digest. */
+  #described: { readonly as: object; readonly digest: string } | undefined
 
   constructor(o: OpenRouterPeerOptions, settings: PeerSettings) {
     this.#o = o
@@ -59,13 +67,19 @@ class CallingPeer implements RouterPeer {
       },
     )
     const { endpoint } = this
-    const { handle, answer } = o
+    const { handle } = o
+    const answer: AnswerQuestion = async (question, argument, how) =>
+      question === 'describe' ? o.describe() : o.answer(question, argument, how)
     this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, answer })
     this.bearer = this.#calls
   }
 
   get isConnected(): boolean {
     return this.endpoint.link.isUp
+  }
+
+  get obstacles(): readonly string[] {
+    return this.endpoint.obstacles
   }
 
   routers(): readonly string[] {
@@ -102,7 +116,7 @@ class CallingPeer implements RouterPeer {
   #state(): PeerState {
     const { caller, callee } = this.#calls
     return {
-      description: '',
+      description: this.#digest(),
       inFlight: caller.size,
       queued: 0,
       freeSlots: callee.freeSlots,
@@ -112,7 +126,13 @@ class CallingPeer implements RouterPeer {
     }
   }
 
-  /** An answer can come from anybody who may publish here; the next heartbeat names the step's own. */
+  #digest(): string {
+    const as = this.#o.describe()
+    if (this.#described?.as !== as) this.#described = { as, digest: descriptionDigest(as) }
+    return this.#described.digest
+  }
+
+  /** An answer can come from anybody who may publish here; the next heartbeat names the peer's own. */
   #checkDescription(peer: string, description: unknown): void {
     const named = this.endpoint.membership.latest(peer)?.description
     if (named === descriptionDigest(description)) return
@@ -124,8 +144,11 @@ class CallingPeer implements RouterPeer {
   }
 
   #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
-    if (heartbeat.role !== 'step') return
     const { peer, revisions } = heartbeat
+    if (heartbeat.role !== 'step') {
+      if (what !== 'load') this.#o.routerChanged(peer)
+      return
+    }
     const { directory } = this.#o
     if (what === 'load') {
       directory.report(peer, heartbeat)

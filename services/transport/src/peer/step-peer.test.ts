@@ -1,21 +1,19 @@
-import { startNatsServer } from '@tutti/chassis/testing'
+import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import type { BrokerOptions } from '../peers.ts'
 import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
 import {
   answer,
-  brokerAt,
   collect,
   echo,
   envelope,
   failureOf,
+  openBroker,
   openTestRouter,
   openTestStep,
   REVISION,
   ref,
   SERVED,
-  type Teardown,
   tensorBytes,
   until,
   WITH_NATS,
@@ -25,12 +23,6 @@ const quiet = { signal: new AbortController().signal }
 const STEP = { replica: 'step' }
 const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
   Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
-
-async function openBroker(t: Teardown): Promise<BrokerOptions> {
-  const server = await startNatsServer()
-  t.teardown(() => server.stop())
-  return brokerAt(server.url)
-}
 
 const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
   sink.send({
@@ -253,4 +245,41 @@ await t.test('a step that serves something else says so at once', WITH_NATS, asy
   changed?.()
   await until(() => router.changed.length === 3)
   t.pass('also if only its description is another: a model that failed, say')
+})
+
+await t.test('what no heartbeat can hold is an obstacle until it fits', WITH_NATS, async (t) => {
+  const broker = await openBroker(t, { config: 'max_payload: 2048' })
+  let count = 1
+  const listeners = new Set<() => void>()
+  const serve = (versions: number): void => {
+    count = versions
+    for (const changed of listeners) changed()
+  }
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const step = await openTestStep(t, broker, 'step', echo, {
+    describe: () => ({ count }),
+    revisions: () => Array.from({ length: count }, (_, i) => ['m', i + 1, 'aaa'] as const),
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    log,
+  })
+  const router = await openTestRouter(t, broker, 'router')
+  await until(() => router.directory.isServed(SERVED))
+  t.same(step.obstacles, [])
+  serve(1000)
+  await until(() => step.obstacles.length > 0)
+  const wanted =
+    /^heartbeat of 1000 model versions: it has \d+ bytes, the broker takes at most 2048: raise max_payload/
+  t.match(step.obstacles, [wanted])
+  const failures = lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 'error')
+  t.match(failures, [{ reason: 'MESSAGE_TOO_LARGE', error: wanted }])
+  t.equal(failures.length, 1)
+  t.ok(router.directory.isServed(SERVED), 'what was announced is served still')
+  serve(2)
+  await until(() => step.obstacles.length === 0)
+  await until(() => router.directory.isServed({ ...SERVED, version: 2 }))
 })

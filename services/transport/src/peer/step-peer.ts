@@ -83,6 +83,10 @@ class ServingPeer implements StepPeer {
     return this.endpoint.link.isUp
   }
 
+  get obstacles(): readonly string[] {
+    return this.endpoint.obstacles
+  }
+
   announce(): void {
     this.endpoint.announce()
   }

@@ -1,5 +1,5 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { withoutNatsServer } from '@tutti/chassis/testing'
+import { type NatsServerOptions, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import { TensorMemory, type TensorRef } from '@tutti/tensor'
@@ -86,10 +86,19 @@ export function brokerAt(url: string, o: Partial<BrokerOptions> = {}): BrokerOpt
   return { servers: [url], prefix: 'tutti', repository: 'default', ...o }
 }
 
+/** A broker of the test's own. */
+export async function openBroker(t: Teardown, o: NatsServerOptions = {}): Promise<BrokerOptions> {
+  const server = await startNatsServer(o)
+  t.teardown(() => server.stop())
+  return brokerAt(server.url)
+}
+
 /** What a test closes in its teardown. */
 export interface Teardown {
   teardown(close: () => Promise<void>): void
 }
+
+const ROUTER_DESCRIPTION = { router: true }
 
 /** A router with its directory and what it was told. */
 export interface TestRouter {
@@ -144,6 +153,8 @@ export async function openTestRouter(
       throw new ServeError('UNSUPPORTED', 'this router takes no calls')
     },
     answer: async (question, argument) => ({ question, argument, peer }),
+    describe: () => ROUTER_DESCRIPTION,
+    routerChanged: () => {},
     stepChanged: (step) => void changed.push(step),
     stepGone: (step) => void gone.push(step),
     ...o,

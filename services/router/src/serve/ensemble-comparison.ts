@@ -1,0 +1,121 @@
+import type { Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { PeerQuestions } from '@tutti/transport'
+import type { EnsembleSource } from '../ensemble-source.ts'
+import { ensemblesDiffer, routerNotDescribed } from '../log-events.ts'
+
+/** Never aborts: questions have a time of their own. */
+const UNLIMITED = new AbortController().signal
+
+/** Differences that were said already; a bound, because others make them. */
+const MAX_SAID = 1024
+
+/** Routers that wait to be asked; a bound for the same reason. */
+const MAX_WAITING = 1024
+
+/** Ensemble, version and the digest of its configuration and files. */
+type Described = readonly [string, number, string]
+
+/**
+ * Notices that routers of one repository have different ensembles under one name: clients would get the one or the other, by
+ * the router that they reach. Nothing can say which one is meant, so it is a line in the log of each.
+ */
+export class EnsembleComparison {
+  readonly #self: string
+  readonly #ensembles: () => readonly EnsembleSource[]
+  readonly #peers: Promise<Pick<PeerQuestions, 'ask'>>
+  readonly #log: Logger
+  readonly #said = new Set<string>()
+  /** Asked one after the other, so that those who only say that they are routers cost one question at a time. */
+  readonly #waiting = new Set<string>()
+  #isAsking = false
+  #described: { readonly of: readonly EnsembleSource[]; readonly as: object } | undefined
+
+  constructor(o: {
+    /** This router. */
+    readonly self: string
+    readonly ensembles: () => readonly EnsembleSource[]
+    readonly peers: Promise<Pick<PeerQuestions, 'ask'>>
+    readonly log: Logger
+  }) {
+    this.#self = o.self
+    this.#ensembles = o.ensembles
+    this.#peers = o.peers
+    this.#log = o.log
+  }
+
+  /** What this router says of its own. The same object until they change. */
+  readonly describe = (): object => {
+    const ensembles = this.#ensembles()
+    if (this.#described?.of !== ensembles) {
+      this.#described = { of: ensembles, as: { ensembles: ensembles.flatMap(toDescribed) } }
+    }
+    return this.#described.as
+  }
+
+  /** Another router is there, or has other ensembles than before. */
+  readonly routerChanged = (router: string): void => {
+    if (this.#waiting.size < MAX_WAITING) this.#waiting.add(router)
+    if (!this.#isAsking) void this.#askAll()
+  }
+
+  async #askAll(): Promise<void> {
+    this.#isAsking = true
+    for (const router of this.#waiting) {
+      this.#waiting.delete(router)
+      try {
+        await this.#compare(router)
+      } catch (error) {
+        // It is asked again when it says something new; a router that is gone needs no word.
+        routerNotDescribed(this.#log, router, ServeError.from(error))
+      }
+    }
+    this.#isAsking = false
+  }
+
+  async #compare(router: string): Promise<void> {
+    const peers = await this.#peers
+    const theirs = parse(await peers.ask(router, 'describe', null, { signal: UNLIMITED }))
+    const own = new Map(
+      this.#ensembles()
+        .flatMap(toDescribed)
+        .map((one) => [keyOf(one), one]),
+    )
+    for (const other of theirs) {
+      const [ensemble, version, revision] = other
+      const ours = own.get(keyOf(other))
+      if (ours === undefined || ours[2] === revision) continue
+      const difference = JSON.stringify([router, ours, other])
+      if (this.#said.has(difference)) continue
+      if (this.#said.size >= MAX_SAID) this.#said.clear()
+      this.#said.add(difference)
+      ensemblesDiffer(this.#log, { ensemble, version, routers: [this.#self, router] })
+    }
+  }
+}
+
+function toDescribed({ name, versions, isUnloaded }: EnsembleSource): readonly Described[] {
+  if (isUnloaded === true) return []
+  return versions.map(({ version, revision }) => [name, version, revision] as const)
+}
+
+function keyOf([ensemble, version]: Described): string {
+  return JSON.stringify([ensemble, version])
+}
+
+/** @throws ServeError MALFORMED_MESSAGE */
+function parse(answer: unknown): readonly Described[] {
+  const list: unknown =
+    typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'ensembles') : undefined
+  if (Array.isArray(list) && list.every(isDescribed)) return list
+  throw new ServeError(
+    'MALFORMED_MESSAGE',
+    'router description: ensembles, want a list of [ensemble, version, revision]',
+  )
+}
+
+function isDescribed(value: unknown): value is Described {
+  if (!Array.isArray(value) || value.length !== 3) return false
+  const [ensemble, version, revision]: readonly unknown[] = value
+  return typeof ensemble === 'string' && typeof version === 'number' && typeof revision === 'string'
+}
