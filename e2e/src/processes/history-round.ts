@@ -27,7 +27,7 @@ export interface HistorySummary {
 
 const CLIENTS = 24
 /** So that the requests last as long as it takes to meet every kind of fault. */
-const THINK_MS = 150
+const THINK_MS = 100
 /** Requests between two storms, for which no fault is an excuse. */
 const CALM = { least: 60, most: 300 }
 /** Of two faults of one storm. */
