@@ -30,6 +30,8 @@ export interface LoadableModels {
   readonly names: readonly string[]
   /** True if it takes others too: new ones, or such that come with the request. */
   readonly isOpen: boolean
+  /** Others that it takes even if it is not open: it is to serve them, and has none of them yet. */
+  readonly awaited: readonly string[]
 }
 
 /** What a step process answers when a router asks what it serves. */

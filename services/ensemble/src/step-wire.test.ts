@@ -71,8 +71,12 @@ const description: fc.Arbitrary<StepDescription> = fc.record(
   {
     replica: text,
     models: fc.array(served, { maxLength: 4 }),
+    loadable: fc.record(
+      { names: fc.array(text), isOpen: fc.boolean(), awaited: fc.array(text) },
+      plain,
+    ),
   },
-  plain,
+  { ...plain, requiredKeys: ['replica', 'models'] },
 )
 
 /** What another process makes of it. */

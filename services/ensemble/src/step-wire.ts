@@ -29,7 +29,13 @@ const ModelJson = z.object({
 const DescriptionJson = z.object({
   replica: z.string(),
   models: z.array(ModelJson),
-  loadable: z.object({ names: z.array(z.string()), isOpen: z.boolean() }).optional(),
+  loadable: z
+    .object({
+      names: z.array(z.string()),
+      isOpen: z.boolean(),
+      awaited: z.array(z.string()).default([]),
+    })
+    .optional(),
 })
 
 /** A step's description as JSON. Copies. */
@@ -39,7 +45,11 @@ export function toDescriptionJson(description: StepDescription): Json {
     replica,
     models: models.map(toModelJson),
     ...(loadable !== undefined && {
-      loadable: { names: [...loadable.names], isOpen: loadable.isOpen },
+      loadable: {
+        names: [...loadable.names],
+        isOpen: loadable.isOpen,
+        awaited: [...loadable.awaited],
+      },
     }),
   }
 }
