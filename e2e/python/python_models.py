@@ -140,6 +140,18 @@ def endless(clients):
 
 
 @check
+def says_itself(clients):
+    """a model that has a word on whether it is ready is asked, and serves requests all the same"""
+    for c in both(clients):
+        for before, ready in ((False, True), (True, False)):
+            assert c.client.is_model_ready("py_ready") == before
+            assert c.client.is_model_ready("py_ready", "1") == before
+            got = c.infer("py_ready", {"READY": np.array([ready])}).as_numpy("BEFORE")
+            assert got.tolist() == [before], got
+        assert c.client.is_server_ready()
+
+
+@check
 def absent(clients):
     """a model that fails to load says why in the index"""
     index = {entry["name"]: entry for entry in clients["http"].client.get_model_repository_index()}

@@ -9,6 +9,8 @@ export interface ServedVersion {
   readonly state: VersionState
   /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
   readonly reason: string
+  /** True if, besides its state, it has to be asked whether it is ready. */
+  readonly judgesReadiness?: boolean | undefined
 }
 
 /** One model that a step process knows, whether it loaded or not. */
@@ -47,4 +49,6 @@ export interface StepControl {
   describe(): Promise<StepDescription>
   /** '' for all models, '' for all versions. */
   statistics(model: string, version: string): Promise<readonly ModelStatistics[]>
+  /** What a version that judges it itself says of whether it is ready. Absent where none does. */
+  isReady?(model: string, version: number): Promise<boolean>
 }

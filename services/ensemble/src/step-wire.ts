@@ -14,6 +14,7 @@ const VersionJson = z.object({
   revision: z.string(),
   state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
   reason: z.string(),
+  judgesReadiness: z.boolean().optional(),
 })
 
 const ModelJson = z.object({
@@ -59,11 +60,12 @@ function toModelJson(model: ServedModel): Json {
     name: model.name,
     ...(model.config !== undefined && { config: toJsonConfig(model.config) }),
     labels: Object.entries(model.labels),
-    versions: model.versions.map(({ version, revision, state, reason }) => ({
+    versions: model.versions.map(({ version, revision, state, reason, judgesReadiness }) => ({
       version,
       revision,
       state,
       reason,
+      ...(judgesReadiness !== undefined && { judgesReadiness }),
     })),
     reason: model.reason,
   }

@@ -33,6 +33,10 @@ export function toPeerOptions(
         const { model, version } = toFilter(argument)
         return toStatisticsJson(await step.control.statistics(model, version))
       }
+      if (question === 'ready') {
+        const { model, version } = toFilter(argument)
+        return (await step.control.isReady?.(model, Number(version))) ?? true
+      }
       if ((question === 'load' || question === 'unload') && o.control !== undefined) {
         return o.control(question, argument, how)
       }
@@ -58,7 +62,7 @@ function readyRevisions(step: Step): readonly (readonly [string, number, string]
     )
 }
 
-/** The argument of `statistics`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */
+/** The argument of `statistics` and `ready`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */
 function toFilter(argument: unknown): { readonly model: string; readonly version: string } {
   if (argument === undefined || argument === null) return { model: '', version: '' }
   if (typeof argument !== 'object') throw malformed(argument)
@@ -70,6 +74,6 @@ function toFilter(argument: unknown): { readonly model: string; readonly version
 function malformed(argument: unknown): ServeError {
   return new ServeError(
     'MALFORMED_MESSAGE',
-    `question "statistics": got ${JSON.stringify(argument)}, want {model, version} as texts`,
+    `got ${JSON.stringify(argument)}, want {model, version} as texts`,
   )
 }
