@@ -3,6 +3,7 @@ beside the first, a picture's words read. All four clients must get the same byt
 """
 
 import argparse
+import atexit
 import asyncio
 import io
 import os
@@ -28,6 +29,7 @@ class Waiting:
     def __init__(self, module, url):
         self.loop = asyncio.new_event_loop()
         self.client = self.loop.run_until_complete(self.open(module, url))
+        atexit.register(lambda: self.loop.run_until_complete(self.client.close()))
 
     async def open(self, module, url):
         return module.InferenceServerClient(url)

@@ -12,7 +12,7 @@ const FLAGS = [
   '--backend-config=python,abandoned-timeout-seconds=1',
 ]
 /** What is called stands in another process than what calls it, and so do the steps of each ensemble. */
-const CALLERS = ['py_call', 'py_faults', 'py_complete', 'py_absent', 'py_negate']
+const CALLERS = ['py_call', 'py_sum', 'py_faults', 'py_complete', 'py_absent', 'py_negate']
 const CALLED = ['py_add_sub', 'py_ready', 'py_repeat', 'py_wait']
 
 const skip = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : SKIP
