@@ -1,16 +1,15 @@
 """What NVIDIA's own clients, unmodified, see of Python models: the same over gRPC and HTTP."""
 
 import argparse
-import queue
-import urllib.request
 
 import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
-from tritonclient.utils import InferenceServerException
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from behaviour import Client, both
 from checks import CHECKS, check, run
+from waiting import Metrics, until
 
 CHECKS.clear()
 A = np.arange(16, dtype=np.int32).reshape(1, 16)
@@ -19,6 +18,12 @@ B = np.full((1, 16), 3, np.int32)
 
 def text(value):
     return np.array([value.encode()], dtype=object)
+
+
+def to_tensor(name, array):
+    tensor = grpc_client.InferInput(name, array.shape, np_to_triton_dtype(array.dtype))
+    tensor.set_data_from_numpy(array)
+    return tensor
 
 
 def order(client, what):
@@ -61,6 +66,48 @@ def calls(clients):
 
 
 @check
+def calls_of_calls(clients):
+    """calls go through one another, and to ensembles; what fails at their end is their error, with its traceback"""
+    for c in both(clients):
+        inputs = {"INPUT0": A, "INPUT1": B}
+        for path, wanted in {
+            "ens_py_add_sub": 2 * A,
+            "py_call/py_add_sub": A + B,
+            "py_call/py_call/ens_py_add_sub": 2 * A,
+        }.items():
+            got = c.infer("py_call", {**inputs, "MODEL": text(path)})
+            assert np.array_equal(got.as_numpy("OUTPUT0"), wanted), path
+        error = c.error("py_call", {**inputs, "MODEL": text("py_call/nobody")})
+        assert "Model 'nobody' is not ready." in error.message(), error
+        error = c.error("py_call", {**inputs, "MODEL": text("py_call/raise")})
+        assert "message: ValueError: as ordered\n\nAt:\n" in error.message(), error
+        error = c.error("py_call", {**inputs, "MODEL": text("py_call/py_repeat")})
+        assert "decoupled" in error.message(), error
+
+
+@check
+def time_is_over(clients):
+    """the client's deadline, and its cancel, reach a model, also one that is called by one that is called"""
+    client = clients["grpc"].client
+    for model, path in (("py_wait", ""), ("py_call", "py_wait"), ("py_call", "py_call/py_wait")):
+        inputs = {"INPUT0": A, "INPUT1": B, **({"MODEL": text(path)} if path else {})}
+        left = clients.metrics.sum("py_wait_left")
+        try:
+            clients["grpc"].infer(model, inputs, client_timeout=0.5)
+            raise AssertionError("it should have timed out")
+        except InferenceServerException as error:
+            assert error.status() == "StatusCode.DEADLINE_EXCEEDED", error
+        until("it gives up", lambda: clients.metrics.sum("py_wait_left") == left + 1)
+        begun = clients.metrics.sum("py_wait_begun")
+        tensors = [to_tensor(name, array) for name, array in inputs.items()]
+        call = client.async_infer(model, tensors, lambda result, error: None)
+        until("it is there", lambda: clients.metrics.sum("py_wait_begun") == begun + 1)
+        call.cancel()
+        until("it gives up", lambda: clients.metrics.sum("py_wait_left") == left + 2)
+        calls(clients)
+
+
+@check
 def faults(clients):
     """every misbehaviour is a clear error, and the next request is served"""
     failed = "Failed to process the request(s) for model 'py_faults_0', message: "
@@ -88,33 +135,20 @@ def endless(clients):
         c.infer("py_faults", {"ORDER": text("spin")}, client_timeout=0.5)
         raise AssertionError("it should have timed out")
     except InferenceServerException as error:
-        assert "Deadline" in error.message(), error
+        assert error.status() == "StatusCode.DEADLINE_EXCEEDED", error
     assert order(c, "go on") == b"go on"
 
 
 @check
-def stream(clients):
-    """a decoupled model streams, requests overlap, and the end is marked"""
-    client = clients["grpc"].client
-    got = queue.Queue()
-    client.start_stream(lambda result, error: got.put((result, error)))
-    try:
-        for n in (3, 0, 200):
-            values = grpc_client.InferInput("IN", [n], "INT32")
-            values.set_data_from_numpy(np.arange(n, dtype=np.int32))
-            client.async_stream_infer("py_repeat", [values], request_id=str(n), enable_empty_final_response=True)
-        seen, finals = {}, set()
-        while len(finals) < 3:
-            result, error = got.get(timeout=60)
-            assert error is None, error
-            response = result.get_response()
-            if result.as_numpy("OUT") is not None:
-                seen.setdefault(response.id, []).append(int(result.as_numpy("OUT")[0]))
-            if response.parameters["triton_final_response"].bool_param:
-                finals.add(response.id)
-        assert seen == {"3": [0, 1, 2], "200": list(range(200))}, seen
-    finally:
-        client.stop_stream()
+def says_itself(clients):
+    """a model that has a word on whether it is ready is asked, and serves requests all the same"""
+    for c in both(clients):
+        for before, ready in ((False, True), (True, False)):
+            assert c.client.is_model_ready("py_ready") == before
+            assert c.client.is_model_ready("py_ready", "1") == before
+            got = c.infer("py_ready", {"READY": np.array([ready])}).as_numpy("BEFORE")
+            assert got.tolist() == [before], got
+        assert c.client.is_server_ready()
 
 
 @check
@@ -127,28 +161,28 @@ def absent(clients):
 
 @check
 def counted(clients):
-    """requests are counted, and metrics of models stand beside the server's"""
-    stats = clients["http"].client.get_inference_statistics("py_add_sub")["model_stats"][0]
-    # Four by the clients, two by the model that calls it.
-    assert stats["inference_stats"]["success"]["count"] == 6, stats
-    lines = urllib.request.urlopen(clients["metrics"]).read().decode().splitlines()
-    assert 'py_served_requests{model="py_add_sub"} 6' in lines
+    """requests are counted, by clients and by models that call, and metrics of models stand beside the server's"""
+
+    def counts():
+        stats = clients["http"].client.get_inference_statistics("py_add_sub")["model_stats"][0]
+        return stats["inference_stats"]["success"]["count"], clients.metrics.sum("py_served_requests")
+
+    before = counts()
+    calls(clients)
+    for c in both(clients):
+        c.infer("py_add_sub", {"INPUT0": A, "INPUT1": B})
+    assert [now - then for now, then in zip(counts(), before)] == [4, 4], (before, counts())
+
+
+class Clients(dict):
+    def __init__(self, flags):
+        super().__init__(grpc=Client(grpc_client, flags.grpc), http=Client(http_client, flags.http))
+        self.metrics = Metrics(flags.metrics)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for door in ("grpc", "http", "metrics"):
+    for door in ("grpc", "http"):
         parser.add_argument(f"--{door}", required=True)
-    flags = parser.parse_args()
-
-    class Clients(dict):
-        def values(self):
-            return [self["grpc"], self["http"]]
-
-    run(
-        Clients(
-            grpc=Client(grpc_client, flags.grpc),
-            http=Client(http_client, flags.http),
-            metrics=f"http://{flags.metrics}/metrics",
-        )
-    )
+    parser.add_argument("--metrics", required=True, help="of the process that has the models that are called")
+    run(Clients(parser.parse_args()))

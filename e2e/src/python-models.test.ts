@@ -35,6 +35,8 @@ await t.test('NVIDIA’s clients against Python models', { skip }, async (t) => 
   t.teardown(() => serving.process.stop())
   const metrics = `--metrics=127.0.0.1:${serving.metricsPort}`
   await runTritonChecks(t, 'python_models.py', serving, [metrics])
+  const pids = `--pids=${serving.process.pid}`
+  await runTritonChecks(t, 'python_streams.py', serving, [metrics, pids])
 })
 
 await t.test('nothing is left of a server, however it ends', { skip }, async (t) => {

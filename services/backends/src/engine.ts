@@ -155,5 +155,7 @@ export interface LoadedModel {
     sink: ResponseSink,
     o: ExecuteOptions,
   ): Promise<ExecutionTimes>
+  /** What the model says itself of whether it is ready; absent if it has no word on that. Takes seconds at most, never rejects. */
+  readonly isReady?: (() => Promise<boolean>) | undefined
   close(): Promise<void>
 }

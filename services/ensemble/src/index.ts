@@ -17,6 +17,7 @@ export type {
   TensorEntry,
   TensorTable,
 } from './ensemble-run.ts'
+export { mayLoad } from './may-load.ts'
 export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'

@@ -9,6 +9,8 @@ export interface ServedVersion {
   readonly state: VersionState
   /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
   readonly reason: string
+  /** True if, besides its state, it has to be asked whether it is ready. */
+  readonly judgesReadiness?: boolean | undefined
 }
 
 /** One model that a step process knows, whether it loaded or not. */
@@ -30,6 +32,8 @@ export interface LoadableModels {
   readonly names: readonly string[]
   /** True if it takes others too: new ones, or such that come with the request. */
   readonly isOpen: boolean
+  /** Others that it takes even if it is not open: it is to serve them, and has none of them yet. */
+  readonly awaited: readonly string[]
 }
 
 /** A model version as requests pin it: served on for them after it was replaced. */
@@ -52,4 +56,6 @@ export interface StepControl {
   describe(): Promise<StepDescription>
   /** '' for all models, '' for all versions. */
   statistics(model: string, version: string): Promise<readonly ModelStatistics[]>
+  /** What a version that judges it itself says of whether it is ready. Absent where none does. */
+  isReady?(model: string, version: number): Promise<boolean>
 }

@@ -56,8 +56,9 @@ const served: fc.Arbitrary<ServedModel> = fc
             revision: text,
             state: fc.constantFrom('READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE'),
             reason: text,
+            judgesReadiness: fc.boolean(),
           },
-          plain,
+          { ...plain, requiredKeys: ['version', 'revision', 'state', 'reason'] },
         ),
         { maxLength: 3 },
       ),
@@ -71,8 +72,12 @@ const description: fc.Arbitrary<StepDescription> = fc.record(
   {
     replica: text,
     models: fc.array(served, { maxLength: 4 }),
+    loadable: fc.record(
+      { names: fc.array(text), isOpen: fc.boolean(), awaited: fc.array(text) },
+      plain,
+    ),
   },
-  plain,
+  { ...plain, requiredKeys: ['replica', 'models'] },
 )
 
 /** What another process makes of it. */

@@ -14,6 +14,7 @@ const VersionJson = z.object({
   revision: z.string(),
   state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
   reason: z.string(),
+  judgesReadiness: z.boolean().optional(),
 })
 
 const ModelJson = z.object({
@@ -29,7 +30,13 @@ const ModelJson = z.object({
 const DescriptionJson = z.object({
   replica: z.string(),
   models: z.array(ModelJson),
-  loadable: z.object({ names: z.array(z.string()), isOpen: z.boolean() }).optional(),
+  loadable: z
+    .object({
+      names: z.array(z.string()),
+      isOpen: z.boolean(),
+      awaited: z.array(z.string()).default([]),
+    })
+    .optional(),
 })
 
 /** A step's description as JSON. Copies. */
@@ -39,7 +46,11 @@ export function toDescriptionJson(description: StepDescription): Json {
     replica,
     models: models.map(toModelJson),
     ...(loadable !== undefined && {
-      loadable: { names: [...loadable.names], isOpen: loadable.isOpen },
+      loadable: {
+        names: [...loadable.names],
+        isOpen: loadable.isOpen,
+        awaited: [...loadable.awaited],
+      },
     }),
   }
 }
@@ -49,11 +60,12 @@ function toModelJson(model: ServedModel): Json {
     name: model.name,
     ...(model.config !== undefined && { config: toJsonConfig(model.config) }),
     labels: Object.entries(model.labels),
-    versions: model.versions.map(({ version, revision, state, reason }) => ({
+    versions: model.versions.map(({ version, revision, state, reason, judgesReadiness }) => ({
       version,
       revision,
       state,
       reason,
+      ...(judgesReadiness !== undefined && { judgesReadiness }),
     })),
     reason: model.reason,
   }

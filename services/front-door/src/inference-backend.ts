@@ -75,8 +75,8 @@ export interface InferenceBackend {
   isLive(): boolean
   /** Triton's ServerReady, strict readiness included. */
   isReady(): boolean
-  /** OK with false for an unknown model, as Triton 2.51; throws INVALID_ARGUMENT for a version that does not parse. */
-  isModelReady(name: string, version: string): boolean
+  /** Asks the model itself where it has a word on that. False for an unknown model, as Triton 2.51; rejects with INVALID_ARGUMENT for a version that does not parse. */
+  isModelReady(name: string, version: string): Promise<boolean>
   /** `version` as the client wrote it, '' for the latest ready one. Throws the lookup errors of triton-semantics 4.5. */
   resolve(name: string, version: string): ResolvedModel
   modelMetadata(name: string, version: string): ModelMetadata

@@ -229,7 +229,7 @@ await t.test('a model without replicas is unavailable, not unknown, until one co
         message: `${prefix}no replica serves model 'm' version 1`,
       })
     }
-    t.equal(router.isModelReady(name, ''), false)
+    t.equal(await router.isModelReady(name, ''), false)
   }
   t.same(await router.repositoryIndex(false), [
     {
@@ -250,20 +250,36 @@ await t.test('a model without replicas is unavailable, not unknown, until one co
 await t.test('ensembles are validated again when what they compose changes', async (t) => {
   const replicas = new ScriptedReplicas({ ensembles: { e: twice } })
   replicas.serve('a', [m('r')])
-  t.equal(replicas.router.isModelReady('e', ''), true)
+  t.equal(await replicas.router.isModelReady('e', ''), true)
   replicas.serve('a', [m('s', wider)])
-  t.equal(replicas.router.isModelReady('e', ''), false)
+  t.equal(await replicas.router.isModelReady('e', ''), false)
   const [entry] = await replicas.router.repositoryIndex(false)
   t.match(entry, { name: 'e', state: 'UNAVAILABLE', reason: /FP64/ })
   replicas.serve('a', [m('r')])
-  t.equal(replicas.router.isModelReady('e', ''), true)
+  t.equal(await replicas.router.isModelReady('e', ''), true)
+})
+
+await t.test('a model is ready where a replica is, by its own word if it has one', async (t) => {
+  const replicas = new ScriptedReplicas({ ensembles: { e: twice } })
+  const { router, words } = replicas
+  words.set('a m', false).set('b m', false)
+  replicas.serve('a', [m('r')])
+  replicas.serve('b', [m('r')])
+  t.equal(await router.isModelReady('m', ''), false)
+  t.equal(await router.isModelReady('e', ''), true, 'an ensemble of it is not asked')
+  words.set('b m', true)
+  t.equal(await router.isModelReady('m', '1'), true)
+  words.delete('b m')
+  t.equal(await router.isModelReady('m', ''), false, 'who does not answer is not')
+  replicas.serve('c', [m('r')])
+  t.equal(await router.isModelReady('m', ''), true, 'who has no word on it is')
 })
 
 await t.test('heartbeats decide what a replica takes, descriptions what it is', async (t) => {
   const replicas = new ScriptedReplicas()
   const { router } = replicas
   replicas.heartbeat('a', [['m', 1, 'r']])
-  t.equal(router.isModelReady('m', ''), false, 'not described yet')
+  t.equal(await router.isModelReady('m', ''), false, 'not described yet')
   replicas.serve('a', [m('r')])
   await ask(replicas)
   replicas.heartbeat('a', [])

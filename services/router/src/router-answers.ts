@@ -5,7 +5,7 @@ import type { AnswerQuestion, Question } from '@tutti/transport'
 
 /** Makes the answers to what steps ask a router, for their models and for what they replaced. */
 export function createRouterAnswers(o: {
-  isModelReady(model: string, version: string): boolean
+  isModelReady(model: string, version: string): Promise<boolean>
   /** Undefined where models are not for others to load. */
   control(): ModelControl | undefined
   /** True if no request can ask the replica for the version any more. */
@@ -15,7 +15,7 @@ export function createRouterAnswers(o: {
     const said = new Argument(question, argument)
     switch (question) {
       case 'ready':
-        return o.isModelReady(said.text('model'), said.text('version'))
+        return await o.isModelReady(said.text('model'), said.text('version'))
       case 'load': {
         const config = said.text('config')
         await allowed(o.control()).load(said.text('model'), {

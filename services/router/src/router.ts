@@ -254,10 +254,10 @@ export class Router implements InferenceBackend {
     return typeof awaitsSteps === 'function' ? awaitsSteps(ensemble) : awaitsSteps
   }
 
-  isModelReady(name: string, version: string): boolean {
+  async isModelReady(name: string, version: string): Promise<boolean> {
     try {
-      this.#lookup(name, version)
-      return true
+      const { entry, version: found } = this.#lookup(name, version)
+      return entry.kind !== 'model' || (await this.#members.isReady(name, found))
     } catch (error) {
       const { reason } = ServeError.from(error)
       if (NOT_READY.has(reason)) return false

@@ -66,6 +66,23 @@ export class StepMembers {
     )
   }
 
+  /** True if a replica that takes requests for the revision is ready for them, by its own model's word where it has one. */
+  async isReady(
+    name: string,
+    { version, revision }: { readonly version: number; readonly revision: string },
+  ): Promise<boolean> {
+    const asked: Promise<boolean>[] = []
+    for (const [replica, { control, described }] of this.#members) {
+      if (!this.offers(replica, name, [version, revision])) continue
+      const model = described?.description.models.find((known) => known.name === name)
+      const served = model?.versions.find((known) => known.version === version)
+      if (served?.judgesReadiness !== true || control?.isReady === undefined) return true
+      // A replica that does not answer is not ready.
+      asked.push(control.isReady(name, version).catch(() => false))
+    }
+    return asked.length === 0 || (await Promise.all(asked)).some((isReady) => isReady)
+  }
+
   /** Takes from a heartbeat what the replica serves now; nothing if it drains. */
   announce(replica: string, revisions: Revisions): void {
     const member = this.#of(replica)

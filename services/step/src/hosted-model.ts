@@ -51,11 +51,12 @@ export function toServedModel(model: HostedModel): ServedModel {
     name: model.name,
     ...(model.config !== undefined && { config: model.config }),
     labels: model.labels,
-    versions: [...model.versions.values()].map(({ version, revision, state, reason }) => ({
+    versions: [...model.versions.values()].map(({ version, revision, state, reason, serving }) => ({
       version,
       revision,
       state,
       reason,
+      ...(serving?.loaded.isReady !== undefined && { judgesReadiness: true }),
     })),
     reason: model.reason,
   }

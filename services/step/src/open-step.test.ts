@@ -275,6 +275,16 @@ await t.test('a version that is not ready is refused', async (t) => {
   )
 })
 
+await t.test('a model with a word on whether it is ready is asked', async (t) => {
+  const { step, engine } = await open(t, { a: MODEL, b: MODEL })
+  engine.model('a/1').isReady = async () => false
+  t.match(step.served(), [{ versions: [{ judgesReadiness: true }] }, { name: 'b' }])
+  t.notOk('judgesReadiness' in (step.served()[1]?.versions[0] ?? {}))
+  t.equal(await step.control.isReady?.('a', 1), false)
+  t.equal(await step.control.isReady?.('b', 1), true)
+  t.equal(await step.control.isReady?.('b', 2), false, 'there is no such version')
+})
+
 await t.test('statistics are kept per version and shown as metrics', async (t) => {
   const metrics = new ServerMetrics()
   const { step, infer } = await open(

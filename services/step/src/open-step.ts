@@ -73,6 +73,10 @@ class HostingStep implements Step {
             serving === undefined ? [] : [serving.statistics.snapshot()],
           ),
         ),
+      isReady: async (model, version) => {
+        const serving = this.#table.get(model)?.versions.get(version)?.serving
+        return (await serving?.loaded.isReady?.()) ?? serving !== undefined
+      },
     }
   }
 

@@ -24,6 +24,7 @@ class Op:
     INFER_RESPONSE = 6
     FINALIZE = 7
     CREDIT = 9
+    ASK_READY = 10
 
     READY = 33
     FAILED = 34
@@ -38,6 +39,7 @@ class Op:
     FINALIZED = 43
     ABANDONED = 45
     TAKEN = 46
+    IS_READY = 47
 
 
 # Where a tensor's bytes are: in the frame's own payload, or in the arena.

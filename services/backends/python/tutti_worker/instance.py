@@ -78,6 +78,7 @@ def serve_model(connection, settings):
 
     from .executor import Executor
     from .host import Host
+    from .readiness import answer_readiness
     from .server import Server
     from .user_model import import_model
 
@@ -95,7 +96,10 @@ def serve_model(connection, settings):
         text = describe_exception(error)
         connection.send(Op.FAILED, 0, json.dumps({"message": text}).encode())
         return 1
-    ready = {"arena": arena is not None, "problem": problem}
+    judges = callable(getattr(model, "is_ready", None))
+    if judges:
+        answer_readiness(server, model)
+    ready = {"arena": arena is not None, "problem": problem, "judges": judges}
     connection.send(Op.READY, 0, json.dumps(ready).encode())
     host.is_executing = True
     executor = Executor(server, host, library, model, settings)

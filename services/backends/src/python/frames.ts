@@ -14,6 +14,7 @@ export const OP = {
   INFER_RESPONSE: 6,
   FINALIZE: 7,
   CREDIT: 9,
+  ASK_READY: 10,
   READY: 33,
   FAILED: 34,
   RESULT: 35,
@@ -27,6 +28,7 @@ export const OP = {
   FINALIZED: 43,
   ABANDONED: 45,
   TAKEN: 46,
+  IS_READY: 47,
 } as const
 
 const MAGIC = 0x5454

@@ -23,7 +23,7 @@ export interface FrameReceiver {
 }
 
 export interface InstanceProcessOptions {
-  readonly zygote: Zygote
+  readonly zygote: Pick<Zygote, 'fork'>
   readonly output: ProcessOutput
   readonly memory: SharedMemoryLike | undefined
   /** Bytes of the arena, and the most that a frame may bring. */
@@ -34,7 +34,7 @@ export interface InstanceProcessOptions {
   readonly receiver: FrameReceiver
 }
 
-/** What a process that closed its connection has to end by itself. */
+/** What a process that closed its connection has to end by itself, and what may still be read of one that has ended. */
 const LINGER_MS = 500
 
 /** One process of an instance, from its fork to its end. */
@@ -144,7 +144,23 @@ export class InstanceProcess {
     }
   }
 
+  /**
+   * The zygote may tell of the end before all is read that the process wrote. Whoever has inherited the connection must not
+   * keep it from ending.
+   */
+  async #readToEnd(): Promise<void> {
+    if (this.#socket.closed) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, LINGER_MS)
+      this.#socket.once('close', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
   async #end(how: string): Promise<void> {
+    await this.#readToEnd()
     this.#socket.destroy()
     // The last lines may say why.
     await this.#o.output.ended()

@@ -20,6 +20,7 @@ import {
   type InstanceProcessOptions,
 } from './instance-process.ts'
 import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
+import { Readiness } from './readiness.ts'
 import { parseObject, readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
 
 /** Takes the frames of a process that concern no execution. */
@@ -51,6 +52,7 @@ export class InstanceSession implements FrameReceiver {
   readonly #retained = new Map<number, ArenaPart>()
   /** Further room for outputs, by the execution or sender that asked for it. */
   readonly #grown = new Set<number>()
+  readonly #readiness = new Readiness((frame) => this.process.send(frame))
   #process: InstanceProcess | undefined
   #nextId = 1
   #nextKey = 1
@@ -192,6 +194,11 @@ export class InstanceSession implements FrameReceiver {
     return typeof error === 'string' ? error : undefined
   }
 
+  /** Asks the model whether it is ready; only one that judges that itself answers. */
+  isReady(): Promise<boolean> {
+    return this.#readiness.ask()
+  }
+
   onFrame(frame: Frame): void {
     if (frame.op === OP.RESULT) this.#onResult(frame)
     else if (frame.op === OP.SEND) this.#onSend(frame)
@@ -199,6 +206,7 @@ export class InstanceSession implements FrameReceiver {
     else if (frame.op === OP.RELEASE) this.#onRelease(frame.id)
     else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
     else if (frame.op === OP.FINALIZED) this.#onFinalized?.(parseObject(frame.meta.toString()))
+    else if (this.#readiness.take(frame)) return
     else if (!this.#o.takers.some((taker) => taker.take(frame, this))) {
       throw badFrame(`operation ${frame.op}`)
     }
@@ -207,6 +215,7 @@ export class InstanceSession implements FrameReceiver {
   onEnd(error: ServeError): void {
     this.#endError = error
     clearTimeout(this.#trimTimer)
+    this.#readiness.close()
     for (const taker of this.#o.takers) taker.close()
     this.#o.onEnd(this)
     for (const execution of this.#executions.values()) execution.fail(error)

@@ -25,6 +25,9 @@ export interface PythonInstanceOptions {
   readonly createTakers: () => readonly FrameTaker[]
 }
 
+/** Triton's limit for `is_ready`. */
+const READINESS_MS = 5000
+
 /**
  * One instance of a model. If its process ends by itself, what is open on it fails and another one is started after a wait
  * that grows with each end in a row; meanwhile executions wait for the attempt that is under way.
@@ -33,12 +36,15 @@ export class PythonInstance {
   readonly #o: PythonInstanceOptions
   #session: Promise<InstanceSession>
   #live: InstanceSession | undefined
+  /** True if the model says itself whether it is ready. */
+  readonly judgesReadiness: boolean
   readonly #closing = new AbortController()
   #failures = 0
   #readyAt = 0
 
-  private constructor(o: PythonInstanceOptions, session: InstanceSession) {
+  private constructor(o: PythonInstanceOptions, session: InstanceSession, judges: boolean) {
     this.#o = o
+    this.judgesReadiness = judges
     this.#session = Promise.resolve(session)
     this.#adopt(session)
   }
@@ -46,8 +52,8 @@ export class PythonInstance {
   /** @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading. */
   static async start(o: PythonInstanceOptions): Promise<PythonInstance> {
     let instance: PythonInstance | undefined
-    const session = await startSession(o, (ended) => instance?.ended(ended))
-    instance = new PythonInstance(o, session)
+    const [session, answer] = await startSession(o, (ended) => instance?.ended(ended))
+    instance = new PythonInstance(o, session, answer['judges'] === true)
     return instance
   }
 
@@ -67,6 +73,16 @@ export class PythonInstance {
     }
     if (this.#closing.signal.aborted) return failAll(requests, sink, closingError())
     return await this.#run(session, requests, sink, o)
+  }
+
+  /** What the model says; false while there is no process, and if it says nothing in time. Only if it judges itself. */
+  isReady(): Promise<boolean> {
+    const { clock } = this.#o
+    return new Promise((resolve) => {
+      const stop = clock.setTimer(READINESS_MS, () => resolve(false))
+      const asked = this.#live?.isReady() ?? Promise.resolve(false)
+      void asked.then(resolve).finally(stop)
+    })
   }
 
   /** Ends the process: after `finalize`, or at once if it does not come to that in time. */
@@ -168,7 +184,7 @@ export class PythonInstance {
     await sleep(waitMs, { clock, signal: this.#closing.signal })
     let session: InstanceSession
     try {
-      session = await startSession(this.#o, (ended) => this.ended(ended))
+      session = (await startSession(this.#o, (ended) => this.ended(ended)))[0]
     } catch (error) {
       const { message } = ServeError.from(error)
       throw new ServeError('ENGINE_STOPPED', `the model cannot be started again: ${message}`, {
@@ -180,11 +196,11 @@ export class PythonInstance {
   }
 }
 
-/** Forks a process and waits until its model is initialized. */
+/** Forks a process and waits until its model is initialized. @returns what it answered, too. */
 async function startSession(
   o: PythonInstanceOptions,
   onEnd: (session: InstanceSession) => void,
-): Promise<InstanceSession> {
+): Promise<readonly [InstanceSession, Readonly<Record<string, unknown>>]> {
   const { settings, clock, origin } = o
   const session = await InstanceSession.fork({
     zygote: await o.zygote(),
@@ -202,8 +218,7 @@ async function startSession(
     session.process.kill(`it was not ready after ${settings.loadMs / 1000} s`)
   })
   try {
-    await session.process.ready()
-    return session
+    return [session, await session.process.ready()]
   } catch (error) {
     session.process.kill('it did not load')
     await session.process.ended

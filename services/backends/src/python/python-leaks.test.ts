@@ -25,11 +25,10 @@ interface Held {
 
 /** What this process holds, and what its zygote's children are. */
 async function held(): Promise<Held> {
-  const [files, maps, children] = await Promise.all([
-    readdir('/proc/self/fd'),
-    readFile('/proc/self/maps', 'utf8'),
-    readFile(`/proc/self/task/${process.pid}/children`, 'utf8'),
-  ])
+  // One after the other: files that are being read are held, too.
+  const files = await readdir('/proc/self/fd')
+  const maps = await readFile('/proc/self/maps', 'utf8')
+  const children = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8')
   const zygotes = children.split(' ').filter((pid) => pid.trim() !== '')
   const below = await Promise.all(
     zygotes.map((pid) => readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')),

@@ -7,6 +7,7 @@ import type { PythonInstance } from './python-instance.ts'
 /** A Python model: one process per instance. */
 export class PythonModel implements LoadedModel {
   readonly signature: ModelSignature
+  readonly isReady: (() => Promise<boolean>) | undefined
   readonly #instances: readonly PythonInstance[]
   readonly #closed: () => void
 
@@ -15,6 +16,8 @@ export class PythonModel implements LoadedModel {
     this.signature = signature
     this.#instances = instances
     this.#closed = closed
+    const judging = instances.filter(({ judgesReadiness }) => judgesReadiness)
+    if (judging.length > 0) this.isReady = () => areAllReady(judging)
   }
 
   execute(
@@ -33,4 +36,10 @@ export class PythonModel implements LoadedModel {
     await Promise.all(this.#instances.map((instance) => instance.close()))
     this.#closed()
   }
+}
+
+/** A request may come to any of them. */
+async function areAllReady(instances: readonly PythonInstance[]): Promise<boolean> {
+  const said = await Promise.all(instances.map((instance) => instance.isReady()))
+  return said.every((isReady) => isReady)
 }

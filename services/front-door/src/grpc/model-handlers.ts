@@ -33,9 +33,9 @@ export function serverHandlers(
 /** The calls about models, inference apart. */
 export function modelHandlers(context: HandlerContext, backend: InferenceBackend) {
   return {
-    ModelReady: unary(context, ({ name, version }: NamedVersion) => {
+    ModelReady: unary(context, async ({ name, version }: NamedVersion) => {
       requireLive(backend)
-      return { ready: backend.isModelReady(name, version) }
+      return { ready: await backend.isModelReady(name, version) }
     }),
     ModelMetadata: unary(context, ({ name, version }: NamedVersion) => {
       requireLive(backend)

@@ -67,8 +67,12 @@ function modelRoutes({ backend }: RouteOptions): readonly RestRoute[] {
   ]
 }
 
-function answerReady(backend: InferenceBackend, name: string, version: string): RestReply {
-  if (backend.isModelReady(name, version)) return emptyReply(200)
+async function answerReady(
+  backend: InferenceBackend,
+  name: string,
+  version: string,
+): Promise<RestReply> {
+  if (await backend.isModelReady(name, version)) return emptyReply(200)
   // Triton says 400 here, so the code is not MODEL_NOT_READY's own UNAVAILABLE.
   return errorReply(
     new ServeError('MODEL_NOT_READY', 'Model version not ready', { code: 'INVALID_ARGUMENT' }),

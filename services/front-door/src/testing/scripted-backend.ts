@@ -86,7 +86,7 @@ export class ScriptedBackend implements InferenceBackend {
     return this.ready
   }
 
-  isModelReady(name: string): boolean {
+  async isModelReady(name: string): Promise<boolean> {
     return Object.hasOwn(this.#models, name)
   }
 

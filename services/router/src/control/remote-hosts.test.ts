@@ -8,7 +8,7 @@ import { RemoteHosts } from './remote-hosts.ts'
 
 type Answer = (question: string, argument: unknown) => Promise<unknown>
 
-const OPEN: LoadableModels = { names: [], isOpen: true }
+const OPEN: LoadableModels = { names: [], isOpen: true, awaited: [] }
 
 /** Steps by name: what they load on request, and what they answer. */
 function open(steps: Readonly<Record<string, { loadable: LoadableModels; answer: Answer }>>) {
@@ -55,11 +55,12 @@ const ABSENT = pollFailed('m', new ServeError('MODEL_NOT_FOUND', 'no directory')
 await t.test('a model is loaded at all steps that may serve it', async (t) => {
   const { hosts, asked } = open({
     a: { loadable: OPEN, answer: yes },
-    b: { loadable: { names: ['m'], isOpen: false }, answer: yes },
-    c: { loadable: { names: ['other'], isOpen: false }, answer: yes },
+    b: { loadable: { names: ['m'], isOpen: false, awaited: [] }, answer: yes },
+    c: { loadable: { names: ['other'], isOpen: false, awaited: [] }, answer: yes },
+    d: { loadable: { names: [], isOpen: false, awaited: ['m'] }, answer: yes },
   })
   await hosts.load('m')
-  t.same(asked.toSorted(), ['a load', 'b load'])
+  t.same(asked.toSorted(), ['a load', 'b load', 'd load'])
   t.same(await hosts.names(), ['m', 'other'])
   await t.rejects(open({}).hosts.load('m'), {
     code: 'INTERNAL',
@@ -108,7 +109,7 @@ await t.test('who fails is named, unless all fail alike', async (t) => {
 })
 
 await t.test('a step that takes anything need not have the model', async (t) => {
-  const has = { names: ['m'], isOpen: true }
+  const has = { names: ['m'], isOpen: true, awaited: [] }
   await open({
     a: { loadable: has, answer: yes },
     b: { loadable: OPEN, answer: no(ABSENT) },

@@ -1,4 +1,4 @@
-import type { LoadableModels } from '@tutti/ensemble'
+import { mayLoad } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type LoadParameters, pollFailed } from '@tutti/front-door'
 import type { PeerQuestions } from '@tutti/transport'
@@ -82,7 +82,7 @@ export class RemoteHosts implements ModelHosts {
 
   #stepsFor(name: string): readonly string[] {
     return [...this.#o.router.loadable()]
-      .filter(([, loadable]) => mayServe(loadable, name))
+      .filter(([, loadable]) => mayLoad(loadable, name))
       .map(([replica]) => replica)
   }
 
@@ -101,7 +101,7 @@ export class RemoteHosts implements ModelHosts {
     }
   }
 
-  /** Steps that take anything need not have the model, as long as another one has it. */
+  /** Steps that take what they do not know need not have the model, as long as another one has it. */
   #judge(name: string, answers: readonly Answered[]): ServeError | undefined {
     const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
     const lists = ({ replica }: Answered): boolean =>
@@ -128,10 +128,6 @@ export class RemoteHosts implements ModelHosts {
       return answer.served.every((served) => router.offers(answer.replica, name, served))
     })
   }
-}
-
-function mayServe({ names, isOpen }: LoadableModels, name: string): boolean {
-  return isOpen || names.includes(name)
 }
 
 /** Triton's text first, then which step it was. */

@@ -1,5 +1,5 @@
 import { type Clock, type Logger, sleep } from '@tutti/chassis'
-import { parseWantedJson, toWantedJson, type WantedModel } from '@tutti/ensemble'
+import { mayLoad, parseWantedJson, toWantedJson, type WantedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { LoadParameters } from '@tutti/front-door'
 import type { AnswerQuestion, RouterPeer } from '@tutti/transport'
@@ -138,12 +138,12 @@ export class ControlLink {
     for (const replica of this.#told.keys()) {
       if (!loadable.has(replica)) this.#told.delete(replica)
     }
-    for (const [replica, { names, isOpen }] of loadable) {
+    for (const [replica, loads] of loadable) {
       if (this.#busy.has(replica)) continue
       const lacking = this.#o.wanted.all.filter(
         (entry) =>
           entry.ensemble === undefined &&
-          (isOpen || names.includes(entry.name)) &&
+          mayLoad(loads, entry.name) &&
           this.#told.get(replica)?.get(entry.name) !== entry.at,
       )
       if (lacking.length > 0) void this.#bringUp(replica, lacking)

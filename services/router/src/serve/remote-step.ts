@@ -10,6 +10,8 @@ import type { DescriptionRoom } from './description-room.ts'
 
 /** Never aborts: questions have a time of their own. */
 const UNLIMITED = new AbortController().signal
+/** A step gives its model 5 seconds for that. */
+const READINESS_MS = 7000
 
 /**
  * Asks a step over the broker what it serves.
@@ -43,6 +45,12 @@ export function remoteStep(peers: Promise<PeerQuestions>, replica: string): Step
       return parseStatisticsJson(
         await asked.ask(replica, 'statistics', argument, { signal: UNLIMITED }),
       )
+    },
+    isReady: async (model, version) => {
+      const argument = { model, version: String(version) }
+      const asked = await peers
+      const o = { signal: UNLIMITED, timeoutMs: READINESS_MS }
+      return (await asked.ask(replica, 'ready', argument, o)) === true
     },
   }
 }

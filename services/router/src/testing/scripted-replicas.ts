@@ -32,6 +32,8 @@ export class ScriptedReplicas {
   readonly router: Router
   readonly directory = new StepDirectory()
   readonly deliveries: Delivery[] = []
+  /** `replica model` -> what the model says itself of whether it is ready; from the next description on. */
+  readonly words = new Map<string, boolean>()
   script: ReplicaScript = () => {}
   /** What replicas call their output. */
   output = 'Y'
@@ -95,7 +97,9 @@ export class ScriptedReplicas {
     const byModel = new Map<string, ServedModel>()
     for (const { model: name, version = 1, revision, config } of this.#served.get(replica) ?? []) {
       const known = byModel.get(name)
-      const served = { version, revision, state: 'READY' as const, reason: '' }
+      const judgesReadiness = this.words.has(`${replica} ${name}`)
+      const plain = { version, revision, state: 'READY' as const, reason: '' }
+      const served = { ...plain, ...(judgesReadiness && { judgesReadiness }) }
       byModel.set(name, {
         name,
         config: toConfig(name, config),
@@ -108,7 +112,16 @@ export class ScriptedReplicas {
   }
 
   #control(replica: string): StepControl {
-    return { describe: async () => this.describe(replica), statistics: async () => [] }
+    return {
+      describe: async () => this.describe(replica),
+      statistics: async () => [],
+      isReady: async (model) => {
+        const word = this.words.get(`${replica} ${model}`)
+        if (word === undefined)
+          throw new ServeError('STEP_UNAVAILABLE', `${replica} does not answer`)
+        return word
+      },
+    }
   }
 
   async #answer(

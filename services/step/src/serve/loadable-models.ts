@@ -23,7 +23,8 @@ export class OwnModels {
 
   /** For the step's description, as of the last `names`. */
   get loadable(): LoadableModels {
-    return { names: this.#known, isOpen: this.#chosen.size === 0 }
+    const awaited = [...this.#chosen].filter((name) => !this.#known.includes(name))
+    return { names: this.#known, isOpen: this.#chosen.size === 0, awaited }
   }
 
   may(name: string): boolean {

@@ -119,7 +119,9 @@ await t.test('it says over the broker what it serves', async (t) => {
     const refused = options.answer('statistics', odd, asked)
     t.match(await rejection(refused), { reason: 'MALFORMED_MESSAGE' })
   }
-  t.match(await rejection(options.answer('ready', one, asked)), { reason: 'UNSUPPORTED' })
+  t.equal(await options.answer('ready', one, asked), true)
+  t.equal(await options.answer('ready', { model: 'nobody', version: '1' }, asked), false)
+  t.match(await rejection(options.answer('wanted', one, asked)), { reason: 'UNSUPPORTED' })
 })
 
 await t.test('it is ready when it is on the broker, and says what is missing', async (t) => {

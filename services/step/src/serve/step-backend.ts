@@ -76,10 +76,11 @@ export class StepBackend implements InferenceBackend {
     return !this.#o.strictReadiness || areAllReady(this.#models.values())
   }
 
-  isModelReady(name: string, version: string): boolean {
+  async isModelReady(name: string, version: string): Promise<boolean> {
     try {
-      findModel(this.#models, name, version)
-      return true
+      const found = findModel(this.#models, name, version).version
+      if (found.judgesReadiness !== true) return true
+      return (await this.#o.step.control.isReady?.(name, found.version)) ?? true
     } catch (error) {
       const { reason } = ServeError.from(error)
       if (reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY') return false

@@ -1,6 +1,6 @@
 import { type LoadableModels, toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { AnswerQuestion, StepPeerOptions } from '@tutti/transport'
+import type { AnswerQuestion, Question, StepPeerOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
 /**
@@ -30,8 +30,12 @@ export function toPeerOptions(
     },
     answer: async (question, argument, how) => {
       if (question === 'statistics') {
-        const { model, version } = toFilter(argument)
+        const { model, version } = toFilter(question, argument)
         return toStatisticsJson(await step.control.statistics(model, version))
+      }
+      if (question === 'ready') {
+        const { model, version } = toFilter(question, argument)
+        return (await step.control.isReady?.(model, Number(version))) ?? true
       }
       if ((question === 'load' || question === 'unload') && o.control !== undefined) {
         return o.control(question, argument, how)
@@ -58,18 +62,21 @@ function readyRevisions(step: Step): readonly (readonly [string, number, string]
     )
 }
 
-/** The argument of `statistics`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */
-function toFilter(argument: unknown): { readonly model: string; readonly version: string } {
+/** The argument of `statistics` and `ready`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */
+function toFilter(
+  question: Question,
+  argument: unknown,
+): { readonly model: string; readonly version: string } {
   if (argument === undefined || argument === null) return { model: '', version: '' }
-  if (typeof argument !== 'object') throw malformed(argument)
+  if (typeof argument !== 'object') throw malformed(question, argument)
   const { model = '', version = '' } = { model: undefined, version: undefined, ...argument }
-  if (typeof model !== 'string' || typeof version !== 'string') throw malformed(argument)
-  return { model, version }
+  if (typeof model === 'string' && typeof version === 'string') return { model, version }
+  throw malformed(question, argument)
 }
 
-function malformed(argument: unknown): ServeError {
+function malformed(question: Question, argument: unknown): ServeError {
   return new ServeError(
     'MALFORMED_MESSAGE',
-    `question "statistics": got ${JSON.stringify(argument)}, want {model, version} as texts`,
+    `question "${question}": got ${JSON.stringify(argument)}, want {model, version} as texts`,
   )
 }

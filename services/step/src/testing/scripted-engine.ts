@@ -47,6 +47,8 @@ export class ScriptedModel implements LoadedModel {
   /** False holds executions until the test finishes them. */
   isImmediate = false
   isClosed = false
+  /** The model's own word on whether it is ready. */
+  isReady: (() => Promise<boolean>) | undefined
   /** Instances that execute now, and how many executions. */
   readonly busy = new Map<number, number>()
   #waiting: { readonly count: number; readonly wake: () => void }[] = []

@@ -60,7 +60,7 @@ export function createRestBackend(o: RestBackendOptions = {}): RestBackend {
     isReadyNow: true,
     isLive: () => backend.isLiveNow,
     isReady: () => backend.isReadyNow,
-    isModelReady: (name, version) => {
+    isModelReady: async (name, version) => {
       if (version.startsWith('-')) {
         throw new ServeError('INVALID_VERSION', `invalid model version specified '${version}'`)
       }

@@ -1,0 +1,174 @@
+"""The two published systems as NVIDIA's four clients use them: models loaded over the API, a face restored, a second network added
+beside the first, a picture's words read. All four clients must get the same bytes, and so must every way to serve.
+"""
+
+import argparse
+import atexit
+import asyncio
+import io
+import os
+import shutil
+
+import numpy as np
+import tritonclient.grpc as grpc_client
+import tritonclient.grpc.aio as grpc_aio
+import tritonclient.http as http_client
+import tritonclient.http.aio as http_aio
+from PIL import Image
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+from checks import check, run
+
+FACE = ("pre_gfpgan", "infer_face_restoration_v2.1", "post_gfpgan", "ens_face_restoration_v2.1")
+SECOND = ("infer_face_restoration_v2.2", "ens_face_restoration_v2.2")
+
+
+class Waiting:
+    """A client of asyncio whose calls are waited for, so that it is used like the others."""
+
+    def __init__(self, module, url):
+        self.loop = asyncio.new_event_loop()
+        self.client = self.loop.run_until_complete(self.open(module, url))
+        atexit.register(lambda: self.loop.run_until_complete(self.client.close()))
+
+    async def open(self, module, url):
+        return module.InferenceServerClient(url)
+
+    def __getattr__(self, name):
+        call = getattr(self.client, name)
+        return lambda *arguments, **options: self.loop.run_until_complete(call(*arguments, **options))
+
+
+class Env:
+    def __init__(self, flags):
+        self.flags = flags
+        self.clients = {
+            "grpc": (grpc_client, grpc_client.InferenceServerClient(flags.grpc)),
+            "http": (http_client, http_client.InferenceServerClient(flags.http, network_timeout=300)),
+            "grpc.aio": (grpc_client, Waiting(grpc_aio, flags.grpc)),
+            "http.aio": (http_client, Waiting(http_aio, flags.http)),
+        }
+
+    def sample(self, name):
+        return os.path.join(self.flags.samples, name)
+
+    def load(self, *models):
+        """Each by the next of the clients."""
+        for (_, client), model in zip(list(self.clients.values()) * 2, models):
+            client.load_model(model)
+            assert all(c.is_model_ready(model) for _, c in self.clients.values()), model
+
+    def infer(self, model, array, source, target):
+        """What all clients get for the array; it must be the same."""
+        got = {}
+        for name, (module, client) in self.clients.items():
+            tensor = module.InferInput(source, array.shape, np_to_triton_dtype(array.dtype))
+            tensor.set_data_from_numpy(array)
+            got[name] = client.infer(model, [tensor]).as_numpy(target)
+        first = got["grpc"]
+        for name, other in got.items():
+            assert other.dtype == first.dtype and other.shape == first.shape, (name, other.shape, first.shape)
+            assert np.array_equal(other, first), f"{name} gets other values than grpc"
+        return first
+
+    def error(self, *arguments):
+        try:
+            self.infer(*arguments)
+        except InferenceServerException as error:
+            return error.message()
+        raise AssertionError("the request should have failed")
+
+    def same_everywhere(self, name, array):
+        """Keeps the result of the first way to serve, and compares that of the others with it."""
+        path = os.path.join(self.flags.results, f"{name}.npy")
+        if not os.path.exists(path):
+            np.save(path, array)
+        before = np.load(path)
+        assert before.dtype == array.dtype and np.array_equal(before, array), f"{name} differs from the way before"
+
+
+def pixels(path):
+    """[H,W,3] in BGR, as OpenCV reads it."""
+    return np.ascontiguousarray(np.asarray(Image.open(path).convert("RGB"))[:, :, ::-1])
+
+
+def error_of(image, wanted):
+    return np.square(image.astype(np.float64) - wanted).mean()
+
+
+def restore(env, version):
+    picture = pixels(env.sample("astronaut-degraded.png"))
+    restored = env.infer(f"ens_face_restoration_{version}", picture, "raw_image", "image_out")
+    clean = pixels(env.sample("astronaut-clean.png"))
+    assert error_of(restored, clean) < error_of(picture, clean)
+    env.same_everywhere(version, restored)
+    return restored
+
+
+def read(env, file):
+    """As the published client does, with the bytes of an image file."""
+    return env.infer("ensemble_model", np.expand_dims(file, axis=0), "input_image", "recognized_text")
+
+
+def file_of(image):
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return np.frombuffer(buffer.getvalue(), np.uint8)
+
+
+@check
+def face(env):
+    """nothing is loaded until the API loads the four models of the face system, which then restores a picture"""
+    assert not any(client.is_model_ready(model) for _, client in env.clients.values() for model in FACE)
+    env.load(*FACE)
+    restore(env, "v2.1")
+
+
+@check
+def second_network(env):
+    """a second network is added with an ensemble of its own, and shares what is before and behind it"""
+    for model in SECOND:
+        shutil.copytree(os.path.join(env.flags.more, model), os.path.join(env.flags.repository, model))
+    env.load(*SECOND)
+    _, client = env.clients["http"]
+
+    def served(model):
+        return client.get_inference_statistics(model)["model_stats"][0]["inference_stats"]["success"]["count"]
+
+    models = ("pre_gfpgan", *(f"infer_face_restoration_{v}" for v in ("v2.1", "v2.2")), "post_gfpgan")
+    before = [served(model) for model in models]
+    first, second = restore(env, "v2.1"), restore(env, "v2.2")
+    assert not np.array_equal(first, second)
+    assert [served(model) - then for model, then in zip(models, before)] == [8, 4, 4, 8]
+
+
+@check
+def words(env):
+    """the OCR system reads the words of a picture file"""
+    # An ensemble brings its models.
+    env.load("ensemble_model")
+    found = read(env, np.fromfile(env.sample("words.jpg"), np.uint8))
+    with open(env.sample("words.txt")) as file:
+        assert found.astype(str).tolist() == file.read().split(), found
+    env.same_everywhere("words", found.astype("S"))
+
+
+@check
+def no_words(env):
+    """a picture without words has none, and what is no picture is an error that says so"""
+    found = read(env, file_of(Image.new("RGB", (320, 320), "white")))
+    assert found.shape == (0,), found
+    error = env.error("ensemble_model", np.zeros((1, 9), np.uint8), "input_image", "recognized_text")
+    assert error.startswith("in ensemble 'ensemble_model', input 'detection_preprocessing_input': "), error
+    assert "9 bytes that are no JPEG or PNG file" in error, error
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--grpc", required=True)
+    parser.add_argument("--http", required=True)
+    parser.add_argument("--samples", required=True, help="the folder of the pictures")
+    parser.add_argument("--repository", required=True, help="a folder that is served; the second network is put there")
+    parser.add_argument("--more", required=True, help="the folder that has the second network")
+    parser.add_argument("--results", required=True, help="a folder for results, the same for every way to serve")
+    run(Env(parser.parse_args()))

@@ -1,0 +1,73 @@
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { FACE, FACE_MODELS, OCR, OCR_MODELS, SAMPLES } from '../seed-systems.ts'
+import { serve, type Target } from '../serving.ts'
+import { copyModels, tempFolder } from '../temp-repository.ts'
+import { PYTHON, runTritonChecks } from '../triton-client.ts'
+import { SKIP, startHarness } from './harness.ts'
+
+t.setTimeout(600_000)
+
+const TORCH_PYTHON = process.env['TUTTI_TEST_TORCH_PYTHON']
+const FLAGS = [
+  '--model-control-mode=explicit',
+  `--backend-config=python,interpreter=${PYTHON}`,
+  `--backend-config=pytorch,interpreter=${TORCH_PYTHON}`,
+]
+/** What one of the two steps may serve, the second network too; the other has what is before and behind. */
+const NETWORKS = [
+  'infer_face_restoration_v2.1',
+  'infer_face_restoration_v2.2',
+  'text_detection',
+  'text_recognition',
+]
+const AROUND = [...FACE_MODELS, ...OCR_MODELS].filter((model) => !NETWORKS.includes(model))
+
+function whyNot(): string | boolean {
+  if (PYTHON === undefined) return 'TUTTI_TEST_PYTHON is not set'
+  if (TORCH_PYTHON !== undefined) return false
+  return (
+    process.env['TUTTI_TEST_TORCH_MISSING'] ??
+    'TUTTI_TEST_TORCH_PYTHON names no Python with PyTorch'
+  )
+}
+
+/** The first version of both systems, in a folder that the checks add the second network to. */
+async function makeRepository(t: Test): Promise<string> {
+  const folder = await copyModels(t, FACE_MODELS, { from: FACE })
+  for (const model of OCR_MODELS) {
+    await cp(join(OCR, model), join(folder, model), { recursive: true })
+  }
+  return folder
+}
+
+await t.test(
+  'both systems as published, with NVIDIA’s four clients',
+  { skip: whyNot() },
+  async (t) => {
+    const results = await tempFolder(t)
+    const check = (t: Test, target: Target, repository: string): Promise<void> =>
+      runTritonChecks(t, 'seed_systems.py', target, [
+        `--samples=${SAMPLES}`,
+        `--repository=${repository}`,
+        `--more=${FACE}`,
+        `--results=${results}`,
+      ])
+    await t.test('in one process', async (t) => {
+      const repository = await makeRepository(t)
+      await check(t, await serve(t, { repositories: [repository], flags: FLAGS }), repository)
+    })
+    await t.test('over steps, and the bytes are the same', { skip: SKIP }, async (t) => {
+      const harness = await startHarness(t)
+      const repository = await makeRepository(t)
+      const repositories = [repository]
+      const [router] = await Promise.all([
+        harness.router({ repositories, flags: ['--model-control-mode=explicit'] }),
+        harness.step({ repositories, models: AROUND, flags: FLAGS }),
+        harness.step({ repositories, models: NETWORKS, flags: FLAGS }),
+      ])
+      await check(t, router, repository)
+    })
+  },
+)
