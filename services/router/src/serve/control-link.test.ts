@@ -46,7 +46,7 @@ class Routers {
       }),
       router: {
         loadable: () =>
-          new Map([...steps].map(([step, names]) => [step, { names, isOpen: false }])),
+          new Map([...steps].map(([step, names]) => [step, { names, isOpen: false, awaited: [] }])),
         offers: () => false,
       },
       control: () => ({
