@@ -10,12 +10,13 @@ import { runTap } from './testing/run-tap.mjs'
 import { findTestFiles } from './testing/test-files.mjs'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
+const PATTERNS = ['e2e/src/soak/*.soak.ts', 'services/*/src/**/*.soak.ts']
 const LONGEST_FILE_S = 6 * 3600
 
 await runScript(async () => {
   const filters = process.argv.slice(2)
-  const files = findTestFiles(root, ['e2e/src/soak/*.soak.ts'], filters)
-  if (files.length === 0) throw new SetupFailure('No soak test matches e2e/src/soak/*.soak.ts.')
+  const files = findTestFiles(root, PATTERNS, filters)
+  if (files.length === 0) throw new SetupFailure(`No soak test matches ${filters.join(', ')}.`)
   // The build of nats-server, where there is none, goes on while pip installs.
   const [natsServer, python] = await Promise.all([
     ensureNatsServer(),

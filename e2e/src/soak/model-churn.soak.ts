@@ -1,3 +1,4 @@
+import { slopeOf } from '@tutti/chassis/testing'
 import t from 'tap'
 import { churn, churnRepository, heldBy } from '../control-churn.ts'
 import { serve } from '../serving.ts'
@@ -9,18 +10,6 @@ const ROUNDS = 20
 const PER_ROUND = 500
 /** Bytes per 1000 loads and unloads, over the second half. */
 const SLOPE_BYTES = 1024 * 1024
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length
-}
-
-/** Least squares of resident bytes over loads. */
-function slopeOf(points: readonly (readonly [number, number])[]): number {
-  const x = mean(points.map(([at]) => at))
-  const y = mean(points.map(([, bytes]) => bytes))
-  const covariance = mean(points.map(([at, bytes]) => (at - x) * (bytes - y)))
-  return covariance / mean(points.map(([at]) => (at - x) ** 2))
-}
 
 await t.test('10,000 loads and unloads of an ensemble and its model', async (test) => {
   const serving = await serve(test, {

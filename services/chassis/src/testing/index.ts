@@ -12,6 +12,7 @@ export {
   type NatsOperator,
   type NatsUser,
 } from './nats-access.ts'
+export { slopeOf } from './slope.ts'
 export { type NatsServer, type NatsServerOptions, startNatsServer } from './start-nats-server.ts'
 export {
   type ProcessExit,
