@@ -11,7 +11,7 @@ await t.test(
       const script = `
       import { Worker } from 'node:worker_threads'
       import { leave } from ${LEAVE}
-      new Worker(${JSON.stringify(BUSY)}, { eval: true }).once('message', () => leave(${code}))
+      new Worker(${JSON.stringify(BUSY)}, { eval: true }).once('message', () => leave(${code}, true))
     `
       const started = await startProcess(process.execPath, [
         '--input-type=module',

@@ -15,6 +15,8 @@ export interface Running {
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   /** Frees everything; what is still in flight fails now. */
   close(): Promise<void>
+  /** After `close`: threads go on with what cannot be interrupted and nobody waits for. Absent: never. */
+  isBusy?(): boolean
 }
 
 /** Where signals come from: `processSignals(process)`, or a list that a test drives. */
@@ -29,8 +31,8 @@ export interface LifecycleOptions {
   readonly health: Health
   readonly logger: Logger
   readonly signals: SignalSource
-  /** Ends the process, e.g. `process.exit`. Called once. */
-  readonly exit: (code: number) => void
+  /** Ends the process: see `leave`. Called once. @param isBusy - threads are still running. */
+  readonly exit: (code: number, isBusy: boolean) => void
   /** From the first signal to the end of the drain. */
   readonly graceMs: number
   /** For closing after that; a close that hangs does not hold the process. Default 10,000. */
@@ -49,10 +51,10 @@ export interface LifecycleOptions {
 export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
   const stop = new StopRequest()
   const exited = Promise.withResolvers<number>()
-  const exit = once((code: number) => {
+  const exit = once(({ code, isBusy }: Ending) => {
     unlisten()
     o.logger.info(EVENTS.exited, { code })
-    o.exit(code)
+    o.exit(code, isBusy)
     exited.resolve(code)
   })
   const clock = o.clock ?? systemClock
@@ -65,11 +67,11 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
     }
     if (clock.now() - ctrlCAt < SAME_CTRL_C_MS) return
     o.logger.warn(EVENTS.secondSignal, { signal })
-    exit(128 + SIGNAL_NUMBERS[signal])
+    exit({ code: 128 + SIGNAL_NUMBERS[signal], isBusy: true })
   })
   runStages(o, stop).then(exit, (error: unknown) => {
     o.logger.error(EVENTS.failed, { error: ServeError.from(error) })
-    exit(1)
+    exit({ code: 1, isBusy: true })
   })
   return exited.promise
 }
@@ -116,7 +118,13 @@ class StopRequest {
   }
 }
 
-async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<number> {
+/** How the process ends. */
+interface Ending {
+  readonly code: number
+  readonly isBusy: boolean
+}
+
+async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<Ending> {
   const { health, logger } = o
   const clock = o.clock ?? systemClock
   logger.info(EVENTS.starting)
@@ -130,7 +138,7 @@ async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<number
     )
   })
   const running = await startOrStop(started, stop, grace.signal, logger)
-  if (running === undefined) return stop.isRequested ? 0 : 1
+  if (running === undefined) return { code: stop.isRequested ? 0 : 1, isBusy: true }
   health.release(STARTING)
   // Ready it may not be yet: what else holds it back is not the lifecycle's to know.
   if (!stop.isRequested) logger.info(EVENTS.started)
@@ -139,7 +147,8 @@ async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<number
   ;(await graceTimer)()
   health.die('the server is closing')
   const isClosed = await close(running, o.closeMs ?? 10_000, clock, logger)
-  return isDrained && isClosed ? 0 : 1
+  const isBusy = !isClosed || running.isBusy?.() === true
+  return { code: isDrained && isClosed ? 0 : 1, isBusy }
 }
 
 /** @returns undefined if the start failed, or was given up because of a stop signal. */
@@ -194,11 +203,11 @@ async function close(
   }
 }
 
-function once(call: (code: number) => void): (code: number) => void {
+function once<T>(call: (value: T) => void): (value: T) => void {
   let isCalled = false
-  return (code) => {
+  return (value) => {
     if (isCalled) return
     isCalled = true
-    call(code)
+    call(value)
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock, FlagValues, Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import { Admission } from './admission.ts'
 import type { DOOR_FLAGS } from './door-flags.ts'
 import { type GrpcServer, startGrpcServer } from './grpc/grpc-server.ts'
@@ -32,9 +33,17 @@ export interface Doors {
   readonly ports: DoorPorts
   /** No new connections and no new requests. The metrics stay until `close`. */
   stopAccepting(): void
-  /** Resolves when every accepted request is answered; what is not by `timeoutMs` is answered SERVER_STOPPING. */
-  drain(o: { readonly timeoutMs: number }): Promise<void>
+  /**
+   * Resolves when every accepted request is answered; what is not by `timeoutMs` is answered SERVER_STOPPING, and the result is
+   * false.
+   */
+  drain(o: { readonly timeoutMs: number }): Promise<boolean>
   close(): Promise<void>
+}
+
+/** For the end of a drain. @throws ServeError SERVER_STOPPING if the doors had to refuse what they had accepted. */
+export function checkAnswered(isAnswered: boolean): void {
+  if (!isAnswered) throw new ServeError('SERVER_STOPPING', 'requests were not answered in time')
 }
 
 /**
@@ -100,7 +109,8 @@ function toDoors(
       http?.stopAccepting()
     },
     drain: async (limit) => {
-      await Promise.all([grpc?.drain(limit), http?.drain(limit)])
+      const drained = await Promise.all([grpc?.drain(limit), http?.drain(limit)])
+      return drained.every((isAnswered) => isAnswered !== false)
     },
     close: async () => {
       await Promise.all([grpc?.close(), http?.close()])

@@ -6,6 +6,7 @@ export {
 } from './control-flags.ts'
 export { DOOR_FLAGS } from './door-flags.ts'
 export {
+  checkAnswered,
   type DoorPorts,
   type Doors,
   type DoorsOptions,

@@ -395,6 +395,7 @@ await t.test('an engine that goes on executing does not keep the step open', asy
   const closed = step.close()
   clock.advance(2000)
   await closed
+  t.equal(step.isBusy, true)
   t.equal(clock.pending, 0)
 })
 

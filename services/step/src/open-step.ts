@@ -39,6 +39,7 @@ class HostingStep implements Step {
   readonly #table: ModelTable
   readonly #listeners = new Set<() => void>()
   #isDraining = false
+  #isBusy = false
   #droppedResults = 0
   #closed: Promise<void> | undefined
 
@@ -135,6 +136,10 @@ class HostingStep implements Step {
     this.#events.drained()
   }
 
+  get isBusy(): boolean {
+    return this.#isBusy
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -147,6 +152,7 @@ class HostingStep implements Step {
     const late = Promise.withResolvers<void>()
     const stopTimer = this.#clock.setTimer(CLOSE_MS, () => {
       this.#events.closeGivenUp(CLOSE_MS)
+      this.#isBusy = true
       late.resolve()
     })
     await Promise.race([closed, late.promise])

@@ -54,4 +54,6 @@ export interface Step {
   drain(): Promise<void>
   /** Answers what waits with SERVER_STOPPING and what runs with ENGINE_STOPPED, and releases the engines. */
   close(): Promise<void>
+  /** After `close`: an engine goes on with what cannot be interrupted, and was not waited for. */
+  readonly isBusy: boolean
 }

@@ -14,7 +14,8 @@ export interface Surroundings {
   out(text: string): void
   err(text: string): void
   readonly signals: SignalSource
-  exit(code: number): void
+  /** @param isBusy - threads are still running. */
+  exit(code: number, isBusy: boolean): void
 }
 
 /** What the start of an executable gets: everything is read and checked. */
@@ -75,7 +76,7 @@ export async function runExecutable<const T extends FlagTable>(
     health,
     logger,
     signals: around.signals,
-    exit: (code) => around.exit(code),
+    exit: (code, isBusy) => around.exit(code, isBusy),
     graceMs: processFlags['exit-timeout-secs'] * 1000,
   })
 }

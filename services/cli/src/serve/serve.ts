@@ -7,7 +7,7 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
-import { openDoors } from '@tutti/front-door'
+import { checkAnswered, openDoors } from '@tutti/front-door'
 import { openModelServer } from './model-server.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -37,13 +37,15 @@ export async function startServe(o: ServeOptions): Promise<Running> {
         server.stop()
       },
       drain: async () => {
-        await doors.drain({ timeoutMs: toDrainMs(flags) })
+        const isAnswered = await doors.drain({ timeoutMs: toDrainMs(flags) })
         await step.drain()
+        checkAnswered(isAnswered)
       },
       close: async () => {
         await doors.close()
         await server.close()
       },
+      isBusy: () => step.isBusy,
     }
   } catch (error) {
     await server.close()

@@ -80,10 +80,11 @@ export interface GrpcServer {
   /** Takes no more connections and no more calls; what was accepted goes on. */
   stopAccepting(): void
   /**
-   * Stops accepting and waits for the calls that there are. What is not answered in time is answered SERVER_STOPPING.
+   * Stops accepting and waits for the calls that there are. What is not answered in time is answered SERVER_STOPPING, and the
+   * result is false.
    * @param o.timeoutMs - how long calls may take.
    */
-  drain(o: { readonly timeoutMs: number }): Promise<void>
+  drain(o: { readonly timeoutMs: number }): Promise<boolean>
   /** Ends everything at once; after `drain` nothing is left to end. */
   close(): Promise<void>
 }
@@ -231,15 +232,16 @@ class RunningGrpcServer implements GrpcServer {
     this.#o.calls.stop()
   }
 
-  async drain({ timeoutMs }: { readonly timeoutMs: number }): Promise<void> {
+  async drain({ timeoutMs }: { readonly timeoutMs: number }): Promise<boolean> {
     this.stopAccepting()
     const { calls, log } = this.#o
-    if (await this.#idleWithin(timeoutMs)) return
+    if (await this.#idleWithin(timeoutMs)) return true
     log.drainTimedOut(calls.size)
     calls.failAll(
       new ServeError('SERVER_STOPPING', `Server is stopping, the request was not answered in time`),
     )
     await this.#idleWithin(LAST_ANSWERS_MS)
+    return false
   }
 
   async close(): Promise<void> {

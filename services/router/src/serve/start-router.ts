@@ -12,7 +12,13 @@ import {
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import { type Doors, openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
+import {
+  checkAnswered,
+  type Doors,
+  openDoors,
+  openMetricsDoor,
+  ServerMetrics,
+} from '@tutti/front-door'
 import { scanRepositories } from '@tutti/repository'
 import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
@@ -125,7 +131,9 @@ function toRunning(o: {
       router.stop()
     },
     drain: async ({ signal }) => {
-      await Promise.all([peer.drain({ signal }), doors.drain({ timeoutMs: drainMs })])
+      const drained = [doors.drain({ timeoutMs: drainMs }), peer.drain({ signal })] as const
+      const [isAnswered] = await Promise.all(drained)
+      checkAnswered(isAnswered)
     },
     close: () => opened.disposeAsync(),
   }

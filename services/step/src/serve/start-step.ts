@@ -11,7 +11,13 @@ import {
   toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
-import { type Doors, openDoors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
+import {
+  checkAnswered,
+  type Doors,
+  openDoors,
+  openMetricsDoor,
+  ServerMetrics,
+} from '@tutti/front-door'
 import { type AnswerQuestion, openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
 import { StepEvents } from '../log-events.ts'
 import { openStep } from '../open-step.ts'
@@ -128,10 +134,13 @@ function toRunning(o: {
     },
     // Routers are told first, so that they send nothing more while what they sent is finished.
     drain: async ({ signal }) => {
-      await Promise.all([peer.drain({ signal }), doors.drain({ timeoutMs: drainMs })])
+      const drained = [doors.drain({ timeoutMs: drainMs }), peer.drain({ signal })] as const
+      const [isAnswered] = await Promise.all(drained)
       await step.drain()
+      checkAnswered(isAnswered)
     },
     close: () => opened.disposeAsync(),
+    isBusy: () => step.isBusy,
   }
 }
 
