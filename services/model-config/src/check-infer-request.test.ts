@@ -1,20 +1,17 @@
 import { ServeError } from '@tutti/errors'
-import { encodeBytesTensor, type NamedTensor, type RequestContext } from '@tutti/tensor'
+import {
+  EMPTY_CONTEXT,
+  encodeBytesTensor,
+  type NamedTensor,
+  type RequestContext,
+} from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 import { parseModelConfig } from './parse-model-config.ts'
 import type { InferRequest } from './request-rules.ts'
 
-const CONTEXT: RequestContext = {
-  id: 'r1',
-  correlationId: 0n,
-  sequenceStart: false,
-  sequenceEnd: false,
-  priority: 0n,
-  timeoutUs: 0n,
-  parameters: new Map(),
-}
+const CONTEXT: RequestContext = { ...EMPTY_CONTEXT, id: 'r1' }
 
 const config = (text: string) => parseModelConfig(`name: "m" ${text}`, 'config.pbtxt')
 

@@ -1,6 +1,7 @@
 import type { ServedModel } from '@tutti/ensemble'
 import type { InferRequest } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { collect, floats, ScriptedReplicas } from './testing/index.ts'
@@ -18,15 +19,7 @@ const ensemble = `
 const over = (model: string): string => ensemble.replace('"good"', `"${model}"`)
 
 const request: InferRequest = {
-  context: {
-    id: 'r',
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    parameters: new Map(),
-  },
+  context: { ...EMPTY_CONTEXT, id: 'r' },
   inputs: [floats('X', [1])],
   outputs: [],
 }

@@ -1,3 +1,4 @@
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import t from 'tap'
 import { collect, ScriptedReplicas } from './testing/scripted-replicas.ts'
 
@@ -9,15 +10,7 @@ const INNER = `platform: "ensemble" ${IO} ensemble_scheduling { ${STEP} }`
 const OUTER = INNER.replace('"m"', '"inner"')
 
 const request = {
-  context: {
-    id: '',
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    parameters: new Map(),
-  },
+  context: EMPTY_CONTEXT,
   inputs: [{ name: 'x', datatype: 'FP32' as const, shape: [1], data: new Uint8Array(4) }],
   outputs: [],
 }

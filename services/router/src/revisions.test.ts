@@ -1,19 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { InferRequest } from '@tutti/front-door'
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { collect, floats, ScriptedReplicas, type ScriptedVersion } from './testing/index.ts'
 
 const quiet = { signal: new AbortController().signal }
-const context = {
-  id: 'r',
-  correlationId: 0n,
-  sequenceStart: false,
-  sequenceEnd: false,
-  priority: 0n,
-  timeoutUs: 0n,
-  parameters: new Map(),
-}
+const context = { ...EMPTY_CONTEXT, id: 'r' }
 const request = (input: string): InferRequest => ({
   context,
   inputs: [floats(input, [1])],

@@ -1,5 +1,6 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { InferRequest, InferResponse } from '@tutti/front-door'
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
 
@@ -38,15 +39,7 @@ function request(
   o: Partial<InferRequest> = {},
 ): InferRequest {
   return {
-    context: {
-      id: 'r',
-      correlationId: 0n,
-      sequenceStart: false,
-      sequenceEnd: false,
-      priority: 0n,
-      timeoutUs: 0n,
-      parameters: new Map(),
-    },
+    context: { ...EMPTY_CONTEXT, id: 'r' },
     inputs: [floats(name, values)],
     outputs: [],
     ...o,

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { InferRequest } from '@tutti/front-door'
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import { RESPONSE_WINDOW } from '@tutti/transport'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter } from './testing/index.ts'
@@ -59,15 +60,7 @@ const ensemble = `platform: "ensemble"
   }`
 
 const request = (name: string): InferRequest => ({
-  context: {
-    id: '',
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    parameters: new Map(),
-  },
+  context: EMPTY_CONTEXT,
   inputs: [floats(name, [1])],
   outputs: [],
 })

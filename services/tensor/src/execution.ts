@@ -17,6 +17,17 @@ export interface RequestContext {
   readonly parameters: Parameters
 }
 
+/** Of a request that says nothing about itself. */
+export const EMPTY_CONTEXT: RequestContext = {
+  id: '',
+  correlationId: 0n,
+  sequenceStart: false,
+  sequenceEnd: false,
+  priority: 0n,
+  timeoutUs: 0n,
+  parameters: new Map(),
+}
+
 /** One request as a step or an engine gets it. An optional input that is absent is not in `inputs`. */
 export interface StepRequest {
   readonly context: RequestContext

@@ -6,7 +6,13 @@ export {
   fromConfigDatatype,
   isDatatype,
 } from './datatype.ts'
-export type { RequestContext, ResponseSink, StepRequest, StepResponse } from './execution.ts'
+export {
+  EMPTY_CONTEXT,
+  type RequestContext,
+  type ResponseSink,
+  type StepRequest,
+  type StepResponse,
+} from './execution.ts'
 export { requestPrefix } from './request-prefix.ts'
 export { elementCount, formatElementCount, formatShape, type Shape, shapeMatches } from './shape.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { TensorMemory } from '@tutti/tensor'
+import { EMPTY_CONTEXT, TensorMemory } from '@tutti/tensor'
 import t from 'tap'
 import { LocalBearer } from './local-bearer.ts'
 import type { BearerResponse } from './tensor-bearer.ts'
@@ -12,15 +12,7 @@ const envelope: Envelope = {
   revision: 'abc',
   step: '',
   attempt: 1,
-  context: {
-    id: '',
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    parameters: new Map(),
-  },
+  context: EMPTY_CONTEXT,
   requestedOutputs: [],
   inputs: [{ name: 'x', datatype: 'UINT8', shape: [3] }],
 }

@@ -1,5 +1,5 @@
 import type { ModelConfig, ModelInput, ModelOutput, ModelVersionSource } from '@tutti/model-config'
-import type { ConfigDatatype, RequestContext, StepRequest } from '@tutti/tensor'
+import { type ConfigDatatype, EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
 
 /** What a test says of a declared input or output. */
 export interface DeclaredTensor {
@@ -63,20 +63,10 @@ export function modelSource(directory: string, config: ModelConfig): ModelVersio
   }
 }
 
-const CONTEXT: RequestContext = {
-  id: '',
-  correlationId: 0n,
-  sequenceStart: false,
-  sequenceEnd: false,
-  priority: 0n,
-  timeoutUs: 0n,
-  parameters: new Map(),
-}
-
 /** A request without id and parameters. */
 export function stepRequest(
   inputs: StepRequest['inputs'],
   rest: Partial<StepRequest> = {},
 ): StepRequest {
-  return { context: CONTEXT, inputs, requestedOutputs: [], batchSize: 0, ...rest }
+  return { context: EMPTY_CONTEXT, inputs, requestedOutputs: [], batchSize: 0, ...rest }
 }

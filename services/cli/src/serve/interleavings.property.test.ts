@@ -4,7 +4,7 @@ import type { Engine, ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import type { ResolvedModel } from '@tutti/front-door'
 import type { ModelVersionSource } from '@tutti/model-config'
-import type { ResponseSink, StepRequest } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type ResponseSink, type StepRequest } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { openModelServer } from './model-server.ts'
@@ -277,15 +277,6 @@ class Run {
   async #answerOf(name: string): Promise<number | undefined> {
     const data = new Uint8Array(Float32Array.of(0).buffer)
     const inputs = [{ name: 'x', datatype: 'FP32' as const, shape: [1], data }]
-    const context = {
-      id: '',
-      correlationId: 0n,
-      sequenceStart: false,
-      sequenceEnd: false,
-      priority: 0n,
-      timeoutUs: 0n,
-      parameters: new Map(),
-    }
     let resolved: ResolvedModel
     try {
       resolved = this.#server.router.resolve(name, '')
@@ -293,7 +284,10 @@ class Run {
       return undefined
     }
     const { signal } = new AbortController()
-    for await (const { outputs } of resolved.infer({ context, inputs, outputs: [] }, { signal })) {
+    for await (const { outputs } of resolved.infer(
+      { context: EMPTY_CONTEXT, inputs, outputs: [] },
+      { signal },
+    )) {
       return outputs[0] === undefined ? Number.NaN : toNumber(outputs[0].data)
     }
     return Number.NaN

@@ -1,5 +1,5 @@
 import type { EnsembleStep, ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
-import type { RequestContext } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type RequestContext } from '@tutti/tensor'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import { planEnsemble } from '../plan-ensemble.ts'
 
@@ -103,13 +103,7 @@ export function ensemblePlan(
 /** A plain request: no id, no sequence. */
 export function requestContext(context: Partial<RequestContext> = {}): RequestContext {
   return {
-    id: '',
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    parameters: new Map(),
+    ...EMPTY_CONTEXT,
     ...context,
   }
 }

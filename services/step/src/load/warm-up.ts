@@ -3,20 +3,9 @@ import { join, relative, resolve } from 'node:path'
 import type { LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
-import type { RequestContext, StepRequest, StepResponse } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type StepRequest, type StepResponse } from '@tutti/tensor'
 import type { RequestCheck } from './request-check.ts'
 import { type ReadSample, warmUpInput } from './warm-up-data.ts'
-
-/** Who the warm-up requests seem to come from: nobody. */
-const NO_CONTEXT: RequestContext = {
-  id: '',
-  correlationId: 0n,
-  sequenceStart: false,
-  sequenceEnd: false,
-  priority: 0n,
-  timeoutUs: 0n,
-  parameters: new Map(),
-}
 
 /**
  * Runs the `model_warmup` samples of a config on every instance, so that each has compiled and allocated what it needs before the
@@ -65,7 +54,7 @@ async function sampleRequest(
       warmUpInput(name, input, { hasBatch, random: o.random, read }),
     ),
   )
-  return o.check({ context: NO_CONTEXT, inputs, requestedOutputs: [] })
+  return o.check({ context: EMPTY_CONTEXT, inputs, requestedOutputs: [] })
 }
 
 /** Triton sends a sample of batch size n as n requests of one item; no execution may exceed the model's maximum. */

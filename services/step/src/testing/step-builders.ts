@@ -1,16 +1,15 @@
-import type { NamedTensor, RequestContext, StepRequest } from '@tutti/tensor'
+import {
+  EMPTY_CONTEXT,
+  type NamedTensor,
+  type RequestContext,
+  type StepRequest,
+} from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 
 /** The context of a client that says nothing. */
 export function requestContext(rest: Partial<RequestContext> = {}): RequestContext {
   return {
-    id: '',
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    parameters: new Map(),
+    ...EMPTY_CONTEXT,
     ...rest,
   }
 }

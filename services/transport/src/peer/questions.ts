@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import type { NamedTensor } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type NamedTensor } from '@tutti/tensor'
 import { QUESTIONS, type Question } from '../peers.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
 
@@ -13,16 +13,6 @@ import type { BearerResponse } from '../tensor-bearer.ts'
 const ARGUMENT = 'argument'
 const ANSWER = 'answer'
 const NO_FILES: ReadonlyMap<string, Uint8Array> = new Map()
-
-const NO_CONTEXT: Envelope['context'] = {
-  id: '',
-  correlationId: 0n,
-  sequenceStart: false,
-  sequenceEnd: false,
-  priority: 0n,
-  timeoutUs: 0n,
-  parameters: new Map(),
-}
 
 /** A question as the asked peer reads it. */
 export interface AskedQuestion {
@@ -44,7 +34,7 @@ export function toQuestionCall(
     revision: '',
     step: o.question,
     attempt: 1,
-    context: NO_CONTEXT,
+    context: EMPTY_CONTEXT,
     requestedOutputs: [],
     inputs: named.map(([name, bytes]) => ({
       name,

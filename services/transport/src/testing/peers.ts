@@ -2,7 +2,7 @@ import { silentLogger, systemClock } from '@tutti/chassis'
 import { type NatsServerOptions, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { TensorMemory, type TensorRef } from '@tutti/tensor'
+import { EMPTY_CONTEXT, TensorMemory, type TensorRef } from '@tutti/tensor'
 import { type OpenRouterPeerOptions, openRouterPeer } from '../peer/router-peer.ts'
 import { type OpenStepPeerOptions, openStepPeer } from '../peer/step-peer.ts'
 import type { BrokerOptions, RouterPeer, StepPeer } from '../peers.ts'
@@ -22,15 +22,7 @@ export function envelope(elements: number, o: Partial<Envelope> = {}): Envelope 
     ...SERVED,
     step: '',
     attempt: 1,
-    context: {
-      id: '',
-      correlationId: 0n,
-      sequenceStart: false,
-      sequenceEnd: false,
-      priority: 0n,
-      timeoutUs: 0n,
-      parameters: new Map(),
-    },
+    context: EMPTY_CONTEXT,
     requestedOutputs: [],
     inputs: [{ name: 'x', datatype: 'UINT8', shape: [elements] }],
     ...o,
