@@ -92,11 +92,12 @@ await t.test('what is over the bound of answers is refused, either way', WITH_NA
   const { router, broker } = await open(t, async () => 'x'.repeat(3 * MIB), { settings })
   const tight = await openTestRouter(t, broker, 'tight', { settings })
   await until(() => tight.changed.length > 0)
-  for (const asked of [
-    router.peer.ask('step', 'ready', 'x'.repeat(2 * MIB), quiet),
-    tight.peer.ask('step', 'ready', {}, quiet),
-  ]) {
-    t.match(await failureOf(asked), { reason: 'MESSAGE_TOO_LARGE', details: { replica: 'step' } })
+  const asked = [
+    failureOf(router.peer.ask('step', 'ready', 'x'.repeat(2 * MIB), quiet)),
+    failureOf(tight.peer.ask('step', 'ready', {}, quiet)),
+  ]
+  for (const failure of await Promise.all(asked)) {
+    t.match(failure, { reason: 'MESSAGE_TOO_LARGE', details: { replica: 'step' } })
   }
 })
 
