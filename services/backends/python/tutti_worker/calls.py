@@ -82,8 +82,13 @@ class Calls:
             error = library.TritonError(error["message"], error["code"])
         parameters = json.loads(extra.get("parameters", "{}"))
         response = library.InferenceResponse(outputs, error, parameters)
-        if region is not None and not self._server.watch(region):
-            self._server.connection.post(Op.RELEASE, region.offset)
+        if region is not None:
+            # The server counts it as the model's since it sent it.
+            told = self._server.watch(region)
+            if told is None:
+                self._server.connection.post(Op.RELEASE, region.offset)
+            else:
+                told()
         return response
 
 
@@ -125,7 +130,11 @@ class Call:
             come = loop.create_future()
 
             def wake(_, come=come):
-                loop.call_soon_threadsafe(lambda: come.done() or come.set_result(None))
+                try:
+                    loop.call_soon_threadsafe(lambda: come.done() or come.set_result(None))
+                except RuntimeError:
+                    # The loop was closed, and who waited went with it. Whoever reads frames must go on.
+                    pass
 
             has_one, response, _ = self._poll(wake)
             if has_one:

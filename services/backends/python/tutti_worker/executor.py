@@ -62,9 +62,12 @@ class Executor:
         records, payload = self._records(outcome, requests, keys, region, scratch)
         # From here on only the model itself may still hold something of the inputs.
         del outcome, requests, wires
-        flags = RESULT_RETAINED if self._server.watch(region) else 0
+        told = self._server.watch(region)
+        flags = 0 if told is None else RESULT_RETAINED
         times = (ready - began, inferred - ready, time.perf_counter_ns() - inferred)
         self._server.connection.send(Op.RESULT, frame.id, write_result(records, flags, times), payload)
+        if told is not None:
+            told()
 
     def _request(self, wire, region, payload):
         context = wire.context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from .calls import Calls
-from .frames import Op, write_response
+from .frames import KIND_NONE, KIND_RESPONSE, Op, write_response
 from .responses import describe_response
 
 # Responses of one request that may be on the way before its reader has taken the first.
@@ -46,7 +46,8 @@ class Host:
         if response is not None:
             tensors, extra = describe_response(response, None)
         places, payload = self._server.place(tensors)
-        record = write_response(0 if response is not None else 1, flags, places, extra)
+        kind = KIND_NONE if response is None else KIND_RESPONSE
+        record = write_response(kind, flags, places, extra)
         self._server.connection.send(Op.SEND, key, record, payload)
         if flags:
             self.closed(key)
@@ -65,8 +66,9 @@ class Host:
 
     def _on_credit(self, frame):
         with self._lock:
-            if frame.id in self._credits:
-                self._credits[frame.id] += 1
+            credit = self._credits.get(frame.id)
+            if credit is not None:
+                self._credits[frame.id] = credit + 1
                 self._lock.notify_all()
 
     def is_cancelled(self, key):
@@ -80,7 +82,9 @@ class Host:
                 self._cancelled.add(frame.id)
 
     def abandoned(self, key):
-        """Nobody can answer the request any more. Runs in finalisers."""
+        """Nobody can answer the request any more. Runs in finalisers, so it takes no lock."""
+        self._credits.pop(key, None)
+        self._cancelled.discard(key)
         self._server.connection.post(Op.ABANDONED, key)
 
     def infer(self, request, decoupled):

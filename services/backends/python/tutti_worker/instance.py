@@ -16,6 +16,7 @@ from .frames import Op
 from .processes import prefer_out_of_memory
 from .tracebacks import describe_exception
 
+
 def connect(address, token, channel):
     """`address` is a path; one that begins with NUL is in the abstract namespace."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

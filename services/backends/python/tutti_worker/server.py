@@ -64,20 +64,26 @@ class Server:
         return payload[tensor.offset : tensor.offset + tensor.size]
 
     def watch(self, region):
-        """Lets go of a region. True if the model still has some of it; then the server hears of its end later."""
+        """
+        Lets go of a region. Returns None if nobody else has some of it; else what is to be called once the server was told so:
+        the model may let go at any moment, and the server must not hear of the end first.
+        """
         if region is None:
-            return False
+            return None
         offset = region.offset
+        events = itertools.count()
 
-        def ended():
-            self._watches.pop(offset, None)
-            self.connection.post(Op.RELEASE, offset)
+        def told_or_ended():
+            # Whichever comes second; `next` of a count is one step for all threads.
+            if next(events) == 1:
+                self._watches.pop(offset, None)
+                self.connection.post(Op.RELEASE, offset)
 
-        watch = watch_bytes(region, ended)
+        watch = watch_bytes(region, told_or_ended)
         if watch is None:
-            return False
+            return None
         self._watches[offset] = watch
-        return watch() is not None
+        return told_or_ended
 
     def place(self, outputs, region=None, scratch=(0, 0)):
         """

@@ -259,6 +259,32 @@ def keep(self, x):
 )
 
 await t.test(
+  'inputs may end with the collector at any moment, also while the result is on its way',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const code = pythonModel(
+      `def initialize(self, args):
+    self.times = 0
+
+def execute(self, requests):
+    self.times += 1
+    gc.set_threshold(2 + self.times % 8)
+    inputs = requests[0].inputs()
+    inputs.append(inputs)
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("y", np.zeros(1, np.uint8))])]`,
+      'import gc',
+    )
+    const model = await loadPythonModel(t, code)
+    const data = new Uint8Array(20_000)
+    const input = { name: 'x', datatype: 'UINT8' as const, shape: [data.length], data }
+    for (let i = 0; i < 100; i += 1) {
+      const [response] = await executeOnce(model, [stepRequest([input])])
+      if (response?.error !== undefined) throw response.error
+    }
+  },
+)
+
+await t.test(
   'instances execute side by side, each in its own process',
   { skip: WITHOUT_PYTHON },
   async (t) => {

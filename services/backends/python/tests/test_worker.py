@@ -1,0 +1,92 @@
+"""The process's side of the frames: what the order of events between threads and finalisers must not change."""
+import asyncio
+import types
+import unittest
+
+import triton_python_backend_utils as pb_utils
+from tutti_worker.arena import Region
+from tutti_worker.calls import Call
+from tutti_worker.connection import Frame
+from tutti_worker.frames import KIND_RESPONSE, Op, write_response
+from tutti_worker.host import Host
+from tutti_worker.server import Server
+
+
+class FakeConnection:
+    """Keeps what is written, in order."""
+
+    def __init__(self):
+        self.written = []
+
+    def send(self, op, id, meta=b"", payload=()):
+        self.written.append((op, id))
+
+    def post(self, op, id, meta=b""):
+        self.written.append((op, id))
+
+
+class WorkerCase(unittest.TestCase):
+    def setUp(self):
+        self.connection = FakeConnection()
+        self.server = Server(self.connection, None, 1 << 20)
+
+
+class TestWatch(WorkerCase):
+    def region(self):
+        return Region(bytearray(256), 64, 128)
+
+    def test_of_a_region_that_nobody_has(self):
+        self.assertIsNone(self.server.watch(None))
+        self.assertIsNone(self.server.watch(self.region()))
+        self.assertEqual(self.connection.written, [])
+
+    def test_tells_of_the_end_after_the_server_was_told_that_there_is_a_rest(self):
+        for ends_first in (True, False):
+            with self.subTest(ends_first=ends_first):
+                self.connection.written.clear()
+                region = self.region()
+                kept = region.bytes[10:20]
+                told = self.server.watch(region)
+                if ends_first:
+                    del kept
+                    self.assertEqual(self.connection.written, [])
+                    told()
+                else:
+                    told()
+                    self.assertEqual(self.connection.written, [])
+                    del kept
+                self.assertEqual(self.connection.written, [(Op.RELEASE, 64)])
+                self.assertEqual(self.server._watches, {})
+
+
+class TestHost(WorkerCase):
+    def test_keeps_nothing_of_a_request_that_was_let_go_of(self):
+        host = Host(self.server, "/models/m/1", pb_utils)
+        host.opened(7)
+        self.server.handlers[Op.CANCEL](Frame(Op.CANCEL, 7, b"", None))
+        self.assertEqual((len(host._credits), host._cancelled), (1, {7}))
+        host.abandoned(7)
+        self.assertEqual((host._credits, host._cancelled), ({}, set()))
+        self.assertEqual(self.connection.written, [(Op.ABANDONED, 7)])
+        # Credit that comes too late brings nothing back.
+        self.server.handlers[Op.CREDIT](Frame(Op.CREDIT, 7, b"", None))
+        self.assertEqual(host._credits, {})
+
+
+class TestCall(WorkerCase):
+    def frame(self, flags):
+        return Frame(Op.INFER_RESPONSE, 1, write_response(KIND_RESPONSE, flags, [], None), None)
+
+    def test_outlives_a_loop_that_was_closed_while_it_was_waited_for(self):
+        link = types.SimpleNamespace(need_pump=lambda: None)
+        server = types.SimpleNamespace(connection=self.connection, link=link)
+        call = Call(server, 1, lambda frame: frame, lambda id: None)
+
+        async def give_up():
+            await asyncio.wait_for(call.next_async(), 0.01)
+
+        with self.assertRaises(asyncio.TimeoutError):
+            asyncio.run(give_up())
+        first = self.frame(0)
+        call.take(first)
+        self.assertIs(call.next(), first)
