@@ -262,13 +262,11 @@ export class InstanceSession implements FrameReceiver {
     const found = this.findOpen(frame.id)
     const own = found === undefined ? [] : [found[0].region]
     const [content] = this.#take([response], frame, own)
-    if (found === undefined) return
-    const [execution, position] = found
-    execution.stream(position, content, response.isFinal)
+    found?.[0].stream(found[1], content, response.isFinal)
     if (response.isFinal) return
-    // The next response may come when the reader has room for it.
+    // The next response may come when the reader has room for it. What nobody reads any more is dropped: the model goes on.
     const credit = (): void => this.process.send(plainFrame(OP.CREDIT, frame.id))
-    const room = execution.room(position)
+    const room = found?.[0].room(found[1])
     if (room === undefined) credit()
     else void room.then(credit)
   }

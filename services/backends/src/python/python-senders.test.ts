@@ -284,6 +284,39 @@ async def execute(self, requests):
 )
 
 await t.test(
+  'what a model sends after the error that ended a request is dropped, and does not hold it up',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const model = await load(
+      t,
+      `def initialize(self, args):
+    self.thread = None
+
+def execute(self, requests):
+    if self.thread is not None:
+        self.thread.join()
+        requests[0].get_response_sender().send(response(self.sent), FINAL)
+        return
+    sender = requests[0].get_response_sender()
+    def stream():
+        sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError("no")))
+        for self.sent in range(1, 41):
+            sender.send(response(self.sent))
+        sender.send(None, FINAL)
+    self.thread = threading.Thread(target=stream)
+    self.thread.start()`,
+      { config: DECOUPLED },
+    )
+    const failing = begin(model, [requestOf(1)])
+    await failing.done
+    t.same(failing.shorts(), [['!no.']])
+    const next = begin(model, [requestOf(1)])
+    await next.done
+    t.same(next.shorts(), [['40.']])
+  },
+)
+
+await t.test(
   'a request whose caller has left says so, the others of its batch do not',
   { skip: WITHOUT_PYTHON },
   async (t) => {
