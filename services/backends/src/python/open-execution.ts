@@ -5,8 +5,6 @@ import type { ArenaPart } from './arena.ts'
 
 /** What one request of an execution has had. */
 interface Part {
-  /** Its name between the server and the process. */
-  readonly key: number
   sent: number
   hasFinal: boolean
   isCancelled: boolean
@@ -35,6 +33,8 @@ export class OpenExecution {
   readonly region: ArenaPart | undefined
   /** For outputs; freed with the result. */
   readonly scratch: ArenaPart | undefined
+  /** Keys name requests between the server and the process; those of one execution follow each other. */
+  readonly #firstKey: number
   readonly #sink: ResponseSink
   readonly #isDecoupled: boolean
   readonly #parts: readonly Part[]
@@ -63,8 +63,8 @@ export class OpenExecution {
     this.#isDecoupled = o.isDecoupled
     this.#events = o
     this.#unanswered = o.requests.length
-    this.#parts = o.requests.map((_, i) => ({
-      key: o.firstKey + i,
+    this.#firstKey = o.firstKey
+    this.#parts = o.requests.map(() => ({
       sent: 0,
       hasFinal: false,
       isCancelled: false,
@@ -76,17 +76,12 @@ export class OpenExecution {
     return this.#hasReturned
   }
 
-  /** Keys of the requests that have no final response. */
-  get openKeys(): readonly number[] {
-    return this.#parts.filter((part) => !part.hasFinal).map(({ key }) => key)
-  }
-
   /** Marks a request as one whose caller has left. @returns its key, or undefined if there is nothing to tell. */
   cancel(position: number): number | undefined {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal || part.isCancelled) return undefined
     part.isCancelled = true
-    return part.key
+    return this.#firstKey + position
   }
 
   /** A request, if somebody still waits for it. */
@@ -97,10 +92,10 @@ export class OpenExecution {
       : this.requests[position]
   }
 
-  /** The position of a request by its key. */
+  /** The position of a request by its key; undefined if it is none of this execution's. */
   positionOf(key: number): number | undefined {
-    const position = this.#parts.findIndex((part) => part.key === key)
-    return position === -1 ? undefined : position
+    const position = key - this.#firstKey
+    return this.#parts[position] === undefined ? undefined : position
   }
 
   /** The model has returned. */

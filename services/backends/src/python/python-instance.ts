@@ -105,8 +105,7 @@ export class PythonInstance {
     this.#live = undefined
     if (this.#closing.signal.aborted) return
     const { settings, clock, log, origin } = this.#o
-    const isFirst = clock.now() - this.#readyAt >= settings.restartResetMs
-    this.#failures = isFirst ? 0 : this.#failures
+    if (clock.now() - this.#readyAt >= settings.restartResetMs) this.#failures = 0
     log.warn('model process ended, restarting', {
       ...origin,
       problem: session.endError?.message,
