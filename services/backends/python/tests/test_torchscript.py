@@ -503,9 +503,10 @@ class TestPreparation(TorchScriptCase):
         self.assertTrue(model._runner.run([torch.ones(1)])[0].is_inference())
 
     def test_says_what_has_no_effect(self):
-        self.load(
-            Identity(), parameters=self.parameters(ENABLE_WEIGHT_SHARING="true", ENABLE_NVFUSER="true", MY_OWN="x")
+        parameters = self.parameters(
+            ENABLE_WEIGHT_SHARING="true", ENABLE_NVFUSER="true", MY_OWN="x", SHM_MAX_BYTE_SIZE="1048576"
         )
+        self.load(Identity(), parameters=parameters)
         self.assertEqual(
             self.logged(),
             [
