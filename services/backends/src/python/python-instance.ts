@@ -183,7 +183,8 @@ export class PythonInstance {
     await sleep(waitMs, { clock, signal: this.#closing.signal })
     let session: InstanceSession
     try {
-      session = (await startSession(this.#o, (ended) => this.ended(ended)))[0]
+      const onEnd = (ended: InstanceSession): void => this.ended(ended)
+      session = (await startSession(this.#o, onEnd, this.#closing.signal))[0]
     } catch (error) {
       const { message } = ServeError.from(error)
       throw new ServeError('ENGINE_STOPPED', `the model cannot be started again: ${message}`, {
@@ -195,10 +196,16 @@ export class PythonInstance {
   }
 }
 
-/** Forks a process and waits until its model is initialized. @returns what it answered, too. */
+/**
+ * Forks a process and waits until its model is initialized.
+ *
+ * @param signal - aborts when nobody waits for it any more: a load may take long.
+ * @returns what it answered, too.
+ */
 async function startSession(
   o: PythonInstanceOptions,
   onEnd: (session: InstanceSession) => void,
+  signal?: AbortSignal,
 ): Promise<readonly [InstanceSession, Readonly<Record<string, unknown>>]> {
   const { settings, clock, origin } = o
   const session = await InstanceSession.fork({
@@ -216,6 +223,9 @@ async function startSession(
   const stopTimer = clock.setTimer(settings.loadMs, () => {
     session.process.kill(`it was not ready after ${settings.loadMs / 1000} s`)
   })
+  const onAbort = (): void => session.process.kill('the model is being unloaded')
+  if (signal?.aborted === true) onAbort()
+  signal?.addEventListener('abort', onAbort)
   try {
     return [session, await session.process.ready()]
   } catch (error) {
@@ -224,6 +234,7 @@ async function startSession(
     throw error
   } finally {
     stopTimer()
+    signal?.removeEventListener('abort', onAbort)
   }
 }
 

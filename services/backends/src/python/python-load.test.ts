@@ -1,8 +1,11 @@
 import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { executeOnce } from '../testing/execute.ts'
+import { stepRequest } from '../testing/model-source.ts'
 import {
   answerWith,
+  bytesRequestInput,
   loadPythonModel,
   pythonConfig,
   pythonModel,
@@ -168,5 +171,36 @@ ${answerWith('x')}`)
     await t.rejects(loadPythonModel(t, code, { load: { instances: 3 } }), {
       message: /RuntimeError: second/,
     })
+  },
+)
+
+await t.test(
+  'a model that hangs while it is started again is closed at once',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const again = Promise.withResolvers<void>()
+    const quiet = () => {}
+    const info = (_: string, { line }: Readonly<Record<string, unknown>>) => {
+      if (line === 'again') again.resolve()
+    }
+    const model = await loadPythonModel(
+      t,
+      pythonModel(`def initialize(self, args):
+    mark = os.path.join(pb_utils.get_model_dir(), "started")
+    if os.path.exists(mark):
+        print("again", flush=True)
+        time.sleep(10000)
+    open(mark, "w").close()
+
+def execute(self, requests):
+    os._exit(1)`),
+      {
+        log: { info, warn: quiet, error: quiet, debug: quiet },
+        settings: { restartFirstMs: 0, loadMs: 10_000_000 },
+      },
+    )
+    await executeOnce(model, [stepRequest([bytesRequestInput(1)])])
+    await again.promise
+    await model.close()
   },
 )
