@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises'
+import { mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -87,12 +87,22 @@ async function unpackCached(archive: string, cache: string): Promise<string> {
   try {
     await promisify(execFile)('tar', ['-xf', archive, '-C', directory, '--no-same-owner'])
     await fixPrefixes(directory)
-    // A link is made under a name of its own first: renaming replaces at once, or not at all.
-    await symlink(name, `${directory}.link`)
-    await rename(`${directory}.link`, link)
-    return directory
+    const first = await linkOnce(name, link)
+    if (first !== name) await rm(directory, { recursive: true, force: true })
+    return join(cache, first)
   } catch (error) {
     await rm(directory, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** Links to a folder, unless there is a link. @returns where it leads. */
+async function linkOnce(name: string, link: string): Promise<string> {
+  try {
+    await symlink(name, link)
+    return name
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return readlink(link)
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -16,6 +16,7 @@ import {
   WITHOUT_PYTHON,
   writePythonModel,
 } from '../testing/python-model.ts'
+import { findEnvironment } from './environment.ts'
 import { createPythonEngine } from './python-engine.ts'
 
 const quiet = () => {}
@@ -196,3 +197,23 @@ await t.test(
     })
   },
 )
+
+await t.test('of several that unpack one environment at once the first counts', async (t) => {
+  const base = await mkdtemp(join(tmpdir(), 'tutti-env-'))
+  t.teardown(() => rm(base, { recursive: true, force: true }))
+  await mkdir(join(base, 'packed', 'bin'), { recursive: true })
+  await writeFile(join(base, 'packed', 'bin', 'python3'), '')
+  // Only the contents are the same, as for several processes.
+  const archives = ['one.tar', 'two.tar', 'three.tar'].map((name) => join(base, name))
+  await run('tar', ['-cf', archives[0] ?? '', '-C', join(base, 'packed'), '.'])
+  for (const copy of archives.slice(1)) await copyFile(archives[0] ?? '', copy)
+  const cache = join(base, 'cache')
+  const found = await Promise.all(
+    archives.map((path) => {
+      const parameters = { EXECUTION_ENV_PATH: { string_value: path } }
+      return findEnvironment(pythonConfig({ parameters }), base, cache)
+    }),
+  )
+  t.same(new Set(found.map((one) => one?.directory)).size, 1)
+  t.equal((await readdir(cache)).length, 2, 'one folder and its name')
+})
