@@ -134,11 +134,14 @@ class Zygote:
 
     def _fork(self, order):
         id = order["id"]
+        directory = None
         try:
             directory = self._directories.make("%d" % id)
             sys.stdout.flush()
             pid = os.fork()
         except OSError as error:
+            if directory is not None:
+                self._directories.remove(directory)
             self._report({"event": "failed", "id": id, "problem": str(error)})
             return
         if pid == 0:

@@ -5,7 +5,7 @@ import { badFrame, type Frame, OP } from './frames.ts'
 import { noHost } from './host-calls.ts'
 import { readNumber, readText } from './json-fields.ts'
 import { LineBudget, type LineOrigin, type PythonLog } from './python-log.ts'
-import { parseObject } from './wire-response.ts'
+import { parseObject, readDouble } from './wire-response.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -61,7 +61,7 @@ export class HostQuestions {
     const { metrics } = this.#o
     if (note['note'] === 'log') this.#log(note)
     else if (note['note'] === 'metric_update') {
-      const value = Number(readText(note, 'value').replace('inf', 'Infinity'))
+      const value = readDouble(readText(note, 'value'))
       metrics.update(readNumber(note, 'metric'), toOperation(readText(note, 'op')), value)
     } else if (note['note'] === 'metric_remove') metrics.removeMetric(readNumber(note, 'metric'))
     else if (note['note'] === 'metric_family_remove')

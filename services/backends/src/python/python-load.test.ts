@@ -27,6 +27,8 @@ async function refusal(t: Teardown, code: string, o: PythonEngineOptions = {}): 
   return 'loaded'
 }
 
+const quiet = () => {}
+
 const initialize = (body: string) =>
   pythonModel(`${answerWith('x')}\n\ndef initialize(self, args):\n    ${body}`)
 
@@ -179,7 +181,6 @@ await t.test(
   { skip: WITHOUT_PYTHON },
   async (t) => {
     const again = Promise.withResolvers<void>()
-    const quiet = () => {}
     const info = (_: string, { line }: Readonly<Record<string, unknown>>) => {
       if (line === 'again') again.resolve()
     }

@@ -43,6 +43,11 @@ export function parseObject(json: string): Readonly<Record<string, unknown>> {
   return value
 }
 
+/** A double in Python's writing; NaN for what is none. */
+export function readDouble(text: string): number {
+  return Number(text.replace('inf', 'Infinity'))
+}
+
 /** `[name, kind, value]`; numbers come as Python's text. */
 function toParameter(entry: unknown): readonly [string, Parameter] {
   const [name, kind, value]: readonly unknown[] = Array.isArray(entry) ? entry : []
@@ -50,7 +55,7 @@ function toParameter(entry: unknown): readonly [string, Parameter] {
     if (kind === 'bool' && typeof value === 'boolean') return [name, { kind, value }]
     if (kind === 'string' && typeof value === 'string') return [name, { kind, value }]
     if (kind === 'double' && typeof value === 'string') {
-      return [name, { kind, value: Number(value.replace('inf', 'Infinity')) }]
+      return [name, { kind, value: readDouble(value) }]
     }
     if (kind === 'int64' && typeof value === 'string' && /^-?\d{1,19}$/.test(value)) {
       return [name, { kind, value: BigInt(value) }]
