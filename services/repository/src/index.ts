@@ -12,6 +12,7 @@ export { type RepositoryChanges, RepositoryWatch } from './repository-watch.ts'
 export { type ScanOptions, scanRepositories } from './scan.ts'
 export {
   digestVersion,
+  isInside,
   listVersionFiles,
   resolveModelFile,
   type VersionFile,

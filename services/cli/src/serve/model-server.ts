@@ -22,7 +22,7 @@ export interface ModelServer {
   readonly step: Step
   readonly router: Router
   readonly metrics: ServerMetrics
-  /** Follows changes of the repositories no more, and takes no load or unload. */
+  /** Follows changes of the repositories no more. */
   stop(): void
   close(): Promise<void>
 }

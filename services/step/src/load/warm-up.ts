@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
+import { isInside } from '@tutti/repository'
 import { EMPTY_CONTEXT, type StepRequest, type StepResponse } from '@tutti/tensor'
 import type { RequestCheck } from './request-check.ts'
 import { type ReadSample, warmUpInput } from './warm-up-data.ts'
@@ -97,7 +98,7 @@ function sampleReader(modelDirectory: string): ReadSample {
   const folder = join(modelDirectory, 'warmup')
   return async (filename) => {
     const path = resolve(folder, filename)
-    if (relative(folder, path).startsWith('..')) {
+    if (!isInside(folder, path)) {
       throw new ServeError(
         'MODEL_WARMUP_FAILED',
         `warmup file '${filename}' is outside the model's warmup directory`,

@@ -124,4 +124,5 @@ await t.test('the end of the watch is the end of the wait', async (t) => {
   await settle()
   t.same(free, ['a'])
   t.equal(clock.pending, 0)
+  await watch.untilUnpinned(TWO)
 })

@@ -38,8 +38,9 @@ export class PinWatch {
     this.#peer = o.peer
   }
 
-  /** Resolves once no router has a request that pinned the version; at once without routers. */
+  /** Resolves once no router has a request that pinned the version; at once without routers, and after `close`. */
   untilUnpinned(pin: PinnedVersion): Promise<void> {
+    if (this.#closing.signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
       this.#waiting.push({ pin, resolve })
       if (!this.#isAsking) void this.#askAgain()
