@@ -8,8 +8,11 @@ const NOTHING = Buffer.alloc(0)
 export class FrameReader {
   readonly #mostPayload: number
   readonly #onFrame: (frame: Frame) => void
-  /** Bytes of a frame's head and meta that have come, while they are not complete. */
-  #pending: Buffer = NOTHING
+  /** What has come of a frame's head and meta, while they are not complete; joined once, as a meta may come in many chunks. */
+  #pending: Buffer[] = []
+  #pendingBytes = 0
+  /** Bytes of head and meta, as far as known. */
+  #wantedBytes = HEADER_BYTES
   /** Set while a payload is coming. */
   #header: FrameHeader | undefined
   #meta: Buffer = NOTHING
@@ -31,22 +34,23 @@ export class FrameReader {
   }
 
   #takeHead(chunk: Buffer): Buffer {
-    const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
-    this.#pending = NOTHING
-    if (bytes.length < HEADER_BYTES) {
-      this.#pending = bytes
-      return NOTHING
-    }
+    this.#keep(chunk)
+    if (this.#pendingBytes < this.#wantedBytes) return NOTHING
+    const bytes = this.#pending.length === 1 ? chunk : Buffer.concat(this.#pending)
+    this.#pending = []
+    this.#pendingBytes = 0
     const header = readHeader(bytes, 0)
     if (header.metaBytes > MOST_META_BYTES) throw badFrame(`${header.metaBytes} bytes of texts`)
     if (header.payloadBytes > this.#mostPayload) {
       throw badFrame(`${header.payloadBytes} bytes in a frame, want at most ${this.#mostPayload}`)
     }
     const end = HEADER_BYTES + header.metaBytes
+    this.#wantedBytes = end
     if (bytes.length < end) {
-      this.#pending = bytes
+      this.#keep(bytes)
       return NOTHING
     }
+    this.#wantedBytes = HEADER_BYTES
     const meta = bytes.subarray(HEADER_BYTES, end)
     if (header.payloadBytes === 0) this.#emit(header, meta, NOTHING)
     else {
@@ -56,6 +60,11 @@ export class FrameReader {
       this.#filled = 0
     }
     return bytes.subarray(end)
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#pending.push(bytes)
+    this.#pendingBytes += bytes.length
   }
 
   #takePayload(bytes: Buffer): Buffer {
