@@ -18,6 +18,8 @@ class Routers {
   readonly refuse = new Set<string>()
   /** Steps that all of them hear of: what they load on request. */
   readonly steps = new Map<string, readonly string[]>()
+  /** What happens while a step loads. */
+  loading = async (): Promise<void> => {}
 
   open(t: Test, name: string) {
     const { links, steps, refuse } = this
@@ -55,7 +57,10 @@ class Routers {
       }),
       hosts: {
         unloadAt: async (step, model) => void did.push(`unload ${model} at ${step}`),
-        loadAt: async (step, model) => void did.push(`load ${model} at ${step}`),
+        loadAt: async (step, model) => {
+          did.push(`load ${model} at ${step}`)
+          await this.loading()
+        },
       },
     })
     links.set(name, link)
@@ -122,6 +127,24 @@ await t.test('the first router by name brings a step there that comes later', as
   await Promise.all(followed)
   t.same(loads(a.did), ['load m at s1'], 'once, and only what the step loads on request')
   t.same(loads(b.did), [])
+})
+
+await t.test('a step is not told what was taken back while it loaded another model', async (t) => {
+  const routers = new Routers()
+  const { link, did, clock } = routers.open(t, 'a')
+  await link.changed(LOADED)
+  await link.changed({ ...LOADED, name: 'n' })
+  routers.loading = () => link.changed({ ...LOADED, name: 'n', isLoaded: false })
+  const closing = new AbortController()
+  const followed = link.follow(closing.signal)
+  routers.steps.set('s1', ['m', 'n'])
+  for (let look = 0; look < 2; look += 1) {
+    clock.advance(250)
+    await until(() => clock.pending === 1 && did.length > 0)
+  }
+  closing.abort()
+  await followed
+  t.same(did, ['load m at s1'])
 })
 
 await t.test('what is not a wanted model is refused', async (t) => {

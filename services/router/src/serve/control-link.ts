@@ -153,6 +153,8 @@ export class ControlLink {
   async #bringUp(replica: string, entries: readonly WantedModel[]): Promise<void> {
     this.#busy.add(replica)
     for (const entry of entries) {
+      // Something newer was asked for while others were loaded; the next look takes it.
+      if (this.#o.wanted.get(entry.name) !== entry) continue
       try {
         await this.#apply(replica, entry)
         this.#note(replica, entry)
