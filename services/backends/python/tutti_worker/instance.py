@@ -61,10 +61,10 @@ def run_instance(address, token):
 
 
 def open_arena(settings):
-    """The shared memory, or None with the reason."""
+    """The shared memory, or None with the reason if there should be some."""
     given = settings.get("arena")
     if given is None:
-        return None, "the server offers none"
+        return None, settings.get("problem")
     from .arena import Arena
 
     try:

@@ -44,11 +44,6 @@ export class HostCalls {
     this.#host = host
   }
 
-  /** How many have not ended. */
-  get open(): number {
-    return this.#open.size
-  }
-
   /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
   take(frame: Frame, session: InstanceSession): boolean {
     if (frame.op === OP.INFER) this.#begin(frame, session)

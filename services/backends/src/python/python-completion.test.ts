@@ -189,6 +189,9 @@ await t.test(
     t.same(lines, [])
     await load({ SHM_GROWTH_BYTE_SIZE: '1', FORCE_CPU_ONLY_INPUT_TENSORS: 'no' })
     t.match(lines, [{ settings: [/^SHM_GROWTH/, /^FORCE_CPU_ONLY/] }])
+    lines.length = 0
+    await load({ SHM_MAX_BYTE_SIZE: '0' })
+    t.match(lines, [{ instance: 'm_0', problem: /^mmap of 0 bytes failed: errno/ }])
     await t.rejects(load({ SHM_DEFAULT_BYTE_SIZE: 'big' }), {
       message: /parameters\["SHM_DEFAULT_BYTE_SIZE"\]: got "big"/,
     })

@@ -227,7 +227,12 @@ async function startSession(
   if (signal?.aborted === true) onAbort()
   signal?.addEventListener('abort', onAbort)
   try {
-    return [session, await session.process.ready()]
+    const answer = await session.process.ready()
+    const { arena, problem } = answer
+    if (o.memory !== undefined && arena !== true) {
+      o.log.warn('memory is not shared with models', { ...origin, problem })
+    }
+    return [session, answer]
   } catch (error) {
     session.process.kill('it did not load')
     await session.process.ended
