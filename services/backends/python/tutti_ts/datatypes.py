@@ -1,17 +1,24 @@
 """torch's types for the datatypes of tensors."""
 from __future__ import annotations
 
+import functools
 
+_TORCH_NAMES = {
+    "BOOL": "bool",
+    "UINT8": "uint8",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "FP16": "float16",
+    "FP32": "float32",
+    "FP64": "float64",
+}
+#: What a TorchScript model can take and give, by the configuration's name.
+CONFIGURED = {**{f"TYPE_{name}": name for name in _TORCH_NAMES}, "TYPE_STRING": "BYTES"}
+
+
+@functools.lru_cache(maxsize=1)
 def dtypes(torch) -> dict:
-    """By the name on the wire; what is not here, TorchScript models do not take."""
-    return {
-        "BOOL": torch.bool,
-        "UINT8": torch.uint8,
-        "INT8": torch.int8,
-        "INT16": torch.int16,
-        "INT32": torch.int32,
-        "INT64": torch.int64,
-        "FP16": torch.float16,
-        "FP32": torch.float32,
-        "FP64": torch.float64,
-    }
+    """torch's types by the name on the wire; texts are lists, and have none."""
+    return {name: getattr(torch, attribute) for name, attribute in _TORCH_NAMES.items()}

@@ -6,14 +6,8 @@ from typing import NamedTuple
 
 from triton_python_backend_utils import Logger
 
+from .datatypes import CONFIGURED
 from .failures import LoadFailure
-
-#: What a TorchScript model can take and give, as the configuration calls it.
-_DATATYPES = {
-    f"TYPE_{name}": name
-    for name in ("BOOL", "UINT8", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64")
-}
-_DATATYPES["TYPE_STRING"] = "BYTES"
 
 
 class Port(NamedTuple):
@@ -59,7 +53,7 @@ def read_ports(config: dict, model: str, module) -> Ports:
 
 def _read_port(port: dict, kind: str, model: str, is_batching: bool) -> Port:
     name, datatype = port["name"], port.get("data_type", "TYPE_INVALID")
-    if datatype not in _DATATYPES:
+    if datatype not in CONFIGURED:
         raise LoadFailure(f"unsupported datatype {datatype} for {kind} '{name}' for model '{model}'")
     seen = port["reshape"].get("shape", []) if "reshape" in port else port.get("dims", [])
     dims = tuple(int(extent) for extent in seen)
@@ -67,7 +61,7 @@ def _read_port(port: dict, kind: str, model: str, is_batching: bool) -> Port:
         raise LoadFailure(
             f"Triton only supports 1 dimensional List of String as {kind} for '{name}' for model '{model}'"
         )
-    return Port(name, _DATATYPES[datatype], dims, -1)
+    return Port(name, CONFIGURED[datatype], dims, -1)
 
 
 def _arguments(module) -> list:
@@ -102,7 +96,7 @@ def _controls(config: dict) -> list:
         kind = control["control"][0]
         by_field = {"fp32_false_true": "TYPE_FP32", "int32_false_true": "TYPE_INT32", "bool_false_true": "TYPE_BOOL"}
         datatype = next((t for field, t in by_field.items() if kind.get(field)), kind.get("data_type"))
-        found.append((control["name"], _DATATYPES.get(datatype, str(datatype)), index))
+        found.append((control["name"], CONFIGURED.get(datatype, str(datatype)), index))
     return found
 
 
