@@ -1,4 +1,5 @@
 import type { IndexEntry } from '../inference-backend.ts'
+import { compareNames } from './listed-model.ts'
 
 /**
  * The index of repositories whose models may be loaded later: those that never were are listed by name, and those that were
@@ -15,15 +16,10 @@ export function withNames(
   const served = listed.filter(({ name, reason }) => others.has(name) || reason !== 'unloaded')
   for (const { name } of served) others.delete(name)
   const unknown = [...others].map(toUnknown)
-  return [...served, ...unknown].toSorted((a, b) => compare(a.name, b.name))
+  return [...served, ...unknown].toSorted((a, b) => compareNames(a.name, b.name))
 }
 
 /** As Triton lists what was never loaded. */
 function toUnknown(name: string): IndexEntry {
   return { name, version: '', state: '', reason: '' }
-}
-
-function compare(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
 }

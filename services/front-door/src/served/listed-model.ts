@@ -121,10 +121,13 @@ export function selectStatistics(
       `requested model version is not available for model '${name}'`,
     )
   }
-  return found.toSorted((a, b) => compare(a.name, b.name) || Number(a.version) - Number(b.version))
+  return found.toSorted(
+    (a, b) => compareNames(a.name, b.name) || Number(a.version) - Number(b.version),
+  )
 }
 
-function compare(a: string, b: string): number {
+/** By code unit, whatever the locale. */
+export function compareNames(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
 }
