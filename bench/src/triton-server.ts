@@ -44,6 +44,20 @@ export async function startTriton(
 ): Promise<BenchServer> {
   const parts = findTriton(o.python, o.version)
   const backends = await mkdtemp(join(tmpdir(), 'tutti-triton-'))
+  try {
+    return await startFrom(backends, parts, repository, o.python)
+  } catch (error) {
+    await rm(backends, { recursive: true })
+    throw error
+  }
+}
+
+async function startFrom(
+  backends: string,
+  parts: TritonParts,
+  repository: string,
+  python: string,
+): Promise<BenchServer> {
   const stub = join(backends, 'python', 'triton_python_backend_stub')
   await cp(parts.backend, join(backends, 'python'), { recursive: true })
   await copyFile(parts.stub, stub)
@@ -60,7 +74,7 @@ export async function startTriton(
   const started = await startProcess(parts.server, args, {
     env: {
       ...process.env,
-      PATH: `${dirname(o.python)}:${process.env['PATH']}`,
+      PATH: `${dirname(python)}:${process.env['PATH']}`,
       PYTHONPATH: parts.sitePackages,
       LD_LIBRARY_PATH: parts.libraries,
     },

@@ -9,11 +9,18 @@ import type { ModelVersionSource } from '@tutti/model-config'
  * @throws ServeError MODEL_LOAD_FAILED if it is outside of the version directory.
  */
 export function modelPath(source: Omit<ModelVersionSource, 'revision'>, filename: string): string {
-  const { name, versionDirectory, config } = source
-  const wanted = config.default_model_filename || filename
+  const wanted = source.config.default_model_filename || filename
+  return pathInVersion(source, 'default_model_filename', wanted)
+}
+
+/** @throws ServeError MODEL_LOAD_FAILED if the file that the field names is outside of the version directory. */
+export function pathInVersion(
+  { name, versionDirectory }: Pick<ModelVersionSource, 'name' | 'versionDirectory'>,
+  field: string,
+  wanted: string,
+): string {
   const path = resolve(versionDirectory, wanted)
   if (!relative(versionDirectory, path).startsWith('..')) return path
-  const field = 'default_model_filename'
   throw new ServeError(
     'MODEL_LOAD_FAILED',
     `unable to load model '${name}', ${field} '${wanted}' is outside the version directory`,

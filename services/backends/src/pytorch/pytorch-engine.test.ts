@@ -199,6 +199,10 @@ await t.test(
         /'\.\.\/\.\.\/x\.pt' is outside the version directory$/,
       ],
       [
+        { cc_model_filenames: { '8.0': '../../x.pt' } },
+        /cc_model_filenames '\.\.\/\.\.\/x\.pt' is outside the version directory$/,
+      ],
+      [
         { platform: 'torch_aoti' },
         /^unable to load model 'scripted', platform 'torch_aoti' is not/,
       ],

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { ServeError } from '@tutti/errors'
 import type { ModelVersionSource } from '@tutti/model-config'
 import type { Engine } from '../engine.ts'
-import { modelPath } from '../python/model-file.ts'
+import { modelPath, pathInVersion } from '../python/model-file.ts'
 import {
   createPythonEngine,
   type PythonEngineOptions,
@@ -59,8 +59,10 @@ function checkFlavour({ name, config }: Source): void {
 function checkFile(source: Source): void {
   const { name, config } = source
   const path = modelPath(source, DEFAULT_FILENAME)
+  const others = Object.values(config.cc_model_filenames)
+  for (const other of others) pathInVersion(source, 'cc_model_filenames', other)
   // Which of several files for GPUs it is, only the process knows.
-  if (existsSync(path) || Object.keys(config.cc_model_filenames).length > 0) return
+  if (existsSync(path) || others.length > 0) return
   throw new ServeError('MODEL_LOAD_FAILED', `unable to find '${path}' for model '${name}'`, {
     details: { field: 'default_model_filename' },
   })
