@@ -6,16 +6,10 @@ import { OCR } from './demo/read-words.mjs'
 import { FACE } from './demo/restore-face.mjs'
 import { startProcesses } from './demo/start-processes.mjs'
 import { startServer } from './demo/start-server.mjs'
-import { runScript } from './setup/failure.mjs'
-
-const { values: flags } = parseArgs({
-  options: {
-    keep: { type: 'boolean', default: false },
-    processes: { type: 'boolean', default: false },
-  },
-})
+import { runScript, SetupFailure } from './setup/failure.mjs'
 
 await runScript(async () => {
+  const flags = parseFlags()
   const { python, missing } = await findPython()
   const systems = python === undefined ? [FACE] : [FACE, OCR]
   const start = flags.processes ? startProcesses : startServer
@@ -44,3 +38,16 @@ await runScript(async () => {
   }
   return 0
 })
+
+function parseFlags() {
+  try {
+    return parseArgs({
+      options: {
+        keep: { type: 'boolean', default: false },
+        processes: { type: 'boolean', default: false },
+      },
+    }).values
+  } catch (error) {
+    throw new SetupFailure(`demo: ${error.message}. Want --keep, --processes or nothing.`)
+  }
+}

@@ -44,6 +44,8 @@ interface ZygoteEvent {
 }
 
 const PROGRAM = fileURLToPath(new URL('../../python/tutti_worker/__main__.py', import.meta.url))
+const WANTED =
+  'want Python 3.9 or newer with NumPy, on PATH or named by --backend-config=python,interpreter=PATH'
 const CONTROL_FD = 3
 const MOST_LINE_BYTES = 65_536
 const LAST_WORDS_BYTES = 2048
@@ -175,7 +177,7 @@ export class Zygote {
     await this.exited
     throw new ServeError(
       'MODEL_LOAD_FAILED',
-      `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a word'}`,
+      `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a word'}; ${WANTED}`,
     )
   }
 
@@ -216,7 +218,7 @@ function toLoadError(spec: ZygoteSpec, error: unknown): ServeError {
   const { message } = ServeError.from(error)
   return new ServeError(
     'MODEL_LOAD_FAILED',
-    `Python interpreter '${spec.interpreter}' cannot be started (${message}); want Python 3.9 or newer with NumPy, on PATH or named by --backend-config=python,interpreter=PATH`,
+    `Python interpreter '${spec.interpreter}' cannot be started (${message}); ${WANTED}`,
     { cause: error },
   )
 }

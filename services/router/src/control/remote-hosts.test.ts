@@ -65,7 +65,7 @@ await t.test('a model is loaded at all steps that may serve it', async (t) => {
   await t.rejects(open({}).hosts.load('m'), {
     code: 'INTERNAL',
     message:
-      "failed to load 'm', failed to poll from model repository: no step that is there may serve it",
+      "failed to load 'm', failed to poll from model repository: no step that is there may serve it; want one with --model-control-mode=explicit and, where it has --model, this model",
   })
 })
 

@@ -46,7 +46,8 @@ export class RemoteHosts implements ModelHosts {
   async load(name: string, parameters?: LoadParameters): Promise<void> {
     const steps = this.#stepsFor(name)
     if (steps.length === 0) {
-      const text = 'no step that is there may serve it'
+      const text =
+        'no step that is there may serve it; want one with --model-control-mode=explicit and, where it has --model, this model'
       throw pollFailed(name, new ServeError('MODEL_NOT_FOUND', text, { details: { model: name } }))
     }
     const answers = await Promise.all(steps.map((step) => this.#loadAt(step, name, parameters)))

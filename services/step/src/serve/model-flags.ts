@@ -42,7 +42,7 @@ export const MODEL_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4); those of python are in services/backends/README.md.',
+      'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4); of python and pytorch: services/backends/README.md.',
   },
   'max-queue-size': {
     type: 'int',
