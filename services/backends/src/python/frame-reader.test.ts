@@ -76,15 +76,7 @@ await t.test('frames are the same however they are cut', async (t) => {
 await t.test('a long text that comes in pieces is moved once', async (t) => {
   const text = Buffer.alloc(32 * 1024 * 1024, 'x')
   const bytes = frameOf(35, 1, text, Buffer.from('end'))
-  const join = Buffer.concat
-  t.teardown(() => {
-    Buffer.concat = join
-  })
-  let joined = 0
-  Buffer.concat = (list, length) => {
-    joined += list.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    return join(list, length)
-  }
+  const joins = t.capture(Buffer, 'concat', Buffer.concat.bind(Buffer))
   const got: Frame[] = []
   const reader = new FrameReader(200, (frame) => got.push(frame))
   // The first pieces cut the header.
@@ -94,7 +86,8 @@ await t.test('a long text that comes in pieces is moved once', async (t) => {
   t.equal(got.length, 1)
   t.ok(got[0]?.meta.equals(text))
   t.equal(got[0]?.payload.toString(), 'end')
-  t.ok(joined <= 3 * HEADER_BYTES, `${joined} bytes were joined`)
+  const joined = joins().flatMap(({ args: [list] }) => list.map(({ length }) => length))
+  t.ok(Math.max(...joined) < HEADER_BYTES, 'pieces of the header alone are joined')
 })
 
 await t.test('whatever a process writes is a frame or a MALFORMED_MESSAGE', async (t) => {
