@@ -24,6 +24,10 @@ def parameters_to_json(parameters: dict | None) -> str:
             raise TritonModelException(
                 f"Expect parameters values to have type bool/int/float/str, found type {type(value)}"
             )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise TritonModelException(
+                f"Expect parameters values of type int to fit int64, found {value.bit_length()} bits for '{key}'"
+            )
     return json.dumps(parameters)
 
 

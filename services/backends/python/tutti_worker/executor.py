@@ -96,7 +96,8 @@ class Executor:
     def _execute(self, requests):
         """Returns the list that the model returned, or the text of what went wrong."""
         try:
-            returned = self._model.execute(requests)
+            # A list of its own: a model may take requests out of it as it goes.
+            returned = self._model.execute(list(requests))
             if inspect.iscoroutine(returned):
                 if self._is_decoupled:
                     self._run_later(returned, requests)

@@ -38,7 +38,10 @@ export async function findEnvironment(
   if (given === undefined || given === '') return undefined
   const path = resolve(modelDirectory, given.replaceAll(MODEL_DIRECTORY, modelDirectory))
   try {
-    const directory = (await stat(path)).isDirectory() ? path : await unpackOnce(path, cache)
+    const found = await stat(path)
+    // A device or a pipe may have no end.
+    if (!found.isDirectory() && !found.isFile()) throw new Error('want a folder or an archive')
+    const directory = found.isDirectory() ? path : await unpackOnce(path, cache)
     return { directory, interpreter: await findInterpreter(directory) }
   } catch (error) {
     const { message } = ServeError.from(error)

@@ -73,6 +73,23 @@ await t.test('frames are the same however they are cut', async (t) => {
   )
 })
 
+await t.test('a long text that comes in pieces is moved once', async (t) => {
+  const text = Buffer.alloc(32 * 1024 * 1024, 'x')
+  const bytes = frameOf(35, 1, text, Buffer.from('end'))
+  const joins = t.capture(Buffer, 'concat', Buffer.concat.bind(Buffer))
+  const got: Frame[] = []
+  const reader = new FrameReader(200, (frame) => got.push(frame))
+  // The first pieces cut the header.
+  for (let at = 0, size = 10; at < bytes.length; at += size, size = at < 40 ? 10 : 65_536) {
+    reader.push(bytes.subarray(at, at + size))
+  }
+  t.equal(got.length, 1)
+  t.ok(got[0]?.meta.equals(text))
+  t.equal(got[0]?.payload.toString(), 'end')
+  const joined = joins().flatMap(({ args: [list] }) => list.map(({ length }) => length))
+  t.ok(Math.max(...joined) < HEADER_BYTES, 'pieces of the header alone are joined')
+})
+
 await t.test('whatever a process writes is a frame or a MALFORMED_MESSAGE', async (t) => {
   const anything = oneof(
     uint8Array({ maxLength: 300 }),

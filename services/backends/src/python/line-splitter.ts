@@ -1,21 +1,35 @@
+const LINE_END = 10
+
+/** What becomes of the lines. */
+export interface LineTaker {
+  /** Asked before each line. While it says no, lines are only counted: nothing is made of them. Default: always yes. */
+  readonly isWanted?: () => boolean
+  readonly onLine: (line: string) => void
+  readonly onDropped?: (lines: number) => void
+}
+
 /** Cuts what comes into lines. A longer one is cut short, its rest dropped. */
 export class LineSplitter {
   readonly #most: number
-  readonly #onLine: (line: string) => void
+  readonly #taker: LineTaker
   #parts: Buffer[] = []
   #size = 0
 
   /** @param most - bytes of a line. */
-  constructor(most: number, onLine: (line: string) => void) {
+  constructor(most: number, taker: LineTaker) {
     this.#most = most
-    this.#onLine = onLine
+    this.#taker = taker
   }
 
   push(chunk: Buffer): void {
     let from = 0
     for (;;) {
-      const end = chunk.indexOf(10, from)
+      const end = chunk.indexOf(LINE_END, from)
       if (end === -1) break
+      if (this.#taker.isWanted?.() === false) {
+        from = this.#drop(chunk, from)
+        break
+      }
       this.#keep(chunk.subarray(from, end))
       this.#emit()
       from = end + 1
@@ -26,6 +40,20 @@ export class LineSplitter {
   /** Gives what came after the last line end, if there is something. */
   flush(): void {
     if (this.#size > 0) this.#emit()
+  }
+
+  /** Drops the lines that end in the rest of a chunk, and returns where the next one begins. */
+  #drop(chunk: Buffer, from: number): number {
+    this.#parts = []
+    this.#size = 0
+    let [lines, next] = [0, from]
+    for (let at = from; at < chunk.length; at += 1) {
+      if (chunk[at] !== LINE_END) continue
+      lines += 1
+      next = at + 1
+    }
+    this.#taker.onDropped?.(lines)
+    return next
   }
 
   #keep(bytes: Buffer): void {
@@ -39,6 +67,6 @@ export class LineSplitter {
     const line = Buffer.concat(this.#parts).toString('utf8')
     this.#parts = []
     this.#size = 0
-    this.#onLine(line.endsWith('\r') ? line.slice(0, -1) : line)
+    this.#taker.onLine(line.endsWith('\r') ? line.slice(0, -1) : line)
   }
 }

@@ -25,11 +25,18 @@ export class ProcessOutput {
   }
 
   take(stream: 'stdout' | 'stderr', socket: Socket): void {
-    const lines = new LineSplitter(MOST_LINE_BYTES, (line) => this.#onLine(stream, line))
+    const lines = new LineSplitter(MOST_LINE_BYTES, {
+      isWanted: () => this.#budget.hasRoom(),
+      onLine: (line) => this.#onLine(stream, line),
+      onDropped: (count) => this.#budget.drop(count),
+    })
     this.#sockets.push(socket)
     this.#closed.push(
       new Promise((resolve) => {
-        socket.on('data', (chunk: Buffer) => lines.push(chunk))
+        socket.on('data', (chunk: Buffer) => {
+          if (stream === 'stderr') this.#remember(chunk)
+          lines.push(chunk)
+        })
         socket.once('close', () => {
           lines.flush()
           resolve()
@@ -54,10 +61,13 @@ export class ProcessOutput {
     return at === -1 ? '' : this.#lastWords.slice(at).trimEnd()
   }
 
+  /** Also of what is dropped: a crash after a flood has its report. */
+  #remember(chunk: Buffer): void {
+    const last = chunk.subarray(-LAST_WORDS_BYTES).toString()
+    this.#lastWords = `${this.#lastWords}${last}`.slice(-LAST_WORDS_BYTES)
+  }
+
   #onLine(stream: 'stdout' | 'stderr', line: string): void {
-    if (stream === 'stderr') {
-      this.#lastWords = `${this.#lastWords}${line}\n`.slice(-LAST_WORDS_BYTES)
-    }
     const dropped = this.#budget.take()
     if (dropped === undefined) return
     this.#log.info('model output', {

@@ -151,6 +151,7 @@ await t.test(
     for (const [path, text] of [
       ['/nowhere/env', /unable to load model 'm', EXECUTION_ENV_PATH '\/nowhere\/env': ENOENT/],
       [base, /there is no bin\/python3 in it/],
+      ['/dev/zero', /EXECUTION_ENV_PATH '\/dev\/zero': want a folder or an archive/],
       [broken, /EXECUTION_ENV_PATH '\S+broken.tar.gz': Command failed: tar/],
     ] as const) {
       await t.rejects(use(path), { reason: 'MODEL_LOAD_FAILED', message: text })

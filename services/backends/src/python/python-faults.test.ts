@@ -91,7 +91,20 @@ def short(self, requests):
     return []
 
 def strange(self, requests):
-    return [3]`,
+    return [3]
+
+def taken(self, requests):
+    requests.clear()
+    return []
+
+def large(self, requests):
+    return [pb_utils.InferenceResponse(parameters={"n": 2**63})]
+
+def mute(self, requests):
+    class Mute(Exception):
+        def __str__(self):
+            raise SystemExit(4)
+    raise Mute()`,
     )
     const prefix = "INTERNAL: Failed to process the request(s) for model 'm_0', message: "
     const cases = [
@@ -107,6 +120,15 @@ def strange(self, requests):
       ],
     ] as const
     for (const [name, text] of cases) t.equal(await answerOf(model, name), prefix + text)
+    t.equal(await answerOf(model, 'taken'), `${prefix}${cases[2][1]}`)
+    t.match(
+      await answerOf(model, 'large'),
+      /message: TritonModelException: Expect parameters values of type int to fit int64, found 64 bits for 'n'\n/,
+    )
+    t.match(
+      await answerOf(model, 'mute'),
+      /message: Mute: <its text failed with SystemExit>\n\nAt:\n {2}\S+model.py/,
+    )
     t.equal(await answerOf(model, 'still there'), 'still there')
   },
 )

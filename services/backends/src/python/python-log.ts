@@ -37,13 +37,23 @@ export class LineBudget {
     this.#at = now()
   }
 
-  /** @returns undefined if the line is too much, else how many were dropped since the last one. */
-  take(): number | undefined {
+  /** Whether a line may pass now. */
+  hasRoom(): boolean {
     const now = this.#now()
     this.#lines = Math.min(BURST_LINES, this.#lines + ((now - this.#at) / 1000) * LINES_PER_SECOND)
     this.#at = now
-    if (this.#lines < 1) {
-      this.#dropped += 1
+    return this.#lines >= 1
+  }
+
+  /** Counts lines that did not pass. */
+  drop(lines: number): void {
+    this.#dropped += lines
+  }
+
+  /** @returns undefined if the line is too much, else how many were dropped since the last one. */
+  take(): number | undefined {
+    if (!this.hasRoom()) {
+      this.drop(1)
       return undefined
     }
     this.#lines -= 1

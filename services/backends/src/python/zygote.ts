@@ -67,7 +67,7 @@ export class Zygote {
     this.#child = child
     this.#control = control
     this.#listener = listener
-    const lines = new LineSplitter(MOST_LINE_BYTES, (line) => this.#onLine(line))
+    const lines = new LineSplitter(MOST_LINE_BYTES, { onLine: (line) => this.#onLine(line) })
     control.on('data', (chunk: Buffer) => lines.push(chunk))
     control.on('error', () => control.destroy())
     child.stderr?.on('data', (chunk: Buffer) => {
