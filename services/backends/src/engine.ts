@@ -7,6 +7,8 @@ export interface EngineOptions {
   readonly instances: number
   /** What models may ask of the server that they run in; absent where nobody offers it. */
   readonly host?: ModelHost
+  /** Aborts when nobody wants the model any more; an engine that can ends the load then, by an error. */
+  readonly signal?: AbortSignal
 }
 
 /** A request that a model makes to another model, or to an ensemble, while it executes (Triton's BLS). */

@@ -88,6 +88,10 @@ export class ModelTable {
   unload(name: string): void {
     const before = this.#models.get(name)
     if (before === undefined) return
+    if (before.versions.size === 0) {
+      this.#forget(before)
+      return
+    }
     const versions = new Map([...before.versions].map(([n, old]) => [n, toUnlisted(old)]))
     const model = { ...before, versions, digest: '', release: async () => {} }
     // Last among the unloaded, so that the longest unloaded ones are forgotten first.
@@ -95,6 +99,15 @@ export class ModelTable {
     this.#place(model)
     this.#retire(before, model)
     this.#forgetSome()
+    this.#o.changed()
+  }
+
+  /** A model of which nothing was ever loaded is not listed any more. */
+  #forget(model: HostedModel): void {
+    this.#models.delete(model.name)
+    this.#sorted = this.#sorted.filter(({ name }) => name !== model.name)
+    const released = model.release().finally(() => this.#closing.delete(released))
+    this.#closing.add(released)
     this.#o.changed()
   }
 

@@ -89,6 +89,8 @@ async function unpackCached(archive: string, cache: string): Promise<string> {
   await mkdir(directory)
   try {
     await promisify(execFile)('tar', ['-xf', archive, '-C', directory, '--no-same-owner'])
+    // What cannot be used is not kept.
+    await findInterpreter(directory)
     await fixPrefixes(directory)
     const first = await linkOnce(name, link)
     if (first !== name) await rm(directory, { recursive: true, force: true })

@@ -142,8 +142,11 @@ class PythonEngine implements Engine {
       this.#log.warn('settings have no effect', { model: source.name, settings: ineffective })
     }
     const lease = await this.#lease(source)
-    const start = (placement: PythonPlacement): Promise<PythonInstance> =>
-      this.#start({ source, file, placement, lease, settings, host: options.host })
+    const { host, signal } = options
+    const start = (placement: PythonPlacement): Promise<PythonInstance> => {
+      signal?.throwIfAborted()
+      return this.#start({ source, file, placement, lease, settings, host }, signal)
+    }
     try {
       const instances = await startAll(placePythonInstances(config, options.instances), start)
       return new PythonModel(toSignature(config), instances, () => lease.release())
@@ -165,11 +168,11 @@ class PythonEngine implements Engine {
     })
   }
 
-  #start(o: InstanceStart): Promise<PythonInstance> {
+  #start(o: InstanceStart, signal: AbortSignal | undefined): Promise<PythonInstance> {
     const { source, placement, host } = o
     const { config, version, modelDirectory } = source
     const origin = { model: source.name, version: String(version), instance: placement.name }
-    return PythonInstance.start({
+    const options = {
       origin,
       task: {
         task: 'serve',
@@ -207,7 +210,8 @@ class PythonEngine implements Engine {
           now: () => this.#clock.now(),
         }),
       ],
-    })
+    }
+    return PythonInstance.start(options, signal)
   }
 
   #sharedMemory(): SharedMemoryLike | undefined {
@@ -232,16 +236,32 @@ export function createPythonEngine(
   return new PythonEngine(program, o)
 }
 
-/** Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others together. */
+/** Instances that start at the same time. */
+const START_PARALLELISM = 8
+
+/**
+ * Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others several at a time.
+ * After a failure none is started any more, and those that were are closed.
+ */
 async function startAll(
   [first, ...others]: readonly PythonPlacement[],
   start: (placement: PythonPlacement) => Promise<PythonInstance>,
 ): Promise<PythonInstance[]> {
   if (first === undefined) return []
   const instances = [await start(first)]
-  const rest = await Promise.allSettled(others.map(start))
-  for (const result of rest) if (result.status === 'fulfilled') instances.push(result.value)
-  const failed = rest.find((result) => result.status === 'rejected')
+  const rest = [...others]
+  const startNext = async (): Promise<void> => {
+    for (let next = rest.shift(); next !== undefined; next = rest.shift()) {
+      try {
+        instances.push(await start(next))
+      } catch (error) {
+        rest.length = 0
+        throw error
+      }
+    }
+  }
+  const lanes = await Promise.allSettled(Array.from({ length: START_PARALLELISM }, startNext))
+  const failed = lanes.find((lane) => lane.status === 'rejected')
   if (failed === undefined) return instances
   await Promise.all(instances.map((instance) => instance.close()))
   throw ServeError.from(failed.reason)

@@ -49,10 +49,13 @@ export class PythonInstance {
     this.#adopt(session)
   }
 
-  /** @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading. */
-  static async start(o: PythonInstanceOptions): Promise<PythonInstance> {
+  /**
+   * @param signal - as of EngineOptions.
+   * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading.
+   */
+  static async start(o: PythonInstanceOptions, signal?: AbortSignal): Promise<PythonInstance> {
     let instance: PythonInstance | undefined
-    const [session, answer] = await startSession(o, (ended) => instance?.ended(ended))
+    const [session, answer] = await startSession(o, (ended) => instance?.ended(ended), signal)
     instance = new PythonInstance(o, session, answer['judges'] === true)
     return instance
   }

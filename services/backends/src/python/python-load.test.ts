@@ -161,6 +161,33 @@ await t.test(
   },
 )
 
+await t.test('a load that nobody wants any more ends', { skip: WITHOUT_PYTHON }, async (t) => {
+  const code = pythonModel(`def initialize(self, args):
+    if args["model_instance_name"].endswith("_1"):
+        print("hangs", flush=True)
+        time.sleep(10000)
+
+${answerWith('x')}`)
+  const [group] = pythonConfig().instance_group
+  if (group === undefined) throw new Error('the config has no instance group')
+  const config = pythonConfig({ instance_group: [{ ...group, count: 40 }] })
+  const source = await writePythonModel(t, code, config)
+  const hangs = Promise.withResolvers<void>()
+  const info = (_: string, { line }: Readonly<Record<string, unknown>>): void => {
+    if (line === 'hangs') hangs.resolve()
+  }
+  const engine = createPythonEngine({
+    interpreter: TEST_PYTHON ?? '',
+    log: { info, warn: quiet, error: quiet, debug: quiet },
+    settings: { loadMs: 10_000_000 },
+  })
+  const unwanted = new AbortController()
+  const load = engine.load(source, { instances: 40, signal: unwanted.signal })
+  await hangs.promise
+  unwanted.abort(new Error('not wanted'))
+  await t.rejects(load)
+})
+
 await t.test(
   'of several instances one that fails takes the others with it',
   { skip: WITHOUT_PYTHON },

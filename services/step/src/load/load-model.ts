@@ -5,7 +5,7 @@ import type { OpenedModel } from '@tutti/repository'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { loadReason } from './load-reason.ts'
-import { loadVersion, type VersionLoadOptions } from './load-version.ts'
+import { type LoadContext, loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
 import { ineffectiveSettings } from './supported-settings.ts'
 
@@ -16,7 +16,7 @@ export interface LoadOutcome {
   readonly error?: ServeError
 }
 
-export interface ModelLoadOptions {
+export interface ModelLoadOptions extends LoadContext {
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
   /** Called with the model as it is while its versions load. */
@@ -89,12 +89,12 @@ function toLoading(version: number): HostedVersion {
 async function hostVersion(
   prepared: PreparedModel,
   version: number,
-  { settings, events }: ModelLoadOptions,
+  { settings, events, signal }: ModelLoadOptions,
 ): Promise<HostedVersion> {
   const { name } = prepared.model
   events.versionLoading(name, version)
   try {
-    const { revision, serving } = await loadVersion(prepared, version, settings)
+    const { revision, serving } = await loadVersion(prepared, version, { ...settings, signal })
     events.versionReady(name, version, revision, serving.loadSeconds)
     return { version, revision, state: 'READY', reason: '', serving }
   } catch (error) {

@@ -22,6 +22,12 @@ export interface VersionLoadOptions extends StepSettings {
   readonly host: ModelHost
 }
 
+/** One load. */
+export interface LoadContext {
+  /** Aborts when nobody wants the model any more. */
+  readonly signal: AbortSignal
+}
+
 export interface LoadedVersion {
   readonly revision: string
   readonly serving: Serving
@@ -35,7 +41,7 @@ export interface LoadedVersion {
 export async function loadVersion(
   prepared: PreparedModel,
   version: number,
-  o: VersionLoadOptions,
+  o: VersionLoadOptions & LoadContext,
 ): Promise<LoadedVersion> {
   const { config, model } = prepared
   const startedAt = o.clock.now()
@@ -52,7 +58,7 @@ export async function loadVersion(
     config,
   }
   const instances = countInstances(config)
-  const loaded = await engine.load(source, { instances, host: o.host })
+  const loaded = await engine.load(source, { instances, host: o.host, signal: o.signal })
   try {
     const ready = await begin(loaded, source, instances, o)
     const loadSeconds = (o.clock.now() - startedAt) / 1000

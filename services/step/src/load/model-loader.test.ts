@@ -229,6 +229,39 @@ await t.test('a load that changes nothing loads nothing', async (t) => {
   t.not(engine.model('m/1'), loaded, 'after an unload it is loaded anew')
 })
 
+await t.test('an unload, and the end, abort a load that an engine is at', async (t) => {
+  const { step, engine } = await open(t, { m: { 1: { f: 'a' } }, n: { 1: { f: 'a' } } })
+  const begun: string[] = []
+  const aborted: string[] = []
+  engine.beforeLoad = (key, _, { signal }) =>
+    new Promise((_, reject) => {
+      begun.push(key)
+      signal?.addEventListener('abort', () => {
+        aborted.push(key)
+        reject(new Error('given up'))
+      })
+    })
+  const overtaken = [step.models.load('m'), step.models.load('n')].map((load) =>
+    t.rejects(load, { code: 'INVALID_ARGUMENT', message: /Newer operation has been applied/ }),
+  )
+  await until(() => begun.length === 2)
+  step.models.unload('m')
+  await overtaken[0]
+  t.same(aborted, ['m/1'])
+  await step.close()
+  await Promise.all(overtaken)
+  t.same(aborted, ['m/1', 'n/1'])
+})
+
+await t.test('a model of which nothing was ever loaded is forgotten when it goes', async (t) => {
+  const { step, write } = await open(t, { m: { 1: { f: 'a' } } })
+  await write('m/config.pbtxt', 'backend: "scripted" max_batch_size: -1')
+  await t.rejects(step.models.load('m'))
+  t.equal(step.served().length, 1)
+  step.models.unload('m')
+  t.same(step.served(), [])
+})
+
 await t.test(
   'loads of one model go one after the other, and an unload overtakes them',
   async (t) => {

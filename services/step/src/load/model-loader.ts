@@ -6,7 +6,7 @@ import type { StepEvents } from '../log-events.ts'
 import type { ModelTable } from '../model-table.ts'
 import { Limit } from './limit.ts'
 import { type LoadOutcome, loadModel, unloadVersion } from './load-model.ts'
-import type { VersionLoadOptions } from './load-version.ts'
+import type { LoadContext, VersionLoadOptions } from './load-version.ts'
 
 export interface ModelLoaderOptions {
   readonly table: ModelTable
@@ -23,6 +23,12 @@ interface Line {
   /** Counts unloads up: a load that was asked for before one is overtaken by it. */
   unloads: number
   open: number
+  /** Of the load that is worked on. */
+  abort: AbortController
+}
+
+function newLine(): Line {
+  return { last: Promise.resolve(), unloads: 0, open: 0, abort: new AbortController() }
 }
 
 /** What is known of a model that could not be read. */
@@ -66,23 +72,30 @@ export class ModelLoader {
   /** Takes a model out of service; what it has accepted is finished in the background. Unknown names are no error. */
   unload(name: string): void {
     const line = this.#lines.get(name)
-    if (line !== undefined) line.unloads += 1
+    if (line !== undefined) {
+      line.unloads += 1
+      line.abort.abort(loadOvertaken(name))
+    }
     this.#o.table.unload(name)
   }
 
   /** Loads nothing more. Resolves when no engine has anything in hand. */
   async close(): Promise<void> {
     this.#isClosed = true
+    for (const [name, { abort }] of this.#lines) abort.abort(loadOvertaken(name))
     await Promise.all([...this.#lines.values()].map(({ last }) => last))
   }
 
   #enter(name: string, take: () => Promise<OpenedModel>): Promise<void> {
-    const line = this.#lines.get(name) ?? { last: Promise.resolve(), unloads: 0, open: 0 }
+    const line = this.#lines.get(name) ?? newLine()
     this.#lines.set(name, line)
     line.open += 1
     const { unloads } = line
     const isOvertaken = (): boolean => line.unloads > unloads || this.#isClosed
-    const done = line.last.then(() => this.#turn(name, take, isOvertaken))
+    const done = line.last.then(() => {
+      line.abort = new AbortController()
+      return this.#turn(name, take, { isOvertaken, signal: line.abort.signal })
+    })
     // Names come from outside: a line that nobody uses is not kept.
     const leave = (): void => {
       line.open -= 1
@@ -95,7 +108,7 @@ export class ModelLoader {
   async #turn(
     name: string,
     take: () => Promise<OpenedModel>,
-    isOvertaken: () => boolean,
+    { isOvertaken, signal }: { readonly isOvertaken: () => boolean } & LoadContext,
   ): Promise<void> {
     if (isOvertaken()) throw loadOvertaken(name)
     const opened = await take()
@@ -109,7 +122,7 @@ export class ModelLoader {
     const outcome = await this.#limit.run(async () => {
       // It may have waited for its turn among the models.
       if (isOvertaken()) return undefined
-      return loadModel(opened, { ...this.#o, loading })
+      return loadModel(opened, { ...this.#o, loading, signal })
     })
     if (isOvertaken()) await this.#drop(opened, outcome)
     else if (outcome === undefined) await this.#refuseEnsemble(opened)

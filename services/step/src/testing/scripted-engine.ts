@@ -170,7 +170,8 @@ export class ScriptedEngine implements Engine {
   /** What `load` prepares on each model before it is returned. */
   onLoad: (model: ScriptedModel) => void = () => {}
   /** Holds loads back until it resolves; by `name/version`. */
-  beforeLoad: (key: string, source: ModelVersionSource) => Promise<void> = async () => {}
+  beforeLoad: (key: string, source: ModelVersionSource, o: EngineOptions) => Promise<void> =
+    async () => {}
   /** Loads that run at the same time, at most, so far. */
   mostParallelLoads = 0
   #loading = 0
@@ -188,8 +189,7 @@ export class ScriptedEngine implements Engine {
     this.mostParallelLoads = Math.max(this.mostParallelLoads, this.#loading)
     const key = `${source.name}/${source.version}`
     await new Promise(setImmediate)
-    await this.beforeLoad(key, source)
-    this.#loading -= 1
+    await this.beforeLoad(key, source, options).finally(() => (this.#loading -= 1))
     const failure = this.failures.get(key)
     if (failure !== undefined) throw failure
     const model = new ScriptedModel()
