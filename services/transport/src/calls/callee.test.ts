@@ -155,14 +155,45 @@ await t.test('an execution keeps its slot and its bytes until it ends', async (t
 await t.test('a caller that takes nothing loses its answer in the end', async (t) => {
   const { callee, jobs, outgoing, heard } = open()
   callee.on(0, inline(1))
-  callee.respond(1000, jobs[0]?.key ?? '', answer(tensorBytes(100)))
-  callee.ended(1000, jobs[0]?.key ?? '')
-  callee.tick(999 + SMALL.answerHoldMs)
-  t.same(heard(), ['accepted', 'response'])
-  t.equal(callee.heldBytes, 100)
-  callee.tick(1000 + SMALL.answerHoldMs)
+  const key = jobs[0]?.key ?? ''
+  for (let index = 0; index < 3; index += 1) {
+    callee.respond(1000, key, answer(tensorBytes(100), { index, final: index === 2 }))
+  }
+  callee.ended(1000, key)
+  const asks = {
+    from: 'router',
+    call: 1,
+    type: 'response-credit',
+    responses: 2,
+    received: 2,
+  } as const
+  const end = 1000 + SMALL.answerHoldMs
+  for (let now = 1000; now < end; now += SMALL.probeMs) {
+    callee.on(now, asks)
+    callee.tick(now)
+  }
+  t.same(heard(), ['accepted', 'response', 'response'], 'one waits for credit')
+  callee.tick(end)
   t.same(heard(), ['response STEP_LOST'])
   t.equal(callee.size + callee.heldBytes + outgoing.size, 0)
+})
+
+await t.test('a caller that asks no more has forgotten its calls', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, inline(1))
+  callee.on(0, inline(2))
+  callee.respond(1000, jobs[0]?.key ?? '', answer(tensorBytes(1)))
+  callee.ended(1000, jobs[0]?.key ?? '')
+  const forgotten = 3 * SMALL.probeMs
+  callee.on(500, { from: 'router', call: 2, type: 'response-credit', responses: 2, received: 0 })
+  callee.tick(499 + forgotten)
+  t.notOk(jobs[1]?.signal.aborted)
+  callee.tick(500 + forgotten)
+  t.match(jobs[1]?.signal.reason, { reason: 'CANCELLED' }, 'what it executes is given up')
+  t.equal(callee.size, 1)
+  callee.tick(1000 + forgotten)
+  t.equal(callee.size, 0, 'an answer whose end is not confirmed does not hold up a drain')
+  t.same(heard().slice(3), ['response STEP_LOST', 'response STEP_LOST'])
 })
 
 await t.test('after a broken connection every caller hears what became of its call', async (t) => {

@@ -27,6 +27,12 @@ export interface CalleeOptions {
   readonly execute: (job: CallJob) => void
 }
 
+/**
+ * A caller asks after each of its calls that it hears nothing of. One that does not ask so many times has forgotten the call:
+ * its `done` or cancel was lost with a connection. Three are well within the grace of a drain, which waits for such calls.
+ */
+const FORGOTTEN_PROBES = 3
+
 type Offer = Extract<PeerMessage, { type: 'offer' }>
 
 /**
@@ -171,17 +177,19 @@ export class Callee {
     for (const call of this.#calls.values()) {
       const { remainingMs } = call.envelope
       if (remainingMs !== undefined && now - call.arrivedAt >= remainingMs) this.#expire(now, call)
+      const { answerHoldMs, probeMs } = this.#o.settings
       const isCallersTurn = call.isFinalSent || call.queue.length > 0
-      if (isCallersTurn) this.#checkIdle(now, call, call.takenAt, 'took')
-      // An execution that waits for a slow reader is heard of; the cancel of one that is not may have been lost.
-      else if (!this.#answers.hasRoom(call)) this.#checkIdle(now, call, call.heardAt, 'said')
+      const forgottenMs = FORGOTTEN_PROBES * probeMs
+      if (call.missing === 0 && idleMs(now, call, call.heardAt) >= forgottenMs) {
+        this.#giveUp(now, call, `said nothing for ${forgottenMs} ms`)
+      } else if (isCallersTurn && idleMs(now, call, call.takenAt) >= answerHoldMs) {
+        this.#giveUp(now, call, `took nothing for ${answerHoldMs} ms`)
+      }
     }
   }
 
-  #checkIdle(now: number, call: TakenCall, since: number, what: 'took' | 'said'): void {
-    const { answerHoldMs } = this.#o.settings
-    if (now - Math.max(since, call.sentAt) < answerHoldMs) return
-    const why = `caller '${call.from}' ${what} nothing for ${answerHoldMs} ms`
+  #giveUp(now: number, call: TakenCall, text: string): void {
+    const why = `caller '${call.from}' ${text}`
     this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, why))
     this.#end(now, call, new ServeError('CANCELLED', why))
   }
@@ -189,7 +197,9 @@ export class Callee {
   #offered(now: number, offer: Offer): void {
     const { from, call } = offer
     const key = callKey(from, call)
-    if (this.#calls.has(key)) {
+    const known = this.#calls.get(key)
+    if (known !== undefined) {
+      known.heardAt = now
       this.#o.send(from, { type: 'accepted', call, credits: this.#o.incoming.credits(from, call) })
       return
     }
@@ -307,6 +317,8 @@ export class Callee {
       return
     }
     call.isRunning = true
+    // While its inputs came nothing else had to be said.
+    call.heardAt = now
     this.#running.set(key, call)
     const inputs = call.inputs.map((input) => input ?? new Uint8Array())
     this.#o.execute({
@@ -422,6 +434,11 @@ export class Callee {
     if (!this.#running.has(call.key)) this.#leaveSlot(call)
     if (!wasAnswered) call.abort.abort(reason ?? new ServeError('CANCELLED', 'said to be done'))
   }
+}
+
+/** How long nothing has happened to a call since then, or since we last sent something of it. */
+function idleMs(now: number, { sentAt }: TakenCall, since: number): number {
+  return now - Math.max(since, sentAt)
 }
 
 function slotKind({ envelope }: TakenCall): 'calls' | 'questions' {
