@@ -34,8 +34,10 @@ export interface Cluster {
   startAt(place: Place): Promise<Pick<Place, 'peer' | 'proxy'>>
   /** What is there of all processes that were ever started here, and of those that they started. */
   leftBehind(): readonly string[]
-  /** Waits until all that have a place, and those beside them, are known to one another and serve, and nobody else is. */
-  settled(...beside: readonly Peer[]): Promise<void>
+  /** Those whose places others have taken, until they are told to go; of all faults, as several happen at once. */
+  readonly leaving: Set<Peer>
+  /** Waits until all that have a place, and those that are leaving, are known to one another and serve, and nobody else is. */
+  settled(): Promise<void>
 }
 
 /** Starts it and waits until all is served. */
@@ -65,13 +67,15 @@ export async function startCluster(
     startMany('router', o.routers),
     startMany('step', o.steps),
   ])
+  const leaving = new Set<Peer>()
   const cluster: Cluster = {
     harness,
     routers,
     steps,
     startAt: ({ role }) => start(role),
     leftBehind: () => groupsAlive(pids),
-    settled: (...beside) => untilSettled(harness, routers, [...routers, ...steps], beside),
+    leaving,
+    settled: () => untilSettled(harness, routers, [...routers, ...steps], leaving),
   }
   await cluster.settled()
   return cluster
@@ -81,10 +85,10 @@ async function untilSettled(
   { watch }: Harness,
   routers: readonly Place[],
   places: readonly Place[],
-  beside: readonly Peer[],
+  leaving: ReadonlySet<Peer>,
 ): Promise<void> {
   // Looked up anew each time: meanwhile another fault may put others into the places.
-  const peers = (): readonly Peer[] => [...places.map(({ peer }) => peer), ...beside]
+  const peers = (): readonly Peer[] => [...places.map(({ peer }) => peer), ...leaving]
   const before = new Map(peers().map(({ id }) => [id, watch.latest(id)]))
   const isHeard = ({ id }: Peer): boolean => {
     const latest = watch.latest(id)

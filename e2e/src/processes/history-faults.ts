@@ -126,8 +126,9 @@ async function roll(place: Place, cluster: Cluster): Promise<void> {
   const fresh = await cluster.startAt(place)
   const { metricsPort, id } = fresh.peer
   await until(`${id} is ready`, () => isOk(`http://127.0.0.1:${metricsPort}/readyz`))
+  cluster.leaving.add(before)
   Object.assign(place, fresh)
-  await cluster.settled(before)
+  await cluster.settled().finally(() => cluster.leaving.delete(before))
   await drain(before)
 }
 
