@@ -10,7 +10,7 @@ export const FACE_MODELS = [
 ] as const
 
 /** Where the OCR system is. */
-export const OCR = `${ROOT}model_repository/.variants/ocr`
+export const OCR = `${ROOT}model_repository`
 export const OCR_MODELS = [
   'detection_preprocessing',
   'text_detection',
