@@ -3,13 +3,12 @@ import { delimiter, join } from 'node:path'
 import { cacheFolder } from './cache-folder.mjs'
 import { firstLine, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
+import { findGo, goEnvironment, isAtLeast, OLDEST_GO } from './go.mjs'
 import { withLock } from './lock.mjs'
 
 const OLDEST = [2, 15]
 const BUILT = '2.15.2'
 const MODULE = `github.com/nats-io/nats-server/v2@v${BUILT}`
-/** What the module's go.mod asks for. */
-const OLDEST_GO = [1, 26]
 const PROGRAM = process.platform === 'win32' ? 'nats-server.exe' : 'nats-server'
 
 /**
@@ -28,11 +27,12 @@ export async function ensureNatsServer({ env = process.env, say = console.error 
   const folder = join(cacheFolder(env), `nats-server-${BUILT}-${process.platform}-${process.arch}`)
   const program = join(folder, PROGRAM)
   if (existsSync(program)) return program
-  const go = findGo(env, found.tooOld)
+  const go = findGo(env)
+  if (go.path === undefined) throw missing(found.tooOld, go.reason)
   await withLock(`${folder}.lock`, async () => {
     if (existsSync(program)) return
     say(`Building nats-server ${BUILT} from its Go module (once, a minute or two) ...`)
-    await build(go, folder, env)
+    await build(go.path, folder, env)
   })
   return program
 }
@@ -63,27 +63,11 @@ function versionOf(path) {
   return /v(\d+\.\d+\.\S+)/.exec(firstLine(path, ['--version']) ?? '')?.[1]
 }
 
-function isAtLeast(version, [major, minor]) {
-  const [gotMajor, gotMinor] = (version ?? '').split('.').map(Number)
-  return gotMajor > major || (gotMajor === major && gotMinor >= minor)
-}
-
-function findGo(env, tooOld) {
-  for (const folder of (env.PATH ?? '').split(delimiter)) {
-    const go = join(folder, process.platform === 'win32' ? 'go.exe' : 'go')
-    if (folder === '' || !existsSync(go)) continue
-    const version = /go(\d+\.\d+\S*)/.exec(firstLine(go, ['version']) ?? '')?.[1]
-    if (isAtLeast(version, OLDEST_GO)) return go
-    throw missing(tooOld, `the Go in PATH is ${version ?? 'broken'}`)
-  }
-  throw missing(tooOld, 'there is no Go in PATH')
-}
-
 function missing(tooOld, go) {
   const server = tooOld === undefined ? 'there is none in PATH' : `the one in PATH is ${tooOld}`
   return new SetupFailure(
     `Tutti needs nats-server ${OLDEST.join('.')} or newer; ${server}.\n` +
-      `It is built from its Go module if there is Go ${OLDEST_GO.join('.')} or newer; ${go}.\n` +
+      `It is built from its Go module if there is Go ${OLDEST_GO} or newer; ${go}.\n` +
       'Install Go from https://go.dev/dl, or nats-server from https://github.com/nats-io/nats-server/releases,\n' +
       'or set TUTTI_NATS_SERVER to the path of a nats-server.',
   )
@@ -97,14 +81,7 @@ async function build(go, folder, env) {
     await runQuietly('The build of nats-server', go, ['install', '-trimpath', MODULE], {
       // Outside of any module or workspace of Go's.
       cwd: unfinished,
-      env: {
-        ...env,
-        GOBIN: unfinished,
-        GOWORK: 'off',
-        GOFLAGS: '',
-        GOTOOLCHAIN: 'local',
-        CGO_ENABLED: '0',
-      },
+      env: goEnvironment(env, { GOBIN: unfinished }),
     })
     rmSync(folder, { recursive: true, force: true })
     renameSync(unfinished, folder)

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { cacheFolder } from './cache-folder.mjs'
+import { runChild, runQuietly } from './child.mjs'
+import { SetupFailure } from './failure.mjs'
+import { findGo, goEnvironment, OLDEST_GO } from './go.mjs'
+import { withLock } from './lock.mjs'
+
+const SOURCES = join(dirname(fileURLToPath(import.meta.url)), 'kubernetes')
+const KUBERNETES = '1.34.4'
+const KWOK = '0.8.0'
+const HELM = '3.22.0'
+/** Without these nothing can be tested; the tests that need another one ask for it by name. */
+const NEEDED = ['etcd', 'kube-apiserver']
+const OF_ONE_BINARY = [...NEEDED, 'kube-controller-manager', 'kube-scheduler', 'kubectl']
+/** Of kwok's module: what a node and a pod without containers go through. */
+const STAGES = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
+
+/**
+ * What the tests with a real API server need to know: `TUTTI_KUBE_BIN`, a folder with etcd, kube-apiserver and, unless somebody
+ * else made it, kube-controller-manager, kube-scheduler, kubectl, kwok (with kwok-stages.yaml) and helm; or
+ * `TUTTI_KUBE_MISSING`, why there is none: those tests then report themselves as skipped.
+ *
+ * In this order: the folder that TUTTI_KUBE_BIN names; the one that KUBEBUILDER_ASSETS names, as for Go operators; a cache
+ * folder outside the checkout; built into it from Go modules, for minutes of all cores.
+ *
+ * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
+ * @throws SetupFailure if a folder that is named has no etcd and kube-apiserver.
+ */
+export async function findKubeBinaries({ env = process.env, say = console.error } = {}) {
+  for (const name of ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS']) {
+    if (env[name]) return { TUTTI_KUBE_BIN: checkNamed(name, env[name]) }
+  }
+  const folder = join(cacheFolder(env), `kubernetes-${digestOfInputs()}`)
+  if (existsSync(folder)) return { TUTTI_KUBE_BIN: folder }
+  const go = findGo(env)
+  if (go.path === undefined) {
+    return missing(
+      `they are built with Go ${OLDEST_GO} or newer (https://go.dev/dl), and ${go.reason}; ` +
+        'or set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver',
+    )
+  }
+  try {
+    await withLock(
+      `${folder}.lock`,
+      async () => {
+        if (existsSync(folder)) return
+        say(`Building Kubernetes ${KUBERNETES}, kwok and helm from their Go modules (once) ...`)
+        await build({ go: go.path, folder, env })
+      },
+      () => say('Waiting for another run to build Kubernetes ...'),
+    )
+  } catch (error) {
+    if (!(error instanceof SetupFailure)) throw error
+    say(error.message)
+    // A machine without network tests everything else.
+    return missing(error.message.trim().split('\n').at(-1))
+  }
+  return { TUTTI_KUBE_BIN: folder }
+}
+
+function checkNamed(name, folder) {
+  const lacking = NEEDED.filter((program) => !existsSync(join(folder, program)))
+  if (lacking.length === 0) return folder
+  throw new SetupFailure(
+    `${name} is ${folder}, which lacks ${lacking.join(' and ')}; want a folder with ${NEEDED.join(' and ')}.`,
+  )
+}
+
+function missing(reason) {
+  return { TUTTI_KUBE_MISSING: `there are no programs of Kubernetes: ${reason}` }
+}
+
+/** Changes with all that goes into the build, so that no run takes what another version has built. */
+function digestOfInputs() {
+  const hash = createHash('sha256')
+  for (const file of readdirSync(SOURCES).toSorted()) hash.update(readFileSync(join(SOURCES, file)))
+  hash.update(JSON.stringify([KUBERNETES, KWOK, HELM, STAGES, OF_ONE_BINARY]))
+  return `${hash.digest('hex').slice(0, 16)}-${process.platform}-${process.arch}`
+}
+
+async function build({ go, folder, env }) {
+  const cache = cacheFolder(env)
+  mkdirSync(cache, { recursive: true })
+  const unfinished = mkdtempSync(join(cache, 'kubernetes-build-'))
+  const source = join(unfinished, 'source')
+  const bin = join(unfinished, 'bin')
+  const goEnv = goEnvironment(env, { GOBIN: bin })
+  try {
+    // Not in the checkout, where a go.work or another build could be.
+    cpSync(SOURCES, source, { recursive: true })
+    mkdirSync(bin)
+    await buildKubernetes(go, { source, bin, env: goEnv })
+    await install(go, { cwd: source, env: goEnv, module: `sigs.k8s.io/kwok/cmd/kwok@v${KWOK}` })
+    await install(go, { cwd: source, env: goEnv, module: `helm.sh/helm/v3/cmd/helm@v${HELM}` })
+    await writeStages(go, { bin, cwd: source, env: goEnv })
+    renameSync(bin, folder)
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true })
+  }
+}
+
+async function buildKubernetes(go, { source, bin, env }) {
+  const version = 'k8s.io/component-base/version'
+  const [major, minor] = KUBERNETES.split('.')
+  // Without them discovery and kubectl say v0.0.0.
+  const values = {
+    [`${version}.gitVersion`]: `v${KUBERNETES}`,
+    [`${version}.gitMajor`]: major,
+    [`${version}.gitMinor`]: minor,
+    [`${version}.gitTreeState`]: 'clean',
+    [`${version}.buildDate`]: '1970-01-01T00:00:00Z',
+    'k8s.io/client-go/pkg/version.gitVersion': `v${KUBERNETES}`,
+  }
+  const flags = Object.entries(values).map(([name, value]) => `-X ${name}=${value}`)
+  const program = join(bin, 'kubernetes')
+  await runQuietly(
+    'The build of Kubernetes',
+    go,
+    [
+      'build',
+      '-mod=readonly',
+      '-buildvcs=false',
+      '-trimpath',
+      '-ldflags',
+      ['-s', '-w', ...flags].join(' '),
+      '-o',
+      program,
+      '.',
+    ],
+    { cwd: source, env },
+  )
+  for (const name of OF_ONE_BINARY) symlinkSync('kubernetes', join(bin, name))
+}
+
+async function install(go, { cwd, env, module }) {
+  const args = ['install', '-trimpath', '-ldflags', '-s -w', module]
+  await runQuietly(`The build of ${module}`, go, args, { cwd, env })
+}
+
+/** kwok ends at once unless it is told what its nodes and pods go through. */
+async function writeStages(go, { bin, cwd, env }) {
+  const module = `sigs.k8s.io/kwok@v${KWOK}`
+  const { Dir } = JSON.parse(
+    await readOutput(go, ['mod', 'download', '-json', module], { cwd, env }),
+  )
+  const files = STAGES.flatMap((stage) => {
+    const folder = join(Dir, 'kustomize', 'stage', stage)
+    const names = readdirSync(folder).filter((name) => name !== 'kustomization.yaml')
+    return names
+      .filter((name) => name.endsWith('.yaml'))
+      .toSorted()
+      .map((name) => join(folder, name))
+  })
+  const texts = files.map((file) => readFileSync(file, 'utf8').trimEnd())
+  writeFileSync(join(bin, 'kwok-stages.yaml'), `${texts.join('\n---\n')}\n`)
+}
+
+async function readOutput(command, args, options) {
+  let output = ''
+  const code = await runChild(
+    command,
+    args,
+    { ...options, stdio: ['ignore', 'pipe', 'inherit'] },
+    (child) => {
+      child.stdout.setEncoding('utf8').on('data', (text) => {
+        output += text
+      })
+    },
+  )
+  if (code !== 0) throw new SetupFailure(`${command} ${args.join(' ')} failed with code ${code}.`)
+  return output
+}

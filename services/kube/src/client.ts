@@ -1,0 +1,153 @@
+import type { CancelSignal } from '@tutti/errors'
+import type { Desired, JsonObject, JsonValue, KubeObject, ObjectKey, Stored } from './object.ts'
+import type { Resource } from './resource.ts'
+
+export interface CallOptions {
+  readonly signal?: CancelSignal
+  /** Default 30000. */
+  readonly timeoutMs?: number
+}
+
+export interface WriteOptions extends CallOptions {
+  /** In whose name fields are owned. */
+  readonly fieldManager: string
+  /** True to have everything checked and nothing stored; what would be made new has no resourceVersion yet. */
+  readonly isDryRun?: boolean
+}
+
+export interface ApplyOptions extends WriteOptions {
+  /** True to take fields over from other managers; else they are a Conflict whose causes name them. Default true. */
+  readonly isForced?: boolean
+}
+
+export interface PatchOptions extends WriteOptions {
+  readonly subresource?: 'status' | 'scale'
+}
+
+export interface ListOptions extends CallOptions {
+  /** Absent: all namespaces. */
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** Objects a page; default 500. */
+  readonly pageSize?: number
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Without both the object of that name goes, whoever made it. */
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
+  readonly propagation?: 'Background' | 'Foreground' | 'Orphan'
+  readonly gracePeriodSeconds?: number
+}
+
+export interface WatchOptions {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** Where to go on; empty together with `isInitial`. */
+  readonly resourceVersion: string
+  /** True to have all objects first, and then a bookmark with the annotation `k8s.io/initial-events-end` (WatchList). */
+  readonly isInitial?: boolean
+  /** When the server is to end the watch. */
+  readonly timeoutSeconds: number
+  /** Longest time without a byte before the watch counts as dead. */
+  readonly idleMs: number
+  readonly signal?: CancelSignal
+}
+
+export interface ObjectList<T extends KubeObject> {
+  readonly items: readonly Stored<T>[]
+  /** From which a watch goes on. */
+  readonly resourceVersion: string
+}
+
+/** A line of a watch. An ERROR of the server is thrown instead, as a KubeError. */
+export type WatchEvent<T extends KubeObject> =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Stored<T> }
+  | {
+      readonly type: 'BOOKMARK'
+      readonly resourceVersion: string
+      /** True for the one after the initial objects. */
+      readonly isInitialEnd: boolean
+    }
+
+export interface Watch<T extends KubeObject> {
+  /** Once through; ends when the server ends the watch, throws a KubeError else. */
+  readonly events: AsyncIterable<WatchEvent<T>>
+  close(): void
+}
+
+/** The subresource `scale`. */
+export interface Scale {
+  readonly spec: { readonly replicas: number }
+  readonly status: { readonly replicas: number; readonly selector?: string }
+}
+
+export type JsonPatch = readonly (
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: JsonValue }
+  | { readonly op: 'remove'; readonly path: string }
+)[]
+
+/**
+ * Reads and writes objects. Every method throws a KubeError (see its predicates); bodies of writes are checked strictly: a
+ * field that the server does not know is an error, never dropped. Reads give objects as they come: fields that our types
+ * lack are there, so what was read is never sent back whole, except to `replace` of kinds that are ours alone (Lease).
+ */
+export interface Client {
+  get<T extends KubeObject>(
+    resource: Resource<T>,
+    key: ObjectKey,
+    o?: CallOptions,
+  ): Promise<Stored<T>>
+  /** All objects, read page by page. An expired page token starts the list again, once. */
+  list<T extends KubeObject>(resource: Resource<T>, o?: ListOptions): Promise<ObjectList<T>>
+  create<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NoInfer<Desired<T>>,
+    o: WriteOptions,
+  ): Promise<Stored<T>>
+  /**
+   * Server-side apply: makes the object or changes what the manager owns of it. With `metadata.uid` it never makes one: an
+   * object that is gone is isUidMismatch.
+   */
+  apply<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NoInfer<Desired<T>>,
+    o: ApplyOptions,
+  ): Promise<Stored<T>>
+  /** Server-side apply to the subresource `status`; an object that is gone is isNotFound. */
+  applyStatus<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NoInfer<Desired<T>>,
+    o: ApplyOptions,
+  ): Promise<Stored<T>>
+  getScale(resource: Resource, key: ObjectKey, o?: CallOptions): Promise<Scale>
+  /** Sets the replicas through the subresource `scale`, as kubectl and the HPA do. */
+  setScale(resource: Resource, key: ObjectKey, o: SetScaleOptions): Promise<Scale>
+  /** Puts the whole object; its `metadata.resourceVersion` makes an object that changed meanwhile a Conflict. */
+  replace<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NoInfer<T>,
+    o: WriteOptions,
+  ): Promise<Stored<T>>
+  mergePatch<T extends KubeObject>(
+    resource: Resource<T>,
+    key: ObjectKey,
+    o: PatchOptions & { readonly patch: JsonObject },
+  ): Promise<Stored<T>>
+  jsonPatch<T extends KubeObject>(
+    resource: Resource<T>,
+    key: ObjectKey,
+    o: PatchOptions & { readonly patch: JsonPatch },
+  ): Promise<Stored<T>>
+  /** A precondition that does not hold is a Conflict. Resolves when the deletion is accepted; finalizers may hold it. */
+  delete(resource: Resource, key: ObjectKey, o?: DeleteOptions): Promise<void>
+  /** Resolves once the server has accepted the watch. */
+  watch<T extends KubeObject>(resource: Resource<T>, o: WatchOptions): Promise<Watch<T>>
+  /** True if the server knows the resource in that version (a CRD may be missing). */
+  serves(resource: Resource, o?: CallOptions): Promise<boolean>
+}
+
+export interface SetScaleOptions extends WriteOptions {
+  readonly replicas: number
+}

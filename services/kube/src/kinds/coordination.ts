@@ -1,0 +1,59 @@
+import type { KubeObject } from '../object.ts'
+import type { Resource } from '../resource.ts'
+
+/** Times have six digits after the second (`toMicroTime`). */
+export interface Lease extends KubeObject {
+  readonly spec?: {
+    readonly holderIdentity?: string
+    readonly leaseDurationSeconds?: number
+    readonly acquireTime?: string
+    readonly renewTime?: string
+    readonly leaseTransitions?: number
+  }
+}
+
+export const LEASE: Resource<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  namespaced: true,
+}
+
+export interface ObjectReference {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly namespace?: string
+  readonly name?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly fieldPath?: string
+}
+
+/** events.k8s.io/v1; `eventTime` has six digits after the second (`toMicroTime`). */
+export interface Event extends KubeObject {
+  readonly eventTime: string
+  readonly reportingController: string
+  readonly reportingInstance: string
+  readonly action: string
+  readonly reason: string
+  readonly type: 'Normal' | 'Warning'
+  /** At most 1024 bytes. */
+  readonly note?: string
+  readonly regarding?: ObjectReference
+  readonly related?: ObjectReference
+  readonly series?: { readonly count: number; readonly lastObservedTime: string }
+}
+
+export const EVENT: Resource<Event> = {
+  group: 'events.k8s.io',
+  version: 'v1',
+  plural: 'events',
+  kind: 'Event',
+  namespaced: true,
+}
+
+/** @returns RFC 3339 with six digits after the second, the only form in which the server takes a MicroTime. */
+export function toMicroTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().replace('Z', '000Z')
+}

@@ -1,0 +1,130 @@
+/** What every object of Kubernetes has. Times are RFC 3339 strings. */
+export interface KubeObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+}
+
+/** Metadata, as written: what the API server fills in is optional here and there in `StoredMeta`. */
+export interface ObjectMeta {
+  readonly name: string
+  /** Absent for kinds that belong to no namespace. */
+  readonly namespace?: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly ownerReferences?: readonly OwnerReference[]
+  readonly finalizers?: readonly string[]
+  readonly uid?: string
+  /** Opaque: only equality means something. */
+  readonly resourceVersion?: string
+  /** Counts changes of the spec; kinds without a status subresource have none. */
+  readonly generation?: number
+  readonly creationTimestamp?: string
+  /** Set once the object is being deleted and waits for its finalizers. */
+  readonly deletionTimestamp?: string
+  readonly deletionGracePeriodSeconds?: number
+  readonly managedFields?: readonly ManagedFields[]
+}
+
+/** Metadata, as the API server gives it. */
+export interface StoredMeta extends ObjectMeta {
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly creationTimestamp: string
+}
+
+/** An object as the API server gives it. */
+export type Stored<T extends KubeObject> = T & { readonly metadata: StoredMeta }
+
+export interface OwnerReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  /** At most one owner is the controller. */
+  readonly controller?: boolean
+  readonly blockOwnerDeletion?: boolean
+}
+
+export interface ManagedFields {
+  readonly manager: string
+  readonly operation: 'Apply' | 'Update'
+  readonly apiVersion: string
+  readonly subresource?: string
+  readonly time?: string
+  readonly fieldsV1?: JsonObject
+}
+
+/** metav1.Condition. */
+export interface Condition {
+  readonly type: string
+  readonly status: 'True' | 'False' | 'Unknown'
+  /** The generation that was judged. */
+  readonly observedGeneration?: number
+  /** When `status` last changed. */
+  readonly lastTransitionTime: string
+  /** One CamelCase word. */
+  readonly reason: string
+  /** At most 32768 characters. */
+  readonly message: string
+}
+
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>
+  readonly matchExpressions?: readonly LabelSelectorRequirement[]
+}
+
+export interface LabelSelectorRequirement {
+  readonly key: string
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
+  readonly values?: readonly string[]
+}
+
+/** A number, or a name or percentage. */
+export type IntOrString = number | string
+
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue }
+
+export interface JsonObject {
+  readonly [key: string]: JsonValue
+}
+
+/** T with every field optional, at every depth; lists are whole. */
+export type DeepPartial<T> = T extends readonly (infer Item)[]
+  ? readonly DeepPartial<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]?: DeepPartial<T[K]> }
+    : T
+
+/**
+ * What server-side apply sends: all fields that one manager wants, and no others. `apiVersion` and `kind` come from the
+ * resource's descriptor.
+ */
+export type Desired<T extends KubeObject> = Omit<
+  DeepPartial<T>,
+  'apiVersion' | 'kind' | 'metadata'
+> & { readonly metadata: ObjectMeta }
+
+/** Where an object is. */
+export interface ObjectKey {
+  /** Absent for kinds that belong to no namespace. */
+  readonly namespace?: string
+  readonly name: string
+}
+
+/** @returns `namespace/name`, or the name alone. */
+export function toKeyString(key: ObjectKey): string {
+  return key.namespace === undefined ? key.name : `${key.namespace}/${key.name}`
+}
+
+/** @returns where an object is, from its metadata. */
+export function keyOf(object: { readonly metadata: ObjectKey }): ObjectKey {
+  const { namespace, name } = object.metadata
+  return namespace === undefined ? { name } : { namespace, name }
+}

@@ -1,0 +1,46 @@
+import type { KubeObject, ObjectKey } from './object.ts'
+
+declare const OBJECT: unique symbol
+
+/** What the API server calls a kind; no discovery is needed to talk about it. T is the type of its objects. */
+export interface Resource<T extends KubeObject = KubeObject> {
+  /** Empty for the core group. */
+  readonly group: string
+  readonly version: string
+  /** Lower case, as in paths. */
+  readonly plural: string
+  readonly kind: string
+  readonly namespaced: boolean
+  /** For the compiler alone: no descriptor has it. */
+  readonly [OBJECT]?: T
+}
+
+/** @returns `group/version`, or the version alone for the core group. */
+export function apiVersionOf(resource: Resource): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
+}
+
+/** @returns the path of a resource's group and version, `/apis/apps/v1` say. */
+export function groupPath(resource: Resource): string {
+  return resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`
+}
+
+/** @returns the path of all objects of a kind, or of those in one namespace. */
+export function collectionPath(resource: Resource, namespace?: string): string {
+  if (namespace === undefined) return `${groupPath(resource)}/${resource.plural}`
+  if (!resource.namespaced) {
+    throw new Error(
+      `bug: ${resource.plural} belong to no namespace, got namespace "${namespace}", want none`,
+    )
+  }
+  return `${groupPath(resource)}/namespaces/${encodeURIComponent(namespace)}/${resource.plural}`
+}
+
+/** @returns the path of one object, or of its subresource. */
+export function objectPath(resource: Resource, key: ObjectKey, subresource?: string): string {
+  if (resource.namespaced && key.namespace === undefined) {
+    throw new Error(`bug: ${resource.kind} "${key.name}" has no namespace, want one`)
+  }
+  const path = `${collectionPath(resource, key.namespace)}/${encodeURIComponent(key.name)}`
+  return subresource === undefined ? path : `${path}/${subresource}`
+}

@@ -1,0 +1,116 @@
+/** A request as it comes to the proxy. */
+export interface ProxiedRequest {
+  readonly method: string
+  /** Without its query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly isWatch: boolean
+  /** POST, PUT, PATCH or DELETE that is no dry run. */
+  readonly isWrite: boolean
+  /** The body's text. */
+  readonly body: string
+}
+
+/** What happens to a request instead of being passed on. */
+export type Fault =
+  /** It is passed on after that time. */
+  | { readonly type: 'delay'; readonly ms: number }
+  /** It is passed on once the promise is fulfilled. */
+  | { readonly type: 'wait'; readonly until: Promise<unknown> }
+  /** It is not passed on and never answered. */
+  | { readonly type: 'drop' }
+  /** It is not passed on, and its connection is reset. */
+  | { readonly type: 'reset' }
+  /** It is carried out, and its connection is reset instead of answered: the answer is lost. */
+  | { readonly type: 'lose' }
+  /** It is not passed on; the answer is a metav1.Status. */
+  | {
+      readonly type: 'answer'
+      readonly status: number
+      readonly reason?: string
+      readonly message?: string
+      /** Seconds, as header `Retry-After`. */
+      readonly retryAfter?: number
+    }
+  /** Of a watch: it begins, and its first line is an ERROR event with that status. */
+  | { readonly type: 'watch-error'; readonly status: number; readonly reason?: string }
+
+export interface FaultRule {
+  /** What must fit, beside `when`; what is absent fits all. */
+  readonly method?: string
+  readonly path?: RegExp
+  readonly isWatch?: boolean
+  readonly isWrite?: boolean
+  readonly when?: (request: ProxiedRequest) => boolean
+  /** How often it counts; without an end if absent. */
+  readonly times?: number
+  readonly fault: Fault
+}
+
+/** The rules of a proxy: of those that fit a request, the one that was added first counts. */
+export interface FaultRules {
+  /** @returns takes the rule back. */
+  add(rule: FaultRule): () => void
+  clear(): void
+  /** The fault for a request, which counts for the rule's `times`. */
+  take(request: ProxiedRequest): Fault | undefined
+}
+
+export function createFaultRules(): FaultRules {
+  const rules = new Set<{ readonly rule: FaultRule; left: number }>()
+  return {
+    add: (rule) => {
+      const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY }
+      rules.add(entry)
+      return () => void rules.delete(entry)
+    },
+    clear: () => rules.clear(),
+    take: (request) => {
+      for (const entry of rules) {
+        if (!fits(entry.rule, request)) continue
+        entry.left -= 1
+        if (entry.left <= 0) rules.delete(entry)
+        return entry.rule.fault
+      }
+      return undefined
+    },
+  }
+}
+
+/** The metav1.Status of an `answer`, or of a `watch-error`. */
+export function statusOf(fault: {
+  readonly status: number
+  readonly reason?: string
+  readonly message?: string
+}): unknown {
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: fault.message ?? 'a fault that the test has scripted',
+    reason: fault.reason ?? REASONS[fault.status] ?? '',
+    code: fault.status,
+  }
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  410: 'Expired',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+}
+
+function fits(rule: FaultRule, request: ProxiedRequest): boolean {
+  return (
+    (rule.method === undefined || rule.method === request.method) &&
+    (rule.path === undefined || rule.path.test(request.path)) &&
+    (rule.isWatch === undefined || rule.isWatch === request.isWatch) &&
+    (rule.isWrite === undefined || rule.isWrite === request.isWrite) &&
+    (rule.when === undefined || rule.when(request))
+  )
+}

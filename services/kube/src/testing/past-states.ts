@@ -1,0 +1,100 @@
+import type { ServerResponse } from 'node:http'
+import type { ProxiedRequest } from './fault-rules.ts'
+import type { PlainClient, PlainObject } from './plain-client.ts'
+
+/** Complete lists of some time, by path and selectors. */
+export type PastState = ReadonlyMap<string, PlainObject>
+
+/** Answers with what once was. */
+export interface PastStates {
+  /** Notes a watch that is passed on: what it watches can be remembered while it is open. */
+  track(request: ProxiedRequest, response: ServerResponse): void
+  /** Reads what is watched now. */
+  remember(): Promise<PastState>
+  rewind(past: PastState): void
+  present(): void
+  /** @returns true if the request is answered with a past state, and is not to be passed on. */
+  answer(request: ProxiedRequest, response: ServerResponse): boolean
+  /** Watches that got a past state and are open. */
+  readonly watches: number
+}
+
+/** @param client - reads the states. */
+export function createPastStates(client: PlainClient): PastStates {
+  const watched = new Map<ServerResponse, string>()
+  const held = new Set<ServerResponse>()
+  let past: PastState = new Map()
+  return {
+    track: (request, response) => {
+      watched.set(response, collectionOf(request))
+      response.once('close', () => watched.delete(response))
+    },
+    remember: async () => {
+      const state = new Map<string, PlainObject>()
+      for (const collection of new Set(watched.values())) {
+        state.set(collection, await client.get(collection))
+      }
+      return state
+    },
+    rewind: (state) => {
+      past = state
+    },
+    present: () => {
+      past = new Map()
+      for (const response of held) response.end()
+    },
+    answer: (request, response) => {
+      const list = request.method === 'GET' ? past.get(collectionOf(request)) : undefined
+      // A list that names no version is read from etcd: it is never behind.
+      const isConsistent = !request.isWatch && !request.query.has('resourceVersion')
+      if (list === undefined || isConsistent) return false
+      const isInitial = request.query.get('sendInitialEvents') === 'true'
+      response.writeHead(200, { 'content-type': 'application/json' })
+      if (!request.isWatch) {
+        response.end(JSON.stringify(list))
+        return true
+      }
+      held.add(response)
+      response.once('close', () => held.delete(response))
+      response.flushHeaders()
+      if (isInitial) response.write(toEvents(list))
+      return true
+    },
+    get watches() {
+      return held.size
+    },
+  }
+}
+
+/** A list of what a request asks for, as path and query. */
+function collectionOf(request: ProxiedRequest): string {
+  const query = new URLSearchParams()
+  for (const name of ['labelSelector', 'fieldSelector']) {
+    const value = request.query.get(name)
+    if (value !== null) query.set(name, value)
+  }
+  return `${request.path}?${query.toString()}`
+}
+
+/** The lines of a WatchList. */
+function toEvents(list: PlainObject): string {
+  const { apiVersion, kind, metadata } = list
+  const itemKind = String(kind).replace(/List$/, '')
+  const items: PlainObject[] = list['items'] ?? []
+  const added = items.map((item) => ({
+    type: 'ADDED',
+    object: { apiVersion, kind: itemKind, ...item },
+  }))
+  const end = {
+    type: 'BOOKMARK',
+    object: {
+      apiVersion,
+      kind: itemKind,
+      metadata: {
+        resourceVersion: metadata.resourceVersion,
+        annotations: { 'k8s.io/initial-events-end': 'true' },
+      },
+    },
+  }
+  return [...added, end].map((event) => `${JSON.stringify(event)}\n`).join('')
+}

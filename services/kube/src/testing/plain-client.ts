@@ -1,0 +1,199 @@
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import { createInterface } from 'node:readline'
+
+/** Objects as they come, for tests that look at anything in them. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check
+export type PlainObject = Record<string, any>
+
+export interface PlainAnswer {
+  readonly status: number
+  readonly body: PlainObject
+}
+
+export interface PlainRequest {
+  readonly body?: unknown
+  /** Default: `application/json`, for PATCH `application/merge-patch+json`. */
+  readonly contentType?: string
+}
+
+/**
+ * Speaks to an API server with nothing of ours between, so that tests can judge ours by it. Paths are those of the REST API,
+ * with their query: `/api/v1/namespaces/default/pods/x`.
+ */
+export interface PlainClient {
+  /** Gives every answer back, errors too. */
+  send(method: string, path: string, o?: PlainRequest): Promise<PlainAnswer>
+  /** @throws Error for all but 2xx, as do those below. */
+  get(path: string): Promise<PlainObject>
+  /** The items of a list. */
+  list(path: string): Promise<PlainObject[]>
+  create(path: string, object: PlainObject): Promise<PlainObject>
+  /** Server-side apply with force, as `kubectl`. */
+  apply(path: string, object: PlainObject, fieldManager?: string): Promise<PlainObject>
+  /** A merge patch. */
+  patch(path: string, patch: PlainObject): Promise<PlainObject>
+  /** An object that is gone is fine. */
+  delete(path: string, options?: PlainObject): Promise<void>
+  /**
+   * Watches one object until it fits, and gives it back; `undefined` stands for an object that is not there.
+   *
+   * @throws Error with the object as it was last, after `timeoutMs` (default 240000).
+   */
+  until(
+    path: string,
+    fits: (object: PlainObject | undefined) => boolean,
+    timeoutMs?: number,
+  ): Promise<PlainObject | undefined>
+  /** Ends its connections. */
+  close(): void
+}
+
+export interface PlainAccess {
+  readonly url: URL
+  /** PEM. */
+  readonly ca: string
+  readonly token: string
+}
+
+/** Less than servers wait for the next request of a connection: none is sent on one that is being closed. */
+const IDLE_MS = 30_000
+
+/** Makes a client; close it when it is no longer used. */
+export function plainClient(o: PlainAccess): PlainClient {
+  const access = { ...o, agent: new Agent({ keepAlive: true, timeout: IDLE_MS }) }
+  const send = async (method: string, path: string, o: PlainRequest = {}): Promise<PlainAnswer> => {
+    const response = await open(access, method, path, o)
+    const text = await readText(response)
+    return { status: response.statusCode ?? 0, body: parse(text) }
+  }
+  const must = async (method: string, path: string, o?: PlainRequest): Promise<PlainObject> => {
+    const { status, body } = await send(method, path, o)
+    if (status >= 200 && status < 300) return body
+    throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
+  }
+  return {
+    send,
+    get: (path) => must('GET', path),
+    list: async (path) => (await must('GET', path))['items'] ?? [],
+    create: (path, object) => must('POST', path, { body: object }),
+    apply: (path, object, fieldManager = 'kubectl') => {
+      const query = `fieldManager=${fieldManager}&force=true&fieldValidation=Strict`
+      const contentType = 'application/apply-patch+yaml'
+      return must('PATCH', `${path}?${query}`, { body: object, contentType })
+    },
+    patch: (path, patch) => must('PATCH', path, { body: patch }),
+    delete: async (path, options) => {
+      const { status, body } = await send('DELETE', path, { body: options })
+      if (status !== 404 && status >= 300) {
+        throw new Error(`DELETE ${path}: ${status} ${JSON.stringify(body)}`)
+      }
+    },
+    close: () => access.agent.destroy(),
+    until: (path, fits, timeoutMs = 240_000) => watchUntil(access, { path, fits, timeoutMs, send }),
+  }
+}
+
+interface Until {
+  readonly path: string
+  readonly fits: (object: PlainObject | undefined) => boolean
+  readonly timeoutMs: number
+  readonly send: PlainClient['send']
+}
+
+async function watchUntil(access: Access, o: Until): Promise<PlainObject | undefined> {
+  const limit = AbortSignal.timeout(o.timeoutMs)
+  const at = o.path.lastIndexOf('/')
+  const collection = o.path.slice(0, at)
+  const query = `fieldSelector=metadata.name%3D${o.path.slice(at + 1)}`
+  let last: PlainObject | undefined
+  try {
+    for (;;) {
+      limit.throwIfAborted()
+      const { body: list } = await o.send('GET', `${collection}?${query}`)
+      last = itemOf(list)
+      if (o.fits(last)) return last
+      // From the list of this one object on: what comes between reading and watching is not missed.
+      const version = list['metadata']?.resourceVersion
+      const watch = `${collection}?watch=1&${query}&resourceVersion=${version}`
+      const response = await open(access, 'GET', watch, { signal: limit })
+      for await (const now of changesOf(response)) {
+        last = now
+        if (o.fits(last)) return last
+      }
+    }
+  } catch (error) {
+    if (!limit.aborted) throw error
+    throw new Error(
+      `${o.path} did not come to fit within ${o.timeoutMs} ms; it is ${JSON.stringify(last)}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Items of lists lack what their list says of them all. */
+function itemOf({ apiVersion, kind, items }: PlainObject): PlainObject | undefined {
+  const [item] = items ?? []
+  return item && { apiVersion, kind: String(kind).replace(/List$/, ''), ...item }
+}
+
+/** What a watch of one object says, until it ends or cannot go on. */
+async function* changesOf(response: IncomingMessage): AsyncIterable<PlainObject | undefined> {
+  try {
+    for await (const line of createInterface({ input: response })) {
+      const { type, object } = JSON.parse(line)
+      if (type === 'DELETED') yield undefined
+      else if (type === 'ADDED' || type === 'MODIFIED') yield object
+      else return
+    }
+  } finally {
+    response.destroy()
+  }
+}
+
+type Access = PlainAccess & { readonly agent: Agent }
+
+function open(
+  access: Access,
+  method: string,
+  path: string,
+  o: PlainRequest & { readonly signal?: AbortSignal },
+): Promise<IncomingMessage> {
+  const body = o.body === undefined ? undefined : JSON.stringify(o.body)
+  const patchType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+  return new Promise((resolve, reject) => {
+    const sent = request(new URL(path, access.url), {
+      method,
+      ca: access.ca,
+      agent: access.agent,
+      ...(o.signal && { signal: o.signal }),
+      headers: {
+        authorization: `Bearer ${access.token}`,
+        accept: 'application/json',
+        ...(body !== undefined && {
+          'content-type': o.contentType ?? patchType,
+          // Node sends none with a DELETE, and the server then reads no body.
+          'content-length': Buffer.byteLength(body),
+        }),
+      },
+    })
+    sent.once('response', resolve)
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const piece of response.setEncoding('utf8')) text += String(piece)
+  return text
+}
+
+function parse(text: string): PlainObject {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // `/readyz` and the like answer with plain text.
+    return { text }
+  }
+}

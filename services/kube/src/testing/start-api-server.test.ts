@@ -1,0 +1,137 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { findKubeBinaries, withoutKube } from './find-kube-binaries.ts'
+import { plainClient } from './plain-client.ts'
+import { startApiServer } from './start-api-server.ts'
+
+const run = promisify(execFile)
+
+await t.test(
+  'users and service accounts have the rights that they are given',
+  {
+    skip: withoutKube('kubectl'),
+  },
+  async (t) => {
+    const server = await startApiServer({
+      users: [{ token: 'reader', user: 'reader', groups: ['readers'] }],
+      flags: ['--min-request-timeout=5'],
+    })
+    t.teardown(() => server.stop())
+    const { plain } = server
+    const rbac = '/apis/rbac.authorization.k8s.io/v1'
+    await plain.create(`${rbac}/clusterroles`, {
+      metadata: { name: 'readers' },
+      rules: [{ apiGroups: [''], resources: ['namespaces'], verbs: ['list'] }],
+    })
+    await plain.create(`${rbac}/clusterrolebindings`, {
+      metadata: { name: 'readers' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'readers' },
+      subjects: [{ kind: 'Group', name: 'readers', apiGroup: 'rbac.authorization.k8s.io' }],
+    })
+    const as = (token: string) => {
+      const client = plainClient({ url: server.url, ca: server.ca, token })
+      t.teardown(() => client.close())
+      return client
+    }
+    t.equal((await as('reader').send('GET', '/api/v1/namespaces')).status, 200)
+    t.equal((await as('reader').send('GET', '/api/v1/secrets')).status, 403)
+    t.equal((await as('other').send('GET', '/api/v1/namespaces')).status, 401)
+
+    const folder = await server.createServiceAccountDir('ns', 'robot')
+    const token = readFileSync(join(folder, 'token'), 'utf8')
+    const review = await plain.create('/apis/authentication.k8s.io/v1/tokenreviews', {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token },
+    })
+    t.equal(review['status'].user.username, 'system:serviceaccount:ns:robot')
+    t.equal(readFileSync(join(folder, 'ca.crt'), 'utf8'), server.ca)
+
+    const kubectl = join(findKubeBinaries() ?? '', 'kubectl')
+    const kubeconfig = await server.kubeconfig()
+    const { stdout } = await run(kubectl, [
+      '--kubeconfig',
+      kubeconfig,
+      'get',
+      'serviceaccounts',
+      '-n=ns',
+    ])
+    t.match(stdout, /robot/)
+  },
+)
+
+await t.test(
+  'a held server answers nobody, a restarted one has its data',
+  {
+    skip: withoutKube(),
+  },
+  async (t) => {
+    const server = await startApiServer()
+    t.teardown(() => server.stop())
+    await server.plain.create('/api/v1/namespaces', { metadata: { name: 'kept' } })
+    server.pause()
+    const answer = server.plain.get('/api/v1/namespaces/kept')
+    server.resume()
+    t.match(await answer, { metadata: { name: 'kept' } })
+    const { url } = server
+    await server.kill()
+    await t.rejects(server.plain.get('/version'), { code: 'ECONNREFUSED' })
+    await server.restart()
+    t.equal(server.url.href, url.href)
+    t.match(await server.plain.get('/api/v1/namespaces/kept'), { metadata: { name: 'kept' } })
+    t.ok(server.lines.length > 0)
+    await server.stop()
+    await server.stop()
+  },
+)
+
+await t.test(
+  'pods become ready on pretended nodes, with addresses of loopback',
+  {
+    skip: withoutKube('kube-controller-manager', 'kube-scheduler', 'kwok'),
+  },
+  async (t) => {
+    const server = await startApiServer({ kwokNodes: 2 })
+    t.teardown(() => server.stop())
+    const { plain } = server
+    const labels = { app: 'x' }
+    const gpu = { limits: { 'nvidia.com/gpu': '8' } }
+    await plain.create('/api/v1/namespaces', { metadata: { name: 'pods' } })
+    await plain.create('/apis/apps/v1/namespaces/pods/deployments', {
+      metadata: { name: 'x' },
+      spec: {
+        replicas: 3,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: { containers: [{ name: 'main', image: 'localhost/x:1', resources: gpu }] },
+        },
+      },
+    })
+    await plain.create('/api/v1/namespaces/pods/services', {
+      metadata: { name: 'x' },
+      spec: { selector: labels, ports: [{ port: 80 }] },
+    })
+    const path = '/apis/apps/v1/namespaces/pods/deployments/x'
+    // There are GPUs for two.
+    await plain.until(path, (deployment) => deployment?.['status']?.readyReplicas === 2)
+    const pods = await plain.list('/api/v1/namespaces/pods/pods')
+    const addresses = pods.flatMap(({ status }) => [status.podIP, status.hostIP]).filter(Boolean)
+    t.equal(addresses.length, 4)
+    const service = await plain.get('/api/v1/namespaces/pods/services/x')
+    for (const address of [...addresses, service['spec'].clusterIP]) t.match(address, /^127\./)
+    await plain.delete('/api/v1/namespaces/pods')
+    await plain.until('/api/v1/namespaces/pods', (namespace) => namespace === undefined)
+  },
+)
+
+await t.test('several run at once', { skip: withoutKube() }, async (t) => {
+  const [first, second] = await Promise.all([startApiServer(), startApiServer()])
+  t.teardown(() => Promise.all([first.stop(), second.stop()]))
+  t.not(first.url.port, second.url.port)
+  await first.plain.create('/api/v1/namespaces', { metadata: { name: 'mine' } })
+  t.equal((await second.plain.send('GET', '/api/v1/namespaces/mine')).status, 404)
+})

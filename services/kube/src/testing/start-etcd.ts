@@ -1,0 +1,44 @@
+import { join } from 'node:path'
+import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { onFreePort } from './on-free-port.ts'
+
+/** The data of an API server. */
+export interface Etcd {
+  readonly url: string
+  readonly process: StartedProcess
+  /** Forgets all that was before now. */
+  compact(): Promise<void>
+}
+
+/** @param folder - an empty one, for its data. */
+export async function startEtcd(bin: string, folder: string): Promise<Etcd> {
+  return await onFreePort(async (port) => {
+    const url = `http://127.0.0.1:${port}`
+    const started = await startProcess(
+      join(bin, 'etcd'),
+      [
+        `--data-dir=${join(folder, 'etcd')}`,
+        '--unsafe-no-fsync',
+        `--listen-client-urls=${url}`,
+        `--advertise-client-urls=${url}`,
+        '--listen-peer-urls=http://127.0.0.1:0',
+        '--log-level=info',
+      ],
+      { readyWhen: (line) => line.includes('ready to serve client requests'), cwd: folder },
+    )
+    return { url, process: started, compact: () => compact(url) }
+  })
+}
+
+async function compact(url: string): Promise<void> {
+  const at = await ask(url, '/v3/kv/range', { key: 'AA==', limit: '1' })
+  const revision = Number((at['header'] as { revision: string }).revision)
+  await ask(url, '/v3/kv/compaction', { revision: String(revision), physical: true })
+}
+
+async function ask(url: string, path: string, body: unknown): Promise<Record<string, unknown>> {
+  const answer = await fetch(new URL(path, url), { method: 'POST', body: JSON.stringify(body) })
+  const parsed: unknown = await answer.json()
+  if (!answer.ok) throw new Error(`etcd ${path}: ${JSON.stringify(parsed)}`)
+  return parsed as Record<string, unknown>
+}

@@ -1,0 +1,236 @@
+import type { IncomingMessage } from 'node:http'
+import type { Clock, Logger, Metrics } from '@tutti/chassis'
+import { KubeError } from '../kube-error.ts'
+import type { ClusterAccess, Credentials } from './cluster-access.ts'
+import { createConnections } from './connections.ts'
+import { createExchange, type Exchange } from './exchange.ts'
+import { parseBody, readText, toHeaders } from './read-response.ts'
+import { type RepeatOptions, repeatRequest } from './repeat-request.ts'
+import { type CountRequest, createRequestMetrics } from './request-metrics.ts'
+import { createLineSplitter } from './split-lines.ts'
+import { toKubeError } from './to-kube-error.ts'
+import type {
+  Query,
+  Transport,
+  TransportRequest,
+  TransportResponse,
+  TransportStream,
+} from './transport.ts'
+import { createWarningLog } from './warning-log.ts'
+
+const DEFAULT_TIMEOUT_MS = 30_000
+export interface TransportOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** Gets client-go's `rest_client_*`; none if absent. */
+  readonly metrics?: Metrics
+  /** `tutti-operator/0.1.0` say; priorities of the API server can match it. */
+  readonly userAgent: string
+  /** From 0 up to 1, not 1; Math.random if absent. */
+  readonly random?: () => number
+}
+
+/** Makes a transport; it connects when it is first used. */
+export function createTransport(access: ClusterAccess, o: TransportOptions): Transport {
+  return new HttpTransport(access, o)
+}
+
+class HttpTransport implements Transport {
+  readonly #access: ClusterAccess
+  readonly #options: TransportOptions
+  readonly #count: CountRequest
+  readonly #connections
+  readonly #warn: (headers: Readonly<Record<string, string>>) => void
+  readonly #open = new Set<Exchange>()
+  readonly #repeatOptions: RepeatOptions
+  #isClosed = false
+
+  constructor(access: ClusterAccess, o: TransportOptions) {
+    this.#access = access
+    this.#options = o
+    this.#connections = createConnections(access)
+    this.#count = o.metrics ? createRequestMetrics(o.metrics, access.server.host) : () => {}
+    this.#warn = createWarningLog(o.log)
+    this.#repeatOptions = {
+      clock: o.clock,
+      ...(o.random && { random: o.random }),
+      onRefused: () => access.refresh(),
+      isClosed: () => this.#isClosed,
+    }
+  }
+
+  request(o: TransportRequest): Promise<TransportResponse> {
+    return repeatRequest(o, () => this.#requestOnce(o), this.#repeatOptions)
+  }
+
+  stream(o: TransportRequest & { readonly idleMs: number }): Promise<TransportStream> {
+    return repeatRequest(o, () => this.#streamOnce(o), this.#repeatOptions)
+  }
+
+  // oxlint-disable-next-line typescript/require-await -- all of it is over at once
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const exchange of this.#open) exchange.abort(closedError())
+    this.#connections.close()
+  }
+
+  async #requestOnce(o: TransportRequest): Promise<TransportResponse> {
+    const { exchange, response, startedMs } = await this.#head(o, false)
+    try {
+      const text = await readText(exchange, response)
+      this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
+      const status = this.#check(o, response, text)
+      const headers = toHeaders(response)
+      this.#warn(headers)
+      return { status, headers, body: parseBody(titleOf(o), text) }
+    } finally {
+      this.#leave(exchange)
+    }
+  }
+
+  async #streamOnce(o: TransportRequest & { readonly idleMs: number }): Promise<TransportStream> {
+    const { exchange, response, startedMs } = await this.#head(o, true)
+    this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
+    try {
+      const status = response.statusCode ?? 0
+      if (status >= 400) this.#check(o, response, await readText(exchange, response))
+      const headers = toHeaders(response)
+      this.#warn(headers)
+      let isClosed = false
+      const close = (): void => {
+        isClosed = true
+        exchange.abort(closedError())
+        this.#leave(exchange)
+      }
+      const lines = this.#readLines(exchange, response, o, () => isClosed)
+      return { status, headers, lines, close }
+    } catch (error) {
+      this.#leave(exchange)
+      throw error
+    }
+  }
+
+  /** Sends a request and waits for the answer's head. The limit runs on. */
+  async #head(
+    o: TransportRequest,
+    isStream: boolean,
+  ): Promise<{ exchange: Exchange; response: IncomingMessage; startedMs: number }> {
+    const { clock } = this.#options
+    const startedMs = clock.now()
+    const title = titleOf(o)
+    const credentials = await this.#credentials(title)
+    if (this.#isClosed) throw closedError()
+    const body = o.body === undefined ? undefined : toBody(o.body)
+    const request = this.#connections.open(
+      {
+        method: o.method,
+        path: o.path + toQuery(o.query),
+        headers: this.#headers(o, body),
+        isStream,
+      },
+      credentials,
+    )
+    const exchange = createExchange(request, { title, clock, signal: o.signal })
+    this.#open.add(exchange)
+    const timeoutMs = o.timeoutMs ?? DEFAULT_TIMEOUT_MS
+    exchange.limit(timeoutMs, () => timeoutError(`${title}: no answer within ${timeoutMs} ms`))
+    try {
+      return { exchange, response: await exchange.send(body), startedMs }
+    } catch (error) {
+      this.#leave(exchange)
+      this.#count(o.method, undefined, clock.now() - startedMs)
+      throw error
+    }
+  }
+
+  async *#readLines(
+    exchange: Exchange,
+    response: IncomingMessage,
+    o: TransportRequest & { readonly idleMs: number },
+    isClosed: () => boolean,
+  ): AsyncGenerator<string> {
+    const splitter = createLineSplitter()
+    const late = (): Error => timeoutError(`${titleOf(o)}: nothing came for ${o.idleMs} ms`)
+    exchange.limit(o.idleMs, late)
+    try {
+      for await (const piece of response) {
+        exchange.limit(o.idleMs, late)
+        if (Buffer.isBuffer(piece)) yield* splitter.push(piece)
+        if (isClosed()) return
+      }
+      const last = splitter.end()
+      if (last !== undefined) yield last
+    } catch (error) {
+      if (!isClosed()) throw exchange.toError(error)
+    } finally {
+      exchange.abort(closedError())
+      this.#leave(exchange)
+    }
+  }
+
+  async #credentials(title: string): Promise<Credentials> {
+    try {
+      return await this.#access.credentials()
+    } catch (error) {
+      const message = `${title}: no credentials: ${error instanceof Error ? error.message : String(error)}`
+      throw new KubeError({ status: 0, reason: 'NoCredentials', message, cause: error })
+    }
+  }
+
+  #headers(o: TransportRequest, body: string | undefined): Record<string, string | number> {
+    const accept = o.accept ?? 'application/json'
+    const sent = { accept, 'user-agent': this.#options.userAgent }
+    if (body === undefined) return sent
+    const length = Buffer.byteLength(body)
+    return {
+      ...sent,
+      'content-type': o.contentType ?? 'application/json',
+      'content-length': length,
+    }
+  }
+
+  #check(o: TransportRequest, response: IncomingMessage, text: string): number {
+    const status = response.statusCode ?? 0
+    if (status >= 200 && status < 300) return status
+    throw toKubeError({
+      title: titleOf(o),
+      status,
+      retryAfter: response.headers['retry-after'],
+      text,
+      epochMs: this.#options.clock.epochMs(),
+    })
+  }
+
+  #leave(exchange: Exchange): void {
+    exchange.finish()
+    this.#open.delete(exchange)
+  }
+}
+
+function titleOf(o: TransportRequest): string {
+  return `${o.method} ${o.path}`
+}
+
+function toQuery(query: Query | undefined): string {
+  const pairs = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) pairs.set(name, String(value))
+  }
+  return pairs.size === 0 ? '' : `?${pairs.toString()}`
+}
+
+function timeoutError(message: string): KubeError {
+  return new KubeError({ status: 0, reason: 'Timeout', message })
+}
+
+function closedError(): KubeError {
+  return new KubeError({ status: 0, reason: 'Closed', message: 'the transport was closed' })
+}
+
+/** JSON as Go writes it: text that the server keeps as it came is then the same text after somebody else's patch. */
+function toBody(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage } from 'node:http'
+import { KubeError } from '../kube-error.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Lists are read in pages, so that nothing comes near this. */
+const LONGEST_BODY_BYTES = 256 * 1024 * 1024
+
+/** Reads an answer to its end. @throws KubeError, or what the exchange was broken off with. */
+export async function readText(exchange: Exchange, response: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const piece of response) {
+      if (!Buffer.isBuffer(piece)) continue
+      pieces.push(piece)
+      bytes += piece.length
+      if (bytes > LONGEST_BODY_BYTES) {
+        throw badResponse(`the answer has more than ${LONGEST_BODY_BYTES} bytes`)
+      }
+    }
+  } catch (error) {
+    throw exchange.toError(error)
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+/** @returns undefined for an answer without a body. @throws KubeError `BadResponse`. */
+export function parseBody(title: string, text: string): unknown {
+  if (text === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw badResponse(`${title}: the answer is no JSON`, error)
+  }
+}
+
+/** Each header as one text. */
+export function toHeaders(response: IncomingMessage): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(response.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+  }
+  return headers
+}
+
+function badResponse(message: string, cause?: unknown): KubeError {
+  return new KubeError({ status: 0, reason: 'BadResponse', message, cause })
+}

@@ -1,0 +1,57 @@
+import type { CancelSignal } from '@tutti/errors'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>
+
+export interface TransportRequest {
+  readonly method: Method
+  /** Begins with a slash, percent-encoded. */
+  readonly path: string
+  /** What is undefined is left out. */
+  readonly query?: Query
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Of the body; `application/json` if absent. */
+  readonly contentType?: string
+  /** `application/json` if absent. */
+  readonly accept?: string
+  readonly signal?: CancelSignal
+  /** Of each try: for a request until all has come, for a stream until its head has. Default 30000. */
+  readonly timeoutMs?: number
+  /**
+   * True if carrying it out twice does no harm: then, and only then, it is sent again after 429, 503 or a connection that
+   * was lost, three times in all. Default: true for GET.
+   */
+  readonly isIdempotent?: boolean
+}
+
+export interface TransportResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Parsed JSON, not checked. */
+  readonly body: unknown
+}
+
+/** A response whose lines come over time. */
+export interface TransportStream {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /**
+   * Lines without their ends, once through. Ends when the server ends the response; throws a KubeError with status 0 if the
+   * connection is lost or idle for too long, and the signal's reason if it aborts.
+   */
+  readonly lines: AsyncIterable<string>
+  /** Gives the connection up; `lines` ends. */
+  close(): void
+}
+
+/** Sends requests to one API server, over connections that are kept. */
+export interface Transport {
+  /** @throws KubeError for a status of 400 or above, and if no answer comes. */
+  request(o: TransportRequest): Promise<TransportResponse>
+  /** @param o.idleMs - longest time without a byte before the stream counts as dead. */
+  stream(o: TransportRequest & { readonly idleMs: number }): Promise<TransportStream>
+  /** Ends all connections; what is under way fails. */
+  close(): Promise<void>
+}
