@@ -195,3 +195,15 @@ await t.test('the reason of any signal becomes one of our errors', async (t) => 
     reason: 'DEADLINE_EXCEEDED',
   })
 })
+
+await t.test('whoever sets a limit of its own says what it is', async (t) => {
+  const clock = createManualClock()
+  const scope = openCallScope({ clock, remainingMs: 250, limitName: "the model's timeout" })
+  const { signal } = scope.context
+  signal.addEventListener('abort', () => {})
+  clock.advance(250)
+  t.match(signal.reason, {
+    reason: 'DEADLINE_EXCEEDED',
+    message: "the model's timeout of 250 ms exceeded",
+  })
+})

@@ -15,6 +15,8 @@ export interface CallScopeOptions {
   readonly clock: Clock
   /** Time that is left; absent for no deadline, 0 or less if it is over already. */
   readonly remainingMs?: number
+  /** What the error calls the limit; 'deadline' if absent. */
+  readonly limitName?: string
   /** Its abort and its reason carry over; it may live for long. */
   readonly parent?: CancelSignal
   readonly trace?: TraceParent
@@ -27,12 +29,12 @@ export interface CallScopeOptions {
 export function openCallScope(o: CallScopeOptions): CallScope {
   const limitMs = o.remainingMs
   if (limitMs === undefined || limitMs === Number.POSITIVE_INFINITY) {
-    const scope = new ScopeSignal(o.clock, o.parent, undefined, 0)
+    const scope = new ScopeSignal(o, undefined)
     scope.context = o.trace === undefined ? { signal: scope } : { signal: scope, trace: o.trace }
     return scope
   }
   const deadlineAt = o.clock.now() + limitMs
-  const scope = new ScopeSignal(o.clock, o.parent, deadlineAt, limitMs)
+  const scope = new ScopeSignal(o, deadlineAt)
   scope.context = {
     signal: scope,
     deadlineAt,
@@ -47,10 +49,8 @@ const TIMER_SLACK_MS = 1
 /** A scope and its signal in one. */
 class ScopeSignal implements CallScope, CancelSignal {
   context: CallContext = { signal: this }
-  readonly #clock: Clock
-  readonly #parent: CancelSignal | undefined
+  readonly #o: CallScopeOptions
   readonly #deadlineAt: number | undefined
-  readonly #limitMs: number
   #error: ServeError | undefined
   #isWatching = false
   #isClosed = false
@@ -60,16 +60,9 @@ class ScopeSignal implements CallScope, CancelSignal {
   #listener: (() => void) | undefined
   #moreListeners: Set<() => void> | undefined
 
-  constructor(
-    clock: Clock,
-    parent: CancelSignal | undefined,
-    deadlineAt: number | undefined,
-    limitMs: number,
-  ) {
-    this.#clock = clock
-    this.#parent = parent
+  constructor(o: CallScopeOptions, deadlineAt: number | undefined) {
+    this.#o = o
     this.#deadlineAt = deadlineAt
-    this.#limitMs = limitMs
   }
 
   get aborted(): boolean {
@@ -118,7 +111,7 @@ class ScopeSignal implements CallScope, CancelSignal {
   #watch(): void {
     if (this.#isWatching || this.#isClosed || this.#error !== undefined) return
     this.#isWatching = true
-    const parent = this.#parent
+    const { parent } = this.#o
     if (parent !== undefined) {
       this.#onParentAbort = () => this.cancel(signalError(parent))
       parent.addEventListener('abort', this.#onParentAbort, { once: true })
@@ -130,11 +123,12 @@ class ScopeSignal implements CallScope, CancelSignal {
   /** Runs when the timer fires too: a timer may be shorter than the deadline, as Node's longest is 25 days. */
   #checkDeadline(): void {
     if (this.#deadlineAt === undefined) return
-    const leftMs = this.#deadlineAt - this.#clock.now()
+    const { clock } = this.#o
+    const leftMs = this.#deadlineAt - clock.now()
     if (leftMs >= TIMER_SLACK_MS) {
-      this.#stopTimer = this.#clock.setTimer(leftMs, () => this.#checkDeadline())
+      this.#stopTimer = clock.setTimer(leftMs, () => this.#checkDeadline())
     } else {
-      this.cancel(deadlineError(this.#limitMs))
+      this.cancel(deadlineError(this.#o))
     }
   }
 
@@ -142,21 +136,29 @@ class ScopeSignal implements CallScope, CancelSignal {
     this.#stopTimer?.()
     this.#stopTimer = undefined
     if (this.#onParentAbort !== undefined) {
-      this.#parent?.removeEventListener('abort', this.#onParentAbort)
+      this.#o.parent?.removeEventListener('abort', this.#onParentAbort)
       this.#onParentAbort = undefined
     }
   }
 }
 
-function deadlineError(limitMs: number): ServeError {
+function deadlineError({
+  remainingMs: limitMs = 0,
+  limitName = 'deadline',
+}: CallScopeOptions): ServeError {
   const limit = Math.max(0, Math.round(limitMs))
-  return new ServeError('DEADLINE_EXCEEDED', `deadline of ${limit} ms exceeded`)
+  return new ServeError('DEADLINE_EXCEEDED', `${limitName} of ${limit} ms exceeded`)
 }
 
 /** Milliseconds that are left, 0 when the time is over; undefined without a deadline. What travels to the next process. */
 export function remainingMs(context: CallContext, clock: Clock): number | undefined {
   if (context.deadlineAt === undefined) return undefined
   return Math.max(0, context.deadlineAt - clock.now())
+}
+
+/** True once the time of a call is over, also in the moment before its own timer says so; false without a deadline. */
+export function isTimeOver(context: CallContext, clock: Clock): boolean {
+  return context.deadlineAt !== undefined && context.deadlineAt - clock.now() < TIMER_SLACK_MS
 }
 
 /**

@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { nearestName, ServeError } from '@tutti/errors'
 import {
   type EnumFlag,
   type FlagSpec,
@@ -7,7 +7,6 @@ import {
   type IntFlag,
   withDashes,
 } from './flag-spec.ts'
-import { nearestName } from './nearest-name.ts'
 
 /** A command line, read. */
 export interface ParsedFlags<T extends FlagTable> {

@@ -3,6 +3,7 @@ export type { CallContext, TraceParent } from './call-context.ts'
 export {
   type CallScope,
   type CallScopeOptions,
+  isTimeOver,
   openCallScope,
   raceSignal,
   remainingMs,
@@ -81,7 +82,6 @@ export {
   type MetricReading,
   type Metrics,
 } from './metrics.ts'
-export { nearestName } from './nearest-name.ts'
 export { createTracing, type TracingOptions } from './otlp-tracing.ts'
 export { Secret } from './secret.ts'
 export { renderTable } from './table.ts'

@@ -14,6 +14,29 @@ export const REASONS = {
     meaning: 'an ensemble depends on a model that is absent, invalid or not loaded',
   },
   REPOSITORY_UNREADABLE: { code: 'INTERNAL', meaning: 'a model repository cannot be read' },
+  ARTIFACT_NOT_FOUND: { code: 'NOT_FOUND', meaning: 'there is nothing at the address of a model' },
+  ARTIFACT_DENIED: {
+    code: 'PERMISSION_DENIED',
+    meaning: 'a model may not be read from its address',
+  },
+  ARTIFACT_UNAVAILABLE: { code: 'UNAVAILABLE', meaning: 'a model could not be fetched' },
+  ARTIFACT_UNTRUSTED: {
+    code: 'FAILED_PRECONDITION',
+    meaning: 'the certificate of a server that has a model is not trusted',
+  },
+  ARTIFACT_MISMATCH: {
+    code: 'DATA_LOSS',
+    meaning: 'what was fetched or found does not have the wanted digest',
+  },
+  ARTIFACT_INVALID: {
+    code: 'INVALID_ARGUMENT',
+    meaning: 'what was fetched is no archive of a model, or leads out of its folder',
+  },
+  ARTIFACT_TOO_LARGE: {
+    code: 'RESOURCE_EXHAUSTED',
+    meaning: 'what is to be fetched is over a bound of bytes or files',
+  },
+  ARTIFACT_NOT_STORED: { code: 'INTERNAL', meaning: 'a model could not be written to disk' },
   MODEL_NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such model or version' },
   MODEL_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the model version is known but not ready' },
   MODEL_POLL_FAILED: {
@@ -47,6 +70,10 @@ export const REASONS = {
   UNSUPPORTED: { code: 'UNIMPLEMENTED', meaning: 'a known feature that is not offered here' },
   MALFORMED_MESSAGE: { code: 'INVALID_ARGUMENT', meaning: 'bytes that are no valid message' },
   NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such resource' },
+  UNAUTHENTICATED: {
+    code: 'UNAUTHENTICATED',
+    meaning: 'a request from outside brings no bearer token that is known',
+  },
   METHOD_NOT_ALLOWED: { code: 'UNIMPLEMENTED', meaning: 'the HTTP method is not allowed here' },
   MESSAGE_TOO_LARGE: { code: 'RESOURCE_EXHAUSTED', meaning: 'a message is over a size bound' },
   QUEUE_FULL: { code: 'UNAVAILABLE', meaning: "a model's queue is at its configured bound" },
@@ -63,6 +90,7 @@ export const REASONS = {
     code: 'UNAVAILABLE',
     meaning: 'contact with a replica was lost; it may have executed',
   },
+  POD_UNREACHABLE: { code: 'UNAVAILABLE', meaning: 'a pod does not answer the operator' },
   REVISION_GONE: { code: 'UNAVAILABLE', meaning: 'the pinned revision is no longer served' },
   ENGINE_FAILED: { code: 'INTERNAL', meaning: 'the engine failed while it executed' },
   ENGINE_STOPPED: { code: 'UNAVAILABLE', meaning: 'the engine stopped under the request' },

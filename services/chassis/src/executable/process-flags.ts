@@ -25,7 +25,7 @@ export const PROCESS_FLAGS = {
 export type ProcessFlags = FlagValues<typeof PROCESS_FLAGS>
 
 /** The lowest level that is logged. */
-export function toLogLevel(flags: ProcessFlags): LogLevel {
+export function toLogLevel(flags: Omit<ProcessFlags, 'exit-timeout-secs'>): LogLevel {
   if (flags['log-verbose'] > 0) return 'debug'
   if (flags['log-info']) return 'info'
   return flags['log-warning'] ? 'warn' : 'error'

@@ -13,6 +13,8 @@ export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   out(text: string): void
   err(text: string): void
+  /** Standard input; absent for none. */
+  readonly input?: AsyncIterable<Uint8Array | string>
   readonly signals: SignalSource
   /** @param isBusy - threads are still running. */
   exit(code: number, isBusy: boolean): void
@@ -22,6 +24,8 @@ export interface Surroundings {
 export interface StartOptions<T extends FlagTable> {
   readonly flags: FlagValues<T>
   readonly settings: TracingSettings
+  /** The process's environment, for whoever has settings of its own there; none if absent. */
+  readonly env?: Readonly<Record<string, string | undefined>>
   readonly log: Logger
   /** Held back by whatever keeps the process from being ready; for the probes. */
   readonly health: Health
@@ -72,7 +76,8 @@ export async function runExecutable<const T extends FlagTable>(
   const processFlags = executable.processFlags(flags)
   const logger = createLogger({ level: toLogLevel(processFlags), name: executable.name })
   return await runUntilSignal({
-    start: ({ signal }) => executable.start({ flags, settings, log: logger, health, signal }),
+    start: ({ signal }) =>
+      executable.start({ flags, settings, env: around.env, log: logger, health, signal }),
     health,
     logger,
     signals: around.signals,
