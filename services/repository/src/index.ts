@@ -1,6 +1,18 @@
+export type { ConfigOverride, ConfigOverrides } from './config-override.ts'
+export { type FetchCredentials, readCredentials } from './fetch/credentials.ts'
+export {
+  type FetchRequest,
+  type FetchResult,
+  fetchArtifact,
+  verifyArtifact,
+} from './fetch/fetch-artifact.ts'
+export { FETCH_BOUNDS, type FetchBounds } from './fetch/fetch-options.ts'
+export { parseSourceUri, type SourceUri, showUri } from './fetch/source-uri.ts'
+export { digestTree, type TreeDigest } from './fetch/tree-digest.ts'
 export { readLabels } from './labels.ts'
 export type { LoadOverrides } from './load-overrides.ts'
 export {
+  checkModelName,
   ModelRepository,
   type ModelRepositoryOptions,
   type OpenedModel,
@@ -9,7 +21,7 @@ export { OverrideDirectories, type OverrideDirectory } from './override-director
 export { type PollingOptions, pollRepository } from './poll-repository.ts'
 export type { RepositoryModel } from './repository-model.ts'
 export { type RepositoryChanges, RepositoryWatch } from './repository-watch.ts'
-export { type ScanOptions, scanRepositories } from './scan.ts'
+export { type ModelDirectory, type ScanOptions, scanRepositories } from './scan.ts'
 export {
   digestVersion,
   isInside,

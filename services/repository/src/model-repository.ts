@@ -50,11 +50,12 @@ export class ModelRepository {
 
   /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */
   async names(): Promise<readonly string[]> {
-    const names = await listModelNames(this.#o.paths)
+    const names = await listModelNames(this.#o.paths, this.#o)
     const directories = this.#o.paths.flatMap((path) =>
       names.map((name) => join(resolve(path), name)),
     )
-    this.#digests.keep(new Set(directories))
+    const own = (this.#o.directories ?? []).map(({ path }) => resolve(path))
+    this.#digests.keep(new Set([...directories, ...own]))
     return names
   }
 
@@ -147,8 +148,8 @@ export class ModelRepository {
   }
 }
 
-/** @throws ServeError INVALID_PARAMETER with Triton's text for a name that could not be a directory's. */
-function checkModelName(name: string): void {
+/** Judges what a model may be called. @throws ServeError INVALID_PARAMETER with Triton's text for a name that could not be a directory's. */
+export function checkModelName(name: string): void {
   if (name === '') {
     throw new ServeError(
       'INVALID_PARAMETER',

@@ -1,11 +1,11 @@
 /** A model's directory as found in a model repository. Nothing of it has been judged yet. */
 export interface RepositoryModel {
   readonly name: string
-  /** Absolute path of the repository that it stands in. */
+  /** Absolute path of the directory that it stands in. */
   readonly repository: string
   /** Absolute path. */
   readonly directory: string
-  /** Text of config.pbtxt; absent if there is none. */
+  /** Text of config.pbtxt, with what overrides it; absent if there is none. */
   readonly configText?: string
   /** Absolute path that messages name, whether the file exists or not. */
   readonly configPath: string

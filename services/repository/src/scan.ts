@@ -1,10 +1,22 @@
 import { readdir, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { readBounded } from './bounded-read.ts'
+import { type ConfigOverrides, overrideConfig } from './config-override.ts'
 import type { RepositoryModel } from './repository-model.ts'
 
+/** A model's own directory, which holds config.pbtxt and versions. */
+export interface ModelDirectory {
+  /** What it is served as, whatever the directory is called. */
+  readonly name: string
+  readonly path: string
+}
+
 export interface ScanOptions {
+  /** Models that stand by themselves, beside those of the repositories. */
+  readonly directories?: readonly ModelDirectory[]
+  /** Applied to the configurations as they are read. */
+  readonly overrides?: ConfigOverrides
   /** `--model-config-name`: take configs/<configName>.pbtxt of a model if there is one, else its config.pbtxt. */
   readonly configName?: string
   /** Most bytes of a configuration. Default 16 MiB. */
@@ -96,17 +108,16 @@ async function listVersions(directory: string): Promise<number[]> {
 }
 
 async function scanModel(
-  repository: string,
-  name: string,
+  { name, path: directory }: ModelDirectory,
   options: ScanOptions,
 ): Promise<RepositoryModel> {
-  const directory = join(repository, name)
   const configPath = await findConfigPath(directory, options.configName)
-  const found = { name, repository, directory, configPath }
+  const found = { name, repository: dirname(directory), directory, configPath }
   try {
     const maxBytes = options.maxConfigBytes ?? DEFAULT_MAX_CONFIG_BYTES
     const versions = await listVersions(directory)
-    const configText = await readConfig(configPath, maxBytes)
+    const written = { name, text: await readConfig(configPath, maxBytes), path: configPath }
+    const configText = overrideConfig(written, options.overrides?.get(name))
     return { ...found, versions, ...(configText === undefined ? {} : { configText }) }
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error)
@@ -115,13 +126,17 @@ async function scanModel(
 }
 
 /**
- * The names of all model directories, sorted, each once.
+ * The names of all models, sorted, each once.
  *
  * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
  */
-export async function listModelNames(paths: readonly string[]): Promise<readonly string[]> {
+export async function listModelNames(
+  paths: readonly string[],
+  options: Pick<ScanOptions, 'directories'> = {},
+): Promise<readonly string[]> {
   const names = await Promise.all(paths.map((path) => listModels(resolve(path))))
-  return [...new Set(names.flat())].toSorted()
+  const own = (options.directories ?? []).map(({ name }) => name)
+  return [...new Set([...names.flat(), ...own])].toSorted()
 }
 
 /**
@@ -136,17 +151,25 @@ export async function findModel(
   name: string,
   options: ScanOptions = {},
 ): Promise<RepositoryModel | undefined> {
-  const repositories = [...new Set(paths.map((path) => resolve(path)))]
-  const found: string[] = []
-  for (const repository of repositories) {
-    if (await isDirectory(join(repository, name))) found.push(repository)
+  const found = namedDirectories(options).filter((directory) => directory.name === name)
+  for (const repository of uniquePaths(paths)) {
+    const path = join(repository, name)
+    if (await isDirectory(path)) found.push({ name, path })
     // Absent and unreadable are two things: a mount that is away must not look like a model that was removed.
     else await listModels(repository)
   }
   const [first, ...more] = found
   if (first === undefined) return undefined
-  const model = await scanModel(first, name, options)
+  const model = await scanModel(first, options)
   return more.length === 0 ? model : { ...model, error: TWICE }
+}
+
+function uniquePaths(paths: readonly string[]): readonly string[] {
+  return [...new Set(paths.map((path) => resolve(path)))]
+}
+
+function namedDirectories({ directories = [] }: ScanOptions): ModelDirectory[] {
+  return directories.map(({ name, path }) => ({ name, path: resolve(path) }))
 }
 
 function markTwice(models: readonly RepositoryModel[]): RepositoryModel[] {
@@ -162,18 +185,19 @@ function markTwice(models: readonly RepositoryModel[]): RepositoryModel[] {
  * ignored. What is wrong with one model becomes its `error`; the others are not disturbed.
  *
  * @param paths - directories; the same one given twice counts once.
- * @returns every directory found, sorted by name within its repository; a name that two repositories have appears twice.
+ * @returns every directory found, sorted by name within its repository, those that stand by themselves last; a name that is there
+ * twice appears twice.
  * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
  */
 export async function scanRepositories(
   paths: readonly string[],
   options: ScanOptions = {},
 ): Promise<readonly RepositoryModel[]> {
-  const repositories = [...new Set(paths.map((path) => resolve(path)))]
-  const models: RepositoryModel[] = []
-  for (const repository of repositories) {
+  const found: ModelDirectory[] = []
+  for (const repository of uniquePaths(paths)) {
     const names = await listModels(repository)
-    models.push(...(await Promise.all(names.map((name) => scanModel(repository, name, options)))))
+    found.push(...names.map((name) => ({ name, path: join(repository, name) })))
   }
-  return markTwice(models)
+  found.push(...namedDirectories(options))
+  return markTwice(await Promise.all(found.map((directory) => scanModel(directory, options))))
 }

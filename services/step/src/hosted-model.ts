@@ -11,6 +11,8 @@ export interface Serving {
   readonly scheduler: Scheduler
   readonly check: RequestCheck
   readonly statistics: StatisticsRecorder
+  /** Requests that can execute at the same time. */
+  readonly slots: number
   /** How long the load took, warm-up included. */
   readonly loadSeconds: number
 }

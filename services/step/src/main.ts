@@ -6,6 +6,7 @@ import {
   runExecutable,
   type Surroundings,
 } from '@tutti/chassis'
+import { runFetch } from './fetch/run-fetch.ts'
 import { stepExecutable } from './serve/step-executable.ts'
 
 const around: Surroundings = {
@@ -17,8 +18,12 @@ const around: Surroundings = {
   exit: leave,
 }
 
+const [command, ...rest] = process.argv.slice(2)
 try {
-  process.exitCode = await runExecutable(stepExecutable, process.argv.slice(2), around)
+  process.exitCode =
+    command === 'fetch'
+      ? await runFetch('tutti-step fetch', rest, around)
+      : await runExecutable(stepExecutable, process.argv.slice(2), around)
 } catch (error) {
   process.exitCode = reportFailure('tutti-step', error, around)
 }

@@ -111,7 +111,9 @@ class HostingStep implements Step {
 
   load(): StepLoad {
     const models = this.#served('', '').flatMap(([model, { version, serving }]) =>
-      serving === undefined ? [] : [{ model, version, ...serving.scheduler.load }],
+      serving === undefined
+        ? []
+        : [{ model, version, slots: serving.slots, ...serving.scheduler.load }],
     )
     return {
       // What is retired still works on what was accepted.

@@ -21,6 +21,8 @@ export interface VersionLoad {
   readonly inFlight: number
   readonly queued: number
   readonly freeSlots: number
+  /** Requests that can execute at the same time. */
+  readonly slots: number
 }
 
 /** Loads and unloads models while the process serves. */

@@ -2,7 +2,7 @@ import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
 import { type InstanceGroup, normaliseModelConfig } from '@tutti/model-config'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
-import { countInstances } from './instance-count.ts'
+import { countInstances, countSlots } from './instance-count.ts'
 import { loadReason } from './load-reason.ts'
 import { ineffectiveSettings, requireSupported } from './supported-settings.ts'
 
@@ -34,6 +34,23 @@ await t.test('instances are the sum over the groups, per GPU for KIND_GPU', asyn
     const config = scriptedConfig({ backend, instance_group: groups.map(group) })
     t.equal(countInstances(normaliseModelConfig(config)), want, JSON.stringify(groups))
   }
+})
+
+await t.test('a batcher lets an instance execute a batch of requests', async (t) => {
+  const instances = { backend: 'python', instance_group: [group({ count: 3 })] }
+  const dynamic = normaliseModelConfig(scriptedConfig()).dynamic_batching ?? {
+    preferred_batch_size: [],
+    max_queue_delay_microseconds: 0,
+    preserve_ordering: false,
+    priority_levels: 0,
+    default_priority_level: 0,
+    priority_queue_policy: {},
+  }
+  const slots = (fields: object): number =>
+    countSlots(normaliseModelConfig(scriptedConfig({ ...instances, ...fields })))
+  t.equal(slots({ max_batch_size: 8 }), 3)
+  t.equal(slots({ max_batch_size: 8, dynamic_batching: dynamic }), 24)
+  t.equal(slots({ max_batch_size: 0, dynamic_batching: dynamic }), 3)
 })
 
 await t.test('what the scheduler cannot do is refused with its field', async (t) => {

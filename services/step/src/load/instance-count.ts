@@ -8,3 +8,9 @@ export function countInstances(config: ModelConfig): number {
   }
   return total
 }
+
+/** Requests of a normalised config that can execute at the same time: one per instance, or a full batch where a batcher makes them. */
+export function countSlots(config: ModelConfig): number {
+  const batch = config.dynamic_batching === undefined ? 1 : Math.max(1, config.max_batch_size)
+  return countInstances(config) * batch
+}

@@ -10,7 +10,7 @@ import { digestVersion, versionDirectory } from '@tutti/repository'
 import type { Serving } from '../hosted-model.ts'
 import type { StepSettings } from '../step-options.ts'
 import { buildScheduler } from './build-scheduler.ts'
-import { countInstances } from './instance-count.ts'
+import { countInstances, countSlots } from './instance-count.ts'
 import type { PreparedModel } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 import { warmUp } from './warm-up.ts'
@@ -84,5 +84,5 @@ async function begin(
     clock: o.clock,
   })
   const scheduler = buildScheduler({ loaded, config, version, instances, statistics, settings: o })
-  return { loaded, check, statistics, scheduler }
+  return { loaded, check, statistics, scheduler, slots: countSlots(config) }
 }

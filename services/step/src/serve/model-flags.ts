@@ -56,3 +56,12 @@ export const MODEL_FLAGS = {
 } as const satisfies FlagTable
 
 export type ModelFlags = FlagValues<typeof MODEL_FLAGS>
+
+/** How the flags want models to be loaded. */
+export function toStepSettings(flags: ModelFlags) {
+  return {
+    autoComplete: !flags['disable-auto-complete-config'],
+    loadParallelism: flags['model-load-thread-count'],
+    maxQueuedRequests: flags['max-queue-size'],
+  }
+}

@@ -1,47 +1,65 @@
 import { ServeError } from '@tutti/errors'
 import { checkControlFlags } from '@tutti/front-door'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
-import { ModelRepository, type RepositoryModel, scanRepositories } from '@tutti/repository'
+import {
+  ModelRepository,
+  type RepositoryModel,
+  type ScanOptions,
+  scanRepositories,
+} from '@tutti/repository'
 import { readBackendConfig } from './backend-config.ts'
 import type { ModelFlags } from './model-flags.ts'
 
-/** @throws ServeError FLAG_INVALID if the flags name no repository, a backend setting that is not known, or do not fit together. */
+/**
+ * @param o.hasOthers - models are given in another way than by repositories.
+ * @throws ServeError FLAG_INVALID if the flags name no repository, a backend setting that is not known, or do not fit together.
+ */
 export function checkModelFlags(
   flags: Pick<
     ModelFlags,
     'model-repository' | 'backend-config' | 'model-control-mode' | 'load-model'
   >,
+  o: { readonly hasOthers?: boolean } = {},
 ): void {
   readBackendConfig(flags['backend-config'])
   checkControlFlags(flags)
-  if (flags['model-repository'].length > 0) return
+  if (flags['model-repository'].length > 0 || o.hasOthers === true) return
   throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
     details: { field: '--model-repository' },
   })
 }
 
+/** Where models come from beside the repositories, and what overrides their configurations. */
+export type OtherModels = Pick<ScanOptions, 'directories' | 'overrides'>
+
 /** Opens the repositories that the flags name. */
 export async function openRepository(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
+  others: OtherModels = {},
 ): Promise<ModelRepository> {
-  const configName = flags['model-config-name']
   const repository = new ModelRepository({
     paths: flags['model-repository'],
-    ...(configName !== undefined && { configName }),
+    ...toScanOptions(flags, others),
   })
   await repository.open()
   return repository
 }
 
-/** Scans the repositories that the flags name. @throws ServeError REPOSITORY_UNREADABLE if one cannot be read. */
+/** Scans what the flags name. @throws ServeError REPOSITORY_UNREADABLE if a repository cannot be read. */
 export async function scanModels(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
+  others: OtherModels = {},
 ): Promise<readonly RepositoryModel[]> {
+  return await scanRepositories(flags['model-repository'], toScanOptions(flags, others))
+}
+
+function toScanOptions(
+  flags: Pick<ModelFlags, 'model-config-name'>,
+  others: OtherModels,
+): ScanOptions {
+  const { directories = [], overrides = new Map() } = others
   const configName = flags['model-config-name']
-  return await scanRepositories(
-    flags['model-repository'],
-    configName === undefined ? {} : { configName },
-  )
+  return { directories, overrides, ...(configName !== undefined && { configName }) }
 }
 
 /**

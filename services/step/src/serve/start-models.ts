@@ -1,11 +1,16 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { chooseStartModels, refuseFailures } from '@tutti/front-door'
-import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
+import {
+  type ModelRepository,
+  pollRepository,
+  type RepositoryModel,
+  RepositoryWatch,
+} from '@tutti/repository'
 import type { StepEvents } from '../log-events.ts'
 import type { Step } from '../step.ts'
 import { OwnModels, refreshNames } from './loadable-models.ts'
-import { chooseModels, scanModels } from './scan-models.ts'
+import { chooseModels, type OtherModels, scanModels } from './scan-models.ts'
 import { StepModelControl } from './step-control.ts'
 import type { StepFlags } from './step-flags.ts'
 
@@ -34,16 +39,23 @@ export interface UpkeepOptions {
  */
 export async function loadStartModels(
   flags: StepFlags,
-  o: { readonly step: Step; readonly repository: ModelRepository; readonly replica: string },
+  o: {
+    readonly step: Step
+    readonly repository: ModelRepository
+    readonly others: OtherModels
+    readonly replica: string
+  },
 ): Promise<ModelUpkeep> {
-  const { step, repository, replica } = o
+  const { step, repository, others, replica } = o
   const own = new OwnModels(repository, flags.model)
   const load = async (names: readonly string[]): Promise<void> => {
     const failures = await loadModels(step, names)
     if (flags['exit-on-error']) refuseFailures(failures)
   }
   if (flags['model-control-mode'] === 'none') {
-    await load(chooseModels(await scanModels(flags), flags.model).map(({ name }) => name))
+    const models = await scanModels(flags, others)
+    checkOverridden(models, others)
+    await load(chooseModels(models, flags.model).map(({ name }) => name))
     return { own, follow: async () => {} }
   }
   if (flags['model-control-mode'] === 'poll') {
@@ -56,6 +68,19 @@ export async function loadStartModels(
   await load(names)
   const control = new StepModelControl({ step, own, replica })
   return { own, control, follow: (how) => refreshNames(own, how) }
+}
+
+/** Where nothing comes later, an override of what is not there is a typing error. */
+function checkOverridden(
+  models: readonly RepositoryModel[],
+  { overrides = new Map() }: OtherModels,
+): void {
+  for (const name of overrides.keys()) {
+    if (models.some((model) => model.name === name)) continue
+    const known = models.map((model) => model.name).join(', ')
+    const text = `--model-overrides: "${name}" is in no repository; there are ${known || 'none'}`
+    throw new ServeError('FLAG_INVALID', text, { details: { field: '--model-overrides' } })
+  }
 }
 
 function followDisk(

@@ -1,33 +1,14 @@
 import { join } from 'node:path'
-import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
 import { parseDescriptionJson, parseStatisticsJson } from '@tutti/ensemble'
 import t, { type Test } from 'tap'
 import { ScriptedStepPeer } from '../testing/index.ts'
-import { startStep } from './start-step.ts'
-import { STEP_FLAGS } from './step-flags.ts'
+import { startTestStep } from '../testing/start-test-step.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../../../model_repository/.variants/fixtures')
 const BASIC = join(FIXTURES, 'basic')
-const NATS = '--nats=nats://nowhere.invalid:4222'
 
-async function start(t: Test, argv: readonly string[], peer = new ScriptedStepPeer()) {
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
-    `--${door}-address=127.0.0.1`,
-    `--${door}-port=0`,
-  ])
-  const { values: flags } = parseFlags(STEP_FLAGS, [NATS, ...loopback, ...argv])
-  const health = createHealth()
-  const lines: string[] = []
-  const destination = { write: (line: string) => lines.push(line) }
-  const log = createLogger({ level: 'info', name: 'test', destination })
-  const signal = new AbortController().signal
-  const settings = loadTracingSettings({})
-  const running = await startStep({ flags, settings, log, health, signal, openPeer: peer.open })
-  t.teardown(() => running.close())
-  health.release('starting')
-  const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
-  return { running, peer, health, ready }
-}
+const start = (t: Test, argv: readonly string[], peer = new ScriptedStepPeer()) =>
+  startTestStep(t, argv, { peer })
 
 /** What a promise was rejected with. */
 const rejection = async (promise: Promise<unknown>): Promise<unknown> => {

@@ -3,6 +3,7 @@ import type { Engine, Engines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
+  type Logger,
   logServing,
   type Running,
   type StartOptions,
@@ -23,10 +24,13 @@ import { StepEvents } from '../log-events.ts'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
+import { readOtherModels } from './model-directories.ts'
+import { toStepSettings } from './model-flags.ts'
 import { openEngines } from './open-engines.ts'
 import { PinWatch } from './pin-watch.ts'
 import { openRepository } from './scan-models.ts'
 import { loadStartModels, type ModelUpkeep } from './start-models.ts'
+import { StepAnswers } from './step-answers.ts'
 import { StepBackend, type StepBackendOptions } from './step-backend.ts'
 import type { STEP_FLAGS, StepFlags } from './step-flags.ts'
 import { toPeerOptions } from './step-peer.ts'
@@ -60,7 +64,8 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const { flags, log } = o
   const clock = o.clock ?? systemClock
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
-  const repository = await openRepository(flags)
+  const others = readOtherModels(flags)
+  const repository = await openRepository(flags, others)
   opened.defer(() => repository.close())
   const tracing = createTracing(toTracingOptions(o.settings))
   opened.defer(() => tracing.shutdown())
@@ -72,48 +77,66 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(async () => pins.close())
   const causes = () => peer?.obstacles ?? ['the broker is not connected']
   const health = withCauses(o.health, causes)
-  const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
+  const answers = new StepAnswers(replica)
+  const probes = { flags, metrics, health, answers: answers.byPath, log }
+  const metricsServer = await openMetricsDoor(probes)
   opened.defer(async () => metricsServer?.close())
   const step = await openStep({
+    ...toStepSettings(flags),
     replica,
     models: [],
     repository,
     unpinned: (pin) => pins.untilUnpinned(pin),
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
-    autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize,
-    loadParallelism: flags['model-load-thread-count'],
-    maxQueuedRequests: flags['max-queue-size'],
     routers: () => peer?.routers,
     clock,
     log,
     metrics,
   })
+  answers.begin(step)
   opened.defer(() => step.close())
-  const upkeep = await loadStartModels(flags, { step, repository, replica })
+  const upkeep = await loadStartModels(flags, { step, repository, others, replica })
   const backend = openBackend(flags, { step, upkeep, replica, clock, tracing })
   const changes = createChanges()
   opened.defer(step.onChange(changes.tell))
+  const itself = describeItself(step, upkeep, { replica, announce: () => peer?.announce() })
+  answers.describeWith(() => itself.describe())
   const joined = await (o.openPeer ?? openStepPeer)({
     broker: toBrokerOptions(flags),
     peer: replica,
     clock,
     log,
-    ...describeItself(step, upkeep, { replica, announce: () => peer?.announce() }),
+    ...itself,
     onChange: changes.listen,
   })
   peer = joined
   opened.defer(() => joined.close())
-  const closing = new AbortController()
-  const events = new StepEvents(log)
-  const followed = upkeep.follow({ clock, signal: closing.signal, events, changed: changes.tell })
-  opened.defer(() => followed)
-  opened.defer(() => closing.abort())
+  const closing = followModels(upkeep, { opened, clock, log, changed: changes.tell })
   const doors = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, replica }, causes }))
   const drainMs = toDrainMs(flags)
   return toRunning({ closing, doors, backend, peer: joined, step, drainMs, opened })
+}
+
+/** Keeps up with the repositories. @returns ends it. */
+function followModels(
+  upkeep: ModelUpkeep,
+  o: {
+    readonly opened: AsyncDisposableStack
+    readonly clock: Clock
+    readonly log: Logger
+    readonly changed: () => void
+  },
+): AbortController {
+  const { opened, log, ...how } = o
+  const closing = new AbortController()
+  const events = new StepEvents(log)
+  const followed = upkeep.follow({ ...how, signal: closing.signal, events })
+  opened.defer(() => followed)
+  opened.defer(() => closing.abort())
+  return closing
 }
 
 function toRunning(o: {

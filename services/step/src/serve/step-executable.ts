@@ -1,5 +1,6 @@
 import type { Executable } from '@tutti/chassis'
 import { toBrokerOptions } from '@tutti/transport'
+import { readOtherModels } from './model-directories.ts'
 import { checkModelFlags } from './scan-models.ts'
 import { startStep } from './start-step.ts'
 import { STEP_FLAGS } from './step-flags.ts'
@@ -7,11 +8,13 @@ import { STEP_FLAGS } from './step-flags.ts'
 /** The step as a program; `tutti step` and `tutti-step` are the same. */
 export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   name: 'tutti-step',
-  usage: 'tutti step --model-repository DIR [--model NAME ...] --nats URL [FLAGS]',
+  usage:
+    'tutti step --model-repository DIR [--model NAME ...] | --model-directory NAME=DIR --nats URL [FLAGS]',
   flags: STEP_FLAGS,
   processFlags: (flags) => flags,
   check: (flags) => {
-    checkModelFlags(flags)
+    const others = readOtherModels(flags)
+    checkModelFlags(flags, { hasOthers: others.directories.length > 0 })
     toBrokerOptions(flags)
   },
   start: startStep,

@@ -1,5 +1,6 @@
 import { type LoadableModels, toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import type { Json } from '@tutti/model-config'
 import type { AnswerQuestion, Question, StepPeerOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
@@ -16,7 +17,9 @@ export function toPeerOptions(
     readonly loadable?: () => LoadableModels
     readonly control?: AnswerQuestion
   },
-): Pick<StepPeerOptions, 'handle' | 'describe' | 'answer' | 'revisions' | 'load' | 'onChange'> {
+): Pick<StepPeerOptions, 'handle' | 'answer' | 'revisions' | 'load' | 'onChange'> & {
+  describe(): Json
+} {
   return {
     handle: step.handle,
     describe: () => {

@@ -1,0 +1,92 @@
+import { inspect } from 'node:util'
+import * as fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { readCredentials } from './credentials.ts'
+import { readElements, readTag } from './s3-xml.ts'
+import { parseSourceUri, showUri } from './source-uri.ts'
+
+const read = (t: Test, secret: Readonly<Record<string, string>>) =>
+  readCredentials(t.testdir(secret))
+
+await t.test('keys become credentials', async (t) => {
+  t.same(await read(t, { other: 'x' }), {})
+  const basic = await read(t, { username: 'me', password: 'hidden\n' })
+  t.equal(basic.authorization?.reveal(), 'Basic bWU6aGlkZGVu')
+  const bearer = await read(t, { token: 'hidden' })
+  t.equal(bearer.authorization?.reveal(), 'Bearer hidden')
+  const aws = await read(t, {
+    AWS_ACCESS_KEY_ID: 'id',
+    AWS_SECRET_ACCESS_KEY: 'hidden',
+    AWS_SESSION_TOKEN: 'hidden too',
+    AWS_REGION: 'eu-west-1',
+    AWS_ENDPOINT_URL: 'http://minio:9000',
+    'ca.crt': 'PEM',
+  }).catch((error: unknown) => error)
+  t.match(aws, {
+    message: 'key AWS_SESSION_TOKEN of the secret has characters that no header can carry',
+  })
+  const whole = await read(t, {
+    AWS_ACCESS_KEY_ID: 'id',
+    AWS_SECRET_ACCESS_KEY: 'hidden',
+    AWS_REGION: 'eu-west-1',
+    AWS_ENDPOINT_URL: 'http://minio:9000',
+    'ca.crt': 'PEM',
+  })
+  t.match(whole, { awsRegion: 'eu-west-1', ca: 'PEM', aws: { accessKeyId: 'id' } })
+  t.equal(whole.awsEndpoint?.href, 'http://minio:9000/')
+  for (const one of [basic, bearer, whole]) {
+    t.notMatch(`${inspect(one, { depth: 9 })}${JSON.stringify(one)}`, 'hidden')
+  }
+})
+
+await t.test('what cannot be used is refused by key, without its value', async (t) => {
+  const cases: readonly (readonly [Readonly<Record<string, string>>, string])[] = [
+    [{ password: 'hidden' }, 'key username of the secret is missing beside password'],
+    [{ token: 'hidden', username: 'me' }, 'key token of the secret came with username'],
+    [{ token: 'hid\nden' }, 'key token of the secret has characters that no header can carry'],
+    [{ AWS_ACCESS_KEY_ID: 'hidden' }, 'key AWS_SECRET_ACCESS_KEY of the secret is missing'],
+    [{ AWS_SECRET_ACCESS_KEY: 'hidden' }, 'key AWS_ACCESS_KEY_ID of the secret is missing'],
+    [{ AWS_ENDPOINT_URL: 'hidden' }, 'key AWS_ENDPOINT_URL of the secret is no http(s)://HOST'],
+    [{ AWS_ENDPOINT_URL: 'http://u:hidden@h' }, 'key AWS_ENDPOINT_URL of the secret has a user'],
+  ]
+  for (const [secret, text] of cases) {
+    const error: unknown = await read(t, secret).catch((thrown: unknown) => thrown)
+    t.match(error, { reason: 'SETTING_INVALID' })
+    t.ok(String(error).includes(text), String(error))
+    t.notMatch(String(error), 'hidden')
+  }
+})
+
+await t.test('any address is read or refused, and never shown whole', (t) => {
+  const scheme = fc.constantFrom('http://', 'https://', 's3://', 'pvc://', 'file:', '')
+  const part = fc.oneof(fc.string(), fc.webUrl(), fc.constantFrom('a:b@c', 'b/../c', '?x#y'))
+  fc.assert(
+    fc.property(scheme, part, (start, rest) => {
+      const text = `${start}${rest}`
+      try {
+        const { kind } = parseSourceUri(text)
+        if (kind !== 'http' && kind !== 's3') return false
+      } catch (error) {
+        if (Object(error).reason !== 'FLAG_INVALID') return false
+      }
+      return !showUri(`https://me:hidden@h/p?hidden#${rest}`).includes('hidden')
+    }),
+  )
+  t.end()
+})
+
+await t.test('the little of XML', (t) => {
+  const xml = '<A><K>a&amp;b&lt;&#x41;&#66;&#x110000;</K></A><A><K></K></A><A><K>'
+  t.same(
+    readElements(xml, 'A').map((one) => readTag(one, 'K')),
+    ['a&b<AB&#x110000;', ''],
+  )
+  t.equal(readTag(xml, 'Nothing'), '')
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      readTag(text, 'A')
+      return readElements(text, 'A').length >= 0
+    }),
+  )
+  t.end()
+})

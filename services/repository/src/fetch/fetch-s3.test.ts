@@ -1,0 +1,208 @@
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, Secret, systemClock } from '@tutti/chassis'
+import t, { type Test } from 'tap'
+import { answerStatus } from '../testing/artifact-server.ts'
+import { S3_CREDENTIALS, startScriptedS3 } from '../testing/scripted-s3.ts'
+import { type FetchRequest, fetchArtifact, verifyArtifact } from './fetch-artifact.ts'
+import { toBase } from './s3-client.ts'
+
+const MODEL = {
+  'models/yolo/config.pbtxt': 'backend: "b"',
+  'models/yolo/1/model.bin': 'weights'.repeat(1000),
+  'models/yolo/1/': '',
+  'models/yolo/labels and (more)+é.txt': 'cat',
+  'models/yolo2/config.pbtxt': 'another model',
+}
+const FILES = ['1', '1/model.bin', 'config.pbtxt', 'labels and (more)+é.txt']
+const { accessKeyId } = S3_CREDENTIALS
+const aws = {
+  accessKeyId,
+  secretAccessKey: new Secret(S3_CREDENTIALS.secretAccessKey),
+  sessionToken: new Secret(S3_CREDENTIALS.sessionToken),
+}
+const clock: Clock = {
+  ...systemClock,
+  setTimer: (_, callback) => systemClock.setTimer(0, callback),
+}
+
+async function prepare(t: Test, o: Parameters<typeof startScriptedS3>[1] = {}) {
+  const s3 = await startScriptedS3('bucket', o)
+  t.teardown(() => s3.close())
+  for (const [key, text] of Object.entries(MODEL)) s3.objects.set(key, text)
+  const folder = t.testdir()
+  const to = join(folder, 'model')
+  const uri = 's3://bucket/models/yolo'
+  const awsEndpoint = new URL(s3.origin)
+  const { signal } = new AbortController()
+  const fetched = (o: Partial<FetchRequest> = {}) =>
+    fetchArtifact({ uri, to, clock, signal, credentials: { aws, awsEndpoint }, ...o })
+  const failure = async (o: Partial<FetchRequest> = {}): Promise<unknown> =>
+    fetched(o).then(
+      () => t.fail('it was fetched'),
+      (error: unknown) => error,
+    )
+  const gets = () => s3.heard.filter(({ path }) => !path.includes('list-type')).length
+  const files = async () => (await readdir(to, { recursive: true })).toSorted()
+  return { s3, folder, to, fetched, failure, gets, files }
+}
+
+await t.test('a prefix becomes a folder', async (t) => {
+  const { s3, folder, to, fetched, files, gets } = await prepare(t)
+  s3.pageSize = 2
+  const { digest, ...found } = await fetched()
+  t.same(found, { files: 3, bytes: 7015, isFetched: true })
+  t.same(await files(), FILES)
+  t.same((await readdir(folder)).toSorted(), ['.model.fetched.json', 'model'])
+  t.equal(await readFile(join(to, '1/model.bin'), 'utf8'), MODEL['models/yolo/1/model.bin'])
+  t.same(await verifyArtifact(to, { digest }), { digest, files: 3, bytes: 7015 })
+  t.equal(gets(), 3)
+  t.match(await fetched(), { isFetched: false }, 'the listing is the same')
+  const asked = s3.heard.length
+  t.match(await fetched({ digest }), { isFetched: false })
+  t.equal(s3.heard.length, asked, 'with a digest nobody is asked')
+  s3.objects.set('models/yolo/labels.txt', 'new')
+  t.match(await fetched(), { isFetched: true })
+  t.equal((await files()).length, 5)
+})
+
+await t.test('where a bucket is', (t) => {
+  const cases: readonly (readonly [string, string | undefined, string | undefined, string])[] = [
+    ['models', undefined, undefined, 'https://models.s3.us-east-1.amazonaws.com/'],
+    ['models', undefined, 'eu-west-1', 'https://models.s3.eu-west-1.amazonaws.com/'],
+    ['a.b', undefined, 'eu-west-1', 'https://s3.eu-west-1.amazonaws.com/a.b/'],
+    ['models', 'http://minio:9000', undefined, 'http://minio:9000/models/'],
+    ['models', 'https://host/s3', undefined, 'https://host/s3/models/'],
+    ['models', 'https://models.s3.example.com', undefined, 'https://models.s3.example.com/'],
+    ['127', 'http://127.0.0.1:9000', undefined, 'http://127.0.0.1:9000/127/'],
+  ]
+  for (const [bucket, endpoint, awsRegion, wanted] of cases) {
+    const credentials = {
+      ...(endpoint !== undefined && { awsEndpoint: new URL(endpoint) }),
+      ...(awsRegion !== undefined && { awsRegion }),
+    }
+    t.equal(toBase(bucket, credentials).href, wanted)
+  }
+  t.end()
+})
+
+await t.test('public buckets, and whole ones', async (t) => {
+  const open = await prepare(t, { isPublic: true })
+  const credentials = { awsEndpoint: new URL(open.s3.origin) }
+  t.match(await open.fetched({ credentials, uri: 's3://bucket' }), { files: 4 })
+  t.equal(open.s3.heard[0]?.headers.authorization, undefined)
+})
+
+await t.test('what S3 says is said', async (t) => {
+  const { s3, failure } = await prepare(t)
+  const wrong = { aws: { ...aws, accessKeyId: 'other' }, awsEndpoint: new URL(s3.origin) }
+  t.match(await failure({ credentials: wrong }), {
+    reason: 'ARTIFACT_DENIED',
+    message: /answered 403, SignatureDoesNotMatch: The signature does not match\.$/,
+  })
+  t.match(await failure({ uri: 's3://bucket/nothing' }), {
+    reason: 'ARTIFACT_NOT_FOUND',
+    message: "'s3://bucket/nothing' has no objects, want a model's directory",
+  })
+  t.match(await failure({ uri: 's3://another/x' }), {
+    reason: 'ARTIFACT_NOT_FOUND',
+    message: /answered 404, NoSuchBucket/,
+  })
+  s3.faults.push(answerStatus(301, { 'x-amz-bucket-region': 'eu-west-1' }))
+  t.match(await failure(), { message: /the bucket is in the region eu-west-1$/ })
+  s3.faults.push((_, response) => {
+    response.writeHead(400).end('<Error><Code>ExpiredToken</Code></Error>')
+  })
+  t.match(await failure(), { reason: 'ARTIFACT_DENIED', message: /answered 400, ExpiredToken$/ })
+  for (const uri of ['s3://', 's3://B/x', 's3:///x']) {
+    t.match(await failure({ uri }), { reason: 'FLAG_INVALID' })
+  }
+})
+
+await t.test('faults that pass', async (t) => {
+  const { s3, fetched, files } = await prepare(t)
+  const half = '<ListBucketResult><Contents><Key>models/yolo/a</Key>'
+  s3.faults.push(
+    answerStatus(503),
+    (_, response) => void response.writeHead(200).end(half),
+    (request) => request.socket.destroy(),
+  )
+  t.match(await fetched(), { isFetched: true })
+  t.same(await files(), FILES)
+})
+
+await t.test('what was gathered before is not fetched again', async (t) => {
+  const { s3, failure, fetched, gets, files } = await prepare(t)
+  for (let i = 10; i < 30; i++) s3.objects.set(`models/yolo/2/${i}`, `${i}`)
+  // The last that is listed: all but those that run beside it are there by then.
+  s3.denied.add('models/yolo/z')
+  s3.objects.set('models/yolo/z', 'z')
+  t.match(await failure(), { reason: 'ARTIFACT_DENIED', message: /answered 403, AccessDenied/ })
+  s3.denied.clear()
+  const before = gets()
+  t.match(await fetched(), { files: 24, isFetched: true })
+  t.ok(gets() - before <= 4)
+  t.equal((await files()).length, 26)
+})
+
+await t.test('objects that change under the fetch are listed anew', async (t) => {
+  const { s3, to, fetched, failure } = await prepare(t)
+  let changes = 1
+  s3.onGet = (key) => {
+    if (!key.endsWith('model.bin') || changes === 0) return
+    changes -= 1
+    s3.objects.set(key, `version ${changes}`)
+  }
+  t.match(await fetched(), { isFetched: true })
+  t.equal(await readFile(join(to, '1/model.bin'), 'utf8'), 'version 0')
+  changes = 100
+  s3.objects.set('models/yolo/1/model.bin', 'again')
+  t.match(await failure(), {
+    reason: 'ARTIFACT_UNAVAILABLE',
+    message: "'s3://bucket/models/yolo' changed 3 times while it was fetched",
+  })
+})
+
+await t.test('a digest is that of the tree', async (t) => {
+  const { failure, fetched } = await prepare(t)
+  const digest = `sha256:${'0'.repeat(64)}`
+  const refused = await failure({ digest })
+  t.match(refused, { reason: 'ARTIFACT_MISMATCH' })
+  const [, actual = ''] = /has (sha256:[0-9a-f]{64}),/.exec(String(refused)) ?? []
+  t.match(await fetched({ digest: actual }), { digest: actual })
+})
+
+await t.test('what has the wanted digest is taken, whoever put it there', async (t) => {
+  const { s3, folder, to, fetched, failure } = await prepare(t)
+  const { digest } = await fetched()
+  await rename(to, join(folder, 'copied'))
+  await rm(join(folder, '.model.fetched.json'))
+  await rename(join(folder, 'copied'), to)
+  const asked = s3.heard.length
+  t.match(await fetched({ digest }), { digest, files: 3, isFetched: false })
+  t.match(await fetched({ digest, uri: 's3://bucket/moved' }), { isFetched: false })
+  await writeFile(join(to, 'config.pbtxt'), 'mine')
+  t.match(await failure({ digest }), { reason: 'ARTIFACT_NOT_STORED', message: /not fetched/ })
+  t.equal(s3.heard.length, asked)
+})
+
+await t.test('keys that lead out, and too many', async (t) => {
+  for (const name of ['../outside', 'a//b', 'config.pbtxt/x', '/etc/x']) {
+    const { s3, failure, folder } = await prepare(t)
+    s3.objects.set(`models/yolo/${name}`, 'x')
+    t.match(await failure(), { reason: 'ARTIFACT_INVALID', message: / is refused: / })
+    t.notOk((await readdir(folder)).includes('outside'))
+  }
+  const { failure } = await prepare(t)
+  t.match(await failure({ bounds: { maxFiles: 2 } }), { reason: 'ARTIFACT_TOO_LARGE' })
+  t.match(await failure({ bounds: { maxBytes: 7000 } }), { reason: 'ARTIFACT_TOO_LARGE' })
+})
+
+await t.test('a list that does not end is left', async (t) => {
+  const { s3, failure } = await prepare(t)
+  const page =
+    '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>'
+  for (let i = 0; i < 2; i++)
+    s3.faults.push((_, response) => void response.writeHead(200).end(page))
+  t.match(await failure(), { message: /the list of keys does not end$/ })
+})

@@ -1,0 +1,43 @@
+import { ServeError } from '@tutti/errors'
+
+/** Where a model is fetched from. */
+export type SourceUri =
+  | { readonly kind: 'http'; readonly url: URL }
+  /** `prefix` is '' or ends in `/`: what lies below it is the model's directory. */
+  | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string }
+
+const WANTED = 'http(s)://HOST/PATH of a tar archive, or s3://BUCKET/PREFIX'
+const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
+
+/** @throws ServeError FLAG_INVALID that says what came, without what could be a secret in it, and what was wanted. */
+export function parseSourceUri(text: string): SourceUri {
+  const s3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text)
+  if (s3 !== null) return toS3(text, s3[1] ?? '', s3[2] ?? '')
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw refusal(text)
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') {
+    throw refusal(text, 'user and password come from the secret, never from the address')
+  }
+  url.hash = ''
+  return { kind: 'http', url }
+}
+
+function toS3(text: string, bucket: string, path: string): SourceUri {
+  if (!BUCKET.test(bucket)) throw refusal(text, `"${bucket}" is no name of a bucket`)
+  const prefix = path === '' || path.endsWith('/') ? path : `${path}/`
+  return { kind: 's3', bucket, prefix }
+}
+
+/** An address for people: user, password and query, which may hold a signature, are left out. */
+export function showUri(uri: URL | string): string {
+  const text = String(uri)
+  if (!URL.canParse(text)) return text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
+  const url = new URL(text)
+  return `${url.protocol}//${url.host}${url.pathname}`
+}
+
+function refusal(text: string, problem = `want ${WANTED}`): ServeError {
+  return new ServeError('FLAG_INVALID', `--uri: "${showUri(text)}": ${problem}`, {
+    details: { field: '--uri' },
+  })
+}

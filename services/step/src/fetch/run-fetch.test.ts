@@ -1,0 +1,140 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { renderFlagTable, type StopSignal } from '@tutti/chassis'
+import {
+  answerStatus,
+  serveBytes,
+  startArtifactServer,
+  tarArchive,
+} from '@tutti/repository/testing'
+import t, { type Test } from 'tap'
+import { FETCH_EXIT_CODES } from './exit-codes.ts'
+import { FETCH_FLAGS } from './fetch-flags.ts'
+import { runFetch } from './run-fetch.ts'
+
+const ARCHIVE = tarArchive([
+  { name: 'config.pbtxt', data: 'backend: "b"' },
+  { name: '1/model.bin', data: 'weights' },
+])
+
+async function prepare(t: Test) {
+  const server = await startArtifactServer(serveBytes(ARCHIVE, '"v1"'))
+  t.teardown(() => server.close())
+  const folder = t.testdir({
+    'termination-log': 'what was there before, and is longer than the message by far',
+    secret: { username: 'me', password: 'hidden\n', other: 'x' },
+  })
+  const terminationLog = join(folder, 'termination-log')
+  let stop: ((signal: StopSignal) => void) | undefined
+  const run = async (...argv: string[]) => {
+    const printed = { out: '', err: '' }
+    const code = await runFetch(
+      'tutti-step fetch',
+      [`--termination-log=${terminationLog}`, '--attempts=1', ...argv],
+      {
+        env: {},
+        out: (text) => (printed.out += text),
+        err: (text) => (printed.err += text),
+        signals: {
+          listen: (listener) => {
+            stop = listener
+            return () => {}
+          },
+        },
+        exit: () => {},
+      },
+    )
+    return { code, ...printed }
+  }
+  const uri = `--uri=${server.origin}/m.tar`
+  const to = `--to=${join(folder, 'model')}`
+  return { server, folder, run, uri, to, terminationLog, stop: () => stop?.('SIGTERM') }
+}
+
+await t.test('it fetches, and says so', async (t) => {
+  const { server, folder, run, uri, to } = await prepare(t)
+  const first = await run(uri, to, `--secret-dir=${folder}/secret`)
+  t.match(first, { code: 0, err: '', out: /"files":2,.*"message":"model fetched"/ })
+  t.notMatch(first.out, 'hidden')
+  const basic = `Basic ${Buffer.from('me:hidden').toString('base64')}`
+  t.equal(server.heard[0]?.headers.authorization, basic)
+  const printed = await run(uri, to, '--print-digest')
+  t.match(printed, { code: 0, out: /^sha256:[0-9a-f]{64}\n$/, err: /model was there already/ })
+  t.match(await run(uri, to, `--digest=${printed.out.trim()}`), { code: 0 })
+})
+
+await t.test('it checks folders', async (t) => {
+  const { folder, run, uri, to } = await prepare(t)
+  await run(uri, to)
+  const verify = `--verify=${join(folder, 'model')}`
+  const printed = await run(verify, '--print-digest', '--log-info=false')
+  t.match(printed, { code: 0, err: '' })
+  t.match(await run(verify, `--digest=${printed.out.trim()}`), { code: 0 })
+  await writeFile(join(folder, 'model/1/model.bin'), 'other')
+  t.match(await run(verify, `--digest=${printed.out.trim()}`), { code: 14 })
+  t.match(await run(`--verify=${folder}/gone`, '--print-digest'), { code: 10 })
+})
+
+await t.test('each kind of failure has its code, and its message two places', async (t) => {
+  const { server, folder, run, uri, to, terminationLog } = await prepare(t)
+  const wrong = `--digest=sha256:${'0'.repeat(64)}`
+  const cases: readonly (readonly [number, readonly string[], RegExp])[] = [
+    [2, ['--nonsense'], /unknown flag --nonsense/],
+    [2, ['x'], /got 'x', want flags only/],
+    [2, [to], /--uri: got none/],
+    [2, [uri], /--to: got none/],
+    [2, ['--uri=pvc://x/y', to], /--uri: "pvc:\/\/x\/y": want http/],
+    [2, [uri, to, '--digest=x'], /--digest: "x", want sha256:/],
+    [2, ['--verify=x'], /--digest: got none/],
+    [2, ['--verify=x', uri], /--verify: got --uri, --to or --secret-dir beside it/],
+    [
+      2,
+      ['--verify=x', `--digest=${wrong.slice(9)}`, '--secret-dir=y'],
+      /--verify: got --uri, --to/,
+    ],
+    [3, [uri, to, `--secret-dir=${folder}/termination-log`], /key username of the secret cannot/],
+    [14, [uri, to, wrong], /m.tar' has sha256:[0-9a-f]{64}, want sha256:0{64}/],
+    [16, [uri, to, '--max-bytes=10'], /has more than 10 bytes, want at most that/],
+    [16, [uri, to, '--max-files=1'], /more than 1 files, want at most that/],
+    [17, [uri, `--to=${terminationLog}/x`], /cannot be written/],
+  ]
+  for (const [code, argv, text] of cases) {
+    const { err, ...ended } = await run(...argv)
+    t.equal(ended.code, code, argv.join(' '))
+    t.match(err, text)
+    t.match(err, /^tutti-step fetch: [^\n]*\n$/)
+    if (argv[0] === '--nonsense') continue
+    t.equal(`${await readFile(terminationLog, 'utf8')}\n`, err)
+  }
+  for (const [status, code] of [
+    [404, 10],
+    [403, 11],
+    [503, 12],
+  ] as const) {
+    server.script(answerStatus(status))
+    t.equal((await run(uri, to)).code, code)
+  }
+  server.script(serveBytes(Buffer.from('no archive')))
+  t.equal((await run(uri, to)).code, 15)
+  t.equal((await run(uri.replace('http:', 'https:'), to)).code, 13)
+})
+
+await t.test('a signal ends it', async (t) => {
+  const { server, run, uri, to, stop } = await prepare(t)
+  server.script((_, response) => {
+    response.writeHead(200)
+    response.write('x', () => stop())
+  })
+  t.match(await run(uri, to), { code: 1, err: 'tutti-step fetch: stopped by SIGTERM\n' })
+})
+
+/** Without the padding that the formatter gives to tables. */
+const compact = (text: string): string => text.replaceAll(' ', '').replaceAll(/-{2,}/g, '--')
+
+await t.test('README.md lists every flag and every exit code', async (t) => {
+  const readme = compact(await readFile(new URL('../../README.md', import.meta.url), 'utf8'))
+  t.ok(readme.includes(compact(renderFlagTable(FETCH_FLAGS)).trim()))
+  for (const [reason, code] of Object.entries(FETCH_EXIT_CODES)) {
+    t.ok(readme.includes(`|${code}|\`${reason}\`|`), reason)
+  }
+})

@@ -1,0 +1,79 @@
+import { applyModelOverrides, ModelOverrides } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { type ConfigOverrides, checkModelName, type ModelDirectory } from '@tutti/repository'
+import type { OtherModels } from './scan-models.ts'
+import type { StepFlags } from './step-flags.ts'
+
+const DIRECTORY = '--model-directory'
+const OVERRIDES = '--model-overrides'
+
+/** The models of a step that stand in no repository, and what overrides configurations. @throws ServeError FLAG_INVALID */
+export function readOtherModels(
+  flags: Pick<StepFlags, 'model-directory' | 'model-overrides'>,
+): Required<OtherModels> {
+  return {
+    directories: readModelDirectories(flags['model-directory']),
+    overrides: readModelOverrides(flags['model-overrides']),
+  }
+}
+
+/**
+ * Reads the occurrences of `--model-directory=NAME=DIR`.
+ *
+ * @throws ServeError FLAG_INVALID that names what came: no NAME or DIR, a name that no model can have, or one given twice.
+ */
+export function readModelDirectories(occurrences: readonly string[]): readonly ModelDirectory[] {
+  return [...readNamed(DIRECTORY, occurrences, 'DIR')].map(([name, path]) => ({ name, path }))
+}
+
+/**
+ * Reads the occurrences of `--model-overrides=NAME=JSON`.
+ *
+ * @throws ServeError FLAG_INVALID that names the model and the field.
+ */
+export function readModelOverrides(occurrences: readonly string[]): ConfigOverrides {
+  return new Map(
+    [...readNamed(OVERRIDES, occurrences, 'JSON')].map(([name, text]) => {
+      const overrides = parseOverrides(name, text)
+      return [name, (config) => applyModelOverrides(config, overrides)]
+    }),
+  )
+}
+
+function parseOverrides(name: string, text: string): ModelOverrides {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (error) {
+    throw refusal(OVERRIDES, `"${name}": ${ServeError.from(error).message}`, error)
+  }
+  const parsed = ModelOverrides.safeParse(json)
+  if (parsed.success) return parsed.data
+  const faults = parsed.error.issues.map(({ path, message }) => [...path, message].join(': '))
+  throw refusal(OVERRIDES, `"${name}": ${faults.join('; ')}`, parsed.error)
+}
+
+/** Splits each `NAME=VALUE` at its first `=`. */
+function readNamed(
+  flag: string,
+  occurrences: readonly string[],
+  wanted: string,
+): ReadonlyMap<string, string> {
+  const values = new Map<string, string>()
+  for (const text of occurrences) {
+    const [, name = '', value = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? []
+    if (name === '' || value === '') throw refusal(flag, `"${text}", want NAME=${wanted}`)
+    try {
+      checkModelName(name)
+    } catch (error) {
+      throw refusal(flag, ServeError.from(error).message, error)
+    }
+    if (values.has(name)) throw refusal(flag, `"${name}" came twice, want a name once`)
+    values.set(name, value)
+  }
+  return values
+}
+
+function refusal(flag: string, problem: string, cause?: unknown): ServeError {
+  return new ServeError('FLAG_INVALID', `${flag}: ${problem}`, { cause, details: { field: flag } })
+}
