@@ -32,7 +32,10 @@ export interface PlanStepOutput {
 export interface PlanStep {
   /** Position in the config. */
   readonly index: number
-  /** Unique in the ensemble: the model's name, or `<model>#<index>` if the model occurs in several steps. */
+  /**
+   * Unique in the ensemble: the name that the rules give it, else the model's name, or `<model>#<index>` if the model occurs in
+   * several steps.
+   */
   readonly name: string
   readonly model: string
   /** -1 is the latest READY version. */
@@ -41,6 +44,8 @@ export interface PlanStep {
   readonly decoupled: boolean
   readonly inputs: readonly PlanStepInput[]
   readonly outputs: readonly PlanStepOutput[]
+  /** Steps that must have ended before it begins, if they run; each once, none of them decoupled. */
+  readonly dependsOn: readonly number[]
   /** The label that all its inputs carry: in which iterations it runs. */
   readonly label: number
 }
@@ -83,6 +88,10 @@ export interface EnsemblePlan {
     /** `max_inflight_requests`; 0 means no bound. */
     readonly maxInflightRequests: number
   }
+  /** The longest time for a request; absent for none. */
+  readonly timeoutMs?: number
+  /** Requests at the same time, of which further ones are refused; absent for no bound. */
+  readonly maxInFlightRequests?: number
   readonly steps: readonly PlanStep[]
   readonly tensors: readonly PlanTensor[]
   readonly inputs: readonly PlanEnsembleTensor[]

@@ -28,7 +28,7 @@ interface Script {
 const SEED = fc.integer({ min: 0, max: 2 ** 31 })
 
 function scenario(seed: number, decoupledSteps: number): Scenario {
-  const ensemble = randomEnsemble(seed, decoupledSteps)
+  const ensemble = randomEnsemble(seed, decoupledSteps, { hasDependencies: seed % 2 === 1 })
   const roll = dice(seed + 1)
   const given = ensemble.plan.inputs.filter((input) => !input.optional || roll(2) === 0)
   const outputs = ensemble.plan.outputs.filter(() => roll(2) === 0)
@@ -140,6 +140,7 @@ await t.test('every step that has what it reads is in flight or done', async (t)
         const wanted = new Set(
           expectation(s).invocations.map((text) => text.slice(0, text.indexOf('('))),
         )
+        const isWanted = (step: number): boolean => wanted.has(plan.steps[step]?.name ?? '')
         drive(s, (driver) => {
           const open = new Set(driver.running)
           const done = driver.invoked
@@ -153,7 +154,8 @@ await t.test('every step that has what it reads is in flight or done', async (t)
             (candidate) =>
               wanted.has(candidate.name) &&
               !done.includes(candidate.index) &&
-              candidate.inputs.every((input) => there(input.tensor)),
+              candidate.inputs.every((input) => there(input.tensor)) &&
+              candidate.dependsOn.every((other) => done.includes(other) || !isWanted(other)),
           )
           assert.deepEqual(
             [...open].toSorted(),
@@ -163,7 +165,41 @@ await t.test('every step that has what it reads is in flight or done', async (t)
           return false
         })
       }),
-      { numRuns: 150 },
+      { numRuns: 300 },
+    ),
+  )
+})
+
+/** Whoever has begun, began after what it depends on, as far as counts show. */
+function checkOrder({ plan, invoked, inFlight }: EnsembleDriver): void {
+  const runs = plan.steps.map(({ index }) => {
+    const begun = invoked.filter(({ step }) => step === index)
+    const open = begun.filter(({ attempt }) => inFlight.has(`${index}.${attempt}`))
+    return { begun: begun.length, ended: begun.length - open.length }
+  })
+  for (const { index, label, dependsOn } of plan.steps) {
+    for (const other of dependsOn) {
+      const { begun = 0 } = runs[index] ?? {}
+      const first = runs[other]
+      if (begun === 0 || first === undefined || first.begun === 0) continue
+      // One for each of its own iterations where both are in the same; else the one around it.
+      const want = plan.steps[other]?.label === label ? begun : 1
+      assert.ok(first.ended >= want, `${first.ended} ends, ${begun} begun`)
+    }
+  }
+}
+
+await t.test('under a stream too, whoever depends on a step begins after its end', async (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(SEED, fc.integer({ min: 1, max: 2 }), (seed, decoupledSteps) => {
+        const s = scenario(seed * 2 + 1, decoupledSteps)
+        drive(s, (driver) => {
+          checkOrder(driver)
+          return false
+        })
+      }),
+      { numRuns: 300 },
     ),
   )
 })

@@ -5,6 +5,7 @@ import type { EnsemblePlan } from './ensemble-plan.ts'
 import { type EnsembleResponse, ensembleResponse } from './ensemble-response.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
 import {
+  endStep,
   type Iteration,
   newIteration,
   putTensor,
@@ -104,7 +105,7 @@ export class GraphRun implements EnsembleRun {
       this.#fail(ServeError.from(error), {})
       return
     }
-    const iteration = this.#openIteration(0)
+    const iteration = this.#openIteration(0, undefined)
     const ready: number[] = []
     const target = { graph: this.#graph, iteration, ready }
     const isBatched = this.#plan.maxBatchSize > 0
@@ -140,7 +141,9 @@ export class GraphRun implements EnsembleRun {
 
   #store(execution: StepExecution, event: Responded, context: RequestContext): void {
     const { plan, isBatched } = execution.step
-    const iteration = plan.decoupled ? this.#openIteration(plan.index + 1) : execution.iteration
+    const iteration = plan.decoupled
+      ? this.#openIteration(plan.index + 1, execution.iteration)
+      : execution.iteration
     const ready: number[] = []
     const target = { graph: this.#graph, iteration, ready }
     for (const { name, tensor } of plan.outputs) {
@@ -161,8 +164,8 @@ export class GraphRun implements EnsembleRun {
     this.#fail(event.error, whereabouts(execution))
   }
 
-  #openIteration(label: number): Iteration {
-    const iteration = newIteration(this.#graph, label)
+  #openIteration(label: number, parent: Iteration | undefined): Iteration {
+    const iteration = newIteration(this.#graph, label, parent)
     this.#iterations.add(iteration)
     this.#open[label] = (this.#open[label] ?? 0) + 1
     if (label === this.#graph.outputLabel) this.#answers.push(iteration)
@@ -175,7 +178,7 @@ export class GraphRun implements EnsembleRun {
     for (const index of ready) {
       const step = this.#graph.steps[index]
       assert(step !== undefined, `step ${index} is not needed`)
-      iteration.open += 1
+      if (this.#graph.dependsOn[index]?.length === 0) iteration.open += 1
       this.#executions.invoke(newExecution(step, iteration, this.#o.context), this.#actions)
     }
     this.#settle(iteration)
@@ -183,9 +186,19 @@ export class GraphRun implements EnsembleRun {
 
   #finish(execution: StepExecution): void {
     const { iteration, step } = execution
+    if (this.#graph.hasDependencies) this.#endStep(iteration, step.plan.index)
     for (const tensor of step.reads) useTensor(iteration, tensor, this.#actions)
     iteration.open -= 1
     this.#settle(iteration)
+  }
+
+  /** Begins what waited for the step only. */
+  #endStep(iteration: Iteration, step: number): void {
+    iteration.ended.add(step)
+    for (const inner of this.#iterations) {
+      const ready = endStep(this.#graph, { iteration, inner, step })
+      if (ready.length > 0) this.#fire(inner, ready)
+    }
   }
 
   #settle(iteration: Iteration): void {

@@ -18,24 +18,78 @@ export interface HeldTensor {
 export interface Iteration {
   /** 0 for the request itself, else one more than the decoupled step whose response it follows from. */
   readonly label: number
+  /** That of the decoupled step's execution; absent for the request itself. */
+  readonly parent: Iteration | undefined
+  /** Steps that have ended and that others depend on. */
+  readonly ended: Set<number>
   /** By tensor; undefined until it is made. */
   readonly tensors: (HeldTensor | undefined)[]
-  /** By step: how many of its tensors are not there yet. */
+  /** By step: how many of its tensors are not there yet, and of the steps that it depends on have not ended. */
   readonly pending: number[]
   missingOutputs: number
-  /** Executions that have not ended, and the response that has not been emitted. At 0 nothing more can come of it. */
+  /**
+   * Executions that have not ended, those of steps that depend on others from the beginning, and the response that has not been
+   * emitted. At 0 nothing more can come of it.
+   */
   open: number
 }
 
-export function newIteration(graph: RunGraph, label: number): Iteration {
+export function newIteration(
+  graph: RunGraph,
+  label: number,
+  parent: Iteration | undefined,
+): Iteration {
   const answers = label === graph.outputLabel
-  return {
+  const iteration = {
     label,
+    parent,
+    ended: new Set<number>(),
     tensors: graph.uses.map(() => undefined),
     pending: [...graph.pending],
     missingOutputs: answers ? graph.outputs.length : 0,
     open: answers ? 1 : 0,
   }
+  if (graph.hasDependencies) countDependencies(graph, iteration)
+  return iteration
+}
+
+/** Whoever depends on others may have to wait for a step of an iteration around this one: this one stays open for it. */
+function countDependencies(graph: RunGraph, iteration: Iteration): void {
+  for (const [index, list] of graph.dependsOn.entries()) {
+    if (list.length === 0 || graph.steps[index]?.plan.label !== iteration.label) continue
+    iteration.open += 1
+    const ended = list.filter((step) => isEnded(iteration, step)).length
+    iteration.pending[index] = (iteration.pending[index] ?? 0) - ended
+  }
+}
+
+function isEnded(iteration: Iteration, step: number): boolean {
+  for (let around: Iteration | undefined = iteration; around; around = around.parent) {
+    if (around.ended.has(step)) return true
+  }
+  return false
+}
+
+/** A step has ended in `iteration`: @returns the steps of `inner` that now have all they wait for. */
+export function endStep(
+  graph: RunGraph,
+  o: { readonly iteration: Iteration; readonly inner: Iteration; readonly step: number },
+): number[] {
+  const { iteration, inner, step } = o
+  if (!isWithin(inner, iteration)) return []
+  return (graph.dependents[step] ?? []).filter((dependent) => {
+    if (graph.steps[dependent]?.plan.label !== inner.label) return false
+    const left = (inner.pending[dependent] ?? 0) - 1
+    inner.pending[dependent] = left
+    return left === 0
+  })
+}
+
+function isWithin(inner: Iteration, outer: Iteration): boolean {
+  for (let around: Iteration | undefined = inner; around; around = around.parent) {
+    if (around === outer) return true
+  }
+  return false
 }
 
 /** Puts a value in its place, or lets it go if nobody needs it. Adds the steps that have all they read to `ready`. */

@@ -16,6 +16,8 @@ import type {
   PlanStepInput,
   PlanTensor,
 } from './ensemble-plan.ts'
+import { checkEnsembleRules, type EnsembleRules } from './ensemble-rules.ts'
+import { checkDependencies } from './step-dependencies.ts'
 import { checkTensorMapping } from './tensor-mapping.ts'
 import { validateEnsembleConfig } from './validate-ensemble-config.ts'
 
@@ -23,15 +25,18 @@ import { validateEnsembleConfig } from './validate-ensemble-config.ts'
  * Checks an ensemble against the models that it composes and compiles it.
  *
  * @param o.lookup - undefined for a name that is in no repository.
- * @throws ServeError ENSEMBLE_INVALID or ENSEMBLE_DEPENDENCY with Triton's text.
+ * @param o.rules - what a manifest says beyond the config.
+ * @throws ServeError ENSEMBLE_INVALID or ENSEMBLE_DEPENDENCY, with Triton's text where Triton has the rule.
  * @see triton-semantics 1.1 to 1.3
  */
 export function planEnsemble(o: {
   readonly config: ModelConfig
   readonly lookup: LookupModel
+  readonly rules?: EnsembleRules | undefined
 }): EnsemblePlan {
-  const { config } = o
+  const { config, rules } = o
   validateEnsembleConfig(config)
+  if (rules !== undefined) checkEnsembleRules(config, rules)
   const scheduling = config.ensemble_scheduling
   assert(scheduling !== undefined, `${config.name} is no ensemble`)
   const models = resolveComposingModels(config, o.lookup)
@@ -40,8 +45,9 @@ export function planEnsemble(o: {
   const drafts = scheduling.step.map((step, index) => {
     const model = models.get(step.model_name)
     assert(model !== undefined, `model ${step.model_name} was not looked up`)
-    return draftStep({ config, step, index, model, names })
+    return draftStep({ config, rules, step, index, model, names })
   })
+  if (rules !== undefined) checkDependencies(config, rules, drafts)
   const outputs = config.output.map((output) => ensembleTensor(output, names.written(output.name)))
   const labels = labelTensors({
     config,
@@ -62,6 +68,10 @@ export function planEnsemble(o: {
     maxBatchSize: config.max_batch_size,
     decoupled: steps.some((step) => step.decoupled),
     stepSlots: { maxInflightRequests: scheduling.max_inflight_requests },
+    ...(rules?.timeoutMs !== undefined && { timeoutMs: rules.timeoutMs }),
+    ...(rules?.maxInFlightRequests !== undefined && {
+      maxInFlightRequests: rules.maxInFlightRequests,
+    }),
     steps,
     tensors: planTensors(names.all, steps, labels),
     inputs: config.input.map((input) => ensembleTensor(input, names.read(input.name))),
@@ -113,15 +123,16 @@ function known(index: number | undefined, name: string): number {
 
 function draftStep(o: {
   readonly config: ModelConfig
+  readonly rules: EnsembleRules | undefined
   readonly step: EnsembleStep
   readonly index: number
   readonly model: ModelConfig
   readonly names: TensorNames
 }): Omit<PlanStep, 'label'> {
-  const { step, index, model, names } = o
+  const { rules, step, index, model, names } = o
   return {
     index,
-    name: stepName(o.config, step, index),
+    name: rules?.stepNames[index] ?? stepName(o.config, step, index),
     model: step.model_name,
     version: step.model_version,
     maxBatchSize: model.max_batch_size,
@@ -133,6 +144,7 @@ function draftStep(o: {
       name,
       tensor: names.written(tensor),
     })),
+    dependsOn: [...new Set(rules?.dependsOn[index])],
   }
 }
 

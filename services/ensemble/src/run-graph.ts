@@ -19,7 +19,12 @@ export interface RunGraph {
   readonly consumers: readonly (readonly number[])[]
   /** References to each tensor: its needed consumers, and the response. */
   readonly uses: readonly number[]
-  /** How many tensors each step waits for. */
+  /** Needed steps that each step waits for beside what it reads. */
+  readonly dependsOn: readonly (readonly number[])[]
+  /** The reverse. */
+  readonly dependents: readonly (readonly number[])[]
+  readonly hasDependencies: boolean
+  /** How many tensors and steps each step waits for. */
   readonly pending: readonly number[]
   /** Position in `EnsemblePlan.outputs` of the requested output that each tensor is; -1 if none. */
   readonly outputOf: readonly number[]
@@ -68,11 +73,21 @@ function buildGraph(plan: EnsemblePlan, outputs: readonly PlanEnsembleTensor[]):
   const consumers = plan.tensors.map((tensor) => [
     ...new Set(tensor.consumers.map(({ step }) => step).filter((step) => needed.has(step))),
   ])
+  const dependsOn = steps.map(
+    (step) => step?.plan.dependsOn.filter((other) => needed.has(other)) ?? [],
+  )
   return {
     steps,
     consumers,
     uses: consumers.map((list, tensor) => list.length + (outputOf[tensor] === -1 ? 0 : 1)),
-    pending: steps.map((step) => step?.reads.length ?? 0),
+    dependsOn,
+    dependents: steps.map((_, index) =>
+      steps.flatMap((_step, other) => (dependsOn[other]?.includes(index) ? [other] : [])),
+    ),
+    hasDependencies: dependsOn.some((list) => list.length > 0),
+    pending: steps.map(
+      (step, index) => (step?.reads.length ?? 0) + (dependsOn[index]?.length ?? 0),
+    ),
     outputOf,
     outputs,
     outputLabel: plan.tensors[outputs[0]?.tensor ?? -1]?.label ?? 0,

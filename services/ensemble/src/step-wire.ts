@@ -1,8 +1,7 @@
-import { ServeError } from '@tutti/errors'
-import { type Json, type ModelConfig, parseJsonConfig, toJsonConfig } from '@tutti/model-config'
+import { type Json, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 import type { ServedModel, StepDescription } from './step-contract.ts'
-import { parseWire, wireError } from './wire-field.ts'
+import { ConfigJson, parseWire } from './wire-field.ts'
 
 /*
  * What a step process answers, as JSON between processes. Members that only newer peers know are dropped, so that versions of
@@ -19,8 +18,7 @@ const VersionJson = z.object({
 
 const ModelJson = z.object({
   name: z.string(),
-  /** Protobuf JSON; parsed by the one who knows that format. */
-  config: z.unknown().optional(),
+  config: ConfigJson.optional(),
   /** Pairs and no object: `__proto__` is a name like any other. */
   labels: z.array(z.tuple([z.string(), z.array(z.string())])),
   versions: z.array(VersionJson),
@@ -84,21 +82,11 @@ export function parseDescriptionJson(json: unknown): StepDescription {
   }
 }
 
-function toServedModel(model: z.infer<typeof ModelJson>, index: number): ServedModel {
+function toServedModel(model: z.infer<typeof ModelJson>): ServedModel {
   const { config, labels, ...rest } = model
   return {
     ...rest,
     labels: Object.fromEntries(labels),
-    ...(config !== undefined && { config: parseConfig(config, `models[${index}].config`) }),
-  }
-}
-
-function parseConfig(json: unknown, path: string): ModelConfig {
-  try {
-    return parseJsonConfig(json)
-  } catch (error) {
-    const { message, details } = ServeError.from(error)
-    const field = details.field === undefined || details.field === '' ? '' : `.${details.field}`
-    throw wireError('step description', path + field, message, error)
+    ...(config !== undefined && { config }),
   }
 }

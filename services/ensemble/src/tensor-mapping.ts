@@ -126,10 +126,21 @@ function mapped(map: Readonly<Record<string, string>>, name: string): string | u
   return Object.hasOwn(map, name) ? map[name] : undefined
 }
 
-function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
+/** What a configuration says of a tensor. `dims`: as its other side sees it, after a reshape of an ensemble's own. */
+export function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
   const { dims } = tensor
   const fullDims = model.max_batch_size > 0 ? [-1, ...dims] : dims
   return { model: model.name, dataType: tensor.data_type, dims, fullDims }
+}
+
+/** What keeps two definitions from being of one tensor. A batching model's [16] is the same as [-1,16] without batching. */
+export function findDifference(
+  first: TensorDefinition,
+  next: TensorDefinition,
+): 'datatype' | 'shape' | undefined {
+  if (first.dataType !== next.dataType) return 'datatype'
+  const fits = shapeMatches(first.dims, next.dims) || shapeMatches(first.fullDims, next.fullDims)
+  return fits ? undefined : 'shape'
 }
 
 function checkConsistent(
@@ -146,14 +157,12 @@ function checkConsistent(
   const where = `in ensemble ${config.name}, ensemble tensor ${tensor}: `
   const inferred = (a: string, b: string): string =>
     `${a} is inferred from model ${first.model} while ${b} is inferred from model ${definition.model}`
-  if (first.dataType !== definition.dataType) {
+  const difference = findDifference(first, definition)
+  if (difference === undefined) return
+  if (difference === 'datatype') {
     const types = inferred(first.dataType, definition.dataType)
     throw invalid(config, definition.model, `${where}inconsistent data type: ${types}`)
   }
-  // A batching model's [16] is the same as [-1,16] of a model without batching.
-  const fits =
-    shapeMatches(first.dims, definition.dims) || shapeMatches(first.fullDims, definition.fullDims)
-  if (fits) return
   const shapes = inferred(formatShape(first.fullDims), formatShape(definition.fullDims))
   throw invalid(config, definition.model, `${where}inconsistent shape: ${shapes}`)
 }

@@ -1,7 +1,6 @@
-import { ServeError } from '@tutti/errors'
-import { type Json, type ModelConfig, parseJsonConfig, toJsonConfig } from '@tutti/model-config'
+import { type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
-import { parseWire, wireError } from './wire-field.ts'
+import { ConfigJson, parseWire } from './wire-field.ts'
 
 /*
  * What routers tell one another of loads and unloads, as JSON between processes.
@@ -37,8 +36,7 @@ export interface WantedModel {
 const VersionJson = z.object({ version: z.int().min(0), revision: z.string() })
 
 const EnsembleJson = z.object({
-  /** Protobuf JSON; parsed by the one who knows that format. */
-  config: z.unknown(),
+  config: ConfigJson,
   labels: z.array(z.tuple([z.string(), z.array(z.string())])),
   versions: z.array(VersionJson),
   digest: z.string(),
@@ -86,16 +84,6 @@ export function isNewer(next: WantedModel, known: WantedModel | undefined): bool
   return next.at === known.at && next.by > known.by
 }
 
-function toEnsemble({ config, labels, ...rest }: z.infer<typeof EnsembleJson>): WantedEnsemble {
-  return { ...rest, labels: Object.fromEntries(labels), config: parseConfig(config) }
-}
-
-function parseConfig(json: unknown): ModelConfig {
-  try {
-    return parseJsonConfig(json)
-  } catch (error) {
-    const { message, details } = ServeError.from(error)
-    const field = details.field === undefined || details.field === '' ? '' : `.${details.field}`
-    throw wireError('wanted model', `ensemble.config${field}`, message, error)
-  }
+function toEnsemble({ labels, ...rest }: z.infer<typeof EnsembleJson>): WantedEnsemble {
+  return { ...rest, labels: Object.fromEntries(labels) }
 }

@@ -1,16 +1,17 @@
 import { ServeError } from '@tutti/errors'
+import { type ModelConfig, parseJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 
-/** An error for JSON of another process that is not what it should be. */
-export function wireError(
-  what: string,
-  field: string,
-  problem: string,
-  cause?: unknown,
-): ServeError {
-  const where = field === '' ? what : `${what}: ${field}`
-  return new ServeError('MALFORMED_MESSAGE', `${where}: ${problem}`, { details: { field }, cause })
-}
+/** A ModelConfig as protobuf JSON; parsed by the one who knows that format. Its errors name the field inside. */
+export const ConfigJson = z.unknown().transform((json, context): ModelConfig => {
+  try {
+    return parseJsonConfig(json)
+  } catch (error) {
+    const { message, details } = ServeError.from(error)
+    context.addIssue({ code: 'custom', message, path: toPath(details.field ?? '') })
+    return z.NEVER
+  }
+})
 
 /** @throws ServeError MALFORMED_MESSAGE with the first field that does not fit, as a path. */
 export function parseWire<T>(what: string, schema: z.ZodType<T>, json: unknown): T {
@@ -18,5 +19,11 @@ export function parseWire<T>(what: string, schema: z.ZodType<T>, json: unknown):
   if (success) return data
   const [issue] = error.issues
   const field = issue === undefined ? '' : z.core.toDotPath(issue.path)
-  throw wireError(what, field, issue?.message ?? 'it does not fit', error)
+  const text = `${field === '' ? what : `${what}: ${field}`}: ${issue?.message ?? 'it does not fit'}`
+  throw new ServeError('MALFORMED_MESSAGE', text, { details: { field }, cause: error })
+}
+
+/** `input[0].dims` as the parts that zod joins again. */
+function toPath(field: string): (string | number)[] {
+  return (field.match(/[^.[\]]+/g) ?? []).map((part) => (/^\d+$/.test(part) ? Number(part) : part))
 }

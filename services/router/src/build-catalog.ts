@@ -26,8 +26,10 @@ type Entries = Map<string, CatalogModel | CatalogEnsemble>
 const MAX_LOST_MODELS = 1024
 
 export interface CatalogOptions {
-  /** Models of it that no step describes any more are kept as lost, until a step brings them back. */
+  /** Models of it that no step describes any more are kept as lost, until a step brings them back; unless `lost` is there. */
   readonly previous?: Catalog
+  /** What is lost, of the models that no step describes. */
+  readonly lost?: (isDescribed: (model: string) => boolean) => readonly CatalogModel[]
   /** An ensemble that was valid and is not any more is listed as unloaded, with what it had (triton-semantics 1.11). */
   readonly takesDown?: boolean
 }
@@ -36,10 +38,11 @@ export interface CatalogOptions {
 export function buildCatalog(
   steps: readonly DescribedStep[],
   ensembles: readonly EnsembleSource[],
-  { previous = EMPTY_CATALOG, takesDown = false }: CatalogOptions = {},
+  { previous = EMPTY_CATALOG, takesDown = false, lost }: CatalogOptions = {},
 ): Catalog {
   const entries: Entries = new Map(mergeReplicas(steps))
-  for (const model of lostModels(entries, previous)) entries.set(model.name, model)
+  const missing = lost?.((model) => entries.has(model)) ?? lostModels(entries, previous)
+  for (const model of missing) entries.set(model.name, model)
   addEnsembles(entries, ensembles, { previous, takesDown })
   return { models: new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))) }
 }
@@ -65,7 +68,7 @@ function toLost(model: string, version: CatalogVersion): readonly CatalogVersion
 function addEnsembles(
   entries: Entries,
   sources: readonly EnsembleSource[],
-  o: Required<CatalogOptions>,
+  o: Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>,
 ): void {
   const usable = new Map<string, ModelConfig>()
   for (const source of sources) {
@@ -93,7 +96,7 @@ function planned(
   entries: Entries,
   source: EnsembleSource,
   config: ModelConfig,
-  o: Required<CatalogOptions>,
+  o: Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>,
 ): CatalogEnsemble {
   try {
     const composing: [string, string][] = []
@@ -102,7 +105,7 @@ function planned(
       if (model?.config !== undefined) composing.push([name, signatureKey(model.config)])
       return model
     }
-    const checked = planEnsemble({ config, lookup })
+    const checked = planEnsemble({ config, lookup, rules: source.rules })
     const planKey = JSON.stringify(composing)
     const plan = samePlan(o.previous.models.get(source.name), config, planKey) ?? checked
     const lost = findLost(entries, config)
@@ -154,7 +157,7 @@ const NOTHING_MISSING = { isWaiting: false, missing: [] } as const
 /** An ensemble that cannot be served with what there is now. */
 function invalid(
   source: EnsembleSource,
-  { previous, takesDown }: Required<CatalogOptions>,
+  { previous, takesDown }: Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>,
   fault: Fault,
 ): CatalogEnsemble {
   const before = previous.models.get(source.name)

@@ -1,4 +1,4 @@
-import type { Clock } from '@tutti/chassis'
+import { type CallScope, type Clock, isTimeOver, openCallScope, remainingMs } from '@tutti/chassis'
 import {
   createEnsembleRun,
   type EnsemblePlan,
@@ -18,12 +18,15 @@ import type {
 } from '@tutti/tensor'
 import { type BearerResponse, RoomGate } from '@tutti/transport'
 import { lookupVersion, type ResolvedEntry } from './catalog.ts'
+import type { EnsembleAdmission } from './ensemble-admission.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { StepSlots } from './step-slots.ts'
 
 export interface ExecutionDependencies {
   readonly clock: Clock
   readonly memory: TensorMemory
+  /** What bounds the requests of each ensemble. */
+  readonly admission: EnsembleAdmission
   /** The slots of an ensemble's steps, shared by all its requests. */
   slots(plan: EnsemblePlan): readonly StepSlots[]
   /**
@@ -100,9 +103,16 @@ export class EnsembleExecution {
   readonly #ahead = new Map<number, RoomGate>()
   #isApplying = false
   readonly #steps: readonly ResolvedEntry[]
+  /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
+  readonly #timeout: CallScope | undefined
+  readonly #leave: () => void
   readonly #onAbort = (): void => this.cancel(ServeError.from(this.#scope.signal.reason))
 
-  /** @throws ServeError, prefixed, if a step's model cannot be found under the request's catalog. */
+  /**
+   * Takes a place among the ensemble's requests; `start` is to follow.
+   *
+   * @throws ServeError, prefixed, if a step's model cannot be found under the request's catalog; OVERLOADED.
+   */
   constructor(
     o: ExecutionDependencies,
     plan: EnsemblePlan,
@@ -112,15 +122,18 @@ export class EnsembleExecution {
   ) {
     this.#o = o
     this.#plan = plan
-    this.#scope = scope
     this.#sink = sink
     this.#steps = resolveSteps(plan, scope)
     this.#run = createEnsembleRun(plan, request)
+    this.#leave = o.admission.enter(plan)
+    this.#timeout = openTimeout(plan, scope, o.clock)
+    this.#scope = this.#timeout === undefined ? scope : { ...scope, ...this.#timeout.context }
   }
 
   /** Begins; the sink hears of everything from here on, possibly before this returns. */
   start(tensors: readonly NamedTensor[]): void {
     if (this.#scope.signal.aborted) {
+      this.#end()
       this.#sink.failed(ServeError.from(this.#scope.signal.reason))
       return
     }
@@ -253,9 +266,15 @@ export class EnsembleExecution {
       room: () => this.#room(step),
       failed: (error, executed, times) => {
         this.#addTimes(times)
+        // The step was a moment ahead of the ensemble's timer, which says whose time is over.
+        if (error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()) return
         this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
       },
     })
+  }
+
+  #isOverdue(): boolean {
+    return this.#timeout !== undefined && isTimeOver(this.#timeout.context, this.#o.clock)
   }
 
   #responded(action: Invoke, response: BearerResponse): void {
@@ -311,7 +330,27 @@ export class EnsembleExecution {
   #end(): void {
     this.#scope.signal.removeEventListener('abort', this.#onAbort)
     for (const timer of this.#timers.keys()) this.#clearTimer(timer)
+    this.#timeout?.close()
+    this.#leave()
   }
+}
+
+function openTimeout(
+  { timeoutMs }: EnsemblePlan,
+  scope: RequestScope,
+  clock: Clock,
+): CallScope | undefined {
+  if (timeoutMs === undefined) return undefined
+  const leftMs = remainingMs(scope, clock)
+  if (leftMs !== undefined && leftMs <= timeoutMs) return undefined
+  const { signal: parent, trace } = scope
+  return openCallScope({
+    clock,
+    parent,
+    remainingMs: timeoutMs,
+    limitName: "the ensemble's timeout",
+    ...(trace !== undefined && { trace }),
+  })
 }
 
 function stepKey(step: number, attempt: number): string {

@@ -1,4 +1,4 @@
-import { validateEnsembleConfig } from '@tutti/ensemble'
+import { type EnsembleRules, validateEnsembleConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   isEnsembleConfig,
@@ -16,6 +16,8 @@ export interface EnsembleSource {
   readonly name: string
   /** Normalised; absent if it was refused. */
   readonly config?: ModelConfig
+  /** What its manifest says beyond that; absent for one of a repository. */
+  readonly rules?: EnsembleRules
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: readonly { readonly version: number; readonly revision: string }[]
   /** Why it cannot be served whatever the composing models are; '' otherwise. */

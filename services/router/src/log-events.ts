@@ -114,3 +114,52 @@ export function ensemblesDiffer(
 export function routerNotDescribed(log: Logger, router: string, error: ServeError): void {
   log.info('router did not describe itself', { router, reason: error.reason, error: error.message })
 }
+
+/** Requests from outside reach something else from now on. */
+export function edgeRoutesChanged(log: Logger, routes: number): void {
+  log.info('edge routes changed', { routes })
+}
+
+/** Those that were read last go on. */
+export function edgeRoutesUnreadable(log: Logger, error: ServeError): void {
+  log.error('edge routes cannot be read, those before go on', { error })
+}
+
+/** All that was accepted has been read for the first time. */
+export function acceptedSynced(
+  log: Logger,
+  counts: { readonly models: number; readonly ensembles: number },
+): void {
+  log.info('accepted revisions read', counts)
+}
+
+/** The data of a ControllerRevision cannot be used; what was there before goes on. */
+export function revisionRefused(log: Logger, revision: string, error: ServeError): void {
+  log.error('accepted revision cannot be used', {
+    revision,
+    reason: error.reason,
+    error: error.message,
+  })
+}
+
+/** Another Model or Ensemble was accepted under the name first. */
+export function nameTaken(
+  log: Logger,
+  model: string,
+  { kind, resource }: { readonly kind: string; readonly resource: { readonly name: string } },
+): void {
+  log.warn('served name is taken by another resource', { model, kind, resource: resource.name })
+}
+
+/** A replica says that it serves an accepted revision and describes it as something else. */
+export function configDiffers(
+  log: Logger,
+  o: {
+    readonly replica: string
+    readonly model: string
+    readonly version: number
+    readonly revision: string
+  },
+): void {
+  log.warn('replica describes an accepted revision with another configuration', { ...o })
+}

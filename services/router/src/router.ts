@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { CallContext, Clock, Logger, Tracing } from '@tutti/chassis'
+import type { CallContext, Tracing } from '@tutti/chassis'
 import type {
   EnsemblePlan,
   LoadableModels,
   PinnedVersion,
+  ServedByRouter,
   StepControl,
   StepDescription,
 } from '@tutti/ensemble'
-import { type Reason, ServeError } from '@tutti/errors'
 import {
-  areAllReady,
   type IndexEntry,
   type InferenceBackend,
   type InferRequest,
@@ -28,22 +27,13 @@ import {
   modelMetadata,
 } from '@tutti/model-config'
 import { TensorMemory } from '@tutti/tensor'
-import type { AnswerQuestion, EnvelopeHandler, StepDirectory, TensorBearer } from '@tutti/transport'
-import { buildCatalog } from './build-catalog.ts'
-import {
-  type Catalog,
-  type CatalogEnsemble,
-  type CatalogModel,
-  EMPTY_CATALOG,
-  type LiveRevision,
-  lookupModel,
-  noStepYet,
-  type ResolvedEntry,
-} from './catalog.ts'
+import type { AnswerQuestion, EnvelopeHandler, TensorBearer } from '@tutti/transport'
+import type { AcceptedSet } from './accepted/accepted-set.ts'
+import type { Catalog, CatalogEnsemble, CatalogModel, ResolvedEntry } from './catalog.ts'
+import { EnsembleAdmission } from './ensemble-admission.ts'
 import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
-import { catalogChanged } from './log-events.ts'
 import { callModel } from './model-call.ts'
 import { executeNested } from './nested-ensemble.ts'
 import {
@@ -58,48 +48,27 @@ import { inferEnsemble, inferModel, type ModelInferDependencies } from './reques
 import { RevisionPins } from './revision-pins.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { collectStatistics } from './router-statistics.ts'
-import { type Revisions, StepMembers } from './step-members.ts'
+import { ServedView, type ServedViewOptions } from './served-view.ts'
+import type { Revisions } from './step-members.ts'
 import { StepSlots } from './step-slots.ts'
-import { Watchers } from './watchers.ts'
 
-export interface RouterOptions {
+export interface RouterOptions extends ServedViewOptions {
   /** Names this process, as the owner of the tensors that it holds. */
   readonly name: string
-  readonly ensembles: readonly EnsembleSource[]
-  readonly directory: StepDirectory
   readonly bearer: TensorBearer
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
-  /**
-   * Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring; or one of those
-   * for which the function says so.
-   */
-  readonly awaitsSteps?: boolean | ((ensemble: string) => boolean)
-  /** False as long as steps may be there that were not heard yet: then a model that is not known may well exist. */
-  readonly hasHeardSteps?: () => boolean
-  readonly clock: Clock
-  readonly log: Logger
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
   /** Makes the key of a request; a random UUID and a count unless a test wants otherwise. */
   readonly newRequestKey?: () => string
   /** What bounds the requests that models make. */
   readonly nesting?: Partial<NestingBounds>
-  /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
-  readonly takesDown?: boolean
   /** Names of all models that could be loaded, for the index; absent if that is not known. */
   readonly listNames?: () => Promise<readonly string[]>
   /** A replica refused a revision that it was thought to serve: what is known of it is out of date. */
   readonly revisionRefused?: (replica: string) => void
 }
-
-/** What a lookup says of a model that is not ready, whatever it is that it lacks. */
-const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
-  'MODEL_NOT_FOUND',
-  'MODEL_NOT_READY',
-  'STEP_UNAVAILABLE',
-  'SERVER_NOT_READY',
-])
 
 /** The inference backend over step replicas and ensembles: looks to clients like one Triton server. */
 export class Router implements InferenceBackend {
@@ -109,27 +78,26 @@ export class Router implements InferenceBackend {
   /** Answers what models in steps ask beside that. */
   readonly answer: AnswerQuestion
   readonly #o: RouterOptions
-  readonly #members: StepMembers
+  readonly #view: ServedView
   readonly #recorders: EnsembleRecorders
   readonly #slots = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
   readonly #execution: ExecutionDependencies
   readonly #calls: ModelInferDependencies
   readonly #newRequestKey: () => string
   readonly #pins = new PinCounts()
-  readonly #watchers = new Watchers()
-  #ensembles: readonly EnsembleSource[]
   /** What clients asked for so far, of the models as they are now: requests ask for the same again and again. */
   #resolved = new Map<string, ResolvedModel>()
-  #catalog: Catalog = EMPTY_CATALOG
   #isLive = true
   #control: ModelControl | undefined
 
   constructor(o: RouterOptions) {
     this.#o = o
-    this.#ensembles = o.ensembles
     this.#recorders = new EnsembleRecorders(o)
     this.memory = new TensorMemory(o.name)
-    this.#members = new StepMembers(o.directory)
+    this.#view = new ServedView(o, (catalog) => {
+      this.#resolved = new Map()
+      this.#recorders.follow(catalog)
+    })
     this.#calls = {
       bearer: o.bearer,
       directory: o.directory,
@@ -137,12 +105,13 @@ export class Router implements InferenceBackend {
       tracing: o.tracing,
       metrics: o.metrics,
       memory: this.memory,
-      liveRevisions: (model, version) => this.#liveRevisions(model, version),
+      liveRevisions: (model, version) => this.#view.liveRevisions(model, version),
       revisionRefused: (replica) => o.revisionRefused?.(replica),
     }
     this.#execution = {
       clock: o.clock,
       memory: this.memory,
+      admission: new EnsembleAdmission(),
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
@@ -157,8 +126,6 @@ export class Router implements InferenceBackend {
       isUnpinned: (replica, pin) => this.#isUnpinned(replica, pin),
     })
     this.#newRequestKey = o.newRequestKey ?? requestKeys()
-    // Ensembles that wait for their models are there from the start.
-    if (o.awaitsSteps !== undefined && o.awaitsSteps !== false) this.#rebuild()
   }
 
   /** Asks a step what it serves, and learns it or learns it anew. */
@@ -172,19 +139,27 @@ export class Router implements InferenceBackend {
    * @param retired - what it executes besides, for requests that pinned it before it was replaced.
    */
   stepDescribed(description: StepDescription, control: StepControl, retired?: Revisions): void {
-    this.#members.describe(description, control, retired)
-    this.#rebuild()
+    this.#view.describe(description, control, retired)
   }
 
   /** From now on these are the ensembles; those that are unloaded among them are only listed. */
   setEnsembles(ensembles: readonly EnsembleSource[]): void {
-    this.#ensembles = ensembles
-    this.#rebuild()
+    this.#view.setEnsembles(ensembles)
+  }
+
+  /** From now on this is what was accepted, ensembles included; for a router that serves only that. */
+  setAccepted(accepted: AcceptedSet): void {
+    this.#view.setAccepted(accepted)
+  }
+
+  /** What requests reach now, for the operator. */
+  get served(): ServedByRouter {
+    return this.#view.served
   }
 
   /** As they were set last. */
   get ensembles(): readonly EnsembleSource[] {
-    return this.#ensembles
+    return this.#view.ensembles
   }
 
   /** Lets clients load and unload. */
@@ -198,22 +173,22 @@ export class Router implements InferenceBackend {
 
   /** What is known of a model or ensemble now. */
   find(name: string): CatalogModel | CatalogEnsemble | undefined {
-    return this.#catalog.models.get(name)
+    return this.#view.catalog.models.get(name)
   }
 
   /** What steps load on request, by replica. */
   loadable(): ReadonlyMap<string, LoadableModels> {
-    return this.#members.loadable
+    return this.#view.loadable
   }
 
   /** True if the replica takes new requests for the model, or for one [version, revision] of it. */
   offers(replica: string, model: string, wanted?: readonly [number, string]): boolean {
-    return this.#members.offers(replica, model, wanted)
+    return this.#view.offers(replica, model, wanted)
   }
 
   /** Resolves when what is served is as wanted, or the time is over. */
   until(isSo: () => boolean, o: { readonly timeoutMs: number }): Promise<void> {
-    return this.#watchers.until(isSo, { ...o, clock: this.#o.clock })
+    return this.#view.until(isSo, o)
   }
 
   /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */
@@ -223,13 +198,12 @@ export class Router implements InferenceBackend {
 
   /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
   stepAnnounced(replica: string, revisions: Revisions): void {
-    this.#members.announce(replica, revisions)
-    this.#rebuild()
+    this.#view.announce(replica, revisions)
   }
 
   /** The step is gone; what is in flight there is the bearer's to fail. */
   removeStep(replica: string): void {
-    if (this.#members.remove(replica)) this.#rebuild()
+    this.#view.remove(replica)
   }
 
   /** From now on the server is not live: health says so, and new requests are refused by the doors. */
@@ -242,27 +216,11 @@ export class Router implements InferenceBackend {
   }
 
   isReady(): boolean {
-    if (!this.#isLive) return false
-    if (!this.#o.strictReadiness) return true
-    const entries = this.#entries()
-    if (entries.some((entry) => isWaiting(entry) && this.#awaits(entry.name))) return false
-    return areAllReady(entries)
+    return this.#isLive && (!this.#o.strictReadiness || this.#view.areAllReady())
   }
 
-  #awaits(ensemble: string): boolean {
-    const { awaitsSteps = false } = this.#o
-    return typeof awaitsSteps === 'function' ? awaitsSteps(ensemble) : awaitsSteps
-  }
-
-  async isModelReady(name: string, version: string): Promise<boolean> {
-    try {
-      const { entry, version: found } = this.#lookup(name, version)
-      return entry.kind !== 'model' || (await this.#members.isReady(name, found))
-    } catch (error) {
-      const { reason } = ServeError.from(error)
-      if (NOT_READY.has(reason)) return false
-      throw error
-    }
+  isModelReady(name: string, version: string): Promise<boolean> {
+    return this.#view.isModelReady(name, version)
   }
 
   resolve(name: string, version: string): ResolvedModel {
@@ -275,8 +233,8 @@ export class Router implements InferenceBackend {
   }
 
   #resolve(name: string, version: string): ResolvedModel {
-    const catalog = this.#catalog
-    const resolved = this.#lookup(name, version)
+    const { catalog } = this.#view
+    const resolved = this.#view.lookup(name, version)
     const { config, labels } = resolved
     return {
       name,
@@ -289,8 +247,8 @@ export class Router implements InferenceBackend {
   }
 
   #resolveNested(name: string, version: string): NestedTarget {
-    const catalog = this.#catalog
-    const resolved = this.#lookup(name, version)
+    const { catalog } = this.#view
+    const resolved = this.#view.lookup(name, version)
     return {
       isDecoupled: isDecoupled(resolved.config),
       infer: (request, context, callers) =>
@@ -298,35 +256,17 @@ export class Router implements InferenceBackend {
     }
   }
 
-  #lookup(name: string, version: string): ResolvedEntry {
-    try {
-      return lookupModel(this.#catalog, name, version)
-    } catch (cause) {
-      const error = ServeError.from(cause)
-      if (error.reason !== 'MODEL_NOT_FOUND') throw error
-      if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
-      const text = `model '${name}' is not known yet: this router has not heard the steps`
-      throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
-    }
-  }
-
-  #unknown(error: ServeError, name: string): ServeError {
-    const entry = this.#catalog.models.get(name)
-    if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
-    return this.#awaits(name) ? noStepYet(error, entry) : error
-  }
-
   modelMetadata(name: string, version: string): ModelMetadata {
-    const { entry, config, version: found } = this.#lookup(name, version)
+    const { entry, config, version: found } = this.#view.lookup(name, version)
     return modelMetadata(config, version === '' ? readyVersions(entry) : [found.version])
   }
 
   statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    return collectStatistics(this.#members.controls, this.#recorders.all, name, version)
+    return collectStatistics(this.#view.controls, this.#recorders.all, name, version)
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
-    const listed = toIndex(this.#entries(), readyOnly)
+    const listed = toIndex(this.#view.entries, readyOnly)
     if (readyOnly || this.#o.listNames === undefined) return listed
     return withNames(listed, await this.#o.listNames())
   }
@@ -378,17 +318,8 @@ export class Router implements InferenceBackend {
     // The question may be faster than the description that says so.
     if (this.offers(replica, model, [version, revision])) return false
     // Where others serve the revision, they take what is left.
-    const live = this.#liveRevisions(model, version)
+    const live = this.#view.liveRevisions(model, version)
     return live.some((other) => other.revision === revision) || !this.#pins.isPinned(pin)
-  }
-
-  #liveRevisions(model: string, version: number): readonly LiveRevision[] {
-    const entry = this.#catalog.models.get(model)
-    return entry?.versions.find((v) => v.version === version)?.revisions ?? []
-  }
-
-  #entries(): (CatalogModel | CatalogEnsemble)[] {
-    return [...this.#catalog.models.values()]
   }
 
   #slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
@@ -398,22 +329,6 @@ export class Router implements InferenceBackend {
     this.#slots.set(plan, slots)
     return slots
   }
-
-  #rebuild(): void {
-    const previous = this.#catalog
-    const { log, takesDown = false } = this.#o
-    const awaitsSteps = this.#o.awaitsSteps !== undefined && this.#o.awaitsSteps !== false
-    const options = { previous, takesDown }
-    this.#catalog = buildCatalog(this.#members.described, this.#ensembles, options)
-    this.#resolved = new Map()
-    this.#recorders.follow(this.#catalog)
-    this.#watchers.look()
-    catalogChanged(log, this.#catalog, previous, { awaitsSteps })
-  }
-}
-
-function isWaiting(entry: CatalogModel | CatalogEnsemble): boolean {
-  return entry.kind === 'ensemble' && entry.isWaiting
 }
 
 /** Keys that no other process makes: a random UUID for each request would cost more than the rest of its scope. */

@@ -1,4 +1,10 @@
-import type { LoadableModels, StepControl, StepDescription } from '@tutti/ensemble'
+import type {
+  LoadableModels,
+  ServedModel,
+  ServedVersion,
+  StepControl,
+  StepDescription,
+} from '@tutti/ensemble'
 import type { StepDirectory } from '@tutti/transport'
 import type { DescribedStep } from './merge-replicas.ts'
 
@@ -12,6 +18,14 @@ interface Member {
   serves?: ReadonlySet<string>
 }
 
+/** Says what of a replica's models may be used. Where it changes its mind, `review` follows. */
+export interface UsableModels {
+  /** What new requests may use. */
+  filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[]
+  /** Whether the version may be asked of the replica: also for requests that pinned it when it could be used. */
+  mayAsk(replica: string, model: ServedModel, version: ServedVersion): boolean
+}
+
 /**
  * The replicas that a router knows, each with its description and what it takes work for. The directory is told of those in this
  * process; of all others the bearer tells it.
@@ -20,9 +34,24 @@ export class StepMembers {
   readonly #directory: StepDirectory
   readonly #members = new Map<string, Member>()
   #descriptions = 0
+  readonly #usable: UsableModels | undefined
 
-  constructor(directory: StepDirectory) {
+  /** @param usable - all models are if absent. */
+  constructor(directory: StepDirectory, usable?: UsableModels) {
     this.#directory = directory
+    this.#usable = usable
+    if (usable === undefined) return
+    directory.restrict((replica, revision) => {
+      const models = this.#described(replica)
+      const model = models.find(({ name }) => name === revision.model)
+      const version = model?.versions.find((one) => isReadyAs(one, revision))
+      return model !== undefined && version !== undefined && usable.mayAsk(replica, model, version)
+    })
+  }
+
+  /** The directory learns what may be used now, of one replica or of all. */
+  review(replica?: string): void {
+    if (this.#usable !== undefined) this.#directory.review(replica)
   }
 
   /** For questions to every replica that was described. */
@@ -32,10 +61,13 @@ export class StepMembers {
 
   /** What is described, for the catalog. */
   get described(): readonly DescribedStep[] {
-    return [...this.#members.values()].flatMap(({ described, serves }): DescribedStep[] => {
+    return [...this.#members].flatMap(([replica, { described, serves }]): DescribedStep[] => {
       if (described === undefined) return []
-      if (serves === undefined) return [described]
-      return [{ ...described, serves: (...revision) => serves.has(revisionKey(revision)) }]
+      const models = this.#models(replica)
+      const { description, order } = described
+      const step = { description: { ...description, models }, order }
+      if (serves === undefined) return [step]
+      return [{ ...step, serves: (...revision) => serves.has(revisionKey(revision)) }]
     })
   }
 
@@ -55,15 +87,25 @@ export class StepMembers {
    * @param wanted - [version, revision]; any if absent.
    */
   offers(replica: string, name: string, wanted?: readonly [number, string]): boolean {
-    const member = this.#members.get(replica)
-    const model = member?.described?.description.models.find((known) => known.name === name)
+    const serves = this.#members.get(replica)?.serves
+    const model = this.#models(replica).find((known) => known.name === name)
     return (
       model?.versions.some(({ version, revision, state }) => {
         if (state !== 'READY') return false
         if (wanted !== undefined && (wanted[0] !== version || wanted[1] !== revision)) return false
-        return member?.serves?.has(revisionKey([name, version, revision])) ?? true
+        return serves?.has(revisionKey([name, version, revision])) ?? true
       }) ?? false
     )
+  }
+
+  #described(replica: string): readonly ServedModel[] {
+    return this.#members.get(replica)?.described?.description.models ?? []
+  }
+
+  /** Those that the replica described and that new requests may use. */
+  #models(replica: string): readonly ServedModel[] {
+    const models = this.#described(replica)
+    return this.#usable?.filter(replica, models) ?? models
   }
 
   /** True if a replica that takes requests for the revision is ready for them, by its own model's word where it has one. */
@@ -72,9 +114,9 @@ export class StepMembers {
     { version, revision }: { readonly version: number; readonly revision: string },
   ): Promise<boolean> {
     const asked: Promise<boolean>[] = []
-    for (const [replica, { control, described }] of this.#members) {
+    for (const [replica, { control }] of this.#members) {
       if (!this.offers(replica, name, [version, revision])) continue
-      const model = described?.description.models.find((known) => known.name === name)
+      const model = this.#models(replica).find((known) => known.name === name)
       const served = model?.versions.find((known) => known.version === version)
       if (served?.judgesReadiness !== true || control?.isReady === undefined) return true
       // A replica that does not answer is not ready.
@@ -101,7 +143,10 @@ export class StepMembers {
     this.#descriptions += 1
     member.control = control
     member.described = { description, order: this.#descriptions }
-    if (member.serves !== undefined) return
+    if (member.serves !== undefined) {
+      this.review(replica)
+      return
+    }
     const ready = models.flatMap((model) =>
       model.versions
         .filter((v) => v.state === 'READY')
@@ -124,6 +169,13 @@ export class StepMembers {
     this.#members.set(replica, member)
     return member
   }
+}
+
+function isReadyAs(
+  { version, revision, state }: ServedVersion,
+  wanted: { readonly version: number; readonly revision: string },
+): boolean {
+  return state === 'READY' && version === wanted.version && revision === wanted.revision
 }
 
 function revisionKey(revision: Revisions[number]): string {

@@ -15,6 +15,34 @@ await t.test('only replicas of exactly the revision are chosen', async (t) => {
   t.notOk(directory.isServed({ ...m1, revision: 'ccc' }))
 })
 
+await t.test('what may not be used is not asked for, however it is announced', async (t) => {
+  const directory = new StepDirectory()
+  const allowed = new Set(['a aaa'])
+  directory.announce({ replica: 'a' }, [m1, m1other])
+  directory.announce({ replica: 'b' }, [m1])
+  directory.restrict((replica, { revision }) => allowed.has(`${replica} ${revision}`))
+  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  t.notOk(directory.isServed(m1other))
+  allowed.clear()
+  allowed.add('b aaa')
+  directory.review('b')
+  t.ok(directory.acquire(m1))
+  directory.review()
+  t.equal(directory.acquire(m1)?.address.replica, 'b')
+  t.equal(directory.acquire(m1)?.address.replica, 'b')
+  directory.announce({ replica: 'b' }, [m1other])
+  t.notOk(directory.isServed(m1))
+  t.notOk(directory.isServed(m1other))
+  directory.announce({ replica: 'c' }, [m1])
+  directory.suspect('c', true)
+  t.equal(
+    directory.whenDecided(m1, () => {}),
+    undefined,
+    'nobody waits for it',
+  )
+})
+
 await t.test('the least busy replica is chosen, and equally busy ones take turns', async (t) => {
   const directory = new StepDirectory()
   directory.announce({ replica: 'a' }, [m1])

@@ -16,8 +16,13 @@ export interface AnnouncedLoad {
   readonly freeBytes: number
 }
 
+/** Which of the revisions that a replica serves may be asked of it. */
+export type MayUse = (replica: string, served: ServedRevision) => boolean
+
 interface Member {
   readonly address: ReplicaAddress
+  served: readonly ServedRevision[]
+  /** Keys of those that may be used. */
   revisions: ReadonlySet<string>
   /** Envelopes that this process has sent there and that are not answered. */
   inFlight: number
@@ -36,15 +41,38 @@ export class StepDirectory {
   /** Where the search among equally busy replicas starts, so that ties take turns. */
   #turn = 0
   #waiting = new Set<() => void>()
+  #mayUse: MayUse | undefined
+
+  /** From now on only what `mayUse` allows is asked of replicas; `review` follows when it changes its mind. */
+  restrict(mayUse: MayUse): void {
+    this.#mayUse = mayUse
+    this.review()
+  }
+
+  /** Asks again what may be used of the replica, of all if absent. */
+  review(replica?: string): void {
+    for (const member of this.#members.values()) {
+      if (replica !== undefined && member.address.replica !== replica) continue
+      member.revisions = this.#usable(member.address, member.served)
+    }
+    this.#reindex()
+  }
+
+  #usable({ replica }: ReplicaAddress, served: readonly ServedRevision[]): ReadonlySet<string> {
+    const mayUse = this.#mayUse
+    const usable = mayUse === undefined ? served : served.filter((one) => mayUse(replica, one))
+    return new Set(usable.map(revisionKey))
+  }
 
   /** Adds the replica or replaces what is known of it. Without a load, the last one that it reported stands. */
   announce(address: ReplicaAddress, served: readonly ServedRevision[], load?: AnnouncedLoad): void {
-    const revisions = new Set(served.map(revisionKey))
+    const revisions = this.#usable(address, served)
     const known = this.#members.get(address.replica)
     if (known === undefined) {
       const fresh = { inFlight: 0, inFlightThen: 0, isDraining: false, isSuspect: false }
-      this.#members.set(address.replica, { address, revisions, load, ...fresh })
+      this.#members.set(address.replica, { address, served, revisions, load, ...fresh })
     } else {
+      known.served = served
       known.revisions = revisions
       if (load !== undefined) this.report(address.replica, load)
     }

@@ -6,3 +6,10 @@ export {
   type Invoke,
   type Symbols,
 } from './ensemble-driver.ts'
+export {
+  ensembleManifest,
+  modelManifest,
+  parsedEnsemble,
+  parsedModel,
+} from './manifests.ts'
+export { type Dice, dice } from './random-ensemble.ts'

@@ -1,5 +1,6 @@
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
+import type { EnsembleRules } from '../ensemble-rules.ts'
 import { planEnsemble } from '../plan-ensemble.ts'
 import { ensembleConfig, modelConfig, stepConfig } from './configs.ts'
 import type { Symbols } from './ensemble-driver.ts'
@@ -33,8 +34,14 @@ interface Draft {
 /**
  * Draws a valid ensemble: stretches of a random graph, each closed by a decoupled step that reads whatever the stretch
  * leaves unread.
+ *
+ * @param o.hasDependencies - rules name the steps and let some wait for others.
  */
-export function randomEnsemble(seed: number, decoupledSteps: number): RandomEnsemble {
+export function randomEnsemble(
+  seed: number,
+  decoupledSteps: number,
+  o: { readonly hasDependencies?: boolean } = {},
+): RandomEnsemble {
   const roll = dice(seed)
   const draft: Draft = { steps: [], models: new Map(), consumed: new Set() }
   const inputs = Array.from({ length: 1 + roll(3) }, (_, i) => `in${i}`)
@@ -58,8 +65,24 @@ export function randomEnsemble(seed: number, decoupledSteps: number): RandomEnse
     const model = draft.models.get(name)
     return model && { config: model, readyVersions: [1] }
   }
-  const plan = planEnsemble({ config, lookup })
+  const rules = o.hasDependencies === true ? randomRules(draft, roll) : undefined
+  const plan = planEnsemble({ config, lookup, rules })
   return { config, plan, answer: (step, given) => answer(plan, seed, step, given) }
+}
+
+/** Steps depend on some before them that may end. */
+function randomRules({ steps, models }: Draft, roll: Dice): EnsembleRules {
+  const names = steps.map((step) => step.model_name)
+  const isEnding = (name: string): boolean =>
+    models.get(name)?.model_transaction_policy?.decoupled !== true
+  return {
+    stepNames: names.map((name) => `step ${name}`),
+    dependsOn: names.map((_, index) =>
+      [...names.slice(0, index).keys()].filter(
+        (other) => isEnding(names[other] ?? '') && roll(3) === 0,
+      ),
+    ),
+  }
 }
 
 function unread(draft: Draft, tensors: readonly string[]): readonly string[] {

@@ -1,4 +1,5 @@
 import type { Logger } from '@tutti/chassis'
+import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   type LoadParameters,
@@ -20,6 +21,8 @@ export interface RepositoryControlOptions {
   readonly router: Pick<Router, 'setEnsembles' | 'find'>
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
   readonly repository: Pick<ModelRepository, 'take' | 'names' | 'readConfig'>
+  /** What manifests say of ensembles beyond their configurations, by name. */
+  readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
   readonly hosts: ModelHosts
   readonly log: Logger
   /** Hears of every load and unload that took effect, and is waited for before the request is answered. */
@@ -154,7 +157,11 @@ export class RepositoryControl implements ModelControl {
     }
     try {
       const isEnsemble = (name: string): boolean => this.#ensembles.has(name)
-      const read = await readModels(this.#o.repository, names, { parameters, isEnsemble })
+      const read = await readModels(this.#o.repository, names, {
+        parameters,
+        isEnsemble,
+        rules: this.#o.rules,
+      })
       const failures = new Map(read.failures)
       await Promise.all(
         [...read.models].map(async (name) => {

@@ -1,3 +1,4 @@
+import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type LoadParameters, pollFailed } from '@tutti/front-door'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
@@ -33,6 +34,8 @@ export async function readModels(
   o: {
     readonly parameters: LoadParameters | undefined
     readonly isEnsemble: (name: string) => boolean
+    /** Of ensembles whose configuration is that of a manifest. */
+    readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
   },
 ): Promise<ReadModels> {
   const ensembles = new Map<string, ReadEnsemble>()
@@ -52,7 +55,10 @@ export async function readModels(
         models.add(name)
         return
       }
-      ensembles.set(name, ensemble)
+      // A load request with a configuration of its own is about another graph.
+      const rules = own?.config === undefined ? o.rules?.get(name) : undefined
+      const source = { ...ensemble.source, ...(rules !== undefined && { rules }) }
+      ensembles.set(name, { ...ensemble, source })
       for (const model of dependenciesOf(ensemble.source)) reached.add(model)
     } catch (error) {
       failures.set(name, pollFailed(name, ServeError.from(error)))

@@ -1,17 +1,18 @@
 import type { Executable } from '@tutti/chassis'
 import { checkControlFlags } from '@tutti/front-door'
 import { toBrokerOptions } from '@tutti/transport'
-import { ROUTER_FLAGS } from './router-flags.ts'
+import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
 import { startRouter } from './start-router.ts'
 
 /** The router as a program; `tutti router` and `tutti-router` are the same. */
 export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   name: 'tutti-router',
-  usage: 'tutti router [--model-repository DIR] --nats URL [FLAGS]',
+  usage: 'tutti router [--model-repository DIR | --kubernetes] --nats URL [FLAGS]',
   flags: ROUTER_FLAGS,
   processFlags: (flags) => flags,
   check: (flags) => {
     checkControlFlags(flags)
+    checkSources(flags)
     toBrokerOptions(flags)
   },
   start: startRouter,

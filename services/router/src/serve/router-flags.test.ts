@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { renderFlagTable } from '@tutti/chassis'
+import { parseFlags, renderFlagTable } from '@tutti/chassis'
 import t from 'tap'
-import { ROUTER_FLAGS } from './router-flags.ts'
+import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
 
 /** Without the padding that the formatter gives to tables. */
 function compact(text: string): string {
@@ -17,4 +17,25 @@ await t.test('no flag takes a secret', async (t) => {
   for (const name of Object.keys(ROUTER_FLAGS)) {
     t.notMatch(name, /(password|token|creds|nkey|secret)$/, `${name} names a file`)
   }
+})
+
+function check(...argv: string[]): void {
+  checkSources(parseFlags(ROUTER_FLAGS, argv).values)
+}
+
+await t.test('on Kubernetes no flag says what is served', async (t) => {
+  for (const flag of [
+    '--model-repository=x',
+    '--model-config-name=x',
+    '--model-control-mode=poll',
+  ]) {
+    const [field] = flag.split('=')
+    t.throws(() => check('--kubernetes', flag), {
+      code: 'INVALID_ARGUMENT',
+      reason: 'FLAG_INVALID',
+      details: { field },
+    })
+    check(flag)
+  }
+  check('--kubernetes')
 })

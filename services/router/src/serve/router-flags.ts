@@ -1,6 +1,8 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import { CONTROL_FLAGS, DOOR_FLAGS } from '@tutti/front-door'
 import { BROKER_FLAGS } from '@tutti/transport'
+import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'
 
 /** The flags of `tutti-router` and `tutti router`. */
@@ -15,6 +17,12 @@ export const ROUTER_FLAGS = {
     type: 'string',
     description: 'Read configs/NAME.pbtxt of a model instead of config.pbtxt where it exists.',
   },
+  kubernetes: {
+    type: 'bool',
+    default: false,
+    description:
+      'Serve what the operator has accepted in the namespace that --repository-name names, instead of repositories.',
+  },
   ...CONTROL_FLAGS,
   ...BROKER_FLAGS,
   'strict-readiness': {
@@ -25,7 +33,23 @@ export const ROUTER_FLAGS = {
   },
   ...NESTING_FLAGS,
   ...DOOR_FLAGS,
+  ...EDGE_FLAGS,
   ...PROCESS_FLAGS,
 } as const satisfies FlagTable
 
 export type RouterFlags = FlagValues<typeof ROUTER_FLAGS>
+
+/** @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that says what is served. */
+export function checkSources(flags: RouterFlags): void {
+  if (!flags.kubernetes) return
+  const given = [
+    ['--model-repository', flags['model-repository'].length > 0],
+    ['--model-config-name', flags['model-config-name'] !== undefined],
+    ['--model-control-mode', flags['model-control-mode'] !== 'none'],
+  ] as const
+  for (const [field, isGiven] of given) {
+    if (!isGiven) continue
+    const text = `${field}: given with --kubernetes, want it without: there the operator says what is served`
+    throw new ServeError('FLAG_INVALID', text, { details: { field } })
+  }
+}

@@ -4,9 +4,10 @@ import { StatisticsRecorder } from '@tutti/front-door'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { InferenceClient } from '@tutti/protocol'
 import t, { type Test } from 'tap'
-import { type Answer, ScriptedRouterPeer } from '../testing/index.ts'
+import type { RevisionHearer } from '../accepted/accepted-link.ts'
+import { type Answer, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
 import { ROUTER_FLAGS } from './router-flags.ts'
-import { startRouter } from './start-router.ts'
+import { type StartRouterOptions, startRouter } from './start-router.ts'
 
 const NATS = '--nats=nats://nowhere.invalid:4222'
 const IO = `
@@ -23,7 +24,12 @@ const repository = (t: Test): string =>
     other: { 'config.pbtxt': `backend: "onnxruntime" ${IO}`, 1: { 'model.onnx': '' } },
   })
 
-async function start(t: Test, argv: readonly string[], peer = new ScriptedRouterPeer()) {
+async function start(
+  t: Test,
+  argv: readonly string[],
+  peer = new ScriptedRouterPeer(),
+  o: Pick<StartRouterOptions, 'watch'> = {},
+) {
   const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
     `--${door}-address=127.0.0.1`,
     `--${door}-port=0`,
@@ -35,7 +41,8 @@ async function start(t: Test, argv: readonly string[], peer = new ScriptedRouter
   const log = createLogger({ level: 'info', name: 'test', destination })
   const signal = new AbortController().signal
   const settings = loadTracingSettings({})
-  const running = await startRouter({ flags, settings, log, health, signal, openPeer: peer.open })
+  const openPeer = peer.open
+  const running = await startRouter({ ...o, flags, settings, log, health, signal, openPeer })
   t.teardown(() => running.close())
   health.release('starting')
   const messages = () => lines.map((line) => JSON.parse(line))
@@ -207,6 +214,52 @@ await t.test('a step that answers nonsense is asked again and harms nobody', asy
     { replica: 's1', reason: 'MALFORMED_MESSAGE', error: /models/ },
     { reason: 'MALFORMED_MESSAGE', error: /got replica "someone else", want "s1"/ },
   ])
+})
+
+await t.test(
+  'on Kubernetes it serves what was accepted, and is ready once it knows that',
+  async (t) => {
+    const peer = new ScriptedRouterPeer()
+    const asked: string[] = []
+    let hearer: RevisionHearer | undefined
+    const { running, ready } = await start(t, ['--kubernetes'], peer, {
+      watch: (heard) => {
+        hearer = heard
+        return { close: async () => void asked.push('closed') }
+      },
+    })
+    peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+    await settle()
+    const unread = 'the accepted revisions have not been read yet\n'
+    t.same(await get(ready.metricsPort, '/readyz'), [503, unread])
+    t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 503)
+    const config = `backend: "onnxruntime" ${IO}`
+    const object = modelRevision({ name: 'm-1', model: 'm', config, versions: { 1: 'r' } })
+    hearer?.onEvent({ type: 'added', object })
+    hearer?.onSynced()
+    t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'])
+    t.same(JSON.parse((await get(ready.metricsPort, '/tutti/v1/served'))[1]), {
+      models: [{ name: 'm', versions: [{ version: 1, revisions: ['r'] }] }],
+      accepted: ['m-1'],
+    })
+    t.equal((await get(ready.httpPort, '/v2/models/m/ready'))[0], 200)
+    t.equal((await get(ready.httpPort, '/v2/models/other/infer', request))[0], 404)
+    for (const verb of ['load', 'unload']) {
+      const [status, text] = await get(ready.httpPort, `/v2/repository/models/m/${verb}`, {})
+      t.equal(status, 503)
+      t.match(
+        text,
+        `explicit model ${verb} of 'm' is not allowed: on Kubernetes the Model resource`,
+      )
+    }
+    await running.close()
+    t.same(asked, ['closed'])
+  },
+)
+
+await t.test('without a cluster it does not start with --kubernetes', async (t) => {
+  const failed = await start(t, ['--kubernetes']).catch((error: unknown) => error)
+  t.match(failed, { reason: 'SETTING_INVALID', message: /--kubernetes: KUBERNETES_SERVICE_HOST/ })
 })
 
 await t.test('it stops in order, and frees what it opened when the start fails', async (t) => {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import {
   type Clock,
   createTracing,
+  type Logger,
   limitLog,
   logServing,
   type Running,
@@ -12,19 +13,17 @@ import {
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import {
-  checkAnswered,
-  type Doors,
-  openDoors,
-  openMetricsDoor,
-  ServerMetrics,
-} from '@tutti/front-door'
+import { checkAnswered, type Doors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
 import { scanRepositories } from '@tutti/repository'
 import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
+import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
+import { MODEL_RESOURCE_RULES } from '../accepted/model-resource-rules.ts'
+import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 import { type ControlUpkeep, openControl } from './open-control.ts'
+import { openRouterDoors } from './router-doors.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
 import { StepHearing } from './step-hearing.ts'
 import { StepLink } from './step-link.ts'
@@ -33,6 +32,8 @@ export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
   /** Joins the broker; `openRouterPeer` unless a test has its own. */
   readonly openPeer?: typeof openRouterPeer
+  /** With --kubernetes; watches the API server of the pod unless a test has its own. */
+  readonly watch?: WatchRevisions
 }
 
 /**
@@ -56,8 +57,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const clock = o.clock ?? systemClock
   // Steps come and go, and say of themselves what they like.
   const stepLog = limitLog(log, { clock })
-  const mode = flags['model-control-mode']
-  const ensembles = mode === 'none' ? await scanEnsembles(flags) : []
+  const ensembles = await scanEnsembles(flags)
   const tracing = createTracing(toTracingOptions(o.settings))
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
@@ -67,21 +67,21 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const join = Promise.withResolvers<RouterPeer>()
   let peer: RouterPeer | undefined
   const hearing = opened.adopt(new StepHearing(), (open) => open.close())
-  const router = new Router({
+  const router = makeRouter(o, {
     name,
     ensembles,
     directory,
-    bearer: { call: (...call) => joinedPeer(peer).bearer.call(...call) },
-    strictReadiness: flags['strict-readiness'],
-    ...controlOptions(flags, () => upkeep),
-    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
-    hasHeardSteps: () => hearing.isOver,
-    revisionRefused: (replica) => steps.refresh(replica),
-    clock,
-    log: stepLog,
     tracing,
     metrics,
+    clock,
+    log: stepLog,
+    peer: () => peer,
+    upkeep: () => upkeep,
+    hasHeardSteps: () => hearing.isOver && accepted?.hasSynced !== false,
+    revisionRefused: (replica) => steps.refresh(replica),
   })
+  const accepted = openAccepted({ ...o, clock, log: stepLog, router })
+  opened.defer(async () => accepted?.close())
   const upkeep = await openControl({
     flags,
     name,
@@ -94,9 +94,10 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   opened.defer(() => upkeep.close())
   const steps = new StepLink({ router, peers: join.promise, clock, log: stepLog })
   opened.defer(() => steps.close())
-  const causes = () => findCauses(peer, steps, hearing)
+  const causes = () => [...findCauses(peer, steps, hearing), ...findUnread(accepted)]
   const health = withCauses(o.health, causes)
-  const metricsServer = await openMetricsDoor({ flags, metrics, health, log })
+  const answers = new Map([['/tutti/v1/served', () => router.served]])
+  const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await joinBroker(o, { name, directory, router, upkeep, steps, join, clock })
   opened.defer(() => joined.close())
@@ -109,10 +110,29 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const followed = upkeep.follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
-  const doors = await openDoors({ flags, backend: router, metrics, metricsServer, clock, log })
-  opened.defer(() => doors.close())
+  const doorParts = { backend: router, metrics, metricsServer, clock, opened }
+  const doors = await openRouterDoors({ ...o, ...doorParts })
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
   return toRunning({ closing, doors, router, peer: joined, drainMs: toDrainMs(flags), opened })
+}
+
+function makeRouter(
+  { flags }: StartRouterOptions,
+  o: Pick<RouterOptions, 'name' | 'ensembles' | 'directory' | 'tracing' | 'metrics'> &
+    Pick<RouterOptions, 'clock' | 'log' | 'hasHeardSteps' | 'revisionRefused'> & {
+      readonly peer: () => RouterPeer | undefined
+      readonly upkeep: () => ControlUpkeep
+    },
+): Router {
+  const { peer, upkeep, ...rest } = o
+  return new Router({
+    ...rest,
+    bearer: { call: (...call) => joinedPeer(peer()).bearer.call(...call) },
+    strictReadiness: flags['strict-readiness'],
+    ...controlOptions(flags, upkeep),
+    servesAccepted: flags.kubernetes,
+    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+  })
 }
 
 function toRunning(o: {
@@ -155,7 +175,8 @@ function joinBroker(
   const { name, directory, router, upkeep, steps, join, clock } = parts
   const others = new EnsembleComparison({
     self: name,
-    ensembles: () => router.ensembles,
+    // What was accepted comes to every router, a moment apart.
+    ensembles: () => (o.flags.kubernetes ? [] : router.ensembles),
     peers: join.promise,
     log: limitLog(o.log, { clock }),
   })
@@ -190,10 +211,30 @@ function controlOptions(
 }
 
 async function scanEnsembles(flags: RouterFlags): Promise<readonly EnsembleSource[]> {
-  if (flags['model-repository'].length === 0) return []
+  if (flags['model-control-mode'] !== 'none' || flags['model-repository'].length === 0) return []
   const configName = flags['model-config-name']
   const options = configName === undefined ? {} : { configName }
   return await readEnsembles(await scanRepositories(flags['model-repository'], options))
+}
+
+/** Watches what the operator has accepted, where that is what is served. */
+function openAccepted(
+  o: Pick<StartRouterOptions, 'flags' | 'env' | 'watch'> & {
+    readonly clock: Clock
+    readonly log: Logger
+    readonly router: Router
+  },
+): AcceptedLink | undefined {
+  const { flags, env = {}, clock, log, router } = o
+  if (!flags.kubernetes) return undefined
+  router.allowControl(MODEL_RESOURCE_RULES)
+  const namespace = flags['repository-name']
+  const watch = o.watch ?? watchRevisions({ access: clusterOf(env, clock), namespace, clock, log })
+  return new AcceptedLink({ router, watch, log })
+}
+
+function findUnread(accepted: AcceptedLink | undefined): readonly string[] {
+  return accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []
 }
 
 function joinedPeer(peer: RouterPeer | undefined): RouterPeer {

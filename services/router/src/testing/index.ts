@@ -1,3 +1,4 @@
+export { ensembleRevision, modelRevision } from './accepted-revision.ts'
 export { type Answer, ScriptedRouterPeer } from './scripted-peer.ts'
 export {
   collect,

@@ -1,5 +1,5 @@
-import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
-import type { ServedModel, StepControl } from '@tutti/ensemble'
+import { type Clock, createTracing, silentLogger, systemClock } from '@tutti/chassis'
+import type { EnsembleRules, ServedModel, StepControl } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import { type ModelControl, ServerMetrics } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
@@ -41,6 +41,9 @@ const TIMES = {
 export async function scriptedRouter(o: {
   readonly models: Readonly<Record<string, ScriptedModel>>
   readonly ensembles?: Readonly<Record<string, string>>
+  /** What manifests would say of the ensembles, by name. */
+  readonly rules?: Readonly<Record<string, EnsembleRules>>
+  readonly clock?: Clock
   readonly nesting?: RouterOptions['nesting']
   readonly control?: ModelControl
 }) {
@@ -59,12 +62,15 @@ export async function scriptedRouter(o: {
   })
   const router = new Router({
     name: 'router-1',
-    ensembles: Object.entries(o.ensembles ?? {}).map(([name, text]) => ensembleSource(name, text)),
+    ensembles: Object.entries(o.ensembles ?? {}).map(([name, text]) => {
+      const rules = o.rules?.[name]
+      return { ...ensembleSource(name, text), ...(rules !== undefined && { rules }) }
+    }),
     directory: new StepDirectory(),
     bearer,
     strictReadiness: true,
     ...(o.nesting !== undefined && { nesting: o.nesting }),
-    clock: systemClock,
+    clock: o.clock ?? systemClock,
     log: silentLogger,
     tracing: createTracing({ serviceName: 'test' }),
     metrics,

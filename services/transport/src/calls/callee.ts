@@ -1,19 +1,23 @@
 import { ServeError } from '@tutti/errors'
 import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
-import { RoomGate } from '../room-gate.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
-import { ByteBudget } from '../transfers/byte-budget.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
-import { type InlineLimits, transferBytes } from '../transfers/split-tensors.ts'
-import { admissionProblem } from './admission.ts'
+import type { InlineLimits } from '../transfers/split-tensors.ts'
+import { Admission } from './admission.ts'
 import { Answers } from './answers.ts'
-import { callDetails, isQuestion, maybeExecuted, notExecuted } from './call-place.ts'
-import { arrivedBytes } from './open-call.ts'
+import { callDetails, maybeExecuted, notExecuted } from './call-place.ts'
 import type { OutgoingMessage, PeerSend } from './peer-send.ts'
 import { RecentKeys } from './recent-keys.ts'
-import { type CallJob, callKey, errorResponse, type TakenCall } from './taken-call.ts'
+import {
+  type CallJob,
+  callKey,
+  errorResponse,
+  type Offer,
+  type TakenCall,
+  takeCall,
+} from './taken-call.ts'
 
 /** What the calls that one peer answers share. */
 export interface CalleeOptions {
@@ -33,15 +37,13 @@ export interface CalleeOptions {
  */
 const FORGOTTEN_PROBES = 3
 
-type Offer = Extract<PeerMessage, { type: 'offer' }>
-
 /**
  * The answering side: admits offers, gathers their inputs, has them executed once and sends the responses under the caller's
  * credits. Without clock and I/O: time comes as `now`, messages go through `send`.
  */
 export class Callee {
   readonly #o: CalleeOptions
-  readonly #budget: ByteBudget
+  readonly #admission: Admission
   readonly #answers: Answers
   readonly #calls = new Map<string, TakenCall>()
   /** Executions that go on, and the bytes that their inputs have reserved; also of calls that are gone. */
@@ -50,17 +52,20 @@ export class Callee {
   readonly #finished: RecentKeys
   /** Calls that were cancelled before they were offered: nothing of them was executed. */
   readonly #unwanted: RecentKeys
-  /** Questions have a bound of their own, so that work does not keep a peer from answering them. */
-  readonly #slots = { calls: 0, questions: 0 }
   /** What is said when the broker is back, of calls that failed while it was away. Not the calls: they hold their inputs. */
   #untold: { readonly to: string; readonly message: OutgoingMessage }[] = []
-  #isDraining = false
 
   constructor(o: CalleeOptions) {
     this.#o = o
-    const { receiveBytes, receiveBytesPerSender, tombstones, tombstoneMs } = o.settings
-    this.#budget = new ByteBudget(receiveBytes, receiveBytesPerSender)
+    const { self, settings, incoming } = o
+    const { tombstones, tombstoneMs } = settings
     this.#answers = new Answers(o)
+    this.#admission = new Admission({
+      self,
+      settings,
+      isExpected: (from, transfer) => incoming.has(from, transfer),
+      heldBytes: () => this.#answers.heldBytes,
+    })
     this.#finished = new RecentKeys(tombstones, tombstoneMs)
     this.#unwanted = new RecentKeys(tombstones, tombstoneMs)
   }
@@ -76,15 +81,15 @@ export class Callee {
   }
 
   get reservedBytes(): number {
-    return this.#budget.inUse
+    return this.#admission.reservedBytes
   }
 
   get freeBytes(): number {
-    return this.#budget.free
+    return this.#admission.freeBytes
   }
 
   get freeSlots(): number {
-    return Math.max(0, this.#o.settings.maxCalls - this.#slots.calls)
+    return this.#admission.freeSlots
   }
 
   get heldBytes(): number {
@@ -93,7 +98,7 @@ export class Callee {
 
   /** Takes no new work from now on; questions are answered. */
   drain(): void {
-    this.#isDraining = true
+    this.#admission.drain()
   }
 
   /** Takes what a caller says. */
@@ -125,8 +130,9 @@ export class Callee {
     const call = this.#calls.get(key)
     if (running !== undefined) {
       this.#running.delete(key)
-      this.#budget.give(running.from, running.reserved)
-      if (call !== running) this.#leaveSlot(running)
+      this.#admission.giveBytes(running)
+      // A call has its slot until it is done and its execution has ended.
+      if (call !== running) this.#admission.giveSlot(running)
     }
     if (call === undefined || call.hasFinal) return
     const details = callDetails(this.#o.self, call.envelope)
@@ -207,81 +213,21 @@ export class Callee {
       this.#sayLost(from, call, maybeExecuted(this.#o.self, offer.envelope, 'has ended this call'))
       return
     }
-    const { settings, incoming, self } = this.#o
     if (this.#unwanted.has(key)) {
       // Who cancelled it does not listen any more; if a stranger did, the caller can go elsewhere.
-      this.#refuse(from, call, notExecuted(self, offer.envelope, 'was told to cancel the call'))
+      const why = 'was told to cancel the call'
+      this.#refuse(from, call, notExecuted(this.#o.self, offer.envelope, why))
       return
     }
-    const isAsked = isQuestion(offer.envelope)
-    const { calls, questions } = this.#slots
-    const [taken, maxCalls] = isAsked ? [questions, settings.maxAsks] : [calls, settings.maxCalls]
-    const problem = admissionProblem(offer, {
-      self,
-      isDraining: this.#isDraining && !isAsked,
-      hasSlot: taken < maxCalls && !this.#running.has(key),
-      maxCalls,
-      maxTensorBytes: Math.min(settings.maxTensorBytes, this.#budget.largest),
-      isExpected: (transfer) => incoming.has(from, transfer),
-    })
-    if (problem !== undefined) {
-      this.#refuse(from, call, problem)
-      return
-    }
-    const crowded = this.#reserve(offer)
-    if (crowded === undefined) this.#accept(now, key, offer)
-    else this.#refuse(from, call, crowded)
+    const problem = this.#admission.take(offer, this.#running.has(key))
+    if (problem === undefined) this.#accept(now, offer)
+    else this.#refuse(from, call, problem)
   }
 
-  /** Takes room for the inputs. @returns why there is none. */
-  #reserve({ from, parts, envelope }: Offer): ServeError | undefined {
-    const { self, settings } = this.#o
-    const details = callDetails(self, envelope)
-    const { heldBytes } = this.#answers
-    if (heldBytes >= settings.heldBytes) {
-      const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.heldBytes}`
-      return new ServeError('OVERLOADED', text, { details })
-    }
-    const bytes = transferBytes(parts)
-    if (this.#budget.take(from, bytes)) return undefined
-    const { inUse, largest } = this.#budget
-    const text = `replica '${self}' has no room for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.receiveBytes}, ${largest} of one caller`
-    return new ServeError('OVERLOADED', text, { details })
-  }
-
-  #accept(now: number, key: string, offer: Offer): void {
-    const { from, call, parts, envelope } = offer
-    const inputs = parts.map(arrivedBytes)
-    const taken: TakenCall = {
-      key,
-      from,
-      call,
-      envelope,
-      inputs,
-      missing: inputs.filter((input) => input === undefined).length,
-      inputTransfers: parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : [])),
-      reserved: transferBytes(parts),
-      arrivedAt: now,
-      abort: new AbortController(),
-      offeredCredits: offer.responseCredits,
-      granted: offer.responseCredits,
-      isRunning: false,
-      queue: [],
-      sent: 0,
-      held: new Map(),
-      unsent: new Set(),
-      unread: [],
-      unreadBytes: 0,
-      gate: new RoomGate(),
-      heldBytes: 0,
-      hasFinal: false,
-      isFinalSent: false,
-      heardAt: now,
-      takenAt: now,
-      sentAt: now,
-    }
-    this.#calls.set(key, taken)
-    this.#slots[slotKind(taken)] += 1
+  #accept(now: number, offer: Offer): void {
+    const { from, call } = offer
+    const taken = takeCall(now, offer)
+    this.#calls.set(taken.key, taken)
     const credits = this.#o.incoming.open(now, this.#announce(taken, offer))
     this.#o.send(from, { type: 'accepted', call, credits })
     if (taken.missing === 0) this.#start(now, taken)
@@ -407,11 +353,6 @@ export class Callee {
     )
   }
 
-  /** A call has its slot until it is done and its execution has ended. */
-  #leaveSlot(call: TakenCall): void {
-    this.#slots[slotKind(call)] -= 1
-  }
-
   #refuse(from: string, call: number, error: ServeError): void {
     this.#o.send(from, { type: 'refused', call, error: toWireError(error) })
   }
@@ -430,8 +371,8 @@ export class Callee {
     for (const transfer of call.inputTransfers) this.#o.incoming.drop(now, call.from, transfer)
     const wasAnswered = call.hasFinal
     this.#answers.forget(call)
-    if (!call.isRunning) this.#budget.give(call.from, call.reserved)
-    if (!this.#running.has(call.key)) this.#leaveSlot(call)
+    if (!call.isRunning) this.#admission.giveBytes(call)
+    if (!this.#running.has(call.key)) this.#admission.giveSlot(call)
     if (!wasAnswered) call.abort.abort(reason ?? new ServeError('CANCELLED', 'said to be done'))
   }
 }
@@ -439,10 +380,6 @@ export class Callee {
 /** How long nothing has happened to a call since then, or since we last sent something of it. */
 function idleMs(now: number, { sentAt }: TakenCall, since: number): number {
   return now - Math.max(since, sentAt)
-}
-
-function slotKind({ envelope }: TakenCall): 'calls' | 'questions' {
-  return isQuestion(envelope) ? 'questions' : 'calls'
 }
 
 /** Ends a call at its caller, whatever it has had of it. */

@@ -1,7 +1,11 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
-import type { RoomGate } from '../room-gate.ts'
+import type { Envelope, PeerMessage } from '@tutti/protocol'
+import { RoomGate } from '../room-gate.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
+import { transferBytes } from '../transfers/split-tensors.ts'
+import { arrivedBytes } from './open-call.ts'
+
+export type Offer = Extract<PeerMessage, { type: 'offer' }>
 
 /** What the owner of the callee executes: one accepted call whose inputs are all there. */
 export interface CallJob {
@@ -62,6 +66,40 @@ export interface TakenCall {
 export interface HeldTransfer {
   readonly transfer: number
   readonly size: number
+}
+
+/** A call as it is when its offer is accepted. */
+export function takeCall(now: number, offer: Offer): TakenCall {
+  const { from, call, parts, envelope, responseCredits } = offer
+  const inputs = parts.map(arrivedBytes)
+  return {
+    key: callKey(from, call),
+    from,
+    call,
+    envelope,
+    inputs,
+    missing: inputs.filter((input) => input === undefined).length,
+    inputTransfers: parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : [])),
+    reserved: transferBytes(parts),
+    arrivedAt: now,
+    abort: new AbortController(),
+    offeredCredits: responseCredits,
+    granted: responseCredits,
+    isRunning: false,
+    queue: [],
+    sent: 0,
+    held: new Map(),
+    unsent: new Set(),
+    unread: [],
+    unreadBytes: 0,
+    gate: new RoomGate(),
+    heldBytes: 0,
+    hasFinal: false,
+    isFinalSent: false,
+    heardAt: now,
+    takenAt: now,
+    sentAt: now,
+  }
 }
 
 /** The response that ends a call with an error. */

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { parseWire } from '../wire-field.ts'
+
+/*
+ * What routers and steps answer on their metrics port to the operator, as JSON. Members that only newer processes know are
+ * dropped.
+ */
+
+const name = z.string()
+
+/** What a router serves now: its answer to `GET /tutti/v1/served`. JSON as it stands. */
+export const ServedByRouter = z.object({
+  /** Models that a live replica serves, with the revisions that requests may use. */
+  models: z.array(
+    z.object({
+      name,
+      versions: z.array(z.object({ version: z.int().min(0), revisions: z.array(z.string()) })),
+    }),
+  ),
+  /**
+   * Names of ControllerRevisions. A Model's is here while a live replica serves one of its revisions; an Ensemble's while
+   * requests execute exactly its data and every model that it is composed of has a live replica.
+   */
+  accepted: z.array(z.string()),
+})
+export type ServedByRouter = z.infer<typeof ServedByRouter>
+
+/** How loaded a step is: its answer to `GET /tutti/v1/load`. JSON as it stands. */
+export const StepLoad = z.object({
+  models: z.array(
+    z.object({
+      name,
+      /** Requests that execute. */
+      inFlight: z.int().min(0),
+      /** Requests that wait. */
+      queued: z.int().min(0),
+      /** Requests that can execute at the same time. */
+      slots: z.int().min(0),
+    }),
+  ),
+})
+export type StepLoad = z.infer<typeof StepLoad>
+
+/** @throws ServeError MALFORMED_MESSAGE that names the field. */
+export function parseServedByRouter(json: unknown): ServedByRouter {
+  return parseWire('answer of a router', ServedByRouter, json)
+}
+
+/** @throws ServeError MALFORMED_MESSAGE that names the field. */
+export function parseStepLoad(json: unknown): StepLoad {
+  return parseWire('load of a step', StepLoad, json)
+}

@@ -1,0 +1,157 @@
+import { z } from 'zod'
+
+/** A rule that the API server evaluates as CEL and zod as a function. */
+export interface CelRule<T> {
+  /** CEL over `self`. */
+  readonly rule: string
+  /** What is wanted. */
+  readonly message: string
+  /** CEL that gives what was got too; the API server falls back to `message`. */
+  readonly messageExpression?: string
+  /** The same as a function. */
+  readonly text?: (value: T) => string
+  /** The member that the error names, e.g. `storage.secretRef`; the value itself if absent. */
+  readonly field?: string
+  readonly holds: (value: T) => boolean
+}
+
+interface Validation {
+  readonly rule: string
+  readonly message: string
+  readonly messageExpression?: string
+  readonly fieldPath?: string
+}
+
+const VALIDATIONS = 'x-kubernetes-validations'
+
+/** The checks of zod that have a counterpart in the CRD: the generator refuses any other. */
+const mirrored = new WeakSet<object>()
+
+/** True for a check that one of these helpers made. */
+export function isMirrored(check: object): boolean {
+  return mirrored.has(check)
+}
+
+/** Adds a rule that the CRD and zod both check. */
+export function cel<T extends z.ZodType>(schema: T, o: CelRule<z.output<T>>): T {
+  const validation: Validation = {
+    rule: o.rule,
+    message: o.message,
+    ...(o.messageExpression !== undefined && { messageExpression: o.messageExpression }),
+    ...(o.field !== undefined && { fieldPath: `.${o.field}` }),
+  }
+  return mirror(withValidation(schema, validation), {
+    holds: o.holds,
+    text: o.text ?? (() => o.message),
+    ...(o.field !== undefined && { field: o.field }),
+  })
+}
+
+/** The pattern as a string of CEL. */
+export function celPattern(pattern: RegExp): string {
+  return `'${pattern.source.replaceAll('\\', '\\\\')}'`
+}
+
+/** Adds a rule about a change of the object (`oldSelf`), which only the API server can check. */
+export function transition<T extends z.ZodType>(schema: T, o: Validation): T {
+  return withValidation(schema, o)
+}
+
+/** A list whose elements `key` tells apart: server-side apply merges them, a second of one key is refused. */
+export function listMap<T extends z.ZodType>(element: T, key: string, o: Bounds) {
+  const list = z
+    .array(element)
+    .min(o.min ?? 0)
+    .max(o.max)
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] })
+  const keyOf = (value: unknown): unknown => new Map(Object.entries(Object(value))).get(key)
+  return unique(list, keyOf, key)
+}
+
+/** A list of scalars, each at most once. */
+export function listSet<T extends z.ZodType>(element: T, o: Bounds) {
+  const list = z
+    .array(element)
+    .min(o.min ?? 0)
+    .max(o.max)
+    .meta({ 'x-kubernetes-list-type': 'set' })
+  return unique(list, (value) => value, 'values')
+}
+
+/** A list that is replaced as a whole. */
+export function listAtomic<T extends z.ZodType>(element: T, o: Bounds) {
+  return z
+    .array(element)
+    .min(o.min ?? 0)
+    .max(o.max)
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+}
+
+/** A map with string keys. `isAtomic`: server-side apply replaces it as a whole. */
+export function mapOf<T extends z.ZodType>(
+  value: T,
+  o: { readonly max: number; readonly isAtomic?: boolean },
+) {
+  const map = z.record(z.string(), value).meta({
+    maxProperties: o.max,
+    ...(o.isAtomic === true && { 'x-kubernetes-map-type': 'atomic' }),
+  })
+  return mirror(map, {
+    holds: (entries) => Object.keys(entries).length <= o.max,
+    text: (entries) => `got ${Object.keys(entries).length} entries, want at most ${o.max}`,
+  })
+}
+
+export interface Bounds {
+  readonly min?: number
+  readonly max: number
+}
+
+/** Text of bounded length. The API server counts code points where zod counts code units. */
+export function text(o: Bounds & { readonly pattern?: RegExp }) {
+  const base = z.string().min(o.min ?? 0)
+  const shaped = o.pattern === undefined ? base : base.regex(o.pattern)
+  return mirror(shaped.meta({ maxLength: o.max }), {
+    holds: (value) => value.length <= o.max || Array.from(value).length <= o.max,
+    text: (value) => `got ${Array.from(value).length} characters, want at most ${o.max}`,
+  })
+}
+
+function withValidation<T extends z.ZodType>(schema: T, validation: Validation): T {
+  const known = schema.meta()?.[VALIDATIONS]
+  const validations = Array.isArray(known) ? [...known, validation] : [validation]
+  return schema.meta({ [VALIDATIONS]: validations })
+}
+
+interface Mirror<T> {
+  readonly holds: (value: T) => boolean
+  readonly text: (value: T) => string
+  readonly field?: string
+}
+
+function mirror<T extends z.ZodType>(schema: T, o: Mirror<z.output<T>>): T {
+  const checked = schema.check(({ value, issues }) => {
+    if (o.holds(value)) return
+    const path = o.field?.split('.') ?? []
+    // All rules that are broken are told, as the API server does.
+    issues.push({ code: 'custom', message: o.text(value), input: value, path, continue: true })
+  })
+  const check = checked.def.checks?.at(-1)
+  if (check !== undefined) mirrored.add(check)
+  return checked
+}
+
+function unique<T extends z.ZodType<readonly unknown[]>>(
+  list: T,
+  keyOf: (value: unknown) => unknown,
+  what: string,
+): T {
+  const repeated = (values: readonly unknown[]): unknown => {
+    const keys = values.map(keyOf)
+    return keys.find((key, i) => keys.indexOf(key) !== i)
+  }
+  return mirror(list, {
+    holds: (values) => repeated(values) === undefined,
+    text: (values) => `got '${String(repeated(values))}' twice, want each ${what} once`,
+  })
+}

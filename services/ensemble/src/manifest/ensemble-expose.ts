@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { cel, listAtomic, listSet, text } from './cel.ts'
+import { annotations, dnsLabel, objectName, SecretRef } from './fields.ts'
+
+/*
+ * How an Ensemble is reached from outside of the cluster.
+ */
+
+const host = () =>
+  text({
+    min: 1,
+    max: 253,
+    pattern: /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+  }).describe('A host name; the first label may be *.')
+
+const hosts = (description: string) => listSet(host(), { min: 1, max: 16 }).describe(description)
+
+const ExposeIngress = cel(
+  z.strictObject({
+    className: objectName('The ingress class. Default: that of the cluster.').optional(),
+    hosts: hosts('Host names that lead to the ensemble.'),
+    tls: listAtomic(
+      z.strictObject({
+        secretName: objectName('Secret of the type kubernetes.io/tls.').optional(),
+        hosts: hosts('Host names that the certificate is for.'),
+      }),
+      { max: 16 },
+    )
+      .optional()
+      .describe('Certificates, as in an Ingress.'),
+    annotations: annotations('Annotations of the Ingress.').optional(),
+  }),
+  {
+    rule: '!has(self.tls) || self.tls.all(entry, entry.hosts.all(host, host in self.hosts))',
+    message: 'want hosts that are among `hosts` of the ingress',
+    field: 'tls',
+    holds: (ingress) =>
+      (ingress.tls ?? []).every((entry) => entry.hosts.every((h) => ingress.hosts.includes(h))),
+  },
+)
+
+const ExposeGateway = z.strictObject({
+  parentRef: z
+    .strictObject({
+      name: objectName('Name of the Gateway.'),
+      namespace: dnsLabel('Its namespace. Default: that of the Ensemble.').optional(),
+      sectionName: objectName('Name of one of its listeners. Default: all.').optional(),
+    })
+    .describe('The Gateway to attach to.'),
+  hosts: hosts('Host names that lead to the ensemble.'),
+})
+
+export const EnsembleExpose = cel(
+  z.strictObject({
+    ingress: ExposeIngress.optional().describe('By an Ingress.'),
+    gateway: ExposeGateway.optional().describe('By an HTTPRoute of Gateway API.'),
+    auth: z
+      .strictObject({
+        secretRef: SecretRef.describe('Secret with the key token.'),
+      })
+      .optional()
+      .describe('Requests from outside must bring this token as a bearer token.'),
+  }),
+  {
+    rule: 'has(self.ingress) != has(self.gateway)',
+    message: 'want one of ingress and gateway',
+    messageExpression:
+      "has(self.ingress) ? 'got ingress and gateway, want one of them' : 'got neither ingress nor gateway, want one of them'",
+    text: (expose) =>
+      expose.ingress === undefined
+        ? 'got neither ingress nor gateway, want one of them'
+        : 'got ingress and gateway, want one of them',
+    holds: (expose) => (expose.ingress === undefined) !== (expose.gateway === undefined),
+  },
+).describe('How it is reached from outside of the cluster. Default: not at all.')
+export type EnsembleExpose = z.infer<typeof EnsembleExpose>

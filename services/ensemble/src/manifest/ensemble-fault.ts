@@ -1,0 +1,68 @@
+import { nearestName, ServeError } from '@tutti/errors'
+
+/** Why an Ensemble is not accepted: the reason of its condition `Accepted`. */
+export const ACCEPTED_REASONS = {
+  InvalidSpec: 'the manifest breaks a rule of its schema',
+  NameConflict: 'another Model or Ensemble of the namespace has the served name',
+  UnknownStep: 'a reference names a step that is not there',
+  UnknownTensor: 'a reference names a tensor that is not there, or a map one that the model lacks',
+  AmbiguousReference: 'a reference may mean an ensemble tensor or a step’s output',
+  UnknownModel: 'a step runs a model, or a version of it, that is not there',
+  MissingInput: 'a model’s input is fed by nothing',
+  MultipleProducers: 'something is fed or made twice',
+  UnusedInput: 'nothing reads an input of the ensemble',
+  UnreachableStep: 'nothing reads what a step makes',
+  OutputInvalid: 'an output cannot have the name that it is given',
+  CycleDetected: 'steps, or Ensembles, wait for one another',
+  DatatypeMismatch: 'a tensor has one datatype where it is made and another where it is read',
+  ShapeMismatch: 'a tensor has one shape where it is made and another where it is read',
+  LimitExceeded: 'the ensemble takes larger batches than a model of it',
+  DecoupledInvalid: 'responses of decoupled models cannot be brought together',
+  SchemaPending: 'a model’s signature is not known yet',
+} as const satisfies Record<string, string>
+
+export type AcceptedReason = keyof typeof ACCEPTED_REASONS
+
+/** One thing that is wrong with an Ensemble. */
+export class EnsembleFault {
+  readonly reason: AcceptedReason
+  /** Where, from `spec` on, e.g. `steps[2](ocr).inputMap[image]`. */
+  readonly path: string
+  /** What was got and what is wanted, in one line. */
+  readonly problem: string
+
+  constructor(reason: AcceptedReason, path: string, problem: string) {
+    this.reason = reason
+    this.path = path
+    this.problem = problem
+  }
+
+  get message(): string {
+    return `${this.path}: ${this.problem}`
+  }
+}
+
+/** The fault as an error; `faultOf` finds it again. */
+export function refused(reason: AcceptedReason, path: string, problem: string): ServeError {
+  const fault = new EnsembleFault(reason, path, problem)
+  return new ServeError('ENSEMBLE_INVALID', fault.message, {
+    details: { field: path },
+    cause: fault,
+  })
+}
+
+/** The fault that an error was made from. */
+export function faultOf(error: unknown): EnsembleFault | undefined {
+  const cause = error instanceof ServeError ? error.cause : undefined
+  return cause instanceof EnsembleFault ? cause : undefined
+}
+
+/** A hint for a name that is not among those that are known. */
+export function hintOf(name: string, known: Iterable<string>): string {
+  const names = [...known]
+  const near = nearestName(name, names)
+  if (near !== undefined) return `; did you mean '${near}'?`
+  if (names.length === 0) return ''
+  const shown = names.slice(0, 8).map((other) => `'${other}'`)
+  return `; there ${names.length === 1 ? 'is' : 'are'} ${shown.join(', ')}${names.length > 8 ? ' and more' : ''}`
+}

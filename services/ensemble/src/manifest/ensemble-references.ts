@@ -1,0 +1,137 @@
+import { hintOf, refused } from './ensemble-fault.ts'
+import type { EnsembleSpec } from './ensemble-spec.ts'
+
+/** What a reference means: an input of the ensemble, or what a step makes. */
+export type TensorSource =
+  | { readonly kind: 'input'; readonly name: string }
+  | { readonly kind: 'made'; readonly step: number; readonly output: string }
+
+/** Equal for sources that mean the same tensor. */
+export function keyOf(source: TensorSource): string {
+  return source.kind === 'input' ? `input ${source.name}` : `made ${source.step} ${source.output}`
+}
+
+/** `steps[2](ocr)`. */
+export function stepPath(spec: EnsembleSpec, index: number): string {
+  return `steps[${index}](${spec.steps[index]?.name ?? ''})`
+}
+
+/** Resolves references of one Ensemble. */
+export class EnsembleReferences {
+  readonly #spec: EnsembleSpec
+  readonly #inputs: ReadonlySet<string>
+  readonly #steps = new Map<string, number>()
+  /** By the name that an outputMap gives. */
+  readonly #made = new Map<string, { readonly kind: 'made'; step: number; output: string }>()
+
+  /** @throws ServeError ENSEMBLE_INVALID with a fault, if two steps make one tensor. */
+  constructor(spec: EnsembleSpec) {
+    this.#spec = spec
+    this.#inputs = new Set(spec.inputs.map((input) => input.name))
+    for (const [index, step] of spec.steps.entries()) {
+      this.#steps.set(step.name, index)
+      for (const [output, name] of Object.entries(step.outputMap ?? {})) {
+        const other = this.#made.get(name)
+        if (other !== undefined) {
+          const problem = `'${name}' is what ${stepPath(spec, other.step)}.outputMap[${other.output}] makes; want another name`
+          throw refused(
+            'MultipleProducers',
+            `${stepPath(spec, index)}.outputMap[${output}]`,
+            problem,
+          )
+        }
+        this.#made.set(name, { kind: 'made', step: index, output })
+      }
+    }
+  }
+
+  /** The index of a step. @throws ServeError with the fault UnknownStep. */
+  step(name: string, path: string): number {
+    const index = this.#steps.get(name)
+    if (index !== undefined) return index
+    throw refused('UnknownStep', path, `no step '${name}'${hintOf(name, this.#steps.keys())}`)
+  }
+
+  isStep(name: string): boolean {
+    return this.#steps.has(name)
+  }
+
+  /** What `reference` means to a step that reads it: the request's value of an input, even if a step writes onto it. */
+  read(reference: string, path: string): TensorSource {
+    return this.#resolve(reference, path, ['input', 'made'])
+  }
+
+  /** What `reference` means to an output: what a step wrote, if one did. */
+  giveOut(reference: string, path: string): TensorSource {
+    return this.#resolve(reference, path, ['made', 'input'])
+  }
+
+  /** True if `read` would find something. */
+  isKnown(reference: string): boolean {
+    const { step } = split(reference)
+    return this.#declared(reference).length > 0 || (step !== undefined && this.isStep(step))
+  }
+
+  #declared(name: string): TensorSource[] {
+    const made = this.#made.get(name)
+    return [
+      ...(this.#inputs.has(name) ? [{ kind: 'input', name } as const] : []),
+      ...(made === undefined ? [] : [made]),
+    ]
+  }
+
+  #resolve(reference: string, path: string, order: readonly TensorSource['kind'][]): TensorSource {
+    const declared = this.#declared(reference)
+    const [found] = order.flatMap((kind) => declared.filter((source) => source.kind === kind))
+    const direct = this.#stepOutput(reference)
+    if (found === undefined) return direct ?? this.#fail(reference, path)
+    if (direct === undefined || declared.some((source) => keyOf(source) === keyOf(direct))) {
+      return found
+    }
+    const { step = '', output } = split(reference)
+    const problem = `'${reference}' is an ensemble tensor and may be the output '${output}' of the step '${step}'; want another name for one of them`
+    throw refused('AmbiguousReference', path, problem)
+  }
+
+  #stepOutput(reference: string): TensorSource | undefined {
+    const { step, output } = split(reference)
+    const index = step === undefined ? undefined : this.#steps.get(step)
+    return index === undefined ? undefined : { kind: 'made', step: index, output }
+  }
+
+  #fail(reference: string, path: string): never {
+    const { step } = split(reference)
+    if (this.isStep(reference)) {
+      const outputs = Object.keys(
+        this.#spec.steps[this.#steps.get(reference) ?? 0]?.outputMap ?? {},
+      )
+      const example = `${reference}.${outputs[0] ?? 'OUTPUT'}`
+      throw refused(
+        'UnknownTensor',
+        path,
+        `got the step '${reference}', want one of its outputs, e.g. '${example}'`,
+      )
+    }
+    const tensors = [...this.#inputs, ...this.#made.keys()]
+    if (step !== undefined && !tensors.some((name) => name.startsWith(`${step}.`))) {
+      const hint = hintOf(step, this.#steps.keys())
+      throw refused(
+        'UnknownStep',
+        path,
+        `'${reference}': no ensemble tensor of that name and no step '${step}'${hint}`,
+      )
+    }
+    throw refused(
+      'UnknownTensor',
+      path,
+      `no ensemble tensor '${reference}'${hintOf(reference, tensors)}`,
+    )
+  }
+}
+
+/** Split at the first dot; step names have none. */
+function split(reference: string): { readonly step?: string; readonly output: string } {
+  const dot = reference.indexOf('.')
+  if (dot === -1) return { output: reference }
+  return { step: reference.slice(0, dot), output: reference.slice(dot + 1) }
+}

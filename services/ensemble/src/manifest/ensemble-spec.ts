@@ -1,0 +1,120 @@
+import { z } from 'zod'
+import { cel, listMap, listSet, mapOf } from './cel.ts'
+import { EnsembleExpose } from './ensemble-expose.ts'
+import { Datatype, dnsLabel, duration, servedName, TensorShape, tensorName } from './fields.ts'
+import { MaxBatchSize, ModelInput, TENSORS } from './model-serving.ts'
+
+const MAX_STEPS = 64
+
+const reference = (description: string) => tensorName(description)
+
+const EnsembleOutput = cel(
+  z.strictObject({
+    name: tensorName('Name of the output.'),
+    from: reference(
+      'An ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.',
+    ),
+    datatype: Datatype.optional(),
+    shape: TensorShape.optional(),
+  }),
+  {
+    rule: 'has(self.datatype) == has(self.shape)',
+    message: 'want datatype and shape, or neither: then they are those of the tensor',
+    holds: (output) => (output.datatype === undefined) === (output.shape === undefined),
+  },
+)
+
+const tensorMap = (value: string, description: string) =>
+  mapOf(tensorName(value), { max: 128, isAtomic: true }).describe(description)
+
+const EnsembleStepFields = z.strictObject({
+  name: dnsLabel('Name of the step.'),
+  modelRef: z
+    .strictObject({
+      name: servedName('Served name (modelName) of the Model.'),
+      version: z
+        .int()
+        .min(0)
+        .max(Number.MAX_SAFE_INTEGER)
+        .optional()
+        .describe('Default: the latest version that is ready.'),
+    })
+    .optional()
+    .describe('The Model that the step runs.'),
+  ensembleRef: z
+    .strictObject({ name: servedName('Served name (modelName) of the Ensemble.') })
+    .optional()
+    .describe('The Ensemble that the step runs.'),
+  inputMap: tensorMap(
+    'Reference to the tensor that feeds the input.',
+    "Input of the model -> reference to a tensor, in Triton's direction. A reference is an ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.",
+  ).optional(),
+  outputMap: tensorMap(
+    'Name of the ensemble tensor.',
+    "Output of the model -> name of the ensemble tensor that it makes, in Triton's direction. An output that is not named can be read as STEP.OUTPUT.",
+  ).optional(),
+  inputs: listSet(reference('STEP or STEP.OUTPUT.'), { min: 1, max: 64 })
+    .optional()
+    .describe(
+      'Short for inputs of the same name: STEP feeds every output of that step, STEP.OUTPUT one. `inputMap` goes first.',
+    ),
+  dependsOn: listSet(dnsLabel('Name of a step.'), { min: 1, max: MAX_STEPS })
+    .optional()
+    .describe(
+      'Steps that must have ended before this one begins, though it reads nothing of them.',
+    ),
+})
+
+export const EnsembleStepSpec = cel(
+  cel(EnsembleStepFields, {
+    rule: 'has(self.modelRef) != has(self.ensembleRef)',
+    message: 'want one of modelRef and ensembleRef',
+    messageExpression:
+      "has(self.modelRef) ? 'got modelRef and ensembleRef, want one of them' : 'got neither modelRef nor ensembleRef, want one of them'",
+    text: (step) =>
+      step.modelRef === undefined
+        ? 'got neither modelRef nor ensembleRef, want one of them'
+        : 'got modelRef and ensembleRef, want one of them',
+    holds: (step) => (step.modelRef === undefined) !== (step.ensembleRef === undefined),
+  }),
+  {
+    rule: 'has(self.inputMap) || has(self.inputs)',
+    message: 'want inputMap or inputs: a step reads something',
+    holds: (step) => step.inputMap !== undefined || step.inputs !== undefined,
+  },
+)
+export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>
+
+/** What users write about an ensemble; the schema of the CRD is made from it. */
+export const EnsembleSpec = z
+  .strictObject({
+    modelName: servedName(
+      'What clients call the ensemble. Default: metadata.name. It cannot be changed, and is unique among the Models and Ensembles of the namespace.',
+    ).optional(),
+    maxBatchSize: MaxBatchSize.optional().describe(
+      'Largest batch; 0 means that the tensors have no batch dimension. Default 0.',
+    ),
+    inputs: listMap(ModelInput, 'name', TENSORS).describe('What a request brings.'),
+    outputs: listMap(EnsembleOutput, 'name', TENSORS).describe('What a response brings.'),
+    steps: listMap(EnsembleStepSpec, 'name', { min: 1, max: MAX_STEPS }).describe(
+      'The models that run. Those that do not depend on each other run at the same time.',
+    ),
+    timeout: duration('Time for one request. Default: only what the client sets.').optional(),
+    maxInFlightRequests: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .optional()
+      .describe(
+        'Requests of this ensemble that a router works on at the same time; further ones are refused at once. Default: the bound of the router.',
+      ),
+    expose: EnsembleExpose.optional(),
+    paused: z
+      .boolean()
+      .optional()
+      .describe(
+        'Changes are not accepted while this is true; what is served stays. Default false.',
+      ),
+  })
+  .describe('The graph, and how it is reached.')
+export type EnsembleSpec = z.infer<typeof EnsembleSpec>

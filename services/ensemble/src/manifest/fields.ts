@@ -1,0 +1,155 @@
+import { DATATYPES, isDatatype } from '@tutti/tensor'
+import { z } from 'zod'
+import { cel, celPattern, listAtomic, mapOf, text } from './cel.ts'
+
+/*
+ * Fields that several kinds share. Every one is bounded: the API server estimates what a rule may cost by the bounds.
+ */
+
+const NAME_LENGTH = 253
+
+/** A name in Triton's character set: what clients call. */
+export function servedName(description: string) {
+  return text({ min: 1, max: NAME_LENGTH, pattern: /^[A-Za-z0-9_][A-Za-z0-9_.:+@-]*$/ }).describe(
+    description,
+  )
+}
+
+/** The name of another object: a DNS subdomain. */
+export function objectName(description: string) {
+  return text({
+    min: 1,
+    max: NAME_LENGTH,
+    pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+  }).describe(description)
+}
+
+/** A DNS label. */
+export function dnsLabel(description: string) {
+  return text({ min: 1, max: 63, pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/ }).describe(description)
+}
+
+/** The name of a tensor, of a model or of an ensemble: anything that can be printed. */
+export function tensorName(description: string) {
+  return text({ min: 1, max: 256, pattern: /^\P{Cc}+$/u }).describe(description)
+}
+
+export const Datatype = z
+  .enum(Object.keys(DATATYPES).filter(isDatatype))
+  .describe('Datatype of the v2 protocol. BYTES is what config.pbtxt calls TYPE_STRING.')
+
+/** Without the batch dimension, as in Triton. */
+export const TensorShape = cel(
+  listAtomic(z.int().min(-1).max(2_147_483_647), { min: 1, max: 32 }).describe(
+    'Extents without the batch dimension, outermost first; -1 for any.',
+  ),
+  {
+    rule: 'self.all(extent, extent != 0)',
+    message: 'want extents of at least 1, or -1 for any',
+    holds: (shape) => shape.every((extent) => extent !== 0),
+  },
+)
+
+/** Units in milliseconds. */
+const UNITS: Readonly<Record<string, number>> = {
+  h: 3_600_000,
+  m: 60_000,
+  s: 1000,
+  ms: 1,
+  us: 1e-3,
+}
+
+/** A duration as Gateway API writes it. Above zero. */
+export function duration(description: string) {
+  return positive(text({ max: 24, pattern: /^([0-9]{1,5}(h|m|s|ms)){1,4}$/ }), description)
+}
+
+/** The same, down to microseconds. */
+export function fineDuration(description: string) {
+  return positive(text({ max: 24, pattern: /^([0-9]{1,5}(h|m|s|ms|us)){1,4}$/ }), description)
+}
+
+function positive<T extends z.ZodType<string>>(schema: T, description: string): T {
+  return cel(schema.describe(description), {
+    rule: "duration(self) > duration('0s')",
+    message: 'want a duration above 0, e.g. 500ms',
+    messageExpression: "'got ' + self + ', want a duration above 0, e.g. 500ms'",
+    text: (value) => `got ${value}, want a duration above 0, e.g. 500ms`,
+    holds: (value) => toMilliseconds(value) > 0,
+  })
+}
+
+/** @param value - as `duration` and `fineDuration` accept it; 0 for anything else. */
+export function toMilliseconds(value: string): number {
+  const parts = value.matchAll(/([0-9]+)(h|ms|m|us|s)/g)
+  return [...parts].reduce(
+    (sum, [, digits, unit]) => sum + Number(digits) * (UNITS[unit ?? ''] ?? 0),
+    0,
+  )
+}
+
+export const SecretRef = z.strictObject({
+  name: objectName('Name of a Secret in the namespace of the resource.'),
+})
+export type SecretRef = z.infer<typeof SecretRef>
+
+const QUALIFIED_NAME =
+  /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
+const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
+
+/** A key of labels, annotations or resources, with or without a prefix. */
+export function isQualifiedName(key: string): boolean {
+  return key.length <= 317 && key.lastIndexOf('/') <= 253 && QUALIFIED_NAME.test(key)
+}
+
+/** The CEL counterpart of `isQualifiedName` for the keys of a map. */
+const QUALIFIED_KEYS = `self.all(key, key.size() <= 317 && key.lastIndexOf('/') <= 253 && key.matches(${celPattern(QUALIFIED_NAME)}))`
+
+/** Keys that are qualified names, as Kubernetes demands of labels, annotations and resources. */
+export function withQualifiedKeys<T extends z.ZodType<Readonly<Record<string, unknown>>>>(
+  map: T,
+): T {
+  return cel(map, {
+    rule: QUALIFIED_KEYS,
+    message: 'want keys of the form [PREFIX/]NAME as Kubernetes has them',
+    text: (value) => {
+      const key = Object.keys(value).find((name) => !isQualifiedName(name))
+      return `got the key '${key}', want [PREFIX/]NAME as Kubernetes has it`
+    },
+    holds: (value) => Object.keys(value).every(isQualifiedName),
+  })
+}
+
+/** Labels that a user may choose. */
+export function labels(description: string) {
+  return withQualifiedKeys(mapOf(text({ max: 63, pattern: LABEL_VALUE }), { max: 32 })).describe(
+    description,
+  )
+}
+
+/** Annotations that a user may choose. */
+export function annotations(description: string) {
+  return withQualifiedKeys(mapOf(text({ max: 8192 }), { max: 32 })).describe(description)
+}
+
+/** A number, or a share as text, e.g. `25%`. */
+export function countOrShare(description: string) {
+  return z
+    .union([z.int().min(0).max(10_000), text({ max: 4, pattern: /^([0-9]|[1-9][0-9]|100)%$/ })])
+    .meta({ 'x-kubernetes-int-or-string': true })
+    .describe(description)
+}
+
+/** A resource quantity, e.g. `500m` or `4Gi`. */
+export const Quantity = z
+  .union([
+    z.int().min(0).max(2_147_483_647),
+    text({
+      min: 1,
+      max: 32,
+      pattern: /^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$/,
+    }),
+  ])
+  .meta({ 'x-kubernetes-int-or-string': true })
+  .describe('A quantity of Kubernetes, e.g. 500m or 4Gi.')
+export type Quantity = z.infer<typeof Quantity>

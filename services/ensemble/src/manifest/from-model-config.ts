@@ -1,0 +1,164 @@
+import { ServeError } from '@tutti/errors'
+import {
+  type ModelInput as ConfigInput,
+  type ModelOutput as ConfigOutput,
+  type EnsembleStep,
+  isEnsembleConfig,
+  type ModelConfig,
+  toJsonConfig,
+} from '@tutti/model-config'
+import { fromConfigDatatype } from '@tutti/tensor'
+import { z } from 'zod'
+import { API_VERSION, EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
+import { applyModelOverrides, formatOfBackend, toModelOverrides } from './model-overrides.ts'
+import { resourceNames } from './resource-names.ts'
+import { toEnsembleConfig } from './to-ensemble-config.ts'
+
+/** What a configuration does not say. */
+export interface ImportOptions {
+  readonly resourceName: string
+  /** What clients call it. */
+  readonly servedName: string
+  /** Of a model: what selectBackend found. */
+  readonly backend?: string
+  /** Of a model: where its directory is. */
+  readonly storageUri?: string
+  /** True if a served name is an ensemble's. */
+  readonly isEnsemble: (servedName: string) => boolean
+}
+
+/**
+ * Writes a configuration as a manifest. Served, it gives the same configuration again: a Model takes what it does not
+ * name from config.pbtxt, and an Ensemble says all.
+ *
+ * @param config - as parsed from config.pbtxt, or the empty one.
+ * @throws ServeError UNSUPPORTED for what a manifest has no words for, with the field of config.pbtxt.
+ */
+export function fromModelConfig(config: ModelConfig, o: ImportOptions): Manifest {
+  return isEnsembleConfig(config) ? fromEnsembleConfig(config, o) : fromConfig(config, o)
+}
+
+function metadataAndName({ resourceName, servedName }: ImportOptions) {
+  return {
+    metadata: { name: resourceName },
+    modelName: servedName === resourceName ? {} : { modelName: servedName },
+  }
+}
+
+function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
+  const { metadata, modelName } = metadataAndName(o)
+  const backend = o.backend ?? config.backend
+  const format = formatOfBackend(backend)
+  if (format === undefined) {
+    const got = backend === '' ? `the platform '${config.platform}'` : `'${backend}'`
+    throw unsupported(o, 'backend', `got ${got}, want onnxruntime, pytorch or python`)
+  }
+  const [inputs, outputs] = [config.input.map(toInput), config.output.map(toOutput)]
+  const manifest = toManifest(ModelManifest, o, {
+    apiVersion: API_VERSION,
+    kind: 'Model',
+    metadata,
+    spec: {
+      ...modelName,
+      modelFormat: { name: format },
+      storageUri: o.storageUri,
+      maxBatchSize: config.max_batch_size,
+      ...(areTyped(inputs) && { inputs }),
+      ...(areTyped(outputs) && { outputs }),
+    },
+  })
+  const served = applyModelOverrides(config, toModelOverrides(manifest.spec))
+  // What the repository leaves to the files' names is said by the format.
+  checkSame(o, config, { ...served, backend: config.backend })
+  return manifest
+}
+
+/** Tensors that are not typed fully are left to the repository. */
+function areTyped(tensors: readonly { datatype: string | undefined; shape: readonly number[] }[]) {
+  return tensors.length > 0 && tensors.every((t) => t.datatype !== undefined && t.shape.length > 0)
+}
+
+function toOutput({ name, data_type: type, dims }: ConfigInput | ConfigOutput) {
+  return { name, datatype: fromConfigDatatype(type), shape: dims }
+}
+
+function toInput(input: ConfigInput) {
+  return { ...toOutput(input), ...(input.optional && { optional: true }) }
+}
+
+function fromEnsembleConfig(config: ModelConfig, o: ImportOptions): EnsembleManifest {
+  const { metadata, modelName } = metadataAndName(o)
+  const steps = config.ensemble_scheduling?.step ?? []
+  const stepNames = nameSteps(config, steps)
+  const manifest = toManifest(EnsembleManifest, o, {
+    apiVersion: API_VERSION,
+    kind: 'Ensemble',
+    metadata,
+    spec: {
+      ...modelName,
+      ...(config.max_batch_size > 0 && { maxBatchSize: config.max_batch_size }),
+      inputs: config.input.map(toInput),
+      outputs: config.output.map((output) => ({ ...toOutput(output), from: output.name })),
+      steps: steps.map((step, i) => toStep(step, stepNames[i] ?? '', o)),
+    },
+  })
+  checkSame(o, { ...config, name: o.servedName }, toEnsembleConfig(manifest).config)
+  return manifest
+}
+
+function toStep(step: EnsembleStep, name: string, { isEnsemble }: ImportOptions) {
+  const { model_name: model, model_version: version } = step
+  const ref = { name: model, ...(version !== -1 && { version }) }
+  return {
+    name,
+    ...(isEnsemble(model) ? { ensembleRef: ref } : { modelRef: ref }),
+    inputMap: step.input_map,
+    outputMap: step.output_map,
+  }
+}
+
+/** DNS labels made of the models' names, none of which is what stands before a dot in a tensor's name. */
+function nameSteps(config: ModelConfig, steps: readonly EnsembleStep[]): readonly string[] {
+  const tensors = [
+    ...config.input.map((input) => input.name),
+    ...steps.flatMap((step) => [
+      ...Object.values(step.input_map),
+      ...Object.values(step.output_map),
+    ]),
+  ]
+  const prefixes = tensors.filter((name) => name.includes('.')).map((name) => name.split('.', 1)[0])
+  const names = resourceNames(new Set(prefixes.flatMap((prefix) => prefix ?? [])))
+  return steps.map((step) => names(step.model_name))
+}
+
+function toManifest<T>(schema: z.ZodType<T>, o: ImportOptions, manifest: unknown): T {
+  const { success, data, error } = schema.safeParse(manifest)
+  if (success) return data
+  const [issue] = error.issues
+  throw unsupported(o, z.core.toDotPath(issue?.path ?? []), issue?.message ?? 'it does not fit')
+}
+
+/** @throws ServeError UNSUPPORTED with the first field in which the configurations differ. */
+function checkSame(o: ImportOptions, wanted: ModelConfig, got: ModelConfig): void {
+  const field = findDifferentField(toJsonConfig(wanted), toJsonConfig(got))
+  if (field !== undefined) throw unsupported(o, field, 'a manifest has no words for it')
+}
+
+function findDifferentField(a: unknown, b: unknown, path = ''): string | undefined {
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) {
+    return Object.is(a, b) ? undefined : path
+  }
+  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))]
+  for (const key of new Set([...left.keys(), ...right.keys()])) {
+    const at = Array.isArray(a) ? `${path}[${key}]` : `${path}${path === '' ? '' : '.'}${key}`
+    const found = findDifferentField(left.get(key), right.get(key), at)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function unsupported({ servedName }: ImportOptions, field: string, problem: string): ServeError {
+  return new ServeError('UNSUPPORTED', `model '${servedName}': ${field}: ${problem}`, {
+    details: { model: servedName, field },
+  })
+}

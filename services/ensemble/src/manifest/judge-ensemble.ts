@@ -1,0 +1,187 @@
+import { assert, ServeError } from '@tutti/errors'
+import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
+import type { EnsembleRules } from '../ensemble-rules.ts'
+import { completeEnsembleConfig, planEnsemble } from '../plan-ensemble.ts'
+import { type AcceptedReason, faultOf, hintOf, refused } from './ensemble-fault.ts'
+import { modelOfStep } from './ensemble-graph.ts'
+import { stepPath } from './ensemble-references.ts'
+import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
+import { judgeTensors } from './judge-tensors.ts'
+import { type EnsembleManifest, modelNameOf } from './manifests.ts'
+import { type Claimant, nameConflict } from './served-names.ts'
+import { convertEnsemble } from './to-ensemble-config.ts'
+
+/** What is known of a served name. */
+export interface KnownModel {
+  /** Completed; of a Model or an Ensemble. */
+  readonly config: ModelConfig
+  /** Absent if nobody can know (offline): then every version counts as there. */
+  readonly readyVersions?: readonly number[]
+}
+
+/** What an Ensemble is judged in: the other resources of its namespace. */
+export interface EnsembleWorld {
+  /**
+   * @returns 'pending' for what is not known yet but may be soon; 'unknown' for what is not there and will not come.
+   */
+  readonly lookup: (servedName: string) => KnownModel | 'unknown' | 'pending'
+  /** Every served name, for hints. */
+  readonly names?: () => Iterable<string>
+  /** Who has this Ensemble's served name, if it is somebody else. */
+  readonly holder?: (servedName: string) => Claimant | undefined
+  /** The served names that another Ensemble runs, accepted or not. */
+  readonly composes?: (servedName: string) => readonly string[]
+}
+
+/** Whether an Ensemble is accepted. */
+export type Verdict =
+  | {
+      readonly accepted: true
+      /** Completed. */
+      readonly config: ModelConfig
+      readonly rules: EnsembleRules
+      /** The configurations that it was judged with, by served name. */
+      readonly models: Readonly<Record<string, ModelConfig>>
+      readonly warnings: readonly string[]
+    }
+  | {
+      readonly accepted: false
+      readonly reason: AcceptedReason
+      /** One line: a path from `spec` on, what was got, what is wanted. */
+      readonly message: string
+    }
+
+/** The one verdict on an Ensemble: the operator's condition `Accepted`, and what `tutti validate` says. */
+export function judgeEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
+  try {
+    return judge(manifest, world)
+  } catch (error) {
+    const fault = faultOf(error)
+    if (fault === undefined) throw error
+    return { accepted: false, reason: fault.reason, message: fault.message }
+  }
+}
+
+function judge(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
+  const name = modelNameOf(manifest)
+  const { spec } = manifest
+  const holder = world.holder?.(name)
+  if (holder !== undefined) throw refused('NameConflict', 'modelName', nameConflict(name, holder))
+  // First what the manifest alone shows: it is wrong whatever the models are.
+  checkShape(manifest)
+  checkNesting(spec, name, world)
+  const models = findModels(spec, world)
+  const conversion = convertEnsemble(manifest, (model) => models.get(model)?.config)
+  const configs = new Map([...models].map(([model, { config }]) => [model, config]))
+  judgeTensors(conversion, configs)
+  const { config, rules, warnings } = conversion
+  const completed = plan(config, rules, models)
+  return { accepted: true, config: completed, rules, models: Object.fromEntries(configs), warnings }
+}
+
+/** What `convertEnsemble` finds without models; a shorthand is left for when they are there. */
+function checkShape(manifest: EnsembleManifest): void {
+  try {
+    convertEnsemble(manifest, () => undefined)
+  } catch (error) {
+    if (faultOf(error)?.reason !== 'SchemaPending') throw error
+  }
+}
+
+/** An Ensemble that contains itself can never be accepted, so this goes before the lookups. */
+function checkNesting(spec: EnsembleSpec, name: string, world: EnsembleWorld): void {
+  for (const [index, step] of spec.steps.entries()) {
+    const way = wayBack(modelOfStep(step), name, world)
+    if (way === undefined) continue
+    const path = `${stepPath(spec, index)}.${refField(step)}`
+    throw refused(
+      'CycleDetected',
+      path,
+      `an Ensemble cannot contain itself: ${[name, ...way].join(' -> ')}`,
+    )
+  }
+}
+
+/** The names from `start` to `goal`, by the shortest way; undefined if there is none. */
+function wayBack(start: string, goal: string, world: EnsembleWorld): readonly string[] | undefined {
+  const cameFrom = new Map<string, string | undefined>([[start, undefined]])
+  for (const name of cameFrom.keys()) {
+    if (name === goal) {
+      const way = [name]
+      for (let at = cameFrom.get(name); at !== undefined; at = cameFrom.get(at)) way.unshift(at)
+      return way
+    }
+    for (const next of world.composes?.(name) ?? []) {
+      if (!cameFrom.has(next)) cameFrom.set(next, name)
+    }
+  }
+  return undefined
+}
+
+function refField(step: EnsembleStepSpec): string {
+  return step.modelRef === undefined ? 'ensembleRef' : 'modelRef'
+}
+
+function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<string, KnownModel> {
+  const found = new Map<string, KnownModel>()
+  const pending: [string, string][] = []
+  for (const [index, step] of spec.steps.entries()) {
+    const name = modelOfStep(step)
+    const path = `${stepPath(spec, index)}.${refField(step)}`
+    const known = world.lookup(name)
+    if (known === 'unknown') {
+      const problem = `no Model or Ensemble serves '${name}'${hintOf(name, world.names?.() ?? [])}`
+      throw refused('UnknownModel', `${path}.name`, problem)
+    }
+    if (known === 'pending' || known.readyVersions?.length === 0) pending.push([path, name])
+    else {
+      checkKind(step, known, path)
+      checkVersion(step, known, path)
+      found.set(name, known)
+    }
+  }
+  const [first] = pending
+  if (first !== undefined) {
+    const [path, name] = first
+    const problem = `the signature of '${name}' is not known yet; it is once a Model or Ensemble of that served name is there and ready`
+    throw refused('SchemaPending', path, problem)
+  }
+  return found
+}
+
+function checkKind(step: EnsembleStepSpec, { config }: KnownModel, path: string): void {
+  const isEnsemble = isEnsembleConfig(config)
+  if (isEnsemble === (step.ensembleRef !== undefined)) return
+  const [got, want] = isEnsemble ? ['an Ensemble', 'ensembleRef'] : ['a Model', 'modelRef']
+  throw refused('UnknownModel', path, `'${config.name}' is ${got}; want ${want}`)
+}
+
+function checkVersion(step: EnsembleStepSpec, known: KnownModel, path: string): void {
+  const version = step.modelRef?.version
+  const { readyVersions, config } = known
+  if (version === undefined || readyVersions === undefined || readyVersions.includes(version))
+    return
+  const served = readyVersions.length === 0 ? 'none' : readyVersions.join(', ')
+  const problem = `got ${version}, want a version of '${config.name}' that is served: ${served}`
+  throw refused('UnknownModel', `${path}.version`, problem)
+}
+
+/** The checks above find what planning would refuse; what is left is about decoupled models. */
+function plan(
+  config: ModelConfig,
+  rules: EnsembleRules,
+  models: ReadonlyMap<string, KnownModel>,
+): ModelConfig {
+  const wanted = config.ensemble_scheduling?.step.map((step) => step.model_version) ?? []
+  const lookup = (name: string) => {
+    const known = models.get(name)
+    return known && { config: known.config, readyVersions: known.readyVersions ?? [1, ...wanted] }
+  }
+  try {
+    return completeEnsembleConfig(planEnsemble({ config, rules, lookup }))
+  } catch (error) {
+    const { reason, message } = ServeError.from(error)
+    assert(reason === 'ENSEMBLE_INVALID', message)
+    throw refused('DecoupledInvalid', 'steps', message)
+  }
+}

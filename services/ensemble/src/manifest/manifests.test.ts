@@ -1,0 +1,195 @@
+import t from 'tap'
+import { z } from 'zod'
+import { ensembleManifest, modelManifest } from '../testing/manifests.ts'
+import { toMilliseconds } from './fields.ts'
+import { EnsembleManifest, ModelManifest, modelNameOf } from './manifests.ts'
+import { parseManifest } from './parse-manifest.ts'
+import { compareClaims } from './served-names.ts'
+
+type Spec = Readonly<Record<string, unknown>>
+
+function problemOf(schema: z.ZodType, manifest: unknown): string {
+  const { error } = schema.safeParse(manifest)
+  const [issue] = error?.issues ?? []
+  return issue === undefined ? 'accepted' : `${z.core.toDotPath(issue.path)}: ${issue.message}`
+}
+
+const model = (spec: Spec) => problemOf(ModelManifest, modelManifest('m', spec))
+const ensemble = (spec: Spec) => problemOf(EnsembleManifest, ensembleManifest('e', spec))
+const tensor = { name: 't', datatype: 'FP32', shape: [-1, 3] }
+
+await t.test('a Model may say all this', async (t) => {
+  const everything = {
+    modelName: 'ens_face_restoration_v2.1',
+    modelFormat: { name: 'python' },
+    storageUri: 's3://bucket/models/m',
+    storage: { secretRef: { name: 's3' }, digest: `sha256:${'0f'.repeat(32)}` },
+    maxBatchSize: 8,
+    versionPolicy: { specific: { versions: [1, 3] } },
+    instances: { count: 2, kind: 'KIND_GPU' },
+    inputs: [{ ...tensor, name: 'feature_fusion/Conv_7/Sigmoid:0', optional: true }],
+    outputs: [{ ...tensor, name: 'input_images:0' }],
+    batching: { preferredBatchSizes: [4, 8], maxQueueDelay: '100us', maxQueueLength: 16 },
+    warmup: [{ name: 'zero', inputs: [{ ...tensor, data: 'Zero' }] }],
+    resources: { requests: { cpu: '500m', memory: '1Gi' }, limits: { cpu: 2 } },
+    accelerator: {
+      resourceName: 'nvidia.com/mig-1g.10gb',
+      count: 1,
+      runtimeClassName: 'nvidia',
+      nodeSelector: { 'gpu.example.com/class': 'a' },
+      tolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists', effect: 'NoSchedule' }],
+    },
+    scaling: {
+      provider: 'HPA',
+      minReplicas: 1,
+      maxReplicas: 4,
+      metrics: [
+        {
+          type: 'Resource',
+          resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
+        },
+      ],
+      behavior: { scaleDown: { stabilizationWindowSeconds: 60, selectPolicy: 'Min' } },
+    },
+    rollout: { maxSurge: 0, maxUnavailable: '25%' },
+    disruptionBudget: { maxUnavailable: 1 },
+    podTemplate: { metadata: { labels: { team: 'a' } }, spec: { priorityClassName: 'high' } },
+    timeouts: { load: '10m', drain: '1m30s' },
+    paused: false,
+  }
+  t.equal(model(everything), 'accepted')
+  t.equal(model({}), 'accepted')
+})
+
+await t.test(
+  'what a Model may not say is refused with what was got and what is wanted',
+  async (t) => {
+    const cases: [Spec, RegExp][] = [
+      [{ modelName: '.hidden' }, /^spec\.modelName: /],
+      [{ modelFormat: { name: 'tensorrt' } }, /^spec\.modelFormat\.name: .*onnx/],
+      [{ storageUri: 'gs://x/y' }, /^spec\.storageUri: got 'gs:\/\/x\/y', want pvc:\/\/CLAIM/],
+      [{ storageUri: 'pvc://x/../y' }, /^spec\.storageUri: .*without '\.\.'/],
+      [{ storageUri: 'hostPath://x' }, /^spec\.storageUri: got/],
+      [{ storageUri: 'https://me:hidden@x/y.tar' }, /^spec\.storageUri: got a user in the address/],
+      [
+        { storage: { secretRef: { name: 'x' } } },
+        /^spec\.storage\.secretRef: .*without credentials/,
+      ],
+      [{ storage: { digest: 'md5:0' } }, /^spec\.storage\.digest: /],
+      [{ versionPolicy: {} }, /^spec\.versionPolicy: want one of latest, all and specific/],
+      [{ versionPolicy: { all: {}, latest: { numVersions: 1 } } }, /want one of/],
+      [{ inputs: [tensor, tensor] }, /^spec\.inputs: got 't' twice, want each name once/],
+      [{ inputs: [{ ...tensor, shape: [0] }] }, /^spec\.inputs\[0\]\.shape: .*at least 1/],
+      [{ inputs: [{ ...tensor, datatype: 'TYPE_FP32' }] }, /^spec\.inputs\[0\]\.datatype: /],
+      [{ batching: { maxQueueDelay: '0ms' } }, /got 0ms, want a duration above 0/],
+      [{ timeouts: { load: '100us' } }, /^spec\.timeouts\.load: /],
+      [{ warmup: [{ name: 'w', inputs: [{ ...tensor, data: 'File' }] }] }, /\.file: want `file`/],
+      [{ resources: { limits: { 'a b': 1 } } }, /got the key 'a b', want \[PREFIX\/\]NAME/],
+      [{ resources: { limits: { cpu: 'much' } } }, /^spec\.resources\.limits\.cpu: /],
+      [{ accelerator: { resourceName: 'gpu' } }, /^spec\.accelerator\.resourceName: /],
+      [
+        { scaling: { minReplicas: 3, maxReplicas: 2 } },
+        /got minReplicas 3, want at most maxReplicas 2/,
+      ],
+      [{ scaling: { provider: 'None', minReplicas: 1 } }, /takes `replicas` only/],
+      [{ scaling: { replicas: 1 } }, /got it with the provider Native, which decides on replicas/],
+      [{ scaling: { provider: 'HPA' } }, /^spec\.scaling\.metrics: got none, want metrics/],
+      [{ scaling: { provider: 'HPA', target: 1 } }, /^spec\.scaling\.target: /],
+      [{ scaling: { behavior: { scaleUp: { selectPolicy: 'Max' } } } }, /takes stabilization/],
+      [{ rollout: { maxSurge: 0 } }, /^spec\.rollout\.maxUnavailable: with maxSurge 0/],
+      [{ rollout: { maxSurge: '0%', maxUnavailable: '0%' } }, /^spec\.rollout\.maxUnavailable: /],
+      [{ rollout: { maxSurge: '120%' } }, /^spec\.rollout\.maxSurge: /],
+      [{ disruptionBudget: {} }, /want one of minAvailable and maxUnavailable/],
+      [
+        { podTemplate: { metadata: { labels: { 'tutti.dev/model': 'x' } } } },
+        /belong to the operator/,
+      ],
+      [{ replicas: 1 }, /^spec: Unrecognized key/],
+    ]
+    for (const [spec, problem] of cases) t.match(model(spec), problem, JSON.stringify(spec))
+  },
+)
+
+await t.test('what an Ensemble may not say is refused', async (t) => {
+  const step = { name: 'a', modelRef: { name: 'm' }, inputMap: { x: 'x' } }
+  const ingress = { hosts: ['a.example.com'] }
+  const cases: [Spec, RegExp][] = [
+    [{ steps: [] }, /^spec\.steps: /],
+    [{ steps: [step, step] }, /^spec\.steps: got 'a' twice/],
+    [{ steps: [{ ...step, name: 'a.b' }] }, /^spec\.steps\[0\]\.name: /],
+    [{ steps: [{ ...step, ensembleRef: { name: 'e' } }] }, /got modelRef and ensembleRef/],
+    [{ steps: [{ name: 'a', inputMap: { x: 'x' } }] }, /got neither modelRef nor ensembleRef/],
+    [{ steps: [{ name: 'a', modelRef: { name: 'm' } }] }, /want inputMap or inputs/],
+    [{ outputs: [{ name: 'y', from: 'a.y', datatype: 'FP32' }] }, /want datatype and shape/],
+    [{ timeout: '1d' }, /^spec\.timeout: /],
+    [{ maxInFlightRequests: 0 }, /^spec\.maxInFlightRequests: /],
+    [{ expose: {} }, /got neither ingress nor gateway/],
+    [
+      { expose: { ingress, gateway: { parentRef: { name: 'g' }, hosts: ['a'] } } },
+      /got ingress and/,
+    ],
+    [{ expose: { ingress: { hosts: ['A.example.com'] } } }, /hosts\[0\]: /],
+    [{ expose: { ingress: { ...ingress, tls: [{ hosts: ['b.example.com'] }] } } }, /among `hosts`/],
+  ]
+  for (const [spec, problem] of cases) t.match(ensemble(spec), problem, JSON.stringify(spec))
+  t.equal(ensemble({ timeout: '1m30s', maxInFlightRequests: 8, expose: { ingress } }), 'accepted')
+})
+
+const named = (name: string) => problemOf(ModelManifest, modelManifest(name))
+
+await t.test('children are named from metadata.name, so it is a short DNS label', async (t) => {
+  t.equal(named('a'.repeat(52)), 'accepted')
+  for (const name of ['a'.repeat(53), 'a.b', '1a', 'a_b', ''])
+    t.match(named(name), /^metadata\.name: /)
+})
+
+const tensorNamed = (length: number) =>
+  model({ inputs: [{ ...tensor, name: '\u{1F600}'.repeat(length) }] })
+
+await t.test('text is counted in code points, as the API server does', async (t) => {
+  t.equal(tensorNamed(256), 'accepted')
+  t.match(tensorNamed(257), /got 257 characters, want at most 256/)
+})
+
+await t.test(
+  'a null is as good as nothing, except where nothing is known of the field',
+  async (t) => {
+    const spec = { inputs: [tensor, { ...tensor, name: 'b', optional: null }], maxBatchSize: null }
+    const { data } = parseManifest(
+      'Model',
+      modelManifest('m', { ...spec, podTemplate: { spec: { a: null } } }),
+    )
+    t.match(data?.spec, { inputs: [tensor, { name: 'b' }], podTemplate: { spec: { a: null } } })
+    t.notOk(Object.hasOwn(data?.spec ?? {}, 'maxBatchSize'))
+    for (const wrong of [{ unknown: null }, { storageUri: null }, { inputs: [null] }]) {
+      t.equal(parseManifest('Model', modelManifest('m', wrong)).success, false)
+    }
+    t.equal(parseManifest('Model', null).success, false)
+  },
+)
+
+await t.test('the served name is modelName, else metadata.name', async (t) => {
+  t.equal(modelNameOf({ metadata: { name: 'a' }, spec: {} }), 'a')
+  t.equal(modelNameOf({ metadata: { name: 'a' }, spec: { modelName: 'A_1' } }), 'A_1')
+})
+
+await t.test('durations become milliseconds', async (t) => {
+  const cases = { '1h': 3_600_000, '1m30s': 90_000, '250ms': 250, '100us': 0.1, '1s500ms': 1500 }
+  for (const [text, wanted] of Object.entries(cases)) t.equal(toMilliseconds(text), wanted, text)
+})
+
+const claim = (kind: string, name: string, creationTimestamp?: string) => ({
+  kind,
+  metadata: { name, creationTimestamp },
+})
+
+await t.test('who is older has the served name, then who is first by kind and name', async (t) => {
+  const ranked = [
+    claim('Model', 'z', '2026-01-01T00:00:00Z'),
+    claim('Ensemble', 'b', '2026-01-01T00:00:01Z'),
+    claim('Model', 'a', '2026-01-01T00:00:01Z'),
+    claim('Model', 'b', '2026-01-01T00:00:01Z'),
+  ]
+  t.same(ranked.toReversed().toSorted(compareClaims), ranked)
+  t.equal(compareClaims(claim('Model', 'a'), claim('Model', 'a')), 0)
+})

@@ -1,0 +1,115 @@
+import { emptyModelConfig, parseModelConfig } from '@tutti/model-config'
+import t from 'tap'
+import { parsedModel } from '../testing/manifests.ts'
+import { applyModelOverrides, ModelOverrides, toModelOverrides } from './model-overrides.ts'
+
+const WRITTEN = parseModelConfig(
+  `platform: "onnxruntime_onnx" max_batch_size: 4
+   input { name: "x" data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 3, 2, 2 ] }
+   output { name: "y" data_type: TYPE_FP32 dims: 8 reshape { shape: [ 2, 4 ] } label_filename: "l.txt" }
+   instance_group { name: "i" kind: KIND_GPU count: 1 gpus: 1 }
+   dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 7 preserve_ordering: true }
+   parameters { key: "k" value { string_value: "v" } }`,
+  'config.pbtxt',
+)
+
+const overridesOf = (spec: Parameters<typeof parsedModel>[1]) =>
+  toModelOverrides(parsedModel('m', spec).spec)
+
+await t.test('what a Model does not name stays as the repository has it', async (t) => {
+  t.same(applyModelOverrides(WRITTEN, {}), WRITTEN)
+  t.same(
+    applyModelOverrides(WRITTEN, overridesOf({})),
+    WRITTEN,
+    'the format is that of the platform',
+  )
+})
+
+await t.test(
+  'overrides are the part of a Model that rules its configuration, as JSON',
+  async (t) => {
+    const spec = { maxBatchSize: 2, paused: true, scaling: { minReplicas: 2 } }
+    const overrides = overridesOf(spec)
+    t.same(overrides, { modelFormat: { name: 'onnx' }, maxBatchSize: 2 })
+    t.same(ModelOverrides.parse(JSON.parse(JSON.stringify(overrides))), overrides)
+    t.throws(() => ModelOverrides.parse({ replicas: 1 }))
+  },
+)
+
+const apply = (spec: Parameters<typeof parsedModel>[1]) =>
+  applyModelOverrides(WRITTEN, overridesOf(spec))
+
+await t.test('each field reaches the configuration', async (t) => {
+  t.match(apply({ modelFormat: { name: 'python' } }), { backend: 'python', platform: '' })
+  t.equal(apply({ maxBatchSize: 0 }).max_batch_size, 0)
+  t.same(apply({ versionPolicy: { all: {} } }).version_policy, { all: {} })
+  t.same(apply({ versionPolicy: { latest: { numVersions: 2 } } }).version_policy, {
+    latest: { num_versions: 2 },
+  })
+  t.same(apply({ versionPolicy: { specific: { versions: [1, 3] } } }).version_policy, {
+    specific: { versions: [1, 3] },
+  })
+  t.match(apply({ instances: { count: 3 } }).instance_group, [
+    { name: 'i', kind: 'KIND_GPU', count: 3, gpus: [1] },
+  ])
+  t.match(apply({ instances: { count: 3, kind: 'KIND_CPU' } }).instance_group, [
+    { name: '', kind: 'KIND_CPU', count: 3, gpus: [] },
+  ])
+  const batching = { maxQueueDelay: '2ms', maxQueueLength: 9 }
+  t.match(apply({ batching }).dynamic_batching, {
+    preferred_batch_size: [4],
+    max_queue_delay_microseconds: 2000,
+    preserve_ordering: true,
+    default_queue_policy: { max_queue_size: 9, timeout_action: 'REJECT' },
+  })
+  const inputs = [{ name: 'i', datatype: 'BYTES', shape: [-1] }]
+  const warmup = [
+    { name: 'w', inputs: inputs.map((input) => ({ ...input, data: 'File', file: 'f' })) },
+  ]
+  t.same(apply({ warmup }).model_warmup, [
+    {
+      name: 'w',
+      batch_size: 0,
+      inputs: { i: { data_type: 'TYPE_STRING', dims: [-1], input_data_file: 'f' } },
+      count: 1,
+    },
+  ])
+})
+
+await t.test('a tensor keeps what a Model has no words for, if its name stays', async (t) => {
+  const config = applyModelOverrides(
+    WRITTEN,
+    overridesOf({
+      inputs: [{ name: 'x', datatype: 'FP16', shape: [3, -1, -1], optional: true }],
+      outputs: [
+        { name: 'y', datatype: 'FP32', shape: [8] },
+        { name: 'new', datatype: 'BYTES', shape: [1] },
+      ],
+    }),
+  )
+  const [x] = config.input
+  t.match(x, { data_type: 'TYPE_FP16', dims: [3, -1, -1], optional: true, format: 'FORMAT_NCHW' })
+  t.same(config.output[0], WRITTEN.output[0])
+  t.match(config.output[1], { name: 'new', data_type: 'TYPE_STRING', label_filename: '' })
+})
+
+await t.test('without a config.pbtxt the Model says all', async (t) => {
+  const config = applyModelOverrides(
+    emptyModelConfig('m'),
+    overridesOf({ instances: { count: 2 }, batching: {} }),
+  )
+  t.match(config, {
+    name: 'm',
+    backend: 'onnxruntime',
+    instance_group: [{ kind: 'KIND_AUTO', count: 2 }],
+  })
+  t.equal(config.dynamic_batching?.max_queue_delay_microseconds, 0)
+})
+
+await t.test('batching excludes a sequence batcher', async (t) => {
+  const config = parseModelConfig('name: "s" sequence_batching { }', 'config.pbtxt')
+  t.throws(() => applyModelOverrides(config, { batching: {} }), {
+    reason: 'CONFIG_INVALID',
+    message: /batching: got it for model 's', whose config.pbtxt has sequence_batching/,
+  })
+})

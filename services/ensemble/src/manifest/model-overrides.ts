@@ -1,0 +1,175 @@
+import { ServeError } from '@tutti/errors'
+import {
+  backendOfPlatform,
+  type ModelConfig,
+  parseJsonConfig,
+  toJsonConfig,
+} from '@tutti/model-config'
+import { DATATYPES } from '@tutti/tensor'
+import { z } from 'zod'
+import { toMilliseconds } from './fields.ts'
+import type { ModelOutput, ModelWarmup } from './model-serving.ts'
+import { ModelSpec } from './model-spec.ts'
+
+const { shape } = ModelSpec
+
+/** The part of a Model that rules the model's configuration. JSON. */
+export const ModelOverrides = z.strictObject({
+  modelFormat: shape.modelFormat.optional(),
+  maxBatchSize: shape.maxBatchSize,
+  versionPolicy: shape.versionPolicy,
+  instances: shape.instances,
+  inputs: shape.inputs,
+  outputs: shape.outputs,
+  batching: shape.batching,
+  warmup: shape.warmup,
+})
+export type ModelOverrides = z.infer<typeof ModelOverrides>
+
+/** What of a Model rules its configuration. */
+export function toModelOverrides(spec: ModelSpec): ModelOverrides {
+  const names = Object.keys(ModelOverrides.shape)
+  const given = Object.entries(spec).filter(
+    ([name, value]) => names.includes(name) && value !== undefined,
+  )
+  return ModelOverrides.parse(Object.fromEntries(given))
+}
+
+const BACKENDS = { onnx: 'onnxruntime', pytorch: 'pytorch', python: 'python' } as const
+const FORMATS = ['onnx', 'pytorch', 'python'] as const
+
+/** The format whose backend this is; undefined for a backend that no format stands for. */
+export function formatOfBackend(backend: string): (typeof FORMATS)[number] | undefined {
+  return FORMATS.find((name) => BACKENDS[name] === backend)
+}
+
+/**
+ * The configuration with what a Model says in place of what it says itself. What the Model does not name stays: of an
+ * input or output that has the same name before and after, also what a Model cannot say (format, reshape, labels).
+ *
+ * @param config - as parsed from config.pbtxt, or the empty one.
+ * @returns a new configuration, not completed or checked any further.
+ * @throws ServeError CONFIG_INVALID if both cannot be: `batching` for a model with a sequence batcher.
+ */
+export function applyModelOverrides(config: ModelConfig, overrides: ModelOverrides): ModelConfig {
+  const { sequence_batching: sequence, name } = config
+  if (overrides.batching !== undefined && sequence !== undefined) {
+    throw new ServeError(
+      'CONFIG_INVALID',
+      `batching: got it for model '${name}', whose config.pbtxt has sequence_batching: want one of them`,
+      { details: { model: name, field: 'batching' } },
+    )
+  }
+  const changes = overridden(toJsonConfig(config), overrides)
+  // As protobuf JSON, so that what a Model does not say gets the defaults that the parser gives.
+  const parsed: Partial<ModelConfig> = Object.fromEntries(
+    Object.entries(parseJsonConfig(changes)).filter(([field]) => Object.hasOwn(changes, field)),
+  )
+  return { ...config, ...backendOf(config, overrides), ...parsed }
+}
+
+function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partial<ModelConfig> {
+  if (modelFormat === undefined) return {}
+  const backend = BACKENDS[modelFormat.name]
+  const known = config.backend === '' ? backendOfPlatform(config.platform) : config.backend
+  // What names the same backend already stays as it is written.
+  return known === backend ? {} : { backend, platform: '' }
+}
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** The fields of the configuration that change, as protobuf JSON. */
+function overridden(config: JsonObject, overrides: ModelOverrides): JsonObject {
+  const { maxBatchSize, versionPolicy, inputs, outputs, instances, batching, warmup } = overrides
+  return {
+    ...(maxBatchSize !== undefined && { max_batch_size: maxBatchSize }),
+    ...(versionPolicy !== undefined && { version_policy: toVersionPolicy(versionPolicy) }),
+    ...(inputs !== undefined && {
+      input: inputs.map((input) => ({
+        ...named(config['input'], input.name),
+        ...toTensor(input),
+        optional: input.optional ?? false,
+      })),
+    }),
+    ...(outputs !== undefined && {
+      output: outputs.map((output) => ({
+        ...named(config['output'], output.name),
+        ...toTensor(output),
+      })),
+    }),
+    ...(instances !== undefined && {
+      instance_group: [toInstanceGroup(config['instance_group'], instances)],
+    }),
+    ...(batching !== undefined && {
+      dynamic_batching: toDynamicBatching(config['dynamic_batching'], batching),
+    }),
+    ...(warmup !== undefined && { model_warmup: warmup.map(toWarmup) }),
+  }
+}
+
+function named(tensors: unknown, name: string): JsonObject {
+  const known: readonly JsonObject[] = Array.isArray(tensors) ? tensors : []
+  return known.find((tensor) => tensor['name'] === name) ?? {}
+}
+
+function toTensor(tensor: ModelOutput): JsonObject {
+  const { name, datatype, shape: dims } = tensor
+  return { name, data_type: DATATYPES[datatype].config, dims }
+}
+
+function toVersionPolicy(policy: NonNullable<ModelOverrides['versionPolicy']>): JsonObject {
+  const { latest, specific } = policy
+  if (latest !== undefined) return { latest: { num_versions: latest.numVersions } }
+  return specific === undefined ? { all: {} } : { specific: { versions: specific.versions } }
+}
+
+/** The devices of the repository's first group stay unless the kind changes. */
+function toInstanceGroup(
+  groups: unknown,
+  { count, kind }: NonNullable<ModelOverrides['instances']>,
+): JsonObject {
+  const [first = {}]: readonly JsonObject[] = Array.isArray(groups) ? groups : []
+  const isSameKind = kind === undefined || kind === first['kind']
+  return isSameKind ? { ...first, count } : { count, kind }
+}
+
+function toDynamicBatching(
+  known: unknown,
+  batching: NonNullable<ModelOverrides['batching']>,
+): JsonObject {
+  const { preferredBatchSizes, maxQueueDelay, maxQueueLength } = batching
+  const before: JsonObject = Object(known)
+  return {
+    ...before,
+    ...(preferredBatchSizes !== undefined && { preferred_batch_size: preferredBatchSizes }),
+    ...(maxQueueDelay !== undefined && {
+      max_queue_delay_microseconds: Math.round(toMilliseconds(maxQueueDelay) * 1000),
+    }),
+    ...(maxQueueLength !== undefined && {
+      default_queue_policy: {
+        ...Object(before['default_queue_policy']),
+        max_queue_size: maxQueueLength,
+      },
+    }),
+  }
+}
+
+function toWarmup(sample: ModelWarmup[number]): JsonObject {
+  return {
+    name: sample.name,
+    batch_size: sample.batchSize ?? 0,
+    count: sample.count ?? 1,
+    inputs: Object.fromEntries(
+      sample.inputs.map(({ name, datatype, shape: dims, data, file }) => [
+        name,
+        {
+          data_type: DATATYPES[datatype].config,
+          dims,
+          ...(data === 'Zero' && { zero_data: true }),
+          ...(data === 'Random' && { random_data: true }),
+          ...(file !== undefined && { input_data_file: file }),
+        },
+      ]),
+    ),
+  }
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { cel, celPattern, listAtomic, mapOf, text } from './cel.ts'
+import {
+  annotations,
+  countOrShare,
+  labels,
+  objectName,
+  Quantity,
+  withQualifiedKeys,
+} from './fields.ts'
+
+/*
+ * What a Model says about its pods.
+ */
+
+const quantities = (description: string) =>
+  withQualifiedKeys(mapOf(Quantity, { max: 16 })).describe(description)
+
+export const ModelResources = z
+  .strictObject({
+    requests: quantities('What is reserved for a pod.').optional(),
+    limits: quantities('What a pod may use at most.').optional(),
+  })
+  .describe('Resources of the container that serves, as in a pod.')
+export type ModelResources = z.infer<typeof ModelResources>
+
+const Toleration = z.strictObject({
+  key: text({ max: 317 }).optional(),
+  operator: z.enum(['Exists', 'Equal']).optional(),
+  value: text({ max: 63 }).optional(),
+  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional(),
+  tolerationSeconds: z.int().min(0).max(2_147_483_647).optional(),
+})
+
+export const Accelerator = z
+  .strictObject({
+    resourceName: text({
+      min: 1,
+      max: 317,
+      pattern:
+        /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+    })
+      .optional()
+      .describe('The extended resource of a device. Default nvidia.com/gpu.'),
+    count: z.int().min(1).max(64).optional().describe('Devices of a pod. Default 1.'),
+    runtimeClassName: objectName('The runtime class of the pods.').optional(),
+    nodeSelector: labels('Labels that a node needs.').optional(),
+    tolerations: listAtomic(Toleration, { max: 16 })
+      .optional()
+      .describe('Taints of nodes that do not keep the pods away.'),
+  })
+  .describe('Devices that a pod gets, and the nodes that have them.')
+export type Accelerator = z.infer<typeof Accelerator>
+
+const isNone = (value: number | string): boolean => value === 0 || value === '0%'
+const celIsNone = (field: string): string =>
+  `(type(self.${field}) == int ? self.${field} == 0 : self.${field} == '0%')`
+
+export const ModelRollout = cel(
+  z.strictObject({
+    maxSurge: countOrShare('Pods above the wanted number during a rollout. Default 1.').optional(),
+    maxUnavailable: countOrShare(
+      'Pods below the wanted number during a rollout. Default 0.',
+    ).optional(),
+  }),
+  {
+    rule: `!has(self.maxSurge) || !${celIsNone('maxSurge')} || (has(self.maxUnavailable) && !${celIsNone('maxUnavailable')})`,
+    message: 'with maxSurge 0 no pod can be replaced, want maxUnavailable above 0',
+    field: 'maxUnavailable',
+    holds: (rollout) =>
+      rollout.maxSurge === undefined ||
+      !isNone(rollout.maxSurge) ||
+      (rollout.maxUnavailable !== undefined && !isNone(rollout.maxUnavailable)),
+  },
+).describe('How pods are replaced, as in a Deployment.')
+export type ModelRollout = z.infer<typeof ModelRollout>
+
+export const DisruptionBudget = cel(
+  z.strictObject({
+    minAvailable: countOrShare('Pods that a node drain leaves.').optional(),
+    maxUnavailable: countOrShare('Pods that a node drain may take at once.').optional(),
+  }),
+  {
+    rule: 'has(self.minAvailable) != has(self.maxUnavailable)',
+    message: 'want one of minAvailable and maxUnavailable',
+    holds: (budget) =>
+      (budget.minAvailable === undefined) !== (budget.maxUnavailable === undefined),
+  },
+).describe('What a node drain may do. Default: maxUnavailable 1 where replicas are more than one.')
+export type DisruptionBudget = z.infer<typeof DisruptionBudget>
+
+/** Keys that belong to the operator. */
+const OWN_LABEL = /^(app\.kubernetes\.io|([a-z0-9.-]+\.)?tutti\.dev)\//
+
+const podLabels = cel(labels('Further labels of the pods.'), {
+  rule: `self.all(key, !key.matches(${celPattern(OWN_LABEL)}))`,
+  message: 'app.kubernetes.io/ and tutti.dev/ belong to the operator, want other prefixes',
+  holds: (map) => Object.keys(map).every((key) => !OWN_LABEL.test(key)),
+})
+
+export const PodTemplate = z
+  .strictObject({
+    metadata: z
+      .strictObject({
+        labels: podLabels.optional(),
+        annotations: annotations('Further annotations of the pods.').optional(),
+      })
+      .optional()
+      .describe('Further metadata of the pods.'),
+    spec: z
+      .record(z.string(), z.unknown())
+      .meta({ 'x-kubernetes-preserve-unknown-fields': true })
+      .optional()
+      .describe(
+        'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main.',
+      ),
+  })
+  .describe('What the pods shall have beyond what the operator gives them.')
+export type PodTemplate = z.infer<typeof PodTemplate>

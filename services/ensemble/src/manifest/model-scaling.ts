@@ -1,0 +1,214 @@
+import { z } from 'zod'
+import { cel, listAtomic, mapOf, text } from './cel.ts'
+import { dnsLabel, Quantity } from './fields.ts'
+
+/*
+ * Who decides on the replicas of a Model. `metrics` and `behavior` are those of autoscaling/v2, word for word.
+ */
+
+const MAX_REPLICAS = 1000
+
+const LabelSelector = z.strictObject({
+  matchLabels: mapOf(text({ max: 63 }), { max: 16 }).optional(),
+  matchExpressions: listAtomic(
+    z.strictObject({
+      key: text({ min: 1, max: 317 }),
+      operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
+      values: listAtomic(text({ max: 63 }), { max: 16 }).optional(),
+    }),
+    { max: 16 },
+  ).optional(),
+})
+
+const MetricIdentifier = z.strictObject({
+  name: text({ min: 1, max: 253 }).describe('Name of the metric.'),
+  selector: LabelSelector.optional(),
+})
+
+const MetricTarget = z.strictObject({
+  type: z.enum(['Utilization', 'Value', 'AverageValue']),
+  value: Quantity.optional(),
+  averageValue: Quantity.optional(),
+  averageUtilization: z.int().min(1).max(1_000_000).optional(),
+})
+
+const METRIC_SOURCES = {
+  Resource: 'resource',
+  ContainerResource: 'containerResource',
+  Pods: 'pods',
+  Object: 'object',
+  External: 'external',
+} as const
+
+const MetricFields = z.strictObject({
+  type: z.enum(['Resource', 'ContainerResource', 'Pods', 'Object', 'External']),
+  resource: z.strictObject({ name: text({ min: 1, max: 317 }), target: MetricTarget }).optional(),
+  containerResource: z
+    .strictObject({
+      name: text({ min: 1, max: 317 }),
+      container: dnsLabel('Name of the container; `main` is the one that serves.'),
+      target: MetricTarget,
+    })
+    .optional(),
+  pods: z.strictObject({ metric: MetricIdentifier, target: MetricTarget }).optional(),
+  object: z
+    .strictObject({
+      describedObject: z.strictObject({
+        apiVersion: text({ max: 317 }).optional(),
+        kind: text({ min: 1, max: 63 }),
+        name: text({ min: 1, max: 253 }),
+      }),
+      metric: MetricIdentifier,
+      target: MetricTarget,
+    })
+    .optional(),
+  external: z.strictObject({ metric: MetricIdentifier, target: MetricTarget }).optional(),
+})
+
+const MetricSpec = cel(MetricFields, {
+  rule: Object.entries(METRIC_SOURCES)
+    .map(([type, source]) => `(self.type == '${type}') == has(self.${source})`)
+    .join(' && '),
+  message: 'want the source that `type` names, and no other',
+  messageExpression: "'got the type ' + self.type + ', want the source of that type and no other'",
+  text: (metric) => `got the type ${metric.type}, want the source of that type and no other`,
+  holds: (metric) =>
+    Object.entries(METRIC_SOURCES).every(
+      ([type, source]) => (metric.type === type) === (metric[source] !== undefined),
+    ),
+})
+
+const ScalingRules = z.strictObject({
+  stabilizationWindowSeconds: z
+    .int()
+    .min(0)
+    .max(3600)
+    .optional()
+    .describe('Seconds for which the most careful of the wishes counts. Default 0 up, 300 down.'),
+  selectPolicy: z.enum(['Max', 'Min', 'Disabled']).optional(),
+  policies: listAtomic(
+    z.strictObject({
+      type: z.enum(['Pods', 'Percent']),
+      value: z.int().min(1).max(1_000_000),
+      periodSeconds: z.int().min(1).max(1800),
+    }),
+    { max: 8 },
+  ).optional(),
+  tolerance: Quantity.optional(),
+})
+
+const Behavior = z.strictObject({
+  scaleUp: ScalingRules.optional().describe('How replicas are added.'),
+  scaleDown: ScalingRules.optional().describe('How replicas are taken away.'),
+})
+
+type Scaling = z.infer<typeof ScalingFields>
+
+const ScalingFields = z.strictObject({
+  provider: z
+    .enum(['Native', 'HPA', 'None'])
+    .optional()
+    .describe(
+      'Who decides: Native (the operator, by requests in flight and queued), HPA (a HorizontalPodAutoscaler that the operator makes of `metrics`) or None (somebody else). Default Native.',
+    ),
+  minReplicas: z
+    .int()
+    .min(1)
+    .max(MAX_REPLICAS)
+    .optional()
+    .describe('Fewest replicas. Default 1. Not with the provider None.'),
+  maxReplicas: z
+    .int()
+    .min(1)
+    .max(MAX_REPLICAS)
+    .optional()
+    .describe('Most replicas. Default `minReplicas`. Not with the provider None.'),
+  replicas: z
+    .int()
+    .min(0)
+    .max(MAX_REPLICAS)
+    .optional()
+    .describe(
+      'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own write. Absent: the number is left as it is.',
+    ),
+  target: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe(
+      'Requests in flight and queued that are wanted per replica. Only with the provider Native. Default: as many as a replica executes at once.',
+    ),
+  metrics: listAtomic(MetricSpec, { min: 1, max: 8 })
+    .optional()
+    .describe('Metrics as in autoscaling/v2. Only with the provider HPA, which wants them.'),
+  behavior: Behavior.optional().describe(
+    'Behaviour as in autoscaling/v2. The provider Native takes the stabilisation windows only.',
+  ),
+})
+
+const providerOf = (scaling: Scaling): string => scaling.provider ?? 'Native'
+const PROVIDER = "(has(self.provider) ? self.provider : 'Native')"
+
+const withLimits = cel(ScalingFields, {
+  rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
+  message: 'want minReplicas of at most maxReplicas',
+  text: (s) => `got minReplicas ${s.minReplicas}, want at most maxReplicas ${s.maxReplicas}`,
+  field: 'minReplicas',
+  holds: (s) =>
+    s.minReplicas === undefined || s.maxReplicas === undefined || s.minReplicas <= s.maxReplicas,
+})
+
+const withoutForeign = cel(withLimits, {
+  rule: `${PROVIDER} != 'None' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.metrics) || has(self.behavior))`,
+  message: 'the provider None takes `replicas` only',
+  field: 'provider',
+  holds: (s) =>
+    providerOf(s) !== 'None' ||
+    [s.minReplicas, s.maxReplicas, s.target, s.metrics, s.behavior].every((x) => x === undefined),
+})
+
+const withReplicas = cel(withoutForeign, {
+  rule: `!has(self.replicas) || ${PROVIDER} == 'None'`,
+  message:
+    'want `replicas` with the provider None only; Native and HPA take minReplicas, maxReplicas',
+  messageExpression: `'got it with the provider ' + ${PROVIDER} + ', which decides on replicas itself: want minReplicas and maxReplicas, or the provider None'`,
+  text: (s) =>
+    `got it with the provider ${providerOf(s)}, which decides on replicas itself: want minReplicas and maxReplicas, or the provider None`,
+  field: 'replicas',
+  holds: (s) => s.replicas === undefined || providerOf(s) === 'None',
+})
+
+const withTarget = cel(withReplicas, {
+  rule: `!has(self.target) || ${PROVIDER} != 'HPA'`,
+  message: 'want `target` with the provider Native only; HPA takes metrics',
+  field: 'target',
+  holds: (s) => s.target === undefined || providerOf(s) !== 'HPA',
+})
+
+const withMetrics = cel(withTarget, {
+  rule: `has(self.metrics) == (${PROVIDER} == 'HPA') || ${PROVIDER} == 'None'`,
+  message: 'want `metrics` with the provider HPA, and only there',
+  messageExpression: `${PROVIDER} == 'HPA' ? 'got none, want metrics: the provider is HPA' : 'got metrics with the provider Native, want the provider HPA'`,
+  text: (s) =>
+    providerOf(s) === 'HPA'
+      ? 'got none, want metrics: the provider is HPA'
+      : 'got metrics with the provider Native, want the provider HPA',
+  field: 'metrics',
+  holds: (s) => (s.metrics !== undefined) === (providerOf(s) === 'HPA') || providerOf(s) === 'None',
+})
+
+const hasOnlyWindow = (rules: z.infer<typeof ScalingRules> | undefined): boolean =>
+  [rules?.selectPolicy, rules?.policies, rules?.tolerance].every((x) => x === undefined)
+const onlyWindow = (rules: string): string =>
+  `(!has(self.behavior.${rules}) || !(has(self.behavior.${rules}.selectPolicy) || has(self.behavior.${rules}.policies) || has(self.behavior.${rules}.tolerance)))`
+
+export const ModelScaling = cel(withMetrics, {
+  rule: `${PROVIDER} == 'HPA' || !has(self.behavior) || (${onlyWindow('scaleUp')} && ${onlyWindow('scaleDown')})`,
+  message: 'the provider Native takes stabilizationWindowSeconds only',
+  field: 'behavior',
+  holds: (s) =>
+    providerOf(s) === 'HPA' ||
+    (hasOnlyWindow(s.behavior?.scaleUp) && hasOnlyWindow(s.behavior?.scaleDown)),
+}).describe('Who decides on the number of replicas, and within which bounds.')
+export type ModelScaling = z.infer<typeof ModelScaling>

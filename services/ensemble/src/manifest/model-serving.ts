@@ -1,0 +1,167 @@
+import { z } from 'zod'
+import { cel, celPattern, listAtomic, listMap, listSet, text } from './cel.ts'
+import { Datatype, fineDuration, SecretRef, TensorShape, tensorName } from './fields.ts'
+
+/*
+ * What a Model says about the model itself: where it is, and what of its config.pbtxt it overrides.
+ */
+
+const INT32_MAX = 2_147_483_647
+
+export const ModelFormat = z
+  .strictObject({
+    name: z
+      .enum(['onnx', 'pytorch', 'python'])
+      .describe('onnx, pytorch (TorchScript) or python (a model.py for the Python backend).'),
+  })
+  .describe('What kind of model it is.')
+
+const STORAGE_URI =
+  /^(pvc:\/\/[a-z0-9]([-a-z0-9.]*[a-z0-9])?(\/[!-~]*)?|https?:\/\/[A-Za-z0-9._:@%[\]-]+\/[!-~]+|s3:\/\/[a-z0-9][-a-z0-9.]+(\/[!-~]*)?|hostPath:\/\/\/[!-~]+)$/
+const HAS_USER = /^https?:\/\/[^/]*@/
+const CLIMBS = /(^|\/)\.\.(\/|$)/
+const WANTED_URI =
+  'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX or hostPath:///PATH'
+
+const WrittenUri = cel(text({ min: 1, max: 1024 }), {
+  rule: `self.matches(${celPattern(STORAGE_URI)})`,
+  message: `want ${WANTED_URI}`,
+  messageExpression: `"got '" + self + "', want ${WANTED_URI}"`,
+  text: (uri) => `got '${uri}', want ${WANTED_URI}`,
+  holds: (uri) => STORAGE_URI.test(uri),
+})
+
+export const StorageUri = cel(
+  // Not said with the address: a password in it would be in every log of the API server's answers.
+  cel(WrittenUri, {
+    rule: `!self.matches(${celPattern(HAS_USER)})`,
+    message: 'got a user in the address, want username and password in the Secret of secretRef',
+    holds: (uri) => !HAS_USER.test(uri),
+  }),
+  {
+    rule: `!self.matches(${celPattern(CLIMBS)})`,
+    message: "want a path without '..'",
+    messageExpression: `"got '" + self + "', want a path without '..'"`,
+    text: (uri) => `got '${uri}', want a path without '..'`,
+    holds: (uri) => !CLIMBS.test(uri),
+  },
+).describe(`The model's directory, which holds config.pbtxt and 1/: ${WANTED_URI}.`)
+
+export const ModelStorage = z
+  .strictObject({
+    secretRef: SecretRef.optional().describe(
+      'Credentials for http(s):// (username and password, or token) and s3:// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL).',
+    ),
+    digest: text({ max: 71, pattern: /^sha256:[0-9a-f]{64}$/ })
+      .optional()
+      .describe('What is fetched must have this digest: sha256:HEX.'),
+  })
+  .describe('How `storageUri` is read.')
+export type ModelStorage = z.infer<typeof ModelStorage>
+
+export const VersionPolicy = cel(
+  z.strictObject({
+    latest: z
+      .strictObject({ numVersions: z.int().min(1).max(1000).describe('How many.') })
+      .optional()
+      .describe('The newest versions.'),
+    all: z.strictObject({}).optional().describe('Every version.'),
+    specific: z
+      .strictObject({
+        versions: listSet(z.int().min(0).max(Number.MAX_SAFE_INTEGER), {
+          min: 1,
+          max: 64,
+        }).describe('Which.'),
+      })
+      .optional()
+      .describe('Certain versions.'),
+  }),
+  {
+    rule: '(has(self.latest) ? 1 : 0) + (has(self.all) ? 1 : 0) + (has(self.specific) ? 1 : 0) == 1',
+    message: 'want one of latest, all and specific',
+    holds: (policy) =>
+      [policy.latest, policy.all, policy.specific].filter((x) => x !== undefined).length === 1,
+  },
+).describe('Which versions are served.')
+
+export const ModelInstances = z
+  .strictObject({
+    count: z.int().min(1).max(1024).describe('Executions at the same time in one pod.'),
+    kind: z
+      .enum(['KIND_AUTO', 'KIND_CPU', 'KIND_GPU', 'KIND_MODEL'])
+      .optional()
+      .describe('Where they run. Default: as the repository says, else KIND_AUTO.'),
+  })
+  .describe('The instance group, in place of those of the repository.')
+
+export const ModelInput = z.strictObject({
+  name: tensorName('Name of the input.'),
+  datatype: Datatype,
+  shape: TensorShape,
+  optional: z.boolean().optional().describe('A request may leave it out. Default false.'),
+})
+export type ModelInput = z.infer<typeof ModelInput>
+
+export const ModelOutput = z.strictObject({
+  name: tensorName('Name of the output.'),
+  datatype: Datatype,
+  shape: TensorShape,
+})
+export type ModelOutput = z.infer<typeof ModelOutput>
+
+export const ModelBatching = z
+  .strictObject({
+    preferredBatchSizes: listAtomic(z.int().min(1).max(INT32_MAX), { max: 32 })
+      .optional()
+      .describe('Batch sizes that are worth a short wait.'),
+    maxQueueDelay: fineDuration('How long a request may wait for others, e.g. 100us.').optional(),
+    maxQueueLength: z
+      .int()
+      .min(1)
+      .max(INT32_MAX)
+      .optional()
+      .describe('Requests that may wait; further ones are refused.'),
+  })
+  .describe("Dynamic batching; what is absent stays as the repository's dynamic_batching has it.")
+
+const WarmupInput = cel(
+  z.strictObject({
+    name: tensorName('Name of the input.'),
+    datatype: Datatype,
+    shape: TensorShape,
+    data: z.enum(['Zero', 'Random', 'File']).describe('Where the values come from.'),
+    file: text({ min: 1, max: 253, pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/ })
+      .optional()
+      .describe("With the data File: its name in the model's directory warmup/."),
+  }),
+  {
+    rule: "has(self.file) == (self.data == 'File')",
+    message: 'want `file` with the data File, and only there',
+    field: 'file',
+    holds: (input) => (input.file !== undefined) === (input.data === 'File'),
+  },
+)
+
+export const ModelWarmup = listMap(
+  z.strictObject({
+    name: text({ min: 1, max: 128, pattern: /^[A-Za-z0-9_][A-Za-z0-9_. -]*$/ }).describe(
+      'Name of the sample.',
+    ),
+    batchSize: z
+      .int()
+      .min(0)
+      .max(INT32_MAX)
+      .optional()
+      .describe('Default 0: without a batch dimension.'),
+    count: z.int().min(1).max(1000).optional().describe('How often. Default 1.'),
+    inputs: listMap(WarmupInput, 'name', { min: 1, max: 64 }).describe('Its inputs.'),
+  }),
+  'name',
+  { max: 16 },
+).describe('Requests that a version executes before it is ready.')
+export type ModelWarmup = z.infer<typeof ModelWarmup>
+
+/** Bounds of `inputs` and `outputs`. */
+export const TENSORS = { min: 1, max: 128 } as const
+
+export const MaxBatchSize = z.int().min(0).max(INT32_MAX)

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { cel, listMap } from './cel.ts'
+import { duration, servedName } from './fields.ts'
+import {
+  Accelerator,
+  DisruptionBudget,
+  ModelResources,
+  ModelRollout,
+  PodTemplate,
+} from './model-pods.ts'
+import { ModelScaling } from './model-scaling.ts'
+import {
+  MaxBatchSize,
+  ModelBatching,
+  ModelFormat,
+  ModelInput,
+  ModelInstances,
+  ModelOutput,
+  ModelStorage,
+  ModelWarmup,
+  StorageUri,
+  TENSORS,
+  VersionPolicy,
+} from './model-serving.ts'
+
+const ModelSpecFields = z.strictObject({
+  modelName: servedName(
+    'What clients call the model. Default: metadata.name. It cannot be changed, and is unique among the Models and Ensembles of the namespace.',
+  ).optional(),
+  modelFormat: ModelFormat,
+  storageUri: StorageUri,
+  storage: ModelStorage.optional(),
+  maxBatchSize: MaxBatchSize.optional().describe(
+    'Largest batch; 0 means that the model has no batch dimension. Default: as the repository says.',
+  ),
+  versionPolicy: VersionPolicy.optional(),
+  instances: ModelInstances.optional(),
+  inputs: listMap(ModelInput, 'name', TENSORS)
+    .optional()
+    .describe(
+      "The model's inputs, all of them. Default: as the repository says, else as the model itself does.",
+    ),
+  outputs: listMap(ModelOutput, 'name', TENSORS)
+    .optional()
+    .describe(
+      "The model's outputs, all of them. Default: as the repository says, else as the model itself does.",
+    ),
+  batching: ModelBatching.optional(),
+  warmup: ModelWarmup.optional(),
+  resources: ModelResources.optional(),
+  accelerator: Accelerator.optional(),
+  scaling: ModelScaling.optional(),
+  rollout: ModelRollout.optional(),
+  disruptionBudget: DisruptionBudget.optional(),
+  podTemplate: PodTemplate.optional(),
+  timeouts: z
+    .strictObject({
+      load: duration('Until a pod must have loaded the model. Default 10m.').optional(),
+      drain: duration('For requests in flight when a pod ends. Default 30s.').optional(),
+    })
+    .optional()
+    .describe('Time limits of the pods.'),
+  paused: z
+    .boolean()
+    .optional()
+    .describe('The operator leaves the pods as they are while this is true. Default false.'),
+})
+
+/** What users write about a model; the schema of the CRD is made from it. */
+export const ModelSpec = cel(ModelSpecFields, {
+  rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
+  message: 'pvc:// and hostPath:// are read without credentials, want no secretRef',
+  field: 'storage.secretRef',
+  holds: (spec) => spec.storage?.secretRef === undefined || /^(http|s3:)/.test(spec.storageUri),
+}).describe('What is served, and how.')
+export type ModelSpec = z.infer<typeof ModelSpec>

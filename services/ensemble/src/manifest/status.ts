@@ -1,0 +1,140 @@
+import { z } from 'zod'
+import { listAtomic, listMap, text } from './cel.ts'
+import { Datatype, tensorName } from './fields.ts'
+
+/*
+ * What the operator writes. Bounded like the rest; the bounds are wide, because a status that does not fit is lost.
+ */
+
+const MESSAGE = 32_768
+const count = (description: string) => z.int().min(0).max(2_147_483_647).describe(description)
+const time = (description: string) =>
+  text({ max: 64 }).meta({ format: 'date-time' }).describe(description)
+
+/** metav1.Condition. */
+export const Condition = z.strictObject({
+  type: text({ min: 1, max: 63, pattern: /^[A-Z][A-Za-z]*$/ }),
+  status: z.enum(['True', 'False', 'Unknown']),
+  observedGeneration: z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+  lastTransitionTime: time('When the status changed last.'),
+  reason: text({ min: 1, max: 256, pattern: /^[A-Z][A-Za-z0-9]*$/ }),
+  message: text({ max: MESSAGE }),
+})
+export type Condition = z.infer<typeof Condition>
+
+const Conditions = listMap(Condition, 'type', { max: 16 })
+
+/** What went wrong last; it stays when all is well again. */
+export const LastFailure = z.strictObject({
+  reason: text({ max: 256 }).describe(
+    'E.g. ImagePullBackOff, OOMKilled, Unschedulable, ModelLoadFailed.',
+  ),
+  message: text({ max: MESSAGE }),
+  pod: text({ max: 253 }).optional(),
+  container: text({ max: 63 }).optional(),
+  exitCode: z.int().min(-2_147_483_648).max(2_147_483_647).optional(),
+  time: time('When it was seen.'),
+})
+export type LastFailure = z.infer<typeof LastFailure>
+
+const SignatureTensor = z.strictObject({
+  name: tensorName('Name of the tensor.'),
+  datatype: Datatype,
+  shape: listAtomic(z.int().min(-1).max(Number.MAX_SAFE_INTEGER), { max: 64 }),
+  optional: z.boolean().optional(),
+})
+
+/** Inputs and outputs as clients see them. */
+export const Signature = z.strictObject({
+  maxBatchSize: count('0: no batch dimension.'),
+  decoupled: z.boolean().describe('A request may have any number of responses.'),
+  inputs: listMap(SignatureTensor, 'name', { max: 128 }),
+  outputs: listMap(SignatureTensor, 'name', { max: 128 }),
+})
+export type Signature = z.infer<typeof Signature>
+
+const revision = (description: string) => text({ max: 128 }).describe(description)
+
+export const ModelStatus = z.strictObject({
+  observedGeneration: z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+  conditions: Conditions.optional(),
+  modelName: text({ max: 253 }).optional().describe('What clients call it.'),
+  replicas: count('Pods.').optional(),
+  readyReplicas: count('Pods that are ready.').optional(),
+  updatedReplicas: count('Pods of the newest revision.').optional(),
+  desiredReplicas: count('Pods that are wanted.').optional(),
+  selector: text({ max: 1024 }).optional().describe('Label selector of the pods.'),
+  signature: Signature.optional().describe('As the model itself says.'),
+  latestReadyRevision: revision('The newest revision that was ready.').optional(),
+  revisions: listAtomic(
+    z.strictObject({
+      version: z.int().min(0).max(Number.MAX_SAFE_INTEGER),
+      revision: revision('Digest of the version.'),
+      replicas: count('Ready pods that serve it.'),
+    }),
+    { max: 64 },
+  )
+    .optional()
+    .describe('What is served.'),
+  lastFailure: LastFailure.optional().describe('What went wrong last.'),
+})
+export type ModelStatus = z.infer<typeof ModelStatus>
+
+export const StepStatus = z.strictObject({
+  name: text({ max: 63 }),
+  ready: z.boolean(),
+  model: text({ max: 253 }).optional().describe('Served name of what the step runs.'),
+  revision: revision('The newest that is ready.').optional(),
+  replicas: count('Ready pods.').optional(),
+  reason: text({ max: 256 }).optional(),
+  message: text({ max: MESSAGE }).optional(),
+})
+export type StepStatus = z.infer<typeof StepStatus>
+
+export const EnsembleStatus = z.strictObject({
+  observedGeneration: z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+  conditions: Conditions.optional(),
+  modelName: text({ max: 253 }).optional().describe('What clients call it.'),
+  steps: listMap(StepStatus, 'name', { max: 64 }).optional(),
+  stepsReady: text({ max: 16 }).optional().describe('E.g. 3/4.'),
+  url: text({ max: 512 }).optional().describe('Where REST is served.'),
+  grpcUrl: text({ max: 512 }).optional().describe('Where gRPC is served.'),
+  signature: Signature.optional().describe('What a request brings and a response has.'),
+  revision: revision('The ControllerRevision that is accepted.').optional(),
+  revisions: listAtomic(
+    z.strictObject({
+      name: revision('Name of the ControllerRevision.'),
+      generation: z.int().min(0).max(Number.MAX_SAFE_INTEGER),
+    }),
+    { max: 64 },
+  )
+    .optional()
+    .describe('Accepted, newest first.'),
+  lastFailure: LastFailure.optional().describe('What went wrong last.'),
+})
+export type EnsembleStatus = z.infer<typeof EnsembleStatus>
+
+/** Condition types of a Model. `Ready` sums up the others. */
+export const MODEL_CONDITIONS = [
+  'Accepted',
+  'ArtifactsReady',
+  'SchemaVerified',
+  'WorkloadAvailable',
+  'Routable',
+  'Progressing',
+  'Degraded',
+  'Ready',
+] as const
+export type ModelConditionType = (typeof MODEL_CONDITIONS)[number]
+
+/** Condition types of an Ensemble. `Ready` sums up the others. */
+export const ENSEMBLE_CONDITIONS = [
+  'Accepted',
+  'StepsReady',
+  'RouterReady',
+  'Routable',
+  'Progressing',
+  'Degraded',
+  'Ready',
+] as const
+export type EnsembleConditionType = (typeof ENSEMBLE_CONDITIONS)[number]

@@ -1,0 +1,92 @@
+import { refused } from './ensemble-fault.ts'
+import { type EnsembleGraph } from './ensemble-graph.ts'
+import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
+
+/** The names that tensors have in the configuration, by `keyOf` of what makes them. Tensors that nobody reads have none. */
+export type TensorNames = ReadonlyMap<string, string>
+
+/**
+ * Names the tensors as config.pbtxt needs it, where a tensor has one name and an output's name is its tensor's. Outputs
+ * name theirs first, then `outputMap`, then the reference itself (`STEP.OUTPUT`).
+ *
+ * @throws ServeError ENSEMBLE_INVALID with the fault OutputInvalid or UnusedInput.
+ */
+export function nameTensors(graph: EnsembleGraph): TensorNames {
+  const { spec } = graph
+  const names = new Map<string, string>(
+    spec.inputs.map(({ name }) => [keyOf({ kind: 'input', name }), name]),
+  )
+  for (const [i, { source, path }] of graph.outputs.entries()) {
+    nameOutput(names, source, spec.outputs[i]?.name ?? '', path)
+  }
+  nameIntermediates(graph, names)
+  checkInputsAreRead(graph)
+  checkInputNames(graph, names)
+  return names
+}
+
+function nameOutput(
+  names: Map<string, string>,
+  source: TensorSource,
+  name: string,
+  path: string,
+): void {
+  const known = names.get(keyOf(source))
+  if (known === name && source.kind === 'input') return
+  if (source.kind === 'input') {
+    const problem = `an input is given out under its own name only: got '${name}' for '${source.name}'; want a step that copies it`
+    throw refused('OutputInvalid', path, problem)
+  }
+  if (known !== undefined) {
+    throw refused(
+      'OutputInvalid',
+      path,
+      `the tensor is the output '${known}' already; want each tensor once`,
+    )
+  }
+  names.set(keyOf(source), name)
+}
+
+function nameIntermediates({ spec, reads, declared }: EnsembleGraph, names: Map<string, string>) {
+  const taken = new Set(names.values())
+  const open = new Map<string, string>()
+  for (const read of reads.flatMap((step) => [...step.values()])) {
+    const { source } = read
+    if (source.kind === 'input' || names.has(keyOf(source))) continue
+    const { step, output } = source
+    open.set(keyOf(source), declared[step]?.get(output) ?? `${spec.steps[step]?.name}.${output}`)
+  }
+  for (const [key, wanted] of open) {
+    let name = wanted
+    for (let i = 2; taken.has(name); i++) name = `${wanted}#${i}`
+    taken.add(name)
+    names.set(key, name)
+  }
+}
+
+function checkInputsAreRead({ spec, reads }: EnsembleGraph): void {
+  const read = new Set(
+    reads.flatMap((step) => [...step.values()].map(({ source }) => keyOf(source))),
+  )
+  for (const [i, { name }] of spec.inputs.entries()) {
+    if (read.has(keyOf({ kind: 'input', name }))) continue
+    throw refused(
+      'UnusedInput',
+      `inputs[${i}](${name})`,
+      'no step reads it; want it read, or removed',
+    )
+  }
+}
+
+/** A step may write onto the name of an input, but then other steps read the request's value under that name. */
+function checkInputNames({ spec, reads }: EnsembleGraph, names: TensorNames): void {
+  const inputs = new Set(spec.inputs.map((input) => input.name))
+  for (const [index, step] of reads.entries()) {
+    for (const { source, path } of step.values()) {
+      const name = names.get(keyOf(source)) ?? ''
+      if (source.kind === 'input' || !inputs.has(name)) continue
+      const problem = `what ${stepPath(spec, source.step)} makes has the name of the input '${name}', so that ${stepPath(spec, index)} cannot read it; want another name`
+      throw refused('OutputInvalid', path, problem)
+    }
+  }
+}

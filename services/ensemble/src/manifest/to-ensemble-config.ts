@@ -1,0 +1,128 @@
+import { type ModelConfig, parseJsonConfig } from '@tutti/model-config'
+import { DATATYPES } from '@tutti/tensor'
+import type { EnsembleRules } from '../ensemble-rules.ts'
+import { findStepCycle } from '../step-dependencies.ts'
+import { refused } from './ensemble-fault.ts'
+import { type EnsembleGraph, type FindModel, modelOfStep, resolveGraph } from './ensemble-graph.ts'
+import { keyOf, stepPath } from './ensemble-references.ts'
+import { toMilliseconds } from './fields.ts'
+import { type EnsembleManifest, modelNameOf } from './manifests.ts'
+import { inferOutput } from './output-types.ts'
+import { nameTensors, type TensorNames } from './tensor-names.ts'
+
+/** An Ensemble in Triton's terms. */
+export interface ConvertedEnsemble {
+  /** With `ensemble_scheduling`. An output without a type has TYPE_INVALID if its model is not known. */
+  readonly config: ModelConfig
+  /** What config.pbtxt has no words for. */
+  readonly rules: EnsembleRules
+}
+
+/** The same with what is needed to say where something was written. */
+export interface EnsembleConversion extends ConvertedEnsemble {
+  readonly graph: EnsembleGraph
+  readonly names: TensorNames
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Writes an Ensemble as a ModelConfig with `ensemble_scheduling`, references resolved, and as the rules beside it.
+ *
+ * @param findModel - completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs that
+ * name no type; by default none is known.
+ * @throws ServeError ENSEMBLE_INVALID whose text begins with the path of what is wrong.
+ */
+export function toEnsembleConfig(
+  manifest: EnsembleManifest,
+  findModel: FindModel = () => undefined,
+): ConvertedEnsemble {
+  const { config, rules } = convertEnsemble(manifest, findModel)
+  return { config, rules }
+}
+
+/** @throws ServeError ENSEMBLE_INVALID with a fault. */
+export function convertEnsemble(
+  manifest: EnsembleManifest,
+  findModel: FindModel,
+): EnsembleConversion {
+  const { spec } = manifest
+  const graph = resolveGraph(spec, findModel)
+  const names = nameTensors(graph)
+  const config = parseJsonConfig({
+    name: modelNameOf(manifest),
+    platform: 'ensemble',
+    max_batch_size: spec.maxBatchSize ?? 0,
+    input: spec.inputs.map(({ name, datatype, shape, optional }) => ({
+      name,
+      data_type: DATATYPES[datatype].config,
+      dims: shape,
+      optional: optional ?? false,
+    })),
+    output: spec.outputs.map((output, i) => inferOutput({ graph, output, index: i, findModel })),
+    ensemble_scheduling: {
+      step: spec.steps.map((step, index) => ({
+        model_name: modelOfStep(step),
+        model_version: step.modelRef?.version ?? -1,
+        input_map: inputMap(graph, names, index),
+        output_map: outputMap(graph, names, index),
+      })),
+    },
+  })
+  checkCycles(graph, config)
+  const rules: EnsembleRules = {
+    stepNames: spec.steps.map((step) => step.name),
+    dependsOn: graph.dependsOn,
+    ...(spec.timeout !== undefined && { timeoutMs: toMilliseconds(spec.timeout) }),
+    ...(spec.maxInFlightRequests !== undefined && {
+      maxInFlightRequests: spec.maxInFlightRequests,
+    }),
+  }
+  return { config, rules, graph, names, warnings: unusedOutputs(graph, names) }
+}
+
+function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
+  const reads = graph.reads[index] ?? new Map()
+  if (reads.size === 0) {
+    const problem = 'got no inputs, want inputMap or inputs: a step reads something'
+    throw refused('MissingInput', stepPath(graph.spec, index), problem)
+  }
+  return Object.fromEntries(
+    [...reads].map(([input, { source }]) => [input, names.get(keyOf(source)) ?? '']),
+  )
+}
+
+/** Named outputs in the order of `outputMap`, then those that only references name. Nobody asks for the others. */
+function outputMap({ spec, declared }: EnsembleGraph, names: TensorNames, index: number) {
+  const prefix = keyOf({ kind: 'made', step: index, output: '' })
+  const referenced = [...names.keys()].filter((key) => key.startsWith(prefix))
+  const outputs = new Set([
+    ...(declared[index]?.keys() ?? []),
+    ...referenced.map((key) => key.slice(prefix.length)),
+  ])
+  const entries = [...outputs].flatMap((output) => {
+    const name = names.get(prefix + output)
+    return name === undefined ? [] : [[output, name] as const]
+  })
+  if (entries.length > 0) return Object.fromEntries(entries)
+  const problem =
+    'nothing reads what it makes; want one of its outputs in `outputs` or read by a step, or no such step'
+  throw refused('UnreachableStep', stepPath(spec, index), problem)
+}
+
+function unusedOutputs({ spec, declared }: EnsembleGraph, names: TensorNames): readonly string[] {
+  return declared.flatMap((outputs, step) =>
+    [...outputs].flatMap(([output, name]) =>
+      names.has(keyOf({ kind: 'made', step, output }))
+        ? []
+        : [`${stepPath(spec, step)}.outputMap[${output}]: nothing reads '${name}'`],
+    ),
+  )
+}
+
+function checkCycles({ spec, dependsOn }: EnsembleGraph, config: ModelConfig): void {
+  const cycle = findStepCycle(config, dependsOn)
+  const [first] = cycle ?? []
+  if (cycle === undefined || first === undefined) return
+  const way = [...cycle, first].map((index) => spec.steps[index]?.name).join(' -> ')
+  throw refused('CycleDetected', stepPath(spec, first), `steps wait for one another: ${way}`)
+}

@@ -1,0 +1,142 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Logger } from '@tutti/chassis'
+import type { ServedModel, ServedVersion } from '@tutti/ensemble'
+import type { ModelConfig } from '@tutti/model-config'
+import type { CatalogModel } from '../catalog.ts'
+import { configDiffers } from '../log-events.ts'
+import type { UsableModels } from '../step-members.ts'
+import { type AcceptedModelRevision, type AcceptedSet, NOTHING_ACCEPTED } from './accepted-set.ts'
+
+/** What was accepted of a Model before is remembered for requests in flight; bounds, because every rollout makes one. */
+const MAX_FORMER = 4
+const MAX_FORMER_MODELS = 1024
+
+/** Differences that were logged already; a bound, because replicas come and go. */
+const MAX_SAID = 1024
+
+/** Lets requests use of what replicas describe what an accepted Model names, described as it was accepted. */
+export class Acceptance implements UsableModels {
+  readonly #log: Logger
+  readonly #said = new Set<string>()
+  #accepted: AcceptedSet = NOTHING_ACCEPTED
+  /** By served name, those that count no more, the newest last. */
+  readonly #former = new Map<string, readonly AcceptedModelRevision[]>()
+
+  constructor(o: { readonly log: Logger }) {
+    this.#log = o.log
+  }
+
+  get accepted(): AcceptedSet {
+    return this.#accepted
+  }
+
+  set(accepted: AcceptedSet): void {
+    for (const [model, revisions] of this.#accepted.models) {
+      const kept = new Set(accepted.models.get(model)?.map(({ name }) => name))
+      const gone = revisions.filter(({ name }) => !kept.has(name))
+      if (gone.length === 0) continue
+      const former = [...(this.#former.get(model) ?? []), ...gone].slice(-MAX_FORMER)
+      this.#former.delete(model)
+      this.#former.set(model, former)
+    }
+    for (const [longest] of this.#former) {
+      if (this.#former.size <= MAX_FORMER_MODELS) break
+      this.#former.delete(longest)
+    }
+    this.#accepted = accepted
+  }
+
+  /** What is left of a replica's models: none that was never accepted, and no READY version of another revision. */
+  filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[] {
+    return models.flatMap((model) => {
+      const revisions = this.#accepted.models.get(model.name)
+      if (revisions === undefined) return []
+      const versions = model.versions.filter(
+        (served) => served.state !== 'READY' || this.#mayUse(replica, model, served, revisions),
+      )
+      if (versions.length === model.versions.length) return [model]
+      return versions.length === 0 ? [] : [{ ...model, versions }]
+    })
+  }
+
+  /** Requests that pinned a revision while it was accepted may finish with it. */
+  mayAsk(replica: string, model: ServedModel, version: ServedVersion): boolean {
+    const { name } = model
+    const revisions = [
+      ...(this.#former.get(name) ?? []),
+      ...(this.#accepted.models.get(name) ?? []),
+    ]
+    return this.#mayUse(replica, model, version, revisions)
+  }
+
+  /** Accepted models that nobody describes: not unknown, as their replicas may come any time. */
+  lost(isDescribed: (model: string) => boolean): readonly CatalogModel[] {
+    return [...this.#accepted.models].flatMap(([name, revisions]) => {
+      const newest = revisions.at(-1)
+      if (newest === undefined || isDescribed(name)) return []
+      return [toLost(name, newest.accepted.config, revisions)]
+    })
+  }
+
+  #mayUse(
+    replica: string,
+    { name: model, config }: ServedModel,
+    served: ServedVersion,
+    revisions: readonly AcceptedModelRevision[],
+  ): boolean {
+    // A revision is one configuration: should two say otherwise of it, the newest is right, so that requests never meet both.
+    const naming = revisions.findLast((one) => names(one, served))
+    if (naming === undefined) return false
+    if (config !== undefined && isSame(config, naming.accepted.config)) return true
+    const { version, revision } = served
+    const difference = JSON.stringify([replica, model, version, revision])
+    if (!this.#said.has(difference)) {
+      if (this.#said.size >= MAX_SAID) this.#said.clear()
+      this.#said.add(difference)
+      configDiffers(this.#log, { replica, model, version, revision })
+    }
+    return false
+  }
+}
+
+/** True if the Model was accepted with this revision of the version. */
+export function names(
+  { accepted }: AcceptedModelRevision,
+  { version, revision }: { readonly version: number; readonly revision: string },
+): boolean {
+  return accepted.versions.some((one) => one.version === version && one.revision === revision)
+}
+
+const SAME = new WeakMap<ModelConfig, WeakMap<ModelConfig, boolean>>()
+
+/** Configs never change and are compared at each change of anything. */
+export function isSame(described: ModelConfig, accepted: ModelConfig): boolean {
+  const known = SAME.get(described) ?? new WeakMap<ModelConfig, boolean>()
+  SAME.set(described, known)
+  const same = known.get(accepted) ?? isDeepStrictEqual(described, accepted)
+  known.set(accepted, same)
+  return same
+}
+
+function toLost(
+  name: string,
+  config: ModelConfig,
+  revisions: readonly AcceptedModelRevision[],
+): CatalogModel {
+  const byVersion = new Map(
+    revisions.flatMap(({ accepted }) =>
+      accepted.versions.map(({ version, revision }) => [version, revision]),
+    ),
+  )
+  const versions = [...byVersion]
+    .toSorted(([a], [b]) => a - b)
+    .map(([version, revision]) => ({
+      version,
+      revision,
+      state: 'UNAVAILABLE' as const,
+      reason: 'no replica serves it',
+      revisions: [],
+      lost: { model: name, version },
+    }))
+  return { kind: 'model', name, config, labels: {}, versions, reason: '' }
+}

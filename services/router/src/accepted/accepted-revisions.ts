@@ -1,0 +1,193 @@
+import type { Logger } from '@tutti/chassis'
+import {
+  type AcceptedEnsemble,
+  type AcceptedModel,
+  type ComposingModel,
+  parseAcceptedJson,
+  planEnsemble,
+  validateEnsembleConfig,
+} from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { normaliseModelConfig } from '@tutti/model-config'
+import { nameTaken, revisionRefused } from '../log-events.ts'
+import {
+  type AcceptedEnsembleRevision,
+  type AcceptedModelRevision,
+  type AcceptedSet,
+  NOTHING_ACCEPTED,
+} from './accepted-set.ts'
+
+/** What is read of a ControllerRevision. */
+export interface RevisionObject {
+  readonly metadata: {
+    readonly name: string
+    /** RFC 3339, in UTC and whole seconds, so that texts compare as times. */
+    readonly creationTimestamp: string
+  }
+  readonly revision: number
+  readonly data?: unknown
+}
+
+/** The ControllerRevision with its data read. */
+interface Entry {
+  readonly name: string
+  readonly revision: number
+  readonly createdAt: string
+  readonly value: AcceptedModelRevision | AcceptedEnsembleRevision
+}
+
+/** All entries of one resource. */
+interface Holder {
+  readonly key: string
+  readonly entries: readonly Entry[]
+}
+
+/**
+ * Keeps the ControllerRevisions of a namespace and says what they are together. Data that cannot be used is as if it were not
+ * there: the others count, and what the same ControllerRevision held before.
+ */
+export class AcceptedRevisions {
+  readonly #log: Logger
+  readonly #entries = new Map<string, Entry>()
+  /** By served name, the resource that has it. */
+  readonly #holders = new Map<string, string>()
+  /** Resources that were told that another one has their name. */
+  readonly #refused = new Set<string>()
+  #current: AcceptedSet | undefined = NOTHING_ACCEPTED
+
+  constructor(o: { readonly log: Logger }) {
+    this.#log = o.log
+  }
+
+  /** A ControllerRevision is there, or is different now. */
+  put(object: RevisionObject): void {
+    const { name, creationTimestamp: createdAt } = object.metadata
+    try {
+      const value = toValue(name, parseAcceptedJson(object.data))
+      this.#entries.set(name, { name, revision: object.revision, createdAt, value })
+      this.#current = undefined
+    } catch (error) {
+      revisionRefused(this.#log, name, ServeError.from(error))
+    }
+  }
+
+  delete(name: string): void {
+    if (this.#entries.delete(name)) this.#current = undefined
+  }
+
+  /** The same object until something changes. */
+  get current(): AcceptedSet {
+    this.#current ??= this.#join()
+    return this.#current
+  }
+
+  #join(): AcceptedSet {
+    const models = new Map<string, readonly AcceptedModelRevision[]>()
+    const ensembles: AcceptedEnsembleRevision[] = []
+    const names = Map.groupBy(this.#entries.values(), ({ value }) => value.accepted.modelName)
+    for (const name of this.#holders.keys()) if (!names.has(name)) this.#holders.delete(name)
+    for (const [name, entries] of names) {
+      const values = this.#choose(name, entries)
+        .toSorted(byRevision)
+        .map(({ value }) => value)
+      const last = values.at(-1)
+      if (last !== undefined && isEnsemble(last)) ensembles.push(last)
+      // All are of one resource, and so of one kind.
+      else
+        models.set(
+          name,
+          values.flatMap((value) => (isEnsemble(value) ? [] : [value])),
+        )
+    }
+    return { models, ensembles }
+  }
+
+  /** The entries of the resource that has the name: the one that had it, else the one that was accepted first. */
+  #choose(name: string, entries: readonly Entry[]): readonly Entry[] {
+    const holders = [...Map.groupBy(entries, resourceKey)].map(
+      ([key, list]): Holder => ({ key, entries: list }),
+    )
+    const known = this.#holders.get(name)
+    const [first] = holders.toSorted(byAge)
+    const holder = holders.find(({ key }) => key === known) ?? first
+    if (holder === undefined) return []
+    this.#holders.set(name, holder.key)
+    for (const other of holders) if (other !== holder) this.#refuse(name, other)
+    return holder.entries
+  }
+
+  #refuse(name: string, { key, entries }: Holder): void {
+    const refused = JSON.stringify([name, key])
+    if (this.#refused.has(refused)) return
+    if (this.#refused.size >= MAX_REFUSED) this.#refused.clear()
+    this.#refused.add(refused)
+    const [entry] = entries
+    if (entry !== undefined) nameTaken(this.#log, name, entry.value.accepted)
+  }
+}
+
+/** Refusals that were logged already; a bound, because resources come and go. */
+const MAX_REFUSED = 1024
+
+function toValue(
+  name: string,
+  accepted: AcceptedModel | AcceptedEnsemble,
+): AcceptedModelRevision | AcceptedEnsembleRevision {
+  const { modelName, config } = accepted
+  if (config.name !== modelName) {
+    const text = `config.name is '${config.name}', want '${modelName}' as modelName says`
+    throw new ServeError('MALFORMED_MESSAGE', text, { details: { field: 'config.name' } })
+  }
+  if (accepted.kind === 'Model') return { name, accepted }
+  checkPlan(accepted)
+  const source = {
+    name: modelName,
+    config: normaliseModelConfig(config),
+    rules: accepted.rules,
+    labels: {},
+    versions: [{ version: 1, revision: name }],
+    reason: '',
+  }
+  return { name, accepted, source }
+}
+
+/** @throws ServeError if it makes no plan even with the models that it was accepted with. */
+function checkPlan({ config, rules, models }: AcceptedEnsemble): void {
+  const steps = config.ensemble_scheduling?.step ?? []
+  const known = new Map(Object.entries(models))
+  validateEnsembleConfig(config)
+  if (!steps.every((step) => known.has(step.model_name))) return
+  const readyVersions = [1, ...steps.map((step) => step.model_version)]
+  const lookup = (model: string): ComposingModel | undefined => {
+    const found = known.get(model)
+    return found && { config: found, readyVersions }
+  }
+  planEnsemble({ config, rules, lookup })
+}
+
+function isEnsemble(
+  value: AcceptedModelRevision | AcceptedEnsembleRevision,
+): value is AcceptedEnsembleRevision {
+  return value.accepted.kind === 'Ensemble'
+}
+
+function resourceKey({ value }: Entry): string {
+  return `${value.accepted.kind} ${value.accepted.resource.uid}`
+}
+
+function byRevision(a: Entry, b: Entry): number {
+  return a.revision - b.revision || compare(a.name, b.name)
+}
+
+function byAge(a: Holder, b: Holder): number {
+  return compare(firstAt(a), firstAt(b)) || compare(a.key, b.key)
+}
+
+function firstAt({ entries }: Holder): string {
+  return entries.map(({ createdAt }) => createdAt).toSorted()[0] ?? ''
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}

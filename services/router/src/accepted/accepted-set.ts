@@ -1,0 +1,27 @@
+import type { AcceptedEnsemble, AcceptedModel } from '@tutti/ensemble'
+import type { EnsembleSource } from '../ensemble-source.ts'
+
+/** One accepted generation of a Model. */
+export interface AcceptedModelRevision {
+  /** Of the ControllerRevision. */
+  readonly name: string
+  readonly accepted: AcceptedModel
+}
+
+/** The accepted generation of an Ensemble that counts. */
+export interface AcceptedEnsembleRevision {
+  /** Of the ControllerRevision. */
+  readonly name: string
+  readonly accepted: AcceptedEnsemble
+  /** The same object as long as the ControllerRevision is the same: plans are kept by that. */
+  readonly source: EnsembleSource
+}
+
+/** What the operator has accepted, as a router is to serve it. Never changes. */
+export interface AcceptedSet {
+  /** By served name, all that there are of the Model, the newest last. */
+  readonly models: ReadonlyMap<string, readonly AcceptedModelRevision[]>
+  readonly ensembles: readonly AcceptedEnsembleRevision[]
+}
+
+export const NOTHING_ACCEPTED: AcceptedSet = { models: new Map(), ensembles: [] }

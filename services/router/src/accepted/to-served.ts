@@ -1,0 +1,66 @@
+import type { ServedByRouter } from '@tutti/ensemble'
+import { type Catalog, type CatalogEnsemble, type CatalogModel, lookupVersion } from '../catalog.ts'
+import { signatureKey } from '../signature-key.ts'
+import { isSame } from './acceptance.ts'
+import type {
+  AcceptedEnsembleRevision,
+  AcceptedModelRevision,
+  AcceptedSet,
+} from './accepted-set.ts'
+
+/** What requests reach now, for the operator. Pure. */
+export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedByRouter {
+  const { models } = catalog
+  const names: string[] = []
+  for (const [name, revisions] of accepted.models) {
+    const entry = models.get(name)
+    for (const one of revisions) if (servesModel(entry, one)) names.push(one.name)
+  }
+  for (const one of accepted.ensembles) {
+    if (servesEnsemble(catalog, one)) names.push(one.name)
+  }
+  return { models: [...models.values()].flatMap(toServedModel), accepted: names.toSorted() }
+}
+
+function toServedModel(entry: CatalogModel | CatalogEnsemble): ServedByRouter['models'] {
+  if (entry.kind !== 'model') return []
+  const versions = entry.versions.flatMap(({ version, revisions }) =>
+    revisions.length === 0 ? [] : [{ version, revisions: revisions.map((one) => one.revision) }],
+  )
+  return versions.length === 0 ? [] : [{ name: entry.name, versions }]
+}
+
+function servesModel(
+  entry: CatalogModel | CatalogEnsemble | undefined,
+  { accepted }: AcceptedModelRevision,
+): boolean {
+  if (entry?.kind !== 'model') return false
+  return accepted.versions.some(({ version, revision }) =>
+    entry.versions
+      .find((known) => known.version === version)
+      ?.revisions.some(
+        (live) => live.revision === revision && isSame(live.config, accepted.config),
+      ),
+  )
+}
+
+/** An ensemble that is READY has a plan, and a live replica for every model version that it composes. */
+function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsembleRevision): boolean {
+  const entry = catalog.models.get(source.name)
+  if (entry?.kind !== 'ensemble') return false
+  const { plan } = entry
+  if (plan === undefined || plan.config !== source.config) return false
+  if (!entry.versions.some(({ state }) => state === 'READY')) return false
+  const judged = new Map(Object.entries(accepted.models))
+  return plan.steps.every(({ model, version }) => {
+    const { entry: found, config } = lookupVersion(
+      catalog,
+      model,
+      version === -1 ? undefined : version,
+    )
+    // What is within an ensemble is this check's for that ensemble.
+    if (found.kind === 'ensemble') return true
+    const before = judged.get(model)
+    return before !== undefined && signatureKey(config) === signatureKey(before)
+  })
+}

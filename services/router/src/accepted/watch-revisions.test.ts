@@ -1,0 +1,225 @@
+import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
+import { parseServedByRouter, toDescriptionJson } from '@tutti/ensemble'
+import {
+  type HttpFaultProxy,
+  startApiServer,
+  startHttpFaultProxy,
+  withoutKube,
+} from '@tutti/kube/testing'
+import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import t, { type Test } from 'tap'
+import { ROUTER_FLAGS } from '../serve/router-flags.ts'
+import { startRouter } from '../serve/start-router.ts'
+import { ensembleRevision, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
+import type { RevisionObject } from './accepted-revisions.ts'
+
+const NAMESPACE = 'team-a'
+const ROUTER_ROLE = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'Role',
+  metadata: { name: 'router', namespace: NAMESPACE },
+  rules: [
+    { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['get', 'list', 'watch'] },
+  ],
+}
+const ROUTER_BINDING = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'RoleBinding',
+  metadata: { name: 'router', namespace: NAMESPACE },
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'router' },
+  subjects: [{ kind: 'ServiceAccount', name: 'router', namespace: NAMESPACE }],
+}
+const RBAC = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}`
+const IO = `
+  backend: "onnxruntime"
+  input { name: "X" data_type: TYPE_FP32 dims: 2 }
+  output { name: "Y" data_type: TYPE_FP32 dims: 2 }`
+const ENSEMBLE = `platform: "ensemble" ${IO.replace('backend: "onnxruntime"', '')}
+  ensemble_scheduling { step { model_name: "m" model_version: -1
+    input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } }`
+const revisionsOf = (namespace: string): string =>
+  `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`
+
+/** What the operator writes. */
+function stored({ metadata: { name }, revision, data }: RevisionObject, namespace = NAMESPACE) {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'ControllerRevision',
+    metadata: { name, namespace, labels: { 'tutti.dev/accepted': 'model' } },
+    revision,
+    data,
+  }
+}
+
+const get = (port: unknown, path: string, o?: RequestInit): Promise<Response> =>
+  fetch(`http://127.0.0.1:${Number(port)}${path}`, o)
+
+/** A router in a pod of the namespace, behind a proxy to the API server. */
+async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
+  const peer = new ScriptedRouterPeer()
+  const { values: flags } = parseFlags(ROUTER_FLAGS, [
+    '--nats=nats://nowhere.invalid:4222',
+    '--kubernetes',
+    `--repository-name=${NAMESPACE}`,
+    ...['grpc', 'http', 'metrics'].flatMap((door) => [
+      `--${door}-address=127.0.0.1`,
+      `--${door}-port=0`,
+    ]),
+  ])
+  const health = createHealth()
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const running = await startRouter({
+    flags,
+    settings: loadTracingSettings({}),
+    env: {
+      KUBERNETES_SERVICE_HOST: proxy.url.hostname,
+      KUBERNETES_SERVICE_PORT: proxy.url.port,
+      TUTTI_SERVICE_ACCOUNT_DIR: serviceAccountDir,
+    },
+    log,
+    health,
+    signal: new AbortController().signal,
+    openPeer: peer.open,
+  })
+  t.teardown(() => running.close())
+  health.release('starting')
+  const ports = lines
+    .map((line) => JSON.parse(line))
+    .find(({ metricsPort }) => metricsPort !== undefined)
+  return {
+    peer,
+    isReady: async () => (await get(ports?.metricsPort, '/readyz')).status === 200,
+    accepted: async () =>
+      parseServedByRouter(await (await get(ports?.metricsPort, '/tutti/v1/served')).json())
+        .accepted,
+    post: (path: string, body: object) =>
+      get(ports?.httpPort, path, { method: 'POST', body: JSON.stringify(body) }),
+  }
+}
+
+/** A step that serves `m` under the revision. */
+function step(peer: ScriptedRouterPeer, replica: string, revision: string): void {
+  const config = normaliseModelConfig(parseModelConfig(`name: "m" ${IO}`, 'config.pbtxt'))
+  const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
+  const models = [{ name: 'm', config, labels: {}, versions, reason: '' }]
+  peer.heard(replica, [['m', 1, revision]], async () => toDescriptionJson({ replica, models }))
+  peer.bearer.serve(replica, async (envelope, tensors, sink) => {
+    const outputs = envelope.inputs.map((input, i) => ({
+      ...input,
+      name: 'Y',
+      data: tensors[i]?.bytes ?? new Uint8Array(),
+    }))
+    sink.send({ index: 0, final: true, outputs, parameters: new Map() })
+  })
+}
+
+const DEADLINE_MS = 60_000
+
+/** Looks until it is so. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const giveUpAt = performance.now() + DEADLINE_MS
+  while (!(await isSo())) {
+    if (performance.now() > giveUpAt) throw new Error('it did not become so')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+const same = (got: readonly string[], want: readonly string[]): boolean =>
+  JSON.stringify(got) === JSON.stringify(want)
+
+const INPUTS = { inputs: [{ name: 'X', datatype: 'FP32', shape: [2], data: [1, 2] }] }
+
+await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
+  const server = await startApiServer()
+  t.teardown(() => server.stop())
+  const proxy = await startHttpFaultProxy(server)
+  t.teardown(() => proxy.close())
+  const { plain } = server
+  const serviceAccountDir = await server.createServiceAccountDir(NAMESPACE, 'router')
+  await plain.create(`${RBAC}/roles`, ROUTER_ROLE)
+  await plain.create(`${RBAC}/rolebindings`, ROUTER_BINDING)
+  await server.createServiceAccountDir('team-b', 'router')
+  const model = (name: string, revision: number, step: string) =>
+    modelRevision({ name, model: 'm', config: IO, revision, versions: { 1: step } })
+  const ensemble = ensembleRevision({
+    name: 'e-1',
+    model: 'e',
+    config: ENSEMBLE,
+    models: { m: IO },
+    rules: { timeoutMs: 30_000, maxInFlightRequests: 8 },
+  })
+  await plain.create(revisionsOf(NAMESPACE), stored(model('m-1', 1, 'old')))
+  await plain.create(
+    revisionsOf('team-b'),
+    stored(model('other-1', 1, 'of another namespace'), 'team-b'),
+  )
+  await plain.create(revisionsOf(NAMESPACE), {
+    ...stored(model('unlabelled-1', 3, 'new')),
+    metadata: { name: 'unlabelled-1', namespace: NAMESPACE },
+  })
+  const router = await open(t, proxy, serviceAccountDir)
+  await until(router.isReady)
+
+  await t.test('what the operator wrote is served, and nothing else', async (t) => {
+    step(router.peer, 'a', 'old')
+    step(router.peer, 'b', 'of another namespace')
+    step(router.peer, 'c', 'new')
+    await until(async () => same(await router.accepted(), ['m-1']))
+    await plain.create(revisionsOf(NAMESPACE), stored(ensemble))
+    await until(async () => same(await router.accepted(), ['e-1', 'm-1']))
+    const answer = await router.post('/v2/models/e/infer', INPUTS)
+    t.match(await answer.json(), { outputs: [{ name: 'Y', data: [1, 2] }] })
+  })
+
+  await t.test('a rollout: old and new, then only new', async (t) => {
+    await plain.create(revisionsOf(NAMESPACE), stored(model('m-2', 2, 'new')))
+    await until(async () => same(await router.accepted(), ['e-1', 'm-1', 'm-2']))
+    await plain.delete(`${revisionsOf(NAMESPACE)}/m-1`)
+    await until(async () => same(await router.accepted(), ['e-1', 'm-2']))
+    t.equal((await router.post('/v2/models/m/infer', INPUTS)).status, 200)
+  })
+
+  await t.test('the Model resource rules what is loaded', async (t) => {
+    for (const verb of ['load', 'unload']) {
+      const answer = await router.post(`/v2/repository/models/m/${verb}`, {})
+      t.equal(answer.status, 503)
+      t.match(await answer.json(), { error: /the Model resource rules what is loaded/ })
+    }
+  })
+
+  await t.test('without the API server all goes on, and steps that come again serve', async (t) => {
+    await server.kill()
+    t.equal(await router.isReady(), true)
+    router.peer.gone('c')
+    await until(async () => same(await router.accepted(), []))
+    t.equal((await router.post('/v2/models/m/infer', INPUTS)).status, 503)
+    step(router.peer, 'c2', 'new')
+    await until(async () => same(await router.accepted(), ['e-1', 'm-2']))
+    t.equal((await router.post('/v2/models/e/infer', INPUTS)).status, 200)
+    const late = await open(t, proxy, serviceAccountDir)
+    t.equal(await late.isReady(), false, 'it has read nothing yet')
+    const answer = await late.post('/v2/models/m/infer', INPUTS)
+    t.equal(answer.status, 503, 'the model may well be there')
+    t.match(await answer.json(), { error: /is not known yet/ })
+    await server.restart()
+    await until(late.isReady)
+    await plain.create(revisionsOf(NAMESPACE), stored(model('m-3', 3, 'newest')))
+    step(router.peer, 'd', 'newest')
+    await until(async () => same(await router.accepted(), ['e-1', 'm-2', 'm-3']))
+  })
+
+  await t.test('what happened while the API server was away counts afterwards', async (t) => {
+    proxy.refuse()
+    proxy.cut()
+    await plain.delete(`${revisionsOf(NAMESPACE)}/m-2`)
+    await plain.delete(`${revisionsOf(NAMESPACE)}/e-1`)
+    await plain.create(revisionsOf(NAMESPACE), stored(model('m-4', 4, 'latest')))
+    step(router.peer, 'e', 'latest')
+    t.same(await router.accepted(), ['e-1', 'm-2', 'm-3'])
+    proxy.accept()
+    await until(async () => same(await router.accepted(), ['m-3', 'm-4']))
+    t.equal((await router.post('/v2/models/e/infer', INPUTS)).status, 404)
+  })
+})

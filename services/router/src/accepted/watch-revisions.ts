@@ -1,0 +1,58 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  type ClusterAccess,
+  CONTROLLER_REVISION,
+  createClient,
+  createReflector,
+  createTransport,
+  type InClusterEnv,
+  inClusterAccess,
+} from '@tutti/kube'
+import type { WatchRevisions } from './accepted-link.ts'
+
+/** Has the value `model` or `ensemble`; the data says the same. */
+const LABEL = 'tutti.dev/accepted'
+
+/**
+ * The API server of the pod's cluster.
+ *
+ * @throws ServeError SETTING_INVALID if the environment names none.
+ */
+export function clusterOf(env: InClusterEnv, clock: Clock): ClusterAccess {
+  try {
+    return inClusterAccess(env, clock)
+  } catch (cause) {
+    const { message } = ServeError.from(cause)
+    throw new ServeError('SETTING_INVALID', `--kubernetes: ${message}`, { cause })
+  }
+}
+
+/** Watches what was accepted in one namespace. */
+export function watchRevisions(o: {
+  readonly access: ClusterAccess
+  readonly namespace: string
+  readonly clock: Clock
+  readonly log: Logger
+}): WatchRevisions {
+  return ({ onEvent, onSynced }) => {
+    const { access, namespace, clock, log } = o
+    const transport = createTransport(access, { clock, log, userAgent: 'tutti-router' })
+    const reflector = createReflector({
+      client: createClient(transport),
+      resource: CONTROLLER_REVISION,
+      namespace,
+      labelSelector: LABEL,
+      clock,
+      log,
+      onEvent,
+      onSynced,
+    })
+    return {
+      close: async () => {
+        await reflector.close()
+        await transport.close()
+      },
+    }
+  }
+}

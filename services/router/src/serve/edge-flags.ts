@@ -1,0 +1,29 @@
+import type { FlagTable, FlagValues } from '@tutti/chassis'
+
+const PORT = { type: 'int', min: 0, max: 65_535 } as const
+
+/** What comes from outside has doors of its own. */
+export const EDGE_FLAGS = {
+  'edge-file': {
+    type: 'string',
+    description:
+      'Open doors for requests from outside: this JSON file says which host leads to which models, and with which bearer token. It is read again when it changes.',
+  },
+  'edge-address': {
+    type: 'string',
+    default: '0.0.0.0',
+    description: 'Where the doors for requests from outside listen.',
+  },
+  'edge-grpc-port': {
+    ...PORT,
+    default: 9001,
+    description: 'Port of gRPC for requests from outside; 0 takes any free one.',
+  },
+  'edge-http-port': {
+    ...PORT,
+    default: 9000,
+    description: 'Port of REST for requests from outside; 0 takes any free one.',
+  },
+} as const satisfies FlagTable
+
+export type EdgeFlags = FlagValues<typeof EDGE_FLAGS>

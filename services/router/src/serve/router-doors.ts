@@ -1,0 +1,30 @@
+import { type Doors, type DoorsOptions, openDoors } from '@tutti/front-door'
+import { EdgeFile } from './edge-file.ts'
+import type { EdgeFlags } from './edge-flags.ts'
+
+/**
+ * Opens the doors that the flags allow, those for requests from outside if a file is named.
+ *
+ * @param o.opened - closes them.
+ * @throws ServeError SETTING_INVALID if the file does not fit or an address is not to be had.
+ */
+export async function openRouterDoors(
+  o: Omit<DoorsOptions, 'edge'> & {
+    readonly flags: EdgeFlags
+    readonly opened: AsyncDisposableStack
+  },
+): Promise<Doors> {
+  const { flags, opened, clock, log } = o
+  const { 'edge-file': path } = flags
+  const file = path === undefined ? undefined : await EdgeFile.open({ path, clock, log })
+  opened.defer(async () => file?.close())
+  const edge = file && {
+    routes: () => file.routes,
+    address: flags['edge-address'],
+    grpcPort: flags['edge-grpc-port'],
+    httpPort: flags['edge-http-port'],
+  }
+  const doors = await openDoors({ ...o, edge })
+  opened.defer(() => doors.close())
+  return doors
+}

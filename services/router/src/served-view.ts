@@ -1,0 +1,222 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import type { LoadableModels, ServedByRouter, StepControl, StepDescription } from '@tutti/ensemble'
+import { type Reason, ServeError } from '@tutti/errors'
+import { areAllReady } from '@tutti/front-door'
+import type { StepDirectory } from '@tutti/transport'
+import { Acceptance } from './accepted/acceptance.ts'
+import { type AcceptedSet, NOTHING_ACCEPTED } from './accepted/accepted-set.ts'
+import { toServed } from './accepted/to-served.ts'
+import { buildCatalog } from './build-catalog.ts'
+import {
+  type Catalog,
+  type CatalogEnsemble,
+  type CatalogModel,
+  EMPTY_CATALOG,
+  type LiveRevision,
+  lookupModel,
+  noStepYet,
+  type ResolvedEntry,
+} from './catalog.ts'
+import type { EnsembleSource } from './ensemble-source.ts'
+import { catalogChanged } from './log-events.ts'
+import { type Revisions, StepMembers } from './step-members.ts'
+import { Watchers } from './watchers.ts'
+
+export interface ServedViewOptions {
+  readonly directory: StepDirectory
+  readonly ensembles: readonly EnsembleSource[]
+  /**
+   * Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring; or one of those
+   * for which the function says so.
+   */
+  readonly awaitsSteps?: boolean | ((ensemble: string) => boolean)
+  /** False as long as models may be there that were not heard of yet: then one that is not known may well exist. */
+  readonly hasHeardSteps?: () => boolean
+  /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
+  readonly takesDown?: boolean
+  /** Only what an operator has accepted is served: nothing, until `setAccepted` says what. */
+  readonly servesAccepted?: boolean
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What a lookup says of a model that is not ready, whatever it is that it lacks. */
+const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
+  'MODEL_NOT_FOUND',
+  'MODEL_NOT_READY',
+  'STEP_UNAVAILABLE',
+  'SERVER_NOT_READY',
+])
+
+/**
+ * What a router serves: joins what replicas describe and announce, which ensembles there are and what was accepted into one
+ * catalog, anew whenever one of them changes.
+ */
+export class ServedView {
+  readonly #o: ServedViewOptions
+  readonly #changed: (catalog: Catalog) => void
+  readonly #members: StepMembers
+  readonly #acceptance: Acceptance | undefined
+  readonly #watchers = new Watchers()
+  #ensembles: readonly EnsembleSource[]
+  #catalog: Catalog = EMPTY_CATALOG
+
+  /** @param changed - hears of every new catalog, before those who wait for it. */
+  constructor(o: ServedViewOptions, changed: (catalog: Catalog) => void) {
+    this.#o = o
+    this.#changed = changed
+    this.#ensembles = o.ensembles
+    this.#acceptance = o.servesAccepted === true ? new Acceptance(o) : undefined
+    this.#members = new StepMembers(o.directory, this.#acceptance)
+    // Ensembles that wait for their models are there from the start.
+    if (this.#awaitsSteps) this.#rebuild()
+  }
+
+  get catalog(): Catalog {
+    return this.#catalog
+  }
+
+  /** As they were set last. */
+  get ensembles(): readonly EnsembleSource[] {
+    return this.#ensembles
+  }
+
+  /** For questions to every replica that was described. */
+  get controls(): readonly StepControl[] {
+    return this.#members.controls
+  }
+
+  get entries(): readonly (CatalogModel | CatalogEnsemble)[] {
+    return [...this.#catalog.models.values()]
+  }
+
+  /** What requests reach now, for the operator. */
+  get served(): ServedByRouter {
+    return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
+  }
+
+  /** What steps load on request, by replica. */
+  get loadable(): ReadonlyMap<string, LoadableModels> {
+    return this.#members.loadable
+  }
+
+  /**
+   * Learns what a step serves.
+   *
+   * @param retired - what it executes besides, for requests that pinned it before it was replaced.
+   */
+  describe(description: StepDescription, control: StepControl, retired?: Revisions): void {
+    this.#members.describe(description, control, retired)
+    this.#rebuild()
+  }
+
+  /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
+  announce(replica: string, revisions: Revisions): void {
+    this.#members.announce(replica, revisions)
+    this.#rebuild()
+  }
+
+  /** The step is gone; what is in flight there is the bearer's to fail. */
+  remove(replica: string): void {
+    if (this.#members.remove(replica)) this.#rebuild()
+  }
+
+  /** From now on these are the ensembles; those that are unloaded among them are only listed. */
+  setEnsembles(ensembles: readonly EnsembleSource[]): void {
+    this.#ensembles = ensembles
+    this.#rebuild()
+  }
+
+  /** From now on this is what was accepted, ensembles included. */
+  setAccepted(accepted: AcceptedSet): void {
+    this.#acceptance?.set(accepted)
+    this.#members.review()
+    this.setEnsembles(accepted.ensembles.map(({ source }) => source))
+  }
+
+  /** True if the replica takes new requests for the model, or for one [version, revision] of it. */
+  offers(replica: string, model: string, wanted?: readonly [number, string]): boolean {
+    return this.#members.offers(replica, model, wanted)
+  }
+
+  /** Resolves when what is served is as wanted, or the time is over. */
+  until(isSo: () => boolean, o: { readonly timeoutMs: number }): Promise<void> {
+    return this.#watchers.until(isSo, { ...o, clock: this.#o.clock })
+  }
+
+  /** What is served under a model version now, the best first. */
+  liveRevisions(model: string, version: number): readonly LiveRevision[] {
+    const entry = this.#catalog.models.get(model)
+    return entry?.versions.find((v) => v.version === version)?.revisions ?? []
+  }
+
+  /**
+   * Finds what a request for `name` gets.
+   *
+   * @param version - as the client wrote it.
+   * @throws ServeError as `lookupModel`; SERVER_NOT_READY or STEP_UNAVAILABLE for what may yet come.
+   */
+  lookup(name: string, version: string): ResolvedEntry {
+    try {
+      return lookupModel(this.#catalog, name, version)
+    } catch (cause) {
+      const error = ServeError.from(cause)
+      if (error.reason !== 'MODEL_NOT_FOUND') throw error
+      if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
+      const text = `model '${name}' is not known yet: this router has not heard the steps`
+      throw new ServeError('SERVER_NOT_READY', text, { details: { model: name }, cause })
+    }
+  }
+
+  /** Whether a replica is ready for requests to the model, by its own model's word where it has one. */
+  async isModelReady(name: string, version: string): Promise<boolean> {
+    try {
+      const { entry, version: found } = this.lookup(name, version)
+      return entry.kind !== 'model' || (await this.#members.isReady(name, found))
+    } catch (error) {
+      const { reason } = ServeError.from(error)
+      if (NOT_READY.has(reason)) return false
+      throw error
+    }
+  }
+
+  /** Triton's strict readiness: no ensemble waits, and every known version is ready. */
+  areAllReady(): boolean {
+    const { entries } = this
+    if (entries.some((entry) => isWaiting(entry) && this.#awaits(entry.name))) return false
+    return areAllReady(entries)
+  }
+
+  #unknown(error: ServeError, name: string): ServeError {
+    const entry = this.#catalog.models.get(name)
+    if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
+    return this.#awaits(name) ? noStepYet(error, entry) : error
+  }
+
+  get #awaitsSteps(): boolean {
+    return this.#o.awaitsSteps !== undefined && this.#o.awaitsSteps !== false
+  }
+
+  #awaits(ensemble: string): boolean {
+    const { awaitsSteps = false } = this.#o
+    return typeof awaitsSteps === 'function' ? awaitsSteps(ensemble) : awaitsSteps
+  }
+
+  #rebuild(): void {
+    const previous = this.#catalog
+    const { log, takesDown = false } = this.#o
+    const acceptance = this.#acceptance
+    this.#catalog = buildCatalog(this.#members.described, this.#ensembles, {
+      previous,
+      takesDown,
+      ...(acceptance !== undefined && { lost: (isDescribed) => acceptance.lost(isDescribed) }),
+    })
+    this.#changed(this.#catalog)
+    this.#watchers.look()
+    catalogChanged(log, this.#catalog, previous, { awaitsSteps: this.#awaitsSteps })
+  }
+}
+
+function isWaiting(entry: CatalogModel | CatalogEnsemble): boolean {
+  return entry.kind === 'ensemble' && entry.isWaiting
+}

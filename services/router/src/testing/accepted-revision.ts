@@ -1,0 +1,78 @@
+import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
+import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import type { RevisionObject } from '../accepted/accepted-revisions.ts'
+
+interface RevisionDraft {
+  /** Of the ControllerRevision; its first part is the resource's name. */
+  readonly name: string
+  /** As clients call it. */
+  readonly model: string
+  /** config.pbtxt without the name. */
+  readonly config: string
+  /** The number of the ControllerRevision; 1 if absent. */
+  readonly revision?: number
+  /** Of the resource; its name if absent. */
+  readonly uid?: string
+  readonly createdAt?: string
+}
+
+/** The ControllerRevision of an accepted Model. */
+export function modelRevision(
+  o: RevisionDraft & {
+    /** By version, the step's revision. */
+    readonly versions: Readonly<Record<number, string>>
+  },
+): RevisionObject {
+  const accepted: AcceptedModel = {
+    kind: 'Model',
+    modelName: o.model,
+    resource: resourceOf(o),
+    config: toConfig(o.model, o.config),
+    versions: Object.entries(o.versions).map(([version, revision]) => ({
+      version: Number(version),
+      revision,
+    })),
+  }
+  return toObject(o, toAcceptedJson(accepted))
+}
+
+/** The ControllerRevision of an accepted Ensemble. */
+export function ensembleRevision(
+  o: RevisionDraft & {
+    /** By name, config.pbtxt without the name. */
+    readonly models: Readonly<Record<string, string>>
+    readonly rules?: Partial<AcceptedEnsemble['rules']>
+  },
+): RevisionObject {
+  const config = toConfig(o.model, o.config)
+  const steps = config.ensemble_scheduling?.step ?? []
+  const accepted: AcceptedEnsemble = {
+    kind: 'Ensemble',
+    modelName: o.model,
+    resource: resourceOf(o),
+    config,
+    rules: {
+      stepNames: steps.map((_, i) => `step-${i}`),
+      dependsOn: steps.map(() => []),
+      ...o.rules,
+    },
+    models: Object.fromEntries(
+      Object.entries(o.models).map(([name, text]) => [name, toConfig(name, text)]),
+    ),
+  }
+  return toObject(o, toAcceptedJson(accepted))
+}
+
+function resourceOf({ name, uid, revision = 1 }: RevisionDraft): AcceptedModel['resource'] {
+  const [resource = name] = name.split('-')
+  return { name: resource, uid: uid ?? resource, generation: revision }
+}
+
+function toObject(o: RevisionDraft, data: unknown): RevisionObject {
+  const { name, revision = 1, createdAt: creationTimestamp = '2026-01-01T00:00:00Z' } = o
+  return { metadata: { name, creationTimestamp }, revision, data: JSON.parse(JSON.stringify(data)) }
+}
+
+function toConfig(name: string, text: string): ModelConfig {
+  return normaliseModelConfig({ ...parseModelConfig(text, `${name}/config.pbtxt`), name })
+}
