@@ -10,9 +10,11 @@ export {
   type DoorPorts,
   type Doors,
   type DoorsOptions,
+  type EdgeDoorsOptions,
   openDoors,
   openMetricsDoor,
 } from './doors.ts'
+export type { EdgeRoute } from './edge/edge-gate.ts'
 export {
   GRPC_SERVER_DEFAULTS,
   type GrpcServer,
@@ -35,6 +37,7 @@ export {
   ServerMetrics,
   type ServerMetricsOptions,
 } from './metrics.ts'
+export type { JsonAnswers } from './metrics-server.ts'
 export { requestedNames, toAnswer } from './served/answer.ts'
 export { withNames } from './served/index-names.ts'
 export {

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { CallContext } from '@tutti/chassis'
 import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
 import type { NamedTensor, Parameters, RequestContext } from '@tutti/tensor'
@@ -68,6 +69,13 @@ export interface ModelControl {
   /** Resolves when the model takes no new requests; what was accepted is finished in the background. */
   unload(name: string, o: { readonly unloadDependents: boolean }): Promise<void>
 }
+
+/**
+ * Chooses whom a call reaches by its headers, before anything of it is read.
+ *
+ * @throws ServeError if it reaches nobody: the answer of the call.
+ */
+export type Gate = (headers: IncomingHttpHeaders) => InferenceBackend
 
 /** What stands behind the front doors: a router or a step. All errors are ServeErrors with Triton's text. */
 export interface InferenceBackend {

@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { type Health, type Logger, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { Json } from '@tutti/model-config'
 import { listenOn } from './listen.ts'
 
 /** What the endpoint prints; `ServerMetrics` is one. */
@@ -16,8 +17,13 @@ export interface MetricsServerOptions {
   readonly metrics: MetricsSource
   /** The process's own state, for `/livez` and `/readyz`; without it they are paths as any other. */
   readonly health?: HealthReading
+  /** What the process says of itself, as JSON, by path. */
+  readonly answers?: JsonAnswers
   readonly log?: Logger
 }
+
+/** By path, e.g. `/tutti/v1/served`: makes the JSON of the answer. */
+export type JsonAnswers = ReadonlyMap<string, () => Json | Promise<Json>>
 
 /** What the probes read of a process's health. */
 export type HealthReading = Pick<Health, 'isLive' | 'isReady' | 'reasons'>
@@ -36,7 +42,7 @@ const LISTENER_FAILED = 'listener failed'
 /**
  * Serves Prometheus text over HTTP, for as long as the process lives: also while it drains.
  * GET on any path answers with the metrics, as Triton 2.51 does (triton-semantics 9.19); other methods get 405.
- * Only `/livez` and `/readyz` are the process's own: 200 `ok`, or 503 with one line for each cause.
+ * Only `/livez` and `/readyz` are the process's own (200 `ok`, or 503 with one line for each cause), and the paths of `answers`.
  *
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
@@ -46,9 +52,12 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
     (request, response) => {
       if (request.method !== 'GET') {
         send(response, 405, 'application/json', '{"error":"Method Not Allowed"}')
-      } else if (!probe(o.health, request.url, response)) {
-        void reply(o.metrics, response)
+        return
       }
+      const [path = ''] = (request.url ?? '').split('?', 1)
+      if (probe(o.health, path, response)) return
+      const answer = o.answers?.get(path)
+      void (answer === undefined ? reply(o.metrics, response) : tell(answer, response))
     },
   )
   server.maxConnections = MAX_CONNECTIONS
@@ -66,12 +75,7 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
 }
 
 /** Answers a probe of the process. @returns false if the request is none. */
-function probe(
-  health: HealthReading | undefined,
-  url: string | undefined,
-  response: ServerResponse,
-): boolean {
-  const path = url?.split('?', 1)[0]
+function probe(health: HealthReading | undefined, path: string, response: ServerResponse): boolean {
   if (health === undefined || (path !== '/livez' && path !== '/readyz')) return false
   const isWell = path === '/livez' ? health.isLive : health.isReady
   const text = isWell ? 'ok' : health.reasons.join('\n')
@@ -79,13 +83,25 @@ function probe(
   return true
 }
 
+async function tell(answer: () => Json | Promise<Json>, response: ServerResponse): Promise<void> {
+  try {
+    send(response, 200, 'application/json', JSON.stringify(await answer()))
+  } catch (error) {
+    refuse(response, error)
+  }
+}
+
 async function reply(metrics: MetricsSource, response: ServerResponse): Promise<void> {
   try {
     send(response, 200, metrics.contentType, await metrics.render())
   } catch (error) {
-    const { message } = ServeError.from(error)
-    send(response, 500, 'application/json', JSON.stringify({ error: message }))
+    refuse(response, error)
   }
+}
+
+function refuse(response: ServerResponse, error: unknown): void {
+  const { message } = ServeError.from(error)
+  send(response, 500, 'application/json', JSON.stringify({ error: message }))
 }
 
 function send(response: ServerResponse, status: number, contentType: string, body: string): void {

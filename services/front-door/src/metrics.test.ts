@@ -1,4 +1,5 @@
 import { createHealth, createMetrics } from '@tutti/chassis'
+import type { Json } from '@tutti/model-config'
 import t from 'tap'
 import { ServerMetrics } from './metrics.ts'
 import { startMetricsServer } from './metrics-server.ts'
@@ -200,6 +201,28 @@ await t.test('probes tell of the process, beside the metrics', async (t) => {
   health.die('the server is closing')
   t.same(await probe('/livez'), [503, 'the server is closing\n'])
   t.match(await probe('/metrics'), [200, 'nv_cpu_utilization'], 'until the very end')
+})
+
+await t.test('a process answers JSON on paths of its own', async (t) => {
+  let load = 0
+  const server = await startMetricsServer({
+    address: '127.0.0.1',
+    port: 0,
+    metrics: new ServerMetrics(),
+    answers: new Map<string, () => Json | Promise<Json>>([
+      ['/tutti/v1/load', () => ({ load: ++load })],
+      ['/tutti/v1/broken', () => Promise.reject(new Error('no answer'))],
+    ]),
+  })
+  t.teardown(() => server.close())
+  const get = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`)
+  const first = await get('/tutti/v1/load?x=1')
+  t.equal(first.headers.get('content-type'), 'application/json')
+  t.same(await first.json(), { load: 1 })
+  t.same(await (await get('/tutti/v1/load')).json(), { load: 2 }, 'asked each time')
+  const broken = await get('/tutti/v1/broken')
+  t.same([broken.status, await broken.json()], [500, { error: 'no answer' }])
+  t.match(await (await get('/tutti/v1')).text(), 'nv_cpu_utilization')
 })
 
 await t.test('a scrape that fails is a 500 and the endpoint lives on', async (t) => {

@@ -9,7 +9,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { encodeInferResponse, inferenceServices } from '@tutti/protocol'
 import type { Admission } from '../admission.ts'
-import type { InferenceBackend } from '../inference-backend.ts'
+import type { Gate, InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { absentHandlers } from './absent-handlers.ts'
 import { Connections } from './connections.ts'
@@ -65,6 +65,8 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
 
 export interface GrpcServerOptions extends Partial<GrpcServerBounds> {
   readonly backend: InferenceBackend
+  /** Absent: every call reaches `backend`. */
+  readonly gate?: Gate
   /** An IP address or name to listen on. */
   readonly address: string
   /** 0 for any free port. */
@@ -124,16 +126,16 @@ function addServices(
   o: GrpcServerOptions,
   maxBytes: number,
 ): void {
-  const { backend } = o
+  const { clock } = o
   const { inference, health } = inferenceServices()
   server.addService(inference, {
-    ...serverHandlers(context, backend, o.identity),
-    ...modelHandlers(context, backend),
-    ...repositoryHandlers(context, backend),
+    ...serverHandlers(context, o.identity),
+    ...modelHandlers(context),
+    ...repositoryHandlers(context),
     ...absentHandlers(context),
     // Only what `DirectInfer` leaves.
     ModelInfer: unary<Buffer, Buffer>(context, async (bytes, live) => {
-      const answer = encodeInferResponse(await inferOnce(backend, bytes, live, maxBytes))
+      const answer = encodeInferResponse(await inferOnce(bytes, live, maxBytes))
       live.holdAnswer(answer.byteLength)
       return answer
     }),
@@ -141,10 +143,10 @@ function addServices(
       const live = context.calls.of(call)
       const isGrpcError = call.metadata.get('triton_grpc_error')[0] === 'true'
       const onError = (error: ServeError) => context.log.callFailed(call.getPath(), error)
-      new InferStreamCall({ backend, call, live, maxBytes, isGrpcError, onError }).start()
+      new InferStreamCall({ call, live, maxBytes, clock, isGrpcError, onError }).start()
     },
   })
-  server.addService(health, healthHandlers(context, backend))
+  server.addService(health, healthHandlers(context))
 }
 
 /*
@@ -183,13 +185,14 @@ export async function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer>
   const calls = new LiveCalls({
     clock: o.clock,
     admission: o.admission,
+    gate: o.gate ?? (() => o.backend),
     admittedPaths: new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path]),
     maxMessageBytes: bounds.maxMessageBytes,
     writeTimeoutMs: bounds.writeTimeoutMs,
     log,
     direct: new DirectInfer({
       path: ModelInfer.path,
-      answer: (message, live) => inferOnce(o.backend, message, live, bounds.maxMessageBytes),
+      answer: (message, live) => inferOnce(message, live, bounds.maxMessageBytes),
       log,
     }),
   })

@@ -1,13 +1,12 @@
 import type { ServerWritableStream } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import { toGrpcStatus } from '@tutti/protocol'
-import type { InferenceBackend } from '../inference-backend.ts'
 import { type HandlerContext, unary } from './unary-handler.ts'
 
 /** `grpc.health.v1.Health`: the server as a whole, whatever service is named, as in Triton. */
-export function healthHandlers(context: HandlerContext, backend: InferenceBackend) {
+export function healthHandlers(context: HandlerContext) {
   return {
-    Check: unary(context, () => {
+    Check: unary(context, (_request, { backend }) => {
       const isServing = backend.isLive() && backend.isReady()
       return { status: isServing ? ('SERVING' as const) : ('NOT_SERVING' as const) }
     }),

@@ -69,14 +69,13 @@ export async function onlyResponse(
  * shut down while its message was being read.
  */
 export async function inferOnce(
-  backend: InferenceBackend,
   bytes: Buffer,
   live: LiveCall,
   maxBytes: number,
 ): Promise<InferResponse> {
   live.holdMessage(bytes.byteLength)
   const message = decodeInferRequest(bytes)
-  const model = backend.resolve(message.modelName, message.modelVersion)
+  const model = live.backend.resolve(message.modelName, message.modelVersion)
   if (model.isDecoupled) {
     throw new ServeError(
       'UNSUPPORTED',

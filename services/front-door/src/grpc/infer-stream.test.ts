@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:http2'
+import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   encodeInferRequest,
@@ -115,6 +116,42 @@ await t.test('errors stand in the stream, in their place, and it goes on', async
     'only an error of the model names it',
   )
 })
+
+await t.test(
+  'a model that says first that the time is over ends the stream with that',
+  async (t) => {
+    const { client } = await openGrpcDoor(t, {
+      late: {
+        // oxlint-disable-next-line require-yield -- it fails before it has anything to give
+        script: async function* (_request, { deadlineAt = 0 }) {
+          // Nobody's timer can fire in between.
+          while (systemClock.now() < deadlineAt) continue
+          throw new ServeError('DEADLINE_EXCEEDED', 'no time')
+        },
+      },
+      early: {
+        // oxlint-disable-next-line require-yield -- it fails before it has anything to give
+        script: async function* () {
+          throw new ServeError('DEADLINE_EXCEEDED', 'its own time is over')
+        },
+      },
+    })
+    // Only the server is told of the deadline, so that it is its answer that is seen.
+    const late = client.openStream({ headers: { 'grpc-timeout': '100m' } })
+    await late.send(ask('1', 'late'))
+    late.end()
+    await t.rejects(collect(late), { code: 'DEADLINE_EXCEEDED' })
+
+    const early = client.openStream({ headers: { 'grpc-timeout': '10H' } })
+    await early.send(ask('1', 'early'))
+    early.end()
+    t.match(
+      await collect(early),
+      [{ errorMessage: 'its own time is over' }],
+      'not that of the call',
+    )
+  },
+)
 
 await t.test('with triton_grpc_error the first error of a model ends the stream', async (t) => {
   const { client } = await openGrpcDoor(t, {

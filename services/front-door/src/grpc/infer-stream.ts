@@ -1,4 +1,5 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js'
+import { type Clock, isTimeOver } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   decodeInferRequest,
@@ -9,7 +10,7 @@ import {
   toGrpcStatus,
 } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
-import type { InferenceBackend, InferResponse } from '../inference-backend.ts'
+import type { InferResponse } from '../inference-backend.ts'
 import {
   onlyResponse,
   type PreparedInfer,
@@ -28,10 +29,10 @@ const MAX_UNSENT_BYTES = 1024 * 1024
 type StreamCall = ServerDuplexStream<Buffer, Buffer>
 
 export interface InferStreamOptions {
-  readonly backend: InferenceBackend
   readonly call: StreamCall
   readonly live: LiveCall
   readonly maxBytes: number
+  readonly clock: Clock
   /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
   readonly isGrpcError: boolean
   readonly onError: (error: ServeError) => void
@@ -127,8 +128,9 @@ export class InferStreamCall {
 
   #prepare(message: InferRequestMessage): PreparedInfer | ServeError {
     try {
-      requireLive(this.#o.backend)
-      const model = this.#o.backend.resolve(message.modelName, message.modelVersion)
+      const { backend } = this.#o.live
+      requireLive(backend)
+      const model = backend.resolve(message.modelName, message.modelVersion)
       return prepareInfer(message, model, this.#o.maxBytes)
     } catch (error) {
       return ServeError.from(error)
@@ -175,8 +177,11 @@ export class InferStreamCall {
 
   async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
     this.#o.onError(error)
+    const { live, clock, isGrpcError } = this.#o
     const isModelError = !isRefusedBeforeWork(error)
-    if (this.#o.isGrpcError && isModelError) return this.#o.live.fail(error)
+    // The model's timer may fire before the call's. The time is over for the stream as a whole, not for this request alone.
+    const isLate = error.reason === 'DEADLINE_EXCEEDED' && isTimeOver(live.context, clock)
+    if (isLate || (isGrpcError && isModelError)) return live.fail(error)
     const response = {
       modelName: isModelError ? message.modelName : '',
       modelVersion: isModelError ? message.modelVersion : '',

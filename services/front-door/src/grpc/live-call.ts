@@ -2,6 +2,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { CallContext, CallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
+import type { InferenceBackend } from '../inference-backend.ts'
 import { answerError } from './answer-error.ts'
 import { MessageFrames } from './message-frames.ts'
 import type { WatchedCall, WriteWatch } from './write-watch.ts'
@@ -12,6 +13,8 @@ const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
 export interface LiveCallOptions {
   readonly stream: ServerHttp2Stream
   readonly scope: CallScope
+  /** Whom the call reaches. */
+  readonly backend: InferenceBackend
   /** Absent for calls that neither infer nor load: they work under overload too, with small messages. */
   readonly ticket: AdmissionTicket | undefined
   /** Bound of an admitted message as it comes. */
@@ -21,6 +24,7 @@ export interface LiveCallOptions {
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, and its one answer. */
 export class LiveCall implements WatchedCall {
+  readonly backend: InferenceBackend
   readonly #stream: ServerHttp2Stream
   readonly #scope: CallScope
   readonly #ticket: AdmissionTicket | undefined
@@ -36,7 +40,9 @@ export class LiveCall implements WatchedCall {
   #onStop: (() => void) | undefined
   #onClose: (() => void)[] | undefined
 
-  constructor({ stream, scope, ticket, maxMessageBytes, writeWatch }: LiveCallOptions) {
+  constructor(o: LiveCallOptions) {
+    const { stream, scope, ticket, maxMessageBytes, writeWatch } = o
+    this.backend = o.backend
     this.#stream = stream
     this.#scope = scope
     this.#ticket = ticket

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { type CallScopeOptions, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
+import type { Gate } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { answerError } from './answer-error.ts'
 import type { DirectInfer } from './direct-infer.ts'
@@ -14,6 +15,7 @@ import { WriteWatch } from './write-watch.ts'
 export interface LiveCallsOptions {
   readonly clock: Clock
   readonly admission: Admission
+  readonly gate: Gate
   /** Paths of the calls that take a place in the admission: those with large messages. */
   readonly admittedPaths: ReadonlySet<string>
   readonly maxMessageBytes: number
@@ -98,12 +100,13 @@ export class LiveCalls {
   }
 
   #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): LiveCall {
+    const backend = this.#o.gate(headers)
     const scope = openCallScope(this.#scopeOptions(headers))
     const isAdmitted = this.#o.admittedPaths.has(headers[':path'] ?? '')
     const ticket = isAdmitted ? this.#o.admission.admit() : undefined
     const { maxMessageBytes } = this.#o
     const writeWatch = this.#writeWatch
-    const call = new LiveCall({ stream, scope, ticket, maxMessageBytes, writeWatch })
+    const call = new LiveCall({ stream, scope, backend, ticket, maxMessageBytes, writeWatch })
     this.#calls.add(call)
     stream.on('close', () => this.#close(call))
     if (scope.context.deadlineAt !== undefined) watchDeadline(call)

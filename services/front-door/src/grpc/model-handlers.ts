@@ -1,6 +1,5 @@
 import { ServeError } from '@tutti/errors'
 import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
-import type { InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { requireLive } from './infer-call.ts'
 import { type HandlerContext, unary } from './unary-handler.ts'
@@ -11,18 +10,16 @@ interface NamedVersion {
 }
 
 /** The calls about the server itself. */
-export function serverHandlers(
-  context: HandlerContext,
-  backend: InferenceBackend,
-  identity: ServerIdentity,
-) {
+export function serverHandlers(context: HandlerContext, identity: ServerIdentity) {
   return {
-    ServerLive: unary(context, () => {
+    ServerLive: unary(context, (_request, { backend }) => {
       if (!backend.isLive()) throw new ServeError('SERVER_STOPPING', 'Server exiting')
       return { live: true }
     }),
-    ServerReady: unary(context, () => ({ ready: backend.isLive() && backend.isReady() })),
-    ServerMetadata: unary(context, () => {
+    ServerReady: unary(context, (_request, { backend }) => ({
+      ready: backend.isLive() && backend.isReady(),
+    })),
+    ServerMetadata: unary(context, (_request, { backend }) => {
       requireLive(backend)
       const { name, version, extensions } = identity
       return { name, version, extensions: [...extensions] }
@@ -31,13 +28,13 @@ export function serverHandlers(
 }
 
 /** The calls about models, inference apart. */
-export function modelHandlers(context: HandlerContext, backend: InferenceBackend) {
+export function modelHandlers(context: HandlerContext) {
   return {
-    ModelReady: unary(context, async ({ name, version }: NamedVersion) => {
+    ModelReady: unary(context, async ({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       return { ready: await backend.isModelReady(name, version) }
     }),
-    ModelMetadata: unary(context, ({ name, version }: NamedVersion) => {
+    ModelMetadata: unary(context, ({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       const { versions, inputs, outputs, ...rest } = backend.modelMetadata(name, version)
       const toMessage = (tensor: (typeof inputs)[number]) => ({
@@ -52,11 +49,11 @@ export function modelHandlers(context: HandlerContext, backend: InferenceBackend
         outputs: outputs.map(toMessage),
       }
     }),
-    ModelConfig: unary(context, ({ name, version }: NamedVersion) => {
+    ModelConfig: unary(context, ({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       return { config: modelConfigToProto(backend.resolve(name, version).config) }
     }),
-    ModelStatistics: unary(context, async ({ name, version }: NamedVersion) => {
+    ModelStatistics: unary(context, async ({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       return statisticsToProto(await backend.statistics(name, version))
     }),

@@ -34,32 +34,33 @@ function refuseRepositoryName({ repository_name }: RepositoryRequest): void {
   })
 }
 
+function check(request: RepositoryRequest, backend: InferenceBackend): void {
+  requireLive(backend)
+  refuseRepositoryName(request)
+}
+
 /** The calls about the model repository. */
-export function repositoryHandlers(context: HandlerContext, backend: InferenceBackend) {
-  const check = (request: RepositoryRequest): void => {
-    requireLive(backend)
-    refuseRepositoryName(request)
-  }
+export function repositoryHandlers(context: HandlerContext) {
   return {
     RepositoryIndex: unary(
       context,
-      async (request: RepositoryRequest & { readonly ready: boolean }) => {
-        check(request)
+      async (request: RepositoryRequest & { readonly ready: boolean }, { backend }) => {
+        check(request, backend)
         const models = await backend.repositoryIndex(request.ready)
         return { models: models.map((entry) => ({ ...entry })) }
       },
     ),
     RepositoryModelLoad: unary(context, async (request: ControlRequest, live) => {
-      check(request)
+      check(request, live.backend)
       const parameters = readLoadParameters(toParameters(request))
       const sizes = [...parameters.files.values()].map((file) => file.byteLength)
       // In place of the bytes in which they came: they differ if these were compressed.
       live.holdMessage(sizes.reduce((sum, size) => sum + size, parameters.config?.length ?? 0))
-      await requireControl(backend).load(request.model_name, parameters)
+      await requireControl(live.backend).load(request.model_name, parameters)
       return {}
     }),
-    RepositoryModelUnload: unary(context, async (request: ControlRequest) => {
-      check(request)
+    RepositoryModelUnload: unary(context, async (request: ControlRequest, { backend }) => {
+      check(request, backend)
       const unloadDependents = readUnloadDependents(toParameters(request))
       await requireControl(backend).unload(request.model_name, { unloadDependents })
       return {}

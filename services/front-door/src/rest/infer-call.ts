@@ -6,18 +6,18 @@ import {
   HEADER_LENGTH_HEADER,
   type RestInferRequest,
 } from '@tutti/protocol'
-import type { InferenceBackend, InferResponse, ResolvedModel } from '../inference-backend.ts'
+import type { InferResponse, ResolvedModel } from '../inference-backend.ts'
 import { classifyOutputs } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
 
 /** Answers `POST .../infer`. */
-export async function answerInfer(backend: InferenceBackend, call: RestCall): Promise<RestReply> {
+export async function answerInfer(call: RestCall): Promise<RestReply> {
   const { model: name = '', version = '' } = call.parameters
   // The body first: a client that is refused while it still sends may never see the answer.
   const body = await call.body()
-  const model = backend.resolve(name, version)
+  const model = call.backend.resolve(name, version)
   if (model.isDecoupled) {
     throw new ServeError(
       'UNSUPPORTED',

@@ -98,7 +98,8 @@ export class RequestRunner {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { clock } = this.#o
+    const { clock, gate } = this.#o
+    const backend = gate(request.headers)
     const remainingMs = parseTimeout(request)
     const trace = readTrace(request.headers)
     const scope = openCallScope({
@@ -108,6 +109,7 @@ export class RequestRunner {
     })
     const opened = openRestCall({
       ...this.#o,
+      backend,
       request,
       parameters,
       context: scope.context,

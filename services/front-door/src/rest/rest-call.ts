@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { CallContext, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission, AdmissionTicket } from '../admission.ts'
+import type { InferenceBackend } from '../inference-backend.ts'
 import { ENCODING_HEADER, parseContentEncoding } from './content-encoding.ts'
 import { type BodyLimits, readBody } from './read-body.ts'
 
@@ -10,6 +11,8 @@ export const TIMEOUT_HEADER = 'tutti-timeout-ms'
 
 /** One HTTP request as the route handlers see it. */
 export interface RestCall {
+  /** Whom the call reaches. */
+  readonly backend: InferenceBackend
   readonly context: CallContext
   /** Names from the path, percent-decoded. */
   readonly parameters: Readonly<Record<string, string | undefined>>
@@ -25,6 +28,7 @@ export interface RestCall {
 }
 
 export interface RestCallOptions extends BodyLimits {
+  readonly backend: InferenceBackend
   readonly request: IncomingMessage
   readonly parameters: Readonly<Record<string, string | undefined>>
   readonly context: CallContext
@@ -46,6 +50,7 @@ export function openRestCall(o: RestCallOptions): OpenRestCall {
   const header = (name: string): string | undefined => headerOf(o.request, name)
   return {
     call: {
+      backend: o.backend,
       context: o.context,
       parameters: o.parameters,
       header,

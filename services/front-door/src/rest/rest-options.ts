@@ -1,12 +1,14 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { Admission } from '../admission.ts'
-import type { InferenceBackend } from '../inference-backend.ts'
+import type { Gate, InferenceBackend } from '../inference-backend.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 import type { BodyLimits } from './read-body.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
   readonly backend: InferenceBackend
+  /** Absent: every call reaches `backend`. */
+  readonly gate?: Gate
   /** IP address or host name to listen on. */
   readonly address: string
   /** 0 for any free port. Triton's default is 8000. */
@@ -51,6 +53,7 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     admission: o.admission ?? new Admission(),
     clock: systemClock,
     log: silentLogger,
+    gate: () => o.backend,
     ...REST_DEFAULTS,
     ...o,
   }

@@ -27,7 +27,8 @@ export function errorReply(error: ServeError): RestReply {
     isModelError(error) ? PLAIN_TYPE : JSON_TYPE,
     JSON.stringify({ error: error.message }),
   )
-  return { ...reply, headers: { ...reply.headers, ...errorHeaders(error) } }
+  const challenge = error.code === 'UNAUTHENTICATED' ? { 'www-authenticate': 'Bearer' } : {}
+  return { ...reply, headers: { ...reply.headers, ...challenge, ...errorHeaders(error) } }
 }
 
 /** Errors of an execution that had begun, as opposed to those of the request. */

@@ -22,48 +22,51 @@ export interface RestRoute {
 }
 
 export interface RouteOptions {
-  readonly backend: InferenceBackend
   readonly server: ServerIdentity
 }
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  return [...healthRoutes(o), ...modelRoutes(o), ...repositoryRoutes(o.backend), ...absentRoutes()]
+  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(), ...absentRoutes()]
 }
 
-function healthRoutes({ backend, server }: RouteOptions): readonly RestRoute[] {
+function healthRoutes({ server }: RouteOptions): readonly RestRoute[] {
   return [
     { path: '/v2', methods: ['GET'], answer: () => jsonReply(server) },
-    healthRoute('/v2/health/live', () => backend.isLive()),
-    healthRoute('/v2/health/ready', () => backend.isReady()),
+    healthRoute('/v2/health/live', (backend) => backend.isLive()),
+    healthRoute('/v2/health/ready', (backend) => backend.isReady()),
   ]
 }
 
-function healthRoute(path: string, isGood: () => boolean): RestRoute {
+function healthRoute(path: string, isGood: (backend: InferenceBackend) => boolean): RestRoute {
   return {
     path,
     methods: ['GET'],
     isHealth: true,
-    answer: () => emptyReply(isGood() ? 200 : 400),
+    answer: ({ backend }) => emptyReply(isGood(backend) ? 200 : 400),
   }
 }
 
-function modelRoutes({ backend }: RouteOptions): readonly RestRoute[] {
+function modelRoutes(): readonly RestRoute[] {
   return [
     {
       path: '/v2/models/stats',
       methods: ['GET'],
-      answer: async () => jsonReply(statisticsBody(await backend.statistics('', ''))),
+      answer: async ({ backend }) => jsonReply(statisticsBody(await backend.statistics('', ''))),
     },
-    ...ofModel('', 'GET', (name, version) => jsonReply(backend.modelMetadata(name, version))),
-    ...ofModel('/config', 'GET', (name, version) =>
+    ...ofModel('', 'GET', (name, version, { backend }) =>
+      jsonReply(backend.modelMetadata(name, version)),
+    ),
+    ...ofModel('/config', 'GET', (name, version, { backend }) =>
       jsonReply(toJsonConfig(backend.resolve(name, version).config)),
     ),
-    ...ofModel('/stats', 'GET', async (name, version) =>
+    ...ofModel('/stats', 'GET', async (name, version, { backend }) =>
       jsonReply(statisticsBody(await backend.statistics(name, version))),
     ),
-    ...ofModel('/ready', 'GET', (name, version) => answerReady(backend, name, version)),
-    ...ofModel('/infer', 'POST', (_name, _version, call) => answerInfer(backend, call)),
+    ...ofModel('/ready', 'GET', (name, version, { backend }) =>
+      answerReady(backend, name, version),
+    ),
+    ...ofModel('/infer', 'POST', (_name, _version, call) => answerInfer(call)),
   ]
 }
 
@@ -79,17 +82,20 @@ async function answerReady(
   )
 }
 
-function repositoryRoutes(backend: InferenceBackend): readonly RestRoute[] {
-  const answerIndex = async (call: RestCall): Promise<RestReply> =>
-    jsonReply(indexBody(await backend.repositoryIndex(parseReadyOnly(await call.body()))))
+async function answerIndex(call: RestCall): Promise<RestReply> {
+  const isReadyOnly = parseReadyOnly(await call.body())
+  return jsonReply(indexBody(await call.backend.repositoryIndex(isReadyOnly)))
+}
+
+function repositoryRoutes(): readonly RestRoute[] {
   return [
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
-    ...controlRoutes('load', async (model, body) => {
+    ...controlRoutes('load', async (model, body, backend) => {
       const parameters = parseLoadBody(body)
       await requireControl(backend).load(model, parameters)
     }),
-    ...controlRoutes('unload', async (model, body) => {
+    ...controlRoutes('unload', async (model, body, backend) => {
       const unloadDependents = parseUnloadBody(body)
       await requireControl(backend).unload(model, { unloadDependents })
     }),
@@ -98,14 +104,14 @@ function repositoryRoutes(backend: InferenceBackend): readonly RestRoute[] {
 
 function controlRoutes(
   action: 'load' | 'unload',
-  apply: (model: string, body: Uint8Array) => Promise<void>,
+  apply: (model: string, body: Uint8Array, backend: InferenceBackend) => Promise<void>,
 ): readonly RestRoute[] {
   return [
     {
       path: `/v2/repository/models/:model/${action}`,
       methods: ['POST'],
       answer: async (call) => {
-        await apply(call.parameters['model'] ?? '', await call.body())
+        await apply(call.parameters['model'] ?? '', await call.body(), call.backend)
         return emptyReply(200)
       },
     },

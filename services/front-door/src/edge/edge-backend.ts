@@ -1,0 +1,88 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelMetadata, ModelStatistics } from '@tutti/model-config'
+import type { IndexEntry, InferenceBackend, ResolvedModel } from '../inference-backend.ts'
+
+export interface EdgeBackendOptions {
+  readonly backend: InferenceBackend
+  /** Models that the caller reaches. */
+  readonly names: ReadonlySet<string>
+  /** Models that the caller would reach with another token. */
+  readonly locked: ReadonlySet<string>
+}
+
+/** A few models of a backend, as somebody outside sees them: the others are not there, and nothing can be loaded or unloaded. */
+export class EdgeBackend implements InferenceBackend {
+  readonly control = undefined
+  readonly #backend: InferenceBackend
+  readonly #names: ReadonlySet<string>
+  readonly #locked: ReadonlySet<string>
+
+  constructor({ backend, names, locked }: EdgeBackendOptions) {
+    this.#backend = backend
+    this.#names = names
+    this.#locked = locked
+  }
+
+  isLive(): boolean {
+    return this.#backend.isLive()
+  }
+
+  /** About what the caller reaches: that another model is not ready is none of its business. */
+  isReady(): boolean {
+    return this.isLive() && [...this.#names].every((name) => this.#isThere(name))
+  }
+
+  async isModelReady(name: string, version: string): Promise<boolean> {
+    if (this.#names.has(name)) return await this.#backend.isModelReady(name, version)
+    if (this.#locked.has(name)) throw unauthenticated(name)
+    return false
+  }
+
+  resolve(name: string, version: string): ResolvedModel {
+    this.#check(name)
+    return this.#backend.resolve(name, version)
+  }
+
+  modelMetadata(name: string, version: string): ModelMetadata {
+    this.#check(name)
+    return this.#backend.modelMetadata(name, version)
+  }
+
+  async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
+    if (name !== '') {
+      this.#check(name)
+      return await this.#backend.statistics(name, version)
+    }
+    const names = [...this.#names].filter((known) => this.#isThere(known))
+    const all = await Promise.all(names.map((known) => this.#backend.statistics(known, version)))
+    return all.flat()
+  }
+
+  async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
+    const entries = await this.#backend.repositoryIndex(readyOnly)
+    return entries.filter(({ name }) => this.#names.has(name))
+  }
+
+  #isThere(name: string): boolean {
+    try {
+      this.#backend.resolve(name, '')
+      return true
+    } catch {
+      // Unknown or not ready: either way nobody can call it now.
+      return false
+    }
+  }
+
+  #check(name: string): void {
+    if (this.#names.has(name)) return
+    if (this.#locked.has(name)) throw unauthenticated(name)
+    throw new ServeError('MODEL_NOT_FOUND', `Request for unknown model: '${name}' is not found`, {
+      details: { model: name },
+    })
+  }
+}
+
+function unauthenticated(name: string): ServeError {
+  const text = `model '${name}' wants a bearer token, got none that it knows`
+  return new ServeError('UNAUTHENTICATED', text, { details: { model: name } })
+}

@@ -1,0 +1,234 @@
+import { createHash } from 'node:crypto'
+import { Metadata } from '@grpc/grpc-js'
+import { ServeError } from '@tutti/errors'
+import { fromGrpcStatus } from '@tutti/protocol'
+import * as fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { startRestServer } from '../rest/rest-server.ts'
+import { type GrpcDoor, openGrpcDoor, ScriptedBackend } from '../testing/index.ts'
+import { createEdgeGate, type EdgeRoute } from './edge-gate.ts'
+
+const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
+
+const ROUTES: readonly EdgeRoute[] = [
+  { hosts: ['open.example'], models: ['a'] },
+  { hosts: ['closed.example', 'open.example'], models: ['b'], tokenSha256: digest('secret') },
+  { hosts: ['*.wild.example'], models: ['c'] },
+]
+
+function scripted(): ScriptedBackend {
+  const backend = new ScriptedBackend({ a: {}, b: {}, c: {}, hidden: {} })
+  backend.control = { load: async () => {}, unload: async () => {} }
+  backend.index = ['a', 'b', 'c', 'hidden'].map((name) => ({
+    name,
+    version: '1',
+    state: 'READY',
+    reason: '',
+  }))
+  return backend
+}
+
+async function openRest(t: Test) {
+  const backend = scripted()
+  const gate = createEdgeGate({ backend, routes: () => ROUTES })
+  const server = await startRestServer({ backend, gate, address: '127.0.0.1', port: 0 })
+  t.teardown(() => server.close())
+  return async (path: string, headers: Record<string, string>, body?: string) => {
+    // fetch sets the header Host itself.
+    const { request } = await import('node:http')
+    return await new Promise<{ status: number; headers: object; json: unknown }>(
+      (resolve, reject) => {
+        const method = body === undefined ? 'GET' : 'POST'
+        const call = request(
+          { host: '127.0.0.1', port: server.port, path, method, headers },
+          (answer) => {
+            const parts: Buffer[] = []
+            answer.on('data', (part: Buffer) => parts.push(part))
+            answer.on('end', () => {
+              const text = Buffer.concat(parts).toString()
+              const status = answer.statusCode ?? 0
+              resolve({
+                status,
+                headers: answer.headers,
+                json: text === '' ? undefined : JSON.parse(text),
+              })
+            })
+          },
+        )
+        call.on('error', reject)
+        call.end(body)
+      },
+    )
+  }
+}
+
+await t.test('over REST a host leads to its models and to no others', async (t) => {
+  const call = await openRest(t)
+  const host = 'Open.Example:8443'
+  t.equal((await call('/v2/models/a', { host })).status, 200)
+  t.match(await call('/v2/models/hidden', { host }), {
+    status: 404,
+    json: { error: "Request for unknown model: 'hidden' is not found" },
+  })
+  t.match(await call('/v2/models/b', { host }), {
+    status: 401,
+    headers: { 'www-authenticate': 'Bearer', 'tutti-error-reason': 'UNAUTHENTICATED' },
+  })
+  const authorization = 'Bearer secret'
+  t.equal((await call('/v2/models/b', { host, authorization })).status, 200)
+  t.equal((await call('/v2/models/a', { host, authorization })).status, 200)
+  t.equal((await call('/v2/models/a', { host, authorization: 'Bearer wrong' })).status, 401)
+  t.same((await call('/v2/repository/index', { host, authorization }, '{}')).json, [
+    { name: 'a', version: '1', state: 'READY' },
+    { name: 'b', version: '1', state: 'READY' },
+  ])
+  t.equal((await call('/v2/models/c', { host: 'x.y.wild.example' })).status, 200)
+  t.equal((await call('/v2/models/c', { host: 'wild.example' })).status, 404)
+  t.equal((await call('/v2', { host: 'elsewhere.example' })).status, 404)
+  t.equal((await call('/v2/models/hidden/ready', { host })).status, 400)
+  t.equal((await call('/v2', { host: 'closed.example' })).status, 401)
+})
+
+await t.test('over REST nothing can be loaded, unloaded or set from outside', async (t) => {
+  const call = await openRest(t)
+  const host = 'open.example'
+  for (const path of ['/v2/repository/models/a/load', '/v2/repository/models/a/unload']) {
+    t.match(await call(path, { host }, '{}'), {
+      headers: { 'tutti-error-reason': 'MODEL_CONTROL_REFUSED' },
+    })
+  }
+  for (const path of ['/v2/logging', '/v2/trace/setting', '/v2/systemsharedmemory/status']) {
+    t.equal((await call(path, { host })).status, 501, path)
+  }
+})
+
+await t.test('health is about what the host leads to', async (t) => {
+  const backend = scripted()
+  backend.ready = false
+  const gate = createEdgeGate({
+    backend,
+    routes: () => [...ROUTES, { hosts: ['broken.example'], models: ['a', 'absent'] }],
+  })
+  t.equal(gate({ host: 'open.example' }).isReady(), true)
+  t.equal(gate({ host: 'broken.example' }).isReady(), false)
+  backend.live = false
+  t.equal(gate({ host: 'open.example' }).isReady(), false)
+})
+
+await t.test('over gRPC a host leads to its models and to no others', async (t) => {
+  let routes: readonly EdgeRoute[] = []
+  const backend = scripted()
+  const door = await openGrpcDoor(
+    t,
+    {},
+    { gate: createEdgeGate({ backend, routes: () => routes }) },
+  )
+  await t.rejects(ready(door, 'a'), { code: 'NOT_FOUND' })
+  // The authority of the client is the address.
+  routes = [
+    { hosts: ['127.0.0.1'], models: ['a'] },
+    { hosts: ['127.0.0.1'], models: ['b'], tokenSha256: digest('secret') },
+  ]
+  t.same(await ready(door, 'a'), { ready: true })
+  t.same(await ready(door, 'hidden'), { ready: false })
+  await t.rejects(ready(door, 'b'), { code: 'UNAUTHENTICATED' })
+  t.same(await ready(door, 'b', 'secret'), { ready: true })
+  await t.rejects(infer(door, 'hidden'), { message: /unknown model: 'hidden'/ })
+  await t.rejects(infer(door, 'b'), { code: 'UNAUTHENTICATED' })
+  await t.rejects(load(door), { message: /not allowed/ })
+  routes = []
+  await t.rejects(ready(door, 'a'), { code: 'NOT_FOUND' })
+})
+
+function metadataOf(token: string | undefined): Metadata {
+  const metadata = new Metadata()
+  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`)
+  return metadata
+}
+
+function ready(door: GrpcDoor, name: string, token?: string): Promise<object> {
+  return new Promise((resolve, reject) => {
+    door.client.objects.ModelReady({ name }, metadataOf(token), (error, answer) => {
+      if (error !== null) reject(fromGrpcStatus(error))
+      else resolve(answer ?? {})
+    })
+  })
+}
+
+function infer(door: GrpcDoor, name: string): Promise<object> {
+  return new Promise((resolve, reject) => {
+    door.client.objects.ModelInfer({ model_name: name }, (error, answer) => {
+      if (error !== null) reject(fromGrpcStatus(error))
+      else resolve(answer ?? {})
+    })
+  })
+}
+
+function load(door: GrpcDoor): Promise<object> {
+  return new Promise((resolve, reject) => {
+    door.client.objects.RepositoryModelLoad({ model_name: 'a' }, (error, answer) => {
+      if (error !== null) reject(fromGrpcStatus(error))
+      else resolve(answer ?? {})
+    })
+  })
+}
+
+await t.test(
+  'whatever the routes, a model is reached by host and token of one of them alone',
+  async () => {
+    const host = fc.constantFrom('a.x', 'b.x', 'x', '*.x', '*.b.x', 'y')
+    const token = fc.option(fc.constantFrom('one', 'two'), { nil: undefined })
+    const route = fc.record({
+      hosts: fc.uniqueArray(host, { minLength: 1, maxLength: 3 }),
+      models: fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { minLength: 1 }),
+      token,
+    })
+    const called = fc.constantFrom('a.x', 'b.x', 'c.b.x', 'x', 'y', 'z', '')
+    fc.assert(
+      fc.property(fc.array(route, { maxLength: 5 }), called, token, (written, name, brought) => {
+        const routes = written.map(({ token: wanted, ...rest }) =>
+          wanted === undefined ? rest : { ...rest, tokenSha256: digest(wanted) },
+        )
+        const gate = createEdgeGate({ backend: scripted(), routes: () => routes })
+        const headers = {
+          host: name,
+          ...(brought !== undefined && { authorization: `Bearer ${brought}` }),
+        }
+        for (const model of ['a', 'b', 'c', 'hidden'] as const) {
+          const mayReach = written.some(
+            (one) =>
+              one.models.some((known) => known === model) &&
+              one.hosts.some((pattern) => matches(pattern, name)) &&
+              (one.token === undefined || one.token === brought),
+          )
+          if (reaches(() => gate(headers).resolve(model, '')) && !mayReach) return false
+        }
+        return true
+      }),
+    )
+  },
+)
+
+function matches(pattern: string, name: string): boolean {
+  return pattern.startsWith('*') ? name.endsWith(pattern.slice(1)) : pattern === name
+}
+
+function reaches(call: () => unknown): boolean {
+  try {
+    call()
+    return true
+  } catch (error) {
+    if (error instanceof ServeError) return false
+    throw error
+  }
+}
+
+await t.test('headers of any kind end in a view or in a typed refusal', async () => {
+  const gate = createEdgeGate({ backend: scripted(), routes: () => ROUTES })
+  fc.assert(
+    fc.property(fc.string(), fc.string(), (host, authorization) => {
+      reaches(() => gate({ host, authorization }))
+      reaches(() => gate({ ':authority': host, authorization: `Bearer ${authorization}` }))
+    }),
+  )
+})
