@@ -1,7 +1,9 @@
 import { configCommand } from './config/config-command.ts'
-import { routerCommand, stepCommand } from './processes.ts'
+import { importCommand } from './import/import-command.ts'
+import { fetchCommand, routerCommand, stepCommand } from './processes.ts'
 import type { Surroundings } from './run.ts'
 import { serveCommand } from './serve/serve-command.ts'
+import { validateCommand } from './validate/validate-command.ts'
 
 export interface Command {
   readonly name: string
@@ -14,6 +16,9 @@ export interface Command {
 export const COMMANDS: readonly Command[] = [
   serveCommand,
   configCommand,
+  validateCommand,
+  importCommand,
   stepCommand,
   routerCommand,
+  fetchCommand,
 ]

@@ -6,6 +6,7 @@ process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
+  input: process.stdin,
   signals: processSignals(process),
   // What is still open then (a run that the engine cannot interrupt) must not keep the process.
   exit: leave,

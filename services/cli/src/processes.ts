@@ -1,6 +1,6 @@
 import { runExecutable } from '@tutti/chassis'
 import { routerExecutable } from '@tutti/router'
-import { stepExecutable } from '@tutti/step'
+import { runFetch, stepExecutable } from '@tutti/step'
 import type { Command } from './commands.ts'
 
 export const stepCommand: Command = {
@@ -13,4 +13,10 @@ export const routerCommand: Command = {
   name: 'router',
   description: 'Serves ensembles over the steps of a NATS server.',
   run: (argv, around) => runExecutable(routerExecutable, argv, around),
+}
+
+export const fetchCommand: Command = {
+  name: 'fetch',
+  description: 'Fetches a model from where it is stored, or checks its digest.',
+  run: (argv, around) => runFetch('tutti fetch', argv, around),
 }

@@ -10,9 +10,17 @@ import {
 import { chooseStartModels, refuseFailures, ServerMetrics } from '@tutti/front-door'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { RepositoryControl, Router } from '@tutti/router'
-import { openEngines, openRepository, openStep, readBackendConfig, type Step } from '@tutti/step'
+import {
+  openEngines,
+  openRepository,
+  openStep,
+  readBackendConfig,
+  type Step,
+  toStepSettings,
+} from '@tutti/step'
 import { LocalBearer, LocalRouters, type RouterCalls, StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
+import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
 type ServeFlags = FlagValues<typeof SERVE_FLAGS>
@@ -30,6 +38,8 @@ export interface ModelServer {
 export interface ModelServerOptions
   extends Pick<StartOptions<typeof SERVE_FLAGS>, 'flags' | 'settings' | 'log'> {
   readonly clock: Clock
+  /** Served beside the repositories; closed here. */
+  readonly manifests?: OpenedManifests | undefined
   /** Those of this build unless a test has its own. */
   readonly engines?: Engines | readonly Engine[] | undefined
 }
@@ -54,25 +64,24 @@ async function openServer(
   o: ModelServerOptions,
   opened: AsyncDisposableStack,
 ): Promise<ModelServer> {
-  const { flags, settings, log, clock } = o
+  const { flags, settings, log, clock, manifests } = o
+  opened.defer(async () => manifests?.close())
   const metrics = new ServerMetrics()
   const tracing = createTracing(toTracingOptions(settings))
   opened.defer(() => tracing.shutdown())
-  const repository = await openRepository(flags)
+  const repository = await openRepository(flags, manifests)
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   let routers: RouterCalls | undefined
   const step = await openStep({
+    ...toStepSettings(flags),
     replica,
     models: [],
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
-    autoComplete: !flags['disable-auto-complete-config'],
     defaultMaxBatchSize,
-    loadParallelism: flags['model-load-thread-count'],
-    maxQueuedRequests: flags['max-queue-size'],
     routers: () => routers,
     clock,
     log,
@@ -94,7 +103,8 @@ async function openServer(
     tracing,
     metrics,
   })
-  const control = new RepositoryControl({ router, repository, hosts: step.models, log })
+  const { rules } = manifests ?? {}
+  const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
   bearer.serve(name, router.nested)
   routers = new LocalRouters(bearer, name, router.answer)
   opened.defer(bearer.serve(replica, step.handle))

@@ -1,20 +1,51 @@
-import { type Executable, runExecutable } from '@tutti/chassis'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { type Executable, runExecutable, systemClock } from '@tutti/chassis'
 import { checkModelFlags } from '@tutti/step'
 import type { Command } from '../commands.ts'
+import type { Surroundings } from '../run.ts'
+import { checkManifestFlags } from './manifest-flags.ts'
+import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
+import { readStorageMaps } from './storage-places.ts'
 
-const serveExecutable: Executable<typeof SERVE_FLAGS> = {
-  name: 'tutti',
-  usage: 'tutti serve --model-repository DIR [FLAGS]',
-  flags: SERVE_FLAGS,
-  processFlags: (flags) => flags,
-  check: checkModelFlags,
-  start: startServe,
+/** @param around - manifests may come from standard input, and why they are refused is for people. */
+function serveExecutable(around: Surroundings): Executable<typeof SERVE_FLAGS> {
+  return {
+    name: 'tutti',
+    usage: 'tutti serve --model-repository DIR | -f FILE|DIR|- [FLAGS]',
+    flags: SERVE_FLAGS,
+    processFlags: (flags) => flags,
+    check: (flags) => {
+      checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
+      checkManifestFlags(flags)
+      readStorageMaps(flags)
+    },
+    start: async (o) => {
+      const { flags, log, signal } = o
+      if (flags.filename.length === 0) return await startServe(o)
+      const manifests = await openManifests({
+        flags,
+        input: around.input,
+        err: (text) => around.err(text),
+        cache: flags['model-cache'] ?? defaultCache(around),
+        clock: systemClock,
+        log,
+        signal,
+      })
+      return await startServe({ ...o, manifests })
+    },
+  }
+}
+
+function defaultCache({ env }: Surroundings): string {
+  const { XDG_CACHE_HOME: cache, HOME: home = homedir() } = env
+  return join(cache === undefined || cache === '' ? join(home, '.cache') : cache, 'tutti/models')
 }
 
 export const serveCommand: Command = {
   name: 'serve',
-  description: 'Serves model repositories in one process.',
-  run: (argv, around) => runExecutable(serveExecutable, argv, around),
+  description: 'Serves model repositories, or manifests, in one process.',
+  run: (argv, around) => runExecutable(serveExecutable(around), argv, around),
 }

@@ -2,6 +2,7 @@ import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
 import { DOOR_FLAGS } from '@tutti/front-door'
 import { NESTING_FLAGS } from '@tutti/router'
 import { MODEL_FLAGS } from '@tutti/step'
+import { MANIFEST_FLAGS } from './manifest-flags.ts'
 
 const { 'exit-timeout-secs': exitTimeout, ...logging } = PROCESS_FLAGS
 const { 'model-repository': repository, ...loading } = MODEL_FLAGS
@@ -9,6 +10,7 @@ const { 'model-repository': repository, ...loading } = MODEL_FLAGS
 /** The flags of `tutti serve`: tritonserver's names and defaults where it has the flag; README.md says where they differ. */
 export const SERVE_FLAGS = {
   'model-repository': repository,
+  ...MANIFEST_FLAGS,
   ...loading,
   'exit-timeout-secs': exitTimeout,
   ...NESTING_FLAGS,

@@ -9,10 +9,13 @@ import {
 } from '@tutti/chassis'
 import { checkAnswered, openDoors } from '@tutti/front-door'
 import { openModelServer } from './model-server.ts'
+import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
 export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'signal'> {
   readonly clock?: Clock
+  /** Served beside the repositories; closed with the server. */
+  readonly manifests?: OpenedManifests
   /** Those of this build unless a test has its own. */
   readonly engines?: Engines | readonly Engine[]
 }

@@ -1,0 +1,58 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type FlagTable, parseFlags, renderHelp, type Surroundings } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Command } from '../commands.ts'
+import { type ImportedRepository, importTriton } from './import-triton.ts'
+import { renderManifest } from './render-manifest.ts'
+
+export const IMPORT_FLAGS = {
+  'output-dir': {
+    type: 'string',
+    description: 'Folder for a file per manifest; without it all go to standard output.',
+  },
+  'storage-uri-prefix': {
+    type: 'string',
+    description:
+      "What stands before a model's folder name in storageUri, e.g. pvc://models. Default: hostPath:// and the folder itself.",
+  },
+} as const satisfies FlagTable
+
+export const importCommand: Command = {
+  name: 'import',
+  description: 'Writes a model repository of Triton as manifests of Models and Ensembles.',
+  run: async (argv, around) => {
+    const { values: flags, positionals, help } = parseFlags(IMPORT_FLAGS, argv)
+    if (help) {
+      around.out(renderHelp({ usage: 'tutti import triton DIR [FLAGS]', flags: IMPORT_FLAGS }))
+      return 0
+    }
+    const [format, directory, ...more] = positionals
+    if (format !== 'triton' || directory === undefined || more.length > 0) {
+      const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
+      throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
+    }
+    const prefix = flags['storage-uri-prefix']
+    const imported = await importTriton(directory, prefix)
+    await writeAll(imported, flags['output-dir'], around)
+    for (const problem of imported.problems) around.err(`tutti import: ${problem}\n`)
+    return imported.problems.length === 0 ? 0 : 1
+  },
+}
+
+async function writeAll(
+  { manifests }: ImportedRepository,
+  folder: string | undefined,
+  around: Surroundings,
+): Promise<void> {
+  if (folder === undefined) {
+    around.out(manifests.map(renderManifest).join('---\n'))
+    return
+  }
+  await mkdir(folder, { recursive: true })
+  for (const manifest of manifests) {
+    const file = `${manifest.kind.toLowerCase()}-${manifest.metadata.name}.yaml`
+    await writeFile(join(folder, file), renderManifest(manifest))
+  }
+  around.out(`${manifests.length} manifests in ${folder}\n`)
+}

@@ -1,0 +1,80 @@
+import { join, resolve } from 'node:path'
+import { fromModelConfig, type Manifest, resourceNames } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import {
+  emptyModelConfig,
+  isEnsembleConfig,
+  type ModelConfig,
+  parseModelConfig,
+  selectBackend,
+} from '@tutti/model-config'
+import { listVersionFiles, type RepositoryModel, scanRepositories } from '@tutti/repository'
+
+export interface ImportedRepository {
+  /** In the order of the repository. */
+  readonly manifests: readonly Manifest[]
+  /** What could not be written as a manifest, a line each. */
+  readonly problems: readonly string[]
+}
+
+/**
+ * Reads a model repository and writes what it has as manifests. Served, they give the same configurations.
+ *
+ * @param prefix - of storageUri, before the folder's name; default: hostPath:// and the folder itself.
+ * @throws ServeError REPOSITORY_UNREADABLE for the repository; what is wrong with one model is among the problems.
+ */
+export async function importTriton(
+  directory: string,
+  prefix?: string,
+): Promise<ImportedRepository> {
+  const models = await scanRepositories([directory])
+  const configs = new Map<string, ModelConfig>()
+  const problems: string[] = []
+  const attempt = async ({ name }: RepositoryModel, run: () => void | Promise<void>) => {
+    try {
+      await run()
+    } catch (error) {
+      const { message } = ServeError.from(error)
+      problems.push(message.includes(`'${name}'`) ? message : `model '${name}': ${message}`)
+    }
+  }
+  for (const model of models) {
+    await attempt(model, () => void configs.set(model.name, parseConfig(model)))
+  }
+  const isEnsemble = (name: string): boolean => {
+    const config = configs.get(name)
+    return config !== undefined && isEnsembleConfig(config)
+  }
+  const nameOf = resourceNames()
+  const manifests: Manifest[] = []
+  for (const model of models) {
+    const config = configs.get(model.name)
+    if (config === undefined) continue
+    const folder = prefix === undefined ? undefined : `${prefix.replace(/\/+$/, '')}/${model.name}`
+    await attempt(model, async () => {
+      const manifest = fromModelConfig(config, {
+        resourceName: nameOf(model.name),
+        servedName: model.name,
+        backend: isEnsembleConfig(config) ? '' : await findBackend(model, config),
+        storageUri: folder ?? `hostPath://${join(resolve(directory), model.name)}`,
+        isEnsemble,
+      })
+      manifests.push(manifest)
+    })
+  }
+  return { manifests, problems }
+}
+
+function parseConfig(model: RepositoryModel): ModelConfig {
+  if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
+  return model.configText === undefined
+    ? emptyModelConfig()
+    : parseModelConfig(model.configText, model.configPath)
+}
+
+async function findBackend(model: RepositoryModel, config: ModelConfig): Promise<string> {
+  const [first] = model.versions
+  const files = first === undefined ? [] : await listVersionFiles(model, first)
+  const names = new Set(files.map((file) => file.name.replace(/\/.*/, '')))
+  return selectBackend(config, model.name, [...names]).backend
+}

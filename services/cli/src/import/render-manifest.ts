@@ -1,0 +1,16 @@
+import type { Manifest } from '@tutti/ensemble'
+import { Document, isMap, isSeq, visit } from 'yaml'
+
+/** A manifest as YAML that every reader takes alike: what YAML 1.1 would read as a boolean (`y`) is quoted. */
+export function renderManifest(manifest: Manifest): string {
+  const document = new Document(manifest, { version: '1.1', aliasDuplicateObjects: false })
+  // A tensor in a line, a shape in a line.
+  visit(document, {
+    Collection: (_, node) => {
+      const isShort = JSON.stringify(node.toJSON()).length <= 60
+      const isFlat = node.items.every((item) => !isMap(item) && !isSeq(item))
+      if (isSeq(node) && isFlat && isShort) node.flow = true
+    },
+  })
+  return document.toString({ lineWidth: 0, directives: false })
+}

@@ -1,0 +1,122 @@
+import { API_VERSION, type Manifest, parseManifest } from '@tutti/ensemble'
+import { z } from 'zod'
+import type { ManifestFile } from './read-files.ts'
+import { type Position, readYaml, type YamlDocument } from './yaml-documents.ts'
+
+/** Something that is wrong in a file. */
+export interface Problem extends Position {
+  readonly file: string
+  /** `Ensemble/plate-reader`; absent if that cannot be told. */
+  readonly resource?: string
+  /** From the root of the manifest, e.g. `spec.steps[2].name`. */
+  readonly path: string
+  /** As in the condition `Accepted`, or SyntaxError. */
+  readonly reason: string
+  readonly message: string
+}
+
+/** A manifest that fits its schema, and where it stands. */
+export interface LocatedManifest {
+  readonly manifest: Manifest
+  readonly file: string
+  /** @param path - from the root of the manifest. */
+  readonly positionOf: (path: readonly PropertyKey[]) => Position
+}
+
+/** An empty namespace is as good as none. */
+export function namespaceOf({ manifest }: LocatedManifest): string {
+  return manifest.metadata.namespace || 'default'
+}
+
+export interface ParsedManifests {
+  readonly manifests: readonly LocatedManifest[]
+  readonly problems: readonly Problem[]
+  /** Resources of other API groups, which nobody here can judge. */
+  readonly foreign: number
+}
+
+const [GROUP = ''] = API_VERSION.split('/')
+
+/** Reads files, and holds every Model and Ensemble in them against its schema. */
+export function parseManifests(files: readonly ManifestFile[]): ParsedManifests {
+  const manifests: LocatedManifest[] = []
+  const problems: Problem[] = []
+  let foreign = 0
+  for (const { name: file, text } of files) {
+    const yaml = readYaml(text)
+    for (const problem of yaml.problems) {
+      problems.push({ ...problem, file, path: '', reason: 'SyntaxError' })
+    }
+    for (const item of yaml.documents.flatMap(itemsOf)) {
+      const judged = parseItem(file, item)
+      if (judged === 'foreign') foreign += 1
+      else if (Array.isArray(judged)) problems.push(...judged)
+      else manifests.push(judged)
+    }
+  }
+  return { manifests, problems, foreign }
+}
+
+/** A resource within a document: the document itself, or an item of a List. */
+interface Item extends YamlDocument {
+  readonly value: unknown
+}
+
+function itemsOf(document: YamlDocument): readonly Item[] {
+  const list = z
+    .object({ kind: z.string().regex(/List$/), items: z.array(z.unknown()) })
+    .safeParse(document.value)
+  if (!list.success) return [document]
+  return list.data.items.map((value, i) => ({
+    value,
+    positionOf: (path) => document.positionOf(['items', i, ...path]),
+  }))
+}
+
+const Header = z.object({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.object({ name: z.string() }).optional().catch(undefined),
+})
+
+function parseItem(file: string, item: Item): LocatedManifest | Problem[] | 'foreign' {
+  const { value, positionOf } = item
+  const header = Header.safeParse(value)
+  const problem = (path: readonly PropertyKey[], message: string, resource?: string): Problem => ({
+    file,
+    ...positionOf(path),
+    ...(resource !== undefined && { resource }),
+    path: z.core.toDotPath([...path]),
+    reason: 'InvalidSpec',
+    message,
+  })
+  if (!header.success)
+    return [problem([], 'got no apiVersion and kind, want a Kubernetes resource')]
+  const { apiVersion, kind, metadata } = header.data
+  const resource = `${kind}/${metadata?.name ?? '?'}`
+  if (apiVersion.split('/')[0] !== GROUP) return 'foreign'
+  if (apiVersion !== API_VERSION) {
+    return [problem(['apiVersion'], `got '${apiVersion}', want ${API_VERSION}`, resource)]
+  }
+  if (kind !== 'Model' && kind !== 'Ensemble') {
+    return [problem(['kind'], `got '${kind}', want Model or Ensemble`, resource)]
+  }
+  const parsed = parseManifest(kind, value)
+  if (parsed.success) return { manifest: parsed.data, file, positionOf }
+  return parsed.error.issues.flatMap((issue) =>
+    describeIssue(issue).map(({ path, message }) => problem(path, message, resource)),
+  )
+}
+
+function describeIssue(issue: z.core.$ZodIssue) {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: [...issue.path, key],
+      message: 'there is no such field',
+    }))
+  }
+  const { path, message } = issue
+  const isYamlWord = issue.code === 'invalid_type' && message.endsWith('string, received boolean')
+  const hint = isYamlWord ? '; YAML reads an unquoted y, n, on, off, yes and no so' : ''
+  return [{ path, message: message + hint }]
+}

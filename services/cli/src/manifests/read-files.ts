@@ -1,0 +1,67 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ServeError } from '@tutti/errors'
+
+/** A file of manifests, or what came on standard input. */
+export interface ManifestFile {
+  /** As it was given; `-` for standard input. */
+  readonly name: string
+  readonly text: string
+}
+
+const MAX_BYTES = 16 * 1024 * 1024
+const EXTENSIONS = /\.(yaml|yml|json)$/
+
+/**
+ * Reads what `-f` names: a file, all .yaml, .yml and .json files of a folder (not of those in it, as kubectl), or `-`.
+ *
+ * @throws ServeError FLAG_INVALID for what cannot be read, or is longer than 16 MiB.
+ */
+export async function readManifestFiles(
+  names: readonly string[],
+  input: AsyncIterable<Uint8Array | string> | undefined,
+): Promise<readonly ManifestFile[]> {
+  const files: ManifestFile[] = []
+  for (const name of names) {
+    if (name === '-') files.push({ name, text: await readInput(input) })
+    else files.push(...(await readPath(name)))
+  }
+  return files
+}
+
+async function readPath(path: string): Promise<readonly ManifestFile[]> {
+  try {
+    if (!(await stat(path)).isDirectory()) return [await readOne(path)]
+    const names = (await readdir(path)).filter((name) => EXTENSIONS.test(name)).toSorted()
+    if (names.length > 0) return await Promise.all(names.map((name) => readOne(join(path, name))))
+  } catch (error) {
+    if (error instanceof ServeError) throw error
+    const problem = error instanceof Error ? error.message : String(error)
+    throw refused(path, `it cannot be read: ${problem}`, error)
+  }
+  throw refused(path, 'the folder has no .yaml, .yml or .json file')
+}
+
+async function readOne(path: string): Promise<ManifestFile> {
+  const { size } = await stat(path)
+  if (size > MAX_BYTES) throw refused(path, `got ${size} bytes, want at most ${MAX_BYTES}`)
+  return { name: path, text: await readFile(path, 'utf8') }
+}
+
+async function readInput(input: AsyncIterable<Uint8Array | string> | undefined): Promise<string> {
+  const parts: Buffer[] = []
+  let sizeBytes = 0
+  for await (const part of input ?? []) {
+    parts.push(Buffer.from(part))
+    sizeBytes += part.length
+    if (sizeBytes > MAX_BYTES) throw refused('-', `got more than ${MAX_BYTES} bytes`)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+function refused(name: string, problem: string, cause?: unknown): ServeError {
+  return new ServeError('FLAG_INVALID', `--filename ${name}: ${problem}`, {
+    details: { field: 'filename' },
+    cause,
+  })
+}

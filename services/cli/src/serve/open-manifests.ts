@@ -1,0 +1,231 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import {
+  applyModelOverrides,
+  type EnsembleManifest,
+  type EnsembleRules,
+  type Manifest,
+  type ModelManifest,
+  modelNameOf,
+  toModelOverrides,
+} from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { printModelConfig } from '@tutti/model-config'
+import { type ConfigOverrides, type ModelDirectory, OverrideDirectories } from '@tutti/repository'
+import type { ModelFlags } from '@tutti/step'
+import {
+  type LocatedManifest,
+  namespaceOf,
+  type ParsedManifests,
+  type Problem,
+  parseManifests,
+} from '../manifests/parse-manifests.ts'
+import { readManifestFiles } from '../manifests/read-files.ts'
+import {
+  type ReadRepository,
+  type RepositoryReading,
+  readRepository,
+} from '../manifests/repository-configs.ts'
+import { NamespaceWorld } from '../validate/namespace-world.ts'
+import { renderReport } from '../validate/report.ts'
+import { judgeManifests } from '../validate/validate-command.ts'
+import { idleFields } from './idle-fields.ts'
+import type { ManifestFlags } from './manifest-flags.ts'
+import { StoragePlaces } from './storage-places.ts'
+
+/** The models and ensembles of manifests, as what a model repository is opened with. */
+export interface OpenedManifests {
+  readonly directories: readonly ModelDirectory[]
+  readonly overrides: ConfigOverrides
+  /** What Ensembles say beyond their configurations, by served name. */
+  readonly rules: ReadonlyMap<string, EnsembleRules>
+  /** Deletes what was written for them. */
+  close(): Promise<void>
+}
+
+type ReadingFlags = Pick<
+  ModelFlags,
+  'model-repository' | 'model-config-name' | 'disable-auto-complete-config' | 'backend-config'
+>
+
+export interface OpenManifestsOptions {
+  readonly flags: ManifestFlags & ReadingFlags
+  readonly input: AsyncIterable<Uint8Array | string> | undefined
+  /** For people: why manifests are refused, as `tutti validate` prints it. */
+  err(text: string): void
+  /** Where fetched models are kept unless the flags say so. */
+  readonly cache: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/**
+ * Reads manifests, finds or fetches what the Models are stored in, and judges all of it as `tutti validate` does.
+ *
+ * @throws ServeError FLAG_INVALID for what cannot be read, CONFIG_INVALID if anything is refused; `err` has heard why then.
+ */
+export async function openManifests(o: OpenManifestsOptions): Promise<OpenedManifests> {
+  const parsed = parseManifests(await readManifestFiles(o.flags.filename, o.input))
+  refuse(o, parsed, parsed.problems)
+  refuse(o, parsed, otherNamespaces(parsed.manifests))
+  const models = parsed.manifests.filter(isModel)
+  const directories = await findDirectories(o, parsed, models)
+  const overrides: ConfigOverrides = new Map(
+    models.map(({ manifest }) => {
+      const said = toModelOverrides(manifest.spec)
+      return [modelNameOf(manifest), (config) => applyModelOverrides(config, said)]
+    }),
+  )
+  const reading = { ...toReading(o.flags), directories, overrides }
+  const repository = await readRepository(o.flags['model-repository'], reading)
+  judge(o, parsed, repository)
+  sayIdle(o.log, parsed.manifests)
+  const written = new OverrideDirectories()
+  try {
+    const ensembles = await writeEnsembles(parsed, repository, written)
+    return {
+      directories: [...directories, ...ensembles.directories],
+      overrides,
+      rules: ensembles.rules,
+      close: () => written.close(),
+    }
+  } catch (error) {
+    await written.close()
+    throw error
+  }
+}
+
+/** What is judged is what will be served. */
+function toReading(flags: ReadingFlags): RepositoryReading {
+  const configName = flags['model-config-name']
+  return {
+    autoComplete: !flags['disable-auto-complete-config'],
+    backendConfig: flags['backend-config'],
+    ...(configName !== undefined && { configName }),
+  }
+}
+
+interface LocatedModel extends LocatedManifest {
+  readonly manifest: ModelManifest
+}
+
+function isModel(located: LocatedManifest): located is LocatedModel {
+  return located.manifest.kind === 'Model'
+}
+
+/** One process is one namespace: a served name means one thing. */
+function otherNamespaces(manifests: readonly LocatedManifest[]): readonly Problem[] {
+  const [first] = manifests.map(namespaceOf)
+  return manifests.flatMap((located) => {
+    const namespace = namespaceOf(located)
+    if (namespace === first) return []
+    const text = `metadata.namespace: got '${namespace}', want '${first}' as before it: one process is one namespace`
+    return [toProblem(located, ['metadata', 'namespace'], 'InvalidSpec', text)]
+  })
+}
+
+async function findDirectories(
+  o: OpenManifestsOptions,
+  parsed: ParsedManifests,
+  models: readonly LocatedModel[],
+): Promise<readonly ModelDirectory[]> {
+  const { flags, cache, clock, log, signal } = o
+  const retrying = (why: { readonly error: string; readonly delayMs: number }): void =>
+    log.warn('fetch failed, trying again', why)
+  const waiting = (directory: string): void =>
+    log.info('waiting for another fetch into the folder', { directory })
+  const places = new StoragePlaces({ flags, cache, clock, signal, retrying, waiting })
+  const directories: ModelDirectory[] = []
+  const problems: Problem[] = []
+  for (const located of models) {
+    const { manifest } = located
+    try {
+      const path = await places.find(manifest.spec)
+      directories.push({ name: modelNameOf(manifest), path })
+    } catch (error) {
+      const { details, message } = ServeError.from(error)
+      const path = ['spec', ...(details.field ?? '').split('.')]
+      problems.push(toProblem(located, path, 'StorageUnavailable', message))
+    }
+  }
+  refuse(o, parsed, problems)
+  return directories
+}
+
+function toProblem(
+  { manifest, file, positionOf }: LocatedManifest,
+  path: readonly string[],
+  reason: string,
+  message: string,
+): Problem {
+  const resource = `${manifest.kind}/${manifest.metadata.name}`
+  return { file, ...positionOf(path), resource, path: '', reason, message }
+}
+
+function judge(o: OpenManifestsOptions, parsed: ParsedManifests, repository: ReadRepository): void {
+  const { problems, notes } = judgeManifests(parsed, repository)
+  // Here everything that there is was looked at: what is pending does not come.
+  const pending = notes.filter(({ reason }) => reason === 'SchemaPending')
+  for (const [model, error] of repository.problems) {
+    if (problems.length + pending.length > 0) o.err(`model '${model}': ${error}\n`)
+  }
+  refuse(
+    o,
+    parsed,
+    [...problems, ...pending],
+    notes.filter((note) => !pending.includes(note)),
+  )
+}
+
+function refuse(
+  o: OpenManifestsOptions,
+  { manifests, foreign }: ParsedManifests,
+  problems: readonly Problem[],
+  notes: readonly Problem[] = [],
+): void {
+  if (problems.length === 0) return
+  o.err(renderReport({ judged: manifests.length, foreign, problems, notes }, 'text'))
+  const text = `${problems.length} ${problems.length === 1 ? 'fault' : 'faults'} in manifests`
+  throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })
+}
+
+/** Once for all: these fields are for pods, and there are none. */
+function sayIdle(log: Logger, manifests: readonly LocatedManifest[]): void {
+  const fields = manifests.flatMap(({ manifest }) => {
+    const names = idleFields(manifest)
+    const resource = `${manifest.kind}/${manifest.metadata.name}`
+    return names.length === 0 ? [] : [`${resource}: ${names.join(', ')}`]
+  })
+  if (fields.length > 0) log.info('fields without effect outside of Kubernetes', { fields })
+}
+
+/** An Ensemble has no files: what a repository would hold of it is written for this process. */
+async function writeEnsembles(
+  { manifests }: ParsedManifests,
+  repository: ReadRepository,
+  written: OverrideDirectories,
+): Promise<Pick<OpenedManifests, 'directories' | 'rules'>> {
+  const all = manifests.map(({ manifest }) => manifest)
+  const world = new NamespaceWorld(all, repository)
+  const directories: ModelDirectory[] = []
+  const rules = new Map<string, EnsembleRules>()
+  for (const manifest of all.filter(isEnsemble)) {
+    const name = modelNameOf(manifest)
+    const verdict = world.judge(manifest)
+    if (!verdict.accepted) throw new ServeError('INTERNAL', `bug: ${verdict.message}`)
+    const config = Buffer.from(printModelConfig(verdict.config))
+    // A dot file makes the folder of the version and is no part of it.
+    const files = new Map([
+      ['config.pbtxt', config],
+      ['1/.ensemble', Buffer.alloc(0)],
+    ])
+    const { path } = await written.write(name, files)
+    directories.push({ name, path })
+    rules.set(name, verdict.rules)
+  }
+  return { directories, rules }
+}
+
+function isEnsemble(manifest: Manifest): manifest is EnsembleManifest {
+  return manifest.kind === 'Ensemble'
+}

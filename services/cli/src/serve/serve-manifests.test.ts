@@ -1,0 +1,279 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  createHealth,
+  createLogger,
+  loadTracingSettings,
+  parseFlags,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
+import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
+import t, { type Test } from 'tap'
+import { run } from '../run.ts'
+import { IDLE_ENSEMBLE_FIELDS, IDLE_MODEL_FIELDS } from './idle-fields.ts'
+import { openManifests } from './open-manifests.ts'
+import { startServe } from './serve.ts'
+import { SERVE_FLAGS } from './serve-flags.ts'
+
+const ROOT = join(import.meta.dirname, '../../../..')
+const BASIC = join(ROOT, 'model_repository/.variants/fixtures/basic')
+const row = Array.from({ length: 16 }, (_, i) => i)
+
+const model = (name: string, storageUri: string, more = ''): string => `
+apiVersion: tutti.dev/v1alpha1
+kind: Model
+metadata: {name: ${name}}
+spec:
+  modelName: ${name.replaceAll('-', '_')}
+  modelFormat: {name: onnx}
+  storageUri: ${storageUri}
+${more}`
+
+const ENSEMBLE = `
+apiVersion: tutti.dev/v1alpha1
+kind: Ensemble
+metadata: {name: plus-two}
+spec:
+  modelName: plus_two.v1
+  maxBatchSize: 8
+  timeout: 30s
+  maxInFlightRequests: 5
+  inputs: [{name: X, datatype: FP32, shape: [16]}]
+  outputs: [{name: "Y", from: second.Y}]
+  steps:
+    - {name: first, modelRef: {name: add_one_batch}, inputMap: {X: X}}
+    - {name: second, modelRef: {name: add_one_batch}, inputMap: {X: first.Y}}
+`
+
+/** Serves manifests as the command does, on free ports. */
+async function serve(t: Test, manifests: readonly string[], ...argv: string[]) {
+  const folder = t.testdir({ 'all.yaml': manifests.join('\n---\n') })
+  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
+    `--${door}-address=127.0.0.1`,
+    `--${door}-port=0`,
+  ])
+  const { values: flags } = parseFlags(SERVE_FLAGS, [
+    `-f=${folder}/all.yaml`,
+    `--storage-map=pvc://fixtures=${BASIC}`,
+    ...loopback,
+    ...argv,
+  ])
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
+  const log = createLogger({ level: 'info', name: 'test', destination })
+  const { signal } = new AbortController()
+  let told = ''
+  const opened = await openManifests({
+    flags,
+    input: undefined,
+    err: (text) => {
+      told += text
+    },
+    cache: join(folder, 'cache'),
+    clock: systemClock,
+    log,
+    signal,
+  }).catch((error: unknown) => {
+    throw Object.assign(new Error(told), { cause: error })
+  })
+  const health = createHealth()
+  const settings = loadTracingSettings({})
+  const running = await startServe({ flags, settings, log, health, manifests: opened })
+  t.teardown(() => running.close())
+  const messages = lines.map((line) => JSON.parse(line))
+  const { httpPort } = messages.find((line) => line.httpPort !== undefined)
+  return { port: Number(httpPort), messages, folder, running }
+}
+
+async function ask(port: number, path: string, body?: object): Promise<readonly [number, unknown]> {
+  const post = { method: 'POST', body: JSON.stringify(body) }
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, body === undefined ? {} : post)
+  return [answer.status, JSON.parse(await answer.text())]
+}
+
+async function infer(port: number, name: string): Promise<readonly [number, unknown]> {
+  const inputs = [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: row }]
+  const [status, body] = await ask(port, `/v2/models/${name}/infer`, { inputs })
+  return [status, Object(body).outputs?.[0].data ?? Object(body).error]
+}
+
+await t.test('Models and Ensembles are served from manifests', async (t) => {
+  const manifests = [
+    model(
+      'add-one-batch',
+      'pvc://fixtures/add_one_batch',
+      '  instances: {count: 2}\n  scaling: {minReplicas: 2, maxReplicas: 3}\n  timeouts: {load: 5m}',
+    ),
+    ENSEMBLE,
+    model('identity-fp32', `hostPath://${BASIC}/identity_fp32`),
+    'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}',
+  ]
+  const { port, messages } = await serve(t, manifests)
+  t.same(await infer(port, 'plus_two.v1'), [200, row.map((x) => x + 2)])
+  t.same(await infer(port, 'add_one_batch'), [200, row.map((x) => x + 1)])
+  const [, index] = await ask(port, '/v2/repository/index', {})
+  t.same(index, [
+    { name: 'add_one_batch', version: '1', state: 'READY' },
+    { name: 'identity_fp32', version: '1', state: 'READY' },
+    { name: 'plus_two.v1', version: '1', state: 'READY' },
+  ])
+  const [, config] = await ask(port, '/v2/models/add_one_batch/config')
+  t.match(config, { max_batch_size: 8, instance_group: [{ count: 2 }] })
+  const idle = messages.filter(({ message }) => message.startsWith('fields without effect'))
+  t.match(idle, [{ fields: ['Model/add-one-batch: scaling, timeouts'] }])
+  t.equal(idle.length, 1, 'once')
+})
+
+const SLOW = `
+apiVersion: tutti.dev/v1alpha1
+kind: Ensemble
+metadata: {name: hurried}
+spec:
+  timeout: 1ms
+  inputs: [{name: x, datatype: FP32, shape: [1]}, {name: rounds, datatype: INT64, shape: [1]}]
+  outputs: [{name: result, from: first.y}]
+  steps:
+    - {name: first, modelRef: {name: slow}, inputMap: {x: x, rounds: rounds}}
+`
+
+await t.test('the rules of an Ensemble hold', async (t) => {
+  const { port } = await serve(t, [model('slow', 'pvc://fixtures/slow'), SLOW])
+  const inputs = [
+    { name: 'x', datatype: 'FP32', shape: [1], data: [1] },
+    { name: 'rounds', datatype: 'INT64', shape: [1], data: [1_000_000] },
+  ]
+  const [status, body] = await ask(port, '/v2/models/hurried/infer', { inputs })
+  t.equal(status, 504)
+  t.match(body, { error: "the ensemble's timeout of 1 ms exceeded" })
+})
+
+await t.test('archives are fetched once, and kept', async (t) => {
+  const files = ['config.pbtxt', '1/model.onnx']
+  const entries = await Promise.all(
+    files.map(async (name) => ({ name, data: await readFile(join(BASIC, 'add_one_batch', name)) })),
+  )
+  const server = await startArtifactServer(serveBytes(tarArchive(entries), '"v1"'))
+  t.teardown(() => server.close())
+  const secret = t.testdir({ secret: { token: 'hidden' } })
+  const cache = join(secret, 'cache')
+  const withSecret = '  storage: {secretRef: {name: s}}'
+  const one = model('add-one-batch', `${server.origin}/m.tar`, withSecret)
+  const map = [`--secret-map=s=${secret}/secret`, `--model-cache=${cache}`]
+  const { values: flags } = parseFlags(SERVE_FLAGS, ['-f=-', ...map])
+  const open = async () =>
+    openManifests({
+      flags,
+      input: (async function* () {
+        yield one
+      })(),
+      err: (text) => t.fail(text),
+      cache,
+      clock: systemClock,
+      log: silentLogger,
+      signal: new AbortController().signal,
+    })
+  const [{ path } = { path: '' }] = (await open()).directories
+  t.same((await readdir(path)).toSorted(), ['1', 'config.pbtxt'])
+  t.equal(server.heard[0]?.headers.authorization, 'Bearer hidden')
+  await open()
+  t.equal(server.heard[1]?.headers['if-none-match'], '"v1"')
+})
+
+async function command(t: Test, manifests: string, ...argv: string[]) {
+  const folder = t.testdir({ 'm.yaml': manifests })
+  const printed = { out: '', err: '' }
+  const code = await run(['serve', `-f=${folder}/m.yaml`, ...argv], {
+    env: { HOME: folder },
+    out: (text) => (printed.out += text),
+    err: (text) => (printed.err += text),
+    signals: { listen: () => () => {} },
+    exit: () => {},
+  })
+  return { code, ...printed }
+}
+
+await t.test('bad manifests end the start with the messages of tutti validate', async (t) => {
+  const fixtures = `--storage-map=pvc://fixtures=${BASIC}`
+  const good = model('add-one-batch', 'pvc://fixtures/add_one_batch')
+  const cases: readonly (readonly [string, RegExp])[] = [
+    [
+      model('a', 'pvc://fixtures/x', '  nonsense: 1'),
+      /m.yaml:9:\d+: Model\/a: spec.nonsense: there/,
+    ],
+    [
+      `${good}\n---\n${ENSEMBLE.replace('first.Y', 'first.Z')}`,
+      /Ensemble\/plus-two: steps\[1\]\(second\).*no output 'Z'/,
+    ],
+    [ENSEMBLE, /no Model or Ensemble serves 'add_one_batch'.*\(UnknownModel\)/],
+    [`${good}\n---\n${good}`, /NameConflict/],
+    [
+      model('a', 'pvc://other/x'),
+      /m.yaml:8:\d+: Model\/a: storageUri: 'pvc:\/\/other\/x' is not here, want --storage-map pvc:\/\/other=DIR/,
+    ],
+    [
+      model('a', 'https://localhost:1/a.tar', '  storage: {secretRef: {name: s}}'),
+      /storage.secretRef: 's' is not here, want --secret-map s=DIR/,
+    ],
+    [
+      model('a', 'pvc://fixtures/add_one', `  storage: {digest: "sha256:${'0'.repeat(64)}"}`),
+      /storage.digest: '.*add_one' has sha256:/,
+    ],
+    [
+      `${good}\n---\n${good.replace('{name: add-one-batch}', '{name: b, namespace: other}')}`,
+      /metadata.namespace: got 'other', want 'default' as before it/,
+    ],
+  ]
+  for (const [manifests, text] of cases) {
+    const { code, err, out } = await command(t, manifests, fixtures)
+    t.not(code, 0)
+    t.match(`${err}${out}`, text)
+  }
+  t.match(
+    await command(t, `${good}\n---\n${good.replace('{name:', '{namespace: "", name:')}`, fixtures),
+    {
+      err: /NameConflict/,
+    },
+  )
+  t.match(await command(t, good, '--storage-map=x'), { code: 2, err: /want URI=DIR or NAME=DIR/ })
+})
+
+await t.test('Ensembles are judged by the configurations that will be served', async (t) => {
+  const copy = await mkdtemp(join(tmpdir(), 'tutti-'))
+  t.teardown(() => rm(copy, { recursive: true }))
+  await cp(join(BASIC, 'add_one_batch'), copy, { recursive: true })
+  const written = await readFile(join(copy, 'config.pbtxt'), 'utf8')
+  await mkdir(join(copy, 'configs'))
+  await writeFile(
+    join(copy, 'configs/small.pbtxt'),
+    written.replace(/max_batch_size: \d+/, 'max_batch_size: 4'),
+  )
+  const manifests = [model('add-one-batch', `hostPath://${copy}`), ENSEMBLE].join('\n---\n')
+  t.match(await command(t, manifests, '--model-config-name=small'), {
+    code: 1,
+    err: /maxBatchSize: got 8, want at most 4: .*\(LimitExceeded\)/,
+  })
+})
+
+await t.test('flags about manifests want manifests', async (t) => {
+  for (const flag of ['--storage-map=pvc://a=b', '--secret-map=a=b', '--model-cache=c']) {
+    const printed = { err: '' }
+    const code = await run(['serve', `--model-repository=${BASIC}`, flag], {
+      env: {},
+      out: () => {},
+      err: (text) => (printed.err += text),
+      signals: { listen: () => () => {} },
+      exit: () => {},
+    })
+    t.equal(code, 2)
+    t.match(printed.err, /--(storage-map|secret-map|model-cache): given without --filename/)
+  }
+})
+
+await t.test('what has no effect is documented', async (t) => {
+  const page = await readFile(join(ROOT, 'docs/serving-manifests.md'), 'utf8')
+  for (const field of [...IDLE_MODEL_FIELDS, ...IDLE_ENSEMBLE_FIELDS]) {
+    t.ok(page.includes(`\`${field}\``), field)
+  }
+})

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import type { Clock } from '@tutti/chassis'
+import type { ModelManifest } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { fetchArtifact, readCredentials, verifyArtifact } from '@tutti/repository'
+import type { ManifestFlags } from './manifest-flags.ts'
+
+export interface StoragePlacesOptions {
+  readonly flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>
+  /** Where fetched models are kept. */
+  readonly cache: string
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly retrying: (why: { readonly error: string; readonly delayMs: number }) => void
+  /** Another process fetches into the same folder. */
+  readonly waiting: (directory: string) => void
+}
+
+type Storage = Pick<ModelManifest['spec'], 'storageUri' | 'storage'>
+
+/** A place that cannot be found is a fault of the field, as the checker's are: the text begins with its path. */
+function refusal(field: string, text: string, cause?: unknown): ServeError {
+  const { reason = 'CONFIG_INVALID' } = cause instanceof ServeError ? cause : {}
+  return new ServeError(reason, `${field}: ${text}`, { details: { field }, cause })
+}
+
+/** Finds on this machine what the Models of a cluster are stored in. */
+export class StoragePlaces {
+  readonly #o: StoragePlacesOptions
+  readonly #places: ReadonlyMap<string, string>
+  readonly #secrets: ReadonlyMap<string, string>
+  /** Two Models of one address fetch it once. */
+  readonly #fetched = new Map<string, Promise<string>>()
+
+  /** @throws ServeError FLAG_INVALID for a map that is none. */
+  constructor(o: StoragePlacesOptions) {
+    const { places, secrets } = readStorageMaps(o.flags)
+    this.#o = o
+    this.#places = places
+    this.#secrets = secrets
+  }
+
+  /** @returns the model's directory. @throws ServeError whose text begins with the field. */
+  async find({ storageUri, storage }: Storage): Promise<string> {
+    if (/^(https?|s3):/.test(storageUri)) return await this.#fetchOnce({ storageUri, storage })
+    const directory = this.#mapped(storageUri)
+    if (storage?.digest === undefined) return directory
+    try {
+      await verifyArtifact(directory, { digest: storage.digest })
+    } catch (error) {
+      throw refusal('storage.digest', ServeError.from(error).message, error)
+    }
+    return directory
+  }
+
+  #mapped(storageUri: string): string {
+    const prefixes = [...this.#places.keys()].filter(
+      (prefix) => storageUri === prefix || storageUri.startsWith(`${prefix}/`),
+    )
+    const longest = prefixes.toSorted((a, b) => b.length - a.length)[0]
+    const place = longest === undefined ? undefined : this.#places.get(longest)
+    if (longest !== undefined && place !== undefined) {
+      return join(place, storageUri.slice(longest.length))
+    }
+    if (storageUri.startsWith('hostPath://')) return resolve(storageUri.slice('hostPath://'.length))
+    const [claim = ''] = /^pvc:\/\/[^/]+/.exec(storageUri) ?? []
+    throw refusal('storageUri', `'${storageUri}' is not here, want --storage-map ${claim}=DIR`)
+  }
+
+  #fetchOnce({ storageUri, storage }: Storage): Promise<string> {
+    const key = createHash('sha256').update(storageUri).digest('hex').slice(0, 24)
+    const known = this.#fetched.get(key)
+    if (known !== undefined && storage?.digest === undefined) return known
+    const fetched = this.#fetch(key, { storageUri, storage })
+    this.#fetched.set(key, fetched)
+    return fetched
+  }
+
+  async #fetch(key: string, { storageUri: uri, storage }: Storage): Promise<string> {
+    const { cache, clock, signal, retrying } = this.#o
+    const secret = storage?.secretRef?.name
+    const folder = secret === undefined ? undefined : this.#secrets.get(secret)
+    if (secret !== undefined && folder === undefined) {
+      throw refusal('storage.secretRef', `'${secret}' is not here, want --secret-map ${secret}=DIR`)
+    }
+    const to = join(cache, key, 'model')
+    try {
+      const credentials = folder === undefined ? {} : await readCredentials(folder)
+      const digest = storage?.digest
+      const waiting = (): void => this.#o.waiting(to)
+      await fetchArtifact({ uri, to, digest, credentials, clock, signal, retrying, waiting })
+      return to
+    } catch (error) {
+      throw refusal('storageUri', ServeError.from(error).message, error)
+    }
+  }
+}
+
+/** @throws ServeError FLAG_INVALID for a map that is none. */
+export function readStorageMaps(flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>) {
+  return {
+    places: readMap('--storage-map', flags['storage-map'], checkPlace),
+    secrets: readMap('--secret-map', flags['secret-map'], (name) => name),
+  }
+}
+
+function readMap(
+  flag: string,
+  occurrences: readonly string[],
+  toKey: (name: string) => string,
+): ReadonlyMap<string, string> {
+  const map = new Map<string, string>()
+  for (const text of occurrences) {
+    const [, name = '', directory = ''] = /^([^=]+)=(.+)$/s.exec(text) ?? []
+    if (name === '') throw flagRefusal(flag, text, 'want URI=DIR or NAME=DIR')
+    const key = toKey(name)
+    if (map.has(key)) throw flagRefusal(flag, text, `${key} came twice`)
+    map.set(key, resolve(directory))
+  }
+  return map
+}
+
+function checkPlace(prefix: string): string {
+  if (/^(pvc:\/\/[^/]+|hostPath:\/\/\/)/.test(prefix)) return prefix.replace(/\/+$/, '')
+  throw flagRefusal('--storage-map', prefix, 'want pvc://CLAIM[/PATH]=DIR or hostPath:///PATH=DIR')
+}
+
+function flagRefusal(flag: string, got: string, problem: string): ServeError {
+  return new ServeError('FLAG_INVALID', `${flag}: "${got}": ${problem}`, {
+    details: { field: flag },
+  })
+}

@@ -1,0 +1,118 @@
+import {
+  applyModelOverrides,
+  compareClaims,
+  type EnsembleManifest,
+  type EnsembleWorld,
+  judgeEnsemble,
+  type KnownModel,
+  type Manifest,
+  type ModelManifest,
+  modelNameOf,
+  toModelOverrides,
+  type Verdict,
+} from '@tutti/ensemble'
+import {
+  emptyModelConfig,
+  isEnsembleConfig,
+  type ModelConfig,
+  selectVersions,
+} from '@tutti/model-config'
+
+/** What is known of a served name that no manifest is about. */
+export interface RepositoryConfigs {
+  /** Completed, by served name. */
+  readonly configs: ReadonlyMap<string, ModelConfig>
+  /** All that are there, by served name. */
+  readonly versions: ReadonlyMap<string, readonly number[]>
+}
+
+/**
+ * The manifests of one namespace, judged together. What a manifest is about goes before what the repository has under the
+ * same name; of several with one served name, the one has it that would have it if all were applied at once.
+ */
+export class NamespaceWorld {
+  readonly #byName = new Map<string, Manifest>()
+  readonly #repository: RepositoryConfigs | undefined
+  readonly #verdicts = new Map<Manifest, Verdict>()
+
+  /** @param repository - if it is there, a name that nobody knows will not come. */
+  constructor(manifests: readonly Manifest[], repository: RepositoryConfigs | undefined) {
+    this.#repository = repository
+    for (const manifest of manifests.toSorted(compareClaims)) {
+      const name = modelNameOf(manifest)
+      if (!this.#byName.has(name)) this.#byName.set(name, manifest)
+    }
+  }
+
+  /** Who has the served name of a manifest, if it is another one. */
+  holderOf(manifest: Manifest): Manifest | undefined {
+    const holder = this.#byName.get(modelNameOf(manifest))
+    return holder === manifest ? undefined : holder
+  }
+
+  judge(manifest: EnsembleManifest): Verdict {
+    const known = this.#verdicts.get(manifest)
+    if (known !== undefined) return known
+    const verdict = judgeEnsemble(manifest, this.#worldOf(manifest))
+    this.#verdicts.set(manifest, verdict)
+    return verdict
+  }
+
+  #worldOf(manifest: EnsembleManifest): EnsembleWorld {
+    return {
+      lookup: (name) => this.#lookup(name),
+      names: () => this.#othersThan(modelNameOf(manifest)),
+      holder: () => this.holderOf(manifest),
+      composes: (name) => this.#composes(name),
+    }
+  }
+
+  #othersThan(servedName: string): Iterable<string> {
+    const names = new Set([...this.#byName.keys(), ...(this.#repository?.configs.keys() ?? [])])
+    names.delete(servedName)
+    return names
+  }
+
+  #lookup(name: string): KnownModel | 'unknown' | 'pending' {
+    const manifest = this.#byName.get(name)
+    if (manifest?.kind === 'Ensemble') {
+      // What contains itself is refused before anything is looked up, so this ends.
+      const verdict = this.judge(manifest)
+      return verdict.accepted ? { config: verdict.config, readyVersions: [1] } : 'pending'
+    }
+    const config = this.#configOf(name, manifest)
+    if (config === undefined) return this.#repository === undefined ? 'pending' : 'unknown'
+    if (config.input.length === 0 || config.output.length === 0) return 'pending'
+    const there = this.#repository?.versions.get(name)
+    return { config, ...(there !== undefined && { readyVersions: chosenVersions(config, there) }) }
+  }
+
+  /** Of a Model, or of what only the repository has. */
+  #configOf(name: string, manifest: ModelManifest | undefined): ModelConfig | undefined {
+    const found = this.#repository?.configs.get(name)
+    if (manifest === undefined) return found
+    const base = found === undefined || isEnsembleConfig(found) ? emptyModelConfig(name) : found
+    return applyModelOverrides(base, toModelOverrides(manifest.spec))
+  }
+
+  #composes(name: string): readonly string[] {
+    const manifest = this.#byName.get(name)
+    if (manifest?.kind === 'Ensemble') {
+      return manifest.spec.steps.flatMap(
+        (step) => step.ensembleRef?.name ?? step.modelRef?.name ?? [],
+      )
+    }
+    const config = manifest === undefined ? this.#repository?.configs.get(name) : undefined
+    return config?.ensemble_scheduling?.step.map((step) => step.model_name) ?? []
+  }
+}
+
+/** Those that would be served: none if the policy finds none, as a pod then never becomes ready. */
+function chosenVersions(config: ModelConfig, there: readonly number[]): readonly number[] {
+  try {
+    return selectVersions(config, there)
+  } catch {
+    // It has no other way to fail.
+    return []
+  }
+}

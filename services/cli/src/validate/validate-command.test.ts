@@ -1,0 +1,185 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { renderFlagTable } from '@tutti/chassis'
+import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
+import t from 'tap'
+import { stringify } from 'yaml'
+import { run } from '../run.ts'
+import { VALIDATE_FLAGS } from './validate-command.ts'
+
+const REPOSITORIES = join(import.meta.dirname, '../../../../model_repository')
+
+async function validate(argv: readonly string[], input?: string) {
+  const printed = { out: '', err: '' }
+  const code = await run(['validate', ...argv], {
+    env: {},
+    out: (text) => (printed.out += text),
+    err: (text) => (printed.err += text),
+    ...(input !== undefined && {
+      input: (async function* () {
+        yield input
+      })(),
+    }),
+    signals: { listen: () => () => {} },
+    exit: () => {},
+  })
+  return { code, ...printed }
+}
+
+const typed = (name: string) => ({ name, datatype: 'FP32', shape: [4] })
+const M = modelManifest('m', { inputs: [typed('x')], outputs: [typed('y')] })
+const yaml = (...manifests: readonly unknown[]) =>
+  manifests.map((one) => stringify(one, { version: '1.1' })).join('---\n')
+
+await t.test('what is fine ends with 0', async (t) => {
+  t.match(await validate(['-f', '-'], yaml(M, ensembleManifest('e'))), {
+    code: 0,
+    out: '2 Models and Ensembles, no errors\n',
+  })
+  const list = { apiVersion: 'v1', kind: 'List', items: [M, ensembleManifest('e')] }
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } }
+  t.match(await validate(['-f', '-'], yaml(list, secret)), {
+    code: 0,
+    out: '2 Models and Ensembles, no errors, 1 other resource not looked at\n',
+  })
+})
+
+await t.test('what is not known ends with 0 and is said', async (t) => {
+  t.match(await validate(['-f', '-'], yaml(ensembleManifest('e'))), {
+    code: 0,
+    out: /^-:16:7: Ensemble\/e: steps\[0\]\(a\)\.modelRef: the signature of 'm' is not known yet.*\(SchemaPending\)\n1 Model or Ensemble, no errors, 1 note\n$/,
+  })
+})
+
+await t.test(
+  'each error has its file, line, column, path and reason, and ends with 1',
+  async (t) => {
+    const wrong = ensembleManifest('e', {
+      steps: [{ name: 'a', modelRef: { name: 'm' }, inputMap: { z: 'x' } }],
+    })
+    const cases: [string, RegExp][] = [
+      [
+        yaml(M, wrong),
+        /^-:[0-9]+:9: Ensemble\/e: steps\[0\]\(a\)\.inputMap\[z\]: 'm' has no input 'z'; there is 'x' \(UnknownTensor\)$/m,
+      ],
+      [
+        yaml(M, M),
+        /^-:23:3: Model\/m: modelName: 'm' is the served name of Model 'm'; want another \(NameConflict\)$/m,
+      ],
+      [
+        yaml(M, ensembleManifest('m')),
+        /Model\/m: modelName: 'm' is the served name of Ensemble 'm'.*\(NameConflict\)$/m,
+      ],
+      [
+        yaml(modelManifest('m', { replicas: 1 })),
+        /^-:9:3: Model\/m: spec\.replicas: there is no such field \(InvalidSpec\)$/m,
+      ],
+      [
+        yaml(M).replace('"y"', 'y'),
+        /outputs\[0\]\.name: .*received boolean; YAML reads an unquoted y, n, on, off, yes and no so \(InvalidSpec\)$/m,
+      ],
+      ['a: [', /^-:1:5: .*\(SyntaxError\)$/m],
+      ['a: 1', /^-:1:1: got no apiVersion and kind, want a Kubernetes resource \(InvalidSpec\)$/m],
+      [
+        'apiVersion: tutti.dev/v1\nkind: Model',
+        /^-:1:1: Model\/\?: apiVersion: got 'tutti\.dev\/v1', want/m,
+      ],
+      [
+        'apiVersion: tutti.dev/v1alpha1\nkind: Modell',
+        /^-:2:1: .*got 'Modell', want Model or Ensemble/m,
+      ],
+    ]
+    for (const [input, out] of cases)
+      t.match(await validate(['-f', '-'], input), { code: 1, out }, input)
+  },
+)
+
+await t.test('namespaces do not see each other', async (t) => {
+  const elsewhere = { ...M, metadata: { name: 'm', namespace: 'other' } }
+  t.match(await validate(['-f', '-'], yaml(M, elsewhere)), { code: 0 })
+  t.match(await validate(['-f', '-'], yaml(elsewhere, ensembleManifest('e'))), {
+    out: /SchemaPending/,
+  })
+})
+
+const over = (name: string, of: string) =>
+  ensembleManifest(name, {
+    steps: [{ name: 'a', ensembleRef: { name: of }, inputMap: { x: 'x' } }],
+  })
+
+await t.test('Ensembles are judged with those that they contain', async (t) => {
+  const inner = ensembleManifest('inner')
+  t.match(await validate(['-f', '-'], yaml(over('outer', 'inner'), inner, M)), {
+    code: 0,
+    out: /^3.*no errors$/m,
+  })
+  const cycle = await validate(['-f', '-'], yaml(over('a', 'b'), over('b', 'a'), over('c', 'a')))
+  t.match(cycle, { code: 1, out: /Ensemble\/a: .*a -> b -> a \(CycleDetected\)/ })
+  t.match(cycle, { out: /2 errors, 1 note/ }, 'what contains one of them waits')
+})
+
+const chain = (model: string) =>
+  ensembleManifest('e', {
+    inputs: [{ ...typed('X'), shape: [16] }],
+    maxBatchSize: 8,
+    outputs: [{ name: 'Y', from: 'a.Y' }],
+    steps: [{ name: 'a', modelRef: { name: model }, inputMap: { X: 'X' } }],
+  })
+
+await t.test(
+  'a model repository says what the manifests do not, and what is not in it will not come',
+  async (t) => {
+    const repository = `--model-repository=${join(REPOSITORIES, '.variants/fixtures/basic')}`
+    t.match(await validate(['-f', '-', repository], yaml(chain('add_one_batch'))), {
+      code: 0,
+      out: /^1.*no errors$/m,
+    })
+    t.match(await validate(['-f', '-', repository], yaml(chain('add_one_bath'))), {
+      code: 1,
+      out: /no Model or Ensemble serves 'add_one_bath'; did you mean 'add_one_batch'\? \(UnknownModel\)/,
+    })
+  },
+)
+
+await t.test('JSON has the same', async (t) => {
+  const { code, out } = await validate(['-f', '-', '--output=json'], yaml(modelManifest('M')))
+  t.equal(code, 1)
+  t.match(JSON.parse(out), {
+    valid: false,
+    judged: 0,
+    problems: [
+      {
+        file: '-',
+        line: 4,
+        column: 3,
+        resource: 'Model/M',
+        path: 'metadata.name',
+        reason: 'InvalidSpec',
+      },
+    ],
+  })
+})
+
+await t.test('files and folders are read; what cannot be ends with 2', async (t) => {
+  const folder = t.testdir({
+    'm.yaml': yaml(M),
+    'e.json': JSON.stringify(ensembleManifest('e')),
+    'x.txt': '{',
+    empty: {},
+  })
+  t.match(await validate(['-f', folder]), { code: 0, out: /^2 Models/ })
+  t.match(await validate(['-f', join(folder, 'm.yaml'), '-f', join(folder, 'e.json')]), { code: 0 })
+  t.match(await validate(['-f', join(folder, 'none')]), {
+    code: 2,
+    err: /--filename .*none: it cannot be read/,
+  })
+  t.match(await validate(['-f', join(folder, 'empty')]), { code: 2, err: /has no \.yaml/ })
+  t.match(await validate([]), { code: 2, err: /--filename: got none, want -f FILE/ })
+  t.match(await validate([folder]), { code: 2, err: /without it/ })
+  t.match(await validate(['--help']), { code: 0, out: /--model-repository/ })
+})
+
+await t.test('the README has the flags', async (t) => {
+  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8')
+  t.ok(readme.includes(renderFlagTable(VALIDATE_FLAGS)))
+})
