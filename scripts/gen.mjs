@@ -1,11 +1,14 @@
-// Writes what is generated and committed: the message types of services/protocol, from its .proto files.
+// Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
+// reference from the schemas of services/ensemble, and what the chart has of both them and its values.
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { writeChartFiles } from './gen/chart.mjs'
 
-const room = join(dirname(fileURLToPath(import.meta.url)), '..', 'services', 'protocol')
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+const room = join(root, 'services', 'protocol')
 const generator = createRequire(join(room, 'package.json'))
   .resolve('@grpc/proto-loader/package.json')
   .replace(/package\.json$/, join('build', 'bin', 'proto-loader-gen-types.js'))
@@ -43,3 +46,14 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
     text.replace(/^\/\/ Original file: .*\/proto\//gm, '// Original file: proto/'),
   )
 }
+
+const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+execFileSync(process.execPath, [compiler, '-b', join(root, 'operator')], { stdio: 'inherit' })
+const { buildGeneratedFiles } = await import('../operator/dist/index.js')
+rmSync(join(root, 'crds'), { recursive: true, force: true })
+for (const [path, text] of buildGeneratedFiles()) {
+  mkdirSync(dirname(join(root, path)), { recursive: true })
+  writeFileSync(join(root, path), text)
+}
+
+writeChartFiles(root)

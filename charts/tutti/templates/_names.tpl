@@ -1,0 +1,118 @@
+{{/* Names and labels of objects. */}}
+
+{{- define "tutti.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "tutti.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := include "tutti.name" . -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tutti.operatorName" -}}
+{{ include "tutti.fullname" . }}-operator
+{{- end -}}
+
+{{- define "tutti.natsName" -}}
+{{ include "tutti.fullname" . }}-nats
+{{- end -}}
+
+{{- define "tutti.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "tutti.operatorName" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels by which pods are found. Argument: {context, component}. */}}
+{{- define "tutti.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "tutti.name" .context }}
+app.kubernetes.io/instance: {{ .context.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* Labels of an object. Argument: {context, component}. */}}
+{{- define "tutti.labels" -}}
+{{ include "tutti.selectorLabels" . }}
+app.kubernetes.io/managed-by: {{ .context.Release.Service }}
+app.kubernetes.io/part-of: tutti
+app.kubernetes.io/version: {{ .context.Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | replace "+" "_" }}
+{{- with .context.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Pods of routers and steps, which the operator makes. */}}
+{{- define "tutti.servedPods" -}}
+matchLabels:
+  app.kubernetes.io/managed-by: tutti-operator
+matchExpressions:
+  - key: app.kubernetes.io/component
+    operator: In
+    values: [router, step]
+{{- end -}}
+
+{{/* An image. Argument: {context, image}. */}}
+{{- define "tutti.image" -}}
+{{- $repository := .image.repository -}}
+{{- with .context.Values.global.imageRegistry -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) $repository -}}
+{{- end -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" $repository .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (default .context.Chart.AppVersion .image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Spread over nodes, where there are several. Argument: {context, component, constraints}. */}}
+{{- define "tutti.spread" -}}
+{{- if .constraints -}}
+{{ toYaml .constraints }}
+{{- else -}}
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "tutti.selectorLabels" (dict "context" .context "component" .component) | nindent 6 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where pods are put. Argument: {context, component, values}. */}}
+{{- define "tutti.placement" -}}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+topologySpreadConstraints:
+  {{- include "tutti.spread" (dict "context" .context "component" .component "constraints" .values.topologySpreadConstraints) | nindent 2 }}
+{{- end -}}
+
+{{- define "tutti.imagePullSecrets" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}

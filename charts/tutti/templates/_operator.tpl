@@ -1,0 +1,50 @@
+{{/* Flags of the operator; operator/README.md says what they mean. As a YAML list of quoted texts. */}}
+{{- define "tutti.operatorArgs" -}}
+{{- $flags := list
+  "--metrics-port=8080"
+  "--health-port=8081"
+  (printf "--step-image=%s" (include "tutti.image" (dict "context" . "image" .Values.step.image)))
+  (printf "--step-image-pull-policy=%s" .Values.step.image.pullPolicy)
+  (printf "--router-image=%s" (include "tutti.image" (dict "context" . "image" .Values.router.image)))
+  (printf "--router-image-pull-policy=%s" .Values.router.image.pullPolicy)
+  (printf "--router-replicas=%d" (int .Values.router.replicas))
+  (printf "--allow-host-path=%t" .Values.step.allowHostPath)
+  (printf "--network-policies=%t" .Values.networkPolicy.enabled)
+  (printf "--nats-prefix=%s" .Values.nats.subjectPrefix)
+  (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))
+  "--leader-elect-resource-name=tutti-operator"
+-}}
+{{- if eq .Values.operator.logLevel "debug" -}}
+{{- $flags = append $flags "--log-verbose=1" -}}
+{{- end -}}
+{{- if has .Values.operator.logLevel (list "warn" "error") -}}
+{{- $flags = append $flags "--log-info=false" -}}
+{{- end -}}
+{{- if eq .Values.operator.logLevel "error" -}}
+{{- $flags = append $flags "--log-warning=false" -}}
+{{- end -}}
+{{- range .Values.imagePullSecrets -}}
+{{- $flags = append $flags (printf "--image-pull-secret=%s" .name) -}}
+{{- end -}}
+{{- if eq .Values.scope.mode "Namespaces" -}}
+{{- range .Values.scope.namespaces -}}
+{{- $flags = append $flags (printf "--watch-namespace=%s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.networkPolicy.scrapeNamespaces -}}
+{{- $flags = append $flags (printf "--scrape-namespace=%s" .) -}}
+{{- end -}}
+{{- range include "tutti.natsUrls" . | fromYamlArray -}}
+{{- $flags = append $flags (printf "--nats=%s" .) -}}
+{{- end -}}
+{{- range include "tutti.natsClusterHosts" . | fromYamlArray -}}
+{{- $flags = append $flags (printf "--nats-cluster-host=%s" .) -}}
+{{- end -}}
+{{- if not .Values.nats.enabled -}}
+{{- $flags = append $flags (printf "--nats-issuer-secret=%s" .Values.nats.external.issuerSecret) -}}
+{{- $flags = append $flags (printf "--nats-private-authority=%t" .Values.nats.external.privateAuthority) -}}
+{{- end -}}
+{{- range concat $flags .Values.operator.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}
