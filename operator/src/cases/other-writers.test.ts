@@ -1,0 +1,233 @@
+import { type PlainObject, withoutKube } from '@tutti/kube/testing'
+import t, { type Test } from 'tap'
+import { type CasePlace, isThere, MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
+import { sideBySide } from '../testing/side-by-side.ts'
+
+const skip = withoutKube('kube-controller-manager', 'kube-scheduler')
+const OURS = '?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtutti-operator'
+
+async function changeDeployment(place: CasePlace, name: string, body: PlainObject): Promise<void> {
+  const contentType = 'application/strategic-merge-patch+json'
+  const path = `${place.path('deployments', name)}?fieldManager=kubectl-edit`
+  const { status, body: answer } = await place.plain.send('PATCH', path, { body, contentType })
+  if (status !== 200) throw new Error(`${path}: ${status} ${JSON.stringify(answer)}`)
+}
+
+/** Since when it is accepted. */
+function accepted(conditions: PlainObject[]): string {
+  return conditions.find(({ type }) => type === 'Accepted')?.['lastTransitionTime']
+}
+
+await t.test('others write beside the operator', { skip }, async (t) => {
+  const rig = await openCaseRig(t)
+  const begin = async (t: Test, spec: PlainObject = {}) => {
+    const place = await rig.openPlace()
+    const operator = await place.startOperator(t)
+    await place.applyModel('yolo', spec)
+    await place.applyEnsemble('ens', 'yolo')
+    await place.ready('models', 'yolo')
+    await place.ready('ensembles', 'ens')
+    await operator.atRest()
+    const writes = () => operator.proxy.writes.length
+    const written = (from: number) =>
+      operator.proxy.writes.slice(from).map(({ method, path, body }) => `${method} ${path} ${body}`)
+    return { place, operator, writes, written }
+  }
+  await sideBySide(t, {
+    'case 11: a field of ours is changed by hand': async (t: Test) => {
+      const { place, operator, writes } = await begin(t)
+      const before = await place.look()
+      const { events } = operator
+      const path = place.path('deployments', 'yolo-step')
+      for (const times of [1, 2]) {
+        const count = writes()
+        await changeDeployment(place, 'yolo-step', {
+          spec: {
+            template: { spec: { containers: [{ name: 'main', image: 'others.example/x' }] } },
+          },
+        })
+        await place.plain.until(
+          path,
+          (found) => found?.['spec'].template.spec.containers[0].image !== 'others.example/x',
+        )
+        await operator.atRest()
+        await place.ready('models', 'yolo')
+        await operator.atRest()
+        t.same(await place.look(), before)
+        const repairs = events.filter(({ reason }) => reason === 'ChildRepaired')
+        t.equal(repairs.length, times, 'one event each')
+        const applies = operator.proxy.writes
+          .slice(count)
+          .filter(({ path: written }) => written === path)
+        t.equal(applies.length, 1, 'one apply each')
+      }
+      await changeDeployment(place, 'tutti-router', { spec: { replicas: 3 } })
+      await place.plain.until(
+        place.path('deployments', 'tutti-router'),
+        (found) => found?.['spec'].replicas === 1,
+      )
+      await operator.atRest()
+      t.same(await place.look(), before)
+    },
+
+    'case 12: what others add is left': async (t: Test) => {
+      const { place, operator, writes } = await begin(t)
+      const added = {
+        metadata: {
+          labels: { 'others.example/team': 'a' },
+          annotations: { 'others.example/x': 'y' },
+        },
+        spec: {
+          template: {
+            metadata: { annotations: { 'others.example/injected': 'true' } },
+            spec: {
+              containers: [
+                { name: 'main', env: [{ name: 'OTHERS', value: '1' }] },
+                { name: 'proxy', image: 'others.example/proxy' },
+              ],
+            },
+          },
+        },
+      }
+      for (const name of ['yolo-step', 'tutti-router']) await changeDeployment(place, name, added)
+      await operator.atRest()
+      const count = writes()
+      await place.applyModel('yolo', { maxBatchSize: 2 })
+      await place.ready('models', 'yolo')
+      await operator.atRest()
+      t.ok(writes() - count < 20, 'it comes to rest')
+      for (const name of ['yolo-step', 'tutti-router']) {
+        t.match(await place.plain.get(place.path('deployments', name)), added, name)
+      }
+    },
+
+    'case 13: edits while an HPA has scaled': async (t: Test) => {
+      const range = { minReplicas: 1, maxReplicas: 5 }
+      const target = { type: 'Utilization', averageUtilization: 80 }
+      const metrics = [{ type: 'Resource', resource: { name: 'cpu', target } }]
+      const scaling = { ...range, provider: 'HPA', metrics }
+      const { place, operator } = await begin(t, { scaling })
+      const path = place.path('deployments', 'yolo-step')
+      const replicas = async () => (await place.plain.get(path))['spec'].replicas as number
+      await place.plain.patch(`${path}/scale`, { spec: { replicas: 3 } })
+      await place.applyModel('yolo', { scaling, maxBatchSize: 2 })
+      await place.ready('models', 'yolo')
+      await operator.atRest()
+      t.equal(await replicas(), 3, 'an edit')
+      await place.applyModel('yolo', { scaling: { ...range, provider: 'Native' } })
+      await place.ready('models', 'yolo')
+      t.equal(await replicas(), 3, 'taken over')
+      await place.applyModel('yolo', { scaling })
+      await place.ready('models', 'yolo')
+      await operator.atRest()
+      t.equal(await replicas(), 3, 'given back')
+    },
+
+    'case 19: each kind of child is deleted by hand': async (t: Test) => {
+      const { place, operator } = await begin(t, { disruptionBudget: { minAvailable: 1 } })
+      const before = await place.look()
+      for (const plural of MADE_KINDS) {
+        const count = operator.proxy.writes.length
+        const found = await place.plain.list(`${place.path(plural)}${OURS}`)
+        for (const { metadata } of found) {
+          const path = place.path(plural, metadata.name)
+          await place.plain.delete(path)
+          await place.plain.until(
+            path,
+            (now) => isThere(now) && now?.['metadata'].uid !== metadata.uid,
+          )
+        }
+        await place.ready('models', 'yolo')
+        await place.ready('ensembles', 'ens')
+        await operator.atRest()
+        const made = operator.proxy.writes
+          .slice(count)
+          .filter(({ status, path }) => status === 201 && path.includes(`/${plural}`))
+        t.equal(made.length, found.length, `${plural}: each is made once`)
+      }
+      t.same(await place.look(), before)
+    },
+
+    'case 20: the owner of a child is taken away, or another': async (t: Test) => {
+      const { place, operator, writes, written } = await begin(t)
+      const path = place.path('services', 'yolo-step')
+      const name = 'somebody'
+      const { metadata: other } = await place.plain.create(place.path('configmaps'), {
+        metadata: { name },
+      })
+      const owner = { apiVersion: 'v1', kind: 'ConfigMap', name, uid: other.uid, controller: true }
+      for (const owners of [[], [owner]]) {
+        await place.plain.patch(path, { metadata: { ownerReferences: owners } })
+        await place.condition('models', 'yolo', 'Degraded=True/ObjectConflict')
+        await operator.atRest()
+        const count = writes()
+        await operator.atRest()
+        const { metadata } = await place.plain.get(path)
+        t.same(metadata.ownerReferences ?? [], owners, 'it is left alone')
+        const { status } = await place.plain.get(place.path('models', 'yolo'))
+        const degraded = status.conditions.find(({ type }: PlainObject) => type === 'Degraded')
+        t.match(degraded, { status: 'True', message: /yolo-step/ })
+        // What it says may change meanwhile: a busy machine makes pods and nodes late.
+        const fought = written(count).filter((line) => !line.includes('/status '))
+        t.same(fought, [], 'nobody fights')
+      }
+      await place.plain.delete(path)
+      await place.condition('models', 'yolo', 'Degraded=False')
+    },
+
+    'case 28: what the server writes differently': async (t: Test) => {
+      const { operator, writes, written } = await begin(t, {
+        resources: { requests: { cpu: '1000m', memory: '1024Mi' }, limits: { cpu: '2.0' } },
+        rollout: { maxSurge: '50%', maxUnavailable: 0 },
+        podTemplate: { spec: { tolerations: [], containers: [{ name: 'main', env: [] }] } },
+      })
+      const count = writes()
+      const applied = () => operator.metrics.read('apply_total{kind="Deployment",result="applied"}')
+      const before = await applied()
+      await operator.atRest()
+      t.same(written(count), [])
+      t.equal(await applied(), before)
+    },
+
+    'case 32: two hundred quick edits': async (t: Test) => {
+      const { place, operator } = await begin(t)
+      const path = place.path('models', 'yolo')
+      const isStatus = (write: { readonly path: string }) => write.path === `${path}/status`
+      const statuses = (from: number, to?: number) =>
+        operator.proxy.writes.slice(from, to).filter(isStatus).length
+      const [before, passesBefore] = [operator.proxy.writes.length, operator.passes.length]
+      const { status: first } = await place.plain.get(path)
+      const edit = (second: number) =>
+        place.plain.patch(path, { spec: { timeouts: { drain: `${second}s` } } })
+      for (let second = 1; second <= 100; second++) await edit(second)
+      // As many again while one pass goes on: they are one more.
+      const edited = Promise.withResolvers<void>()
+      const held = Promise.withResolvers<void>()
+      const when = (): boolean => {
+        held.resolve()
+        return true
+      }
+      const fault = { type: 'wait', until: edited.promise } as const
+      operator.proxy.addRule({ path: /models\/yolo\/status$/, when, times: 1, fault })
+      await edit(101)
+      await held.promise
+      const heldFrom = operator.proxy.writes.length
+      for (let second = 102; second <= 200; second++) await edit(second)
+      edited.resolve()
+      const { metadata, status } = await place.ready('models', 'yolo')
+      await operator.atRest()
+      t.equal(status.observedGeneration, metadata.generation)
+      t.equal(metadata.generation, 201)
+      t.equal(accepted(status.conditions), accepted(first.conditions), 'it was true all the time')
+      t.ok(statuses(before) > 0)
+      t.ok(statuses(heldFrom) < 20, `${statuses(heldFrom)} status writes for 99 edits`)
+      // There is one Model, and it is never in two passes at a time.
+      let from = before
+      for (const { controller, writes } of operator.passes.slice(passesBefore)) {
+        if (controller !== 'model') continue
+        t.ok(statuses(from, writes) <= 1, 'one status write a pass')
+        from = writes
+      }
+    },
+  })
+})

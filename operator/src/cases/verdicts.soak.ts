@@ -1,0 +1,17 @@
+import t from 'tap'
+import { compareVerdicts } from '../testing/verdicts/compare-verdicts.ts'
+
+t.setTimeout(0)
+
+const ROUNDS = 50
+const NAMESPACES = 1000
+
+await t.test(`tutti validate says what the operator will say, ${ROUNDS} rounds`, async (t) => {
+  const firstSeed = Math.floor(Math.random() * 2 ** 31)
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await t.test(`round ${round}`, async (t) => {
+      const o = { firstSeed: firstSeed + round * NAMESPACES, count: NAMESPACES }
+      await compareVerdicts(t, { ...o, hasRepository: round % 2 === 0 })
+    })
+  }
+})

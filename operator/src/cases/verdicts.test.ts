@@ -1,0 +1,23 @@
+import { ACCEPTED_REASONS } from '@tutti/ensemble'
+import t from 'tap'
+import { compareVerdicts } from '../testing/verdicts/compare-verdicts.ts'
+
+/** Of each kind; with three or four resources each. */
+const NAMESPACES = 600
+/** Each run looks at others; a failure names the seed of its namespace. */
+const firstSeed = Math.floor(Math.random() * 2 ** 31)
+
+await t.test('tutti validate says what the operator will say', async (t) => {
+  const seen = new Set<string>()
+  for (const hasRepository of [false, true]) {
+    const o = { firstSeed, count: NAMESPACES, hasRepository }
+    for (const reason of await compareVerdicts(t, o)) seen.add(reason)
+  }
+  // Nothing is drawn that breaks the schema.
+  const wanted = Object.keys(ACCEPTED_REASONS).filter((reason) => reason !== 'InvalidSpec')
+  t.same(
+    wanted.filter((reason) => !seen.has(reason)),
+    [],
+    'with every reason',
+  )
+})

@@ -1,0 +1,104 @@
+import {
+  type AcceptedEnsemble,
+  type AcceptedModel,
+  parseAcceptedJson,
+  toAcceptedJson,
+} from '@tutti/ensemble'
+import type { ControllerRevision, JsonObject, Stored } from '@tutti/kube'
+import { digestOf, toCanonicalJson } from '../runtime/canonical.ts'
+
+/** On every ControllerRevision of ours: what was accepted, `model` or `ensemble`. */
+export const ACCEPTED_LABEL = 'tutti.dev/accepted'
+
+/** Of a name: what tells two accepted states of one resource apart. */
+const DIGEST = 10
+
+type Accepted = AcceptedModel | AcceptedEnsemble
+export type Revision = Stored<ControllerRevision>
+
+/** What is to be a ControllerRevision; by name, as the name follows from the content. */
+export interface WantedRevision {
+  readonly name: string
+  readonly data: JsonObject
+}
+
+export interface RevisionPlan {
+  /** To be made. */
+  readonly create: readonly (WantedRevision & { readonly revision: number })[]
+  /** Made before: it counts as the newest again, with this number. */
+  readonly renew?: { readonly object: Revision; readonly revision: number }
+}
+
+/** The newest first. */
+export function byRevision(one: ControllerRevision, other: ControllerRevision): number {
+  return other.revision - one.revision
+}
+
+const parsed = new WeakMap<object, Accepted | undefined>()
+
+/** What a ControllerRevision of ours holds; undefined if it cannot be read. Remembered, as objects of a cache stay the same. */
+export function acceptedOf(revision: Revision): Accepted | undefined {
+  if (!parsed.has(revision)) {
+    let accepted: Accepted | undefined
+    try {
+      accepted = parseAcceptedJson(revision.data)
+    } catch {
+      // Written by a newer operator, or by hand; another one is made.
+    }
+    parsed.set(revision, accepted)
+  }
+  return parsed.get(revision)
+}
+
+/**
+ * The ControllerRevision of what was accepted. Kubernetes keeps its text, and lets nobody patch its metadata, not even the garbage
+ * collector, unless reading and writing it again gives the same text: keys are in the order of Go.
+ *
+ * @param o.ignoresGeneration - the same content of a later generation is the same.
+ */
+export function toWanted(
+  accepted: Accepted,
+  o: { readonly ignoresGeneration: boolean },
+): WantedRevision {
+  const { name, uid } = accepted.resource
+  const data: JsonObject = JSON.parse(toCanonicalJson(toAcceptedJson(accepted)))
+  const content = o.ignoresGeneration ? { ...data, resource: { uid } } : data
+  const digest = digestOf(content).slice(0, DIGEST)
+  return { name: `${name}-${accepted.kind.toLowerCase()}-${digest}`, data }
+}
+
+/**
+ * What makes one of `wanted` the newest: those that are not there are made; if all are, the newest of them counts anew. Pure.
+ *
+ * @param known - all of the owner.
+ */
+export function planAccepted(
+  wanted: readonly WantedRevision[],
+  known: readonly Revision[],
+): RevisionPlan {
+  const sorted = known.toSorted(byRevision)
+  const [newest] = sorted
+  const last = newest?.revision ?? 0
+  const names = new Set(known.map(({ metadata }) => metadata.name))
+  const create = wanted
+    .filter(({ name }) => !names.has(name))
+    .map((one, index) => ({ ...one, revision: last + 1 + index }))
+  if (create.length > 0) return { create }
+  const wantedNames = new Set(wanted.map(({ name }) => name))
+  const object = sorted.find(({ metadata }) => wantedNames.has(metadata.name))
+  const isNewest = object === undefined || object === newest
+  return isNewest ? { create } : { create, renew: { object, revision: last + 1 } }
+}
+
+/**
+ * True for what was accepted of an earlier resource of that name, which was deleted without its children
+ * (`--cascade=orphan`). Routers go on with it until it is deleted.
+ */
+export function isOrphanOf(
+  { metadata: { labels = {}, ownerReferences = [] } }: Revision,
+  kind: 'model' | 'ensemble',
+  name: string,
+): boolean {
+  if (ownerReferences.length > 0) return false
+  return labels[ACCEPTED_LABEL] === kind && labels[`tutti.dev/${kind}`] === name
+}

@@ -1,0 +1,108 @@
+import {
+  CONFIG_MAP,
+  HTTP_ROUTE,
+  INGRESS,
+  type KubeObject,
+  type Resource,
+  ROLE,
+  ROLE_BINDING,
+  SECRET,
+} from '@tutti/kube'
+import type { RouterViews } from '../pods/router-views.ts'
+import type { RouterDefaults } from '../resources/router-deployment.ts'
+import { ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
+import { ROUTER_SETTINGS_LABEL } from '../resources/router-settings.ts'
+import { Cache, type CacheOptions } from '../runtime/cache.ts'
+import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
+import { type Caches, INDEX, namespacesOf } from './caches.ts'
+import { createEnsembleController } from './ensemble/ensemble-controller.ts'
+import type { ControllerContext, ControllerSet } from './index.ts'
+import { createNamespaceController, routerMemberKind } from './namespace/namespace-controller.ts'
+import { RouterStates } from './namespace/router-states.ts'
+import type { Tenancy } from './namespace/tenant-credential.ts'
+
+export interface EnsembleControllersOptions {
+  readonly caches: Caches
+  readonly routers: Pick<RouterViews, 'look'>
+  readonly defaults: RouterDefaults
+  readonly tenancy: Tenancy
+  /** How often it is looked whether trouble of a router is over. */
+  readonly troublePollMs?: number
+  /** How often a cluster without Gateway API is asked for it. */
+  readonly gatewayAskMs?: number
+}
+
+/** The controllers, with the caches that nobody else reads. */
+export interface EnsembleControllers extends ControllerSet {
+  /** The routers of the namespace serve something else than before. */
+  routersChanged(namespace: string): void
+  /** Credentials of all namespaces have to be looked at. */
+  issuerChanged(): void
+}
+
+type Around = Pick<
+  ControllerContext,
+  'client' | 'openReflector' | 'events' | 'metrics' | 'clock' | 'log'
+>
+
+/** Makes the controllers of namespaces and of Ensembles. */
+export function createEnsembleControllers(
+  context: Around,
+  o: EnsembleControllersOptions,
+): EnsembleControllers {
+  const own = createOwnCaches(context, o)
+  const { serviceAccounts, networkPolicies, services, budgets, deployments } = o.caches
+  const { roles, roleBindings, edges } = own
+  const states = new RouterStates()
+  const around = { ...context, ...o.caches, ...own, states }
+  const ensemble = createEnsembleController({ ...around, routers: o.routers })
+  const namespace = createNamespaceController({
+    ...around,
+    ...o,
+    members: [
+      routerMemberKind(serviceAccounts),
+      routerMemberKind(roles),
+      routerMemberKind(roleBindings),
+      routerMemberKind(edges),
+      routerMemberKind(networkPolicies),
+      routerMemberKind(services),
+      routerMemberKind(budgets),
+      routerMemberKind(deployments),
+    ],
+  })
+  const { models, ensembles } = o.caches
+  return {
+    caches: Object.values(own),
+    controllers: [namespace, ensemble.controller],
+    routersChanged: (name) => ensemble.routersChanged(name),
+    issuerChanged: () => {
+      const used = [...models.list(), ...ensembles.list()].flatMap(namespacesOf)
+      for (const name of new Set(used)) namespace.enqueue(name)
+    },
+  }
+}
+
+function createOwnCaches(
+  { client, openReflector, clock, log }: Around,
+  { gatewayAskMs: askMs }: Pick<EnsembleControllersOptions, 'gatewayAskMs'>,
+) {
+  const open = <T extends KubeObject>(
+    resource: Resource<T>,
+    labelSelector: string,
+    o: Pick<CacheOptions<T>, 'isServed' | 'askMs'> = {},
+  ) => {
+    const indexers = { [INDEX.namespace]: namespacesOf }
+    return new Cache<T>({ openReflector, clock, log, resource, labelSelector, indexers, ...o })
+  }
+  return {
+    settings: open(CONFIG_MAP, `${ROUTER_SETTINGS_LABEL}=true`),
+    roles: open(ROLE, ROUTER_LABEL_SELECTOR),
+    roleBindings: open(ROLE_BINDING, ROUTER_LABEL_SELECTOR),
+    edges: open(SECRET, ROUTER_LABEL_SELECTOR),
+    ingresses: open(INGRESS, MANAGED_BY_SELECTOR),
+    httpRoutes: open(HTTP_ROUTE, MANAGED_BY_SELECTOR, {
+      isServed: () => client.serves(HTTP_ROUTE),
+      ...(askMs !== undefined && { askMs }),
+    }),
+  }
+}

@@ -1,0 +1,226 @@
+import type { Clock } from '@tutti/chassis'
+import {
+  type AcceptedEnsemble,
+  type EnsembleSpec,
+  judgeEnsemble,
+  modelNameOf,
+  type Verdict,
+} from '@tutti/ensemble'
+import type { Client, Stored } from '@tutti/kube'
+import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
+import type { RouterViews } from '../../pods/router-views.ts'
+import { urlsOf } from '../../resources/ensemble-routes.ts'
+import { findCondition, toTime } from '../../runtime/conditions.ts'
+import type { ReconcileContext, Result } from '../../runtime/controller.ts'
+import type { EventRecorder } from '../../runtime/events.ts'
+import type { StatusWriter } from '../../runtime/status.ts'
+import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
+import type { RouterStates } from '../namespace/router-states.ts'
+import { servedNameOf } from '../served-names.ts'
+import { storeAccepted } from '../store-accepted.ts'
+import { toSignature } from '../to-signature.ts'
+import { eventsOfChange, hasWarning, revisionAccepted } from './events.ts'
+import type { Exposure, ExposureProblem } from './exposure.ts'
+import type { EnsembleState, ServedRevision } from './judge-ensemble-state.ts'
+import { judgeSteps } from './judge-steps.ts'
+import { NamespaceView, type WorldCaches } from './namespace-view.ts'
+import { readEnsemble } from './read-ensemble.ts'
+import { summarizeEnsemble } from './summarize.ts'
+
+export interface EnsembleReconcilerOptions extends WorldCaches {
+  readonly client: Client
+  readonly statuses: StatusWriter
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly routers: Pick<RouterViews, 'look'>
+  readonly states: RouterStates
+  readonly exposure: Exposure
+  readonly clock: Clock
+}
+
+/** Beside the one that counts, for whoever asks what was served before. */
+const HISTORY = 3
+/** While routers have not taken what was accepted: they do within a moment. */
+const SOON_MS = 300
+const LATER_MS = 5000
+/** From then on it is looked at less often. */
+const PATIENCE_MS = 20_000
+/** How old an answer of a router may be. */
+const FRESH_MS = 200
+const AGED_MS = 60_000
+const BLOCKED_MS = 10_000
+/** Problems of which nothing tells that they are over: other people's objects and policies. */
+const UNTOLD: ReadonlySet<string> = new Set(['RouteConflict', 'RouteRefused'])
+
+type Ensemble = Stored<EnsembleObject>
+
+/** Makes an Ensemble come true, one look at a time: read, judge, accept, expose, ask the routers, and one status. */
+export class EnsembleReconciler {
+  readonly #o: EnsembleReconcilerOptions
+
+  constructor(o: EnsembleReconcilerOptions) {
+    this.#o = o
+  }
+
+  async reconcile({ signal }: ReconcileContext, key: string): Promise<Result> {
+    const { ensembles, statuses, exposure } = this.#o
+    const object = ensembles.get(key)
+    if (object === undefined) {
+      statuses.forget(key)
+      exposure.forget(key)
+      return {}
+    }
+    // What belongs to it goes with it, by owner references.
+    if (object.metadata.deletionTimestamp !== undefined) return {}
+    return await this.#look(object, signal)
+  }
+
+  async #look(object: Ensemble, signal: AbortSignal): Promise<Result> {
+    const { namespace = '' } = object.metadata
+    const view = new NamespaceView(this.#o, namespace)
+    const { manifest } = readEnsemble(object)
+    const spec = manifest?.spec
+    const isPaused = spec?.paused === true
+    const verdict = judge(object, view)
+    const revisions = await this.#accept(object, { view, verdict, isPaused, signal })
+    const [newest] = revisions
+    const state: EnsembleState = {
+      generation: object.metadata.generation ?? 0,
+      isPaused,
+      verdict,
+      ...(newest !== undefined && { served: toServed(newest) }),
+      steps: spec === undefined ? [] : judgeSteps(spec, view),
+      exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
+      trouble: this.#o.states.get(namespace),
+      routers: await this.#o.routers.look(namespace, {
+        maxAgeMs: newest === undefined || isRoutable(object) ? AGED_MS : FRESH_MS,
+        signal,
+      }),
+    }
+    await this.#write(object, { state, revisions, spec, signal })
+    return this.#again(object, state)
+  }
+
+  async #expose(
+    object: Ensemble,
+    spec: EnsembleSpec | undefined,
+    signal: AbortSignal,
+  ): Promise<ExposureProblem | undefined> {
+    return spec && (await this.#o.exposure.sync(object, spec, { signal }))
+  }
+
+  /** Stores what is accepted, unless it is already what counts. @returns what was accepted, the newest first. */
+  async #accept(
+    object: Ensemble,
+    o: {
+      readonly view: NamespaceView
+      readonly verdict: Verdict
+      readonly isPaused: boolean
+      readonly signal: AbortSignal
+    },
+  ): Promise<readonly Revision[]> {
+    const { client, events } = this.#o
+    const { view, verdict, isPaused, signal } = o
+    const accepted = verdict.accepted && !isPaused ? [toAccepted(object, verdict)] : []
+    const { revisions, made } = await storeAccepted({
+      client,
+      owner: { resource: ENSEMBLE, object },
+      known: view.revisionsOf(object),
+      orphans: view.orphansOf(object),
+      wanted: accepted.map((one) => toWanted(one, { ignoresGeneration: false })),
+      findUnused: (all) => all.slice(1 + HISTORY),
+      signal,
+    })
+    for (const { metadata } of made) events.record(revisionAccepted(object, metadata.name))
+    if (made.length > 0 && verdict.accepted) {
+      for (const warning of verdict.warnings) events.record(hasWarning(object, warning))
+    }
+    return revisions
+  }
+
+  async #write(
+    object: Ensemble,
+    o: {
+      readonly state: EnsembleState
+      readonly revisions: readonly Revision[]
+      readonly spec: EnsembleSpec | undefined
+      readonly signal: AbortSignal
+    },
+  ): Promise<void> {
+    const { statuses, events, clock } = this.#o
+    const [newest] = o.revisions
+    const accepted = newest && acceptedOf(newest)
+    const before = statuses.current(object)
+    const status = summarizeEnsemble({
+      state: o.state,
+      modelName:
+        o.spec === undefined
+          ? servedNameOf(object)
+          : modelNameOf({ metadata: object.metadata, spec: o.spec }),
+      revisions: o.revisions.map(toServed),
+      signature: accepted && toSignature(accepted.config),
+      urls: urlsOf(object.metadata.namespace ?? '', o.spec?.expose),
+      before,
+      at: toTime(clock.epochMs()),
+    })
+    const result = await statuses.write({ resource: ENSEMBLE, object, status }, o)
+    if (result !== 'written') return
+    for (const event of eventsOfChange(object, before, status)) events.record(event)
+  }
+
+  #again(object: Ensemble, { served, routers, verdict, exposure }: EnsembleState): Result {
+    const isMissing =
+      served !== undefined &&
+      verdict.accepted &&
+      routers.some((one) => 'error' in one || !one.served.accepted.includes(served.name))
+    if (isMissing) {
+      const isRecent = waitedMs(object, this.#o.clock.epochMs()) < PATIENCE_MS
+      return { requeueAfterMs: isRecent ? SOON_MS : LATER_MS }
+    }
+    const isBlocked = exposure !== undefined && UNTOLD.has(exposure.reason)
+    return isBlocked ? { requeueAfterMs: BLOCKED_MS } : {}
+  }
+}
+
+function judge(object: Ensemble, view: NamespaceView): Verdict {
+  const { manifest, problem } = readEnsemble(object)
+  if (manifest !== undefined) return judgeEnsemble(manifest, view.worldOf(object))
+  return { accepted: false, reason: 'InvalidSpec', message: problem }
+}
+
+/** Since it was accepted, or lost its routers: before that it may have been refused for long. */
+function waitedMs({ status }: Ensemble, nowMs: number): number {
+  const waits = ['Accepted', 'Routable'].map((type) => {
+    const known = findCondition(status?.conditions, type)
+    return known === undefined ? 0 : nowMs - Date.parse(known.lastTransitionTime)
+  })
+  return Math.min(...waits)
+}
+
+function isRoutable({ metadata, status }: Ensemble): boolean {
+  const known = findCondition(status?.conditions, 'Routable')
+  return known?.status === 'True' && known.observedGeneration === metadata.generation
+}
+
+function toAccepted(
+  object: Ensemble,
+  { config, rules, models }: Extract<Verdict, { readonly accepted: true }>,
+): AcceptedEnsemble {
+  const { name, uid, generation = 0 } = object.metadata
+  return {
+    kind: 'Ensemble',
+    modelName: config.name,
+    resource: { name, uid, generation },
+    config,
+    rules: {
+      ...rules,
+      stepNames: [...rules.stepNames],
+      dependsOn: rules.dependsOn.map((list) => [...list]),
+    },
+    models: { ...models },
+  }
+}
+
+function toServed(revision: Revision): ServedRevision {
+  const generation = acceptedOf(revision)?.resource.generation ?? 0
+  return { name: revision.metadata.name, generation }
+}

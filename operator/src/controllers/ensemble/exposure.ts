@@ -1,0 +1,106 @@
+import type { EnsembleSpec } from '@tutti/ensemble'
+import { type Client, type HttpRoute, type Stored } from '@tutti/kube'
+import type { EnsembleObject } from '../../api/kinds.ts'
+import { ENSEMBLE } from '../../api/kinds.ts'
+import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
+import {
+  Applier,
+  type ApplierOptions,
+  type SyncResult,
+  throwIfFailed,
+} from '../../runtime/apply.ts'
+import type { Cache } from '../../runtime/cache.ts'
+import { readEdgeToken } from '../namespace/exposed-ensembles.ts'
+
+/** What keeps requests from outside away. */
+export interface ExposureProblem {
+  readonly reason: string
+  readonly message: string
+}
+
+/** Makes what brings requests from outside, and says why they do not come. */
+export class Exposure {
+  readonly #client: Client
+  readonly #httpRoutes: Cache<HttpRoute>
+  readonly #withGateway: Applier
+  readonly #withoutGateway: Applier
+
+  constructor(
+    o: Omit<ApplierOptions, 'caches'> & {
+      /** Of Ingresses. */
+      readonly ingresses: ApplierOptions['caches'][number]
+      /** Of a cluster that may have no Gateway API. */
+      readonly httpRoutes: Cache<HttpRoute>
+    },
+  ) {
+    this.#client = o.client
+    this.#httpRoutes = o.httpRoutes
+    this.#withoutGateway = new Applier({ ...o, caches: [o.ingresses] })
+    this.#withGateway = new Applier({ ...o, caches: [o.ingresses, o.httpRoutes] })
+  }
+
+  forget(key: string): void {
+    this.#withGateway.forget(key)
+    this.#withoutGateway.forget(key)
+  }
+
+  /** @throws what is worth another try. */
+  async sync(
+    object: Stored<EnsembleObject>,
+    spec: EnsembleSpec,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<ExposureProblem | undefined> {
+    const { name, namespace = '' } = object.metadata
+    const { expose } = spec
+    const isGateway = expose?.gateway !== undefined
+    const hasGateway = this.#httpRoutes.isServed
+    const desired =
+      expose === undefined || (isGateway && !hasGateway)
+        ? []
+        : buildEnsembleRoutes({ name, namespace, expose })
+    const applier = hasGateway ? this.#withGateway : this.#withoutGateway
+    const result = await applier.sync({ resource: ENSEMBLE, object }, desired, { signal })
+    throwIfFailed(result)
+    if (isGateway && !hasGateway) return GATEWAY_MISSING
+    const token = await readEdgeToken(this.#client, { namespace, expose, signal })
+    if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
+    return findProblem(result) ?? (isGateway ? findRefusal(this.#routeOf(object)) : undefined)
+  }
+
+  #routeOf({ metadata }: Stored<EnsembleObject>): Stored<HttpRoute> | undefined {
+    return this.#httpRoutes.get(`${metadata.namespace}/${metadata.name}`)
+  }
+}
+
+const GATEWAY_MISSING: ExposureProblem = {
+  reason: 'GatewayApiMissing',
+  message:
+    'expose.gateway: the cluster has no HTTPRoute (gateway.networking.k8s.io/v1); install Gateway API, or use expose.ingress',
+}
+
+function findProblem({ outcomes }: SyncResult): ExposureProblem | undefined {
+  for (const outcome of outcomes) {
+    if (outcome.result === 'nameConflict')
+      return { reason: 'RouteConflict', message: outcome.message }
+    if (outcome.result === 'refused') {
+      return {
+        reason: 'RouteRefused',
+        message: `${outcome.resource.kind}: ${outcome.error.message}`,
+      }
+    }
+  }
+  return undefined
+}
+
+/** What the Gateway says of the route; nothing yet is no problem. */
+function findRefusal(route: Stored<HttpRoute> | undefined): ExposureProblem | undefined {
+  for (const { conditions = [] } of route?.status?.parents ?? []) {
+    const bad = conditions.find(
+      ({ type, status }) => (type === 'Accepted' || type === 'ResolvedRefs') && status === 'False',
+    )
+    if (bad !== undefined) {
+      return { reason: 'RouteNotAccepted', message: `HTTPRoute: ${bad.reason}: ${bad.message}` }
+    }
+  }
+  return undefined
+}

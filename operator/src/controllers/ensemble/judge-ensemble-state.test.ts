@@ -1,0 +1,116 @@
+import type { Verdict } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { type EnsembleState, judgeState } from './judge-ensemble-state.ts'
+import { summarizeEnsemble } from './summarize.ts'
+
+const config = normaliseModelConfig(parseModelConfig('name: "e" platform: "ensemble"', 'test'))
+const ACCEPTED: Verdict = {
+  accepted: true,
+  config,
+  rules: { stepNames: [], dependsOn: [] },
+  models: {},
+  warnings: [],
+}
+const REFUSED: Verdict = { accepted: false, reason: 'UnknownTensor', message: 'steps[0]: no' }
+const SERVED = { name: 'e-ensemble-1', generation: 1 }
+const view = (accepted: readonly string[]) => ({
+  pod: 'r',
+  served: { models: [], accepted: [...accepted] },
+})
+
+const state = (o: Partial<EnsembleState> = {}): EnsembleState => ({
+  generation: 1,
+  isPaused: false,
+  verdict: ACCEPTED,
+  served: SERVED,
+  steps: [{ name: 'a', ready: true }],
+  routers: [view([SERVED.name])],
+  ...o,
+})
+
+const CASES: readonly {
+  readonly name: string
+  readonly state: EnsembleState
+  readonly ready: string
+}[] = [
+  { name: 'all is well', state: state(), ready: 'Ready' },
+  { name: 'it is refused', state: state({ verdict: REFUSED }), ready: 'UnknownTensor' },
+  {
+    name: 'a step is not ready',
+    state: state({ steps: [{ name: 'a', ready: false, reason: 'OOMKilled', message: 'x' }] }),
+    ready: 'OOMKilled',
+  },
+  { name: 'no router is ready', state: state({ routers: [] }), ready: 'NoRouters' },
+  {
+    name: 'the settings of the router are wrong',
+    state: state({ trouble: { reason: 'RouterSettingsInvalid', message: 'x' } }),
+    ready: 'RouterSettingsInvalid',
+  },
+  {
+    name: 'one of two routers lacks it',
+    state: state({ routers: [view([SERVED.name]), view([])] }),
+    ready: 'NotRouted',
+  },
+  {
+    name: 'a router cannot be asked',
+    state: state({ routers: [{ pod: 'r', error: new ServeError('INTERNAL', 'gone') }] }),
+    ready: 'RouterUnreachable',
+  },
+  {
+    name: 'what was asked for outside is not there',
+    state: state({ exposure: { reason: 'GatewayApiMissing', message: 'x' } }),
+    ready: 'GatewayApiMissing',
+  },
+  { name: 'it is paused', state: state({ isPaused: true, verdict: REFUSED }), ready: 'Paused' },
+]
+
+for (const { name, state: given, ready } of CASES) {
+  await t.test(`Ready says so when ${name}`, async (t) => {
+    const judged = judgeState(given)
+    t.equal(judged.Ready.reason, ready)
+    t.equal(judged.Ready.status, ready === 'Ready' || ready === 'Paused' ? 'True' : 'False')
+  })
+}
+
+await t.test('Ready means routable, whatever else is the case', async () => {
+  const flag = fc.boolean()
+  const given = fc.record({
+    isPaused: flag,
+    verdict: fc.constantFrom(ACCEPTED, REFUSED),
+    hasServed: flag,
+    isStepReady: flag,
+    routers: fc.array(flag, { maxLength: 3 }),
+  })
+  fc.assert(
+    fc.property(given, ({ hasServed, isStepReady, routers, ...o }) => {
+      const { served: _, ...rest } = state({
+        ...o,
+        steps: [{ name: 'a', ready: isStepReady }],
+        routers: routers.map((has) => view(has ? [SERVED.name] : [])),
+      })
+      const { Ready: ready } = judgeState(hasServed ? { ...rest, served: SERVED } : rest)
+      const isRoutable = hasServed && routers.length > 0 && routers.every(Boolean)
+      const wanted = isRoutable && isStepReady && (o.isPaused || o.verdict.accepted)
+      return (ready.status === 'True') === wanted
+    }),
+  )
+})
+
+await t.test('a status that nothing has happened to stays the same', async (t) => {
+  const summary = (before: ReturnType<typeof summarizeEnsemble> | undefined, at: string) =>
+    summarizeEnsemble({
+      state: state(),
+      modelName: 'e',
+      revisions: [SERVED],
+      signature: undefined,
+      urls: { url: 'http://x', grpcUrl: 'x:1' },
+      before,
+      at,
+    })
+  const first = summary(undefined, '2026-01-01T00:00:00Z')
+  t.same(summary(first, '2026-01-02T00:00:00Z'), first)
+  t.match(first, { stepsReady: '1/1', revision: SERVED.name, observedGeneration: 1 })
+})

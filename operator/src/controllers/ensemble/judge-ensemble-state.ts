@@ -1,0 +1,145 @@
+import type { EnsembleConditionType, StepStatus, Verdict } from '@tutti/ensemble'
+import type { RouterView } from '../../pods/router-views.ts'
+import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import type { RouterTrouble } from '../namespace/router-states.ts'
+
+/** The ControllerRevision that counts. */
+export interface ServedRevision {
+  readonly name: string
+  /** Of the Ensemble, when it was accepted. */
+  readonly generation: number
+}
+
+/** What the state of an Ensemble is judged by. */
+export interface EnsembleState {
+  readonly generation: number
+  readonly isPaused: boolean
+  readonly verdict: Verdict
+  /** What routers execute; absent if nothing was ever accepted. */
+  readonly served?: ServedRevision
+  readonly steps: readonly StepStatus[]
+  /** Of the namespace's router. */
+  readonly trouble?: RouterTrouble | undefined
+  readonly routers: readonly RouterView[]
+  /** What keeps requests from outside away; absent if all is well, or nothing was asked for. */
+  readonly exposure?: { readonly reason: string; readonly message: string } | undefined
+}
+
+type Judge = (state: EnsembleState) => Judgement
+
+function servedText({ served }: EnsembleState): string {
+  return served === undefined
+    ? ''
+    : `; generation ${served.generation} goes on being served (${served.name})`
+}
+
+function judgeAccepted(state: EnsembleState): Judgement {
+  const { verdict, isPaused, served, generation } = state
+  if (isPaused) {
+    return isUnknown('Paused', `changes wait while the Ensemble is paused${servedText(state)}`)
+  }
+  if (!verdict.accepted) return isFalse(verdict.reason, `${verdict.message}${servedText(state)}`)
+  if (served === undefined) return isFalse('Pending', `generation ${generation} is being stored`)
+  const { warnings } = verdict
+  if (warnings.length === 0) return isTrue('Accepted', `stored as ${served.name}`)
+  return isTrue('AcceptedWithWarnings', warnings.join('; '))
+}
+
+function judgeStepsReady({ steps }: EnsembleState): Judgement {
+  const missing = steps.filter(({ ready }) => !ready)
+  const [first] = missing
+  if (first === undefined) return isTrue('AllReady', `${steps.length} of ${steps.length} are ready`)
+  const names = missing.map(({ name }) => name).join(', ')
+  const { reason = 'NotReady', message = '' } = first
+  return isFalse(reason, `not ready: ${names}; ${first.name}: ${message}`)
+}
+
+function judgeRouterReady({ trouble, routers }: EnsembleState): Judgement {
+  if (trouble !== undefined) return isFalse(trouble.reason, trouble.message)
+  if (routers.length === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
+  return isTrue(
+    'Ready',
+    `${routers.length} router ${routers.length === 1 ? 'pod is' : 'pods are'} ready`,
+  )
+}
+
+/** Whether every ready router executes this generation. */
+function judgeRoutable(state: EnsembleState): Judgement {
+  const { served, routers, verdict, isPaused } = state
+  if (!isPaused && !verdict.accepted) {
+    return isFalse('NotAccepted', `this generation is not accepted${servedText(state)}`)
+  }
+  if (served === undefined) return isFalse('NotAccepted', 'nothing was accepted yet')
+  if (routers.length === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
+  for (const router of routers) {
+    if ('error' in router) {
+      return isUnknown('RouterUnreachable', `router ${router.error.message}`)
+    }
+    if (router.served.accepted.includes(served.name)) continue
+    return isFalse('NotRouted', `router "${router.pod}" does not serve ${served.name} yet`)
+  }
+  return isTrue('Routed', `all ready routers serve ${served.name}`)
+}
+
+function judgeDegraded(state: EnsembleState): Judgement {
+  const { exposure, verdict, served, isPaused } = state
+  if (exposure !== undefined) return isTrue(exposure.reason, exposure.message)
+  if (!verdict.accepted && !isPaused && served !== undefined) {
+    return isTrue('EarlierGenerationServed', `this generation is not accepted${servedText(state)}`)
+  }
+  return isFalse('AsExpected', 'nothing is wrong')
+}
+
+const WAITING = new Set(['SchemaPending', 'Pending'])
+
+function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
+  const { verdict, isPaused } = state
+  if (isPaused) return isFalse('Paused', 'changes wait while the Ensemble is paused')
+  if (ready.status === 'True') return isFalse('Complete', 'everything that was asked for is served')
+  if (!verdict.accepted && !WAITING.has(verdict.reason)) {
+    return isFalse(verdict.reason, 'the Ensemble has to be changed')
+  }
+  return isTrue('Waiting', ready.message)
+}
+
+/** All but `Progressing` and `Ready`, in the order in which they stand in each other's way. */
+const JUDGES = {
+  Accepted: judgeAccepted,
+  StepsReady: judgeStepsReady,
+  RouterReady: judgeRouterReady,
+  Routable: judgeRoutable,
+  Degraded: judgeDegraded,
+} as const satisfies Partial<Record<EnsembleConditionType, Judge>>
+
+/** Every condition of an Ensemble. Pure. */
+export function judgeState(
+  state: EnsembleState,
+): Readonly<Record<EnsembleConditionType, Judgement>> {
+  const judged = {
+    Accepted: JUDGES.Accepted(state),
+    StepsReady: JUDGES.StepsReady(state),
+    RouterReady: JUDGES.RouterReady(state),
+    Routable: JUDGES.Routable(state),
+    Degraded: JUDGES.Degraded(state),
+  }
+  const ready = sumUp(state, judged)
+  return { ...judged, Progressing: judgeProgressing(state, ready), Ready: ready }
+}
+
+function sumUp(
+  { isPaused }: EnsembleState,
+  judged: Readonly<Record<keyof typeof JUDGES, Judgement>>,
+): Judgement {
+  const needed = (['Accepted', 'StepsReady', 'RouterReady', 'Routable'] as const).filter(
+    (type) => !(isPaused && type === 'Accepted'),
+  )
+  for (const type of needed) {
+    const judgement = judged[type]
+    if (judgement.status !== 'True') return { ...judgement, status: 'False' }
+  }
+  const { Degraded: degraded } = judged
+  if (degraded.status === 'True') return { ...degraded, status: 'False' }
+  return isPaused
+    ? isTrue('Paused', judged.Accepted.message)
+    : isTrue('Ready', judged.Routable.message)
+}

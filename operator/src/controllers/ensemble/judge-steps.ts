@@ -1,0 +1,51 @@
+import type { EnsembleSpec, StepStatus } from '@tutti/ensemble'
+import type { NamespaceView, StepTarget } from './namespace-view.ts'
+
+/** What each step runs, and whether it can be run now. */
+export function judgeSteps(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
+  return spec.steps.map(({ name, modelRef, ensembleRef }) => {
+    const model = modelRef?.name ?? ensembleRef?.name ?? ''
+    return { name, model, ...judgeTarget(model, view.holderOf(model)) }
+  })
+}
+
+type Judged = Omit<StepStatus, 'name' | 'model'>
+
+function judgeTarget(model: string, target: StepTarget | undefined): Judged {
+  if (target === undefined)
+    return {
+      ready: false,
+      reason: 'NotFound',
+      message: `no Model or Ensemble is called '${model}'`,
+    }
+  const { ready, revision, replicas } = readTarget(target)
+  return {
+    ready,
+    ...(ready ? {} : reasonOf(target)),
+    ...(replicas !== undefined && { replicas }),
+    ...(revision !== undefined && { revision }),
+  }
+}
+
+function readTarget({
+  kind,
+  status = {},
+}: StepTarget): Pick<StepStatus, 'ready' | 'revision' | 'replicas'> {
+  if (kind === 'Ensemble') {
+    const isReady = readyOf(status)?.status === 'True'
+    return { ready: isReady, revision: 'revision' in status ? status.revision : undefined }
+  }
+  // While pods are replaced the Model is not ready as a whole, and still answers.
+  const replicas = ('readyReplicas' in status ? status.readyReplicas : undefined) ?? 0
+  const revision = 'latestReadyRevision' in status ? status.latestReadyRevision : undefined
+  return { ready: replicas > 0, revision, replicas }
+}
+
+function reasonOf({ kind, metadata, status = {} }: StepTarget) {
+  const { reason = 'Pending', message = 'it is not ready yet' } = readyOf(status) ?? {}
+  return { reason, message: `${kind} "${metadata.name}": ${message}` }
+}
+
+function readyOf({ conditions }: NonNullable<StepTarget['status']>) {
+  return conditions?.find(({ type }) => type === 'Ready')
+}

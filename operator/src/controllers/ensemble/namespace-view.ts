@@ -1,0 +1,103 @@
+import { type AcceptedEnsemble, type EnsembleWorld, type KnownModel } from '@tutti/ensemble'
+import type { ControllerRevision, Stored } from '@tutti/kube'
+import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
+import type { Cache } from '../../runtime/cache.ts'
+import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'
+import { INDEX } from '../caches.ts'
+import { findRival, servedNameOf } from '../served-names.ts'
+import { stepModelsOf } from './read-ensemble.ts'
+
+export interface WorldCaches {
+  readonly models: Cache<ModelObject>
+  readonly ensembles: Cache<EnsembleObject>
+  /** ControllerRevisions with ACCEPTED_LABEL. */
+  readonly revisions: Cache<ControllerRevision>
+}
+
+/** What a step runs, as the namespace has it. */
+export type StepTarget = Stored<ModelObject> | Stored<EnsembleObject>
+
+/** The resources of a namespace, as an Ensemble of it is judged by them. Reads caches only. */
+export class NamespaceView {
+  readonly #caches: WorldCaches
+  readonly #namespace: string
+
+  constructor(caches: WorldCaches, namespace: string) {
+    this.#caches = caches
+    this.#namespace = namespace
+  }
+
+  /** Who has the served name: the oldest of those that claim it. */
+  holderOf(servedName: string): StepTarget | undefined {
+    const all = this.#claims(servedName)
+    return all.find((one) => findRival(one, all) === undefined)
+  }
+
+  /** The Ensemble's accepted states, the newest first. */
+  revisionsOf(object: StepTarget): readonly Stored<ControllerRevision>[] {
+    return this.#caches.revisions.byOwner(object.metadata.uid).toSorted(byRevision)
+  }
+
+  /** What was accepted of an earlier Ensemble of that name, which was deleted without it. */
+  orphansOf({ metadata }: StepTarget): readonly Stored<ControllerRevision>[] {
+    return this.#caches.revisions
+      .byIndex(INDEX.namespace, this.#namespace)
+      .filter((revision) => isOrphanOf(revision, 'ensemble', metadata.name))
+  }
+
+  /** What counts of an Ensemble. */
+  acceptedOf(object: StepTarget): AcceptedEnsemble | undefined {
+    for (const revision of this.revisionsOf(object)) {
+      const accepted = acceptedOf(revision)
+      if (accepted?.kind === 'Ensemble') return accepted
+    }
+    return undefined
+  }
+
+  /** For `judgeEnsemble`. */
+  worldOf(object: Stored<EnsembleObject>): EnsembleWorld {
+    const { models, ensembles } = this.#caches
+    return {
+      // What is not there may come: manifests are applied in any order.
+      lookup: (servedName) => this.#lookup(servedName),
+      names: () =>
+        [models, ensembles].flatMap((cache) =>
+          cache.byIndex(INDEX.namespace, this.#namespace).map(servedNameOf),
+        ),
+      holder: (servedName) => findRival(object, this.#claims(servedName)),
+      composes: (servedName) => {
+        const holder = this.holderOf(servedName)
+        const ensemble = this.#ensemblesCalled(servedName).find(
+          ({ metadata }) => metadata.uid === holder?.metadata.uid,
+        )
+        return ensemble === undefined ? [] : stepModelsOf(ensemble)
+      },
+    }
+  }
+
+  #claims(servedName: string): readonly StepTarget[] {
+    const key = `${this.#namespace}/${servedName}`
+    const all = [
+      ...this.#caches.models.byIndex(INDEX.servedName, key),
+      ...this.#ensemblesCalled(servedName),
+    ]
+    return all.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  }
+
+  #ensemblesCalled(servedName: string): readonly Stored<EnsembleObject>[] {
+    return this.#caches.ensembles.byIndex(INDEX.servedName, `${this.#namespace}/${servedName}`)
+  }
+
+  #lookup(servedName: string): KnownModel | 'pending' {
+    const holder = this.holderOf(servedName)
+    if (holder === undefined) return 'pending'
+    for (const revision of this.revisionsOf(holder)) {
+      const accepted = acceptedOf(revision)
+      if (accepted === undefined) continue
+      if (accepted.kind === 'Ensemble') return { config: accepted.config }
+      const { config, versions } = accepted
+      return { config, readyVersions: versions.map(({ version }) => version) }
+    }
+    return 'pending'
+  }
+}

@@ -1,0 +1,47 @@
+import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
+import t from 'tap'
+import { OPERATOR_FLAGS } from '../operator-flags.ts'
+import { memoryClient } from '../testing/memory-client.ts'
+import { testMetrics } from '../testing/test-metrics.ts'
+import { type ControllerContext, createControllers } from './index.ts'
+
+await t.test(
+  'every controller is made once, and reads each kind from as few caches as can be',
+  async (t) => {
+    const { metrics, runtime } = testMetrics()
+    const { values: flags } = parseFlags(OPERATOR_FLAGS, ['--nats=nats://nats:4222'])
+    const context: ControllerContext = {
+      client: memoryClient(),
+      openReflector: () => {
+        throw new Error('no cache is started here')
+      },
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is recorded here
+      events: { record: () => {} } as never,
+      metrics: runtime,
+      scrapes: metrics,
+      clock: systemClock,
+      log: silentLogger,
+      flags,
+      namespace: 'tutti-system',
+    }
+    const { caches, controllers } = createControllers(context)
+    const names = controllers.map(({ name }) => name).toSorted()
+    t.same(names, [
+      'ensemble',
+      'model',
+      'model-scaling',
+      'namespace',
+      'nats-servers',
+      'router-polling',
+    ])
+    const plurals = caches.map(({ resource }) => resource.plural)
+    const twice = plurals.filter((plural, i) => plurals.indexOf(plural) !== i)
+    // Those of the keys of NATS are one each by name, and what routers show to the outside is read whole.
+    t.same([...new Set(twice)], ['secrets'])
+    t.ok(
+      ['models', 'ensembles', 'httproutes', 'configmaps'].every((plural) =>
+        plurals.includes(plural),
+      ),
+    )
+  },
+)

@@ -1,0 +1,90 @@
+import type { Metrics } from '@tutti/chassis'
+import { modelNameOf } from '@tutti/ensemble'
+import type { Stored } from '@tutti/kube'
+import type { ModelObject } from '../../api/kinds.ts'
+import type { PodClient } from '../../pods/pod-client.ts'
+import { addressOf, isReady } from '../../pods/pod-state.ts'
+import type { RouterViews } from '../../pods/router-views.ts'
+import { toScaling } from '../../resources/model-scaling.ts'
+import type { StepSettings } from '../../resources/step-settings.ts'
+import { Applier } from '../../runtime/apply.ts'
+import type { Controller } from '../../runtime/controller.ts'
+import { StatusWriter } from '../../runtime/status.ts'
+import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
+import type { Caches } from '../caches.ts'
+import type { ControllerContext } from '../index.ts'
+import { createModelMetrics } from './metrics.ts'
+import { createModelController, createModelReader } from './model-controller.ts'
+import { ModelReconciler } from './model-reconciler.ts'
+import { PodObserver } from './pod-observer.ts'
+import { readModelSpec } from './read-model-spec.ts'
+
+export interface ModelControllersOptions
+  extends Pick<ControllerContext, 'client' | 'events' | 'metrics' | 'clock' | 'log'> {
+  readonly caches: Caches
+  /** What a scrape shows beside the runtime's. */
+  readonly scrapes: Metrics
+  readonly podClient: PodClient
+  readonly routers: Pick<RouterViews, 'look'>
+  readonly settings: StepSettings
+  /** Between two looks at the load of pods; see ReplicaScaler. */
+  readonly scalingMs?: number
+}
+
+/** The controller of Models, and the loop that decides on their replicas. */
+export function createModelControllers(o: ModelControllersOptions): {
+  readonly controller: Controller
+  readonly scaler: ReplicaScaler
+} {
+  const { caches, client, clock, log } = o
+  const reader = createModelReader(caches)
+  const observer = new PodObserver(o.podClient)
+  const metrics = createModelMetrics(o.scrapes, () =>
+    caches.models.list().map(({ status }) => status),
+  )
+  const scaler = new ReplicaScaler({
+    client: o.podClient,
+    models: () => caches.models.list().flatMap((model) => toScaled(model, reader)),
+    onDecision: (key) => controller.enqueue(key),
+    scalings: metrics.scalings,
+    clock,
+    log: log.child({ controller: 'model-scaling' }),
+    ...(o.scalingMs !== undefined && { everyMs: o.scalingMs }),
+  })
+  const reconciler = new ModelReconciler({
+    ...o,
+    reader,
+    observer,
+    scaler,
+    applier: new Applier({ client, clock, metrics: o.metrics, caches: childCaches(caches) }),
+    statuses: new StatusWriter({ client, metrics: o.metrics }),
+    metrics,
+  })
+  const controller = createModelController({ ...o, reconciler, observer })
+  return { controller, scaler }
+}
+
+/** Of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */
+function childCaches(caches: Caches) {
+  const { serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers } = caches
+  return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]
+}
+
+/** A Model that the operator scales. */
+function toScaled(
+  model: Stored<ModelObject>,
+  reader: ReturnType<typeof createModelReader>,
+): readonly ScaledModel[] {
+  const { spec } = readModelSpec(model)
+  if (spec === undefined || spec.paused === true) return []
+  const scaling = toScaling(spec)
+  const replicas = reader.deploymentOf(model)?.spec.replicas
+  if (scaling.provider !== 'Native' || replicas === undefined) return []
+  const { uid, namespace, name } = model.metadata
+  const pods = reader
+    .podsOf(model)
+    .filter(isReady)
+    .flatMap((pod) => addressOf(pod) ?? [])
+  const modelName = modelNameOf({ metadata: { name }, spec })
+  return [{ key: `${namespace}/${name}`, uid, modelName, scaling, replicas, pods }]
+}

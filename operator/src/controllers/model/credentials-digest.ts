@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+import type { Secret, Stored } from '@tutti/kube'
+import { digestOf } from '../../runtime/canonical.ts'
+
+/** The keys that a fetch reads. */
+const KEYS = [
+  'AWS_ACCESS_KEY_ID',
+  'AWS_ENDPOINT_URL',
+  'AWS_REGION',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+  'ca.crt',
+  'password',
+  'token',
+  'username',
+]
+
+/** A Secret as caches keep it: digests in place of its values, which nobody here needs to know. */
+export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
+  const { managedFields: _, annotations: __, ...metadata } = secret.metadata
+  const data = Object.entries(secret.data ?? {}).map(([key, value]) => [
+    key,
+    createHash('sha256').update(value).digest('hex'),
+  ])
+  const { apiVersion, kind } = secret
+  return { apiVersion, kind, metadata, data: Object.fromEntries(data) }
+}
+
+/** Of what a fetch uses of a Secret, so that new credentials make new pods and nothing else does. */
+export function credentialsDigest({ data = {} }: Pick<Secret, 'data'>): string {
+  return digestOf(KEYS.map((key) => [key, data[key] ?? null]))
+}

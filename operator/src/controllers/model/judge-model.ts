@@ -1,0 +1,147 @@
+import type { ModelConditionType } from '@tutti/ensemble'
+import { HORIZONTAL_POD_AUTOSCALER } from '@tutti/kube'
+import { parseArtifactSource } from '../../resources/model-artifacts.ts'
+import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { findLoadMismatch, findMismatch } from './judge-signature.ts'
+import { asBefore, type ModelWorld } from './judgement.ts'
+import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
+import { loadErrorOf } from './pod-failure.ts'
+
+type Judge = (world: ModelWorld) => Judgement
+
+/** Whether the resource is taken as it is. */
+export const judgeAccepted: Judge = ({ refusal, modelName }) =>
+  refusal?.condition === 'Accepted'
+    ? isFalse(refusal.reason, refusal.message)
+    : isTrue('Accepted', `clients call it '${modelName}'`)
+
+/** Whether pods have the model's files. */
+export const judgeArtifacts: Judge = (world) => {
+  const { refusal, failure, spec } = world
+  if (refusal?.condition === 'ArtifactsReady') return isFalse(refusal.reason, refusal.message)
+  const pods = currentPods(world.pods)
+  if (pods.some(hasArtifacts)) {
+    const isRemote = spec !== undefined && parseArtifactSource(spec.storageUri).kind === 'remote'
+    return isRemote
+      ? isTrue('Fetched', "a pod has fetched the model's directory")
+      : isTrue('Mounted', "a pod has mounted the model's directory")
+  }
+  if (failure?.reason === 'FetchFailed') return isFalse('FetchFailed', failure.message)
+  if (pods.some(isFetching)) return isFalse('Fetching', "a pod is fetching the model's directory")
+  return asBefore(world, 'ArtifactsReady') ?? isUnknown('Pending', 'no pod has begun yet')
+}
+
+function hasArtifacts({ pod }: ModelPod): boolean {
+  const isRunning = (pod.status?.containerStatuses ?? []).some(
+    ({ state, lastState }) =>
+      (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined,
+  )
+  // Init containers have ended well, and volumes are mounted, before a container runs.
+  return isRunning
+}
+
+function isFetching({ pod }: ModelPod): boolean {
+  return (pod.status?.initContainerStatuses ?? []).some(({ state }) => state?.running !== undefined)
+}
+
+/** Whether the model is what the resource declares. */
+export const judgeSchema: Judge = (world) => {
+  const { spec } = world
+  if (spec === undefined) return isUnknown('InvalidSpec', 'the spec cannot be read')
+  const mismatch = findSchemaMismatch(world)
+  if (mismatch !== undefined) return isFalse('SchemaMismatch', mismatch)
+  const pods = currentPods(world.pods)
+  if (pods.some((pod) => readyVersionsOf(pod).length > 0 && pod.model?.config !== undefined)) {
+    return spec.inputs === undefined && spec.outputs === undefined
+      ? isTrue('Discovered', 'inputs and outputs are taken from the model')
+      : isTrue('Verified', 'the model has the inputs and outputs that are declared')
+  }
+  const { failure } = world
+  if (failure?.reason === 'ModelLoadFailed') return isUnknown(failure.reason, failure.message)
+  return (
+    asBefore(world, 'SchemaVerified') ?? isUnknown('Pending', 'no pod has loaded the model yet')
+  )
+}
+
+function findSchemaMismatch({ spec, pods }: ModelWorld): string | undefined {
+  if (spec === undefined) return undefined
+  for (const pod of currentPods(pods)) {
+    const { model } = pod
+    if (model === undefined) continue
+    const mismatch = isVerified(spec, pod)
+    if (typeof mismatch === 'string') return mismatch
+    const loadError = loadErrorOf(model)
+    const found = loadError === undefined ? undefined : findLoadMismatch(spec, loadError)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** True if what a pod serves is what the Model declares, else what differs. A pod that serves nothing yet differs in nothing. */
+export function isVerified(spec: NonNullable<ModelWorld['spec']>, pod: ModelPod): true | string {
+  const config = pod.model?.config
+  if (config === undefined || readyVersionsOf(pod).length === 0) return true
+  return findMismatch(spec, config) ?? true
+}
+
+/** Whether something is wrong, be it that requests are answered all the same. */
+export const judgeDegraded: Judge = (world) => {
+  const { failure } = world
+  const blocked = judgeChildren(world) ?? judgeTolerance(world)
+  if (blocked !== undefined) return blocked
+  if (failure === undefined) return isFalse('AsExpected', 'nothing is wrong')
+  return isTrue(failure.reason, toFailureText(failure))
+}
+
+/** What is in the way of children; undefined if nothing is. */
+export function judgeChildren({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judgement | undefined {
+  for (const outcome of outcomes) {
+    const { kind } = outcome.resource
+    if (outcome.result === 'nameConflict') return isTrue('ObjectConflict', outcome.message)
+    if (outcome.result === 'refused') return isTrue('Refused', `${kind}: ${outcome.error.message}`)
+    if (outcome.result !== 'failed') continue
+    const { error } = outcome
+    return isTrue('ApplyFailed', `${kind}: ${error instanceof Error ? error.message : 'unknown'}`)
+  }
+  return undefined
+}
+
+/**
+ * A server whose feature gate is off leaves the tolerance out of the HPA, and says nothing: the one field that is taken from a
+ * Model as it is and that a supported Kubernetes may not keep.
+ */
+function judgeTolerance({ spec, outcomes }: ModelWorld): Judgement | undefined {
+  const { behavior = {} } = spec?.scaling ?? {}
+  const kept = findBehavior(outcomes)
+  if (kept === undefined) return undefined
+  for (const way of ['scaleUp', 'scaleDown'] as const) {
+    if (behavior[way]?.tolerance === undefined) continue
+    if (Object(kept[way]).tolerance !== undefined) continue
+    const message = `spec.scaling.behavior.${way}.tolerance: the API server leaves it out of the HorizontalPodAutoscaler; want its feature gate HPAConfigurableTolerance, or no tolerance`
+    return isTrue('FieldLeftOut', message)
+  }
+  return undefined
+}
+
+/** Of the HPA, as the server has it; undefined if there is none. */
+function findBehavior(
+  outcomes: ModelWorld['outcomes'],
+): Readonly<Record<string, unknown>> | undefined {
+  for (const outcome of outcomes) {
+    if (outcome.resource !== HORIZONTAL_POD_AUTOSCALER || !('object' in outcome)) continue
+    return Object(Object(Object(outcome.object).spec).behavior)
+  }
+  return undefined
+}
+
+/** With the pod that it is about. */
+export function toFailureText({
+  pod,
+  container,
+  message,
+}: NonNullable<ModelWorld['failure']>): string {
+  const place = [pod && `pod "${pod}"`, container && `container "${container}"`].filter(Boolean)
+  return place.length === 0 ? message : `${place.join(', ')}: ${message}`
+}
+
+export type Judgements = Readonly<Record<ModelConditionType, Judgement>>

@@ -1,0 +1,63 @@
+import type { RouterView } from '../../pods/router-views.ts'
+import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import type { ModelWorld } from './judgement.ts'
+import {
+  canServe,
+  currentPods,
+  type ModelPod,
+  readyVersionsOf,
+  type VersionRevision,
+} from './model-pods.ts'
+
+type RoutableWorld = Pick<ModelWorld, 'modelName' | 'accepted' | 'routers'>
+
+/** Whether every ready router sends requests to a pod of the newest template. */
+export function judgeRoutable(world: ModelWorld): Judgement {
+  const serving = currentPods(world.pods).filter(canServe)
+  if (serving.length === 0) {
+    return isFalse('NoReplica', 'no pod of the newest template has loaded the model')
+  }
+  const judgements = serving.map((pod) => judgePod(world, pod))
+  const good = judgements.find(({ status }) => status === 'True')
+  return good ?? judgements[0] ?? isUnknown('Pending', 'not asked yet')
+}
+
+/** Whether requests may go to a pod: what it serves is accepted, and every ready router has heard so. */
+export function judgePod(world: RoutableWorld, pod: ModelPod): Judgement {
+  const versions = readyVersionsOf(pod)
+  const name = pod.pod.metadata.name
+  if (!versions.every((version) => isAccepted(world, version))) {
+    return isFalse('NotAccepted', `pod "${name}": what it serves is not accepted`)
+  }
+  const { routers, modelName } = world
+  if (routers.length === 0) {
+    return isFalse('NoRouters', 'no router of the namespace is ready')
+  }
+  for (const router of routers) {
+    if ('error' in router) {
+      const { message } = router.error
+      return isUnknown('RouterUnreachable', `router ${message}`)
+    }
+    const missing = versions.find((version) => !serves(router, modelName, version))
+    if (missing === undefined) continue
+    const what = `version ${missing.version} of '${modelName}', revision ${missing.revision.slice(0, 12)}`
+    return isFalse('NotRouted', `router "${router.pod}" does not serve ${what} yet`)
+  }
+  return isTrue('Routed', `${routers.length === 1 ? 'the router serves' : 'all routers serve'} it`)
+}
+
+function isAccepted({ accepted }: RoutableWorld, wanted: VersionRevision): boolean {
+  return accepted.some(
+    ({ version, revision }) => version === wanted.version && revision === wanted.revision,
+  )
+}
+
+function serves(
+  { served }: Extract<RouterView, { readonly served: unknown }>,
+  modelName: string,
+  wanted: VersionRevision,
+): boolean {
+  const model = served.models.find(({ name }) => name === modelName)
+  const version = model?.versions.find((one) => one.version === wanted.version)
+  return version?.revisions.includes(wanted.revision) === true
+}

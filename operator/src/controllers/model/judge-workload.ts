@@ -1,0 +1,64 @@
+import type { IntOrString } from '@tutti/kube'
+import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { isObserved, numbersOf, templateOf } from './deployment-state.ts'
+import { judgeChildren, toFailureText } from './judge-model.ts'
+import { count, type ModelWorld } from './judgement.ts'
+
+/** Whether enough pods take requests, of whatever template they are. */
+export function judgeWorkload(world: ModelWorld): Judgement {
+  const { deployment, failure } = world
+  if (deployment === undefined) {
+    const blocked = judgeChildren(world)
+    if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
+    return isUnknown('Pending', 'the Deployment is not there yet')
+  }
+  const { wanted, available } = numbersOf(deployment)
+  if (wanted === 0) return isFalse('ScaledToZero', 'no pods are wanted')
+  const needed = neededOf(world, wanted)
+  const text = `${available} of ${count(wanted, 'wanted pod')} available`
+  if (available >= needed) return isTrue('Available', text)
+  if (failure !== undefined) return isFalse(failure.reason, toFailureText(failure))
+  return isFalse('PodsNotReady', `${text}, want ${needed}`)
+}
+
+/** The fewest pods that count as enough: scaling up does not make a Model unavailable. */
+function neededOf({ scaling, spec }: ModelWorld, wanted: number): number {
+  const fewest = scaling === undefined || scaling.provider === 'None' ? 1 : scaling.min
+  const base = Math.min(wanted, fewest)
+  return Math.max(1, base - toCount(spec?.rollout?.maxUnavailable ?? 0, base))
+}
+
+function toCount(value: IntOrString, of: number): number {
+  return typeof value === 'number' ? value : Math.floor((Number.parseInt(value, 10) * of) / 100)
+}
+
+/** Whether pods are being replaced, made or taken away. */
+export function judgeProgress(world: ModelWorld): Judgement {
+  const { deployment } = world
+  const held = judgeHeld(world)
+  if (held !== undefined) return held
+  if (deployment === undefined) return isTrue('Reconciling', 'the Deployment is not there yet')
+  if (!isObserved(deployment)) return isTrue('Reconciling', 'the Deployment has just changed')
+  const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
+  const { wanted, all, updated, available } = numbersOf(deployment)
+  const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${available} available, ${all - updated} old`
+  if (late?.reason === 'ProgressDeadlineExceeded') return isFalse(late.reason, text)
+  const isComplete = updated === wanted && all === updated && available >= wanted
+  return isComplete ? isFalse('Complete', text) : isTrue('RollingOut', text)
+}
+
+/** Why nothing can move; undefined if it can. */
+function judgeHeld(world: ModelWorld): Judgement | undefined {
+  const { spec, refusal } = world
+  if (refusal !== undefined) return isFalse(refusal.reason, refusal.message)
+  if (spec?.paused === true) return isFalse('Paused', 'spec.paused: pods are left as they are')
+  const blocked = judgeChildren(world)
+  return blocked === undefined ? undefined : isFalse(blocked.reason, blocked.message)
+}
+
+/** True if the pods that take requests are all of the template that is wanted. */
+export function isRolledOut({ deployment, template }: ModelWorld): boolean {
+  if (deployment === undefined || !isObserved(deployment)) return false
+  const { wanted, all, updated } = numbersOf(deployment)
+  return templateOf(deployment) === template && updated >= Math.min(1, wanted) && all === updated
+}

@@ -1,0 +1,50 @@
+import type { ModelSpec, ModelStatus } from '@tutti/ensemble'
+import type { Deployment, Stored } from '@tutti/kube'
+import type { ModelObject } from '../../api/kinds.ts'
+import type { RouterView } from '../../pods/router-views.ts'
+import type { Scaling } from '../../resources/model-scaling.ts'
+import type { ChildOutcome } from '../../runtime/apply.ts'
+import { findCondition } from '../../runtime/conditions.ts'
+import type { Judgement } from '../judgement.ts'
+import type { Refusal } from './check-model.ts'
+import type { ModelPod, VersionRevision } from './model-pods.ts'
+import type { Failure } from './pod-failure.ts'
+
+/** All that is known of a Model when its status is written. */
+export interface ModelWorld {
+  readonly model: Stored<ModelObject>
+  /** What clients call it. */
+  readonly modelName: string
+  /** The status as it was. */
+  readonly before: ModelStatus
+  /** Absent if it cannot be read. */
+  readonly spec?: ModelSpec
+  readonly scaling?: Scaling
+  /** Why nothing is changed for it. */
+  readonly refusal?: Refusal
+  /** Digest of the pod template that is wanted. */
+  readonly template?: string
+  /** As it is now. */
+  readonly deployment?: Stored<Deployment>
+  /** What became of the children that were wanted. */
+  readonly outcomes: readonly ChildOutcome[]
+  readonly pods: readonly ModelPod[]
+  /** What routers may use. */
+  readonly accepted: readonly VersionRevision[]
+  /** Of every ready router. */
+  readonly routers: readonly RouterView[]
+  /** What is wrong with its pods. */
+  readonly failure?: Failure
+}
+
+/** What was found before of this generation, where nothing can be seen of it now: there are no pods, say. */
+export function asBefore({ before, model }: ModelWorld, type: string): Judgement | undefined {
+  const known = findCondition(before.conditions, type)
+  if (known?.observedGeneration !== model.metadata.generation) return undefined
+  return known?.status === 'Unknown' ? undefined : known
+}
+
+/** `1 pod`, `2 pods`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}

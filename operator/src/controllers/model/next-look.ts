@@ -1,0 +1,60 @@
+import type { Pod } from '@tutti/kube'
+import { ACCEPTED_GATE, areContainersReady, mainStatusOf, statusOf } from '../../pods/pod-state.ts'
+import { judgeRoutable } from './judge-routable.ts'
+import type { ModelWorld } from './judgement.ts'
+import { canServe, currentPods } from './model-pods.ts'
+
+/** While somebody waits for routers: they hear of a revision within a moment. */
+const SOON_MS = 300
+const LATER_MS = 2000
+/** From then on after its containers were ready, a pod that waits is looked at less often. */
+const PATIENCE_MS = 15_000
+/** A process that loads says nothing by itself when the load fails. */
+const LOADING_MS = 5000
+const BLOCKED_MS = 10_000
+
+/**
+ * When a Model is to be looked at again for what no watch tells. Pure.
+ *
+ * @returns milliseconds; undefined if there is nothing to wait for.
+ */
+export function toNextLook(world: ModelWorld, epochMs: number): number | undefined {
+  const delays = [toGateDelayMs(world, epochMs), toLoadingDelayMs(world), toBlockedDelayMs(world)]
+  const known = delays.filter((delayMs) => delayMs !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+/** True for a pod that serves and is not let in yet. */
+export function isWaitingForGate(pod: Pod): boolean {
+  return areContainersReady(pod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
+}
+
+/** Until routers may have heard of what a pod serves. */
+function toGateDelayMs(world: ModelWorld, epochMs: number): number | undefined {
+  // Nobody can be asked: the first router that is ready brings it back.
+  if (world.routers.length === 0) return undefined
+  const waiting = world.pods.filter(({ pod }) => isWaitingForGate(pod))
+  if (waiting.some(({ pod }) => readyForMs(pod, epochMs) < PATIENCE_MS)) return SOON_MS
+  const isUnrouted =
+    currentPods(world.pods).some(canServe) && judgeRoutable(world).status !== 'True'
+  return waiting.length > 0 || isUnrouted ? LATER_MS : undefined
+}
+
+function readyForMs(pod: Pod, epochMs: number): number {
+  const condition = pod.status?.conditions?.find(({ type }) => type === 'ContainersReady')
+  return epochMs - Date.parse(condition?.lastTransitionTime ?? '1970-01-01')
+}
+
+/** Until a process that loads may have more to say. */
+function toLoadingDelayMs({ pods }: ModelWorld): number | undefined {
+  const isLoading = currentPods(pods).some(
+    ({ pod }) => !areContainersReady(pod) && mainStatusOf(pod)?.state?.running !== undefined,
+  )
+  return isLoading ? LOADING_MS : undefined
+}
+
+/** Until what is in the way may be gone: nothing tells of other people's objects, quotas and policies. */
+function toBlockedDelayMs({ outcomes }: ModelWorld): number | undefined {
+  const isBlocked = outcomes.some(({ result }) => result === 'nameConflict' || result === 'refused')
+  return isBlocked ? BLOCKED_MS : undefined
+}

@@ -1,0 +1,60 @@
+import type { Clock } from '@tutti/chassis'
+import { type Client, isNotFound, isUidMismatch, POD } from '@tutti/kube'
+import { ACCEPTED_GATE, areContainersReady, statusOf } from '../../pods/pod-state.ts'
+import { FIELD_MANAGER } from '../../runtime/children.ts'
+import { toTime } from '../../runtime/conditions.ts'
+import { judgePod } from './judge-routable.ts'
+import type { ModelWorld } from './judgement.ts'
+import type { ModelMetrics } from './metrics.ts'
+import { canServe, type ModelPod } from './model-pods.ts'
+
+export interface OpenGatesOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly metrics: ModelMetrics
+  readonly signal: AbortSignal
+}
+
+/** Writes at the same time: a Model may have hundreds of pods, and its status waits for all of them. */
+const AT_ONCE = 10
+
+/**
+ * Opens the readiness gate of every pod whose revisions are accepted and served by all ready routers. A gate stays open: a router
+ * that comes or goes later makes no pod unready.
+ */
+export async function openGates(
+  world: Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'pods'>,
+  o: OpenGatesOptions,
+): Promise<void> {
+  const due = world.pods.filter((pod) => isShut(pod) && judgePod(world, pod).status === 'True')
+  for (let first = 0; first < due.length; first += AT_ONCE) {
+    await Promise.all(due.slice(first, first + AT_ONCE).map((pod) => open(pod, o)))
+  }
+}
+
+function isShut(modelPod: ModelPod): boolean {
+  const { pod } = modelPod
+  return areContainersReady(pod) && canServe(modelPod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
+}
+
+async function open({ pod }: ModelPod, o: OpenGatesOptions): Promise<void> {
+  const { name, namespace = '', uid } = pod.metadata
+  const condition = {
+    type: ACCEPTED_GATE,
+    status: 'True' as const,
+    reason: 'Accepted',
+    message: 'what it serves is accepted, and routers send requests there',
+    lastTransitionTime: toTime(o.clock.epochMs()),
+  }
+  try {
+    await o.client.applyStatus(
+      POD,
+      { metadata: { namespace, name, uid }, status: { conditions: [condition] } },
+      { fieldManager: FIELD_MANAGER, signal: o.signal },
+    )
+    o.metrics.opened.add({})
+  } catch (error) {
+    // It went meanwhile.
+    if (!isNotFound(error) && !isUidMismatch(error)) throw error
+  }
+}

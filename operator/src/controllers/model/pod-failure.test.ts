@@ -1,0 +1,182 @@
+import type { PodStatus } from '@tutti/kube'
+import t from 'tap'
+import {
+  containerStatus,
+  modelDeployment,
+  modelPod,
+  servedModel,
+} from '../../testing/model-world.ts'
+import { findFailure } from './pod-failure.ts'
+
+const main = (o: object): PodStatus => ({
+  phase: 'Running',
+  containerStatuses: [containerStatus({ ready: false, ...o })],
+})
+const waiting = (reason: string, message: string) => ({ state: { waiting: { reason, message } } })
+const lastEnd = (reason: string, exitCode: number, message?: string) => ({
+  lastState: { terminated: { reason, exitCode, ...(message !== undefined && { message }) } },
+})
+
+const broken = (name: string, isCurrent: boolean) =>
+  modelPod(name, { isCurrent, status: main(waiting('ErrImagePull', name)) })
+
+const evicted = (name: string) =>
+  modelPod(name, { status: { phase: 'Failed', reason: 'Evicted', message: 'low on memory' } })
+/** Conditions by type: status, and seconds at which it came to be so. */
+function conditions(all: Readonly<Record<string, readonly ['True' | 'False', number]>>) {
+  return Object.entries(all).map(([type, [status, second]]) => ({
+    type,
+    status,
+    lastTransitionTime: new Date(second * 1000).toISOString(),
+    reason: '',
+    message: '',
+  }))
+}
+
+const CASES: readonly { name: string; status: PodStatus; wanted: object | undefined }[] = [
+  {
+    name: 'no node has room',
+    status: {
+      conditions: [
+        { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes' },
+      ],
+    },
+    wanted: { reason: 'Unschedulable', message: '0/3 nodes', pod: 'a' },
+  },
+  {
+    name: 'the node is lost',
+    status: {
+      phase: 'Running',
+      conditions: conditions({ Ready: ['False', 9], ContainersReady: ['True', 3] }),
+    },
+    wanted: { reason: 'NodeNotReady', pod: 'a', message: 'node "node-1" does not answer' },
+  },
+  {
+    name: 'the kubelet has not said yet that it is ready',
+    status: {
+      phase: 'Running',
+      conditions: conditions({ Ready: ['False', 1], ContainersReady: ['True', 3] }),
+    },
+    wanted: undefined,
+  },
+  {
+    name: 'a probe fails',
+    status: {
+      phase: 'Running',
+      conditions: conditions({ Ready: ['False', 9], ContainersReady: ['False', 8] }),
+    },
+    wanted: undefined,
+  },
+  {
+    name: 'nobody knows how it is',
+    status: { phase: 'Unknown' },
+    wanted: { reason: 'NodeNotReady' },
+  },
+  {
+    name: 'the image cannot be had',
+    status: main(waiting('ImagePullBackOff', 'Back-off pulling image')),
+    wanted: { reason: 'ImagePullBackOff', message: 'Back-off pulling image', container: 'main' },
+  },
+  {
+    name: 'a container cannot be made',
+    status: main(waiting('CreateContainerConfigError', 'no such key')),
+    wanted: { reason: 'CreateContainerConfigError', message: 'no such key' },
+  },
+  {
+    name: 'memory ran out',
+    status: main({ ...waiting('CrashLoopBackOff', 'back-off 20s'), ...lastEnd('OOMKilled', 137) }),
+    wanted: {
+      reason: 'OOMKilled',
+      exitCode: 137,
+      message: 'container "main" ended with exit code 137',
+    },
+  },
+  {
+    name: 'the process ends again and again',
+    status: main({ ...waiting('CrashLoopBackOff', 'back-off'), ...lastEnd('Error', 1, 'no flag') }),
+    wanted: { reason: 'CrashLoopBackOff', message: 'no flag', exitCode: 1 },
+  },
+  {
+    name: 'a fetch failed',
+    status: {
+      initContainerStatuses: [
+        containerStatus({
+          name: 'fetch',
+          ready: false,
+          state: { terminated: { exitCode: 12, reason: 'Error', message: 'digest differs' } },
+        }),
+      ],
+    },
+    wanted: { reason: 'FetchFailed', message: 'digest differs', container: 'fetch', exitCode: 12 },
+  },
+  {
+    name: 'the node evicted it',
+    status: { phase: 'Failed', reason: 'Evicted', message: 'low on memory' },
+    wanted: { reason: 'Evicted', message: 'low on memory' },
+  },
+  {
+    name: 'it crashed once and is well again',
+    status: main({ ready: true, ...lastEnd('OOMKilled', 137) }),
+    wanted: undefined,
+  },
+  { name: 'it is only starting', status: main(waiting('PodInitializing', '')), wanted: undefined },
+]
+
+for (const { name, status, wanted } of CASES) {
+  await t.test(`a pod: ${name}`, async (t) => {
+    const found = findFailure([modelPod('a', { status })], undefined)
+    if (wanted === undefined) t.equal(found, undefined)
+    else t.match(found, { pod: 'a', ...wanted })
+  })
+}
+
+await t.test("the model's own error, while the process lives", async (t) => {
+  const status = main({})
+  const model = servedModel('r', { versions: [], reason: 'no config.pbtxt' })
+  t.match(findFailure([modelPod('a', { status, model })], undefined), {
+    reason: 'ModelLoadFailed',
+    message: 'no config.pbtxt',
+    container: 'main',
+  })
+  const ready = modelPod('a', { model })
+  t.match(findFailure([ready], undefined), { reason: 'ModelLoadFailed' }, 'ready without a model')
+  const version = { version: 3, revision: 'r', state: 'UNAVAILABLE' as const, reason: 'bad file' }
+  const second = servedModel('r', { versions: [version] })
+  const other = { version: 2, revision: 'r', state: 'READY' as const, reason: '' }
+  const partly = modelPod('a', { model: servedModel('r', { versions: [other, version] }) })
+  t.equal(findFailure([partly], undefined), undefined, 'another version is served')
+  t.match(findFailure([modelPod('a', { status, model: second })], undefined), {
+    message: 'version 3: bad file',
+  })
+})
+
+await t.test('pods of the newest template come first, then by name', async (t) => {
+  const pods = [broken('a', false), broken('c', true), broken('b', true)]
+  t.match(findFailure(pods, undefined), { message: 'b' })
+})
+
+await t.test('a pod that was evicted says nothing once others do its work', async (t) => {
+  const behind = modelDeployment({ status: { availableReplicas: 0 } })
+  t.equal(findFailure([evicted('a'), modelPod('b')], modelDeployment()), undefined)
+  t.match(findFailure([evicted('a')], behind), { reason: 'Evicted', pod: 'a' })
+  t.match(findFailure([evicted('a'), broken('b', false)], behind), { reason: 'ErrImagePull' })
+  const old = modelDeployment({ status: { observedGeneration: 0 } })
+  t.match(findFailure([evicted('a')], old), { reason: 'Evicted' })
+})
+
+await t.test('pods that cannot even be made', async (t) => {
+  const deployment = modelDeployment({
+    status: {
+      conditions: [
+        {
+          type: 'ReplicaFailure',
+          status: 'True',
+          reason: 'FailedCreate',
+          message: 'exceeded quota',
+        },
+      ],
+    },
+  })
+  t.same(findFailure([], deployment), { reason: 'FailedCreate', message: 'exceeded quota' })
+  t.equal(findFailure([modelPod('a')], modelDeployment()), undefined)
+})

@@ -1,0 +1,125 @@
+import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/ensemble'
+import { isReady } from '../../pods/pod-state.ts'
+import { stepSelectorText } from '../../resources/step-labels.ts'
+import { toConditions, toTime } from '../../runtime/conditions.ts'
+import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { toSignature } from '../to-signature.ts'
+import { isObserved } from './deployment-state.ts'
+import {
+  type Judgements,
+  judgeAccepted,
+  judgeArtifacts,
+  judgeDegraded,
+  judgeSchema,
+} from './judge-model.ts'
+import { judgeRoutable } from './judge-routable.ts'
+import { isRolledOut, judgeProgress, judgeWorkload } from './judge-workload.ts'
+import type { ModelWorld } from './judgement.ts'
+import { currentPods, readyVersionsOf } from './model-pods.ts'
+
+/** More would not fit into a status. */
+const MOST_REVISIONS = 64
+
+/** The status of a Model. Pure; the same world at another time gives the same status. */
+export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
+  const { model, modelName, before, deployment } = world
+  const at = toTime(nowMs)
+  const lastFailure = toLastFailure(world, at)
+  const { replicas = 0, readyReplicas = 0, updatedReplicas = 0 } = deployment?.status ?? {}
+  const desiredReplicas = deployment?.spec.replicas
+  const observedGeneration = model.metadata.generation ?? 0
+  return {
+    observedGeneration,
+    conditions: toConditions(MODEL_CONDITIONS, {
+      judged: judgeAll(world),
+      before: before.conditions,
+      observedGeneration,
+      at,
+    }),
+    modelName,
+    replicas,
+    readyReplicas,
+    updatedReplicas,
+    ...(desiredReplicas !== undefined && { desiredReplicas }),
+    selector: stepSelectorText(model.metadata.name),
+    ...toDiscovered(world),
+    revisions: toRevisions(world),
+    ...(lastFailure !== undefined && { lastFailure }),
+    ...keepRevision(world, before),
+  }
+}
+
+export function judgeAll(world: ModelWorld): Judgements {
+  const judgements = {
+    Accepted: judgeAccepted(world),
+    ArtifactsReady: judgeArtifacts(world),
+    SchemaVerified: judgeSchema(world),
+    WorkloadAvailable: judgeWorkload(world),
+    Routable: judgeRoutable(world),
+    Progressing: judgeProgress(world),
+    Degraded: judgeDegraded(world),
+  }
+  return { ...judgements, Ready: judgeReady(world, judgements) }
+}
+
+/** The first thing that is in the way decides. */
+function judgeReady(world: ModelWorld, judged: Omit<Judgements, 'Ready'>): Judgement {
+  const { deployment } = world
+  for (const type of ['Accepted', 'ArtifactsReady', 'SchemaVerified'] as const) {
+    const { status, reason, message } = judged[type]
+    if (status === 'False') return isFalse(reason, message)
+  }
+  if (judged.WorkloadAvailable.status !== 'True')
+    return isFalse(...textOf(judged.WorkloadAvailable))
+  if (deployment !== undefined && !isObserved(deployment)) {
+    return isUnknown('Reconciling', judged.Progressing.message)
+  }
+  if (!isRolledOut(world)) return isFalse(...textOf(judged.Progressing))
+  if (judged.Routable.status !== 'True') return isFalse(...textOf(judged.Routable))
+  return isTrue('Ready', 'requests are answered')
+}
+
+function textOf({ reason, message }: Judgement): [string, string] {
+  return [reason, message]
+}
+
+/** What was found of the model stays known while no pod can be asked. */
+function toDiscovered({ pods, before }: ModelWorld): Pick<ModelStatus, 'signature'> {
+  const found = currentPods(pods).find((pod) => readyVersionsOf(pod).length > 0)?.model?.config
+  const signature = (found === undefined ? undefined : toSignature(found)) ?? before.signature
+  return signature === undefined ? {} : { signature }
+}
+
+function keepRevision(
+  { pods }: ModelWorld,
+  before: ModelStatus,
+): Pick<ModelStatus, 'latestReadyRevision'> {
+  const ready = currentPods(pods).find(({ pod }) => isReady(pod))
+  const found = ready === undefined ? undefined : readyVersionsOf(ready).at(-1)?.revision
+  const latestReadyRevision = found ?? before.latestReadyRevision
+  return latestReadyRevision === undefined ? {} : { latestReadyRevision }
+}
+
+/** By version, then by revision. */
+function toRevisions({ pods }: ModelWorld): NonNullable<ModelStatus['revisions']> {
+  const revisions = new Map<string, { version: number; revision: string; replicas: number }>()
+  for (const pod of pods) {
+    for (const { version, revision } of readyVersionsOf(pod)) {
+      const key = `${String(version).padStart(20, '0')} ${revision}`
+      const known = revisions.get(key) ?? { version, revision, replicas: 0 }
+      revisions.set(key, { ...known, replicas: known.replicas + (isReady(pod.pod) ? 1 : 0) })
+    }
+  }
+  const sorted = [...revisions].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return sorted.map(([, revision]) => revision).slice(-MOST_REVISIONS)
+}
+
+/** It stays when all is well again, and keeps its time while nothing else is wrong. */
+function toLastFailure({ failure, before }: ModelWorld, at: string): LastFailure | undefined {
+  const known = before.lastFailure
+  if (failure === undefined) return known
+  const cut = { ...failure, message: failure.message.slice(0, 4096) }
+  const isSame =
+    known?.reason === cut.reason && known.message === cut.message && known.pod === cut.pod
+  return { ...cut, time: isSame && known !== undefined ? known.time : at }
+}

@@ -1,0 +1,260 @@
+import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
+import t from 'tap'
+import { type EnsembleNamespace, openEnsembleRig } from '../../testing/ensemble-rig.ts'
+import { installCrds, installGatewayApi } from '../../testing/prepare-server.ts'
+
+const ENSEMBLE = {
+  inputs: [{ name: 'X', datatype: 'FP32', shape: [4] }],
+  outputs: [{ name: 'Y', from: 'a.Y' }],
+  steps: [{ name: 'a', modelRef: { name: 'm' }, inputMap: { X: 'X' } }],
+}
+
+/** Everything that a router is made of, beside the credential. */
+const MEMBERS: readonly (readonly [string, string])[] = [
+  ['serviceaccounts', 'tutti-router'],
+  ['roles', 'tutti-router'],
+  ['rolebindings', 'tutti-router'],
+  ['secrets', 'tutti-router-edge'],
+  ['secrets', 'tutti-nats'],
+  ['networkpolicies', 'tutti-router'],
+  ['services', 'tutti-router-grpc'],
+  ['services', 'tutti-router-http'],
+  ['poddisruptionbudgets', 'tutti-router'],
+  ['deployments', 'tutti-router'],
+]
+
+const isThere = (object: PlainObject | undefined): boolean => object !== undefined
+const isGone = (object: PlainObject | undefined): boolean => object === undefined
+
+function withReplicas(replicas: number) {
+  return (object: PlainObject | undefined): boolean => object?.['spec'].replicas === replicas
+}
+
+function edgeOf(secret: PlainObject | undefined): unknown {
+  const text = Buffer.from(secret?.['data']?.['edge.json'] ?? '', 'base64').toString()
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+const textOf = (value: unknown): string => JSON.stringify(value) ?? ''
+
+await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
+  const server: ApiServer = await startApiServer()
+  t.teardown(() => server.stop())
+  await installCrds(server)
+  const { plain } = server
+  const untilAll = async (
+    ns: EnsembleNamespace,
+    fits: (object: PlainObject | undefined) => boolean,
+  ) => {
+    for (const [plural, name] of MEMBERS) await plain.until(ns.path(plural, name), fits)
+  }
+
+  await t.test(
+    'a router comes with the first resource and goes with the last, nothing foreign',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await plain.create(ns.path('services'), {
+        metadata: { name: 'theirs', labels: { 'app.kubernetes.io/component': 'router' } },
+        spec: { ports: [{ port: 80 }] },
+      })
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await untilAll(ns, isThere)
+      await ns.applyModel('m')
+      await plain.delete(ns.path('ensembles', 'one'))
+      // Still used by the Model, so a member that somebody deletes comes back.
+      await plain.delete(ns.path('services', 'tutti-router-http'))
+      await plain.until(ns.path('services', 'tutti-router-http'), isThere)
+      await plain.delete(ns.path('models', 'm'))
+      await untilAll(ns, isGone)
+      t.ok(await plain.get(ns.path('services', 'theirs')))
+      const again = ns.path('deployments', 'tutti-router')
+      await ns.applyModel('m')
+      await plain.until(again, isThere)
+    },
+  )
+
+  await t.test(
+    'settings of the namespace reach the router, wrong ones leave it as it is',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const path = ns.path('deployments', 'tutti-router')
+      const settings = (data: object) =>
+        plain.apply(ns.path('configmaps', 'router'), {
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name: 'router', labels: { 'tutti.dev/router-settings': 'true' } },
+          data,
+        })
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await plain.until(path, withReplicas(2))
+      await settings({ replicas: '3' })
+      await plain.until(path, withReplicas(3))
+      await settings({ replicas: '0' })
+      await ns.condition('one', 'RouterReady', 'False', 'RouterSettingsInvalid')
+      t.ok(withReplicas(3)(await plain.get(path)))
+      t.match(
+        rig.events.filter(({ reason }) => reason === 'RouterSettingsInvalid'),
+        [{ type: 'Warning', note: /ConfigMap "router", data\.replicas: / }],
+      )
+      await settings({ replicas: '1' })
+      await plain.until(path, withReplicas(1))
+      await plain.until(ns.path('poddisruptionbudgets', 'tutti-router'), isGone)
+      await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+    },
+  )
+
+  await t.test(
+    "an object of somebody else in a router's place is left alone, and said",
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const path = ns.path('services', 'tutti-router-grpc')
+      const theirs = { metadata: { name: 'tutti-router-grpc' }, spec: { ports: [{ port: 81 }] } }
+      const { metadata } = await plain.create(ns.path('services'), theirs)
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await ns.condition('one', 'RouterReady', 'False', 'RouterConflict')
+      t.equal((await plain.get(path))['metadata'].resourceVersion, metadata['resourceVersion'])
+      await plain.delete(path)
+      await plain.until(path, (object) => object?.['spec'].ports.length === 2)
+      await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+    },
+  )
+
+  await t.test(
+    'what is exposed is what was asked for, and nothing while its token is missing',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const edge = ns.path('secrets', 'tutti-router-edge')
+      const ingress = { hosts: ['a.example'], tls: [{ hosts: ['a.example'], secretName: 'cert' }] }
+      await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress } })
+      await ns.applyEnsemble('two', {
+        ...ENSEMBLE,
+        expose: { ingress, auth: { secretRef: { name: 'token' } } },
+      })
+      await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('one'))
+      await ns.condition('two', 'Degraded', 'True', 'TokenMissing')
+      t.same(edgeOf(await plain.get(edge)), { routes: [{ hosts: ['a.example'], models: ['one'] }] })
+      await plain.create(ns.path('secrets'), {
+        metadata: { name: 'token' },
+        stringData: { token: 'secret\n' },
+      })
+      const found = await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('two'))
+      t.match(edgeOf(found), {
+        routes: [{ models: ['one'] }, { models: ['two'], tokenSha256: /^[0-9a-f]{64}$/ }],
+      })
+      await plain.patch(ns.path('secrets', 'token'), { stringData: { token: 'another' } })
+      await plain.until(edge, (secret) => textOf(edgeOf(secret)) !== textOf(edgeOf(found)))
+      // It has the name of another, whose token it must not get around.
+      const rival = { ...ENSEMBLE, modelName: 'two', expose: { ingress: { hosts: ['b.example'] } } }
+      await ns.applyEnsemble('three', rival)
+      await ns.condition('three', 'Accepted', 'False', 'NameConflict')
+      await ns.applyEnsemble('four', { ...ENSEMBLE, expose: { ingress } })
+      const later = await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('four'))
+      t.notMatch(textOf(edgeOf(later)), /b\.example/)
+      const made = await plain.until(ns.path('ingresses', 'one-grpc'), isThere)
+      t.match(made, {
+        metadata: { annotations: { 'nginx.ingress.kubernetes.io/backend-protocol': 'GRPC' } },
+        spec: {
+          rules: [
+            {
+              host: 'a.example',
+              http: { paths: [{ path: '/inference.GRPCInferenceService' }, {}] },
+            },
+          ],
+        },
+      })
+      t.ok(await plain.until(ns.path('ingresses', 'one-http'), isThere))
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await plain.until(ns.path('ingresses', 'one-http'), isGone)
+      await plain.until(edge, (secret) => !textOf(edgeOf(secret)).includes('one'))
+    },
+  )
+
+  await t.test('a route that is in the way is said, and made once it is gone', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    const path = ns.path('ingresses', 'one-http')
+    await plain.create(ns.path('ingresses'), {
+      metadata: { name: 'one-http' },
+      spec: { defaultBackend: { service: { name: 'theirs', port: { number: 80 } } } },
+    })
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['c.example'] } } })
+    await ns.condition('one', 'Degraded', 'True', 'RouteConflict')
+    await plain.delete(path)
+    await ns.condition('one', 'Degraded', 'False')
+    t.match(await plain.get(path), { spec: { rules: [{ host: 'c.example' }] } })
+  })
+
+  await t.test('a second look writes nothing', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    const stop = await rig.start()
+    const ns = await rig.createNamespace()
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['b.example'] } } })
+    await untilAll(ns, isThere)
+    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+    await plain.until(ns.path('ingresses', 'one-http'), isThere)
+    const versions = async (): Promise<unknown> =>
+      await Promise.all(
+        [...MEMBERS, ['ensembles', 'one'], ['ingresses', 'one-http']].map(
+          async ([plural = '', name]) => {
+            return (await plain.get(ns.path(plural, name)))['metadata'].resourceVersion
+          },
+        ),
+      )
+    const before = await versions()
+    await stop()
+    // A new process applies everything once, and finds it as it is.
+    await rig.start()
+    await ns.applyEnsemble('two', ENSEMBLE)
+    await ns.condition('two', 'RouterReady', 'False', 'NoRouters')
+    t.same(await versions(), before)
+  })
+})
+
+await t.test(
+  'without Gateway API the condition says so, until it is there',
+  { skip: withoutKube() },
+  async (t) => {
+    const server = await startApiServer()
+    t.teardown(() => server.stop())
+    await installCrds(server)
+    const { plain } = server
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    await ns.applyEnsemble('one', {
+      ...ENSEMBLE,
+      expose: {
+        gateway: { parentRef: { name: 'edge', namespace: 'infra' }, hosts: ['a.example'] },
+      },
+    })
+    await ns.condition('one', 'Degraded', 'True', 'GatewayApiMissing')
+    await installGatewayApi(server)
+    await ns.condition('one', 'Degraded', 'False')
+    const route = await plain.until(ns.path('httproutes', 'one'), isThere)
+    t.match(route, {
+      spec: {
+        parentRefs: [{ name: 'edge', namespace: 'infra', kind: 'Gateway' }],
+        hostnames: ['a.example'],
+        rules: [
+          {
+            matches: [
+              { path: { type: 'PathPrefix', value: '/inference.GRPCInferenceService' } },
+              {},
+            ],
+            backendRefs: [{ name: 'tutti-router-grpc', port: 9001 }],
+          },
+          { backendRefs: [{ name: 'tutti-router-http', port: 9000 }] },
+        ],
+      },
+    })
+  },
+)

@@ -1,0 +1,23 @@
+import { Signature } from '@tutti/ensemble'
+import { isDecoupled, type ModelConfig } from '@tutti/model-config'
+import { fromConfigDatatype } from '@tutti/tensor'
+
+type Tensor = Pick<ModelConfig['output'][number], 'name' | 'data_type' | 'dims'>
+
+/** Inputs and outputs as clients see them; undefined for a configuration that does not fit into a status. */
+export function toSignature(config: ModelConfig): Signature | undefined {
+  const { data } = Signature.safeParse({
+    maxBatchSize: config.max_batch_size,
+    decoupled: isDecoupled(config),
+    inputs: config.input.map((input) => ({
+      ...toTensor(input),
+      ...(input.optional && { optional: true }),
+    })),
+    outputs: config.output.map(toTensor),
+  })
+  return data
+}
+
+function toTensor({ name, data_type: datatype, dims }: Tensor) {
+  return { name, datatype: fromConfigDatatype(datatype), shape: dims }
+}

@@ -1,0 +1,101 @@
+import type { FlagTable, FlagValues } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { NatsServers } from './nats-tenancy.ts'
+import { PREFIX_PATTERN } from './tenant-subjects.ts'
+
+/** The flags about NATS, between routers and steps. */
+export const NATS_FLAGS = {
+  nats: {
+    type: 'string',
+    repeatable: true,
+    description:
+      'A server as routers and steps reach it, nats://HOST:PORT or tls://HOST:PORT; several of one cluster may be given.',
+  },
+  'nats-prefix': {
+    type: 'string',
+    default: 'tutti',
+    description: 'First part of every subject, so that installations share servers.',
+  },
+  'nats-credential-lifetime': {
+    type: 'int',
+    min: 10,
+    max: 31_536_000,
+    default: 86_400,
+    unit: 's',
+    description: 'How long the credential of a namespace is good; it is renewed at half of that.',
+  },
+  'nats-cluster-host': {
+    type: 'string',
+    repeatable: true,
+    description: 'HOST:PORT of the cluster port of each server, if our servers are a cluster.',
+  },
+  'nats-issuer-secret': {
+    type: 'string',
+    description:
+      "A Secret of the operator's namespace with account.pub and signing.nk of servers that are not ours.",
+  },
+  'nats-private-authority': {
+    type: 'bool',
+    default: false,
+    description:
+      'That Secret has ca.crt too: the authority of the servers that routers and steps trust, alone.',
+  },
+} as const satisfies FlagTable
+
+export type NatsFlags = FlagValues<typeof NATS_FLAGS>
+
+/** The flags, read. */
+export interface NatsSettings {
+  /** At least one. */
+  readonly urls: readonly string[]
+  readonly prefix: string
+  readonly lifetimeMs: number
+  readonly servers: NatsServers
+}
+
+/** @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted. */
+export function toNatsSettings(flags: NatsFlags): NatsSettings {
+  const { nats: urls, 'nats-prefix': prefix, 'nats-cluster-host': clusterHosts } = flags
+  if (urls.length === 0) throw refusal('nats', 'got none, want nats://HOST:PORT')
+  refuseOthers(
+    'nats',
+    urls,
+    /^(?:nats|tls):\/\/[^\s/@]+:\d+$/,
+    'nats://HOST:PORT or tls://HOST:PORT',
+  )
+  refuseOthers('nats-prefix', [prefix], PREFIX_PATTERN, 'letters, digits, - and _, 63 at most')
+  refuseOthers('nats-cluster-host', clusterHosts, /^[^\s/@:]+:\d+$/, 'HOST:PORT')
+  const lifetimeMs = flags['nats-credential-lifetime'] * 1000
+  return { urls, prefix, lifetimeMs, servers: toServers(flags) }
+}
+
+function toServers(flags: NatsFlags): NatsServers {
+  const { 'nats-cluster-host': clusterHosts, 'nats-issuer-secret': issuerSecret } = flags
+  const hasAuthorities = flags['nats-private-authority']
+  if (issuerSecret === undefined) {
+    if (!hasAuthorities) return { kind: 'own', clusterHosts }
+    throw refusal(
+      'nats-private-authority',
+      'got it without --nats-issuer-secret, want the Secret that has it',
+    )
+  }
+  if (clusterHosts.length === 0) return { kind: 'external', issuerSecret, hasAuthorities }
+  throw refusal(
+    'nats-cluster-host',
+    'got it with --nats-issuer-secret, want it for our own servers',
+  )
+}
+
+function refuseOthers(
+  name: keyof NatsFlags,
+  texts: readonly string[],
+  pattern: RegExp,
+  wanted: string,
+): void {
+  const odd = texts.find((text) => !pattern.test(text))
+  if (odd !== undefined) throw refusal(name, `got ${JSON.stringify(odd)}, want ${wanted}`)
+}
+
+function refusal(name: keyof NatsFlags, what: string): ServeError {
+  return new ServeError('FLAG_INVALID', `--${name}: ${what}`, { details: { field: `--${name}` } })
+}

@@ -1,0 +1,272 @@
+import { parseFlags } from '@tutti/chassis'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { NATS_FLAGS, type NatsSettings, toNatsSettings } from './nats-flags.ts'
+import { createNkey, readClaims, signClaims } from './nkey.ts'
+import { buildClusterConfig, buildTenancyConfig } from './server-config.ts'
+import { planRotation, type RotationStep, toRotationStep } from './signing-rotation.ts'
+import {
+  createTenancyKeys,
+  KEY_NAMES,
+  parseCredentialIssuer,
+  parseTenancyKeys,
+  type TenancyKeys,
+  toSecretTexts,
+} from './tenancy-keys.ts'
+import { type CredentialWish, issueCredentials, judgeCredentials } from './user-credentials.ts'
+
+const KEYS = createTenancyKeys()
+
+const HOUR_MS = 3_600_000
+
+const WISH: CredentialWish = {
+  issuer: { account: KEYS.account, signing: KEYS.signing.current },
+  prefix: 'tutti',
+  namespace: 'team-a',
+  lifetimeMs: 24 * HOUR_MS,
+  nowMs: 1_800_000_000_500,
+}
+
+function claimsOf(credentials: string): unknown {
+  return readClaims(credentials.split('\n')[1] ?? '')
+}
+
+await t.test('keys survive the Secret, and give the same configuration', async (t) => {
+  const again = parseTenancyKeys(toSecretTexts(KEYS))
+  t.same(again, KEYS)
+  t.equal(buildTenancyConfig(again), buildTenancyConfig(KEYS))
+  t.equal(buildClusterConfig(again, ['a:1']), buildClusterConfig(KEYS, ['a:1']))
+  const padded = Object.fromEntries(
+    Object.entries(toSecretTexts(KEYS)).map(([name, text]) => [name, `${text}\n`]),
+  )
+  t.same(parseTenancyKeys(padded), KEYS, 'a line end is what editors leave')
+})
+
+await t.test('the configuration holds no seed', async (t) => {
+  for (const seed of [KEYS.operator.seed, KEYS.signing.current.seed]) {
+    t.notOk(buildTenancyConfig(KEYS).includes(seed))
+    t.notOk(buildClusterConfig(KEYS, ['a:1']).includes(seed))
+  }
+})
+
+await t.test('a damaged Secret is refused by the key, and nothing of it is repeated', async (t) => {
+  const texts = toSecretTexts(KEYS)
+  const optional: readonly string[] = [KEY_NAMES.nextSigning, KEY_NAMES.previousSigning]
+  for (const name of Object.values(KEY_NAMES)) {
+    if (!optional.includes(name)) {
+      const { [name]: _gone, ...rest } = texts
+      t.throws(() => parseTenancyKeys(rest), { message: `key "${name}" is missing` })
+    }
+    for (const secret of [
+      '',
+      'secret words',
+      createNkey('user').seed,
+      createNkey('user').publicKey,
+    ]) {
+      if (name === KEY_NAMES.routePassword && secret.length > 16 && !secret.includes(' ')) continue
+      try {
+        parseTenancyKeys({ ...texts, [name]: secret })
+        t.fail(`${name} with ${secret}`)
+      } catch (error) {
+        t.match(error, { name: 'DamagedKeysError', message: `key "${name}": ` })
+        if (secret !== '') t.notMatch(error, { message: secret })
+      }
+    }
+  }
+})
+
+await t.test('any other damage is an error of the same kind', async (t) => {
+  const texts = toSecretTexts(KEYS)
+  const name = fc.constantFrom(...Object.keys(texts))
+  fc.assert(
+    fc.property(name, fc.nat(), fc.string({ unit: 'binary', maxLength: 2 }), (key, at, text) => {
+      const was = texts[key] ?? ''
+      const index = at % was.length
+      const damaged = { ...texts, [key]: was.slice(0, index) + text + was.slice(index + 1) }
+      try {
+        const read = parseTenancyKeys(damaged)
+        // What is left is sound: only white space at the ends, or a password, may differ.
+        t.same({ ...read, routePassword: '' }, { ...KEYS, routePassword: '' })
+      } catch (error) {
+        t.match(error, { name: 'DamagedKeysError' })
+      }
+    }),
+  )
+})
+
+await t.test('one key in two places is refused', async (t) => {
+  const texts = toSecretTexts(KEYS)
+  t.throws(() => parseTenancyKeys({ ...texts, 'system-account.pub': KEYS.account }), {
+    message: 'key "system-account.pub" is the one of "account.pub", want another',
+  })
+  t.throws(() => parseTenancyKeys({ ...texts, 'signing-next.nk': KEYS.signing.current.seed }), {
+    message: 'key "signing-next.nk" is the one of "signing.nk", want another',
+  })
+})
+
+await t.test('external servers: an account and a key that signs its users', async (t) => {
+  const [account, signing] = [createNkey('account'), createNkey('account')]
+  const texts = { 'account.pub': account.publicKey, 'signing.nk': signing.seed }
+  t.same(parseCredentialIssuer(texts), { account: account.publicKey, signing })
+  t.throws(() => parseCredentialIssuer({ ...texts, 'signing.nk': account.publicKey }), {
+    message: 'key "signing.nk": it holds no seed of an account nkey, want SA...',
+  })
+  const own = { account: account.publicKey, signing: account }
+  const text = issueCredentials({ ...WISH, issuer: own })
+  t.notMatch(claimsOf(text), { nats: { issuer_account: /./ } }, "the account's own key names none")
+  t.match(judgeCredentials(text, { ...WISH, issuer: own }), { fresh: true })
+})
+
+function after(keys: TenancyKeys, step: RotationStep): TenancyKeys {
+  const plan = planRotation(keys, step)
+  if (plan.kind !== 'change') throw new Error(plan.kind)
+  return plan.keys
+}
+
+await t.test('rotation: what is due is done once, what is not is refused', async (t) => {
+  t.match(planRotation(KEYS, 'use'), {
+    message: 'got "use", but there is no next key: want "add" first',
+  })
+  t.match(planRotation(KEYS, 'remove'), { kind: 'done' })
+  const added = after(KEYS, 'add')
+  t.match(planRotation(added, 'add'), { kind: 'done' })
+  t.match(planRotation(added, 'remove'), { kind: 'refused', message: /want "use" first/ })
+  t.same(parseTenancyKeys(toSecretTexts(added)), added)
+  const used = after(added, 'use')
+  t.same(used.signing, { current: added.signing.next, previous: KEYS.signing.current })
+  t.match(planRotation(used, 'use'), { kind: 'done' })
+  t.match(planRotation(used, 'add'), { kind: 'refused', message: /want "remove" first/ })
+  t.same(parseTenancyKeys(toSecretTexts(used)), used)
+  const removed = after(used, 'remove')
+  t.same(removed.signing, { current: added.signing.next })
+  t.match(planRotation(removed, 'remove'), { kind: 'done' })
+  t.equal(toRotationStep('add'), 'add')
+  t.equal(toRotationStep('Add'), undefined)
+})
+
+await t.test(
+  'a credential says whose it is, for how long, and exactly what it permits',
+  async (t) => {
+    t.match(claimsOf(issueCredentials(WISH)), {
+      iss: KEYS.signing.current.publicKey,
+      sub: /^U/,
+      name: 'namespace team-a',
+      iat: 1_800_000_000,
+      exp: 1_800_086_400,
+    })
+    const claims = claimsOf(issueCredentials(WISH))
+    const { nats } = claims as { nats: object }
+    t.strictSame(nats, {
+      pub: { allow: ['tutti.team-a.>'] },
+      sub: { allow: ['tutti.team-a.>'] },
+      subs: -1,
+      data: -1,
+      payload: -1,
+      allowed_connection_types: ['STANDARD'],
+      issuer_account: KEYS.account,
+      type: 'user',
+      version: 2,
+    })
+  },
+)
+
+await t.test(
+  'a credential stays for half of its life, and only if it is what is wanted',
+  async (t) => {
+    const text = issueCredentials(WISH)
+    const half = WISH.nowMs - 500 + 12 * HOUR_MS
+    t.same(judgeCredentials(text, WISH), { fresh: true, renewAtMs: half })
+    t.match(judgeCredentials(text, { ...WISH, nowMs: half - 1 }), { fresh: true })
+    const other = createTenancyKeys()
+    const cases: readonly (readonly [string, string | undefined, Partial<CredentialWish>])[] = [
+      ['absent', undefined, {}],
+      ['unreadable', '', {}],
+      ['unreadable', text.replace('SU', 'SX'), {}],
+      ['unreadable', text.replace(/(JWT-----\n.{200})./, '$1_'), {}],
+      ['unreadable', text.replace(/SU.*/, createNkey('user').seed), {}],
+      ['other issuer', text, { issuer: { account: KEYS.account, signing: other.signing.current } }],
+      ['other permissions', text, { issuer: { ...WISH.issuer, account: other.account } }],
+      ['other permissions', text, { namespace: 'team' }],
+      ['other permissions', text, { prefix: 'other' }],
+      ['other lifetime', text, { lifetimeMs: HOUR_MS }],
+      ['other lifetime', text, { nowMs: WISH.nowMs - 13 * HOUR_MS }],
+      ['half of its life is over', text, { nowMs: half }],
+      ['half of its life is over', text, { nowMs: half + 100 * HOUR_MS }],
+    ]
+    for (const [why, credentials, o] of cases) {
+      t.same(judgeCredentials(credentials, { ...WISH, ...o }), { fresh: false, why }, why)
+    }
+  },
+)
+
+await t.test(
+  'what others wrote is never taken for a credential, and never thrown at',
+  async (t) => {
+    const text = issueCredentials(WISH)
+    fc.assert(
+      fc.property(
+        fc.nat(text.length - 1),
+        fc.string({ unit: 'binary', maxLength: 3 }),
+        (at, part) => {
+          const damaged = text.slice(0, at) + part + text.slice(at + 1)
+          if (damaged === text) return
+          t.same(judgeCredentials(damaged, WISH), { fresh: false, why: 'unreadable' })
+        },
+      ),
+    )
+    for (const claims of [null, 1, [], {}, { iss: 1 }, { iss: 'x' }]) {
+      const [header = '', , signature = ''] = (text.split('\n')[1] ?? '').split('.')
+      const body = Buffer.from(JSON.stringify(claims)).toString('base64url')
+      t.equal(readClaims(`${header}.${body}.${signature}`), undefined)
+    }
+    const stranger = createNkey('account')
+    const forged = signClaims(stranger, {
+      sub: 'U',
+      name: 'x',
+      iat: 1,
+      nats: { type: 'user', version: 2 },
+    })
+    t.match(readClaims(forged), { iss: stranger.publicKey }, 'of whom, the claims say themselves')
+  },
+)
+
+function flags(...args: string[]): NatsSettings {
+  return toNatsSettings(parseFlags(NATS_FLAGS, args).values)
+}
+
+await t.test('flags: what the servers are', async (t) => {
+  t.same(flags('--nats=nats://n:4222'), {
+    urls: ['nats://n:4222'],
+    prefix: 'tutti',
+    lifetimeMs: 86_400_000,
+    servers: { kind: 'own', clusterHosts: [] },
+  })
+  t.match(flags('--nats=tls://n:1', '--nats-issuer-secret=s'), {
+    servers: { kind: 'external', issuerSecret: 's', hasAuthorities: false },
+  })
+  t.match(flags('--nats=tls://n:1', '--nats-issuer-secret=s', '--nats-private-authority'), {
+    servers: { kind: 'external', issuerSecret: 's', hasAuthorities: true },
+  })
+  t.match(flags('--nats=tls://n:1', '--nats-cluster-host=a:1', '--nats-cluster-host=b:1'), {
+    servers: { kind: 'own', clusterHosts: ['a:1', 'b:1'] },
+  })
+  const url = '--nats=nats://n:1'
+  const cases: readonly (readonly [string, string[], RegExp])[] = [
+    ['--nats', [], /got none, want nats:/],
+    ['--nats', ['--nats=http://n:1'], /got "http:/],
+    ['--nats', ['--nats=nats://user:word@n:1'], /want nats:/],
+    ['--nats', ['--nats=nats://n'], /want nats:/],
+    ['--nats-prefix', [url, '--nats-prefix=a.b'], /got "a.b", want letters/],
+    ['--nats-prefix', [url, '--nats-prefix=_INBOX'], /want letters/],
+    ['--nats-cluster-host', [url, '--nats-cluster-host=n'], /want HOST:PORT/],
+    ['--nats-cluster-host', [url, '--nats-cluster-host=n:1', '--nats-issuer-secret=s'], /our own/],
+    ['--nats-private-authority', [url, '--nats-private-authority'], /without --nats-issuer-secret/],
+  ]
+  for (const [field, args, message] of cases) {
+    t.throws(
+      () => flags(...args),
+      { reason: 'FLAG_INVALID', details: { field }, message },
+      args.join(' '),
+    )
+  }
+})

@@ -1,0 +1,174 @@
+import { randomBytes } from 'node:crypto'
+import { createNkey, isPublicNkey, type Nkey, type NkeyRole, nkeyOfSeed } from './nkey.ts'
+
+/** The signing keys of the account. The server lets in users that any of them has signed; new users are signed by `current`. */
+export interface SigningKeys {
+  readonly current: Nkey
+  /** Known to the servers and not in use yet: the next one of a rotation. */
+  readonly next?: Nkey
+  /** Known to the servers and in use no more: the last one, while its users' credentials may still be about. */
+  readonly previous?: Nkey
+}
+
+/** What signs the users of an account. */
+export interface CredentialIssuer {
+  /** Public key of the account, `A...`. */
+  readonly account: string
+  readonly signing: Nkey
+}
+
+/**
+ * Everything from which the servers' configuration and all credentials are made. The seeds of the two accounts are not kept:
+ * operators vouch for accounts, and signing keys for users.
+ */
+export interface TenancyKeys {
+  readonly operator: Nkey
+  /** Public key of the account of all tenants, `A...`. */
+  readonly account: string
+  /** Public key of the account in which servers speak about themselves; nobody has a user in it. */
+  readonly systemAccount: string
+  readonly signing: SigningKeys
+  /** With which the servers of a cluster let one another in. */
+  readonly routePassword: string
+}
+
+/** Keys of the Secret that holds TenancyKeys; of a Secret for external servers `account` and `signing` alone are wanted. */
+export const KEY_NAMES = {
+  operator: 'operator.nk',
+  account: 'account.pub',
+  systemAccount: 'system-account.pub',
+  signing: 'signing.nk',
+  nextSigning: 'signing-next.nk',
+  previousSigning: 'signing-previous.nk',
+  routePassword: 'route-password',
+} as const
+
+/** What is in a Secret, by key, as text. */
+export type SecretTexts = Readonly<Record<string, string>>
+
+/** A Secret does not hold what it should; the message says which key, and repeats nothing of what is in it. */
+export class DamagedKeysError extends Error {
+  override readonly name = 'DamagedKeysError'
+}
+
+export function createTenancyKeys(): TenancyKeys {
+  return {
+    operator: createNkey('operator'),
+    account: createNkey('account').publicKey,
+    systemAccount: createNkey('account').publicKey,
+    signing: { current: createNkey('account') },
+    routePassword: randomBytes(32).toString('base64url'),
+  }
+}
+
+/** @returns the texts of the Secret that `parseTenancyKeys` reads. */
+export function toSecretTexts(keys: TenancyKeys): SecretTexts {
+  const { next, previous } = keys.signing
+  return {
+    [KEY_NAMES.operator]: keys.operator.seed,
+    [KEY_NAMES.account]: keys.account,
+    [KEY_NAMES.systemAccount]: keys.systemAccount,
+    [KEY_NAMES.signing]: keys.signing.current.seed,
+    ...(next !== undefined && { [KEY_NAMES.nextSigning]: next.seed }),
+    ...(previous !== undefined && { [KEY_NAMES.previousSigning]: previous.seed }),
+    [KEY_NAMES.routePassword]: keys.routePassword,
+  }
+}
+
+/** @throws DamagedKeysError that names the key, and what was wanted there. */
+export function parseTenancyKeys(texts: SecretTexts): TenancyKeys {
+  const keys = {
+    operator: readSeed(texts, KEY_NAMES.operator, 'operator'),
+    account: readPublicKey(texts, KEY_NAMES.account),
+    systemAccount: readPublicKey(texts, KEY_NAMES.systemAccount),
+    signing: readSigningKeys(texts),
+    routePassword: readPassword(texts),
+  }
+  const { current, next, previous } = keys.signing
+  refuseEqual([
+    [KEY_NAMES.account, keys.account],
+    [KEY_NAMES.systemAccount, keys.systemAccount],
+    [KEY_NAMES.signing, current.publicKey],
+    [KEY_NAMES.nextSigning, next?.publicKey],
+    [KEY_NAMES.previousSigning, previous?.publicKey],
+  ])
+  return keys
+}
+
+/**
+ * Reads what an administrator of external servers gives: the account, and a key that may sign its users (the account's own, too).
+ *
+ * @throws DamagedKeysError as parseTenancyKeys.
+ */
+export function parseCredentialIssuer(texts: SecretTexts): CredentialIssuer {
+  return {
+    account: readPublicKey(texts, KEY_NAMES.account),
+    signing: readSeed(texts, KEY_NAMES.signing, 'account'),
+  }
+}
+
+export function toCredentialIssuer(keys: TenancyKeys): CredentialIssuer {
+  return { account: keys.account, signing: keys.signing.current }
+}
+
+function readSigningKeys(texts: SecretTexts): SigningKeys {
+  const optional = (name: string): Nkey | undefined =>
+    texts[name] === undefined ? undefined : readSeed(texts, name, 'account')
+  const next = optional(KEY_NAMES.nextSigning)
+  const previous = optional(KEY_NAMES.previousSigning)
+  return {
+    current: readSeed(texts, KEY_NAMES.signing, 'account'),
+    ...(next !== undefined && { next }),
+    ...(previous !== undefined && { previous }),
+  }
+}
+
+const SEED_BEGINS: Readonly<Record<NkeyRole, string>> = {
+  operator: 'SO',
+  account: 'SA',
+  user: 'SU',
+}
+
+function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey {
+  const text = readText(texts, name)
+  const key = nkeyOfSeed(role, text)
+  if (key !== undefined) return key
+  throw new DamagedKeysError(
+    `key "${name}": it holds no seed of an ${role} nkey, want ${SEED_BEGINS[role]}...`,
+  )
+}
+
+function readPublicKey(texts: SecretTexts, name: string): string {
+  const text = readText(texts, name)
+  if (isPublicNkey('account', text)) return text
+  throw new DamagedKeysError(`key "${name}": it holds no public nkey of an account, want A...`)
+}
+
+function readPassword(texts: SecretTexts): string {
+  const text = readText(texts, KEY_NAMES.routePassword)
+  if (/^[\w-]{16,}$/.test(text)) return text
+  throw new DamagedKeysError(
+    `key "${KEY_NAMES.routePassword}": got ${text.length} characters, want 16 or more letters, digits, - and _`,
+  )
+}
+
+/** White space around a key is what editors leave. */
+function readText(texts: SecretTexts, name: string): string {
+  const text = texts[name]?.trim()
+  if (text === undefined) throw new DamagedKeysError(`key "${name}" is missing`)
+  return text
+}
+
+function refuseEqual(
+  keys: readonly (readonly [name: string, publicKey: string | undefined])[],
+): void {
+  const seen = new Map<string, string>()
+  for (const [name, publicKey] of keys) {
+    if (publicKey === undefined) continue
+    const other = seen.get(publicKey)
+    if (other !== undefined) {
+      throw new DamagedKeysError(`key "${name}" is the one of "${other}", want another`)
+    }
+    seen.set(publicKey, name)
+  }
+}

@@ -1,0 +1,112 @@
+import {
+  type CallOptions,
+  type Client,
+  isAlreadyExists,
+  isNotFound,
+  type ObjectKey,
+  SECRET,
+  type Secret,
+  type Stored,
+} from '@tutti/kube'
+import { FIELD_MANAGER, isManaged, MANAGED_BY } from '../runtime/children.ts'
+import type { SecretTexts } from './tenancy-keys.ts'
+
+/** What reads and writes Secrets. */
+export type SecretClient = Pick<Client, 'get' | 'create' | 'mergePatch'>
+
+/** A Secret as this room looks at it. */
+export interface FoundSecret {
+  readonly key: ObjectKey
+  readonly resourceVersion: string
+  readonly texts: SecretTexts
+  readonly annotations: Readonly<Record<string, string>>
+  /** The operator made it. */
+  readonly isOurs: boolean
+}
+
+/** A Secret as it shall be. */
+export interface DesiredSecret {
+  readonly key: ObjectKey
+  /** `nats`: of the servers; `credentials`: of a namespace, and so part of its router set. */
+  readonly component: 'nats' | 'credentials'
+  readonly texts: SecretTexts
+}
+
+/** @returns the Secret; undefined if there is none. @throws KubeError */
+export async function findSecret(
+  client: SecretClient,
+  key: ObjectKey,
+  o: CallOptions,
+): Promise<FoundSecret | undefined> {
+  try {
+    return toFound(key, await client.get(SECRET, key, o))
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
+  }
+}
+
+/** Makes the Secret unless there is one. @returns the one that is there. @throws KubeError */
+export async function createSecret(
+  client: SecretClient,
+  { key, component, texts }: DesiredSecret,
+  o: CallOptions,
+): Promise<FoundSecret> {
+  const labels = {
+    ...MANAGED_BY,
+    'app.kubernetes.io/name': 'tutti',
+    'app.kubernetes.io/component': component,
+  }
+  const desired = { metadata: { ...key, labels }, type: 'Opaque', data: toData(texts) }
+  try {
+    const made = await client.create(SECRET, desired, { ...o, fieldManager: FIELD_MANAGER })
+    return toFound(key, made)
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error
+    return toFound(key, await client.get(SECRET, key, o))
+  }
+}
+
+/** Makes `texts` all that the Secret holds. @throws KubeError: a Conflict if it changed since it was found. */
+export async function replaceTexts(
+  client: SecretClient,
+  found: FoundSecret,
+  texts: SecretTexts,
+  o: CallOptions,
+): Promise<FoundSecret> {
+  const gone = Object.keys(found.texts).filter((name) => texts[name] === undefined)
+  const patch = {
+    metadata: { resourceVersion: found.resourceVersion },
+    data: { ...toData(texts), ...Object.fromEntries(gone.map((name) => [name, null])) },
+  }
+  const options = { ...o, fieldManager: FIELD_MANAGER, patch }
+  return toFound(found.key, await client.mergePatch(SECRET, found.key, options))
+}
+
+export function holdsOnly(found: FoundSecret, texts: SecretTexts): boolean {
+  const names = Object.keys(texts)
+  return (
+    names.length === Object.keys(found.texts).length &&
+    names.every((name) => found.texts[name] === texts[name])
+  )
+}
+
+function toFound(key: ObjectKey, secret: Stored<Secret>): FoundSecret {
+  const { annotations, resourceVersion } = secret.metadata
+  const entries = Object.entries(secret.data ?? {})
+  return {
+    key,
+    resourceVersion,
+    texts: Object.fromEntries(
+      entries.map(([name, value]) => [name, Buffer.from(value, 'base64').toString()]),
+    ),
+    annotations: annotations ?? {},
+    isOurs: isManaged(secret),
+  }
+}
+
+function toData(texts: SecretTexts): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(texts).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
+  )
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { createNkey, type NatsClaims, nkeyOfSeed, readClaims, signClaims } from './nkey.ts'
+import type { CredentialIssuer } from './tenancy-keys.ts'
+import { tenantSubjects } from './tenant-subjects.ts'
+
+/** What the credential of a namespace is made from. */
+export interface CredentialWish {
+  readonly issuer: CredentialIssuer
+  /** First token of all subjects. */
+  readonly prefix: string
+  readonly namespace: string
+  readonly lifetimeMs: number
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number
+}
+
+/** Whether a credential stays; `renewAtMs` (since the epoch) is when it has lived half of its life. */
+export type CredentialVerdict =
+  | { readonly fresh: true; readonly renewAtMs: number }
+  | { readonly fresh: false; readonly why: StaleReason }
+
+/** Why a credential is made anew. */
+export type StaleReason =
+  | 'absent'
+  | 'unreadable'
+  | 'other issuer'
+  | 'other permissions'
+  | 'other lifetime'
+  | 'half of its life is over'
+
+/**
+ * Makes the text of a credentials file: a new user of the account, who may publish and subscribe to the subjects of the
+ * namespace and to nothing else, for `lifetimeMs`.
+ */
+export function issueCredentials(wish: CredentialWish): string {
+  const user = createNkey('user')
+  const jwt = signClaims(wish.issuer.signing, {
+    sub: user.publicKey,
+    name: `namespace ${wish.namespace}`,
+    iat: Math.floor(wish.nowMs / 1000),
+    exp: Math.floor((wish.nowMs + wish.lifetimeMs) / 1000),
+    nats: grantOf(wish),
+  })
+  return [
+    '-----BEGIN NATS USER JWT-----',
+    jwt,
+    '------END NATS USER JWT------',
+    '',
+    '-----BEGIN USER NKEY SEED-----',
+    user.seed,
+    '------END USER NKEY SEED------',
+    '',
+  ].join('\n')
+}
+
+/** Judges the text of a credentials file; anything that is not as `issueCredentials` would make it now is stale. */
+export function judgeCredentials(
+  text: string | undefined,
+  wish: CredentialWish,
+): CredentialVerdict {
+  if (text === undefined) return stale('absent')
+  const claims = readCredentials(text)
+  if (claims === undefined) return stale('unreadable')
+  const { issuer } = wish
+  if (claims.iss !== issuer.signing.publicKey) return stale('other issuer')
+  if (JSON.stringify(claims.nats) !== JSON.stringify(grantOf(wish))) {
+    return stale('other permissions')
+  }
+  const [fromMs, toMs] = [claims.iat * 1000, claims.exp * 1000]
+  // A second is what rounding may take.
+  if (Math.abs(toMs - fromMs - wish.lifetimeMs) > 1000) return stale('other lifetime')
+  // A clock that went back must not keep a credential for as long as it was ahead.
+  if (fromMs > wish.nowMs + wish.lifetimeMs / 2) return stale('other lifetime')
+  const renewAtMs = fromMs + wish.lifetimeMs / 2
+  return wish.nowMs < renewAtMs ? { fresh: true, renewAtMs } : stale('half of its life is over')
+}
+
+function stale(why: StaleReason): CredentialVerdict {
+  return { fresh: false, why }
+}
+
+/** What a user may do. */
+function grantOf(wish: CredentialWish): NatsClaims['nats'] {
+  const allow = [tenantSubjects(wish)]
+  const { account, signing } = wish.issuer
+  return {
+    pub: { allow },
+    sub: { allow },
+    subs: -1,
+    data: -1,
+    payload: -1,
+    allowed_connection_types: ['STANDARD'],
+    // Servers want the account named if it is not the account's own key that signs, and only then.
+    ...(signing.publicKey !== account && { issuer_account: account }),
+    type: 'user',
+    version: 2,
+  }
+}
+
+const UserClaims = z.object({
+  iss: z.string(),
+  sub: z.string(),
+  iat: z.number(),
+  exp: z.number(),
+  nats: z.record(z.string(), z.unknown()),
+})
+
+const FILE =
+  /^-----BEGIN NATS USER JWT-----\n(?<jwt>\S+)\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n(?<seed>\S+)\n------END USER NKEY SEED------\n$/
+
+function readCredentials(text: string): z.infer<typeof UserClaims> | undefined {
+  const { jwt, seed } = FILE.exec(text)?.groups ?? {}
+  if (jwt === undefined || seed === undefined) return undefined
+  const { data: claims } = UserClaims.safeParse(readClaims(jwt))
+  return claims?.sub === nkeyOfSeed('user', seed)?.publicKey ? claims : undefined
+}

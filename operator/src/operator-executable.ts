@@ -1,0 +1,35 @@
+import type { Executable, Surroundings } from '@tutti/chassis'
+import { loadOperatorConfig } from './config.ts'
+import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
+import { unhandledRejection } from './runtime/log-events.ts'
+import { type OperatorOptions, startOperator } from './start-operator.ts'
+
+/** What the operator needs of its process beside what every executable does. */
+export interface OperatorSurroundings extends Pick<Surroundings, 'env' | 'exit'> {
+  /** Calls back with what nobody caught. */
+  onUnhandledRejection(listener: (error: unknown) => void): void
+}
+
+/** The operator as a program. */
+export function operatorExecutable(
+  around: OperatorSurroundings,
+  o: Pick<OperatorOptions, 'createControllers'> = {},
+): Executable<typeof OPERATOR_FLAGS> {
+  return {
+    name: 'tutti-operator',
+    usage: 'tutti-operator [FLAGS]',
+    flags: OPERATOR_FLAGS,
+    processFlags: (flags) => flags,
+    check: checkOperatorFlags,
+    start: async ({ flags, log, health, signal }) => {
+      const exit = (code: number): void => around.exit(code, false)
+      // What nobody caught may have left half a change: the next process looks at everything anew.
+      around.onUnhandledRejection((error) => {
+        unhandledRejection(log, error)
+        exit(1)
+      })
+      const config = loadOperatorConfig(around.env)
+      return await startOperator({ ...o, flags, log, health, signal, config, exit })
+    },
+  }
+}

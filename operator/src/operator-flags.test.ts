@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseFlags, renderFlagTable, renderSettingTable } from '@tutti/chassis'
+import t from 'tap'
+import { loadOperatorConfig, OperatorConfig } from './config.ts'
+import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
+
+const README = readFileSync(join(import.meta.dirname, '..', 'README.md'), 'utf8')
+
+await t.test('the tables of the README are those of the code', async (t) => {
+  t.ok(README.includes(renderFlagTable(OPERATOR_FLAGS)), renderFlagTable(OPERATOR_FLAGS))
+  t.ok(README.includes(renderSettingTable(OperatorConfig)), renderSettingTable(OperatorConfig))
+})
+
+const check = (...argv: string[]) => checkOperatorFlags(parseFlags(OPERATOR_FLAGS, argv).values)
+
+await t.test('times of the election must fit one another', async (t) => {
+  t.doesNotThrow(() => check())
+  t.throws(
+    () => check('--leader-elect-lease-duration=10'),
+    /--leader-elect-lease-duration: 10 s, want more than the renew deadline, 10 s/,
+  )
+  t.throws(
+    () => check('--leader-elect-retry-period=9'),
+    /--leader-elect-renew-deadline: 10 s, want more than 1.2 times the retry period, 9 s/,
+  )
+})
+
+await t.test('the environment of a pod is enough', async (t) => {
+  t.match(loadOperatorConfig({}), {
+    podName: 'tutti-operator',
+    podNamespace: 'tutti-system',
+    serviceAccountDir: '/var/run/secrets/kubernetes.io/serviceaccount',
+  })
+  t.equal(loadOperatorConfig({ POD_NAMESPACE: 'x' }).podNamespace, 'x')
+})

@@ -1,0 +1,88 @@
+import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { NATS_FLAGS } from './nats/nats-flags.ts'
+import { SERVING_FLAGS } from './serving-flags.ts'
+
+const PORT = { type: 'int', min: 0, max: 65_535 } as const
+const SECONDS = { type: 'int', min: 1, max: 3600, unit: 's' } as const
+
+/** The flags of the operator; those of the election are named as in Kubernetes' own controllers. */
+export const OPERATOR_FLAGS = {
+  'leader-elect': {
+    type: 'bool',
+    default: true,
+    description: 'Ask for a Lease before anything is written. False: this is the only operator.',
+  },
+  'leader-elect-resource-name': {
+    type: 'string',
+    default: 'tutti-operator',
+    description: 'Name of the Lease.',
+  },
+  'leader-elect-lease-duration': {
+    ...SECONDS,
+    default: 15,
+    description: 'How long others wait after the leader was last heard of.',
+  },
+  'leader-elect-renew-deadline': {
+    ...SECONDS,
+    default: 10,
+    description: 'How long a leader may fail to renew before it ends; below the lease duration.',
+  },
+  'leader-elect-retry-period': {
+    ...SECONDS,
+    default: 2,
+    description: 'Between two tries; 1.2 times it is below the renew deadline.',
+  },
+  'health-address': {
+    type: 'string',
+    default: '0.0.0.0',
+    description: 'Where probes are answered.',
+  },
+  'health-port': {
+    ...PORT,
+    default: 8081,
+    description: 'Port of `/livez` and `/readyz`; 0 takes any free one.',
+  },
+  'metrics-address': { type: 'string', default: '0.0.0.0', description: 'Where metrics listen.' },
+  'metrics-port': {
+    ...PORT,
+    default: 8080,
+    description: 'Port of `/metrics`; 0 takes any free one.',
+  },
+  ...SERVING_FLAGS,
+  ...NATS_FLAGS,
+  ...PROCESS_FLAGS,
+  'exit-timeout-secs': {
+    ...PROCESS_FLAGS['exit-timeout-secs'],
+    default: 25,
+    description:
+      'Time for reconciles in flight after SIGTERM or SIGINT; from 80 % of it on they are aborted.',
+  },
+} as const satisfies FlagTable
+
+export type OperatorFlags = FlagValues<typeof OPERATOR_FLAGS>
+
+/** @throws ServeError FLAG_INVALID if the times of the election do not fit one another. */
+export function checkOperatorFlags(flags: OperatorFlags): void {
+  const leaseS = flags['leader-elect-lease-duration']
+  const renewS = flags['leader-elect-renew-deadline']
+  const retryS = flags['leader-elect-retry-period']
+  if (leaseS <= renewS) {
+    throw refusal(
+      'leader-elect-lease-duration',
+      `${leaseS} s, want more than the renew deadline, ${renewS} s`,
+    )
+  }
+  if (renewS <= 1.2 * retryS) {
+    throw refusal(
+      'leader-elect-renew-deadline',
+      `${renewS} s, want more than 1.2 times the retry period, ${retryS} s`,
+    )
+  }
+}
+
+function refusal(flag: string, text: string): ServeError {
+  return new ServeError('FLAG_INVALID', `flag --${flag}: ${text}`, {
+    details: { field: `--${flag}` },
+  })
+}

@@ -1,0 +1,106 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
+import type { Pod, Stored } from '@tutti/kube'
+import { type Test, test } from 'tap'
+import { type PodServer, startPodServer } from '../testing/pod-server.ts'
+import { createPodClient } from './pod-client.ts'
+import { RouterViews } from './router-views.ts'
+
+const signal = new AbortController().signal
+
+function routerPod(server: PodServer, name: string, isReady = true): Stored<Pod> {
+  const status = isReady ? 'True' : 'False'
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { namespace: 'a', name, uid: name, resourceVersion: '1', creationTimestamp: '' },
+    spec: { containers: [] },
+    status: { podIP: server.ip, conditions: [{ type: 'Ready', status }] },
+  }
+}
+
+async function open(t: Test) {
+  const clock = createManualClock()
+  const server = await startPodServer()
+  t.teardown(() => server.close())
+  const client = createPodClient({ clock: systemClock, port: server.port })
+  t.teardown(() => client.close())
+  const pods: Stored<Pod>[] = []
+  const changes: string[] = []
+  const waiting: (() => void)[] = []
+  const views = new RouterViews({
+    client,
+    clock,
+    log: silentLogger,
+    routersOf: () => pods,
+    namespaces: () => ['a'],
+    onChange: (namespace) => {
+      changes.push(namespace)
+      for (const wake of waiting.splice(0)) wake()
+    },
+  })
+  t.teardown(() => views.close())
+  const changed = (): Promise<void> => new Promise((resolve) => waiting.push(resolve))
+  return { clock, server, pods, views, changes, changed }
+}
+
+const served = (accepted: readonly string[]) => ({ models: [], accepted })
+
+await test('ready routers are asked, and answers shared for a while', async (t) => {
+  const { server, pods, views } = await open(t)
+  server.answer('/tutti/v1/served', served(['m-1']))
+  pods.push(routerPod(server, 'r2'), routerPod(server, 'r1'), routerPod(server, 'r0', false))
+  const look = () => views.look('a', { maxAgeMs: 100, signal })
+  const [one, other] = await Promise.all([look(), look()])
+  t.same(one, [
+    { pod: 'r1', served: served(['m-1']) },
+    { pod: 'r2', served: served(['m-1']) },
+  ])
+  t.same(other, one)
+  t.equal(server.asked.get('/tutti/v1/served'), 2)
+  await look()
+  t.equal(server.asked.get('/tutti/v1/served'), 2)
+  await views.look('a', { maxAgeMs: -1, signal })
+  t.equal(server.asked.get('/tutti/v1/served'), 4)
+})
+
+await test('a router that cannot be asked is told apart', async (t) => {
+  const { server, pods, views } = await open(t)
+  pods.push(routerPod(server, 'r1'))
+  const [view] = await views.look('a', { maxAgeMs: 0, signal })
+  t.match(view, { pod: 'r1', error: { reason: 'POD_UNREACHABLE' } })
+})
+
+await test('whoever listens hears that a router serves other things, and only then', async (t) => {
+  const { clock, server, pods, views, changes, changed } = await open(t)
+  server.answer('/tutti/v1/served', served(['m-1']))
+  pods.push(routerPod(server, 'r1'))
+  await views.look('a', { maxAgeMs: 0, signal })
+  views.start()
+  server.answer('/tutti/v1/served', served([]))
+  const first = changed()
+  clock.advance(10_000)
+  await first
+  t.same(changes, ['a'])
+  const second = changed()
+  await server.close()
+  // The timer of the next poll is set once the one before has ended.
+  const again = setInterval(() => clock.advance(10_000), 20)
+  t.teardown(() => clearInterval(again))
+  await second
+  t.same(changes, ['a', 'a'])
+})
+
+await test('what one who waits has seen change, all others hear of', async (t) => {
+  const { clock, server, pods, views, changes, changed } = await open(t)
+  server.answer('/tutti/v1/served', served(['m-1']))
+  pods.push(routerPod(server, 'r1'))
+  await views.look('a', { maxAgeMs: 0, signal })
+  views.start()
+  server.answer('/tutti/v1/served', served(['m-2']))
+  await views.look('a', { maxAgeMs: -1, signal })
+  const told = changed()
+  clock.advance(10_000)
+  await told
+  t.same(changes, ['a'])
+})

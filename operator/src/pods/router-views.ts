@@ -1,0 +1,162 @@
+import { type Clock, type Logger, systemClock } from '@tutti/chassis'
+import type { ServedByRouter } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { Pod, Stored } from '@tutti/kube'
+import { routerLooksDifferent, routersCannotBeAsked } from './log-events.ts'
+import type { PodAddress, PodClient } from './pod-client.ts'
+import { addressOf, isReady } from './pod-state.ts'
+
+/** What one ready router says. */
+export type RouterView =
+  | { readonly pod: string; readonly served: ServedByRouter }
+  | { readonly pod: string; readonly error: ServeError }
+
+export interface RouterViewsOptions {
+  readonly client: PodClient
+  /** All router pods of a namespace, ready or not. */
+  readonly routersOf: (namespace: string) => readonly Stored<Pod>[]
+  /** The namespaces that have router pods. */
+  readonly namespaces: () => Iterable<string>
+  /** A router of the namespace serves other things than before, or cannot be asked any more. */
+  readonly onChange: (namespace: string) => void
+  readonly clock?: Clock
+  readonly log: Logger
+  /** How often all routers are asked while nobody waits for them; default 10 s. */
+  readonly pollMs?: number
+}
+
+interface Answer {
+  readonly view: RouterView
+  readonly at: number
+  /** Of what was said, to tell changes. */
+  readonly text: string
+}
+
+/**
+ * What the ready routers serve, for all controllers together: answers are shared for a moment, and asked for again from time to
+ * time, so that somebody notices when a router loses a model.
+ */
+export class RouterViews {
+  readonly #o: RouterViewsOptions
+  readonly #clock: Clock
+  readonly #answers = new Map<string, Answer>()
+  readonly #asking = new Map<string, Promise<Answer>>()
+  /** Routers that said something else since the last poll, whoever asked. */
+  readonly #changed = new Set<string>()
+  readonly #closing = new AbortController()
+  #stopTimer: () => void = () => {}
+  #polling: Promise<void> = Promise.resolve()
+
+  constructor(o: RouterViewsOptions) {
+    this.#o = o
+    this.#clock = o.clock ?? systemClock
+  }
+
+  /** Begins to ask from time to time. */
+  start(): void {
+    const poll = (): void => {
+      this.#polling = this.#poll().finally(() => {
+        if (!this.#closing.signal.aborted)
+          this.#stopTimer = this.#clock.setTimer(this.#pollMs, poll)
+      })
+    }
+    this.#stopTimer = this.#clock.setTimer(this.#pollMs, poll)
+  }
+
+  /**
+   * What every ready router of a namespace serves; empty if none is ready.
+   *
+   * @param o.maxAgeMs - how old an answer may be.
+   * @throws the signal's reason if it aborts.
+   */
+  async look(
+    namespace: string,
+    o: { readonly maxAgeMs: number; readonly signal: AbortSignal },
+  ): Promise<readonly RouterView[]> {
+    const looks = this.#readyRouters(namespace).map(async ({ id, address }) => {
+      const known = this.#answers.get(id)
+      if (known !== undefined && this.#clock.now() - known.at <= o.maxAgeMs) return known.view
+      return (await this.#ask(id, address)).view
+    })
+    const views = await Promise.all(looks)
+    o.signal.throwIfAborted()
+    return views.toSorted((one, other) => (one.pod < other.pod ? -1 : 1))
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
+    this.#stopTimer()
+    await this.#polling
+    await Promise.allSettled(this.#asking.values())
+  }
+
+  get #pollMs(): number {
+    return this.#o.pollMs ?? 10_000
+  }
+
+  async #poll(): Promise<void> {
+    const seen = new Set<string>()
+    for (const namespace of this.#o.namespaces()) {
+      if (this.#closing.signal.aborted) return
+      const routers = this.#readyRouters(namespace)
+      await Promise.all(
+        routers.map(async ({ id, address }) => {
+          const { view } = await this.#ask(id, address)
+          if ('error' in view) routersCannotBeAsked(this.#o.log, namespace, view)
+        }),
+      )
+      for (const { id } of routers) seen.add(id)
+      const changed = routers.filter(({ id }) => this.#changed.delete(id))
+      if (changed.length === 0) continue
+      routerLooksDifferent(this.#o.log, namespace)
+      this.#o.onChange(namespace)
+    }
+    for (const id of this.#answers.keys()) if (!seen.has(id)) this.#forget(id)
+  }
+
+  #forget(id: string): void {
+    this.#answers.delete(id)
+    this.#changed.delete(id)
+  }
+
+  /** Whoever asks while a question is under way shares its answer. */
+  #ask(id: string, address: PodAddress): Promise<Answer> {
+    const asking = this.#asking.get(id) ?? this.#put(id, address)
+    this.#asking.set(id, asking)
+    return asking
+  }
+
+  async #put(id: string, address: PodAddress): Promise<Answer> {
+    const at = this.#clock.now()
+    try {
+      const view = await this.#view(address)
+      const answer: Answer = { view, at, text: textOf(view) }
+      const before = this.#answers.get(id)
+      if (before !== undefined && before.text !== answer.text) this.#changed.add(id)
+      this.#answers.set(id, answer)
+      return answer
+    } finally {
+      this.#asking.delete(id)
+    }
+  }
+
+  async #view(address: PodAddress): Promise<RouterView> {
+    const { signal } = this.#closing
+    try {
+      return { pod: address.name, served: await this.#o.client.servedByRouter(address, { signal }) }
+    } catch (error) {
+      return { pod: address.name, error: ServeError.from(error) }
+    }
+  }
+
+  #readyRouters(namespace: string): readonly { id: string; address: PodAddress }[] {
+    return this.#o.routersOf(namespace).flatMap((pod) => {
+      const address = addressOf(pod)
+      return address === undefined || !isReady(pod) ? [] : [{ id: pod.metadata.uid, address }]
+    })
+  }
+}
+
+function textOf(view: RouterView): string {
+  return 'error' in view ? view.error.reason : JSON.stringify(view.served)
+}

@@ -1,0 +1,136 @@
+import { SERVICE_ACCOUNT } from '@tutti/kube'
+import t from 'tap'
+import { build, child, deployment, type Spec } from '../testing/build-model.ts'
+
+const LABELS = {
+  'app.kubernetes.io/managed-by': 'tutti-operator',
+  'app.kubernetes.io/name': 'tutti-step',
+  'app.kubernetes.io/instance': 'yolo',
+  'app.kubernetes.io/component': 'step',
+  'tutti.dev/model': 'yolo',
+}
+const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yolo' }
+const METADATA = { name: 'yolo-step', namespace: 'vision', labels: LABELS }
+
+/**
+ * Of the smallest Model. Another digest means that every pod of every Model is replaced when the operator is upgraded: change
+ * it here only if that is worth it.
+ */
+const SMALLEST_TEMPLATE = 'a529fa14b170a6aa76f2d835cd3454f9'
+
+const handsOver = (fields: Spec) =>
+  build(fields).find(({ resource }) => resource.kind === 'Deployment')?.handsOverReplicas
+
+const budget = (fields: Spec) => child(build(fields), 'PodDisruptionBudget')
+
+await t.test('the smallest Model has these children', async (t) => {
+  const children = build()
+  t.same(
+    children.map(({ resource }) => resource.kind),
+    ['ServiceAccount', 'NetworkPolicy', 'Service', 'Deployment'],
+  )
+  t.same(children.at(-1)?.needs, [SERVICE_ACCOUNT], 'without which no pod is made')
+  t.same(child(children, 'ServiceAccount'), {
+    metadata: METADATA,
+    automountServiceAccountToken: false,
+  })
+  t.same(child(children, 'Service'), {
+    metadata: METADATA,
+    spec: {
+      clusterIP: 'None',
+      selector: SELECTOR,
+      ports: [
+        {
+          name: 'grpc',
+          port: 8001,
+          targetPort: 'grpc',
+          protocol: 'TCP',
+          appProtocol: 'kubernetes.io/h2c',
+        },
+        { name: 'http', port: 8000, targetPort: 'http', protocol: 'TCP' },
+        { name: 'metrics', port: 8002, targetPort: 'metrics', protocol: 'TCP' },
+      ],
+    },
+  })
+  t.same(child(children, 'NetworkPolicy'), {
+    metadata: METADATA,
+    spec: {
+      podSelector: { matchLabels: SELECTOR },
+      policyTypes: ['Ingress'],
+      ingress: [
+        {
+          from: [{ podSelector: {} }],
+          ports: [
+            { port: 8000, protocol: 'TCP' },
+            { port: 8001, protocol: 'TCP' },
+          ],
+        },
+        {
+          from: [
+            { podSelector: {} },
+            {
+              namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'tutti-system' } },
+              podSelector: { matchLabels: { 'app.kubernetes.io/name': 'tutti-operator' } },
+            },
+          ],
+          ports: [{ port: 8002, protocol: 'TCP' }],
+        },
+      ],
+    },
+  })
+  const { template, ...rest } = deployment().spec
+  t.same(rest, {
+    replicas: 1,
+    selector: { matchLabels: SELECTOR },
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    progressDeadlineSeconds: 1200,
+    revisionHistoryLimit: 3,
+  })
+  t.same(template.metadata, {
+    labels: LABELS,
+    annotations: { 'tutti.dev/template': SMALLEST_TEMPLATE },
+  })
+})
+
+await t.test('replicas are written only where the operator owns them', async (t) => {
+  const metrics = [
+    {
+      type: 'Resource' as const,
+      resource: { name: 'cpu', target: { type: 'Utilization' as const, averageUtilization: 70 } },
+    },
+  ]
+  const scaling = { provider: 'HPA' as const, minReplicas: 2, maxReplicas: 6, metrics }
+  t.notOk('replicas' in deployment({ scaling }).spec)
+  t.equal(handsOver({ scaling }), true)
+  t.equal(handsOver({}), false)
+  t.same(child(build({ scaling }), 'HorizontalPodAutoscaler'), {
+    metadata: METADATA,
+    spec: {
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'yolo-step' },
+      minReplicas: 2,
+      maxReplicas: 6,
+      metrics,
+    },
+  })
+  t.notOk('replicas' in deployment({ scaling: { provider: 'None' } }).spec)
+  t.equal(deployment({ scaling: { provider: 'None', replicas: 0 } }).spec.replicas, 0)
+  t.equal(deployment({ scaling: { maxReplicas: 4 } }, { live: 3 }).spec.replicas, 3)
+})
+
+await t.test('a budget for drains, as asked for or where there may be several pods', async (t) => {
+  t.notOk(budget({}))
+  const spec = { selector: { matchLabels: SELECTOR }, unhealthyPodEvictionPolicy: 'AlwaysAllow' }
+  t.same(budget({ scaling: { maxReplicas: 2 } }), {
+    metadata: METADATA,
+    spec: { ...spec, maxUnavailable: 1 },
+  })
+  t.same(budget({ disruptionBudget: { minAvailable: '50%' } }), {
+    metadata: METADATA,
+    spec: { ...spec, minAvailable: '50%' },
+  })
+})
+
+await t.test('the same Model gives the same text', async (t) => {
+  const fields: Spec = { scaling: { maxReplicas: 4 }, accelerator: {}, resources: {} }
+  t.equal(JSON.stringify(build(fields)), JSON.stringify(build(fields)))
+})

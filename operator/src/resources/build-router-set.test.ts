@@ -1,0 +1,129 @@
+import type { PlainObject } from '@tutti/kube/testing'
+import t from 'tap'
+import { routerDefaults } from '../testing/ensemble-rig.ts'
+import { buildRouterSet, ROUTER_KINDS } from './build-router-set.ts'
+import type { RouterParts } from './router-deployment.ts'
+import { ROUTER_LABELS } from './router-names.ts'
+
+const parts = (o: Partial<RouterParts> = {}): RouterParts => ({
+  namespace: 'ns',
+  defaults: routerDefaults(),
+  settings: {},
+  ...o,
+})
+
+const specOf = (built: RouterParts, kind: string): PlainObject => find(built, kind)?.['spec'] ?? {}
+
+/** As the API server gets it. */
+function find(built: RouterParts, kind: string): PlainObject | undefined {
+  const found = buildRouterSet(built, []).find(({ resource }) => resource.kind === kind)
+  return found && JSON.parse(JSON.stringify(found.object))
+}
+
+await t.test(
+  'every member has the labels by which it is found again, and a kind that is watched',
+  async (t) => {
+    const members = buildRouterSet(parts(), [])
+    t.equal(members.length, 9)
+    for (const { resource, object } of members) {
+      t.match(object.metadata, { namespace: 'ns', labels: ROUTER_LABELS }, resource.kind)
+      t.ok(ROUTER_KINDS.includes(resource), resource.kind)
+    }
+  },
+)
+
+await t.test(
+  'pods fit the restricted Pod Security Standard, and have a token that may read what was accepted',
+  async (t) => {
+    const { template } = find(parts(), 'Deployment')?.['spec'] ?? {}
+    const [main] = template.spec.containers
+    t.match(template.spec, {
+      automountServiceAccountToken: true,
+      serviceAccountName: 'tutti-router',
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    })
+    t.match(main, {
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+      lifecycle: { preStop: { sleep: { seconds: 5 } } },
+    })
+    t.match(find(parts(), 'ServiceAccount'), { automountServiceAccountToken: false })
+    t.same(find(parts(), 'Role')?.['rules'], [
+      { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['get', 'list', 'watch'] },
+    ])
+  },
+)
+
+await t.test('settings reach the pods', async (t) => {
+  const spec = specOf(
+    parts({
+      settings: {
+        replicas: 5,
+        image: 'other:1',
+        resources: { limits: { memory: '4Gi' } },
+        nodeSelector: { disk: 'fast' },
+        tolerations: [{ key: 'a', operator: 'Exists' }],
+        maxInFlightRequests: 7,
+        maxInFlightBytes: 8,
+        drainTimeout: 90_500,
+        logVerbose: 1,
+      },
+    }),
+    'Deployment',
+  )
+  const [main] = spec['template'].spec.containers
+  const args = main?.args ?? []
+  const valueOf = (flag: string): string | undefined => args[args.indexOf(flag) + 1]
+  t.match(spec, { replicas: 5, template: { spec: { nodeSelector: { disk: 'fast' } } } })
+  t.same(spec['template'].spec.tolerations, [{ key: 'a', operator: 'Exists' }])
+  t.equal(spec['template'].spec.terminationGracePeriodSeconds, 101)
+  t.match(main, { image: 'other:1', resources: { limits: { memory: '4Gi' } } })
+  t.equal(valueOf('--exit-timeout-secs'), '91')
+  t.equal(valueOf('--max-inflight-requests'), '7')
+  t.equal(valueOf('--max-inflight-bytes'), '8')
+  t.equal(valueOf('--log-verbose'), '1')
+  t.equal(valueOf('--repository-name'), 'ns')
+  t.ok(args.includes('--kubernetes'))
+})
+
+await t.test('one pod has no disruption budget, and policies can be left out', async (t) => {
+  t.notOk(find(parts({ settings: { replicas: 1 } }), 'PodDisruptionBudget'))
+  const defaults = routerDefaults()
+  const network = { ...defaults.network, isEnabled: false }
+  t.notOk(find(parts({ defaults: { ...defaults, network } }), 'NetworkPolicy'))
+})
+
+await t.test('only the doors for outside are open to everybody', async (t) => {
+  const spec = specOf(parts({ settings: { clientNamespaces: ['apps'] } }), 'NetworkPolicy')
+  const open = spec['ingress']?.filter(({ from }: PlainObject) => from === undefined)
+  t.match(open, [{ ports: [{ port: 9000 }, { port: 9001 }] }])
+  t.match(spec['ingress']?.[0]?.from, [
+    { podSelector: {} },
+    { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'apps' } } },
+  ])
+})
+
+await t.test('the routes for outside hold no token, and do not depend on an order', async (t) => {
+  const exposed = [
+    { modelName: 'b', hosts: ['y', 'x'], token: 'secret' },
+    { modelName: 'a', hosts: ['x'] },
+  ]
+  const textOf = (list: typeof exposed): string => {
+    const found = buildRouterSet(parts(), list).find(({ resource }) => resource.kind === 'Secret')
+    const object: PlainObject = { ...found?.object }
+    return Buffer.from(object['data']['edge.json'], 'base64').toString()
+  }
+  const text = textOf(exposed)
+  t.equal(textOf(exposed.toReversed()), text)
+  t.notMatch(text, /"secret"/)
+  t.match(JSON.parse(text), {
+    routes: [
+      { models: ['a'] },
+      { models: ['b'], hosts: ['x', 'y'], tokenSha256: /^[0-9a-f]{64}$/ },
+    ],
+  })
+})

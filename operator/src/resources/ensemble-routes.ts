@@ -1,0 +1,120 @@
+import type { EnsembleExpose } from '@tutti/ensemble'
+import { type Desired, HTTP_ROUTE, type HttpRoute, INGRESS, type Ingress } from '@tutti/kube'
+import { type DesiredChild, desiredChild } from '../runtime/children.ts'
+import { toPlain } from './plain.ts'
+import { EDGE_PORTS, ROUTER_NAMES, ROUTER_PORT_NAMES } from './router-names.ts'
+
+/** On what belongs to an Ensemble: its metadata.name. */
+export const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
+
+/** An Ensemble that is reached from outside. */
+export interface RouteParts {
+  /** metadata.name. */
+  readonly name: string
+  readonly namespace: string
+  readonly expose: EnsembleExpose
+}
+
+/** Paths of gRPC: a client cannot choose them. */
+const GRPC_PATHS = ['/inference.GRPCInferenceService', '/grpc.health.v1.Health'] as const
+
+/** How ingress-nginx is told; all others that we know go by the Service. */
+const NGINX_GRPC = { 'nginx.ingress.kubernetes.io/backend-protocol': 'GRPC' }
+
+/** What brings requests from outside to the router's doors for them. Pure. */
+export function buildEnsembleRoutes(parts: RouteParts): readonly DesiredChild[] {
+  const { ingress, gateway } = parts.expose
+  if (ingress !== undefined) {
+    return [
+      desiredChild(INGRESS, buildIngress(parts, ingress, 'grpc')),
+      desiredChild(INGRESS, buildIngress(parts, ingress, 'http')),
+    ]
+  }
+  return gateway === undefined ? [] : [desiredChild(HTTP_ROUTE, buildHttpRoute(parts, gateway))]
+}
+
+/** Labels of the children of an Ensemble. */
+export function ensembleLabels(name: string): Readonly<Record<string, string>> {
+  return {
+    'app.kubernetes.io/name': 'tutti-ensemble',
+    'app.kubernetes.io/instance': name,
+    [ENSEMBLE_LABEL]: name,
+  }
+}
+
+/** One for gRPC and one for REST: some controllers take the protocol from an annotation of the whole Ingress. */
+function buildIngress(
+  { name, namespace }: RouteParts,
+  { className, hosts, tls, annotations }: NonNullable<EnsembleExpose['ingress']>,
+  protocol: 'grpc' | 'http',
+): Desired<Ingress> {
+  const isGrpc = protocol === 'grpc'
+  const service = isGrpc
+    ? { name: ROUTER_NAMES.grpcService, port: { name: ROUTER_PORT_NAMES.edgeGrpc } }
+    : { name: ROUTER_NAMES.httpService, port: { name: ROUTER_PORT_NAMES.edgeHttp } }
+  const paths = (isGrpc ? GRPC_PATHS : ['/']).map((path) => ({
+    path,
+    pathType: 'Prefix' as const,
+    backend: { service },
+  }))
+  return {
+    metadata: {
+      name: `${name}-${protocol}`,
+      namespace,
+      labels: ensembleLabels(name),
+      annotations: { ...(isGrpc && NGINX_GRPC), ...annotations },
+    },
+    spec: {
+      ...(className !== undefined && { ingressClassName: className }),
+      ...(tls !== undefined && { tls: toPlain(tls) }),
+      rules: hosts.map((host) => ({ host, http: { paths } })),
+    },
+  }
+}
+
+/**
+ * In KServe's shape: gRPC by its path, REST for the rest. Without limits of time, as streams have none; a request's own is the
+ * router's business.
+ */
+function buildHttpRoute(
+  { name, namespace }: RouteParts,
+  { parentRef, hosts }: NonNullable<EnsembleExpose['gateway']>,
+): Desired<HttpRoute> {
+  const timeouts = { request: '0s' }
+  return {
+    metadata: { name, namespace, labels: ensembleLabels(name) },
+    spec: {
+      parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', ...toPlain(parentRef) }],
+      hostnames: [...hosts],
+      rules: [
+        {
+          matches: GRPC_PATHS.map((value) => ({ path: { type: 'PathPrefix', value } })),
+          backendRefs: [{ name: ROUTER_NAMES.grpcService, port: EDGE_PORTS.edgeGrpc }],
+          timeouts,
+        },
+        {
+          matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+          backendRefs: [{ name: ROUTER_NAMES.httpService, port: EDGE_PORTS.edgeHttp }],
+          timeouts,
+        },
+      ],
+    },
+  }
+}
+
+/** Where clients find it: outside if it is exposed, else within the cluster. */
+export function urlsOf(
+  namespace: string,
+  expose: EnsembleExpose | undefined,
+): { readonly url: string; readonly grpcUrl: string } {
+  const host = (expose?.ingress ?? expose?.gateway)?.hosts[0]
+  if (host === undefined) {
+    const inside = (service: string) => `${service}.${namespace}.svc`
+    return {
+      url: `http://${inside(ROUTER_NAMES.httpService)}:8000`,
+      grpcUrl: `${inside(ROUTER_NAMES.grpcService)}:8001`,
+    }
+  }
+  const tls = expose?.ingress?.tls?.some(({ hosts }) => hosts.includes(host)) === true
+  return { url: `${tls ? 'https' : 'http'}://${host}`, grpcUrl: `${host}:${tls ? 443 : 80}` }
+}

@@ -1,0 +1,129 @@
+import { type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
+import type { Container, Probe, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
+import { toCanonicalJson } from '../runtime/canonical.ts'
+import { MODEL_DIRECTORY } from './model-artifacts.ts'
+import { toPlain } from './plain.ts'
+import { stepContainer } from './step-container.ts'
+import { NATS_CREDENTIALS, PORTS, type StepSettings } from './step-settings.ts'
+
+/** The container that serves. */
+export const MAIN = 'main'
+
+const LOAD_MS = 600_000
+const DRAIN_MS = 30_000
+/** Until Services and routers know that a pod ends; the process takes requests as before meanwhile. */
+const PRE_STOP_S = 2
+/** For the process itself, once it has drained. */
+const EXIT_S = 5
+/** The step gives requests in flight this share of its own time to end. */
+const DRAIN_SHARE = 0.9
+
+/** Seconds of a pod's life that a Model rules. */
+export interface PodTimes {
+  readonly loadS: number
+  /** Of the process, from SIGTERM on. */
+  readonly exitS: number
+  readonly graceS: number
+}
+
+export function podTimesOf({ timeouts }: ModelSpec): PodTimes {
+  const { load, drain } = timeouts ?? {}
+  const loadMs = load === undefined ? LOAD_MS : toMilliseconds(load)
+  const drainMs = drain === undefined ? DRAIN_MS : toMilliseconds(drain)
+  const exitS = Math.ceil(drainMs / 1000 / DRAIN_SHARE)
+  return { loadS: Math.ceil(loadMs / 1000), exitS, graceS: PRE_STOP_S + exitS + EXIT_S }
+}
+
+export interface MainContainerOptions {
+  readonly spec: ModelSpec
+  /** What clients call the model. */
+  readonly modelName: string
+  readonly namespace: string
+  readonly settings: StepSettings
+  /** Where the artifacts are mounted. */
+  readonly mount: VolumeMount
+}
+
+export function buildMainContainer(o: MainContainerOptions): Container {
+  const { spec, settings } = o
+  const times = podTimesOf(spec)
+  return {
+    ...stepContainer(MAIN, settings, toArgs(o, times)),
+    ports: Object.entries(PORTS)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, containerPort]) => ({ name, containerPort, protocol: 'TCP' })),
+    resources: toResources(spec),
+    volumeMounts: [
+      o.mount,
+      { name: 'nats', mountPath: NATS_CREDENTIALS.directory, readOnly: true },
+      ...(usesSharedMemory(spec) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
+      { name: 'tmp', mountPath: '/tmp' },
+    ],
+    startupProbe: probe('/readyz', { periodSeconds: 1, failureThreshold: times.loadS }),
+    readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 3 }),
+    livenessProbe: probe('/livez', { periodSeconds: 10, failureThreshold: 3 }),
+    lifecycle: { preStop: { sleep: { seconds: PRE_STOP_S } } },
+  }
+}
+
+/** Volumes that only `main` needs, beside the artifacts. */
+export function buildMainVolumes(spec: ModelSpec): readonly Volume[] {
+  return [
+    { name: 'nats', secret: { secretName: NATS_CREDENTIALS.secret, defaultMode: 0o440 } },
+    ...(usesSharedMemory(spec)
+      ? [{ name: 'shm', emptyDir: { medium: 'Memory' as const, sizeLimit: sharedMemoryOf(spec) } }]
+      : []),
+    { name: 'tmp', emptyDir: {} },
+  ]
+}
+
+function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
+  const { modelName, spec, namespace, settings } = o
+  const { servers, prefix, hasAuthorities } = settings.nats
+  const { directory, credentials, authorities } = NATS_CREDENTIALS
+  return [
+    '--model-directory',
+    `${modelName}=${MODEL_DIRECTORY}`,
+    '--model-overrides',
+    // In a fixed order of keys: the text is part of the pod template.
+    `${modelName}=${toCanonicalJson(toModelOverrides(spec))}`,
+    ...servers.flatMap((server) => ['--nats', server]),
+    '--nats-prefix',
+    prefix,
+    '--repository-name',
+    namespace,
+    '--nats-creds-file',
+    `${directory}/${credentials}`,
+    ...(hasAuthorities ? ['--nats-tls-ca', `${directory}/${authorities}`] : []),
+    '--grpc-port',
+    String(PORTS.grpc),
+    '--http-port',
+    String(PORTS.http),
+    '--metrics-port',
+    String(PORTS.metrics),
+    '--exit-timeout-secs',
+    String(times.exitS),
+  ]
+}
+
+function probe(path: string, o: Pick<Probe, 'periodSeconds' | 'failureThreshold'>): Probe {
+  return { httpGet: { path, port: 'metrics' }, timeoutSeconds: 5, ...o }
+}
+
+/** Whose code may use it beside the server: loaders of data, processes of their own. */
+function usesSharedMemory({ modelFormat }: ModelSpec): boolean {
+  return modelFormat.name !== 'onnx'
+}
+
+/** It counts as memory of the container, so that its limit is the most that can be used; without one, a bound for the node. */
+function sharedMemoryOf({ resources }: ModelSpec): string {
+  return String(resources?.limits?.['memory'] ?? '1Gi')
+}
+
+/** With the devices of the accelerator, or one where the Model wants its instances on a GPU. */
+function toResources({ resources = {}, accelerator, instances }: ModelSpec): ResourceRequirements {
+  if (accelerator === undefined && instances?.kind !== 'KIND_GPU') return toPlain(resources)
+  const { resourceName = 'nvidia.com/gpu', count = 1 } = accelerator ?? {}
+  // A text, as the server writes quantities: then it can be seen that it is there.
+  return toPlain({ ...resources, limits: { ...resources.limits, [resourceName]: String(count) } })
+}

@@ -1,0 +1,275 @@
+import t from 'tap'
+import { build, child, deployment, main, podSpec, type Spec } from '../testing/build-model.ts'
+import { stepSettings } from '../testing/step-settings.ts'
+
+const LABELS = {
+  'app.kubernetes.io/managed-by': 'tutti-operator',
+  'app.kubernetes.io/name': 'tutti-step',
+  'app.kubernetes.io/instance': 'yolo',
+  'app.kubernetes.io/component': 'step',
+  'tutti.dev/model': 'yolo',
+}
+const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yolo' }
+
+const SAME = { labelSelector: { matchLabels: SELECTOR }, matchLabelKeys: ['pod-template-hash'] }
+
+const probe = (path: string, periodSeconds: number, failureThreshold: number) => ({
+  httpGet: { path, port: 'metrics' },
+  timeoutSeconds: 5,
+  periodSeconds,
+  failureThreshold,
+})
+
+const shm = (fields: Spec) => podSpec(fields).volumes?.find(({ name }) => name === 'shm')
+
+await t.test('the pods of the smallest Model', async (t) => {
+  t.same(podSpec(), {
+    serviceAccountName: 'yolo-step',
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: 41,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: 65532,
+      runAsGroup: 65532,
+      fsGroup: 65532,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    containers: [
+      {
+        name: 'main',
+        image: 'registry.example/tutti-step:1.0.0',
+        imagePullPolicy: 'IfNotPresent',
+        command: ['tutti-step'],
+        args: [
+          '--model-directory',
+          'yolo=/models/model',
+          '--model-overrides',
+          'yolo={"modelFormat":{"name":"onnx"}}',
+          '--nats',
+          'nats://tutti-nats:4222',
+          '--nats-prefix',
+          'tutti',
+          '--repository-name',
+          'vision',
+          '--nats-creds-file',
+          '/var/run/tutti/nats/nats.creds',
+          '--grpc-port',
+          '8001',
+          '--http-port',
+          '8000',
+          '--metrics-port',
+          '8002',
+          '--exit-timeout-secs',
+          '34',
+        ],
+        env: [{ name: 'HOME', value: '/tmp' }],
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ['ALL'] },
+          readOnlyRootFilesystem: true,
+        },
+        terminationMessagePolicy: 'FallbackToLogsOnError',
+        ports: [
+          { name: 'grpc', containerPort: 8001, protocol: 'TCP' },
+          { name: 'http', containerPort: 8000, protocol: 'TCP' },
+          { name: 'metrics', containerPort: 8002, protocol: 'TCP' },
+        ],
+        resources: {},
+        volumeMounts: [
+          { name: 'model', mountPath: '/models/model', readOnly: true, subPath: 'faces/yolo' },
+          { name: 'nats', mountPath: '/var/run/tutti/nats', readOnly: true },
+          { name: 'tmp', mountPath: '/tmp' },
+        ],
+        startupProbe: probe('/readyz', 1, 600),
+        readinessProbe: probe('/readyz', 5, 3),
+        livenessProbe: probe('/livez', 10, 3),
+        lifecycle: { preStop: { sleep: { seconds: 2 } } },
+      },
+    ],
+    volumes: [
+      { name: 'model', persistentVolumeClaim: { claimName: 'models', readOnly: true } },
+      { name: 'nats', secret: { secretName: 'tutti-nats', defaultMode: 0o440 } },
+      { name: 'tmp', emptyDir: {} },
+    ],
+    readinessGates: [{ conditionType: 'tutti.dev/accepted' }],
+    affinity: {
+      podAntiAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          { weight: 100, podAffinityTerm: { ...SAME, topologyKey: 'topology.kubernetes.io/zone' } },
+        ],
+      },
+    },
+    topologySpreadConstraints: [
+      {
+        ...SAME,
+        maxSkew: 1,
+        topologyKey: 'kubernetes.io/hostname',
+        whenUnsatisfiable: 'ScheduleAnyway',
+      },
+    ],
+  })
+})
+
+const DIGEST = `sha256:${'a'.repeat(64)}`
+
+await t.test('artifacts are fetched, or checked, before the model is loaded', async (t) => {
+  const fetched = podSpec({
+    storageUri: 's3://bucket/yolo',
+    storage: { secretRef: { name: 'aws' }, digest: DIGEST },
+    resources: { requests: { cpu: '1', 'example.com/fpga': 1 }, limits: { memory: '2Gi' } },
+  })
+  t.match(fetched.initContainers, [
+    {
+      name: 'fetch',
+      args: [
+        'fetch',
+        '--uri',
+        's3://bucket/yolo',
+        '--to',
+        '/models/model',
+        '--digest',
+        DIGEST,
+        '--secret-dir',
+        '/var/run/tutti/credentials',
+      ],
+      volumeMounts: [
+        { name: 'model', mountPath: '/models' },
+        { name: 'credentials', mountPath: '/var/run/tutti/credentials', readOnly: true },
+        { name: 'tmp', mountPath: '/tmp' },
+      ],
+      securityContext: { readOnlyRootFilesystem: true },
+    },
+  ])
+  t.same(fetched.initContainers?.[0]?.resources, {
+    requests: { cpu: '1' },
+    limits: { memory: '2Gi' },
+  })
+  t.same(fetched.volumes?.slice(0, 2), [
+    { name: 'model', emptyDir: {} },
+    { name: 'credentials', secret: { secretName: 'aws', defaultMode: 0o440 } },
+  ])
+  t.same(fetched.containers[0]?.volumeMounts?.[0], {
+    name: 'model',
+    mountPath: '/models',
+    readOnly: true,
+  })
+  const verified = podSpec({ storageUri: 'hostPath:///srv/yolo', storage: { digest: DIGEST } })
+  t.same(verified.initContainers?.[0]?.args, [
+    'fetch',
+    '--verify',
+    '/models/model',
+    '--digest',
+    DIGEST,
+  ])
+  t.same(verified.volumes?.[0], {
+    name: 'model',
+    hostPath: { path: '/srv/yolo', type: 'Directory' },
+  })
+  t.notOk(podSpec().initContainers)
+  t.notOk(
+    'subPath' in (podSpec({ storageUri: 'pvc://models' }).containers[0]?.volumeMounts?.[0] ?? {}),
+  )
+})
+
+await t.test('new credentials make new pods', async (t) => {
+  const [one, two] = ['one', 'two'].map(
+    (credentialsDigest) =>
+      deployment({}, { credentialsDigest }).spec.template.metadata?.annotations,
+  )
+  t.equal(one?.['tutti.dev/credentials'], 'one')
+  t.not(one?.['tutti.dev/template'], two?.['tutti.dev/template'])
+})
+
+await t.test('devices, and the nodes that have them', async (t) => {
+  const fields: Spec = {
+    resources: { limits: { memory: '8Gi' } },
+    accelerator: {
+      resourceName: 'nvidia.com/mig-1g.10gb',
+      count: 2,
+      runtimeClassName: 'nvidia',
+      nodeSelector: { gpu: 'a100' },
+      tolerations: [{ key: 'gpu', operator: 'Exists' }],
+    },
+  }
+  t.same(main(fields)?.resources, { limits: { memory: '8Gi', 'nvidia.com/mig-1g.10gb': '2' } })
+  t.match(podSpec(fields), {
+    runtimeClassName: 'nvidia',
+    nodeSelector: { gpu: 'a100' },
+    tolerations: [{ key: 'gpu', operator: 'Exists' }],
+  })
+  t.same(main({ accelerator: {} })?.resources, { limits: { 'nvidia.com/gpu': '1' } })
+  t.same(main({ instances: { count: 1, kind: 'KIND_GPU' } })?.resources, {
+    limits: { 'nvidia.com/gpu': '1' },
+  })
+  t.same(main({ instances: { count: 2, kind: 'KIND_CPU' } })?.resources, {})
+})
+
+await t.test('Python code has shared memory within the limit of its memory', async (t) => {
+  t.notOk(shm({}))
+  t.same(shm({ modelFormat: { name: 'python' } })?.emptyDir, { medium: 'Memory', sizeLimit: '1Gi' })
+  t.same(
+    shm({ modelFormat: { name: 'pytorch' }, resources: { limits: { memory: '6Gi' } } })?.emptyDir,
+    { medium: 'Memory', sizeLimit: '6Gi' },
+  )
+  t.ok(main({ modelFormat: { name: 'python' } })?.volumeMounts?.some(({ name }) => name === 'shm'))
+})
+
+await t.test('time limits reach probes, the process and the pod', async (t) => {
+  const fields: Spec = { timeouts: { load: '90s', drain: '2m' } }
+  t.equal(main(fields)?.startupProbe?.failureThreshold, 90)
+  t.equal(deployment(fields).spec.progressDeadlineSeconds, 690)
+  t.same(main(fields)?.args?.slice(-2), ['--exit-timeout-secs', '134'])
+  t.equal(podSpec(fields).terminationGracePeriodSeconds, 141)
+})
+
+await t.test('what rules the configuration is told to the step, in a fixed order', async (t) => {
+  const args = main({
+    modelName: 'pre_gfpgan',
+    warmup: [{ name: 'w', inputs: [{ shape: [3], name: 'x', datatype: 'FP32', data: 'Zero' }] }],
+    maxBatchSize: 8,
+  })?.args
+  t.equal(args?.[1], 'pre_gfpgan=/models/model')
+  t.equal(
+    args?.[3],
+    'pre_gfpgan={"maxBatchSize":8,"modelFormat":{"name":"onnx"},"warmup":[{"inputs":[{"data":"Zero","datatype":"FP32","name":"x","shape":[3]}],"name":"w"}]}',
+  )
+})
+
+await t.test('settings of the installation reach the pods', async (t) => {
+  const settings = {
+    imagePullSecrets: ['registry'],
+    nats: { servers: ['tls://a:4222', 'tls://b:4222'], prefix: 'p', hasAuthorities: true },
+  }
+  t.same(podSpec({}, { settings }).imagePullSecrets, [{ name: 'registry' }])
+  const args = main({}, { settings })?.args ?? []
+  t.same(args.slice(4, 10), [
+    '--nats',
+    'tls://a:4222',
+    '--nats',
+    'tls://b:4222',
+    '--nats-prefix',
+    'p',
+  ])
+  t.ok(args.includes('/var/run/tutti/nats/ca.crt'))
+  const network = { ...stepSettings().network, isEnabled: false }
+  t.notOk(child(build({}, { settings: { network } }), 'NetworkPolicy'))
+})
+
+await t.test('the pod template of a user is laid over, and cannot take our labels', async (t) => {
+  const fields: Spec = {
+    podTemplate: {
+      metadata: { labels: { team: 'vision' }, annotations: { note: 'x' } },
+      spec: { containers: [{ name: 'main', env: [{ name: 'A', value: '1' }] }], hostname: 'h' },
+    },
+  }
+  const { template } = deployment(fields).spec
+  t.same(template.metadata?.labels, { team: 'vision', ...LABELS })
+  t.match(template.metadata?.annotations, { note: 'x', 'tutti.dev/template': /^[0-9a-f]{32}$/ })
+  t.equal(template.spec.hostname, 'h')
+  t.same(main(fields)?.env, [
+    { name: 'HOME', value: '/tmp' },
+    { name: 'A', value: '1' },
+  ])
+})

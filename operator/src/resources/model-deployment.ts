@@ -1,0 +1,98 @@
+import type { ModelSpec } from '@tutti/ensemble'
+import type { Deployment, Desired, PodSpec, PodTemplate } from '@tutti/kube'
+import { ACCEPTED_GATE } from '../pods/pod-state.ts'
+import { digestOf } from '../runtime/canonical.ts'
+import { buildArtifactParts } from './model-artifacts.ts'
+import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
+import type { ModelParts } from './model-parts.ts'
+import { toPlain } from './plain.ts'
+import { overlayPodSpec } from './pod-overlay.ts'
+import { spreadPods } from './spread-pods.ts'
+import { stepLabels, stepSelector } from './step-labels.ts'
+
+/** On every pod: the digest of the template that it was made from, so that pods of the newest one are known at a glance. */
+export const TEMPLATE_ANNOTATION = 'tutti.dev/template'
+/** On every pod that fetches with credentials: a digest of them, so that new ones make new pods. */
+const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
+/** The user and group of our images. */
+const USER = 65_532
+/** Beyond the time of a load: for scheduling, the pull of the image and the fetch. */
+const START_S = 600
+const OLD_REPLICA_SETS = 3
+
+/** @param replicas - undefined where somebody else owns the number. */
+export function buildModelDeployment(
+  parts: ModelParts,
+  replicas: number | undefined,
+): Desired<Deployment> {
+  const { spec, name, namespace, childName } = parts
+  const { maxSurge = 1, maxUnavailable = 0 } = spec.rollout ?? {}
+  return {
+    metadata: { name: childName, namespace, labels: stepLabels(name) },
+    spec: {
+      ...(replicas !== undefined && { replicas }),
+      selector: { matchLabels: stepSelector(name) },
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      progressDeadlineSeconds: podTimesOf(spec).loadS + START_S,
+      revisionHistoryLimit: OLD_REPLICA_SETS,
+      template: buildPodTemplate(parts),
+    },
+  }
+}
+
+/** The template, with its own digest on it. */
+export function buildPodTemplate(parts: ModelParts): PodTemplate {
+  const { metadata } = parts.spec.podTemplate ?? {}
+  const { credentialsDigest } = parts
+  const template: PodTemplate = {
+    metadata: {
+      labels: { ...metadata?.labels, ...stepLabels(parts.name) },
+      annotations: {
+        ...metadata?.annotations,
+        ...(credentialsDigest !== undefined && { [CREDENTIALS_ANNOTATION]: credentialsDigest }),
+      },
+    },
+    spec: overlayPodSpec(buildPodSpec(parts), parts.spec.podTemplate?.spec),
+  }
+  const annotations = {
+    ...template.metadata?.annotations,
+    [TEMPLATE_ANNOTATION]: digestOf(template),
+  }
+  return { ...template, metadata: { ...template.metadata, annotations } }
+}
+
+function buildPodSpec(parts: ModelParts): PodSpec {
+  const { spec, settings, childName: serviceAccountName, modelName, namespace } = parts
+  const { initContainers, volumes, mount } = buildArtifactParts(spec, settings)
+  const main = buildMainContainer({ spec, settings, modelName, namespace, mount })
+  const { imagePullSecrets } = settings
+  return {
+    serviceAccountName,
+    automountServiceAccountToken: false,
+    // Their variables, a few for each Service of the namespace, would make old and new pods differ.
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: podTimesOf(spec).graceS,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: USER,
+      runAsGroup: USER,
+      fsGroup: USER,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    ...(imagePullSecrets.length > 0 && {
+      imagePullSecrets: imagePullSecrets.map((name) => ({ name })),
+    }),
+    ...(initContainers.length > 0 && { initContainers }),
+    containers: [main],
+    volumes: [...volumes, ...buildMainVolumes(spec)],
+    readinessGates: [{ conditionType: ACCEPTED_GATE }],
+    ...spreadPods(stepSelector(parts.name)),
+    ...toPlacement(spec),
+  }
+}
+
+function toPlacement({ accelerator }: ModelSpec): Partial<PodSpec> {
+  const { runtimeClassName, nodeSelector, tolerations } = accelerator ?? {}
+  return toPlain({ runtimeClassName, nodeSelector, tolerations })
+}

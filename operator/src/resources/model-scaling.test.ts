@@ -1,0 +1,43 @@
+import t from 'tap'
+import { mayHaveSeveral, planReplicas, toScaling } from './model-scaling.ts'
+
+await t.test('defaults are filled in', async (t) => {
+  const native = { provider: 'Native', min: 1, max: 1, upWindowMs: 0, downWindowMs: 300_000 }
+  t.same(toScaling({}), native)
+  t.same(toScaling({ scaling: { minReplicas: 2 } }), { ...native, min: 2, max: 2 })
+  t.same(
+    toScaling({
+      scaling: {
+        maxReplicas: 5,
+        target: 8,
+        behavior: { scaleUp: { stabilizationWindowSeconds: 10 } },
+      },
+    }),
+    { ...native, max: 5, target: 8, upWindowMs: 10_000 },
+  )
+  t.same(toScaling({ scaling: { provider: 'None' } }), { provider: 'None' })
+  t.same(toScaling({ scaling: { provider: 'HPA', maxReplicas: 4 } }), {
+    provider: 'HPA',
+    min: 1,
+    max: 4,
+  })
+})
+
+await t.test('a change of the provider makes no jump', async (t) => {
+  const native = toScaling({ scaling: { minReplicas: 1, maxReplicas: 5 } })
+  t.equal(planReplicas(native, {}), 1)
+  t.equal(planReplicas(native, { live: 4 }), 4)
+  t.equal(planReplicas(native, { live: 9 }), 5)
+  t.equal(planReplicas(native, { live: 4, wanted: 2 }), 2)
+  t.equal(planReplicas(native, { live: 4, wanted: 9 }), 5)
+  t.equal(planReplicas({ provider: 'HPA', min: 1, max: 4 }, { live: 3, wanted: 2 }), undefined)
+  t.equal(planReplicas({ provider: 'None' }, { live: 3 }), undefined)
+  t.equal(planReplicas({ provider: 'None', replicas: 0 }, { live: 3 }), 0)
+})
+
+await t.test('where there may be several pods', async (t) => {
+  t.notOk(mayHaveSeveral(toScaling({})))
+  t.ok(mayHaveSeveral(toScaling({ scaling: { maxReplicas: 2 } })))
+  t.ok(mayHaveSeveral({ provider: 'None' }))
+  t.notOk(mayHaveSeveral({ provider: 'None', replicas: 1 }))
+})

@@ -1,0 +1,92 @@
+import type { PodSpec } from '@tutti/kube'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { overlayPodSpec } from './pod-overlay.ts'
+
+const BASE: PodSpec = {
+  automountServiceAccountToken: false,
+  containers: [
+    {
+      name: 'main',
+      args: ['--a'],
+      env: [{ name: 'HOME', value: '/tmp' }],
+      volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }],
+      securityContext: { readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+    },
+  ],
+  volumes: [{ name: 'tmp', emptyDir: {} }],
+  tolerations: [{ key: 'gpu', operator: 'Exists' }],
+}
+
+const main = (spec: PodSpec) => spec.containers[0]
+
+await t.test('without an overlay the spec is as it was', async (t) => {
+  t.equal(overlayPodSpec(BASE, undefined), BASE)
+  t.same(overlayPodSpec(BASE, {}), BASE)
+})
+
+await t.test('main is merged by its name, further containers are added', async (t) => {
+  const spec = overlayPodSpec(BASE, {
+    containers: [
+      { name: 'sidecar', image: 'x' },
+      { name: 'main', env: [{ name: 'OMP_NUM_THREADS', value: '1' }], args: ['--b'] },
+    ],
+  })
+  t.same(
+    spec.containers.map(({ name }) => name),
+    ['main', 'sidecar'],
+  )
+  t.same(main(spec)?.env, [
+    { name: 'HOME', value: '/tmp' },
+    { name: 'OMP_NUM_THREADS', value: '1' },
+  ])
+  t.same(main(spec)?.args, ['--b'])
+  t.same(main(spec)?.volumeMounts, [{ name: 'tmp', mountPath: '/tmp' }])
+})
+
+await t.test('what stands for one choice of several is replaced as a whole', async (t) => {
+  const valueFrom = { secretKeyRef: { name: 's', key: 'k' } }
+  const spec = overlayPodSpec(BASE, {
+    containers: [{ name: 'main', env: [{ name: 'HOME', valueFrom }] }],
+    volumes: [{ name: 'tmp', persistentVolumeClaim: { claimName: 'scratch' } }],
+  })
+  t.same(main(spec)?.env, [{ name: 'HOME', valueFrom }])
+  t.same(spec.volumes, [{ name: 'tmp', persistentVolumeClaim: { claimName: 'scratch' } }])
+})
+
+await t.test('objects are merged, tolerations joined, null takes a field away', async (t) => {
+  const spec = overlayPodSpec(BASE, {
+    automountServiceAccountToken: null,
+    tolerations: [{ key: 'spot', operator: 'Exists' }],
+    containers: [{ name: 'main', securityContext: { readOnlyRootFilesystem: false } }],
+    priorityClassName: 'high',
+  })
+  t.notOk('automountServiceAccountToken' in spec)
+  t.same(
+    spec.tolerations?.map(({ key }) => key),
+    ['gpu', 'spot'],
+  )
+  t.same(main(spec)?.securityContext, {
+    readOnlyRootFilesystem: false,
+    capabilities: { drop: ['ALL'] },
+  })
+  t.equal(spec.priorityClassName, 'high')
+})
+
+await t.test(
+  'any JSON is taken, nothing of the base is changed, and main stays first',
+  async (t) => {
+    const before = structuredClone(BASE)
+    const overlay = fc.dictionary(
+      fc.constantFrom('containers', 'volumes', 'tolerations', 'affinity', 'env', '__proto__', 'x'),
+      fc.jsonValue({ maxDepth: 4 }),
+    )
+    fc.assert(
+      fc.property(overlay, (fields) => {
+        overlayPodSpec(BASE, fields)
+        t.same(BASE, before)
+      }),
+    )
+    t.equal(main(overlayPodSpec(BASE, { containers: [{ name: 'z' }] }))?.name, 'main')
+  },
+)

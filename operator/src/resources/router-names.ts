@@ -1,0 +1,42 @@
+import { MANAGED_BY, toSelector } from '../runtime/children.ts'
+import { COMPONENT } from './step-labels.ts'
+
+/** Names of what makes up the router of a namespace. */
+export const ROUTER_NAMES = {
+  /** ServiceAccount, Role, RoleBinding, Deployment, PodDisruptionBudget and NetworkPolicy. */
+  router: 'tutti-router',
+  grpcService: 'tutti-router-grpc',
+  httpService: 'tutti-router-http',
+  /** The Secret that says which host leads to which Ensembles. */
+  edge: 'tutti-router-edge',
+} as const
+
+/** Ports for what comes from outside. The others are those of steps. */
+export const EDGE_PORTS = { edgeHttp: 9000, edgeGrpc: 9001 } as const
+
+/** Names of the Services' ports. */
+export const ROUTER_PORT_NAMES = {
+  grpc: 'grpc',
+  http: 'http',
+  metrics: 'metrics',
+  edgeGrpc: 'edge-grpc',
+  edgeHttp: 'edge-http',
+} as const
+
+type Labels = Readonly<Record<string, string>>
+
+/** Selects the pods of a router. Never changes: a Deployment's selector cannot. */
+export const ROUTER_SELECTOR: Labels = {
+  [COMPONENT]: 'router',
+  'app.kubernetes.io/instance': ROUTER_NAMES.router,
+}
+
+/** On everything of a router. What has them and no owner is the operator's to change and to delete. */
+export const ROUTER_LABELS: Labels = {
+  ...MANAGED_BY,
+  'app.kubernetes.io/name': 'tutti-router',
+  ...ROUTER_SELECTOR,
+}
+
+/** The labels as a selector of the API server. */
+export const ROUTER_LABEL_SELECTOR = toSelector({ ...MANAGED_BY, [COMPONENT]: 'router' })

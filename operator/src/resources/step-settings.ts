@@ -1,0 +1,44 @@
+import type { NetworkPolicyPeer } from '@tutti/kube'
+
+/** What the operator's configuration says about all step pods. */
+export interface StepSettings {
+  readonly image: string
+  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  readonly imagePullSecrets: readonly string[]
+  readonly nats: NatsSettings
+  /** Whether Models may read folders of their nodes. */
+  readonly allowsHostPath: boolean
+  readonly network: NetworkSettings
+}
+
+/** How pods reach the broker. */
+export interface NatsSettings {
+  /** `nats://HOST:PORT`; at least one. */
+  readonly servers: readonly string[]
+  /** First token of all subjects. */
+  readonly prefix: string
+  /** Whether the credential Secrets hold the authorities of the servers, `ca.crt`. */
+  readonly hasAuthorities: boolean
+}
+
+/** Who may reach pods. */
+export interface NetworkSettings {
+  /** False: no NetworkPolicies. */
+  readonly isEnabled: boolean
+  /** Of the operator, which asks pods on their metrics port. */
+  readonly operatorNamespace: string
+  readonly operatorLabels: Readonly<Record<string, string>>
+  /** Others who may read metrics. */
+  readonly scrapers: readonly NetworkPolicyPeer[]
+}
+
+/** Ports of steps and routers. */
+export const PORTS = { http: 8000, grpc: 8001, metrics: 8002 } as const
+
+/** The credential Secret of every namespace, see NATS_SECRETS and CREDENTIAL_FILES in ../nats. */
+export const NATS_CREDENTIALS = {
+  secret: 'tutti-nats',
+  credentials: 'nats.creds',
+  authorities: 'ca.crt',
+  directory: '/var/run/tutti/nats',
+} as const

@@ -1,0 +1,270 @@
+import { assert } from '@tutti/errors'
+import {
+  isNamespaceTerminating,
+  isTerminal,
+  type KubeError,
+  type KubeObject,
+  keyOf,
+  type ObjectKey,
+  type Resource,
+  type Stored,
+  toKeyString,
+} from '@tutti/kube'
+import { ChildWriter, type ChildWriterOptions, type Place } from './child-writer.ts'
+import { childIdOf, controllerOf, type DesiredChild, type Owner, toOwned } from './children.ts'
+import { handOverReplicas } from './hand-over.ts'
+import type { ApplyOutcome } from './metrics.ts'
+import { OwnerCheck, OwnerMoved, type OwnerState } from './owner-check.ts'
+
+/**
+ * What an applier reads of the children of one kind: `Cache` has it. Its objects are whole, managedFields apart: what a `trim`
+ * leaves out would look changed at every pass.
+ */
+export interface ChildCache {
+  readonly resource: Resource
+  get(key: string): Stored<KubeObject> | undefined
+  byOwner(uid: string): readonly Stored<KubeObject>[]
+}
+
+/** What became of one child. */
+export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKey } & (
+  | {
+      /** `repaired`: it was as wanted before, and somebody else changed it. */
+      readonly result: 'applied' | 'repaired' | 'unchanged'
+      readonly object: Stored<KubeObject>
+    }
+  /** An object of that name is there and has another controller, or none. It is left alone. */
+  | { readonly result: 'nameConflict'; readonly message: string }
+  /** The server refuses it, and will do so again. */
+  | { readonly result: 'refused'; readonly error: KubeError }
+  /** It, or its namespace, is being deleted. */
+  | { readonly result: 'terminating' }
+  /** What it needs is not there; the outcome of that tells why. Nothing was done. */
+  | { readonly result: 'held' }
+  | { readonly result: 'failed'; readonly error: unknown }
+)
+
+export interface SyncResult {
+  /** Unless `present`, nothing was made or deleted: the owner is gone, or its cache is behind and a change will come. */
+  readonly owner: OwnerState
+  /** In the order of the children that are wanted. */
+  readonly outcomes: readonly ChildOutcome[]
+  /** What was deleted because it is not wanted any more. */
+  readonly pruned: readonly { readonly resource: Resource; readonly key: ObjectKey }[]
+}
+
+export interface ApplierOptions extends ChildWriterOptions {
+  /** Of every kind that children have; what the owner controls in them and is not wanted is deleted. */
+  readonly caches: readonly ChildCache[]
+}
+
+/**
+ * Makes the children of an object what is wanted, by server-side apply with force in one manager's name. It writes only what
+ * differs, never to an object that is not the owner's, and never makes one whose owner is gone.
+ */
+export class Applier {
+  readonly #o: ApplierOptions
+  readonly #caches: ReadonlyMap<string, ChildCache>
+  readonly #writer: ChildWriter
+
+  constructor(o: ApplierOptions) {
+    this.#o = o
+    this.#writer = new ChildWriter(o)
+    this.#caches = new Map(o.caches.map((cache) => [kindIdOf(cache.resource), cache]))
+    for (const { resource } of o.caches) {
+      for (const result of RESULTS) o.metrics.applies.init({ kind: resource.kind, result })
+    }
+  }
+
+  /** The owner is gone: what was known of its children is forgotten. @param ownerKey - as its cache has it. */
+  forget(ownerKey: string): void {
+    this.#writer.forget(ownerKey)
+  }
+
+  /**
+   * Applies every desired child in order, each whether or not those before it went well, but for what it needs of them; then, if
+   * all are there, deletes what the owner controls and is not wanted.
+   *
+   * @throws the signal's reason if it aborts; all else is in the outcomes.
+   */
+  async sync(
+    owner: Owner,
+    desired: readonly DesiredChild[],
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<SyncResult> {
+    if (owner.object.metadata.deletionTimestamp !== undefined) return gone('gone')
+    const pass: Pass = { owner, check: new OwnerCheck(this.#o.client, owner, signal), signal }
+    const outcomes: ChildOutcome[] = []
+    try {
+      for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
+      const isComplete = outcomes.every(({ result }) => SETTLED.has(result))
+      const pruned = isComplete ? await this.#prune(pass, desired, outcomes) : []
+      return { owner: 'present', outcomes, pruned }
+    } catch (error) {
+      if (error instanceof OwnerMoved) return gone(error.state)
+      throw error
+    }
+  }
+
+  async #syncChild(
+    pass: Pass,
+    child: DesiredChild,
+    before: readonly ChildOutcome[],
+  ): Promise<ChildOutcome> {
+    const { resource } = child
+    const key = keyOf(child.object)
+    if (lacksNeeds(child, before)) return { resource, key, result: 'held' }
+    try {
+      const outcome = await this.#ensure(pass, child, key)
+      if (outcome.result === 'nameConflict') this.#writer.count(resource, 'conflict')
+      return { resource, key, ...outcome }
+    } catch (error) {
+      return this.#toFailure(pass, { resource, key }, error)
+    }
+  }
+
+  async #ensure(pass: Pass, child: DesiredChild, key: ObjectKey): Promise<Ensured> {
+    const { resource, handsOverReplicas: handsOver } = child
+    const { owner, check, signal } = pass
+    const cached = this.#cacheOf(resource).get(toKeyString(key))
+    const current = cached ?? (await this.#readLive(pass, resource, key))
+    const blocked = current && toBlocked(owner, resource, current)
+    if (blocked !== undefined) return blocked
+    const beforeChange = async (uid: string): Promise<void> => {
+      // A process that has just started may have been given an old state: what it wants would undo what was wanted since.
+      await check.ensure()
+      const { client } = this.#o
+      if (handsOver) await handOverReplicas({ client, resource, key, uid, signal })
+    }
+    const wanted = { resource, object: toOwned(owner, child) }
+    return await this.#writer.write(wanted, {
+      place: placeOf(owner),
+      current,
+      beforeChange,
+      signal,
+    })
+  }
+
+  async #readLive(
+    { check, signal }: Pass,
+    resource: Resource,
+    key: ObjectKey,
+  ): Promise<Stored<KubeObject> | undefined> {
+    // What is not there is made at once: by then the owner has to be there.
+    await check.ensure()
+    return await this.#writer.read(resource, key, signal)
+  }
+
+  async #prune(
+    pass: Pass,
+    desired: readonly DesiredChild[],
+    outcomes: ChildOutcome[],
+  ): Promise<SyncResult['pruned']> {
+    const wanted = new Set(desired.map((child) => childIdOf(child.resource, keyOf(child.object))))
+    const pruned: { resource: Resource; key: ObjectKey }[] = []
+    for (const { resource, byOwner } of this.#ownedLists(pass.owner)) {
+      for (const object of byOwner) {
+        const key = keyOf(object)
+        if (wanted.has(childIdOf(resource, key))) continue
+        if (object.metadata.deletionTimestamp !== undefined) continue
+        try {
+          await pass.check.ensure()
+          const { owner, signal } = pass
+          const place = placeOf(owner)
+          if (await this.#writer.delete({ resource, object }, { place, signal })) {
+            pruned.push({ resource, key })
+          }
+        } catch (error) {
+          outcomes.push(this.#toFailure(pass, { resource, key }, error))
+        }
+      }
+    }
+    return pruned
+  }
+
+  *#ownedLists({ object }: Owner): Iterable<{
+    resource: Resource
+    byOwner: readonly Stored<KubeObject>[]
+  }> {
+    for (const cache of this.#caches.values()) {
+      yield { resource: cache.resource, byOwner: cache.byOwner(object.metadata.uid) }
+    }
+  }
+
+  #toFailure(
+    { signal }: Pass,
+    child: { readonly resource: Resource; readonly key: ObjectKey },
+    error: unknown,
+  ): ChildOutcome {
+    if (error instanceof OwnerMoved) throw error
+    if (signal.aborted) throw signal.reason
+    if (isNamespaceTerminating(error)) return { ...child, result: 'terminating' }
+    this.#writer.count(child.resource, 'error')
+    if (isTerminal(error)) return { ...child, result: 'refused', error }
+    return { ...child, result: 'failed', error }
+  }
+
+  #cacheOf(resource: Resource): ChildCache {
+    const cache = this.#caches.get(kindIdOf(resource))
+    assert(cache !== undefined, `the applier has no cache of ${resource.plural}`)
+    return cache
+  }
+}
+
+/** Throws what failed, so that the reconcile comes again with backoff; what is refused for good is the caller's to report. */
+export function throwIfFailed(result: SyncResult): void {
+  for (const outcome of result.outcomes) if (outcome.result === 'failed') throw outcome.error
+}
+
+interface Pass {
+  readonly owner: Owner
+  readonly check: OwnerCheck
+  readonly signal: AbortSignal
+}
+
+type WithoutPlace<O> = O extends ChildOutcome ? Omit<O, 'resource' | 'key'> : never
+type Ensured = WithoutPlace<
+  Exclude<ChildOutcome, { readonly result: 'failed' | 'refused' | 'held' }>
+>
+
+const SETTLED: ReadonlySet<ChildOutcome['result']> = new Set(['applied', 'repaired', 'unchanged'])
+
+function lacksNeeds({ needs }: DesiredChild, before: readonly ChildOutcome[]): boolean {
+  return before.some(({ resource, result }) => needs.includes(resource) && !SETTLED.has(result))
+}
+
+const RESULTS: readonly ApplyOutcome[] = ['applied', 'skipped', 'conflict', 'error']
+
+function gone(owner: OwnerState): SyncResult {
+  return { owner, outcomes: [], pruned: [] }
+}
+
+function kindIdOf({ group, kind }: Resource): string {
+  return `${group}/${kind}`
+}
+
+function placeOf({ object }: Owner): Place {
+  return { key: toKeyString(keyOf(object)), uid: object.metadata.uid }
+}
+
+/** Why an object that is there cannot be written to. */
+function toBlocked(
+  owner: Owner,
+  resource: Resource,
+  current: Stored<KubeObject>,
+): Ensured | undefined {
+  const controller = controllerOf(current)
+  if (controller?.uid === owner.object.metadata.uid) {
+    if (current.metadata.deletionTimestamp === undefined) return undefined
+    return { result: 'terminating' }
+  }
+  const whose =
+    controller === undefined
+      ? 'no controller'
+      : `the controller ${controller.kind} "${controller.name}" (uid ${controller.uid})`
+  const { name } = current.metadata
+  return {
+    result: 'nameConflict',
+    message: `${resource.kind} "${name}" is there already with ${whose}, want ${owner.resource.kind} "${owner.object.metadata.name}" (uid ${owner.object.metadata.uid})`,
+  }
+}

@@ -1,0 +1,194 @@
+import type { Clock } from '@tutti/chassis'
+import {
+  type Client,
+  type Desired,
+  isNotFound,
+  type KubeObject,
+  keyOf,
+  type ObjectKey,
+  type Resource,
+  type Stored,
+} from '@tutti/kube'
+import { type AppliedWish, isAsApplied, withMark } from './applied-mark.ts'
+import { type AppliedChild, ApplyMemory } from './apply-memory.ts'
+import { digestOf } from './canonical.ts'
+import { childIdOf, FIELD_MANAGER, stampOf } from './children.ts'
+import type { ApplyOutcome, RuntimeMetrics } from './metrics.ts'
+import { isBehind } from './resource-version.ts'
+
+export interface ChildWriterOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random?: () => number
+  readonly metrics: Pick<RuntimeMetrics, 'applies'>
+  /** After which time a child is applied again even if nothing seems to have changed; default 10 h, spread by a tenth. */
+  readonly reapplyMs?: number
+}
+
+/** Under what a child is remembered: its owner's key and uid, or names of its own if it has none. */
+export interface Place {
+  readonly key: string
+  readonly uid: string
+}
+
+/** A child as it is to be applied. */
+export interface WantedChild {
+  readonly resource: Resource
+  readonly object: Desired<KubeObject>
+}
+
+export interface WriteOptions {
+  readonly place: Place
+  /** What is there, as a cache has it; undefined if the server says that nothing is. */
+  readonly current: Stored<KubeObject> | undefined
+  /** Called, and waited for, before what is there is written to; what it throws keeps it from that. */
+  readonly beforeChange?: (uid: string) => Promise<void>
+  readonly signal: AbortSignal
+}
+
+export interface WrittenChild {
+  /** `repaired`: it was as wanted before, and somebody else changed it. */
+  readonly result: 'applied' | 'repaired' | 'unchanged'
+  readonly object: Stored<KubeObject>
+}
+
+/**
+ * Writes single objects by server-side apply with force in one manager's name, where they are not as they were left. Whether an
+ * object may be written to is for whoever calls to know.
+ */
+export class ChildWriter {
+  readonly #o: ChildWriterOptions
+  readonly #memory = new ApplyMemory()
+
+  constructor(o: ChildWriterOptions) {
+    this.#o = o
+  }
+
+  /** What was known of the children of a place is forgotten. */
+  forget(placeKey: string): void {
+    this.#memory.forget(placeKey)
+  }
+
+  count({ kind }: Resource, result: ApplyOutcome): void {
+    this.#o.metrics.applies.add({ kind, result })
+  }
+
+  /** Caches hold only objects with our labels, and may be behind: whether something is there, the server knows. */
+  async read(
+    resource: Resource,
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<Stored<KubeObject> | undefined> {
+    try {
+      return await this.#o.client.get(resource, key, { signal })
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      throw error
+    }
+  }
+
+  /** @throws KubeError, isUidMismatch if what was there is gone. */
+  async write({ resource, object: desired }: WantedChild, o: WriteOptions): Promise<WrittenChild> {
+    const wish = { resource, desired, digest: digestOf(desired) }
+    const { current } = o
+    if (current === undefined) return { result: 'applied', object: await this.#apply(wish, o) }
+    const known = this.#recall(wish, { ...o, current })
+    const newest = toNewest(current, known, desired)
+    const isSameWish = known?.digest === wish.digest && known.expiresAt > this.#o.clock.now()
+    if (isSameWish && known.stamp === newest.stamp) {
+      this.count(resource, 'skipped')
+      return { result: 'unchanged', object: current }
+    }
+    const { uid } = newest
+    await o.beforeChange?.(uid)
+    const object = await this.#apply(wish, { ...o, uid })
+    // The server keeps the version of what it did not change.
+    const isNoop = object.metadata.resourceVersion === newest.resourceVersion
+    if (isNoop) return { result: 'unchanged', object }
+    return { result: isSameWish ? 'repaired' : 'applied', object }
+  }
+
+  /** What was applied last: by this process, or by an earlier one that left its mark. */
+  #recall(
+    wish: Wish,
+    { place, current }: { readonly place: Place; readonly current: Stored<KubeObject> },
+  ): AppliedChild | undefined {
+    const known = this.#memory.get(place, idOf(wish))
+    if (known !== undefined || !isAsApplied(current, wish)) return known
+    return this.#remember(wish, place, current)
+  }
+
+  /** @param o.uid - of what is there; one that is not there any more is not made by that. */
+  async #apply(
+    wish: Wish,
+    { place, uid, signal }: WriteOptions & { readonly uid?: string },
+  ): Promise<Stored<KubeObject>> {
+    const marked = withMark(wish)
+    const guarded =
+      uid === undefined ? marked : { ...marked, metadata: { ...marked.metadata, uid } }
+    const options = { fieldManager: FIELD_MANAGER, signal }
+    const object = await this.#o.client.apply(wish.resource, guarded, options)
+    this.count(wish.resource, 'applied')
+    this.#remember(wish, place, object)
+    return object
+  }
+
+  /** @param object - the child as the server has it, with all of the wish. */
+  #remember(wish: Wish, place: Place, object: Stored<KubeObject>): AppliedChild {
+    const { reapplyMs = 36_000_000, random = Math.random, clock } = this.#o
+    const child = {
+      uid: object.metadata.uid,
+      resourceVersion: object.metadata.resourceVersion,
+      digest: wish.digest,
+      stamp: stampOf(object, wish.desired),
+      expiresAt: clock.now() + reapplyMs * (0.9 + 0.2 * random()),
+    }
+    this.#memory.set(place, idOf(wish), child)
+    return child
+  }
+
+  /**
+   * Deletes the very object that was seen, as it was seen: what changed since then is judged anew.
+   *
+   * @returns false if it was gone.
+   * @throws KubeError, a Conflict if it changed.
+   */
+  async delete(
+    { resource, object }: { readonly resource: Resource; readonly object: Stored<KubeObject> },
+    { place, signal }: Pick<WriteOptions, 'place' | 'signal'>,
+  ): Promise<boolean> {
+    const { uid, resourceVersion } = object.metadata
+    this.#memory.drop(place, childIdOf(resource, keyOf(object)))
+    try {
+      await this.#o.client.delete(resource, keyOf(object), {
+        preconditions: { uid, resourceVersion },
+        propagation: 'Background',
+        signal,
+      })
+      return true
+    } catch (error) {
+      if (isNotFound(error)) return false
+      throw error
+    }
+  }
+}
+
+/** A child as it is to be applied, before the uid is added that guards it. */
+interface Wish extends AppliedWish {
+  readonly resource: Resource
+}
+
+function idOf({ resource, desired }: Wish): string {
+  return childIdOf(resource, keyOf(desired))
+}
+
+/** What is known of a child: while the cache is behind, what the server answered is newer than what the cache shows. */
+function toNewest(
+  current: Stored<KubeObject>,
+  known: AppliedChild | undefined,
+  desired: Desired<KubeObject>,
+): Pick<AppliedChild, 'uid' | 'resourceVersion' | 'stamp'> {
+  const { uid, resourceVersion } = current.metadata
+  if (known !== undefined && isBehind(current, known)) return known
+  return { uid, resourceVersion, stamp: stampOf(current, desired) }
+}

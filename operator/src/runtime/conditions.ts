@@ -1,0 +1,95 @@
+import type { Condition } from '@tutti/kube'
+
+/** A condition as a controller judges it. */
+export interface ConditionInput {
+  readonly type: string
+  readonly status: Condition['status']
+  /** One CamelCase word. */
+  readonly reason: string
+  /** Cut if it is longer than the API server takes. */
+  readonly message: string
+  /** The generation that was judged. */
+  readonly observedGeneration: number
+}
+
+/** metav1.Condition's bound, in characters. */
+const LONGEST_MESSAGE = 32_768
+
+/**
+ * The conditions with one of them set. `lastTransitionTime` moves only when the status does, so that a condition that stays
+ * as it is makes no write.
+ *
+ * @param at - RFC 3339, whole seconds.
+ * @returns `conditions` itself if nothing changes.
+ */
+export function setCondition(
+  conditions: readonly Condition[],
+  input: ConditionInput,
+  at: string,
+): readonly Condition[] {
+  const index = conditions.findIndex(({ type }) => type === input.type)
+  const old = conditions[index]
+  const condition = toNext(old, input, at)
+  if (old === undefined) return [...conditions, condition]
+  return isSame(old, condition) ? conditions : conditions.with(index, condition)
+}
+
+/** A condition as a status that was read has it. */
+type Known = Omit<Condition, 'observedGeneration'> & {
+  readonly observedGeneration?: number | undefined
+}
+
+/**
+ * The conditions of a status, one for each of `types` and in their order. Those of other managers are left out: to send them would
+ * be to own them, and to undo what is written meanwhile.
+ */
+export function toConditions<T extends string>(
+  types: readonly T[],
+  o: {
+    readonly judged: Readonly<Record<T, Pick<ConditionInput, 'status' | 'reason' | 'message'>>>
+    /** As they were. */
+    readonly before: readonly Known[] | undefined
+    readonly observedGeneration: number
+    /** RFC 3339, whole seconds. */
+    readonly at: string
+  },
+): Condition[] {
+  const { judged, before, observedGeneration, at } = o
+  return types.map((type) =>
+    toNext(findCondition(before, type), { ...judged[type], type, observedGeneration }, at),
+  )
+}
+
+/** The condition of a type, if it is there. */
+export function findCondition<C extends { readonly type: string }>(
+  conditions: readonly C[] | undefined,
+  type: string,
+): C | undefined {
+  return conditions?.find((condition) => condition.type === type)
+}
+
+/** RFC 3339 in whole seconds, the form of metav1.Time. */
+export function toTime(epochMs: number): string {
+  return `${new Date(epochMs).toISOString().slice(0, 19)}Z`
+}
+
+function toNext(old: Known | undefined, input: ConditionInput, at: string): Condition {
+  const { type, status, reason, message, observedGeneration } = input
+  const lastTransitionTime = old?.status === status ? old.lastTransitionTime : at
+  return { type, status, observedGeneration, lastTransitionTime, reason, message: cut(message) }
+}
+
+function isSame(old: Condition, now: Condition): boolean {
+  return (
+    old.status === now.status &&
+    old.reason === now.reason &&
+    old.message === now.message &&
+    old.observedGeneration === now.observedGeneration
+  )
+}
+
+function cut(message: string): string {
+  if (message.length <= LONGEST_MESSAGE) return message
+  // Half of a character may be left at the end.
+  return `${message.slice(0, LONGEST_MESSAGE - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}

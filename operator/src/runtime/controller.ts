@@ -1,0 +1,241 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, type Logger, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { reconcileFailed, reconcileHangs } from './log-events.ts'
+import type { ControllerMetrics, RuntimeMetrics } from './metrics.ts'
+import type { Source } from './sources.ts'
+import { TerminalError } from './terminal-error.ts'
+import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
+
+/** What a reconcile is given beside its key. The event that caused it is not to be seen: it looks at the state. */
+export interface ReconcileContext {
+  /** Aborts when the reconcile's time is over or the process stops; hand it to every call that waits. */
+  readonly signal: AbortSignal
+  /** Its lines say controller, key and reconcileId. */
+  readonly log: Logger
+  readonly reconcileId: string
+}
+
+/** Throwing means to try again with backoff, a TerminalError not to try again; this means that it went well. */
+export interface Result {
+  /** Look again after this time, milliseconds. */
+  readonly requeueAfterMs?: number
+}
+
+export interface ControllerOptions {
+  /** In logs, metrics and the folder name. */
+  readonly name: string
+  readonly sources: readonly Source[]
+  readonly reconcile: (context: ReconcileContext, key: string) => Promise<Result>
+  /** Reconciles that may go on at once; default 8: they wait for the API server most of the time. */
+  readonly slots?: number
+  /** Time for one reconcile; default 60 s. */
+  readonly timeoutMs?: number
+  /** How often all own objects are looked at again, against what nobody foresaw; default 10 h. */
+  readonly resyncMs?: number
+  readonly clock?: Clock
+  readonly random?: () => number
+  readonly log: Logger
+  readonly metrics: RuntimeMetrics
+}
+
+/** After its time is over, how long a reconcile may take to return before its slot is given to others. */
+const RETURN_MS = 10_000
+
+/** A resync is spread over this share of its interval. */
+const RESYNC_SPREAD = 0.1
+
+/**
+ * Takes keys from sources through a workqueue to `reconcile`, a number of them at once, never one key twice at a time.
+ * Nothing runs before `start`, which the manager calls on the leader once all caches have synced.
+ */
+export class Controller {
+  readonly name: string
+  readonly #o: ControllerOptions
+  readonly #clock: Clock
+  readonly #slots: number
+  readonly #log: Logger
+  readonly #metrics: ControllerMetrics
+  readonly #queue: Workqueue
+  readonly #stopping = new AbortController()
+  readonly #ends: (() => void)[] = []
+  #active = 0
+  #isPumping = false
+  #isStarted = false
+  #stopResync: () => void = () => {}
+
+  constructor(o: ControllerOptions) {
+    this.name = o.name
+    this.#o = o
+    this.#clock = o.clock ?? systemClock
+    this.#slots = o.slots ?? 8
+    this.#log = o.log.child({ controller: o.name })
+    this.#metrics = o.metrics.controller(o.name, this.#slots)
+    this.#queue = new Workqueue({
+      clock: this.#clock,
+      random: o.random ?? Math.random,
+      observer: this.#metrics.queue,
+    })
+    this.#metrics.readQueue(this.#queue)
+    this.#queue.onReady(() => this.#pump())
+  }
+
+  get hasSynced(): boolean {
+    return this.#o.sources.every((source) => source.hasSynced)
+  }
+
+  /** Reconciles that go on, those that hang included. */
+  get inFlight(): number {
+    return this.#queue.processing
+  }
+
+  /** Begins to take keys: those of all that is there, then of every change. */
+  start(): void {
+    if (this.#isStarted || this.#stopping.signal.aborted) return
+    this.#isStarted = true
+    for (const source of this.#o.sources) {
+      this.#ends.push(source.start((key, priority) => this.#queue.add(key, { priority })))
+    }
+    this.#scheduleResync()
+  }
+
+  /** Looks at a key again, for a reason that no cache sees. */
+  enqueue(key: string, priority: Priority = 'high'): void {
+    if (this.#isStarted) this.#queue.add(key, { priority })
+  }
+
+  /** Takes nothing more; what goes on goes on. */
+  stop(): void {
+    for (const end of this.#ends.splice(0)) end()
+    this.#stopResync()
+    this.#queue.shutDown()
+  }
+
+  /** Resolves when no reconcile goes on. */
+  async drained(): Promise<void> {
+    await this.#queue.drained()
+  }
+
+  /** Aborts what goes on. */
+  abort(): void {
+    this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
+  }
+
+  /** By way of the event loop, so that ten thousand reconciles with nothing to wait for do not hold it. */
+  #pump(): void {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    setImmediate(() => {
+      this.#isPumping = false
+      while (this.#active < this.#slots) {
+        const taken = this.#queue.take()
+        if (taken === undefined) return
+        void this.#process(taken)
+      }
+    })
+  }
+
+  async #process(taken: TakenKey): Promise<void> {
+    const { key } = taken
+    const slot = this.#takeSlot()
+    const reconcileId = randomUUID()
+    const log = this.#log.child({ key, reconcileId })
+    const limit = this.#openLimit(log, slot)
+    const since = this.#clock.now()
+    this.#metrics.started()
+    try {
+      const result = await this.#o.reconcile({ signal: limit.signal, log, reconcileId }, key)
+      this.#ended(taken, result, since)
+    } catch (error) {
+      this.#failed(taken, error, { log, since })
+    } finally {
+      limit.close()
+      this.#queue.done(key)
+      slot.release()
+    }
+  }
+
+  #ended({ key, priority }: TakenKey, { requeueAfterMs }: Result, since: number): void {
+    this.#queue.forget(key)
+    if (requeueAfterMs !== undefined) this.#queue.addAfter(key, requeueAfterMs, { priority })
+    const outcome = requeueAfterMs === undefined ? 'success' : 'requeue_after'
+    this.#metrics.ended(outcome, this.#clock.now() - since)
+  }
+
+  #failed(
+    { key, priority }: TakenKey,
+    error: unknown,
+    o: { readonly log: Logger; readonly since: number },
+  ): void {
+    this.#metrics.ended('error', this.#clock.now() - o.since)
+    const isTerminal = error instanceof TerminalError
+    if (isTerminal) {
+      this.#metrics.terminal()
+      this.#queue.forget(key)
+    } else {
+      this.#queue.addRateLimited(key, { priority })
+    }
+    // What stopping cut short is no failure.
+    if (this.#stopping.signal.aborted) return
+    reconcileFailed(o.log, error, { isTerminal, failures: this.#queue.failures(key) })
+  }
+
+  #takeSlot(): { release(): void } {
+    this.#active += 1
+    let isTaken = true
+    return {
+      release: () => {
+        if (!isTaken) return
+        isTaken = false
+        this.#active -= 1
+        this.#pump()
+      },
+    }
+  }
+
+  /** The signal of one reconcile. One that does not return loses its slot, never its key. */
+  #openLimit(
+    log: Logger,
+    slot: { release(): void },
+  ): { readonly signal: AbortSignal; close(): void } {
+    const timeoutMs = this.#o.timeoutMs ?? 60_000
+    const over = new AbortController()
+    let stopTimer = this.#clock.setTimer(timeoutMs, () => {
+      this.#metrics.timedOut()
+      over.abort(
+        new ServeError('DEADLINE_EXCEEDED', `the reconcile took longer than ${timeoutMs} ms`),
+      )
+      stopTimer = this.#clock.setTimer(RETURN_MS, () => {
+        reconcileHangs(log, timeoutMs + RETURN_MS)
+        slot.release()
+      })
+    })
+    const stopping = this.#stopping.signal
+    const onStop = (): void => over.abort(stopping.reason)
+    if (stopping.aborted) onStop()
+    stopping.addEventListener('abort', onStop, { once: true })
+    return {
+      signal: over.signal,
+      close: () => {
+        stopTimer()
+        stopping.removeEventListener('abort', onStop)
+      },
+    }
+  }
+
+  #scheduleResync(): void {
+    const everyMs = this.#o.resyncMs ?? 36_000_000
+    const random = this.#o.random ?? Math.random
+    this.#stopResync = this.#clock.setTimer(everyMs, () => {
+      for (const key of this.#o.sources.flatMap((source) => source.keys())) {
+        this.#queue.addAfter(key, random() * everyMs * RESYNC_SPREAD, { priority: 'low' })
+      }
+      this.#scheduleResync()
+    })
+  }
+}
+
+/** Makes a controller that has not started. */
+export function createController(o: ControllerOptions): Controller {
+  return new Controller(o)
+}

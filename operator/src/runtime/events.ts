@@ -1,0 +1,284 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { backoffMs, type Clock, type Logger, limitLog, sleep, systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  type Client,
+  EVENT,
+  type Event,
+  isAlreadyExists,
+  isNotFound,
+  isTransient,
+  type KubeObject,
+  type ObjectReference,
+  toMicroTime,
+} from '@tutti/kube'
+import { FIELD_MANAGER } from './children.ts'
+import { eventFailed } from './log-events.ts'
+import { LruMap } from './lru-map.ts'
+import type { RuntimeMetrics } from './metrics.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+/** What happened to an object. Only transitions are worth an event. */
+export interface EventInput {
+  readonly regarding: KubeObject
+  readonly type: 'Normal' | 'Warning'
+  /** Why, one CamelCase word. */
+  readonly reason: string
+  /** What was done, one CamelCase word. */
+  readonly action: string
+  /** For people; cut to 1 KiB. */
+  readonly note: string
+  readonly related?: KubeObject
+}
+
+export interface EventRecorderOptions {
+  readonly client: Client
+  /** `tutti.dev/operator` say. */
+  readonly controller: string
+  /** The pod's name. */
+  readonly instance: string
+  readonly clock?: Clock
+  readonly random?: () => number
+  readonly log: Logger
+  readonly metrics: Pick<RuntimeMetrics, 'events'>
+}
+
+/** Bounds and times as client-go has them. */
+const BURST = 25
+const REFILL_MS = 300_000
+const MOST_OBJECTS = 4096
+const FINISHED_MS = 360_000
+const REFRESH_MS = 1_800_000
+const SWEEP_MS = 60_000
+const NOTE_BYTES = 1024
+const TRIES = 4
+/** Events that are on their way to the server; a server that does not answer must not fill the memory. */
+const MOST_IN_FLIGHT = 1000
+
+/** One event that may come again. */
+interface Series {
+  readonly event: Event
+  /** How often it came in all, and how often the server was told that it came. */
+  count: number
+  toldCount: number
+  lastAt: number
+  lastEpochMs: number
+  toldAt: number
+}
+
+/**
+ * Tells the API server what happened, in the background. An event that repeats becomes a series: told at its first repetition,
+ * then every half hour, and at its end. An object has 25 events at once, then one each five minutes.
+ */
+export class EventRecorder {
+  readonly #o: EventRecorderOptions
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #series: LruMap<Series>
+  readonly #buckets = new LruMap<TokenBucket>(MOST_OBJECTS)
+  readonly #inFlight = new Set<Promise<void>>()
+  readonly #stopping = new AbortController()
+  readonly #run = randomUUID()
+  #stopSweep: () => void = () => {}
+  #isSweeping = false
+
+  constructor(o: EventRecorderOptions) {
+    this.#o = o
+    this.#clock = o.clock ?? systemClock
+    this.#log = limitLog(o.log, { clock: this.#clock, lines: 10, everyMs: 10_000 })
+    this.#series = new LruMap(MOST_OBJECTS, (series) => this.#tell(series))
+  }
+
+  /** Records an event; never throws, never waits. */
+  record(input: EventInput): void {
+    if (this.#stopping.signal.aborted) return
+    const key = keyOfEvent(input)
+    const known = this.#series.get(key)
+    if (known === undefined) {
+      this.#begin(key, input)
+      return
+    }
+    known.count += 1
+    known.lastAt = this.#clock.now()
+    known.lastEpochMs = this.#clock.epochMs()
+    this.#o.metrics.events.add({ result: 'folded' })
+    const isDue = known.toldCount === 1 || known.lastAt - known.toldAt >= REFRESH_MS
+    if (isDue && this.#mayWrite(input.regarding)) this.#tell(known)
+  }
+
+  /** Resolves when everything on its way has been answered, or given up because of the signal. */
+  async close(o: { readonly signal: AbortSignal }): Promise<void> {
+    this.#stopSweep()
+    for (const [, series] of this.#series.entries()) this.#tell(series)
+    const abort = (): void => {
+      this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
+    }
+    if (o.signal.aborted) abort()
+    o.signal.addEventListener('abort', abort, { once: true })
+    await Promise.all(this.#inFlight)
+    o.signal.removeEventListener('abort', abort)
+    abort()
+  }
+
+  #begin(key: string, input: EventInput): void {
+    if (!this.#mayWrite(input.regarding)) return
+    const event = this.#toEvent(key, input)
+    const now = this.#clock.now()
+    this.#series.set(key, {
+      event,
+      count: 1,
+      toldCount: 1,
+      lastAt: now,
+      lastEpochMs: this.#clock.epochMs(),
+      toldAt: now,
+    })
+    this.#scheduleSweep()
+    this.#send(event.reason, () => this.#create(event))
+  }
+
+  #mayWrite(regarding: KubeObject): boolean {
+    const { uid, name } = regarding.metadata
+    const id = uid ?? `${regarding.kind}/${name}`
+    let bucket = this.#buckets.get(id)
+    if (bucket === undefined) {
+      bucket = new TokenBucket({ clock: this.#clock, size: BURST, everyMs: REFILL_MS })
+      this.#buckets.set(id, bucket)
+    }
+    if (bucket.take()) return true
+    this.#o.metrics.events.add({ result: 'dropped' })
+    return false
+  }
+
+  #tell(series: Series): void {
+    if (series.toldCount === series.count) return
+    series.toldCount = series.count
+    series.toldAt = this.#clock.now()
+    const { event, count, lastEpochMs } = series
+    const told = { count, lastObservedTime: toMicroTime(lastEpochMs) }
+    this.#send(event.reason, async () => {
+      try {
+        await this.#o.client.mergePatch(EVENT, toKey(event), {
+          patch: { series: told },
+          ...this.#call(),
+        })
+      } catch (error) {
+        // The server keeps events for an hour.
+        if (!isNotFound(error)) throw error
+        await this.#create({ ...event, series: told })
+      }
+    })
+  }
+
+  async #create(event: Event): Promise<void> {
+    try {
+      await this.#o.client.create(EVENT, event, this.#call())
+    } catch (error) {
+      // The answer to an earlier try was lost.
+      if (!isAlreadyExists(error)) throw error
+    }
+  }
+
+  #send(reason: string, write: () => Promise<void>): void {
+    if (this.#inFlight.size >= MOST_IN_FLIGHT) {
+      this.#o.metrics.events.add({ result: 'dropped' })
+      return
+    }
+    const sent = this.#sendWithRetries(write)
+      .then(
+        () => this.#o.metrics.events.add({ result: 'written' }),
+        (error: unknown) => {
+          this.#o.metrics.events.add({ result: 'failed' })
+          if (!this.#stopping.signal.aborted) eventFailed(this.#log, reason, error)
+        },
+      )
+      .finally(() => this.#inFlight.delete(sent))
+    this.#inFlight.add(sent)
+  }
+
+  async #sendWithRetries(write: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stopping
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await write()
+        return
+      } catch (error) {
+        if (!isTransient(error) || attempt + 1 >= TRIES) throw error
+        const { random = Math.random } = this.#o
+        const delayMs = backoffMs(attempt, { firstMs: 1000, longestMs: 10_000, random })
+        await sleep(delayMs, { clock: this.#clock, signal })
+      }
+    }
+  }
+
+  #scheduleSweep(): void {
+    if (this.#isSweeping) return
+    this.#isSweeping = true
+    this.#stopSweep = this.#clock.setTimer(SWEEP_MS, () => {
+      this.#isSweeping = false
+      const now = this.#clock.now()
+      for (const [key, series] of this.#series.entries()) {
+        if (now - series.lastAt < FINISHED_MS) continue
+        this.#series.delete(key)
+        this.#tell(series)
+      }
+      if (this.#series.size > 0) this.#scheduleSweep()
+    })
+  }
+
+  #toEvent(key: string, input: EventInput): Event {
+    const { regarding, related } = input
+    const epochMs = this.#clock.epochMs()
+    const id = createHash('sha256').update(`${this.#run}/${key}/${epochMs}`).digest('hex')
+    return {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: {
+        name: `${regarding.metadata.name.slice(0, 200)}.${id.slice(0, 16)}`,
+        // Events of what belongs to no namespace are in this one.
+        namespace: regarding.metadata.namespace ?? 'default',
+      },
+      eventTime: toMicroTime(epochMs),
+      reportingController: this.#o.controller,
+      reportingInstance: this.#o.instance.slice(0, 128),
+      action: input.action,
+      reason: input.reason,
+      type: input.type,
+      note: cut(input.note),
+      regarding: toReference(regarding),
+      ...(related === undefined ? {} : { related: toReference(related) }),
+    }
+  }
+
+  #call(): { fieldManager: string; signal: AbortSignal } {
+    return { fieldManager: FIELD_MANAGER, signal: this.#stopping.signal }
+  }
+}
+
+function keyOfEvent({ regarding, related, type, reason, action, note }: EventInput): string {
+  const { kind, metadata } = regarding
+  const object = metadata.uid ?? `${metadata.namespace ?? ''}/${metadata.name}`
+  return JSON.stringify([kind, object, related?.metadata.uid, type, reason, action, note])
+}
+
+function toKey({ metadata }: Event): { name: string; namespace: string } {
+  return { name: metadata.name, namespace: metadata.namespace ?? 'default' }
+}
+
+function toReference({ apiVersion, kind, metadata }: KubeObject): ObjectReference {
+  const { name, namespace, uid, resourceVersion } = metadata
+  return {
+    apiVersion,
+    kind,
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  }
+}
+
+/** To the server's bound in bytes, not within a character. */
+function cut(note: string): string {
+  if (Buffer.byteLength(note) <= NOTE_BYTES) return note
+  const bytes = Buffer.from(note).subarray(0, NOTE_BYTES - 3)
+  return `${new TextDecoder().decode(bytes).replace(/\uFFFD+$/, '')}…`
+}

@@ -1,0 +1,277 @@
+import { type Clock, type Logger, limitLog, systemClock } from '@tutti/chassis'
+import { assert, ServeError } from '@tutti/errors'
+import {
+  type Client,
+  isNotFound,
+  LEASE,
+  type Lease,
+  type ObjectKey,
+  type Stored,
+  toMicroTime,
+} from '@tutti/kube'
+import { FIELD_MANAGER } from './children.ts'
+import { leadershipLost, leadershipTaken, leaseFailed, leaseReleased } from './log-events.ts'
+import type { RuntimeMetrics } from './metrics.ts'
+
+export interface LeaderElectionOptions {
+  readonly client: Client
+  /** Of the Lease. */
+  readonly key: ObjectKey & { readonly namespace: string }
+  /** Of this process alone: pod name and a uuid. */
+  readonly identity: string
+  /** How long others leave the lease alone after they saw it change; default 15 s. */
+  readonly leaseMs?: number
+  /** How long a leader may fail to renew before it stops leading; default 10 s, below `leaseMs`. */
+  readonly renewMs?: number
+  /** Between two tries; default 2 s. */
+  readonly retryMs?: number
+  readonly clock?: Clock
+  readonly random?: () => number
+  readonly log: Logger
+  readonly metrics: Pick<RuntimeMetrics, 'isLeader'>
+  /** Called at most once, when it leads. */
+  readonly onTaken: () => void
+  /** Called at most once, when it leads no longer; what it does goes on unguarded, so the process must end at once. */
+  readonly onLost: () => void
+}
+
+/** Followers spread their tries by up to this share, so that they do not come all at once. */
+const JITTER = 1.2
+
+/** How others see a lease: judged by the clock here since it last changed, as nobody's clock is to be trusted. */
+interface Observed {
+  readonly lease: Stored<Lease>
+  readonly at: number
+}
+
+/**
+ * Elects one leader among the processes that know a Lease, by client-go's rules: whoever holds it renews it; others take it
+ * once it has not changed for as long as it says. A leader that cannot renew in time stops before that.
+ */
+export class LeaderElection {
+  readonly #o: LeaderElectionOptions
+  readonly #clock: Clock
+  readonly #leaseMs: number
+  readonly #renewMs: number
+  readonly #retryMs: number
+  /** Every try of an outage has the same to say. */
+  readonly #log: Logger
+  readonly #stopping = new AbortController()
+  #observed: Observed | undefined
+  /** When the last renewal that succeeded was sent; undefined while it does not lead. */
+  #renewedAt: number | undefined
+  #stopTimer: () => void = () => {}
+  #stopDeadline: () => void = () => {}
+  #trying: Promise<void> = Promise.resolve()
+
+  constructor(o: LeaderElectionOptions) {
+    this.#o = o
+    this.#clock = o.clock ?? systemClock
+    this.#log = limitLog(o.log, { clock: this.#clock, lines: 5, everyMs: 30_000 })
+    this.#leaseMs = o.leaseMs ?? 15_000
+    this.#renewMs = o.renewMs ?? 10_000
+    this.#retryMs = o.retryMs ?? 2_000
+    assert(this.#leaseMs > this.#renewMs, 'a lease must last longer than its renewal may take')
+    assert(this.#renewMs > JITTER * this.#retryMs, 'a renewal must leave time for a second try')
+    o.metrics.isLeader.set({ name: o.key.name }, 0)
+  }
+
+  /** True from `onTaken` until the lease is lost or released. */
+  get isLeader(): boolean {
+    return this.#renewedAt !== undefined
+  }
+
+  /** True while no other process can have taken the lease: to be asked right before a write. */
+  get holdsLease(): boolean {
+    return this.#renewedAt !== undefined && this.#clock.now() - this.#renewedAt < this.#leaseMs
+  }
+
+  /** Begins to try. Once. */
+  start(): void {
+    this.#schedule(0)
+  }
+
+  /** Tries no more and gives the lease up, if it has it, so that another takes it at once. Call it when nothing writes any more. */
+  async release(): Promise<void> {
+    this.#halt()
+    await this.#trying
+    if (this.#renewedAt === undefined) return
+    this.#follow()
+    try {
+      // A renewal that was cut short may have been carried out.
+      const lease = await this.#read()
+      if (lease?.spec?.holderIdentity !== this.#o.identity) return
+      const now = this.#microNow()
+      await this.#put(lease, {
+        holderIdentity: '',
+        leaseDurationSeconds: 1,
+        acquireTime: now,
+        renewTime: now,
+        leaseTransitions: lease.spec.leaseTransitions ?? 0,
+      })
+      leaseReleased(this.#o.log)
+    } catch (error) {
+      // Others wait for the lease to end, no more.
+      leaseFailed(this.#log, error)
+    }
+  }
+
+  /** Tries no more, and keeps the lease until it ends by itself. */
+  stop(): void {
+    this.#halt()
+    this.#follow()
+  }
+
+  #halt(): void {
+    this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
+    this.#stopTimer()
+    this.#stopDeadline()
+  }
+
+  #follow(): void {
+    this.#renewedAt = undefined
+    this.#o.metrics.isLeader.set({ name: this.#o.key.name }, 0)
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#stopping.signal.aborted) return
+    this.#stopTimer = this.#clock.setTimer(delayMs, () => {
+      this.#trying = this.#turn()
+    })
+  }
+
+  async #turn(): Promise<void> {
+    // A process that was frozen finds out here, before it sends anything.
+    if (this.#isOverdue()) {
+      this.#lose()
+      return
+    }
+    const sentAt = this.#clock.now()
+    const isHeld = await this.#tryHold()
+    if (this.#stopping.signal.aborted) return
+    if (isHeld) this.#hold(sentAt)
+    else if (this.isLeader && this.#observed?.lease.spec?.holderIdentity !== this.#o.identity) {
+      this.#lose()
+      return
+    }
+    const { random = Math.random } = this.#o
+    const jitter = this.isLeader ? 1 : 1 + (JITTER - 1) * random()
+    this.#schedule(this.#retryMs * jitter)
+  }
+
+  #hold(sentAt: number): void {
+    const isNew = this.#renewedAt === undefined
+    this.#renewedAt = sentAt
+    this.#stopDeadline()
+    // Beside the tries: one that hangs must not hold up the end.
+    const leftMs = this.#renewMs - (this.#clock.now() - sentAt)
+    this.#stopDeadline = this.#clock.setTimer(leftMs, () => this.#lose())
+    if (!isNew) return
+    this.#o.metrics.isLeader.set({ name: this.#o.key.name }, 1)
+    leadershipTaken(this.#o.log, this.#o.identity)
+    this.#o.onTaken()
+  }
+
+  #isOverdue(): boolean {
+    return this.#renewedAt !== undefined && this.#clock.now() - this.#renewedAt >= this.#renewMs
+  }
+
+  #lose(): void {
+    if (this.#renewedAt === undefined || this.#stopping.signal.aborted) return
+    this.#halt()
+    this.#follow()
+    leadershipLost(this.#o.log, this.#observed?.lease.spec?.holderIdentity ?? '')
+    this.#o.onLost()
+  }
+
+  /** @returns whether it holds the lease now. */
+  async #tryHold(): Promise<boolean> {
+    try {
+      return await this.#renewOrTake()
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) leaseFailed(this.#log, error)
+      return false
+    }
+  }
+
+  async #renewOrTake(): Promise<boolean> {
+    if (this.isLeader && this.#observed !== undefined) {
+      try {
+        await this.#write(this.#observed.lease)
+        return true
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return false
+        // Somebody may have touched the lease, or the answer was lost: what it is now, the server knows.
+        leaseFailed(this.#log, error)
+      }
+    }
+    const lease = await this.#read()
+    if (this.#stopping.signal.aborted) return false
+    if (lease !== undefined) {
+      this.#observe(lease)
+      if (!this.#isFree(lease)) return false
+    }
+    await this.#write(lease)
+    return true
+  }
+
+  /** Free is what nobody holds, what we hold, and what did not change for as long as it says. */
+  #isFree({ spec }: Stored<Lease>): boolean {
+    const holder = spec?.holderIdentity ?? ''
+    if (holder === '' || holder === this.#o.identity) return true
+    const lastsMs = (spec?.leaseDurationSeconds ?? 0) * 1000
+    return this.#observed === undefined || this.#clock.now() - this.#observed.at >= lastsMs
+  }
+
+  /** A lease whose version is another has changed. */
+  #observe(lease: Stored<Lease>): void {
+    const known = this.#observed?.lease.metadata
+    if (known?.resourceVersion === lease.metadata.resourceVersion) return
+    this.#observed = { lease, at: this.#clock.now() }
+  }
+
+  async #read(): Promise<Stored<Lease> | undefined> {
+    try {
+      return await this.#o.client.get(LEASE, this.#o.key, this.#call())
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      throw error
+    }
+  }
+
+  /** Renews the lease if it is ours, else takes it. */
+  async #write(lease: Stored<Lease> | undefined): Promise<void> {
+    const { spec = {} } = lease ?? {}
+    const isOurs = spec.holderIdentity === this.#o.identity
+    const now = this.#microNow()
+    const transitions = spec.leaseTransitions ?? 0
+    await this.#put(lease, {
+      holderIdentity: this.#o.identity,
+      leaseDurationSeconds: Math.ceil(this.#leaseMs / 1000),
+      acquireTime: isOurs ? (spec.acquireTime ?? now) : now,
+      renewTime: now,
+      leaseTransitions: isOurs || lease === undefined ? transitions : transitions + 1,
+    })
+  }
+
+  async #put(lease: Stored<Lease> | undefined, spec: NonNullable<Lease['spec']>): Promise<void> {
+    const { client, key } = this.#o
+    const options = { fieldManager: FIELD_MANAGER, ...this.#call() }
+    const written =
+      lease === undefined
+        ? await client.create(LEASE, { metadata: { ...key }, spec }, options)
+        : await client.replace(LEASE, { ...lease, spec }, options)
+    this.#observe(written)
+  }
+
+  /** A request that hangs leaves time for another. */
+  #call(): { signal?: AbortSignal; timeoutMs: number } {
+    const timeoutMs = this.#renewMs / 2
+    const { signal } = this.#stopping
+    return signal.aborted ? { timeoutMs } : { signal, timeoutMs }
+  }
+
+  #microNow(): string {
+    return toMicroTime(this.#clock.epochMs())
+  }
+}

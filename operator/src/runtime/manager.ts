@@ -1,0 +1,218 @@
+import {
+  type Clock,
+  type Health,
+  type Logger,
+  type Metrics,
+  type Running,
+  raceSignal,
+  withCauses,
+} from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { EventRecorder } from './events.ts'
+import type { LeaderElection } from './leader.ts'
+import { cachesSynced, probesListening } from './log-events.ts'
+import { watchLoop } from './loop-watch.ts'
+import type { CacheReading, RuntimeMetrics } from './metrics.ts'
+import {
+  type ProbeAnswer,
+  type ProbeServer,
+  type ProbeServerOptions,
+  startProbeServer,
+  toText,
+} from './probe-server.ts'
+
+/** What a manager needs of a cache; `Cache` has it. */
+export interface ManagedCache {
+  readonly resource: { readonly plural: string }
+  start(): void
+  readonly hasSynced: boolean
+  readonly synced: Promise<void>
+  isStuck(limitMs: number): boolean
+  reading(): CacheReading
+  close(): Promise<void>
+}
+
+/** What a manager needs of a controller; `Controller` has it. */
+export interface ManagedController {
+  readonly name: string
+  start(): void
+  stop(): void
+  abort(): void
+  drained(): Promise<void>
+}
+
+/** An address to listen on; port 0 for one that is free. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface ManagerOptions {
+  readonly caches: readonly ManagedCache[]
+  readonly controllers: readonly ManagedController[]
+  /** Absent: this process leads, without asking. Its `onTaken` calls `lead` of the manager. */
+  readonly election?: LeaderElection
+  readonly events: Pick<EventRecorder, 'close'>
+  /** For `/livez` and `/readyz`. */
+  readonly probes: ListenAddress
+  /** For `/metrics`. */
+  readonly scrapes: ListenAddress
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly runtimeMetrics: RuntimeMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  /** From the signal on, when reconciles that go on are aborted; default 20 s. */
+  readonly abortAfterMs?: number
+  /** For the first complete state of all caches; default 2 minutes. */
+  readonly syncMs?: number
+  /** Frees what was made for the manager, last of all. */
+  readonly close: () => Promise<void>
+}
+
+/** A server ends a watch after ten minutes at most: a cache that heard and tried nothing for twice as long is dead. */
+const STUCK_MS = 1_200_000
+/** For events that are on their way when the process stops. */
+const EVENTS_MS = 2_000
+
+/**
+ * Runs controllers: probes and metrics first, then the caches, then the election, then the controllers; caches stay warm on
+ * those that do not lead. It stops in the order: no new keys, what goes on ends, the lease is given up, all is closed.
+ */
+export class Manager implements Running {
+  readonly #o: ManagerOptions
+  readonly #servers: ProbeServer[] = []
+  #stopWatch: () => void = () => {}
+  #isStopping = false
+
+  constructor(o: ManagerOptions) {
+    this.#o = o
+    o.runtimeMetrics.readCaches(() => o.caches.map((cache) => cache.reading()))
+  }
+
+  /** Ports of the probes and of the metrics, once started. */
+  get ports(): readonly number[] {
+    return this.#servers.map(({ port }) => port)
+  }
+
+  /**
+   * Starts everything and resolves when the caches have synced; leading may come later.
+   *
+   * @throws ServeError SERVER_NOT_READY if they do not sync in time; SERVER_STOPPING if the signal aborts. All is closed then.
+   */
+  async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    try {
+      await this.#listen()
+      this.#stopWatch = watchLoop({ ...this.#o, metrics: this.#o.runtimeMetrics })
+      for (const cache of this.#o.caches) cache.start()
+      await this.#sync(signal)
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+    if (this.#o.election === undefined) this.lead()
+    else this.#o.election.start()
+  }
+
+  /** Starts the controllers: this process leads. */
+  lead(): void {
+    if (this.#isStopping) return
+    for (const controller of this.#o.controllers) controller.start()
+  }
+
+  stopAccepting(): void {
+    this.#isStopping = true
+    for (const controller of this.#o.controllers) controller.stop()
+  }
+
+  async drain(): Promise<void> {
+    const { clock, controllers, election, events, abortAfterMs = 20_000 } = this.#o
+    const stopAbort = clock.setTimer(abortAfterMs, () => {
+      for (const controller of controllers) controller.abort()
+    })
+    await Promise.all(controllers.map((controller) => controller.drained()))
+    stopAbort()
+    const limit = new AbortController()
+    const stopLimit = clock.setTimer(EVENTS_MS, () => limit.abort())
+    await events.close({ signal: limit.signal })
+    stopLimit()
+    // Only now: as long as something may write, nobody else should.
+    await election?.release()
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true
+    this.#o.election?.stop()
+    this.#stopWatch()
+    for (const controller of this.#o.controllers) {
+      controller.stop()
+      controller.abort()
+    }
+    await Promise.all(this.#o.caches.map((cache) => cache.close()))
+    await Promise.all(this.#servers.map((server) => server.close()))
+    await this.#o.close()
+  }
+
+  async #listen(): Promise<void> {
+    const { probes, scrapes, metrics, health, log } = this.#o
+    const ready = withCauses(health, () => this.#unsynced())
+    await this.#serve(probes, {
+      '/livez': () => {
+        const faults = this.#faults()
+        return toProbe(health.isLive && faults.length === 0, faults)
+      },
+      '/readyz': () => toProbe(ready.isReady, ready.reasons),
+    })
+    await this.#serve(scrapes, {
+      '/metrics': async () => ({
+        status: 200,
+        contentType: metrics.contentType,
+        body: await metrics.render(),
+      }),
+    })
+    const [probePort = 0, metricsPort = 0] = this.ports
+    probesListening(log, probePort, metricsPort)
+  }
+
+  async #serve(address: ListenAddress, routes: ProbeServerOptions['routes']): Promise<void> {
+    this.#servers.push(await startProbeServer({ ...address, routes, log: this.#o.log }))
+  }
+
+  async #sync(signal: AbortSignal): Promise<void> {
+    const { caches, clock, log, syncMs = 120_000 } = this.#o
+    const since = clock.now()
+    const late = new AbortController()
+    const stopTimer = clock.setTimer(syncMs, () => {
+      const missing = this.#unsynced().join(', ')
+      late.abort(new ServeError('SERVER_NOT_READY', `after ${syncMs} ms: ${missing}`))
+    })
+    try {
+      const all = Promise.all(caches.map((cache) => cache.synced))
+      await raceSignal(all, AbortSignal.any([signal, late.signal]))
+    } finally {
+      stopTimer()
+    }
+    const objects = caches.reduce((sum, cache) => sum + cache.reading().objects, 0)
+    cachesSynced(log, objects, Math.round(clock.now() - since))
+  }
+
+  #unsynced(): readonly string[] {
+    const missing = this.#o.caches.filter((cache) => !cache.hasSynced)
+    return missing.map(({ resource }) => `${resource.plural} are not read yet`)
+  }
+
+  /** What a restart would heal. */
+  #faults(): readonly string[] {
+    const { caches, election } = this.#o
+    const stuck = caches.filter((cache) => cache.isStuck(STUCK_MS))
+    const isOverdue = election?.isLeader === true && !election.holdsLease
+    return [
+      ...stuck.map(({ resource }) => `the watch of ${resource.plural} is silent`),
+      ...(isOverdue ? ['the lease is not renewed'] : []),
+    ]
+  }
+}
+
+function toProbe(isOk: boolean, reasons: readonly string[]): ProbeAnswer {
+  return isOk ? toText(200, 'ok') : toText(503, reasons.join('\n'))
+}

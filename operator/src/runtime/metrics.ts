@@ -1,0 +1,237 @@
+import type { CounterMetric, GaugeMetric, HistogramMetric, Metrics } from '@tutti/chassis'
+import type { WorkqueueObserver } from './workqueue.ts'
+
+/** How a reconcile ended; `error` includes the terminal ones. */
+export type ReconcileOutcome = 'success' | 'error' | 'requeue_after'
+
+/** What was done with a child: sent to the server, left as it is, left because it is another's, or not possible. */
+export type ApplyOutcome = 'applied' | 'skipped' | 'conflict' | 'error'
+
+/** What a queue knows of itself at a scrape. */
+export interface QueueReading {
+  readonly depth: number
+  /** Milliseconds since each key that is being processed was taken. */
+  processingMs(): readonly number[]
+}
+
+/** The metrics of one controller and of its queue. */
+export interface ControllerMetrics {
+  readonly queue: WorkqueueObserver
+  /** The queue's own gauges are read from it. */
+  readQueue(queue: QueueReading): void
+  started(): void
+  ended(outcome: ReconcileOutcome, tookMs: number): void
+  terminal(): void
+  timedOut(): void
+}
+
+/** A cache as metrics read it. */
+export interface CacheReading {
+  /** Plural of the resource. */
+  readonly resource: string
+  readonly lists: number
+  readonly watches: number
+  readonly errors: number
+  readonly objects: number
+}
+
+/** The metrics of the runtime, with the names that controller-runtime and client-go give them. */
+export interface RuntimeMetrics {
+  /** The series of one controller; they are there, at 0, from now on. */
+  controller(name: string, slots: number): ControllerMetrics
+  /** Tells whether this process leads. */
+  readonly isLeader: GaugeMetric<'name'>
+  readonly applies: CounterMetric<'kind' | 'result'>
+  readonly statusWrites: CounterMetric<'kind' | 'result'>
+  readonly events: CounterMetric<'result'>
+  /** 99th percentile of how late the event loop was, in seconds. */
+  readonly loopDelay: GaugeMetric<never>
+  /** The caches to read at each scrape. */
+  readCaches(read: () => Iterable<CacheReading>): void
+}
+
+const RECONCILE_SECONDS = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1,
+  1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+]
+const QUEUE_SECONDS = [1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1, 10, 100, 1000]
+
+/** Makes the runtime's metrics in `metrics`; once for each. */
+export function createRuntimeMetrics(metrics: Metrics): RuntimeMetrics {
+  const reconciles = toReconcileMetrics(metrics)
+  const queues = toQueueMetrics(metrics)
+  const applies = metrics.counter({
+    name: 'apply_total',
+    help: 'Children by kind and by what was done with them.',
+    labels: ['kind', 'result'],
+  })
+  const events = metrics.counter({
+    name: 'events_total',
+    help: 'Kubernetes events by whether they were written, folded into an earlier one, or dropped.',
+    labels: ['result'],
+  })
+  for (const result of ['written', 'folded', 'dropped', 'failed']) events.init({ result })
+  return {
+    controller: (name, slots) => {
+      reconciles.init(name, slots)
+      return { ...reconciles.of(name), ...queues(name) }
+    },
+    isLeader: metrics.gauge({
+      name: 'leader_election_master_status',
+      help: '1 while this process leads, else 0.',
+      labels: ['name'],
+    }),
+    applies,
+    statusWrites: metrics.counter({
+      name: 'status_writes_total',
+      help: 'Statuses by kind and by whether they were written or already so.',
+      labels: ['kind', 'result'],
+    }),
+    events,
+    loopDelay: metrics.gauge({
+      name: 'event_loop_delay_p99_seconds',
+      help: '99th percentile of how late the event loop was, over the last interval.',
+    }),
+    readCaches: (read) => readCaches(metrics, read),
+  }
+}
+
+function toReconcileMetrics(metrics: Metrics) {
+  const labels = ['controller'] as const
+  const prefix = 'controller_runtime'
+  const counter = (name: string, help: string): CounterMetric<'controller'> =>
+    metrics.counter({ name: `${prefix}_${name}`, help, labels })
+  const total = metrics.counter({
+    name: `${prefix}_reconcile_total`,
+    help: 'Reconciles by how they ended.',
+    labels: ['controller', 'result'],
+  })
+  const errors = counter('reconcile_errors_total', 'Reconciles that failed.')
+  const terminal = counter('terminal_reconcile_errors_total', 'Failures that are not retried.')
+  const timeouts = counter('reconcile_timeouts_total', 'Reconciles that took longer than allowed.')
+  const seconds = metrics.histogram({
+    name: `${prefix}_reconcile_time_seconds`,
+    help: 'Time that a reconcile took.',
+    labels,
+    buckets: RECONCILE_SECONDS,
+  })
+  const gauge = (name: string, help: string): GaugeMetric<'controller'> =>
+    metrics.gauge({ name: `${prefix}_${name}`, help, labels })
+  const most = gauge('max_concurrent_reconciles', 'Reconciles that may go on at once.')
+  const active = gauge('active_workers', 'Reconciles that go on.')
+  return {
+    init: (controller: string, slots: number): void => {
+      for (const result of ['success', 'error', 'requeue_after']) total.init({ controller, result })
+      for (const one of [errors, terminal, timeouts]) one.init({ controller })
+      seconds.init({ controller })
+      most.set({ controller }, slots)
+      active.set({ controller }, 0)
+    },
+    of: (controller: string) => ({
+      started: () => active.add({ controller }, 1),
+      ended: (outcome: ReconcileOutcome, tookMs: number) => {
+        active.add({ controller }, -1)
+        total.add({ controller, result: outcome })
+        if (outcome === 'error') errors.add({ controller })
+        seconds.observe({ controller }, tookMs / 1000)
+      },
+      terminal: () => terminal.add({ controller }),
+      timedOut: () => timeouts.add({ controller }),
+    }),
+  }
+}
+
+type QueueHistograms = Readonly<Record<'waited' | 'worked', HistogramMetric<'name' | 'controller'>>>
+
+function toQueueMetrics(metrics: Metrics) {
+  const labels = ['name', 'controller'] as const
+  const adds = metrics.counter({
+    name: 'workqueue_adds_total',
+    help: 'Keys that were added.',
+    labels,
+  })
+  const retries = metrics.counter({
+    name: 'workqueue_retries_total',
+    help: 'Keys that come again after a failure.',
+    labels,
+  })
+  const seconds: QueueHistograms = {
+    waited: metrics.histogram({
+      name: 'workqueue_queue_duration_seconds',
+      help: 'Time from the first add of a key until it was taken.',
+      labels,
+      buckets: QUEUE_SECONDS,
+    }),
+    worked: metrics.histogram({
+      name: 'workqueue_work_duration_seconds',
+      help: 'Time that a key was being processed.',
+      labels,
+      buckets: QUEUE_SECONDS,
+    }),
+  }
+  const queues = new Map<string, QueueReading>()
+  readQueues(metrics, queues)
+  return (controller: string): Pick<ControllerMetrics, 'queue' | 'readQueue'> => {
+    const series = { name: controller, controller }
+    adds.init(series)
+    retries.init(series)
+    seconds.waited.init(series)
+    seconds.worked.init(series)
+    return {
+      queue: {
+        added: () => adds.add(series),
+        retried: () => retries.add(series),
+        taken: (waitedMs) => seconds.waited.observe(series, waitedMs / 1000),
+        done: (tookMs) => seconds.worked.observe(series, tookMs / 1000),
+      },
+      readQueue: (queue) => void queues.set(controller, queue),
+    }
+  }
+}
+
+function readQueues(metrics: Metrics, queues: ReadonlyMap<string, QueueReading>): void {
+  const labels = ['name', 'controller'] as const
+  const read = (name: string, help: string, value: (queue: QueueReading) => number): void =>
+    metrics.readGauge({
+      name: `workqueue_${name}`,
+      help,
+      labels,
+      read: () =>
+        [...queues].map(([controller, queue]) => ({
+          labels: { name: controller, controller },
+          value: value(queue),
+        })),
+    })
+  read('depth', 'Keys that can be taken now.', (queue) => queue.depth)
+  read(
+    'unfinished_work_seconds',
+    'Sum of the times of the keys that are being processed.',
+    (queue) => queue.processingMs().reduce((sum, ms) => sum + ms / 1000, 0),
+  )
+  read('longest_running_processor_seconds', 'The longest of these times.', (queue) =>
+    queue.processingMs().reduce((longest, ms) => Math.max(longest, ms / 1000), 0),
+  )
+}
+
+function readCaches(metrics: Metrics, readings: () => Iterable<CacheReading>): void {
+  const labels = ['resource'] as const
+  /** A resource may have more than one cache. */
+  const sum = (value: (cache: CacheReading) => number) => () => {
+    const sums = new Map<string, number>()
+    for (const cache of readings()) {
+      sums.set(cache.resource, (sums.get(cache.resource) ?? 0) + value(cache))
+    }
+    return [...sums].map(([resource, total]) => ({ labels: { resource }, value: total }))
+  }
+  const count = (name: string, help: string, value: (cache: CacheReading) => number): void =>
+    metrics.readCounter({ name, help, labels, read: sum(value) })
+  count('reflector_lists_total', 'Complete states read.', (cache) => cache.lists)
+  count('reflector_watches_total', 'Watches opened.', (cache) => cache.watches)
+  count('reflector_watch_errors_total', 'Lists and watches that failed.', (cache) => cache.errors)
+  metrics.readGauge({
+    name: 'cache_objects',
+    help: 'Objects held.',
+    labels,
+    read: sum((cache) => cache.objects),
+  })
+}

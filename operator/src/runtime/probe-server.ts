@@ -1,0 +1,83 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Logger } from '@tutti/chassis'
+import { probeFailed } from './log-events.ts'
+
+/** What a path answers. */
+export interface ProbeAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+export interface ProbeServerOptions {
+  readonly host: string
+  /** 0 for one that is free. */
+  readonly port: number
+  /** By path, `/livez` say. */
+  readonly routes: Readonly<Record<string, () => ProbeAnswer | Promise<ProbeAnswer>>>
+  readonly log: Logger
+}
+
+export interface ProbeServer {
+  readonly port: number
+  close(): Promise<void>
+}
+
+/** A kubelet, a scraper or two, and somebody who looks: more than that is a mistake. */
+const MOST_CONNECTIONS = 64
+
+/** Answers GET on a few paths, for the kubelet and for Prometheus. */
+export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServer> {
+  const server = createServer(
+    { maxHeaderSize: 8192, requestTimeout: 10_000 },
+    (request, response) => {
+      answer(o, request).then(
+        (found) => send(response, found),
+        (error: unknown) => {
+          probeFailed(o.log, error)
+          send(response, toText(500, 'failed, see the log'))
+        },
+      )
+    },
+  )
+  server.maxConnections = MOST_CONNECTIONS
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(o.port, o.host, resolve)
+  })
+  return { port: portOf(server), close: () => close(server) }
+}
+
+/** An answer in plain words. */
+export function toText(status: number, text: string): ProbeAnswer {
+  return { status, contentType: 'text/plain; charset=utf-8', body: `${text}\n` }
+}
+
+async function answer(o: ProbeServerOptions, request: IncomingMessage): Promise<ProbeAnswer> {
+  const [path = ''] = (request.url ?? '').split('?')
+  const route = Object.hasOwn(o.routes, path) ? o.routes[path] : undefined
+  if (route === undefined)
+    return toText(404, `got ${path}, want ${Object.keys(o.routes).join(', ')}`)
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    return toText(405, `got ${request.method}, want GET`)
+  }
+  return await route()
+}
+
+function send(response: ServerResponse, { status, contentType, body }: ProbeAnswer): void {
+  response.writeHead(status, { 'content-type': contentType })
+  response.end(body)
+}
+
+function portOf(server: Server): number {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a listening TCP server has this kind of address
+  return (server.address() as AddressInfo).port
+}
+
+async function close(server: Server): Promise<void> {
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

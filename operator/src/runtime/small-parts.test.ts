@@ -1,0 +1,73 @@
+import { createManualClock } from '@tutti/chassis/testing'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { digestOf, toCanonicalJson } from './canonical.ts'
+import { DelayHeap } from './delay-heap.ts'
+import { LruMap } from './lru-map.ts'
+import { isOlderVersion } from './resource-version.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+await t.test('equal values have one text, whatever the order of their keys', async (t) => {
+  t.equal(toCanonicalJson({ b: [{ d: 1, c: 2 }], a: undefined }), '{"b":[{"c":2,"d":1}]}')
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value)
+      return JSON.stringify(JSON.parse(toCanonicalJson(value))).length === text.length
+    }),
+  )
+  fc.assert(
+    fc.property(fc.object(), (value) => {
+      const turned = Object.fromEntries(Object.entries(value).toReversed())
+      return digestOf(value) === digestOf(turned)
+    }),
+  )
+  t.not(digestOf({ a: [1, 2] }), digestOf({ a: [2, 1] }))
+})
+
+await t.test('versions are compared as numbers of any length', async (t) => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n }), fc.bigInt({ min: 0n }), (one, other) => {
+      return isOlderVersion(String(one), String(other)) === one < other
+    }),
+  )
+  t.equal(isOlderVersion('a', '1'), false)
+  t.equal(isOlderVersion('1', ''), false)
+})
+
+await t.test('the heap gives what was put in, the earliest first', async (t) => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(100)), (times) => {
+      const heap = new DelayHeap()
+      for (const at of times) heap.push({ key: 'k', at })
+      const came: number[] = []
+      for (let next = heap.pop(); next !== undefined; next = heap.pop()) came.push(next.at)
+      return came.join() === times.toSorted((one, other) => one - other).join()
+    }),
+  )
+  t.equal(new DelayHeap().pop(), undefined)
+})
+
+await t.test('the map drops what was used least recently, and tells', async (t) => {
+  const dropped: number[] = []
+  const map = new LruMap<number>(2, (value) => dropped.push(value))
+  map.set('a', 1)
+  map.set('b', 2)
+  map.get('a')
+  map.set('c', 3)
+  t.same(dropped, [2])
+  t.equal(map.get('b'), undefined)
+  map.set('a', 4)
+  map.delete('c')
+  t.same([...map.entries()], [['a', 4]])
+  t.equal(map.size, 1)
+})
+
+await t.test('a bucket gives so many at once, then one each interval', async (t) => {
+  const clock = createManualClock()
+  const bucket = new TokenBucket({ clock, size: 2, everyMs: 100 })
+  t.same([bucket.take(), bucket.take(), bucket.take()], [true, true, false])
+  clock.advance(100)
+  t.same([bucket.take(), bucket.take()], [true, false])
+  clock.advance(100_000)
+  t.same([bucket.take(), bucket.take(), bucket.take()], [true, true, false])
+})

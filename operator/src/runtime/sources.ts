@@ -1,0 +1,121 @@
+import type { KubeObject, Resource, Stored } from '@tutti/kube'
+import type { Cache, CacheEvent } from './cache.ts'
+import type { Priority } from './workqueue.ts'
+
+/** Where the keys of a controller come from. */
+export interface Source {
+  /** Keys for what is there, at low priority, then for every change. @returns ends it. */
+  start(enqueue: (key: string, priority: Priority) => void): () => void
+  readonly hasSynced: boolean
+  /** The keys of the controller's own objects, to look at them again once in a while; none from other sources. */
+  keys(): readonly string[]
+}
+
+/** Whether a change matters. Objects that come or go always do. */
+export type Predicate<T extends KubeObject> = (now: Stored<T>, before: Stored<T>) => boolean
+
+/** What users and other controllers change on purpose: the spec, labels, annotations, finalizers, that it is being deleted. */
+export function isIntentChange(now: Stored<KubeObject>, before: Stored<KubeObject>): boolean {
+  return (
+    now.metadata.generation !== before.metadata.generation ||
+    now.metadata.deletionTimestamp !== before.metadata.deletionTimestamp ||
+    !isSameRecord(now.metadata.labels, before.metadata.labels) ||
+    !isSameRecord(now.metadata.annotations, before.metadata.annotations) ||
+    (now.metadata.finalizers ?? []).join() !== (before.metadata.finalizers ?? []).join()
+  )
+}
+
+/** Any write at all; a relist that finds an object as it was is none. */
+export function isAnyChange(now: Stored<KubeObject>, before: Stored<KubeObject>): boolean {
+  return now.metadata.resourceVersion !== before.metadata.resourceVersion
+}
+
+/** The controller's own objects, by their own keys, where what was intended changed. */
+export function ownSource<T extends KubeObject>(
+  cache: Cache<T>,
+  predicate: Predicate<T> = isIntentChange,
+): Source {
+  return new CacheSource({ cache, predicate, isOwn: true, toKeys: (_object, key) => [key] })
+}
+
+/**
+ * The children of the controller's objects: a change of any of them, its status included, is the owner's business. The uid in
+ * the reference does not matter here: an owner whose predecessor's child goes away wants to know, too.
+ */
+export function childSource<T extends KubeObject>(cache: Cache<T>, owner: Resource): Source {
+  const toKeys = (object: Stored<T>): readonly string[] => {
+    const ref = object.metadata.ownerReferences?.find(({ controller }) => controller === true)
+    if (ref === undefined || ref.kind !== owner.kind) return []
+    if (groupOf(ref.apiVersion) !== owner.group) return []
+    const { namespace } = object.metadata
+    return [owner.namespaced && namespace !== undefined ? `${namespace}/${ref.name}` : ref.name]
+  }
+  return new CacheSource({ cache, predicate: isAnyChange, toKeys })
+}
+
+export interface ReferenceSourceOptions<T extends KubeObject> {
+  readonly cache: Cache<T>
+  /** The keys that an object concerns, from an index say. */
+  readonly toKeys: (object: Stored<T>) => readonly string[]
+  /** Default isAnyChange. */
+  readonly predicate?: Predicate<T>
+  /** Of changes; `low` where one object concerns many. Default `high`. */
+  readonly priority?: Priority
+}
+
+/** Objects that the controller's objects refer to. */
+export function referenceSource<T extends KubeObject>(o: ReferenceSourceOptions<T>): Source {
+  return new CacheSource({ predicate: isAnyChange, ...o })
+}
+
+interface CacheSourceOptions<T extends KubeObject> {
+  readonly cache: Cache<T>
+  readonly toKeys: (object: Stored<T>, key: string) => readonly string[]
+  readonly predicate: Predicate<T>
+  readonly priority?: Priority
+  readonly isOwn?: boolean
+}
+
+class CacheSource<T extends KubeObject> implements Source {
+  readonly #o: CacheSourceOptions<T>
+
+  constructor(o: CacheSourceOptions<T>) {
+    this.#o = o
+  }
+
+  get hasSynced(): boolean {
+    return this.#o.cache.hasSynced
+  }
+
+  keys(): readonly string[] {
+    return this.#o.isOwn === true ? this.#o.cache.keys() : []
+  }
+
+  start(enqueue: (key: string, priority: Priority) => void): () => void {
+    return this.#o.cache.subscribe((event) => {
+      const isInitial = event.type === 'added' && event.isInitial
+      const priority = isInitial ? 'low' : (this.#o.priority ?? 'high')
+      for (const key of this.#keysOf(event)) enqueue(key, priority)
+    })
+  }
+
+  /** A change concerns those whom the object concerned before, too. */
+  #keysOf(event: CacheEvent<T>): ReadonlySet<string> {
+    const { toKeys, predicate } = this.#o
+    if (event.type !== 'updated') return new Set(toKeys(event.object, event.key))
+    if (!predicate(event.object, event.old)) return new Set()
+    return new Set([...toKeys(event.object, event.key), ...toKeys(event.old, event.key)])
+  }
+}
+
+function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/')
+  return slash < 0 ? '' : apiVersion.slice(0, slash)
+}
+
+type Texts = Readonly<Record<string, string>>
+
+function isSameRecord(one: Texts = {}, other: Texts = {}): boolean {
+  const keys = Object.keys(one)
+  return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key])
+}

@@ -1,0 +1,328 @@
+import { createManualClock, type ManualClock } from '@tutti/chassis/testing'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
+
+/** Without jitter: 0.5 is its middle. */
+const rig = () => {
+  const clock = createManualClock()
+  return { clock, queue: new Workqueue({ clock, random: () => 0.5 }) }
+}
+
+await t.test('a key is in it once, and first in is first out', async (t) => {
+  const { queue } = rig()
+  for (const key of ['a', 'b', 'a', 'c', 'a']) queue.add(key)
+  t.equal(queue.depth, 3)
+  t.same([queue.take()?.key, queue.take()?.key, queue.take()?.key], ['a', 'b', 'c'])
+  t.equal(queue.take(), undefined)
+})
+
+await t.test('a key that is added while it is processed comes once more, after done', async (t) => {
+  const { queue } = rig()
+  queue.add('a')
+  queue.take()
+  queue.add('a')
+  queue.add('a')
+  t.equal(queue.take(), undefined)
+  queue.done('a')
+  t.equal(queue.take()?.key, 'a')
+  queue.done('a')
+  t.equal(queue.take(), undefined)
+  queue.done('never taken')
+})
+
+await t.test('what changed goes before what is merely looked at again', async (t) => {
+  const { queue } = rig()
+  for (const key of ['a', 'b', 'c']) queue.add(key, { priority: 'low' })
+  queue.add('c')
+  queue.add('d')
+  const taken = [queue.take(), queue.take(), queue.take(), queue.take(), queue.take()]
+  t.same(taken.slice(0, 4), [
+    { key: 'c', priority: 'high' },
+    { key: 'd', priority: 'high' },
+    { key: 'a', priority: 'low' },
+    { key: 'b', priority: 'low' },
+  ])
+  t.equal(taken[4], undefined)
+})
+
+await t.test('of several delays the earliest holds, with the higher priority', async (t) => {
+  const { clock, queue } = rig()
+  queue.addAfter('a', 100, { priority: 'low' })
+  queue.addAfter('a', 50, { priority: 'high' })
+  queue.addAfter('a', 500, { priority: 'low' })
+  t.equal(queue.waiting, 1)
+  clock.advance(49)
+  t.equal(queue.depth, 0)
+  clock.advance(1)
+  t.same(queue.take(), { key: 'a', priority: 'high' })
+  queue.done('a')
+  clock.advance(1000)
+  t.equal(queue.take(), undefined)
+})
+
+await t.test('an add ends the wait, and a ready key does not wait again', async (t) => {
+  const { clock, queue } = rig()
+  queue.addAfter('a', 100)
+  queue.add('a', { priority: 'low' })
+  t.equal(queue.waiting, 0)
+  t.same(queue.take(), { key: 'a', priority: 'high' })
+  queue.done('a')
+  queue.add('b', { priority: 'low' })
+  queue.addAfter('b', 100)
+  t.equal(queue.waiting, 0)
+  t.same(queue.take(), { key: 'b', priority: 'high' })
+  t.equal(clock.pending, 1)
+  clock.advance(100)
+  t.equal(clock.pending, 0)
+  t.equal(queue.depth, 0)
+})
+
+await t.test('failures double the delay up to the longest, until they are forgotten', async (t) => {
+  const { clock, queue } = rig()
+  const delays: number[] = []
+  for (let at = 0; at < 13; at++) {
+    queue.addRateLimited('a')
+    const since = clock.now()
+    while (queue.depth === 0) clock.advance(100)
+    delays.push(clock.now() - since)
+    queue.take()
+    queue.done('a')
+  }
+  t.same(delays.slice(0, 4), [200, 400, 800, 1600])
+  t.same(delays.slice(-2), [300_000, 300_000])
+  t.equal(queue.failures('a'), 13)
+  queue.forget('a')
+  t.equal(queue.failures('a'), 0)
+})
+
+await t.test('delays spread by a fifth to either side', async (t) => {
+  for (const [random, wantMs] of [
+    [0, 160],
+    [0.999999, 240],
+  ] as const) {
+    const clock = createManualClock()
+    const queue = new Workqueue({ clock, random: () => random })
+    queue.addRateLimited('a')
+    clock.advance(wantMs - 1)
+    t.equal(queue.depth, 0)
+    clock.advance(1)
+    t.equal(queue.depth, 1)
+  }
+})
+
+await t.test('after the shutdown only what is being processed is left', async (t) => {
+  const { clock, queue } = rig()
+  queue.add('taken')
+  queue.take()
+  queue.add('ready')
+  queue.addAfter('waiting', 100)
+  let isDrained = false
+  queue.shutDown()
+  const drained = queue.drained().then(() => (isDrained = true))
+  queue.add('late')
+  queue.addAfter('late', 10)
+  clock.advance(1000)
+  t.equal(queue.take(), undefined)
+  t.same([queue.depth, queue.waiting, queue.processing, clock.pending], [0, 0, 1, 0])
+  await Promise.resolve()
+  t.equal(isDrained, false)
+  queue.done('taken')
+  await drained
+  await queue.drained()
+  t.equal(queue.take(), undefined)
+})
+
+await t.test('it tells how long keys waited and how long they took', async (t) => {
+  const clock = createManualClock()
+  const told: string[] = []
+  const queue = new Workqueue({
+    clock,
+    observer: {
+      added: () => told.push('added'),
+      taken: (ms) => told.push(`taken ${ms}`),
+      done: (ms) => told.push(`done ${ms}`),
+      retried: () => told.push('retried'),
+    },
+  })
+  queue.add('a')
+  queue.add('a')
+  clock.advance(5)
+  queue.take()
+  clock.advance(7)
+  t.same(queue.processingMs(), [7])
+  queue.addRateLimited('a')
+  queue.done('a')
+  t.same(told, ['added', 'taken 5', 'retried', 'done 7'])
+})
+
+await t.test('entries whose keys wait no longer do not pile up', async (t) => {
+  const { clock, queue } = rig()
+  for (let at = 0; at < 5000; at++) {
+    queue.addAfter('a', 36_000_000 - at)
+    queue.add('a')
+    queue.take()
+    queue.done('a')
+  }
+  queue.addAfter('b', 10)
+  clock.advance(10)
+  t.equal(queue.take()?.key, 'b')
+  clock.advance(40_000_000)
+  t.equal(queue.depth, 0)
+})
+
+type Command =
+  | { readonly kind: 'add' | 'rate' | 'forget'; readonly key: string; readonly priority: Priority }
+  | {
+      readonly kind: 'after'
+      readonly key: string
+      readonly ms: number
+      readonly priority: Priority
+    }
+  | { readonly kind: 'take' }
+  | { readonly kind: 'done'; readonly which: number }
+  | { readonly kind: 'advance'; readonly ms: number }
+
+const key = fc.constantFrom('a', 'b', 'c', 'd')
+const priority = fc.constantFrom<Priority>('high', 'low')
+const ms = fc.integer({ min: 0, max: 1000 })
+const command: fc.Arbitrary<Command> = fc.oneof(
+  fc.record({ kind: fc.constantFrom('add', 'rate', 'forget'), key, priority }),
+  fc.record({ kind: fc.constant('after' as const), key, ms, priority }),
+  fc.record({ kind: fc.constant('take' as const) }),
+  fc.record({ kind: fc.constant('done' as const), which: fc.nat(3) }),
+  fc.record({ kind: fc.constant('advance' as const), ms }),
+)
+
+/** The same queue in the plainest words: what is wanted now, what is wanted later, who is busy. */
+class Model {
+  readonly now = new Map<string, Priority>()
+  readonly later = new Map<string, { at: number; priority: Priority }>()
+  readonly busy = new Set<string>()
+  readonly failures = new Map<string, number>()
+  taken = 0
+
+  add(key: string, priority: Priority): void {
+    const high = [priority, this.now.get(key), this.later.get(key)?.priority].includes('high')
+    this.later.delete(key)
+    this.now.set(key, high ? 'high' : 'low')
+  }
+
+  after(wish: { key: string; priority: Priority }, at: number, now: number): void {
+    const { key, priority } = wish
+    if (at <= now || this.now.has(key)) {
+      this.add(key, priority)
+      return
+    }
+    const known = this.later.get(key)
+    const high = priority === 'high' || known?.priority === 'high'
+    this.later.set(key, { at: Math.min(at, known?.at ?? at), priority: high ? 'high' : 'low' })
+  }
+
+  advance(now: number): void {
+    for (const [key, { at, priority }] of this.later) if (at <= now) this.add(key, priority)
+  }
+
+  /** What the queue gave must be what it should give. */
+  take(taken: TakenKey | undefined): void {
+    const { ready } = this
+    if (taken === undefined) {
+      if (ready.length > 0) throw new Error(`${ready.join()} ready, none taken`)
+      return
+    }
+    if (!ready.includes(taken.key)) throw new Error(`${taken.key} taken, not ready`)
+    if (this.now.get(taken.key) !== taken.priority) throw new Error('another priority')
+    const isHighReady = ready.some((key) => this.now.get(key) === 'high')
+    if (taken.priority === 'low' && isHighReady) throw new Error('low before high')
+    this.now.delete(taken.key)
+    this.busy.add(taken.key)
+    this.taken += 1
+  }
+
+  get ready(): readonly string[] {
+    return [...this.now.keys()].filter((key) => !this.busy.has(key))
+  }
+}
+
+/** One command, to the queue and to the model. @throws Error if they part. */
+function step(c: Command, queue: Workqueue, model: Model, clock: ManualClock): void {
+  switch (c.kind) {
+    case 'add':
+      queue.add(c.key, c)
+      model.add(c.key, c.priority)
+      break
+    case 'after':
+      queue.addAfter(c.key, c.ms, c)
+      model.after(c, clock.now() + c.ms, clock.now())
+      break
+    case 'rate': {
+      const before = model.failures.get(c.key) ?? 0
+      model.failures.set(c.key, before + 1)
+      queue.addRateLimited(c.key, c)
+      model.after(c, clock.now() + Math.min(300_000, 200 * 2 ** before), clock.now())
+      break
+    }
+    case 'forget':
+      queue.forget(c.key)
+      model.failures.delete(c.key)
+      break
+    case 'take':
+      model.take(queue.take())
+      break
+    case 'done': {
+      const key = [...model.busy][c.which] ?? 'nobody'
+      queue.done(key)
+      model.busy.delete(key)
+      break
+    }
+    case 'advance':
+      clock.advance(c.ms)
+      model.advance(clock.now())
+  }
+}
+
+/** Brings the queue to its end. @throws Error if a key is lost, or comes twice. */
+function finish(queue: Workqueue, model: Model, clock: ManualClock): void {
+  const wanted = new Set([...model.now.keys(), ...model.later.keys()])
+  for (const key of model.busy) queue.done(key)
+  clock.advance(10_000_000)
+  for (let taken = queue.take(); taken !== undefined; taken = queue.take()) {
+    if (!wanted.delete(taken.key)) throw new Error(`${taken.key} was not wanted, or came twice`)
+  }
+  if (wanted.size > 0) throw new Error(`${[...wanted].join()} lost`)
+}
+
+await t.test('it keeps its promises in every order of events', async (t) => {
+  let takes = 0
+  fc.assert(
+    fc.property(fc.array(command, { maxLength: 200, size: 'max' }), (commands) => {
+      const { clock, queue } = rig()
+      const model = new Model()
+      let woken = 0
+      queue.onReady(() => (woken += 1))
+      for (const c of commands) {
+        const before = { woken, depth: queue.depth }
+        step(c, queue, model, clock)
+        if (queue.depth !== model.ready.length) throw new Error(`depth after ${c.kind}`)
+        if (queue.waiting !== model.later.size) throw new Error(`waiting after ${c.kind}`)
+        if (queue.processing !== model.busy.size) throw new Error(`processing after ${c.kind}`)
+        if (queue.depth > before.depth && woken === before.woken) throw new Error('nobody woken')
+      }
+      takes += model.taken
+      finish(queue, model, clock)
+    }),
+    { numRuns: 500 },
+  )
+  t.ok(takes > 1000, `${takes} keys were taken`)
+})
+
+await t.test('a hundred thousand keys', async (t) => {
+  const { queue } = rig()
+  for (let at = 0; at < 300_000; at++) queue.add(`ns/${at % 100_000}`)
+  let taken = 0
+  for (let next = queue.take(); next !== undefined; next = queue.take()) {
+    queue.done(next.key)
+    taken += 1
+  }
+  t.equal(taken, 100_000)
+})

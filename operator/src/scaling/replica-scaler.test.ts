@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { createMetrics, silentLogger } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
+import type { StepLoad } from '@tutti/ensemble'
+import t, { type Test } from 'tap'
+import type { PodClient } from '../pods/pod-client.ts'
+import { ReplicaScaler, type ScaledModel } from './replica-scaler.ts'
+
+const POD = { name: 'p', ip: '127.0.0.1' }
+
+function model(o: Partial<ScaledModel> = {}): ScaledModel {
+  const scaling = {
+    provider: 'Native' as const,
+    min: 1,
+    max: 5,
+    upWindowMs: 0,
+    downWindowMs: 0,
+  }
+  return { key: 'a/m', uid: 'u', modelName: 'm', scaling, replicas: 1, pods: [POD], ...o }
+}
+
+function rig(t: Test) {
+  const clock = createManualClock()
+  const state = { models: [model()], load: new Error('away') as StepLoad | Error, asked: 0 }
+  const decisions: string[] = []
+  const client: PodClient = {
+    servedByRouter: () => Promise.reject(new Error('not asked here')),
+    servedByStep: () => Promise.reject(new Error('not asked here')),
+    loadOfStep: async () => {
+      state.asked += 1
+      if (state.load instanceof Error) throw state.load
+      return state.load
+    },
+    close: async () => {},
+  }
+  const scaler = new ReplicaScaler({
+    client,
+    clock,
+    log: silentLogger,
+    models: () => state.models,
+    onDecision: (key) => decisions.push(key),
+    scalings: createMetrics().counter({ name: 'x_total', help: 'x', labels: ['direction'] }),
+  })
+  scaler.start()
+  t.teardown(() => scaler.stop())
+  const look = async (): Promise<void> => {
+    clock.advance(15_000)
+    await scaler.drained()
+    // The next look is scheduled just after the one before has ended.
+    await delay(0)
+  }
+  return { state, decisions, scaler, look }
+}
+
+const loadOf = (inFlight: number): StepLoad => ({
+  models: [{ name: 'm', inFlight, queued: 0, slots: 1 }],
+})
+
+await t.test('a decision is told once, and stays until the next', async (t) => {
+  const { state, decisions, scaler, look } = rig(t)
+  state.load = loadOf(3)
+  await look()
+  t.equal(scaler.wanted('a/m', 'u'), 3)
+  await look()
+  t.same(decisions, ['a/m'])
+  state.load = loadOf(0)
+  await look()
+  t.equal(scaler.wanted('a/m', 'u'), 1)
+  t.same(decisions, ['a/m', 'a/m'])
+})
+
+await t.test('a pod that does not answer changes nothing', async (t) => {
+  const { state, decisions, scaler, look } = rig(t)
+  state.models = [model({ replicas: 4 })]
+  await look()
+  t.equal(scaler.wanted('a/m', 'u'), 4)
+  state.load = { models: [] }
+  await look()
+  t.equal(scaler.wanted('a/m', 'u'), 4)
+  t.same(decisions, [])
+})
+
+await t.test('another Model of the name begins anew, one that is gone is forgotten', async (t) => {
+  const { state, scaler, look } = rig(t)
+  state.load = loadOf(3)
+  await look()
+  t.equal(scaler.wanted('a/m', 'other'), undefined)
+  state.models = [model({ uid: 'other', replicas: 2 })]
+  state.load = new Error('away')
+  await look()
+  t.equal(scaler.wanted('a/m', 'other'), 2)
+  state.models = []
+  await look()
+  t.equal(scaler.wanted('a/m', 'other'), undefined)
+})
+
+await t.test('a Model whose bounds leave no choice is not asked', async (t) => {
+  const { state, look } = rig(t)
+  state.models = [model({ scaling: { ...model().scaling, max: 1 } })]
+  await look()
+  t.equal(state.asked, 0)
+})

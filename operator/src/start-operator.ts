@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto'
+import {
+  type Clock,
+  createMetrics,
+  type Logger,
+  type Running,
+  type StartOptions,
+  systemClock,
+} from '@tutti/chassis'
+import {
+  type Client,
+  type ClusterAccess,
+  createClient,
+  createReflector,
+  createTransport,
+  inClusterAccess,
+} from '@tutti/kube'
+import type { OperatorConfig } from './config.ts'
+import {
+  type ControllerContext,
+  type ControllerSet,
+  createControllers,
+} from './controllers/index.ts'
+import type { OPERATOR_FLAGS, OperatorFlags } from './operator-flags.ts'
+import { EventRecorder } from './runtime/events.ts'
+import { LeaderElection } from './runtime/leader.ts'
+import { leadingClient } from './runtime/leading-client.ts'
+import { Manager } from './runtime/manager.ts'
+import { createRuntimeMetrics, type RuntimeMetrics } from './runtime/metrics.ts'
+
+export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS>, 'settings'> {
+  readonly config: OperatorConfig
+  /** Ends the process at once: the lease is lost. */
+  readonly exit: (code: number) => void
+  /** All of the operator's, if absent. */
+  readonly createControllers?: (context: ControllerContext) => ControllerSet
+  readonly clock?: Clock
+}
+
+/** To the API server. */
+export const USER_AGENT = 'tutti-operator/0.1.0'
+
+/** Starts the operator: resolves when its caches have synced, whether it leads or stands by. */
+export async function startOperator(
+  o: OperatorOptions,
+): Promise<Running & { readonly ports: readonly number[] }> {
+  const { flags, config, log, clock = systemClock } = o
+  const metrics = createMetrics()
+  const runtimeMetrics = createRuntimeMetrics(metrics)
+  const access = await toAccess(config, clock)
+  const transport = createTransport(access, { clock, log, metrics, userAgent: USER_AGENT })
+  const client = createClient(transport)
+  const around = { clock, log, metrics: runtimeMetrics }
+  const events = new EventRecorder({
+    ...around,
+    client,
+    controller: 'tutti.dev/operator',
+    instance: config.podName,
+  })
+  let manager: Manager | undefined
+  // With connections of its own: a renewal must not stand in line behind requests that the server holds up.
+  const leaseTransport = createTransport(access, {
+    clock,
+    log,
+    userAgent: `${USER_AGENT} leader-election`,
+  })
+  const election = createElection(o, {
+    ...around,
+    client: createClient(leaseTransport),
+    onTaken: () => manager?.lead(),
+  })
+  const { caches, controllers } = (o.createControllers ?? createControllers)({
+    ...around,
+    client: election === undefined ? client : leadingClient(client, election),
+    openReflector: (options) => createReflector({ ...options, client }),
+    events,
+    flags,
+    scrapes: metrics,
+    namespace: config.podNamespace,
+  })
+  manager = new Manager({
+    caches,
+    controllers,
+    ...(election === undefined ? {} : { election }),
+    events,
+    ...toListen(flags),
+    health: o.health,
+    metrics,
+    runtimeMetrics,
+    clock,
+    log,
+    abortAfterMs: flags['exit-timeout-secs'] * 1000 * ABORT_SHARE,
+    close: async () => void (await Promise.all([transport.close(), leaseTransport.close()])),
+  })
+  await manager.start({ signal: o.signal })
+  return manager
+}
+
+/** Of the grace period, for reconciles to end by themselves; the rest is for those that are aborted. */
+const ABORT_SHARE = 0.8
+
+interface ElectionParts {
+  readonly client: Client
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: RuntimeMetrics
+  readonly onTaken: () => void
+}
+
+function createElection(o: OperatorOptions, parts: ElectionParts): LeaderElection | undefined {
+  const { flags, config } = o
+  if (!flags['leader-elect']) return undefined
+  return new LeaderElection({
+    ...parts,
+    key: { namespace: config.podNamespace, name: flags['leader-elect-resource-name'] },
+    identity: `${config.podName}_${randomUUID()}`,
+    leaseMs: flags['leader-elect-lease-duration'] * 1000,
+    renewMs: flags['leader-elect-renew-deadline'] * 1000,
+    retryMs: flags['leader-elect-retry-period'] * 1000,
+    onLost: () => o.exit(1),
+  })
+}
+
+function toListen(flags: OperatorFlags) {
+  return {
+    probes: { host: flags['health-address'], port: flags['health-port'] },
+    scrapes: { host: flags['metrics-address'], port: flags['metrics-port'] },
+  }
+}
+
+/** KUBECONFIG wins: whoever sets it in a pod means it. */
+export async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
+  if (config.kubeconfig !== undefined) {
+    // Half of the operator's memory, which a pod can do without.
+    const { kubeConfigAccess } = await import('./runtime/kube-config.ts')
+    return kubeConfigAccess({ file: config.kubeconfig, clock })
+  }
+  return inClusterAccess(
+    {
+      KUBERNETES_SERVICE_HOST: config.serviceHost,
+      KUBERNETES_SERVICE_PORT: config.servicePort,
+      TUTTI_SERVICE_ACCOUNT_DIR: config.serviceAccountDir,
+    },
+    clock,
+  )
+}

@@ -1,0 +1,53 @@
+import { ModelSpec } from '@tutti/ensemble'
+import type { Container, Deployment, KubeObject, PodSpec } from '@tutti/kube'
+import { buildModelChildren } from '../resources/build-model-children.ts'
+import { toModelParts } from '../resources/model-parts.ts'
+import { planReplicas, toScaling } from '../resources/model-scaling.ts'
+import type { StepSettings } from '../resources/step-settings.ts'
+import type { DesiredChild } from '../runtime/children.ts'
+import { stepSettings } from './step-settings.ts'
+
+/** What a test says of a Model. */
+export type Spec = Partial<ModelSpec>
+
+export interface BuildOptions {
+  readonly name?: string
+  readonly settings?: Partial<StepSettings>
+  readonly credentialsDigest?: string
+  readonly live?: number
+}
+
+/** All children of the Model `yolo` in the namespace `vision`. */
+export function build(fields: Spec = {}, o: BuildOptions = {}): readonly DesiredChild[] {
+  const spec = ModelSpec.parse({
+    modelFormat: { name: 'onnx' },
+    storageUri: 'pvc://models/faces/yolo',
+    ...fields,
+  })
+  const { name = 'yolo', credentialsDigest, live } = o
+  const parts = toModelParts({
+    name,
+    namespace: 'vision',
+    spec,
+    settings: stepSettings(o.settings),
+    ...(credentialsDigest !== undefined && { credentialsDigest }),
+  })
+  const scaling = toScaling(spec)
+  return buildModelChildren(parts, { scaling, replicas: planReplicas(scaling, { live }) })
+}
+
+export function child(children: readonly DesiredChild[], kind: string): KubeObject | undefined {
+  return children.find(({ resource }) => resource.kind === kind)?.object as KubeObject | undefined
+}
+
+export function deployment(fields?: Spec, o?: BuildOptions): Deployment {
+  return child(build(fields, o), 'Deployment') as Deployment
+}
+
+export function podSpec(fields?: Spec, o?: BuildOptions): PodSpec {
+  return deployment(fields, o).spec.template.spec
+}
+
+export function main(fields?: Spec, o?: BuildOptions): Container | undefined {
+  return podSpec(fields, o).containers.find(({ name }) => name === 'main')
+}

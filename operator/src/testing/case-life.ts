@@ -1,0 +1,85 @@
+import type { HttpFaultProxy } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import type { CaseOperator } from './case-operator.ts'
+import { type CasePlace, type CaseRig, isGone, MADE_KINDS, type StartOptions } from './case-rig.ts'
+
+export interface Phase {
+  readonly name: string
+  readonly act: (place: CasePlace) => Promise<unknown>
+  readonly converged: (place: CasePlace) => Promise<unknown>
+}
+
+/** What happens to a Model and the Ensemble over it, one after the other. */
+export const PHASES: readonly Phase[] = [
+  {
+    name: 'creation',
+    act: async (place) => {
+      await place.applyModel('yolo')
+      await place.applyEnsemble('ens', 'yolo')
+    },
+    converged: allReady,
+  },
+  {
+    name: 'update',
+    act: async (place) => {
+      await place.applyModel('yolo', { maxBatchSize: 2, disruptionBudget: { minAvailable: 1 } })
+      await place.applyEnsemble('ens', 'yolo', { maxBatchSize: 2, timeout: '5s' })
+    },
+    converged: allReady,
+  },
+  {
+    name: 'deletion',
+    act: async ({ plain, path }) => {
+      await plain.delete(path('ensembles', 'ens'))
+      await plain.delete(path('models', 'yolo'))
+    },
+    converged: nothingLeft,
+  },
+]
+
+/** All phases with one operator. @returns what was there after each. */
+export async function liveIn(
+  t: Test,
+  place: CasePlace,
+  prepare: (proxy: HttpFaultProxy) => void = () => {},
+): Promise<readonly (readonly string[])[]> {
+  const operator = await place.startOperator(t, { prepare })
+  const looks: (readonly string[])[] = []
+  for (const { act, converged } of PHASES) {
+    await act(place)
+    await converged(place)
+    await operator.atRest()
+    looks.push(await place.look())
+  }
+  await operator.stop()
+  return looks
+}
+
+/** An operator in a namespace of its own, at rest once the Model `yolo` is ready. */
+export async function begin(
+  t: Test,
+  rig: CaseRig,
+  o: StartOptions = {},
+): Promise<{ readonly place: CasePlace; readonly operator: CaseOperator }> {
+  const place = await rig.openPlace()
+  const operator = await place.startOperator(t, o)
+  await place.applyModel('yolo')
+  await place.ready('models', 'yolo')
+  await operator.atRest()
+  return { place, operator }
+}
+
+async function allReady(place: CasePlace): Promise<void> {
+  await place.ready('models', 'yolo')
+  await place.ready('ensembles', 'ens')
+}
+
+/** Resolves when all that the operator made is gone. */
+export async function nothingLeft({ plain, path }: CasePlace): Promise<void> {
+  const ours = '?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtutti-operator'
+  for (const plural of MADE_KINDS) {
+    for (const { metadata } of await plain.list(`${path(plural)}${ours}`)) {
+      await plain.until(path(plural, metadata.name), isGone)
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
+import { type Client, createClient, createTransport } from '@tutti/kube'
+import { type ApiServer, type HttpFaultProxy, startHttpFaultProxy } from '@tutti/kube/testing'
+import { createControllers } from '../controllers/index.ts'
+import { OPERATOR_FLAGS } from '../operator-flags.ts'
+import type { EventInput } from '../runtime/events.ts'
+import { type EndedPass, RestWatch } from './rest-watch.ts'
+import { type TestMetrics, testMetrics } from './test-metrics.ts'
+
+/** All controllers of the operator, with caches, memory and a proxy of their own. */
+export interface CaseOperator {
+  readonly proxy: HttpFaultProxy
+  readonly metrics: TestMetrics
+  readonly events: readonly EventInput[]
+  /** Reconciles in the order in which they ended. */
+  readonly passes: readonly EndedPass[]
+  /** Resolves when it has nothing left to do. */
+  readonly atRest: RestWatch['atRest']
+  /** Nothing of it reaches the server any more, from now on; what it knew is lost. */
+  kill(): Promise<void>
+  /** Ends it as at a stop. Fine to call again. */
+  stop(): Promise<void>
+}
+
+export interface CaseOperatorOptions {
+  /** Absent: all. */
+  readonly namespace?: string
+  /** The operator's own. */
+  readonly system: string
+  /** Of the metrics listeners of pods. */
+  readonly podPort: number
+  /** Asks the server with nothing between. */
+  readonly direct: Client
+  /** Default: that of system:masters. */
+  readonly token?: string
+  /** Of a watch, after which it counts as dead; default 150 s. */
+  readonly idleMs?: number
+  /** Kubernetes' own controllers run; default true. */
+  readonly hasControllers?: boolean
+  /** Called before anything is sent. */
+  readonly prepare?: (proxy: HttpFaultProxy) => void
+}
+
+/** Starts the operator without an election; controllers start when the caches have synced. */
+export async function startCaseOperator(
+  server: ApiServer,
+  o: CaseOperatorOptions,
+): Promise<CaseOperator> {
+  const proxy = await startHttpFaultProxy(server)
+  o.prepare?.(proxy)
+  const log = silentLogger
+  const access = proxy.access(o.token)
+  const transport = createTransport(access, { clock: systemClock, log, userAgent: 'case' })
+  const client = createClient(transport)
+  const metrics = testMetrics()
+  const rest = new RestWatch({
+    client,
+    direct: o.direct,
+    metrics: metrics.runtime,
+    writes: () => proxy.writes.length,
+    ...(o.idleMs !== undefined && { idleMs: o.idleMs }),
+    ...(o.hasControllers !== undefined && { hasControllers: o.hasControllers }),
+  })
+  const events: EventInput[] = []
+  const { values: flags } = parseFlags(OPERATOR_FLAGS, [
+    '--nats=nats://nats.example:4222',
+    '--router-replicas=1',
+    ...(o.namespace === undefined ? [] : [`--watch-namespace=${o.namespace}`]),
+  ])
+  const { clock, openReflector } = rest
+  const { caches, controllers } = createControllers({
+    clock,
+    openReflector,
+    metrics: rest.metrics,
+    client,
+    log,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- controllers only record
+    events: { record: (event: EventInput) => void events.push(event) } as never,
+    scrapes: metrics.metrics,
+    flags,
+    namespace: o.system,
+    podPort: o.podPort,
+  })
+  metrics.runtime.readCaches(() => caches.map((cache) => cache.reading()))
+  for (const cache of caches) cache.start()
+  const end = async (): Promise<void> => {
+    for (const controller of controllers) controller.stop()
+    for (const controller of controllers) controller.abort()
+    await Promise.all(controllers.map((controller) => controller.drained()))
+    await Promise.all(caches.map((cache) => cache.close()))
+    await transport.close()
+    await proxy.close()
+  }
+  let ending: Promise<void> | undefined
+  const stop = (): Promise<void> => (ending ??= end())
+  await Promise.all(caches.map((cache) => cache.synced))
+  for (const controller of controllers) controller.start()
+  return {
+    proxy,
+    metrics,
+    events,
+    passes: rest.passes,
+    atRest: (options) => rest.atRest(options),
+    kill: () => {
+      proxy.refuse()
+      return stop()
+    },
+    stop,
+  }
+}

@@ -1,0 +1,255 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { createClient, createReflector, createTransport } from '@tutti/kube'
+import {
+  type ApiServer,
+  type ApiServerOptions,
+  type PlainClient,
+  type PlainObject,
+  startApiServer,
+} from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { createCaches } from '../controllers/caches.ts'
+import { type CaseOperator, type CaseOperatorOptions, startCaseOperator } from './case-operator.ts'
+import { CONFIG_TEXT } from './model-cluster.ts'
+import { type Play, PodPlayer } from './pod-player.ts'
+import { freePodPort, installCrds, startNode } from './prepare-server.ts'
+
+/**
+ * A real API server, with Kubernetes' own controllers unless it is told otherwise, pods that are played, and as many operators as a
+ * case wants.
+ */
+export interface CaseRig {
+  readonly server: ApiServer
+  readonly player: PodPlayer
+  /** What pods of a Model do, by its name; they become ready if nothing is said. */
+  readonly plays: Map<string, Play>
+  openPlace(): Promise<CasePlace>
+  /** For all namespaces. The test's teardown stops it, if the test does not. */
+  startOperator(t: Test, o: StartOptions & { readonly system: string }): Promise<CaseOperator>
+}
+
+export type StartOptions = Pick<CaseOperatorOptions, 'token' | 'idleMs' | 'prepare'>
+
+/** One namespace, and what a case does in it. */
+export interface CasePlace {
+  readonly namespace: string
+  /** The namespace of its operators. */
+  readonly system: string
+  readonly plain: PlainClient
+  /** For this namespace. The test's teardown stops it, if the test does not. */
+  startOperator(t: Test, o?: StartOptions): Promise<CaseOperator>
+  readonly path: (plural: string, name?: string) => string
+  applyModel(name: string, spec?: PlainObject): Promise<PlainObject>
+  /** Over the Model of that name: one step, with the tensors that all models of tests have. */
+  applyEnsemble(name: string, model: string, spec?: PlainObject): Promise<PlainObject>
+  /** Resolves with the Model or Ensemble once its condition `Ready` is true for its newest generation. */
+  ready(plural: 'models' | 'ensembles', name: string): Promise<PlainObject>
+  /** Resolves with it once a condition has this status, and reason if one is given, for its newest generation. */
+  readonly condition: (plural: string, name: string, wanted: string) => Promise<PlainObject>
+  /** All that the operator made, and what it says: equal for equal specs, whatever happened on the way. */
+  look(): Promise<readonly string[]>
+}
+
+const GROUPS: Readonly<Record<string, string>> = {
+  models: 'apis/tutti.dev/v1alpha1',
+  ensembles: 'apis/tutti.dev/v1alpha1',
+  deployments: 'apis/apps/v1',
+  controllerrevisions: 'apis/apps/v1',
+  ingresses: 'apis/networking.k8s.io/v1',
+  networkpolicies: 'apis/networking.k8s.io/v1',
+  horizontalpodautoscalers: 'apis/autoscaling/v2',
+  poddisruptionbudgets: 'apis/policy/v1',
+  roles: 'apis/rbac.authorization.k8s.io/v1',
+  rolebindings: 'apis/rbac.authorization.k8s.io/v1',
+  httproutes: 'apis/gateway.networking.k8s.io/v1',
+}
+/** Kinds that the operator makes. */
+export const MADE_KINDS: readonly string[] = [
+  'deployments',
+  'controllerrevisions',
+  'ingresses',
+  'networkpolicies',
+  'horizontalpodautoscalers',
+  'poddisruptionbudgets',
+  'roles',
+  'rolebindings',
+  'services',
+  'serviceaccounts',
+  'configmaps',
+  'secrets',
+]
+
+let made = 0
+
+export async function openCaseRig(t: Test, o: ApiServerOptions = {}): Promise<CaseRig> {
+  // Node 24.21 may spin for ever where it frees its environment after some of the cases. All tests have ended by then.
+  process.once('beforeExit', () => process.exit())
+  const { hasControllers = true } = o
+  const server = await startApiServer({ ...o, hasControllers })
+  t.teardown(() => server.stop())
+  await installCrds(server)
+  t.teardown(await startNode(server.plain))
+  const surroundings = { clock: systemClock, log: silentLogger }
+  const transport = createTransport(server.access(), { ...surroundings, userAgent: 'player' })
+  const client = createClient(transport)
+  const caches = createCaches({
+    ...surroundings,
+    openReflector: (options) => createReflector({ ...options, client }),
+  })
+  const plays = new Map<string, Play>()
+  const podPort = await freePodPort()
+  const player = new PodPlayer({
+    plain: server.plain,
+    caches,
+    port: podPort,
+    configText: CONFIG_TEXT,
+    play: ({ metadata }) => plays.get(metadata.labels?.['tutti.dev/model'] ?? '') ?? READY,
+    load: () => ({ inFlight: 0, queued: 0, slots: 1 }),
+  })
+  const used = [caches.pods, caches.revisions]
+  t.teardown(async () => {
+    await player.close()
+    await Promise.all(used.map((cache) => cache.close()))
+    await transport.close()
+  })
+  for (const cache of used) cache.start()
+  await Promise.all(used.map((cache) => cache.synced))
+  const around = { podPort, direct: client, hasControllers }
+  return {
+    server,
+    player,
+    plays,
+    startOperator: (test, options) => start(test, server, { ...options, ...around }),
+    openPlace: () => openCasePlace(server, around),
+  }
+}
+
+async function start(t: Test, server: ApiServer, o: CaseOperatorOptions): Promise<CaseOperator> {
+  const operator = await startCaseOperator(server, o)
+  t.teardown(() => operator.stop())
+  return operator
+}
+
+const READY: Play = { kind: 'ready' }
+
+/** @param o.hasControllers - there is somebody who makes service accounts. */
+export async function openCasePlace(
+  server: ApiServer,
+  o: Pick<CaseOperatorOptions, 'podPort' | 'direct'> & { readonly hasControllers: boolean },
+): Promise<CasePlace> {
+  const { plain } = server
+  made += 1
+  const namespace = `case-${made}`
+  const system = `${namespace}-system`
+  for (const name of [namespace, system]) {
+    await plain.create('/api/v1/namespaces', { metadata: { name } })
+  }
+  if (o.hasControllers) {
+    await plain.until(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, isThere)
+  }
+  const path: CasePlace['path'] = (plural, name) => {
+    const base = `/${GROUPS[plural] ?? 'api/v1'}/namespaces/${namespace}/${plural}`
+    return name === undefined ? base : `${base}/${name}`
+  }
+  const condition: CasePlace['condition'] = async (plural, name, wanted) =>
+    (await plain.until(path(plural, name), (object) => hasCondition(object, wanted))) ?? {}
+  return {
+    namespace,
+    system,
+    plain,
+    path,
+    condition,
+    ready: (plural, name) => condition(plural, name, 'Ready=True'),
+    startOperator: (t, options) => start(t, server, { ...options, ...o, namespace, system }),
+    look: () => look(plain, path, namespace),
+    ...appliers(plain, path),
+  }
+}
+
+function appliers(plain: PlainClient, path: CasePlace['path']) {
+  const apply = (plural: string, kind: string, name: string, spec: PlainObject) =>
+    plain.apply(path(plural, name), {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind,
+      metadata: { name },
+      spec,
+    })
+  return {
+    applyModel: (name: string, spec: PlainObject = {}) =>
+      apply('models', 'Model', name, {
+        modelFormat: { name: 'onnx' },
+        storageUri: 'http://models.example/yolo.tar',
+        ...spec,
+      }),
+    applyEnsemble: (name: string, model: string, spec: PlainObject = {}) =>
+      apply('ensembles', 'Ensemble', name, {
+        maxBatchSize: 4,
+        inputs: [{ name: 'image', datatype: 'FP32', shape: [3, -1, -1] }],
+        outputs: [{ name: 'boxes', from: 'detect.boxes' }],
+        steps: [{ name: 'detect', modelRef: { name: model }, inputMap: { image: 'image' } }],
+        ...spec,
+      }),
+  }
+}
+
+export const isThere = (object: PlainObject | undefined): boolean => object !== undefined
+export const isGone = (object: PlainObject | undefined): boolean => object === undefined
+
+/** @param wanted - `Ready=True` or `Accepted=False/SchemaPending`. */
+export function hasCondition(object: PlainObject | undefined, wanted: string): boolean {
+  return (object?.['status']?.conditions ?? []).some(
+    ({ type, status, reason, observedGeneration }: PlainObject) =>
+      observedGeneration === object?.['metadata'].generation &&
+      [`${type}=${status}`, `${type}=${status}/${reason}`].includes(wanted),
+  )
+}
+
+async function look(
+  plain: PlainClient,
+  path: CasePlace['path'],
+  namespace: string,
+): Promise<readonly string[]> {
+  const ours = '?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtutti-operator'
+  const texts = await Promise.all([
+    ...MADE_KINDS.map(async (plural) =>
+      (await plain.list(`${path(plural)}${ours}`)).map((object) => toMade(plural, object)),
+    ),
+    ...['models', 'ensembles'].map(async (plural) =>
+      (await plain.list(path(plural))).map((object) => toSaid(plural, object)),
+    ),
+  ])
+  // What differs between places, and what follows from it: uids, and digests over names and uids.
+  return texts
+    .flat()
+    .map((text) =>
+      text
+        .replaceAll(/case-\d+-system/g, 'SYSTEM')
+        .replaceAll(namespace, 'NAMESPACE')
+        .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
+        .replaceAll(/[0-9a-f]{10,}/g, 'DIGEST'),
+    )
+    .toSorted()
+}
+
+function toMade(plural: string, { metadata, spec, data, ...rest }: PlainObject): string {
+  const { name, labels, annotations = {}, ownerReferences = [] } = metadata
+  const { clusterIP: _, clusterIPs: __, ...wanted } = spec ?? {}
+  // Credentials are new each time, and so is the time until which they are good.
+  const isSecret = plural === 'secrets'
+  const held = isSecret ? Object.keys(data ?? {}) : data
+  const { 'deployment.kubernetes.io/revision': ___, ...kept } = annotations
+  const owners = ownerReferences.map((owner: PlainObject) => `${owner['kind']}/${owner['name']}`)
+  const { rules, subjects, roleRef, revision } = rest
+  const more = { rules, subjects, roleRef, revision, owners, annotations: isSecret ? [] : kept }
+  return JSON.stringify({ plural, name, labels, spec: wanted, data: held, ...more })
+}
+
+function toSaid(plural: string, { metadata, spec, status }: PlainObject): string {
+  const { name, generation } = metadata
+  const conditions = (status?.conditions ?? []).map(
+    (one: PlainObject) =>
+      `${one['type']}=${one['status']}/${one['reason']}@${one['observedGeneration']}`,
+  )
+  const seen = status?.observedGeneration
+  return JSON.stringify({ plural, name, generation, spec, conditions: conditions.toSorted(), seen })
+}

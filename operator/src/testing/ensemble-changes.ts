@@ -1,0 +1,176 @@
+import { change, changes, type FieldChange, type Reach } from './field-changes.ts'
+
+/** The models of all Ensembles of the walk: `first` and `second`, and `last`, which reads what they make. */
+export const CONFIGS: Readonly<Record<string, string>> = {
+  first: signature(['image', 'mask'], ['boxes', 'scores']),
+  second: signature(['image', 'mask'], ['boxes', 'scores']),
+  last: signature(['boxes'], ['text']),
+}
+
+/** All but the first input are optional. */
+function signature(inputs: readonly string[], outputs: readonly string[]): string {
+  return [
+    'max_batch_size: 8',
+    ...inputs.map((name, i) => `input { ${tensor(name)} ${i === 0 ? '' : 'optional: true'} }`),
+    ...outputs.map((name) => `output { ${tensor(name)} }`),
+  ].join('\n')
+}
+
+function tensor(name: string): string {
+  return `name: "${name}" data_type: TYPE_FP32 dims: [ -1 ]`
+}
+
+const input = (name: string) => ({ name, datatype: 'FP32', shape: [-1] })
+const step = (name: string, modelName: string) => ({
+  name,
+  modelRef: { name: modelName },
+  inputMap: { image: 'image' },
+})
+const given = (names: readonly string[]) =>
+  names.map((from) => ({ name: from.replace('.', '_'), from }))
+
+/** What every Ensemble of the walk has, unless a change says otherwise. */
+export const ENSEMBLE_SPEC = {
+  maxBatchSize: 4,
+  inputs: [input('image')],
+  outputs: [{ name: 'boxes', from: 'detect.boxes' }],
+  steps: [step('detect', 'first')],
+}
+
+/** Not accepted: the reason, and the field in the message. */
+function unaccepted(reason: string, says: RegExp): Reach {
+  return { at: 'operator', condition: `Accepted=False/${reason}`, says }
+}
+
+/** Three steps that do not depend on each other. */
+const THREE = {
+  outputs: given(['a.boxes', 'b.boxes', 'c.boxes']),
+  steps: [step('a', 'first'), step('b', 'first'), step('c', 'second')],
+}
+
+/** Two of which a third reads. */
+const READ = {
+  outputs: [...given(['read.text', 'detect.scores', 'again.scores'])],
+  steps: [
+    { name: 'read', modelRef: { name: 'last' } },
+    step('detect', 'first'),
+    step('again', 'second'),
+  ],
+}
+
+const GRAPH: readonly FieldChange[] = [
+  ...changes({}, [
+    ['maxBatchSize', 4, 2],
+    ['inputs[].shape[]', -1, 16],
+    ['inputs[].optional', undefined, true],
+    ['outputs[].name', 'boxes', 'found'],
+    ['outputs[].from', 'detect.boxes', 'detect.scores'],
+    ['steps[].modelRef.name', 'first', 'second'],
+    ['steps[].modelRef.version', undefined, 1],
+    ['steps[].modelRef.version', 1, 2],
+    ['timeout', undefined, '5s'],
+    ['timeout', '5s', '6s'],
+    ['maxInFlightRequests', undefined, 8],
+  ]),
+  ...changes(
+    { outputs: [{ name: 'boxes', from: 'detect.boxes', datatype: 'FP32', shape: [-1] }] },
+    [['outputs[].shape[]', -1, 8]],
+  ),
+  ...changes(
+    {
+      outputs: [{ name: 'boxes', from: 'boxes' }],
+      steps: [{ ...step('detect', 'first'), outputMap: { boxes: 'boxes' } }],
+    },
+    [['steps[].name', 'detect', 'find']],
+  ),
+  ...changes({ steps: [{ name: 'detect', inputMap: { image: 'image' } }] }, [
+    ['steps[].ensembleRef.name', 'inner-a', 'inner-b'],
+  ]),
+  ...changes(
+    {
+      inputs: [input('image'), input('other')],
+      outputs: given(['a.boxes', 'b.boxes']),
+      steps: [
+        step('a', 'first'),
+        { ...step('b', 'first'), inputMap: { image: 'image', mask: 'other' } },
+      ],
+    },
+    [
+      ['steps[].inputMap{image}', 'image', 'other'],
+      ['steps[].inputMap{mask}', undefined, 'other'],
+    ],
+  ),
+  ...changes(READ, [
+    ['steps[].inputs[]', 'detect.boxes', 'again.boxes'],
+    ['steps[].inputs[]', 'detect', 'again'],
+  ]),
+  ...changes(
+    {
+      outputs: given(['detect.scores', 'read.text']),
+      steps: [
+        step('detect', 'first'),
+        { name: 'read', modelRef: { name: 'last' }, inputMap: { boxes: 'detect.boxes' } },
+      ],
+    },
+    [
+      ['steps[].outputMap{boxes}', 'x', 'y'],
+      ['steps[].outputMap', { boxes: 'x' }, {}],
+    ],
+  ),
+  ...changes(THREE, [['steps[].dependsOn[]', 'b', 'c']]),
+  change({ at: 'server', says: /spec\.modelName.*cannot be changed/ }, [
+    'modelName',
+    undefined,
+    'other',
+  ]),
+  change(unaccepted('UnknownTensor', /^steps\[0\]\(detect\)\.inputMap\[image\]: /), [
+    'inputs[].name',
+    'image',
+    'picture',
+  ]),
+  change(
+    unaccepted('MissingInput', /^steps\[0\]\(a\): .*want inputMap/),
+    ['steps[].inputMap', { image: 'image' }, {}],
+    THREE,
+  ),
+  change(unaccepted('DatatypeMismatch', /inputs\[0\]\(image\) is UINT8/), [
+    'inputs[].datatype',
+    'FP32',
+    'UINT8',
+  ]),
+  change(
+    unaccepted('DatatypeMismatch', /outputs\[0\]\(boxes\)/),
+    ['outputs[].datatype', 'FP32', 'UINT8'],
+    { outputs: [{ name: 'boxes', from: 'detect.boxes', shape: [-1] }] },
+  ),
+  change({ at: 'conditions' }, ['paused', undefined, true]),
+]
+
+const HOSTS = ['a.example', 'b.example']
+const INGRESS = { expose: { ingress: { hosts: HOSTS } } }
+const GATEWAY = { expose: { gateway: { parentRef: { name: 'edge' }, hosts: HOSTS } } }
+
+const EXPOSED: readonly FieldChange[] = [
+  ...changes(INGRESS, [
+    ['expose.ingress.className', undefined, 'internal'],
+    ['expose.ingress.hosts[]', 'a.example', 'c.example'],
+    ['expose.ingress.annotations{note}', 'a', 'b'],
+    ['expose.ingress.annotations', { note: 'a' }, {}],
+    ['expose.ingress.tls', [{ hosts: ['a.example'] }], []],
+    ['expose.auth.secretRef.name', undefined, 'secret-a'],
+    ['expose.auth.secretRef.name', 'secret-a', 'secret-b'],
+  ]),
+  ...changes({ expose: { ingress: { hosts: HOSTS, tls: [{ hosts: ['a.example'] }] } } }, [
+    ['expose.ingress.tls[].secretName', undefined, 'certificate'],
+    ['expose.ingress.tls[].hosts[]', 'a.example', 'b.example'],
+  ]),
+  ...changes(GATEWAY, [
+    ['expose.gateway.parentRef.name', 'edge', 'other'],
+    ['expose.gateway.parentRef.namespace', undefined, 'infra'],
+    ['expose.gateway.parentRef.sectionName', undefined, 'https'],
+    ['expose.gateway.hosts[]', 'a.example', 'c.example'],
+  ]),
+]
+
+/** Every field of an Ensemble's spec, changed alone. */
+export const ENSEMBLE_CHANGES: readonly FieldChange[] = [...GRAPH, ...EXPOSED]

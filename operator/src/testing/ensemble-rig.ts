@@ -1,0 +1,203 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { createClient, createReflector, createTransport } from '@tutti/kube'
+import type { ApiServer, PlainObject } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { createCaches, INDEX } from '../controllers/caches.ts'
+import { createEnsembleControllers } from '../controllers/create-ensemble-controllers.ts'
+import type { ControllerContext } from '../controllers/index.ts'
+import { NatsTenancy } from '../nats/nats-tenancy.ts'
+import { createPodClient } from '../pods/pod-client.ts'
+import { RouterPolling } from '../pods/router-polling.ts'
+import { RouterViews } from '../pods/router-views.ts'
+import type { RouterDefaults } from '../resources/router-deployment.ts'
+import { ROUTER_LABELS } from '../resources/router-names.ts'
+import type { EventInput } from '../runtime/events.ts'
+import { acceptModel } from './accept-model.ts'
+import { type PodServer, startPodServer } from './pod-server.ts'
+import { stepSettings } from './step-settings.ts'
+import { type TestMetrics, testMetrics } from './test-metrics.ts'
+
+export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults {
+  const { imagePullPolicy, imagePullSecrets, nats, network } = stepSettings()
+  const image = 'tutti/router:test'
+  return { image, imagePullPolicy, imagePullSecrets, replicas: 2, nats, network, ...o }
+}
+
+/** An operator's controllers of namespaces and Ensembles against a real API server; pods are made by the test. */
+export interface EnsembleRig {
+  readonly metrics: TestMetrics
+  readonly events: readonly EventInput[]
+  /** Starts them; the rig ends them with the test, or sooner. */
+  start(): Promise<() => Promise<void>>
+  createNamespace(): Promise<EnsembleNamespace>
+}
+
+/** What tests do in one namespace. */
+export interface EnsembleNamespace {
+  readonly name: string
+  path(plural: string, name?: string): string
+  applyEnsemble(name: string, spec: PlainObject): Promise<void>
+  /** Applies a Model, and says that it is accepted and served with this config.pbtxt. */
+  serveModel(name: string, text: string): Promise<void>
+  applyModel(name: string): Promise<void>
+  /** Makes a router pod that is ready and answers at an address of its own. */
+  startRouter(name: string): Promise<PodServer>
+  /** Resolves when a condition has the status, and the reason if one is given. */
+  condition(name: string, type: string, status: string, reason?: string): Promise<PlainObject>
+}
+
+const GROUPS: Readonly<Record<string, string>> = {
+  models: 'apis/tutti.dev/v1alpha1',
+  ensembles: 'apis/tutti.dev/v1alpha1',
+  deployments: 'apis/apps/v1',
+  controllerrevisions: 'apis/apps/v1',
+  ingresses: 'apis/networking.k8s.io/v1',
+  networkpolicies: 'apis/networking.k8s.io/v1',
+  httproutes: 'apis/gateway.networking.k8s.io/v1',
+  poddisruptionbudgets: 'apis/policy/v1',
+  roles: 'apis/rbac.authorization.k8s.io/v1',
+  rolebindings: 'apis/rbac.authorization.k8s.io/v1',
+}
+
+let made = 0
+
+export async function openEnsembleRig(t: Test, server: ApiServer): Promise<EnsembleRig> {
+  const { plain } = server
+  const metrics = testMetrics()
+  const events: EventInput[] = []
+  // All router pods of a test answer on one port, each at an address of its own.
+  const first = await startPodServer({ ip: '127.0.0.1' })
+  t.teardown(() => first.close())
+  const { port } = first
+  const start = async (): Promise<() => Promise<void>> => {
+    const around = { clock: systemClock, log: silentLogger }
+    const transport = createTransport(server.access(), { ...around, userAgent: 'test' })
+    const client = createClient(transport)
+    const tenancy = new NatsTenancy({
+      ...around,
+      client,
+      namespace: 'default',
+      servers: { kind: 'own', clusterHosts: [] },
+      prefix: 'tutti',
+      lifetimeMs: 86_400_000,
+    })
+    const context = {
+      ...around,
+      client,
+      openReflector: (o) => createReflector({ ...o, client }),
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- controllers only record
+      events: { record: (event: EventInput) => void events.push(event) } as never,
+      metrics: metrics.runtime,
+    } satisfies Partial<ControllerContext>
+    const shared = createCaches({ ...context, isFrozen: true })
+    const podClient = createPodClient({ clock: systemClock, port })
+    const routers = new RouterViews({
+      ...around,
+      client: podClient,
+      routersOf: (name) => shared.pods.byIndex(INDEX.router, name),
+      namespaces: () => shared.pods.indexValues(INDEX.router),
+      onChange: (name) => ours.routersChanged(name),
+      pollMs: 500,
+    })
+    const ours = createEnsembleControllers(context, {
+      caches: shared,
+      routers,
+      defaults: routerDefaults(),
+      tenancy,
+      gatewayAskMs: 500,
+      troublePollMs: 500,
+    })
+    const caches = [...Object.values(shared), ...ours.caches]
+    const controllers = [...ours.controllers, new RouterPolling(routers, podClient)]
+    for (const cache of caches) cache.start()
+    await Promise.all(caches.map((cache) => cache.synced))
+    for (const controller of controllers) controller.start()
+    let stopping: Promise<void> | undefined
+    const stop = async (): Promise<void> => {
+      for (const controller of controllers) controller.stop()
+      for (const controller of controllers) controller.abort()
+      await Promise.all(controllers.map((controller) => controller.drained()))
+      await Promise.all(caches.map((cache) => cache.close()))
+      await transport.close()
+    }
+    const stopOnce = (): Promise<void> => (stopping ??= stop())
+    t.teardown(stopOnce)
+    return stopOnce
+  }
+  const createNamespace = async (): Promise<EnsembleNamespace> => {
+    made += 1
+    const name = `ns-${made}`
+    await plain.create('/api/v1/namespaces', { metadata: { name } })
+    return openNamespace(t, { server, name, port })
+  }
+  return { metrics, events, start, createNamespace }
+}
+
+function openNamespace(
+  t: Test,
+  { server, name: namespace, port }: { server: ApiServer; name: string; port: number },
+): EnsembleNamespace {
+  const { plain } = server
+  let routers = 0
+  const path: EnsembleNamespace['path'] = (plural, name) => {
+    const base = `/${GROUPS[plural] ?? 'api/v1'}/namespaces/${namespace}/${plural}`
+    return name === undefined ? base : `${base}/${name}`
+  }
+  const apply = async (plural: string, kind: string, name: string, spec: PlainObject) => {
+    await plain.apply(path(plural, name), {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind,
+      metadata: { name, namespace },
+      spec,
+    })
+  }
+  const applyModel = (name: string) =>
+    apply('models', 'Model', name, {
+      modelFormat: { name: 'onnx' },
+      storageUri: 'pvc://models/x',
+    })
+  return {
+    name: namespace,
+    path,
+    applyModel,
+    applyEnsemble: (name, spec) => apply('ensembles', 'Ensemble', name, spec),
+    serveModel: async (name, text) => {
+      await applyModel(name)
+      await acceptModel({ plain, path, name, text })
+      await plain.patch(`${path('models', name)}/status`, {
+        status: { readyReplicas: 1, latestReadyRevision: `revision-of-${name}` },
+      })
+    },
+    startRouter: async (name) => {
+      routers += 1
+      const ip = `127.77.${namespace.slice('ns-'.length)}.${routers}`
+      const pod = await startPodServer({ ip, port })
+      t.teardown(() => pod.close())
+      await plain.create(path('pods'), {
+        metadata: { name, labels: ROUTER_LABELS },
+        spec: { containers: [{ name: 'main', image: 'tutti/router:test' }] },
+      })
+      await plain.patch(`${path('pods', name)}/status`, {
+        status: {
+          phase: 'Running',
+          podIP: ip,
+          podIPs: [{ ip }],
+          conditions: [{ type: 'Ready', status: 'True' }],
+        },
+      })
+      return pod
+    },
+    condition: async (name, type, status, reason) => {
+      const found = await plain.until(path('ensembles', name), (object) =>
+        (object?.['status']?.conditions ?? []).some(
+          (one: PlainObject) =>
+            one['type'] === type &&
+            one['status'] === status &&
+            one['observedGeneration'] === object?.['metadata'].generation &&
+            (reason === undefined || one['reason'] === reason),
+        ),
+      )
+      return found?.['status'] ?? {}
+    },
+  }
+}

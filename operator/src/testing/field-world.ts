@@ -1,0 +1,111 @@
+import type { PlainAnswer, PlainObject } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { acceptModel } from './accept-model.ts'
+import type { CaseOperator } from './case-operator.ts'
+import type { CasePlace, CaseRig } from './case-rig.ts'
+import { CONFIGS, ENSEMBLE_CHANGES, ENSEMBLE_SPEC } from './ensemble-changes.ts'
+import { type FieldChange } from './field-changes.ts'
+import { MODEL_CHANGES, MODEL_SPEC } from './model-changes.ts'
+import { withField } from './schema-leaves.ts'
+
+/** A resource of its own for one change. */
+export interface Walker {
+  readonly plural: 'models' | 'ensembles'
+  readonly kind: 'Model' | 'Ensemble'
+  readonly name: string
+  readonly change: FieldChange
+  /** With the field as it was, and as it is then. */
+  readonly specs: { readonly a: PlainObject; readonly b: PlainObject }
+}
+
+/** One for each change of both kinds. */
+export const WALKERS: readonly Walker[] = [
+  ...MODEL_CHANGES.map((change, i) => toWalker('models', change, i)),
+  ...ENSEMBLE_CHANGES.map((change, i) => toWalker('ensembles', change, i)),
+]
+
+function toWalker(plural: Walker['plural'], change: FieldChange, index: number): Walker {
+  const { path, from, to, rest } = change
+  const [kind, spec] =
+    plural === 'models' ? (['Model', MODEL_SPEC] as const) : (['Ensemble', ENSEMBLE_SPEC] as const)
+  const all = { ...spec, ...rest }
+  const specs = { a: withField(all, path, from), b: withField(all, path, to) }
+  return { plural, kind, name: `${kind.toLowerCase()}-${index + 1}`, change, specs }
+}
+
+/** A namespace with the operator, and all that walkers refer to. */
+export interface FieldWorld {
+  readonly place: CasePlace
+  readonly operator: CaseOperator
+  /** The answers, in the order of the walkers. */
+  write(walkers: readonly Walker[], which: 'a' | 'b'): Promise<readonly PlainAnswer[]>
+  /** Resolves when the operator has looked at all that was applied, and is at rest. */
+  converged(): Promise<void>
+}
+
+/** What is sent at the same time. */
+const AT_ONCE = 8
+
+export async function openFieldWorld(t: Test, rig: CaseRig): Promise<FieldWorld> {
+  const place = await rig.openPlace()
+  const { plain, path } = place
+  const operator = await place.startOperator(t)
+  for (const name of ['secret-a', 'secret-b']) {
+    await plain.create(path('secrets'), { metadata: { name }, stringData: { token: name } })
+  }
+  for (const [name, text] of Object.entries(CONFIGS)) {
+    await place.applyModel(name)
+    await acceptModel({ plain, path, name, text, versions: [1, 2] })
+  }
+  for (const name of ['inner-a', 'inner-b']) await place.applyEnsemble(name, '', ENSEMBLE_SPEC)
+  return {
+    place,
+    operator,
+    write: async (walkers, which) => {
+      const answers: PlainAnswer[] = []
+      for (let first = 0; first < walkers.length; first += AT_ONCE) {
+        const some = walkers.slice(first, first + AT_ONCE)
+        answers.push(
+          ...(await Promise.all(
+            some.map((walker) => writeWalker(place, walker, { spec: walker.specs[which] })),
+          )),
+        )
+      }
+      return answers
+    },
+    converged: async () => {
+      do await operator.atRest()
+      while (await isBehind(place))
+    },
+  }
+}
+
+/**
+ * Writes a walker as a user does; what is refused is answered as well. The whole spec is replaced: server-side apply makes a null of
+ * an object that loses its last field, and then refuses it.
+ *
+ * @param o.dryRun - nothing is stored.
+ */
+export async function writeWalker(
+  { plain, path }: CasePlace,
+  { plural, kind, name }: Walker,
+  o: { readonly spec: PlainObject; readonly dryRun?: boolean },
+): Promise<PlainAnswer> {
+  const { spec, dryRun = false } = o
+  const query = `fieldManager=kubectl&fieldValidation=Strict${dryRun ? '&dryRun=All' : ''}`
+  const made = await plain.send('POST', `${path(plural)}?${query}`, {
+    body: { apiVersion: 'tutti.dev/v1alpha1', kind, metadata: { name }, spec },
+  })
+  if (made.status !== 409) return made
+  return await plain.send('PATCH', `${path(plural, name)}?${query}`, {
+    contentType: 'application/json-patch+json',
+    body: [{ op: 'replace', path: '/spec', value: spec }],
+  })
+}
+
+async function isBehind({ plain, path }: CasePlace): Promise<boolean> {
+  const lists = await Promise.all(['models', 'ensembles'].map((plural) => plain.list(path(plural))))
+  return lists
+    .flat()
+    .some(({ status, metadata }) => status?.observedGeneration !== metadata.generation)
+}

@@ -1,0 +1,157 @@
+import { change, changes, type FieldChange } from './field-changes.ts'
+import { SCALING_CHANGES } from './scaling-changes.ts'
+
+const IMAGE = { name: 'image', datatype: 'FP32', shape: [3, -1, -1] }
+const BOXES = { name: 'boxes', datatype: 'FP32', shape: [-1, 4] }
+const SAMPLE = { name: 'first', inputs: [{ ...IMAGE, data: 'Zero' }] }
+const ARCHIVE = 'http://models.example/yolo.tar'
+const DIGEST = `sha256:${'a'.repeat(64)}`
+const DEVICES = { accelerator: { count: 1 } }
+const TAINT = { key: 'a', operator: 'Equal', value: 'b', effect: 'NoExecute' }
+
+/** What every Model of the walk has. */
+export const MODEL_SPEC = { modelFormat: { name: 'onnx' }, storageUri: ARCHIVE }
+
+/** How the model itself is served: all of it is in the overrides that a step gets. */
+const SERVING: readonly FieldChange[] = [
+  ...changes({}, [
+    ['modelFormat.name', 'onnx', 'python'],
+    ['maxBatchSize', undefined, 8],
+    ['maxBatchSize', 8, 0],
+    ['versionPolicy.latest.numVersions', 1, 2],
+    ['versionPolicy.all', undefined, {}],
+    ['versionPolicy.specific.versions[]', 1, 2],
+    ['instances.count', 1, 2],
+    ['batching.preferredBatchSizes[]', 2, 4],
+    ['batching.maxQueueDelay', '100us', '1ms'],
+    ['batching.maxQueueLength', undefined, 16],
+    ['batching.preferredBatchSizes', [2], []],
+    ['warmup', [SAMPLE], []],
+  ]),
+  ...changes({ instances: { count: 1 } }, [
+    ['instances.kind', undefined, 'KIND_CPU'],
+    ['instances.kind', 'KIND_CPU', 'KIND_GPU'],
+  ]),
+  ...changes({ inputs: [IMAGE] }, [
+    ['inputs[].name', 'image', 'picture'],
+    ['inputs[].datatype', 'FP32', 'UINT8'],
+    ['inputs[].shape[]', 3, 1],
+    ['inputs[].optional', undefined, true],
+  ]),
+  ...changes({ outputs: [BOXES] }, [
+    ['outputs[].name', 'boxes', 'found'],
+    ['outputs[].datatype', 'FP32', 'FP16'],
+    ['outputs[].shape[]', -1, 100],
+  ]),
+  ...changes({ warmup: [SAMPLE] }, [
+    ['warmup[].name', 'first', 'second'],
+    ['warmup[].batchSize', undefined, 4],
+    ['warmup[].count', undefined, 3],
+    ['warmup[].inputs[].name', 'image', 'picture'],
+    ['warmup[].inputs[].datatype', 'FP32', 'UINT8'],
+    ['warmup[].inputs[].shape[]', 3, 1],
+    ['warmup[].inputs[].data', 'Zero', 'Random'],
+  ]),
+  ...changes({ warmup: [{ name: 'first', inputs: [{ ...IMAGE, data: 'File' }] }] }, [
+    ['warmup[].inputs[].file', 'a.bin', 'b.bin'],
+  ]),
+]
+
+const ARTIFACTS: readonly FieldChange[] = [
+  ...changes({}, [
+    ['storageUri', ARCHIVE, 'pvc://models/yolo'],
+    ['storageUri', 's3://models/a', 's3://models/b'],
+    ['storage.digest', undefined, DIGEST],
+    ['storage.secretRef.name', undefined, 'secret-a'],
+    ['storage.secretRef.name', 'secret-a', 'secret-b'],
+  ]),
+  ...changes({ storageUri: 'pvc://models/yolo' }, [['storage.digest', undefined, DIGEST]]),
+  change(
+    { at: 'operator', condition: 'Accepted=False/HostPathNotAllowed', says: /^storageUri: / },
+    ['storageUri', ARCHIVE, 'hostPath:///models/yolo'],
+  ),
+  change(
+    {
+      at: 'operator',
+      condition: 'ArtifactsReady=False/SecretNotFound',
+      says: /^storage\.secretRef\.name: /,
+    },
+    ['storage.secretRef.name', 'secret-a', 'missing'],
+  ),
+  change({ at: 'server', says: /spec\.modelName.*cannot be changed/ }, [
+    'modelName',
+    undefined,
+    'other',
+  ]),
+]
+
+const PODS: readonly FieldChange[] = [
+  ...changes({}, [
+    ['resources.requests{cpu}', '500m', '1'],
+    ['resources.limits{memory}', undefined, '2Gi'],
+    ['accelerator.resourceName', 'nvidia.com/gpu', 'amd.com/gpu'],
+    ['accelerator.count', 1, 2],
+    ['rollout.maxSurge', 1, '50%'],
+    ['rollout.maxUnavailable', undefined, 1],
+    ['disruptionBudget.minAvailable', 1, '50%'],
+    ['disruptionBudget.maxUnavailable', 1, 2],
+    ['timeouts.load', undefined, '5m'],
+    ['timeouts.drain', '30s', '1m'],
+    ['podTemplate.metadata.labels{team}', 'a', 'b'],
+    ['podTemplate.metadata.annotations{note}', undefined, 'b'],
+    ['resources.requests', { cpu: '1' }, {}],
+    ['resources.limits', { cpu: '1' }, {}],
+    ['accelerator.nodeSelector', { zone: 'a' }, {}],
+    ['accelerator.tolerations', [TAINT], []],
+    ['podTemplate.metadata.labels', { team: 'a' }, {}],
+    ['podTemplate.metadata.annotations', { note: 'a' }, {}],
+  ]),
+  ...changes(DEVICES, [
+    ['accelerator.runtimeClassName', undefined, 'nvidia'],
+    ['accelerator.nodeSelector{zone}', 'a', 'b'],
+  ]),
+  ...changes({ accelerator: { tolerations: [TAINT] } }, [
+    ['accelerator.tolerations[].key', 'a', 'c'],
+    ['accelerator.tolerations[].value', 'b', 'c'],
+    ['accelerator.tolerations[].effect', 'NoExecute', 'NoSchedule'],
+    ['accelerator.tolerations[].tolerationSeconds', undefined, 30],
+  ]),
+  ...changes({ accelerator: { tolerations: [{ key: 'a' }] } }, [
+    ['accelerator.tolerations[].operator', undefined, 'Exists'],
+  ]),
+  change({ at: 'conditions' }, ['paused', undefined, true]),
+]
+
+const MAIN = { name: 'main' }
+
+/** Samples of what a pod spec has. */
+const POD_SPEC = changes(
+  {},
+  [
+    { nodeSelector: { zone: 'a' } },
+    { priorityClassName: 'high' },
+    { tolerations: [{ key: 'a', operator: 'Exists' }] },
+    { containers: [{ ...MAIN, env: [{ name: 'A', value: 'b' }] }] },
+    { containers: [{ ...MAIN, image: 'models.example/own:1', imagePullPolicy: 'Always' }] },
+    { containers: [MAIN, { name: 'beside', image: 'models.example/beside:1' }] },
+    { initContainers: [{ name: 'before', image: 'models.example/before:1' }] },
+    { volumes: [{ name: 'tmp', emptyDir: { sizeLimit: '1Gi' } }] },
+    { terminationGracePeriodSeconds: 90 },
+    { topologySpreadConstraints: null },
+    { securityContext: { fsGroup: null } },
+  ].map((spec) => ['podTemplate.spec', undefined, spec] as const),
+)
+
+/** Every field of a Model's spec, changed alone. */
+export const MODEL_CHANGES: readonly FieldChange[] = [
+  ...SERVING,
+  ...ARTIFACTS,
+  ...PODS,
+  ...POD_SPEC,
+  change({ at: 'operator', condition: 'Degraded=True/Refused', says: /nodeSelektor/ }, [
+    'podTemplate.spec',
+    undefined,
+    { nodeSelektor: { zone: 'a' } },
+  ]),
+  ...SCALING_CHANGES,
+]

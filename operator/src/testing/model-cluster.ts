@@ -1,0 +1,213 @@
+import { createMetrics, silentLogger, systemClock } from '@tutti/chassis'
+import {
+  type Client,
+  createClient,
+  createReflector,
+  createTransport,
+  type Pod,
+  type Stored,
+} from '@tutti/kube'
+import {
+  type ApiServer,
+  type PlainClient,
+  type PlainObject,
+  startApiServer,
+} from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { type Caches, createCaches, INDEX } from '../controllers/caches.ts'
+import { createModelControllers } from '../controllers/model/create-model-controllers.ts'
+import { createPodClient } from '../pods/pod-client.ts'
+import { RouterViews } from '../pods/router-views.ts'
+import type { Controller } from '../runtime/controller.ts'
+import type { EventInput } from '../runtime/events.ts'
+import { createRuntimeMetrics } from '../runtime/metrics.ts'
+import { type Play, PodPlayer } from './pod-player.ts'
+import { freePodPort, installCrds, startNode } from './prepare-server.ts'
+import { stepSettings } from './step-settings.ts'
+
+/** What model repositories of tests say. */
+export const CONFIG_TEXT = `
+backend: "onnxruntime"
+max_batch_size: 4
+input { name: "image" data_type: TYPE_FP32 dims: [ 3, -1, -1 ] }
+output { name: "boxes" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+`
+
+/** A real API server with Kubernetes' own controllers, ours for Models, and pods that tests play. */
+export interface ModelCluster {
+  readonly plain: PlainClient
+  readonly client: Client
+  readonly caches: Caches
+  readonly controller: Controller
+  readonly player: PodPlayer
+  readonly events: readonly EventInput[]
+  /** What pods of a Model do, by its name, for those that are bound from now on. */
+  readonly plays: Map<string, Play>
+  load: { inFlight: number; queued: number; slots: number }
+  namespace(o?: { readonly hasRouter?: boolean }): Promise<string>
+  applyModel(namespace: string, name: string, spec?: PlainObject): Promise<PlainObject>
+  startRouter(namespace: string, name?: string): Promise<void>
+  /** Waits for a Model that fits. */
+  untilModel(
+    namespace: string,
+    name: string,
+    fits: (model: PlainObject) => boolean,
+  ): Promise<PlainObject>
+}
+
+export async function openModelCluster(t: Test): Promise<ModelCluster> {
+  const server = await startApiServer({ hasControllers: true })
+  t.teardown(() => server.stop())
+  const { plain } = server
+  await installCrds(server)
+  const stopNode = await startNode(plain)
+  t.teardown(stopNode)
+  return await openRig(t, server)
+}
+
+async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
+  const { plain } = server
+  const around = { clock: systemClock, log: silentLogger }
+  const transport = createTransport(server.access(), { ...around, userAgent: 'test' })
+  const client = createClient(transport)
+  const caches = createCaches({
+    ...around,
+    openReflector: (o) => createReflector({ ...o, client }),
+    isFrozen: true,
+  })
+  const port = await freePodPort()
+  const plays = new Map<string, Play>()
+  const events: EventInput[] = []
+  const podClient = createPodClient({ clock: systemClock, port })
+  const routers = new RouterViews({
+    ...around,
+    client: podClient,
+    routersOf: (namespace) => caches.pods.byIndex(INDEX.router, namespace),
+    namespaces: () => [],
+    onChange: () => {},
+  })
+  const scrapes = createMetrics()
+  const { controller, scaler } = createModelControllers({
+    ...around,
+    client,
+    caches,
+    podClient,
+    routers,
+    scrapes,
+    metrics: createRuntimeMetrics(scrapes),
+    events: { record: (event: EventInput) => void events.push(event) } as never,
+    settings: stepSettings(),
+    scalingMs: 200,
+  })
+  const cluster: { load: ModelCluster['load'] } = { load: { inFlight: 0, queued: 0, slots: 1 } }
+  const player = new PodPlayer({
+    plain,
+    caches,
+    port,
+    configText: CONFIG_TEXT,
+    play: (pod) => plays.get(modelNameOf(pod)) ?? { kind: 'ready' },
+    load: () => cluster.load,
+  })
+  t.teardown(async () => {
+    for (const one of [controller, scaler]) {
+      one.stop()
+      one.abort()
+      await one.drained()
+    }
+    await player.close()
+    await routers.close()
+    await podClient.close()
+    await Promise.all(Object.values(caches).map((cache) => cache.close()))
+    await transport.close()
+  })
+  for (const cache of Object.values(caches)) cache.start()
+  await Promise.all(Object.values(caches).map((cache) => cache.synced))
+  controller.start()
+  scaler.start()
+  return Object.assign(cluster, {
+    plain,
+    client,
+    caches,
+    controller,
+    player,
+    events,
+    plays,
+    ...actions(plain),
+  })
+}
+
+let made = 0
+
+function actions(plain: PlainClient) {
+  const startRouter = async (namespace: string, name = 'router-1'): Promise<void> => {
+    await plain.create(`/api/v1/namespaces/${namespace}/pods`, {
+      metadata: {
+        name,
+        labels: {
+          'app.kubernetes.io/managed-by': 'tutti-operator',
+          'app.kubernetes.io/component': 'router',
+        },
+      },
+      spec: { nodeName: 'node-1', containers: [{ name: 'main', image: 'router' }] },
+    })
+  }
+  return {
+    startRouter,
+    namespace: async ({ hasRouter = true }: { readonly hasRouter?: boolean } = {}) => {
+      made += 1
+      const name = `ns-${made}`
+      await plain.create('/api/v1/namespaces', { metadata: { name } })
+      await plain.until(
+        `/api/v1/namespaces/${name}/serviceaccounts/default`,
+        (account) => account !== undefined,
+      )
+      if (hasRouter) await startRouter(name)
+      return name
+    },
+    applyModel: (namespace: string, name: string, spec: PlainObject = {}) =>
+      plain.apply(modelPath(namespace, name), {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Model',
+        metadata: { name, namespace },
+        spec: {
+          modelFormat: { name: 'onnx' },
+          storageUri: 'http://models.example/yolo.tar',
+          ...spec,
+        },
+      }),
+    untilModel: async (
+      namespace: string,
+      name: string,
+      fits: (model: PlainObject) => boolean,
+    ): Promise<PlainObject> => {
+      const found = await plain.until(
+        modelPath(namespace, name),
+        (model) => model !== undefined && fits(model),
+      )
+      return found ?? {}
+    },
+  }
+}
+
+export function modelPath(namespace: string, name: string): string {
+  return `/apis/tutti.dev/v1alpha1/namespaces/${namespace}/models/${name}`
+}
+
+export function deploymentPath(namespace: string, name: string): string {
+  return `/apis/apps/v1/namespaces/${namespace}/deployments/${name}-step`
+}
+
+/** `True/Ready`, say; undefined if it is not of the newest generation. */
+export function conditionOf(model: PlainObject, type: string): string | undefined {
+  const { status, metadata } = model
+  const found = status?.conditions?.find((condition: PlainObject) => condition['type'] === type)
+  if (found?.observedGeneration !== metadata.generation) return undefined
+  return `${found.status}/${found.reason}`
+}
+
+export const isModelReady = (model: PlainObject): boolean =>
+  conditionOf(model, 'Ready') === 'True/Ready'
+
+function modelNameOf({ metadata }: Stored<Pod>): string {
+  return metadata.labels?.['tutti.dev/model'] ?? ''
+}

@@ -1,0 +1,77 @@
+import type { PlainObject } from '@tutti/kube/testing'
+import { type ModelCluster, modelPath } from './model-cluster.ts'
+
+/** Of a pod whose init container fails again and again. */
+export const FETCH_FAILED: PlainObject = {
+  phase: 'Pending',
+  initContainerStatuses: [
+    {
+      name: 'fetch',
+      image: 'x',
+      imageID: 'x',
+      ready: false,
+      restartCount: 3,
+      state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } },
+      lastState: { terminated: { exitCode: 12, reason: 'Error', message: 'digest differs' } },
+    },
+  ],
+}
+
+/** Paths of what the operator makes, by namespace. */
+export const COLLECTIONS = [
+  (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/deployments`,
+  (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`,
+  (namespace: string) => `/api/v1/namespaces/${namespace}/services`,
+]
+
+/** Waits until nothing of a collection is left. */
+export async function gone({ plain }: ModelCluster, collection: string): Promise<void> {
+  for (const { metadata } of await plain.list(collection)) {
+    await plain.until(`${collection}/${metadata.name}`, (found) => found === undefined)
+  }
+}
+
+/** The digest of the credentials that pods are made with. */
+export function credentialsOf(deployment: PlainObject): string | undefined {
+  return deployment['spec']?.template.metadata.annotations['tutti.dev/credentials']
+}
+
+/** Whether the gates of the step pods are open. */
+export async function gatesOf({ plain }: ModelCluster, namespace: string): Promise<boolean[]> {
+  const pods = await plain.list(
+    `/api/v1/namespaces/${namespace}/pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dstep`,
+  )
+  return pods.map((pod) =>
+    (pod['status'].conditions ?? []).some(
+      (condition: PlainObject) =>
+        condition['type'] === 'tutti.dev/accepted' && condition['status'] === 'True',
+    ),
+  )
+}
+
+export function revisionsOf({ plain }: ModelCluster, namespace: string): Promise<PlainObject[]> {
+  return plain.list(`/apis/apps/v1/namespaces/${namespace}/controllerrevisions`)
+}
+
+/** Name -> resourceVersion of all that the operator writes. */
+export async function versionsOf({ plain }: ModelCluster, namespace: string): Promise<PlainObject> {
+  const lists = await Promise.all(
+    [
+      ...COLLECTIONS.map((path) => path(namespace)),
+      modelPath(namespace, '').replace(/\/$/, ''),
+    ].map((path) => plain.list(path)),
+  )
+  return Object.fromEntries(
+    lists
+      .flat()
+      .map((one) => [`${one['kind']}/${one['metadata'].name}`, one['metadata'].resourceVersion]),
+  )
+}
+
+/** Until no reconcile goes on: two looks at a row of the event loop find none. */
+export async function settled({ controller }: ModelCluster): Promise<void> {
+  for (let quiet = 0; quiet < 20; ) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    quiet = controller.inFlight === 0 ? quiet + 1 : 0
+  }
+}

@@ -1,0 +1,263 @@
+import { createHash } from 'node:crypto'
+import type { RequestListener } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  applyModelOverrides,
+  parseAcceptedJson,
+  type ServedModel,
+  type StepLoad,
+  toDescriptionJson,
+} from '@tutti/ensemble'
+import type { Pod, Stored } from '@tutti/kube'
+import type { PlainClient, PlainObject } from '@tutti/kube/testing'
+import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
+import { type Caches, INDEX } from '../controllers/caches.ts'
+import { statusOf } from '../pods/pod-state.ts'
+import { isOfRouter } from '../resources/step-labels.ts'
+import { type PodServer, startPodServer } from './pod-server.ts'
+
+/** What a test wants of a pod that is bound to its node. */
+export type Play =
+  /** It runs and has loaded its model. */
+  | { readonly kind: 'ready' }
+  /** It runs; the load failed with this text. */
+  | { readonly kind: 'load error'; readonly text: string }
+  /** Its status is this, and nothing answers. */
+  | { readonly kind: 'status'; readonly status: PlainObject }
+
+export interface PodPlayerOptions {
+  readonly plain: PlainClient
+  readonly caches: Caches
+  /** All pods answer on it. */
+  readonly port: number
+  readonly play: (pod: Stored<Pod>) => Play
+  /** As a step would be configured by its repository. */
+  readonly configText: string
+  readonly load: () => Omit<StepLoad['models'][number], 'name'>
+}
+
+const RETRY_MS = 100
+
+interface Playing {
+  readonly server: PodServer
+  readonly model?: ServedModel
+  readonly namespace: string
+}
+
+let addresses = 0
+
+/** A loopback address that no other pod of this process has. */
+function nextAddress(): string {
+  addresses += 1
+  return `127.81.${addresses >> 8}.${addresses & 255}`
+}
+
+/**
+ * Stands for the kubelet and the processes in pods: gives every pod that is bound an address and a status, and answers there as
+ * steps and routers do. Routers serve what is accepted and what a pod serves.
+ */
+export class PodPlayer {
+  readonly #o: PodPlayerOptions
+  readonly #playing = new Map<string, Playing>()
+  readonly #work = new Set<Promise<void>>()
+  readonly #end: () => void
+  #isClosed = false
+  /** Routers of these namespaces have heard nothing of what was accepted. */
+  readonly deaf = new Set<string>()
+  /** What is on these nodes stays as it is. */
+  readonly lostNodes = new Set<string>()
+
+  constructor(o: PodPlayerOptions) {
+    this.#o = o
+    this.#end = o.caches.pods.subscribe(({ type, object }) => {
+      const work = (type === 'deleted' ? this.#stop(object) : this.#look(object)).finally(() =>
+        this.#work.delete(work),
+      )
+      this.#work.add(work)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#end()
+    await Promise.allSettled(this.#work)
+    await Promise.all([...this.#playing.values()].map(({ server }) => server.close()))
+  }
+
+  async #look(pod: Stored<Pod>): Promise<void> {
+    if (this.lostNodes.has(pod.spec.nodeName ?? '')) return
+    const { uid, name, namespace, deletionTimestamp } = pod.metadata
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`
+    if (deletionTimestamp !== undefined) {
+      await this.#o.plain.delete(path, { gracePeriodSeconds: 0, preconditions: { uid } })
+      return
+    }
+    await this.#openReady(pod, path)
+    const isPlayed = pod.status?.phase === 'Running' || pod.status?.phase === 'Failed'
+    if (pod.spec.nodeName === undefined || this.#playing.has(uid) || isPlayed) return
+    const play = this.#o.play(pod)
+    if (play.kind === 'status') await this.#setStatus(path, play.status)
+    else await this.#run(pod, path, play)
+  }
+
+  async #run(pod: Stored<Pod>, path: string, play: Play): Promise<void> {
+    const { uid, namespace = '' } = pod.metadata
+    const ip = nextAddress()
+    const said = isOfRouter(pod) ? { namespace } : { namespace, model: this.#toModel(pod, play) }
+    // Before the first wait, so that no later event plays it again.
+    this.#playing.set(uid, { ...said, server: NO_SERVER })
+    const server = await startPodServer({ ip, port: this.#o.port, listener: this.#listener(uid) })
+    this.#playing.set(uid, { ...said, server })
+    await this.#setStatus(path, runningStatus(pod, ip, play.kind === 'ready'))
+  }
+
+  async #stop({ metadata }: Stored<Pod>): Promise<void> {
+    const playing = this.#playing.get(metadata.uid)
+    this.#playing.delete(metadata.uid)
+    await playing?.server.close()
+  }
+
+  /** As the kubelet does once all gates are open. */
+  async #openReady(pod: Stored<Pod>, path: string): Promise<void> {
+    const wanted = [
+      'ContainersReady',
+      ...(pod.spec.readinessGates ?? []).map((gate) => gate.conditionType),
+    ]
+    if (statusOf(pod, 'Ready') === 'True') return
+    if (!wanted.every((type) => statusOf(pod, type) === 'True')) return
+    const lastTransitionTime = new Date().toISOString()
+    await this.#setStatus(path, {
+      conditions: [{ type: 'Ready', status: 'True', lastTransitionTime }],
+    })
+  }
+
+  /** Until it is stored, as no event would bring it about again: a server that is busy refuses writes, or loses them. */
+  async #setStatus(path: string, status: PlainObject): Promise<void> {
+    // Conditions are merged by type.
+    const contentType = 'application/strategic-merge-patch+json'
+    while (!this.#isClosed) {
+      const sent = this.#o.plain.send('PATCH', `${path}/status`, { body: { status }, contentType })
+      const answer = await sent.catch(() => undefined)
+      if (answer?.status === 200 || answer?.status === 404) return
+      await sleep(RETRY_MS)
+    }
+  }
+
+  #toModel(pod: Stored<Pod>, play: Play): ServedModel {
+    const args = pod.spec.containers[0]?.args ?? []
+    const name = valueOf(args, '--model-directory').split('=')[0] ?? ''
+    if (play.kind === 'load error') {
+      return { name, labels: {}, versions: [], reason: play.text }
+    }
+    const overrides: unknown = JSON.parse(valueOf(args, '--model-overrides').slice(name.length + 1))
+    const base = { ...parseModelConfig(this.#o.configText, 'config.pbtxt'), name }
+    const config: ModelConfig = applyModelOverrides(base, overrides as never)
+    const revision = createHash('sha256').update(JSON.stringify(config)).digest('hex')
+    const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
+    return { name, config, labels: {}, versions, reason: '' }
+  }
+
+  #listener(uid: string): RequestListener {
+    return ({ url }, response) => {
+      const playing = this.#playing.get(uid)
+      const { model } = playing ?? {}
+      const answer = (json: unknown): void => void response.end(JSON.stringify(json))
+      if (playing === undefined) response.writeHead(404).end()
+      else if (model === undefined) answer(this.#servedByRouter(playing.namespace))
+      else if (url === '/tutti/v1/load') {
+        answer({ models: [{ name: model.name, ...this.#o.load() }] })
+      } else answer(toDescriptionJson({ replica: uid, models: [model] }))
+    }
+  }
+
+  #servedByRouter(namespace: string) {
+    const { models: accepted, ensembles } = this.deaf.has(namespace)
+      ? { models: [], ensembles: [] }
+      : this.#acceptedIn(namespace)
+    const live = [...this.#playing.values()].filter((one) => one.namespace === namespace)
+    const models = live.flatMap(({ model }) => {
+      if (model === undefined) return []
+      const versions = model.versions
+        .filter(({ revision }) => accepted.includes(revision))
+        .map(({ version, revision }) => ({ version, revisions: [revision] }))
+      return versions.length === 0 ? [] : [{ name: model.name, versions }]
+    })
+    return { models: merge(models), accepted: ensembles }
+  }
+
+  /** Revisions of models, and names of the ControllerRevisions of Ensembles. */
+  #acceptedIn(namespace: string) {
+    const models: string[] = []
+    const ensembles: string[] = []
+    for (const { metadata, data } of this.#o.caches.revisions.byIndex(INDEX.namespace, namespace)) {
+      const accepted = parseAcceptedJson(data)
+      if (accepted.kind === 'Ensemble') ensembles.push(metadata.name)
+      else models.push(...accepted.versions.map(({ revision }) => revision))
+    }
+    return { models, ensembles }
+  }
+}
+
+const NO_SERVER: PodServer = {
+  ip: '',
+  port: 0,
+  asked: new Map(),
+  answer: () => {},
+  close: async () => {},
+}
+
+type RouterModel = {
+  readonly name: string
+  readonly versions: readonly { readonly version: number; readonly revisions: string[] }[]
+}
+
+/** Replicas of one model are one model. */
+function merge(models: readonly RouterModel[]): readonly RouterModel[] {
+  const names = [...new Set(models.map(({ name }) => name))]
+  return names.map((name) => ({
+    name,
+    versions: [
+      {
+        version: 1,
+        revisions: models
+          .filter((model) => model.name === name)
+          .flatMap(({ versions }) => versions.flatMap(({ revisions }) => revisions)),
+      },
+    ],
+  }))
+}
+
+function valueOf(args: readonly string[], flag: string): string {
+  return args[args.indexOf(flag) + 1] ?? ''
+}
+
+function runningStatus(pod: Stored<Pod>, podIP: string, isReady: boolean): PlainObject {
+  const at = new Date().toISOString()
+  const ready = isReady ? 'True' : 'False'
+  const gates = (pod.spec.readinessGates ?? []).length
+  const condition = (type: string, status: string) => ({ type, status, lastTransitionTime: at })
+  return {
+    phase: 'Running',
+    podIP,
+    podIPs: [{ ip: podIP }],
+    startTime: at,
+    conditions: [
+      condition('Initialized', 'True'),
+      condition('ContainersReady', ready),
+      condition('Ready', gates === 0 ? ready : 'False'),
+      condition('PodScheduled', 'True'),
+    ],
+    containerStatuses: [
+      {
+        name: 'main',
+        image: 'x',
+        imageID: 'x',
+        containerID: `test://${pod.metadata.uid}`,
+        ready: isReady,
+        started: isReady,
+        restartCount: 0,
+        state: { running: { startedAt: at } },
+      },
+    ],
+  }
+}

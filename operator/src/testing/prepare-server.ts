@@ -1,0 +1,114 @@
+import { readFile } from 'node:fs/promises'
+import type { ApiServer, PlainClient, PlainObject } from '@tutti/kube/testing'
+import { parse } from 'yaml'
+import { startPodServer } from './pod-server.ts'
+
+const CRDS = ['models', 'ensembles'].map(
+  (plural) => new URL(`../../../crds/tutti.dev_${plural}.yaml`, import.meta.url),
+)
+
+/** Puts the CRDs of this repository into a server, and waits until they are served. */
+export async function installCrds({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
+  for (const url of CRDS) {
+    const crd: PlainObject = parse(await readFile(url, 'utf8'))
+    await plain.apply(
+      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd['metadata'].name}`,
+      crd,
+    )
+    await plain.until(
+      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd['metadata'].name}`,
+      (found) =>
+        found?.['status']?.conditions?.some(
+          (condition: PlainObject) =>
+            condition['type'] === 'Established' && condition['status'] === 'True',
+        ),
+    )
+    const { plural } = crd['spec'].names
+    // It is served a moment after it is established.
+    for (;;) {
+      const { status } = await plain.send('GET', `/apis/tutti.dev/v1alpha1/${plural}`)
+      if (status === 200) break
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+/** Puts HTTPRoute into a server, with a schema that takes anything. It is served a moment later. */
+export async function installGatewayApi({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  await plain.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+    metadata: {
+      name: 'httproutes.gateway.networking.k8s.io',
+      annotations: {
+        'api-approved.kubernetes.io': 'https://github.com/kubernetes-sigs/gateway-api/pull/1',
+      },
+    },
+    spec: {
+      group: 'gateway.networking.k8s.io',
+      scope: 'Namespaced',
+      names: {
+        plural: 'httproutes',
+        singular: 'httproute',
+        kind: 'HTTPRoute',
+        listKind: 'HTTPRouteList',
+      },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: {
+            openAPIV3Schema: { type: 'object', properties: { spec: open, status: open } },
+          },
+        },
+      ],
+    },
+  })
+}
+
+/** Less than the shortest time after which a test lets Kubernetes take a node for lost. */
+const BEAT_MS = 2000
+
+/**
+ * A node that is ready, and says so again before others take it for lost.
+ *
+ * @param taints - keys of what keeps pods away that do not tolerate it.
+ * @returns ends it.
+ */
+export async function startNode(
+  plain: PlainClient,
+  name = 'node-1',
+  taints: readonly string[] = [],
+): Promise<() => void> {
+  const resources = { cpu: '64', memory: '256Gi', pods: '500' }
+  await plain.create('/api/v1/nodes', {
+    metadata: { name, labels: { 'kubernetes.io/hostname': name } },
+    spec: { taints: taints.map((key) => ({ key, effect: 'NoSchedule' })) },
+    status: { capacity: resources, allocatable: resources },
+  })
+  const beat = async (): Promise<void> => {
+    const at = new Date().toISOString()
+    const condition = {
+      type: 'Ready',
+      status: 'True',
+      reason: 'KubeletReady',
+      message: '',
+      lastHeartbeatTime: at,
+      lastTransitionTime: at,
+    }
+    await plain.send('PATCH', `/api/v1/nodes/${name}/status`, {
+      body: { status: { conditions: [condition] } },
+    })
+  }
+  await beat()
+  const timer = setInterval(() => void beat().catch(() => {}), BEAT_MS)
+  return () => clearInterval(timer)
+}
+
+/** One that all addresses of the tests' pods have free. */
+export async function freePodPort(): Promise<number> {
+  const server = await startPodServer({ ip: '127.81.255.254' })
+  await server.close()
+  return server.port
+}

@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Clock, systemClock } from '@tutti/chassis'
+import {
+  type Client,
+  createReflector,
+  type KubeObject,
+  type Reflector,
+  type ReflectorOptions,
+} from '@tutti/kube'
+import type { OpenReflector } from '../runtime/cache.ts'
+import type { QueueReading, RuntimeMetrics } from '../runtime/metrics.ts'
+
+export interface RestWatchOptions {
+  /** Of the operator: what it lists and watches. */
+  readonly client: Client
+  /** Asks the server, with nothing between. */
+  readonly direct: Client
+  readonly metrics: RuntimeMetrics
+  /** Writes that were answered so far. */
+  readonly writes: () => number
+  /** Of a watch, after which it counts as dead. */
+  readonly idleMs?: number
+  /** Kubernetes' own controllers run, and look at Deployments; default true. */
+  readonly hasControllers?: boolean
+}
+
+/** A reconcile that has ended. */
+export interface EndedPass {
+  readonly controller: string
+  /** Writes that had been answered by then. */
+  readonly writes: number
+}
+
+/** A timer that fires later than that is none that the operator waits for: polls, renewals, the longer delays of retries. */
+const SOON_MS = 500
+/** What others do with what the operator wrote comes in that time. */
+const QUIET_MS = 250
+
+/**
+ * Tells when an operator has nothing left to do: nothing is queued or going on, nothing is due soon, and its caches are as the
+ * server has it. The operator's clock, metrics and reflectors come from here.
+ */
+export class RestWatch {
+  readonly passes: EndedPass[] = []
+  readonly clock: Clock
+  readonly metrics: RuntimeMetrics
+  readonly openReflector: OpenReflector
+  readonly #o: RestWatchOptions
+  readonly #dues = new Set<{ readonly at: number }>()
+  readonly #queues: QueueReading[] = []
+  readonly #reflectors: Opened[] = []
+  #active = 0
+  #events = 0
+
+  constructor(o: RestWatchOptions) {
+    this.#o = o
+    this.clock = { ...systemClock, setTimer: (ms, callback) => this.#setTimer(ms, callback) }
+    this.metrics = { ...o.metrics, controller: (name, slots) => this.#watchController(name, slots) }
+    this.openReflector = (options) => this.#open(options)
+  }
+
+  /** @param o.isBehind - true while the caches are held in a past that is not the server's. */
+  async atRest({ isBehind = false }: { readonly isBehind?: boolean } = {}): Promise<void> {
+    for (;;) {
+      const before = this.#changes()
+      await sleep(QUIET_MS)
+      if (this.#isBusy() || this.#changes() !== before) continue
+      if (isBehind || ((await this.#isCurrent()) && this.#changes() === before)) return
+    }
+  }
+
+  #changes(): number {
+    return this.#events + this.#o.writes() + this.passes.length
+  }
+
+  #isBusy(): boolean {
+    const soon = systemClock.now() + SOON_MS
+    return (
+      this.#active > 0 ||
+      this.#queues.some(({ depth }) => depth > 0) ||
+      [...this.#dues].some(({ at }) => at < soon)
+    )
+  }
+
+  /** Every cache has what the server has, and Kubernetes' own controller has seen every Deployment as it is. */
+  async #isCurrent(): Promise<boolean> {
+    const { hasControllers = true } = this.#o
+    for (const { options, reflector } of this.#reflectors) {
+      const { resource, namespace, labelSelector, fieldSelector } = options
+      const { items } = await this.#o.direct.list<KubeObject>(resource, {
+        ...(namespace !== undefined && { namespace }),
+        ...(labelSelector !== undefined && { labelSelector }),
+        ...(fieldSelector !== undefined && { fieldSelector }),
+      })
+      if (versionsOf(items) !== versionsOf(reflector.objects.values())) return false
+      if (hasControllers && resource.kind === 'Deployment' && !items.every(isObserved)) return false
+    }
+    return true
+  }
+
+  #setTimer(delayMs: number, callback: () => void): () => void {
+    const due = { at: systemClock.now() + delayMs }
+    this.#dues.add(due)
+    const stop = systemClock.setTimer(delayMs, () => {
+      this.#dues.delete(due)
+      callback()
+    })
+    return () => {
+      this.#dues.delete(due)
+      stop()
+    }
+  }
+
+  #watchController(name: string, slots: number): ReturnType<RuntimeMetrics['controller']> {
+    const metrics = this.#o.metrics.controller(name, slots)
+    return {
+      ...metrics,
+      readQueue: (queue) => {
+        this.#queues.push(queue)
+        metrics.readQueue(queue)
+      },
+      started: () => {
+        this.#active += 1
+        metrics.started()
+      },
+      ended: (outcome, tookMs) => {
+        this.#active -= 1
+        this.passes.push({ controller: name, writes: this.#o.writes() })
+        metrics.ended(outcome, tookMs)
+      },
+    }
+  }
+
+  #open<T extends KubeObject>(
+    options: Omit<ReflectorOptions<T>, 'client'>,
+  ): ReturnType<typeof createReflector<T>> {
+    const { client, idleMs } = this.#o
+    const reflector = createReflector<T>({
+      ...options,
+      client,
+      // When a watch counts as dead is nothing that the operator waits for.
+      clock: systemClock,
+      ...(idleMs !== undefined && { idleMs }),
+      onEvent: (event) => {
+        this.#events += 1
+        options.onEvent(event)
+      },
+    })
+    this.#reflectors.push({ options, reflector })
+    return reflector
+  }
+}
+
+interface Opened {
+  readonly options: Pick<
+    ReflectorOptions<KubeObject>,
+    'resource' | 'namespace' | 'labelSelector' | 'fieldSelector'
+  >
+  readonly reflector: Pick<Reflector<KubeObject>, 'objects'>
+}
+
+function versionsOf(objects: Iterable<KubeObject>): string {
+  const texts = [...objects].map(({ metadata }) => `${metadata.uid}@${metadata.resourceVersion}`)
+  return texts.toSorted().join()
+}
+
+function isObserved({ metadata, status }: KubeObject & { status?: unknown }): boolean {
+  return Object(status).observedGeneration === metadata.generation
+}

@@ -1,0 +1,64 @@
+import type { PlainObject } from '@tutti/kube/testing'
+
+/**
+ * The paths of all that can be written below a schema of a CRD: `steps[].inputMap{}`, `versionPolicy.all`. What may hold anything,
+ * and an object without fields, count as one.
+ */
+export function leavesOf(schema: PlainObject, path = ''): readonly string[] {
+  const { properties = {}, items, additionalProperties } = schema
+  if (items !== undefined) return leavesOf(items, `${path}[]`)
+  if (additionalProperties !== undefined) return leavesOf(additionalProperties, `${path}{}`)
+  const fields = Object.entries<PlainObject>(properties)
+  if (fields.length === 0) return [path]
+  return fields.flatMap(([name, field]) => leavesOf(field, path === '' ? name : `${path}.${name}`))
+}
+
+/** The paths of all lists and maps below a schema, as leavesOf has them but for the brackets at the end. */
+export function collectionsOf(
+  schema: PlainObject,
+  path = '',
+): readonly { readonly path: string; readonly mayBeEmpty: boolean }[] {
+  const { properties = {}, items, additionalProperties, minItems = 0, minProperties = 0 } = schema
+  const below = items ?? additionalProperties
+  if (below !== undefined) {
+    const brackets = items === undefined ? '{}' : '[]'
+    const mayBeEmpty = minItems + minProperties === 0
+    return [{ path, mayBeEmpty }, ...collectionsOf(below, `${path}${brackets}`)]
+  }
+  return Object.entries<PlainObject>(properties).flatMap(([name, field]) =>
+    collectionsOf(field, path === '' ? name : `${path}.${name}`),
+  )
+}
+
+/** The leaf that a path with keys is at: `resources.limits{cpu}` is at `resources.limits{}`. */
+export function leafOf(path: string): string {
+  return path.replaceAll(/\{[^}]*\}/g, '{}')
+}
+
+/**
+ * A copy of an object with one field changed; what is missing on the way there is made.
+ *
+ * @param path - of leavesOf, with keys of maps in the braces; in lists the first element is meant.
+ * @param value - undefined takes the field away.
+ */
+export function withField(object: PlainObject, path: string, value: unknown): PlainObject {
+  const [, name = '', kind, key = '', , rest] =
+    /^([^.[{]+)(\[\]|\{([^}]*)\})?(\.(.*))?$/.exec(path) ?? []
+  const deeper = (inner: unknown): unknown =>
+    rest === undefined ? value : withField(Object(inner), rest, value)
+  const old: unknown = object[name]
+  if (old === undefined && value === undefined) return object
+  if (kind === undefined) return withMember(object, name, deeper(old))
+  if (kind !== '[]') {
+    const map: PlainObject = Object(old)
+    return { ...object, [name]: withMember(map, key, deeper(map[key])) }
+  }
+  const [first, ...others] = Array.isArray(old) ? old : []
+  return { ...object, [name]: [deeper(first), ...others] }
+}
+
+function withMember(object: PlainObject, name: string, value: unknown): PlainObject {
+  if (value !== undefined) return { ...object, [name]: value }
+  const { [name]: _, ...others } = object
+  return others
+}

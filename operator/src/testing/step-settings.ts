@@ -1,0 +1,19 @@
+import type { StepSettings } from '../resources/step-settings.ts'
+
+/** As an installation would have them. */
+export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
+  return {
+    image: 'registry.example/tutti-step:1.0.0',
+    imagePullPolicy: 'IfNotPresent',
+    imagePullSecrets: [],
+    nats: { servers: ['nats://tutti-nats:4222'], prefix: 'tutti', hasAuthorities: false },
+    allowsHostPath: false,
+    network: {
+      isEnabled: true,
+      operatorNamespace: 'tutti-system',
+      operatorLabels: { 'app.kubernetes.io/name': 'tutti-operator' },
+      scrapers: [],
+    },
+    ...o,
+  }
+}

@@ -1,0 +1,73 @@
+import type { ControllerContext, ControllerSet } from '../controllers/index.ts'
+import { Applier, type SyncResult, throwIfFailed } from '../runtime/apply.ts'
+import { setCondition, toTime } from '../runtime/conditions.ts'
+import { createController, type Result } from '../runtime/controller.ts'
+import { inNamespaces } from '../runtime/in-namespaces.ts'
+import { childSource, ownSource } from '../runtime/sources.ts'
+import { StatusWriter } from '../runtime/status.ts'
+import { toyCaches } from './cluster-rig.ts'
+import { TOY, toyChildren } from './toy.ts'
+
+/** A controller of toys, with all that the runtime has: what a real one looks like, in small. */
+export function createToyControllers(context: ControllerContext): ControllerSet {
+  const { client, clock, metrics, log, events } = context
+  const namespaces = context.flags['watch-namespace']
+  const openReflector = inNamespaces(context.openReflector, namespaces)
+  const { toys, ...children } = toyCaches({ openReflector })
+  const caches = Object.values(children)
+  const applier = new Applier({ client, caches, clock, metrics })
+  const statuses = new StatusWriter({ client, metrics })
+
+  const reconcile = async ({ signal }: { signal: AbortSignal }, key: string): Promise<Result> => {
+    const toy = toys.get(key)
+    if (toy === undefined) {
+      applier.forget(key)
+      statuses.forget(key)
+      return {}
+    }
+    holdLoop(toy.spec.holdMs)
+    const result = await applier.sync({ resource: TOY, object: toy }, toyChildren(toy), { signal })
+    if (result.owner !== 'present') return result.owner === 'behind' ? { requeueAfterMs: 100 } : {}
+    const { isReady, message } = judge(result)
+    if (!isReady) {
+      const [reason, action] = ['Conflict', 'Apply']
+      events.record({ regarding: toy, type: 'Warning', reason, action, note: message })
+    }
+    const { generation: observedGeneration = 0 } = toy.metadata
+    const conditions = setCondition(
+      statuses.current(toy)?.conditions ?? [],
+      {
+        type: 'Ready',
+        status: isReady ? 'True' : 'False',
+        reason: isReady ? 'Applied' : 'Conflict',
+        message,
+        observedGeneration,
+      },
+      toTime(clock.epochMs()),
+    )
+    const status = { observedGeneration, conditions }
+    await statuses.write({ resource: TOY, object: toy, status }, { signal })
+    throwIfFailed(result)
+    return isReady ? {} : { requeueAfterMs: 500 }
+  }
+
+  const sources = [
+    ownSource(toys),
+    childSource(children.configMaps, TOY),
+    childSource(children.deployments, TOY),
+    childSource(children.services, TOY),
+  ]
+  const controller = createController({ name: 'toy', sources, reconcile, clock, log, metrics })
+  return { caches: [toys, ...caches], controllers: [controller] }
+}
+
+function holdLoop(ms = 0): void {
+  if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+function judge({ outcomes }: SyncResult): { readonly isReady: boolean; readonly message: string } {
+  for (const outcome of outcomes) {
+    if (outcome.result === 'nameConflict') return { isReady: false, message: outcome.message }
+  }
+  return { isReady: true, message: 'all is there' }
+}

@@ -1,0 +1,69 @@
+import { join } from 'node:path'
+import { parseManifest } from '@tutti/ensemble'
+import type { Test } from 'tap'
+import { judgeInMemory } from './judge-in-memory.ts'
+import { randomNamespace } from './random-namespace.ts'
+import { writeRepository } from './repository.ts'
+import { runValidate } from './run-validate.ts'
+import type { Verdict } from './verdict.ts'
+
+/** What both say of one resource. */
+interface Compared {
+  readonly validate: Verdict | undefined
+  readonly operator: Verdict | undefined
+}
+
+/**
+ * Judges the namespaces of `count` seeds by `tutti validate` and by the operator's controllers, which have to agree.
+ *
+ * @param o.hasRepository - both know the models of REPOSITORY, and `tutti validate` that no others will come.
+ * @returns every reason that was given.
+ */
+export async function compareVerdicts(
+  t: Test,
+  o: { readonly firstSeed: number; readonly count: number; readonly hasRepository: boolean },
+): Promise<ReadonlySet<string>> {
+  const seeds = Array.from({ length: o.count }, (_, i) => o.firstSeed + i)
+  const sets = seeds.map((seed) => ({ seed, ...randomNamespace(seed, o) }))
+  const broken = sets.filter(({ manifests }) =>
+    manifests.some((manifest) => !parseManifest(manifest['kind'], manifest).success),
+  )
+  t.same(broken.slice(0, 1), [], `${broken.length} namespaces break the schema`)
+  const folder = t.testdir()
+  const repository = join(folder, 'repository')
+  if (o.hasRepository) await writeRepository(repository)
+  const validated = await runValidate(
+    join(folder, 'manifests'),
+    sets.map(({ manifests }) => manifests),
+    o.hasRepository ? [`--model-repository=${repository}`] : [],
+  )
+  const reasons = new Set<string>()
+  const different = []
+  let count = 0
+  for (const [i, { seed, manifests, faults }] of sets.entries()) {
+    const operator = await judgeInMemory(manifests, o)
+    for (const { kind, metadata } of manifests) {
+      const resource = `${kind}/${metadata.name}`
+      const both = { validate: validated[i]?.get(resource), operator: operator.get(resource) }
+      if (!isSame(both)) different.push({ seed, resource, faults, ...both })
+      reasons.add(both.validate?.reason ?? '')
+      count += 1
+    }
+  }
+  const around = o.hasRepository ? 'with a model repository' : 'from manifests alone'
+  t.same(different.slice(0, 5), [], `${different.length} of ${count} differ ${around}`)
+  return reasons
+}
+
+/**
+ * True if both say the same, in the same words.
+ *
+ * What no Model or Ensemble serves will never come for whoever has a whole repository; in a cluster it may be applied
+ * next. This is the one difference that is meant.
+ */
+function isSame({ validate, operator }: Compared): boolean {
+  if (validate === undefined || operator === undefined) return false
+  if (validate.reason === operator.reason && validate.message === operator.message) return true
+  const willNeverCome = /Ref\.name: no Model or Ensemble serves '/.test(validate.message)
+  return willNeverCome && operator.reason === 'SchemaPending'
+}

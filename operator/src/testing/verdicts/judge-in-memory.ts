@@ -1,0 +1,142 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { modelManifest } from '@tutti/ensemble/testing'
+import {
+  apiVersionOf,
+  CONTROLLER_REVISION,
+  HTTP_ROUTE,
+  INGRESS,
+  type KubeObject,
+  type Resource,
+  type Stored,
+} from '@tutti/kube'
+import type { PlainObject } from '@tutti/kube/testing'
+import { ENSEMBLE, MODEL, type ModelObject } from '../../api/kinds.ts'
+import { type Caches, createCaches } from '../../controllers/caches.ts'
+import { EnsembleReconciler } from '../../controllers/ensemble/ensemble-reconciler.ts'
+import { Exposure } from '../../controllers/ensemble/exposure.ts'
+import { checkModel } from '../../controllers/model/check-model.ts'
+import { createModelReader } from '../../controllers/model/model-controller.ts'
+import { RouterStates } from '../../controllers/namespace/router-states.ts'
+import { Cache, type OpenReflector } from '../../runtime/cache.ts'
+import { StatusWriter } from '../../runtime/status.ts'
+import { type MemoryClient, memoryClient } from '../memory-client.ts'
+import { type MemoryReflector, memoryReflector } from '../memory-reflector.ts'
+import { testMetrics } from '../test-metrics.ts'
+import { REPOSITORY } from './repository.ts'
+import { toServedRevision } from './served-revision.ts'
+import { ACCEPTED, type Verdict, type Verdicts, verdictOf } from './verdict.ts'
+
+const NAMESPACE = 'ns'
+const around = { clock: systemClock, log: silentLogger }
+const { runtime: metrics } = testMetrics()
+/**
+ * What the operator's own controllers say of manifests that are applied to an empty namespace within one second, once
+ * everything is at rest, over a server in memory. Models serve what their manifest says over what REPOSITORY has.
+ *
+ * @param o.hasRepository - models of REPOSITORY that no manifest is about are served too.
+ * @throws Error if it writes again and again.
+ */
+export async function judgeInMemory(
+  manifests: readonly PlainObject[],
+  { hasRepository }: { readonly hasRepository: boolean },
+): Promise<Verdicts> {
+  const client = memoryClient()
+  const caches = openCaches(client)
+  for (const manifest of [...manifests, ...(hasRepository ? unclaimed(manifests) : [])]) {
+    const metadata = { ...manifest['metadata'], namespace: NAMESPACE, generation: 1 }
+    const resource = manifest['kind'] === 'Model' ? MODEL : ENSEMBLE
+    client.put<KubeObject>(resource, { ...toTypeMeta(resource), ...manifest, metadata })
+  }
+  for (const model of caches.models.list()) serve(client, model)
+  await reconcileAll(client, caches)
+  return new Map<string, Verdict>([
+    ...caches.models.list().map((model) => [idOf(model), judgeModel(caches, model)] as const),
+    ...caches.ensembles.list().map((ensemble) => [idOf(ensemble), verdictOf(ensemble)] as const),
+  ])
+}
+
+function unclaimed(manifests: readonly PlainObject[]): readonly PlainObject[] {
+  const claimed = new Set(manifests.map(({ metadata, spec }) => spec.modelName ?? metadata.name))
+  return REPOSITORY.filter(({ servedName }) => !claimed.has(servedName)).map(
+    ({ servedName: modelName }, i) => modelManifest(`stored${i}`, { modelName }),
+  )
+}
+
+function idOf({ kind, metadata }: KubeObject): string {
+  return `${kind}/${metadata.name}`
+}
+
+function judgeModel(caches: Caches, model: Stored<ModelObject>): Verdict {
+  const rival = createModelReader(caches).rivalOf(model)
+  const settings = { allowsHostPath: false }
+  return checkModel({ model, rival, settings, hasSecret: true }).refusal ?? ACCEPTED
+}
+
+/** What the server adds to what is written. */
+function toTypeMeta(resource: Resource): Pick<KubeObject, 'apiVersion' | 'kind'> {
+  return { apiVersion: apiVersionOf(resource), kind: resource.kind }
+}
+
+/** Caches that see what the client writes at once. */
+function openCaches(client: MemoryClient) {
+  const reflectors = new Map<string, MemoryReflector>()
+  const openReflector: OpenReflector = (o) => {
+    const reflector = memoryReflector()
+    reflectors.set(o.resource.kind, reflector)
+    const opened = reflector.open(o)
+    reflector.sync()
+    return opened
+  }
+  client.onStored = ({ kind }: Resource, object: Stored<KubeObject>) =>
+    reflectors.get(kind)?.put(object)
+  const caches = {
+    ...createCaches({ ...around, openReflector, isFrozen: true }),
+    ingresses: new Cache({ ...around, openReflector, resource: INGRESS }),
+    httpRoutes: new Cache({
+      ...around,
+      openReflector,
+      resource: HTTP_ROUTE,
+      // oxlint-disable-next-line typescript/require-await -- it asks no server
+      isServed: async () => false,
+    }),
+  }
+  const { models, ensembles, revisions, ingresses } = caches
+  for (const cache of [models, ensembles, revisions, ingresses]) cache.start()
+  return caches
+}
+
+function serve(client: MemoryClient, model: Stored<ModelObject>): void {
+  const revision = toServedRevision(model)
+  if (revision === undefined) return
+  const { metadata } = revision
+  const placed = { ...toTypeMeta(CONTROLLER_REVISION), ...revision }
+  client.put(CONTROLLER_REVISION, { ...placed, metadata: { ...metadata, namespace: NAMESPACE } })
+}
+
+const PASSES = 10
+
+/** Until a look at every Ensemble writes nothing. */
+async function reconcileAll(
+  client: MemoryClient,
+  caches: ReturnType<typeof openCaches>,
+): Promise<void> {
+  const context = { signal: new AbortController().signal, log: silentLogger, reconcileId: '' }
+  const options = { ...around, client, metrics }
+  const reconciler = new EnsembleReconciler({
+    ...options,
+    ...caches,
+    statuses: new StatusWriter(options),
+    exposure: new Exposure({ ...options, ...caches }),
+    events: { record: () => {} },
+    // oxlint-disable-next-line typescript/require-await -- there are no routers to ask
+    routers: { look: async () => [] },
+    states: new RouterStates(),
+  })
+  const writes = () => client.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length
+  for (let pass = 0; pass < PASSES; pass += 1) {
+    const before = writes()
+    for (const key of caches.ensembles.keys()) await reconciler.reconcile(context, key)
+    if (writes() === before) return
+  }
+  throw new Error(`still writing after ${PASSES} passes: ${JSON.stringify(client.calls.at(-1))}`)
+}

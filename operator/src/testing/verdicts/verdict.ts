@@ -1,0 +1,27 @@
+import type { KubeObject } from '@tutti/kube'
+import type { EnsembleObject } from '../../api/kinds.ts'
+
+/** What is said of one resource; an accepted one's message has its warnings. */
+export interface Verdict {
+  readonly reason: string
+  readonly message: string
+}
+
+/** By `Ensemble/name`. */
+export type Verdicts = ReadonlyMap<string, Verdict>
+
+export const ACCEPTED: Verdict = { reason: 'Accepted', message: '' }
+
+/** What the condition `Accepted` says of its newest generation. */
+export function verdictOf({
+  metadata,
+  status,
+}: Pick<KubeObject, 'metadata'> & Pick<EnsembleObject, 'status'>): Verdict {
+  const condition = status?.conditions?.find(({ type }) => type === 'Accepted')
+  if (condition === undefined || condition.observedGeneration !== metadata.generation) {
+    return { reason: 'none', message: 'the condition Accepted is not there yet' }
+  }
+  const { reason, message } = condition
+  // Where it is stored is no part of the verdict.
+  return reason === ACCEPTED.reason ? ACCEPTED : { reason, message }
+}
