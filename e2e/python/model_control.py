@@ -112,6 +112,7 @@ VERSIONED = {
     "max_batch_size": 0,
     "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [-1]}],
     "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1]}],
+    "instance_group": [{"kind": "KIND_CPU", "count": 1}],
 }
 
 

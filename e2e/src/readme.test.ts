@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { ROOT, serve } from './serving.ts'
+import { ROOT, serve, TUTTI } from './serving.ts'
 import { PYTHON, PYTHON_FLAGS } from './triton-client.ts'
 
 t.setTimeout(600_000)
@@ -40,7 +40,8 @@ await t.test('the commands of the pages exist', async (t) => {
 
 await t.test('the links of the pages lead somewhere', async (t) => {
   for (const page of PAGES) {
-    const text = await readFile(`${ROOT}${page}`, 'utf8')
+    // What a program prints is no link, whatever it looks like.
+    const text = (await readFile(`${ROOT}${page}`, 'utf8')).replace(/^```[^]*?^```$/gm, '')
     for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)) {
       const target = new URL(link, `file://${ROOT}${page}`)
       const found = await readFile(target).then(
@@ -48,6 +49,19 @@ await t.test('the links of the pages lead somewhere', async (t) => {
         (error: NodeJS.ErrnoException) => error.code === 'EISDIR',
       )
       t.ok(found, `${page}: ${link}`)
+    }
+  }
+})
+
+await t.test('the manifests of the pages are valid', async (t) => {
+  for (const page of PAGES) {
+    for (const { text } of (await snippets(page)).filter((one) => one.language === 'yaml')) {
+      // The others are parts of one.
+      if (!text.startsWith('apiVersion:')) continue
+      const checked = promisify(execFile)(process.execPath, [TUTTI, 'validate', '-f', '-'])
+      checked.child.stdin?.end(text)
+      const { stdout } = await checked.catch((error: { readonly stdout: string }) => error)
+      t.match(stdout, / no errors/, page)
     }
   }
 })

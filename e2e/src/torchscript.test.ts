@@ -6,15 +6,9 @@ import t, { type Test } from 'tap'
 import { restCall } from './rest-call.ts'
 import { ROOT, serve } from './serving.ts'
 import { tempFolder } from './temp-repository.ts'
-import { PYTHON, runTritonChecks } from './triton-client.ts'
+import { PYTHON, runTritonChecks, TORCH_PYTHON, withoutTorch } from './triton-client.ts'
 
 t.setTimeout(600_000)
-
-const TORCH_PYTHON = process.env['TUTTI_TEST_TORCH_PYTHON']
-const skip =
-  TORCH_PYTHON === undefined &&
-  (process.env['TUTTI_TEST_TORCH_MISSING'] ??
-    'TUTTI_TEST_TORCH_PYTHON names no Python with PyTorch')
 
 const port = (name: string, type: string, dims: string): string =>
   `{ name: "${name}" data_type: ${type} dims: ${dims} }`
@@ -60,7 +54,7 @@ async function makeRepository(t: Test): Promise<string> {
   return folder
 }
 
-await t.test('NVIDIA’s clients against TorchScript models', { skip }, async (t) => {
+await t.test('NVIDIA’s clients against TorchScript models', { skip: withoutTorch() }, async (t) => {
   const folder = await makeRepository(t)
   const flags = [`--backend-config=pytorch,interpreter=${TORCH_PYTHON}`]
   const serving = await serve(t, { repositories: [folder], flags })

@@ -12,6 +12,16 @@ interface Report {
 /** Python with `tritonclient[all]`, prepared by the test command; undefined where it is not to be had. */
 export const PYTHON = process.env['TUTTI_TEST_PYTHON']
 
+/** Python with PyTorch and NumPy, which the test command finds or installs; undefined where it is not to be had. */
+export const TORCH_PYTHON = process.env['TUTTI_TEST_TORCH_PYTHON']
+
+/** For tap's `skip`: why there is no PyTorch, or false if there is. */
+export function withoutTorch(): string | false {
+  if (TORCH_PYTHON !== undefined) return false
+  const { TUTTI_TEST_TORCH_MISSING: reason } = process.env
+  return reason ?? 'TUTTI_TEST_TORCH_PYTHON names no Python with PyTorch'
+}
+
 /** Flags for serving Python models with it: it has what those of model_repository import. */
 export const PYTHON_FLAGS: readonly string[] =
   PYTHON === undefined ? [] : [`--backend-config=python,interpreter=${PYTHON}`]

@@ -4,12 +4,11 @@ import t, { type Test } from 'tap'
 import { FACE, FACE_MODELS, OCR, OCR_MODELS, SAMPLES } from '../seed-systems.ts'
 import { serve, type Target } from '../serving.ts'
 import { copyModels, tempFolder } from '../temp-repository.ts'
-import { PYTHON, runTritonChecks } from '../triton-client.ts'
+import { PYTHON, runTritonChecks, TORCH_PYTHON, withoutTorch } from '../triton-client.ts'
 import { SKIP, startHarness } from './harness.ts'
 
 t.setTimeout(600_000)
 
-const TORCH_PYTHON = process.env['TUTTI_TEST_TORCH_PYTHON']
 const FLAGS = [
   '--model-control-mode=explicit',
   `--backend-config=python,interpreter=${PYTHON}`,
@@ -24,14 +23,7 @@ const NETWORKS = [
 ]
 const AROUND = [...FACE_MODELS, ...OCR_MODELS].filter((model) => !NETWORKS.includes(model))
 
-function whyNot(): string | boolean {
-  if (PYTHON === undefined) return 'TUTTI_TEST_PYTHON is not set'
-  if (TORCH_PYTHON !== undefined) return false
-  return (
-    process.env['TUTTI_TEST_TORCH_MISSING'] ??
-    'TUTTI_TEST_TORCH_PYTHON names no Python with PyTorch'
-  )
-}
+const WITHOUT_BOTH = (PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set') || withoutTorch()
 
 /** The first version of both systems, in a folder that the checks add the second network to. */
 async function makeRepository(t: Test): Promise<string> {
@@ -44,7 +36,7 @@ async function makeRepository(t: Test): Promise<string> {
 
 await t.test(
   'both systems as published, with NVIDIA’s four clients',
-  { skip: whyNot() },
+  { skip: WITHOUT_BOTH },
   async (t) => {
     const results = await tempFolder(t)
     const check = (t: Test, target: Target, repository: string): Promise<void> =>

@@ -69,17 +69,22 @@ export function logged(
   message: string,
   fields: Readonly<Record<string, unknown>> = {},
 ): Promise<number> {
-  return until(`a line "${message}" ${JSON.stringify(fields)} is logged`, () => {
-    const place = process.lines.findIndex((text, i) => {
-      if (i < from) return false
-      const line = parseLine(text)
-      return (
-        line['message'] === message &&
-        Object.entries(fields).every(([name, value]) => line[name] === value)
-      )
-    })
-    return place < 0 ? undefined : place + 1
-  })
+  const wanted = `a line "${message}" ${JSON.stringify(fields)} is logged`
+  const since = (): string => process.lines.slice(from).slice(-20).join('\n')
+  return until(
+    () => `${wanted}; instead came\n${since()}`,
+    () => {
+      const place = process.lines.findIndex((text, i) => {
+        if (i < from) return false
+        const line = parseLine(text)
+        return (
+          line['message'] === message &&
+          Object.entries(fields).every(([name, value]) => line[name] === value)
+        )
+      })
+      return place < 0 ? undefined : place + 1
+    },
+  )
 }
 
 /** Sum of the samples of a metric that carry these labels, perhaps among others. */

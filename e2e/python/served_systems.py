@@ -1,0 +1,40 @@
+"""Both published systems where they are served already: a face restored, a picture's words read, the same over all four clients and
+the same as where they were served before.
+"""
+
+import argparse
+
+import numpy as np
+
+from checks import CHECKS, check, run
+from seed_systems import Env, read, restore
+
+CHECKS.clear()
+
+
+@check
+def face(env):
+    """the face system restores a picture"""
+    restore(env, "v2.1")
+
+
+@check
+def words(env):
+    """the OCR system reads the words of a picture file"""
+    found = read(env, np.fromfile(env.sample("words.jpg"), np.uint8))
+    with open(env.sample("words.txt")) as file:
+        assert found.astype(str).tolist() == file.read().split(), found
+    env.same_everywhere("words", found.astype("S"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--grpc", required=True)
+    parser.add_argument("--http", required=True)
+    parser.add_argument("--samples", required=True, help="the folder of the pictures")
+    parser.add_argument("--results", required=True, help="a folder for results, the same for every way to serve")
+    parser.add_argument("--systems", choices=("face", "ocr", "both"), default="both")
+    flags = parser.parse_args()
+    wanted = {"face": [face], "ocr": [words], "both": [face, words]}
+    CHECKS[:] = wanted[flags.systems]
+    run(Env(flags))

@@ -1,0 +1,94 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
+import t, { type Test } from 'tap'
+import { until } from '../until.ts'
+import { CHART, find, type Rendered, render } from './helm.ts'
+
+const WITH_KUBE = { skip: withoutKube('helm') }
+
+const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
+
+/** Every namespace that an overlay names. */
+const NAMESPACES = ['tutti-system', 'team-a', 'team-b', 'serving-test']
+
+/** Of the Prometheus operator, which is not here. */
+const FOREIGN = 'monitoring.coreos.com'
+
+async function startCluster(t: Test): Promise<ApiServer> {
+  const server = await startApiServer()
+  t.teardown(() => server.stop())
+  for (const name of NAMESPACES) {
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+    await server.plain.create('/api/v1/namespaces', { metadata: { name, labels } })
+  }
+  return server
+}
+
+/** Where objects of a kind are made, from the server's own list. */
+function createPaths(server: ApiServer): (object: Rendered) => Promise<string> {
+  const lists = new Map<string, Promise<Rendered>>()
+  return async ({ apiVersion, kind, metadata }) => {
+    const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
+    const list = lists.get(group) ?? server.plain.get(group)
+    lists.set(group, list)
+    const found = (await list)['resources'].find((resource: Rendered) => resource['kind'] === kind)
+    if (found === undefined) throw new Error(`the API server has no ${apiVersion} ${kind}`)
+    const space = found.namespaced ? `/namespaces/${metadata.namespace}` : ''
+    return `${group}${space}/${found.name}`
+  }
+}
+
+await t.test('on a real API server', WITH_KUBE, async (t) => {
+  const server = await startCluster(t)
+  const pathOf = createPaths(server)
+  const refusal = async (path: string, body: Rendered): Promise<string> => {
+    const query = 'dryRun=All&fieldValidation=Strict'
+    const { status, body: answer } = await server.plain.send('POST', `${path}?${query}`, { body })
+    return status === 201 ? '' : `${status} ${answer['message']}`
+  }
+
+  await t.test('the CRDs are served', async () => {
+    for (const crd of (await render()).filter(({ kind }) => kind === 'CustomResourceDefinition')) {
+      await server.plain.create(await pathOf(crd), crd)
+      const { group, names } = crd['spec']
+      await until(`${names.plural} are served`, async () => {
+        const path = `/apis/${group}/v1alpha1/${names.plural}`
+        return (await server.plain.send('GET', path)).status === 200
+      })
+    }
+  })
+
+  await t.test('every object of every overlay is accepted, its pods as restricted', async (t) => {
+    await Promise.all(
+      OVERLAYS.map(async (overlay) => {
+        for (const object of await render({ 'crds.enabled': false }, `--values=${overlay}`)) {
+          const { apiVersion, kind, metadata } = object
+          if (apiVersion.startsWith(FOREIGN)) continue
+          const what = `${overlay.slice(CHART.length)} ${kind} ${metadata.name}`
+          t.equal(await refusal(await pathOf(object), object), '', what)
+          const pod = podOf(object)
+          if (pod !== undefined) t.equal(await refusal(podsIn(metadata), pod), '', `${what}: pod`)
+        }
+      }),
+    )
+  })
+
+  await t.test('a pod that is not restricted is refused', async (t) => {
+    const values = { 'operator.securityContext.allowPrivilegeEscalation': true }
+    const deployment = find(await render(values), 'Deployment', 'tutti-operator')
+    const refused = await refusal(podsIn(deployment['metadata']), podOf(deployment) ?? {})
+    t.match(refused, /^403 .*violates PodSecurity "restricted/)
+  })
+})
+
+function podsIn({ namespace }: Rendered): string {
+  return `/api/v1/namespaces/${namespace}/pods`
+}
+
+/** What its controller would make of it; undefined for what makes no pods. */
+function podOf({ metadata: { namespace }, spec }: Rendered): Rendered | undefined {
+  if (spec?.template === undefined) return undefined
+  const metadata = { ...spec.template.metadata, name: 'pod', namespace }
+  return { metadata, spec: spec.template.spec }
+}

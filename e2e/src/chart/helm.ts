@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findKubeBinaries } from '@tutti/kube/testing'
+import { parseAllDocuments } from 'yaml'
+import { ROOT } from '../serving.ts'
+
+export const CHART = `${ROOT}charts/tutti`
+
+/** Objects as the chart renders them; tests look at anything in them. */
+// oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check
+export type Rendered = Record<string, any>
+
+/** How a run of helm ended. */
+export interface HelmRun {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** Runs helm with no configuration but the arguments. */
+export async function helm(...args: readonly string[]): Promise<HelmRun> {
+  const home = await mkdtemp(join(tmpdir(), 'tutti-helm-'))
+  const env = {
+    HELM_CACHE_HOME: home,
+    HELM_CONFIG_HOME: home,
+    HELM_DATA_HOME: home,
+    KUBECONFIG: join(home, 'none'),
+  }
+  try {
+    return await new Promise((resolve) => {
+      const program = join(findKubeBinaries() ?? '', 'helm')
+      const options = { env, maxBuffer: 64 * 1024 * 1024 }
+      execFile(program, args, options, (error, out, err) => {
+        resolve({ code: typeof error?.code === 'number' ? error.code : error ? 1 : 0, out, err })
+      })
+    })
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+}
+
+/** Values as a user gives them, dotted: `nats.replicas`. Anything that JSON has. */
+export type Values = Readonly<Record<string, unknown>>
+
+/** Runs `helm template` with a release called tutti in the namespace tutti-system. */
+export async function template(values: Values, ...args: readonly string[]): Promise<HelmRun> {
+  const sets = Object.entries(values).map(
+    ([key, value]) => `--set-json=${key}=${JSON.stringify(value)}`,
+  )
+  return await helm(
+    'template',
+    'tutti',
+    CHART,
+    '--namespace=tutti-system',
+    '--kube-version=1.34.4',
+    ...sets,
+    ...args,
+  )
+}
+
+/** What the chart renders. @throws Error with helm's words. */
+export async function render(values: Values = {}, ...args: readonly string[]): Promise<Rendered[]> {
+  const { code, out, err } = await template(values, ...args)
+  if (code !== 0) throw new Error(err)
+  return parseAll(out)
+}
+
+export function parseAll(text: string): Rendered[] {
+  const documents = parseAllDocuments(text)
+  if (!Array.isArray(documents)) return []
+  return documents.flatMap((document): Rendered[] => {
+    if (document.errors.length > 0) throw new Error(document.errors.join('\n'))
+    const object: unknown = document.toJS()
+    return typeof object === 'object' && object !== null ? [object] : []
+  })
+}
+
+/** The one object of that kind and name. @throws Error if there is none. */
+export function find(objects: readonly Rendered[], kind: string, name?: string): Rendered {
+  const found = objects.find(
+    (object) => object['kind'] === kind && (name === undefined || object['metadata'].name === name),
+  )
+  if (found === undefined) throw new Error(`no ${kind} ${name ?? ''} is rendered`)
+  return found
+}
+
+/** The kinds and names of what is rendered, sorted. */
+export function namesOf(objects: readonly Rendered[]): string[] {
+  return objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).toSorted()
+}
+
+/** A values file. */
+export async function writeValues(folder: string, text: string): Promise<string> {
+  const path = join(folder, 'values.yaml')
+  await writeFile(path, text)
+  return path
+}

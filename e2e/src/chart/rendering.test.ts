@@ -1,0 +1,257 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { withoutKube } from '@tutti/kube/testing'
+import t from 'tap'
+import { parse } from 'yaml'
+import { CHART, find, helm, namesOf, parseAll, type Rendered, render, template } from './helm.ts'
+
+const WITH_HELM = { skip: withoutKube('helm') }
+
+const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
+
+/** Two at a time: each is a process that a test waits for. */
+async function forEach<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items]
+  const work = async (): Promise<void> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await check(item)
+  }
+  await Promise.all([work(), work()])
+}
+
+function argsOf(objects: readonly Rendered[]): string[] {
+  return find(objects, 'Deployment', 'tutti-operator')['spec'].template.spec.containers[0].args
+}
+
+await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, async (t) => {
+  await forEach(OVERLAYS, async (overlay) => {
+    const args = ['--strict', '--kube-version=1.34.4', `--values=${overlay}`]
+    const run = await helm('lint', ...args, CHART)
+    t.equal(run.code, 0, `${overlay}\n${run.out}${run.err}`)
+  })
+})
+
+await t.test('equal values give equal bytes, and every overlay renders', WITH_HELM, async (t) => {
+  t.ok(OVERLAYS.length > 5)
+  await forEach(OVERLAYS, async (overlay) => {
+    const first = await template({}, `--values=${overlay}`)
+    t.equal(first.code, 0, first.err)
+    const again = await template({}, `--values=${overlay}`)
+    t.ok(first.out === again.out, overlay)
+    const names = parseAll(first.out)
+      .map(({ kind, metadata }) => `${kind} ${metadata.namespace} ${metadata.name}`)
+      .toSorted()
+    t.same(names, [...new Set(names)], 'no object twice')
+  })
+})
+
+await t.test(
+  'values that the chart does not know are refused, at each level',
+  WITH_HELM,
+  async (t) => {
+    const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'))
+    const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'))
+    const levels: string[] = []
+    const visit = (node: Rendered, at: Rendered, path: string): void => {
+      const level =
+        node['$ref'] === undefined ? node : schema.definitions[node['$ref'].split('/').at(-1)]
+      if (level.properties === undefined) return
+      // What other charts of one parent have in `global` is not ours to refuse.
+      if (path !== 'global.') {
+        t.equal(level.additionalProperties, false, `${path}: closed`)
+        levels.push(path)
+      }
+      const optional = ['requests', 'limits', 'claims']
+      const known = Object.keys(level.properties).filter((key) => !optional.includes(key))
+      const written = Object.keys(at).filter((key) => !optional.includes(key))
+      t.same(written.toSorted(), known.toSorted(), `${path}: schema and values.yaml say the same`)
+      for (const key of written) visit(level.properties[key], at[key], `${path}${key}.`)
+    }
+    visit(schema, values, '')
+    t.ok(levels.length > 20)
+    const misspelt = levels.map((path) => [`${path}replicass`, 1])
+    const { code, err } = await template(Object.fromEntries(misspelt))
+    t.not(code, 0)
+    for (const path of levels) {
+      const at = path
+        .split('.')
+        .slice(0, -1)
+        .map((name) => `/${name}`)
+      t.ok(err.includes(`at '${at.join('')}': additional properties 'replicass' not allowed`), path)
+    }
+  },
+)
+
+await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
+  const cases: readonly Readonly<Record<string, unknown>>[] = [
+    { 'operator.image.tag': 'latest' },
+    { 'nats.image.tag': 'latest' },
+    { 'nats.image.tag': '' },
+    { 'step.image.digest': 'sha256:abc' },
+    { 'operator.replicas': 0 },
+    { 'nats.replicas': 2 },
+    { 'nats.subjectPrefix': 'a.b' },
+    { 'nats.credentialLifetimeSeconds': 1 },
+    { 'nats.enabled': false },
+    { 'nats.enabled': false, 'nats.external.urls': ['nats://n:4222'] },
+    { 'nats.external.urls': ['nats://n:4222'] },
+    { 'nats.external.privateAuthority': true },
+    { 'nats.enabled': false, 'nats.external': { urls: ['http://n:1'], issuerSecret: 's' } },
+    { 'scope.mode': 'Namespaces' },
+    { 'scope.namespaces': ['a'] },
+    { 'scope.mode': 'Some' },
+    { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
+    { 'networkPolicy.apiServerCIDR': 'here' },
+    { 'operator.logLevel': 'loud' },
+  ]
+  await forEach(cases, async (values) => {
+    const { code, err } = await template(values)
+    t.not(code, 0, JSON.stringify(values))
+    t.match(err, /values don't meet the specifications of the schema/, JSON.stringify(values))
+  })
+})
+
+await t.test(
+  'each toggle takes away or adds what it names, and nothing else',
+  WITH_HELM,
+  async (t) => {
+    const all = new Set(namesOf(await render()))
+    const cases: readonly (readonly [Readonly<Record<string, unknown>>, readonly string[]])[] = [
+      [
+        { 'crds.enabled': false },
+        [
+          '-CustomResourceDefinition ensembles.tutti.dev',
+          '-CustomResourceDefinition models.tutti.dev',
+        ],
+      ],
+      [{ 'operator.podDisruptionBudget.enabled': false }, ['-PodDisruptionBudget tutti-operator']],
+      [{ 'operator.replicas': 1 }, ['-PodDisruptionBudget tutti-operator']],
+      [{ 'nats.replicas': 3 }, ['+PodDisruptionBudget tutti-nats']],
+      [{ 'nats.replicas': 3, 'nats.podDisruptionBudget.enabled': false }, []],
+      [
+        { 'serviceAccount.create': false, 'serviceAccount.name': 'x' },
+        ['-ServiceAccount tutti-operator'],
+      ],
+      [{ 'rbac.aggregateRoles': false }, ['-ClusterRole tutti-edit', '-ClusterRole tutti-view']],
+      [
+        { 'networkPolicy.enabled': false },
+        ['-NetworkPolicy tutti-nats', '-NetworkPolicy tutti-operator'],
+      ],
+      [{ 'metrics.enabled': false }, ['-Service tutti-operator-metrics']],
+      [{ 'metrics.serviceMonitor.enabled': true }, ['+ServiceMonitor tutti-operator']],
+      [{ 'metrics.podMonitor.enabled': true }, ['+PodMonitor tutti-served']],
+      [{ 'metrics.prometheusRule.enabled': true }, ['+PrometheusRule tutti']],
+      [{ 'metrics.dashboards.enabled': true }, ['+ConfigMap tutti-dashboard']],
+      [
+        { 'tests.enabled': false },
+        [
+          '-ConfigMap tutti-test',
+          '-Deployment tutti-test-models',
+          '-Ensemble tutti-test',
+          '-Job tutti-test',
+          '-Model tutti-test-first',
+          '-Model tutti-test-second',
+          '-Service tutti-test-models',
+        ],
+      ],
+    ]
+    await forEach(cases, async ([values, wanted]) => {
+      const now = new Set(namesOf(await render(values)))
+      const changes = [
+        ...[...all].filter((name) => !now.has(name)).map((name) => `-${name}`),
+        ...[...now].filter((name) => !all.has(name)).map((name) => `+${name}`),
+      ]
+      t.same(changes.toSorted(), wanted, JSON.stringify(values))
+    })
+    const without = namesOf(await render({ 'rbac.create': false }))
+    t.notOk(without.some((name) => /Role(?:Binding)? tutti-(?:operator|removal)/.test(name)))
+  },
+)
+
+await t.test('what the operator is told', WITH_HELM, async (t) => {
+  t.match(argsOf(await render()), [/./])
+  const args = argsOf(await render())
+  for (const wanted of [
+    '--nats=nats://tutti-nats.tutti-system.svc:4222',
+    '--step-image=tutti/step:0.1.0',
+    '--router-image=tutti/router:0.1.0',
+    '--allow-host-path=false',
+    '--nats-credential-lifetime=86400',
+  ]) {
+    t.ok(args.includes(wanted), wanted)
+  }
+  const digest = `sha256:${'0'.repeat(64)}`
+  const values = {
+    'step.image.digest': digest,
+    'global.imageRegistry': 'registry.example/',
+    imagePullSecrets: [{ name: 'pull' }],
+    'nats.replicas': 3,
+    scope: { mode: 'Namespaces', namespaces: ['a', 'b'] },
+    'operator.logLevel': 'error',
+    'networkPolicy.scrapeNamespaces': ['monitoring'],
+    'operator.extraArgs': ['--health-port=1'],
+  }
+  const others = argsOf(await render(values))
+  for (const wanted of [
+    `--step-image=registry.example/tutti/step@${digest}`,
+    '--image-pull-secret=pull',
+    '--watch-namespace=b',
+    '--scrape-namespace=monitoring',
+    '--nats-cluster-host=tutti-nats-2.tutti-nats-headless.tutti-system.svc:6222',
+    '--log-info=false',
+    '--log-warning=false',
+    '--health-port=1',
+  ]) {
+    t.ok(others.includes(wanted), wanted)
+  }
+  const external = argsOf(
+    await render({
+      nats: {
+        enabled: false,
+        external: { urls: ['tls://n:1'], issuerSecret: 's', privateAuthority: true },
+      },
+    }),
+  )
+  t.ok(external.includes('--nats=tls://n:1'))
+  t.ok(external.includes('--nats-issuer-secret=s'))
+  t.ok(external.includes('--nats-private-authority=true'))
+})
+
+await t.test('no image is without a version, whatever is started', WITH_HELM, async (t) => {
+  await forEach(OVERLAYS, async (overlay) => {
+    const images = JSON.stringify(await render({}, `--values=${overlay}`)).matchAll(
+      /"image":"([^"]+)"/g,
+    )
+    for (const [, image = ''] of images) {
+      t.match(image, /(?::[\w][\w.-]*|@sha256:[0-9a-f]{64})$/, image)
+      t.notMatch(image, /:latest$/)
+    }
+  })
+})
+
+function crds(objects: readonly Rendered[]): Rendered[] {
+  return objects.filter(({ kind }) => kind === 'CustomResourceDefinition')
+}
+
+await t.test('CRDs are those of crds/, and stay if they are to', WITH_HELM, async (t) => {
+  for (const keep of [true, false]) {
+    for (const crd of crds(await render({ 'crds.keep': keep }))) {
+      const policy = crd['metadata'].annotations?.['helm.sh/resource-policy']
+      t.equal(policy, keep ? 'keep' : undefined)
+      const file = join(CHART, '..', '..', 'crds', `tutti.dev_${crd['spec'].names.plural}.yaml`)
+      t.same(crd['spec'], parse(readFileSync(file, 'utf8')).spec)
+    }
+  }
+})
+
+await t.test('rights in no namespace but those that are served', WITH_HELM, async (t) => {
+  const scope = { mode: 'Namespaces', namespaces: ['a', 'b'] }
+  const objects = await render({ scope })
+  t.notOk(objects.some(({ kind }) => kind === 'ClusterRoleBinding'))
+  const bindings = objects.filter(
+    ({ kind, metadata }) => kind === 'RoleBinding' && metadata.name === 'tutti-operator',
+  )
+  t.same(
+    bindings.map(({ metadata }) => metadata.namespace),
+    ['a', 'b'],
+  )
+})
