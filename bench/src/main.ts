@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
 import { benchMemory } from './memory.ts'
+import { benchOperator } from './operator.ts'
 import { benchProcesses } from './processes.ts'
 import { benchPythonEngine } from './python.ts'
 import { benchReplicas } from './replicas.ts'
@@ -15,6 +16,7 @@ const BENCHES = {
   edges: benchEdges,
   processes: benchProcesses,
   replicas: benchReplicas,
+  operator: benchOperator,
   python: benchPythonEngine,
   triton: benchTriton,
 } as const

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { copyFile, cp, mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { startProcess } from '@tutti/chassis/testing'
+import { freePort, startProcess } from '@tutti/chassis/testing'
 import type { BenchServer } from './servers.ts'
 
 /** Where the parts of NVIDIA's Python package are that carries a tritonserver. */
@@ -89,17 +88,4 @@ async function startFrom(
       await rm(backends, { recursive: true })
     },
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => {
-        if (address !== null && typeof address === 'object') resolve(address.port)
-        else reject(new Error('no port was bound'))
-      })
-    })
-  })
 }
