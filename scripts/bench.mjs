@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runChild } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'
+import { findKubeBinaries } from './setup/kube-binaries.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
 import { ensurePython } from './setup/python.mjs'
 
@@ -10,16 +11,19 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 
 /** Benches of Python models; a run without names has all. */
 const WITH_PYTHON = ['python', 'triton']
+/** Benches against a real API server. */
+const WITH_KUBE = ['operator']
 
 await runScript(async () => {
   const args = process.argv.slice(2)
   const names = args.filter((arg) => !arg.startsWith('-'))
-  const needsPython = names.length === 0 || names.some((name) => WITH_PYTHON.includes(name))
+  const needs = (some) => names.length === 0 || names.some((name) => some.includes(name))
   const requirements = join(root, 'bench', 'python', 'requirements.txt')
-  const python = needsPython && { TUTTI_BENCH_PYTHON: await ensurePython(requirements) }
+  const python = needs(WITH_PYTHON) && { TUTTI_BENCH_PYTHON: await ensurePython(requirements) }
+  const kube = needs(WITH_KUBE) && (await findKubeBinaries())
   return await runChild(process.execPath, [join(root, 'bench', 'dist', 'main.js'), ...args], {
     cwd: root,
-    env: { ...toolEnvironment(root), ...python },
+    env: { ...toolEnvironment(root), ...python, ...kube },
     stdio: 'inherit',
   })
 })

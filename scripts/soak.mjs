@@ -2,6 +2,7 @@
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runScript, SetupFailure } from './setup/failure.mjs'
+import { findKubeBinaries } from './setup/kube-binaries.mjs'
 import { withLock } from './setup/lock.mjs'
 import { ensureNatsServer } from './setup/nats-server.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
@@ -10,16 +11,21 @@ import { runTap } from './testing/run-tap.mjs'
 import { findTestFiles } from './testing/test-files.mjs'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
-const PATTERNS = ['e2e/src/soak/*.soak.ts', 'services/*/src/**/*.soak.ts']
+const PATTERNS = [
+  'e2e/src/soak/*.soak.ts',
+  'services/*/src/**/*.soak.ts',
+  'operator/src/**/*.soak.ts',
+]
 const LONGEST_FILE_S = 6 * 3600
 
 await runScript(async () => {
   const filters = process.argv.slice(2)
   const files = findTestFiles(root, PATTERNS, filters)
   if (files.length === 0) throw new SetupFailure(`No soak test matches ${filters.join(', ')}.`)
-  // The build of nats-server, where there is none, goes on while pip installs.
-  const [natsServer, python] = await Promise.all([
+  // The builds of nats-server and Kubernetes, where there are none, go on while pip installs.
+  const [natsServer, kube, python] = await Promise.all([
     ensureNatsServer(),
+    findKubeBinaries(),
     ensurePython(join(root, 'scripts', 'test-requirements.txt')),
   ])
   // Two runs in one checkout would mix their coverage and results.
@@ -33,6 +39,7 @@ await runScript(async () => {
         args: ['--disable-coverage', '--jobs=1', `--timeout=${LONGEST_FILE_S}`],
         env: {
           ...toolEnvironment(root),
+          ...kube,
           TUTTI_TEST_PYTHON: python,
           TUTTI_NATS_SERVER: natsServer,
           TUTTI_SOAK: '1',

@@ -2,6 +2,7 @@
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runScript, SetupFailure } from './setup/failure.mjs'
+import { findKubeBinaries } from './setup/kube-binaries.mjs'
 import { withLock } from './setup/lock.mjs'
 import { ensureNatsServer } from './setup/nats-server.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
@@ -11,15 +12,21 @@ import { runTap } from './testing/run-tap.mjs'
 import { findTestFiles } from './testing/test-files.mjs'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
-const PATTERNS = ['services/*/src/**/*.test.ts', 'e2e/src/**/*.test.ts', 'scripts/**/*.test.mjs']
+const PATTERNS = [
+  'services/*/src/**/*.test.ts',
+  'operator/src/**/*.test.ts',
+  'e2e/src/**/*.test.ts',
+  'scripts/**/*.test.mjs',
+]
 
 await runScript(async () => {
   const filters = process.argv.slice(2)
   const files = findTestFiles(root, PATTERNS, filters)
   if (files.length === 0) throw new SetupFailure(`No test file matches ${filters.join(', ')}.`)
-  // The build of nats-server, where there is none, goes on while pip installs.
-  const [natsServer, python, torch] = await Promise.all([
+  // The builds of nats-server and Kubernetes, where there are none, go on while pip installs.
+  const [natsServer, kube, python, torch] = await Promise.all([
     ensureNatsServer(),
+    findKubeBinaries(),
     ensurePython(join(root, 'scripts', 'test-requirements.txt')),
     findTorch({
       installFromPypi: () => ensurePython(join(root, 'scripts', 'test-requirements-torch.txt')),
@@ -37,6 +44,7 @@ await runScript(async () => {
         env: {
           ...toolEnvironment(root),
           ...torch,
+          ...kube,
           TUTTI_TEST_PYTHON: python,
           TUTTI_NATS_SERVER: natsServer,
         },

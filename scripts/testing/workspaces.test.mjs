@@ -4,9 +4,13 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
-const rooms = globSync(['services/*/package.json', 'e2e/package.json', 'bench/package.json'], {
-  cwd: root,
-}).map(dirname)
+const rooms = globSync(
+  ['services/*/package.json', 'operator/package.json', 'e2e/package.json', 'bench/package.json'],
+  { cwd: root },
+).map(dirname)
+
+/** Rooms that are products; the others are nothing but tests and measurements. */
+const isProduct = (room) => room.startsWith('services/') || room === 'operator'
 
 const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 
@@ -52,14 +56,14 @@ const tools = Object.keys(read('package.json').devDependencies)
 for (const room of rooms.toSorted()) {
   await test(`${room}: what it imports is declared`, async (t) => {
     const declared = new Set([nameOf(room), ...namesOf(room)])
-    if (!room.startsWith('services/')) for (const tool of tools) declared.add(tool)
+    if (!isProduct(room)) for (const tool of tools) declared.add(tool)
     t.same(
       [...importedPackages(room)].filter((name) => !declared.has(name)),
       [],
     )
   })
 
-  if (room.startsWith('services/')) {
+  if (isProduct(room)) {
     await test(`${room}: what it declares is imported`, async (t) => {
       const imported = importedPackages(room)
       t.same(
