@@ -28,7 +28,9 @@ const MODEL = {
   },
 }
 
-/** A node is lost for good: requests are answered all the while, and the Model says what it has, until it has all again. */
+const MAY_HAVE_EXECUTED = 'is gone; it may have executed'
+
+/** A node is lost for good: requests are answered all the while, but the one that may have been at it, and the Model says what it has, until it has all again. */
 export async function showLostNode(t: Test, { cluster, namespace }: TwoNodes): Promise<void> {
   const { plain } = cluster.api
   const pods = `/api/v1/namespaces/${namespace}/pods`
@@ -53,8 +55,11 @@ export async function showLostNode(t: Test, { cluster, namespace }: TwoNodes): P
   await cluster.untilReady(namespace, MODEL)
   asking.abort()
   const { answers, failures } = await asked
-  t.same(failures, [], `${answers} answers meanwhile`)
   t.ok(answers > 0)
+  // One request is on its way at a time. Where it was at the lost replica, nobody can say whether it was executed.
+  const [failure = MAY_HAVE_EXECUTED, ...others] = failures
+  t.match(failure, MAY_HAVE_EXECUTED, `${answers} answers meanwhile`)
+  t.same(others, [])
   const alive = await until('the other node has both', async () => {
     const now = await labelled('tutti.dev/model', MODEL.metadata.name)
     const ready = now.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
