@@ -1,7 +1,7 @@
 import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
-import { z } from 'zod'
 import type { EnsembleObject } from '../../api/kinds.ts'
+import { toProblem } from '../spec-problem.ts'
 
 /** An Ensemble as it was stored: what an older or newer schema let in may not be readable. */
 export type ReadEnsemble =
@@ -22,7 +22,7 @@ export function readEnsemble(object: Stored<EnsembleObject>): ReadEnsemble {
 
 function parse({ metadata, spec }: Stored<EnsembleObject>): ReadEnsemble {
   const { success, data, error } = EnsembleSpec.safeParse(spec)
-  if (!success) return { problem: z.prettifyError(error).replaceAll(/\s*\n\s*/g, ' ') }
+  if (!success) return { problem: toProblem(error) }
   const { name, namespace } = metadata
   return {
     manifest: {

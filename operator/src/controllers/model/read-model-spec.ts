@@ -1,7 +1,7 @@
 import { ModelSpec } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
-import { z } from 'zod'
 import type { ModelObject } from '../../api/kinds.ts'
+import { toProblem } from '../spec-problem.ts'
 
 /** A spec, or in one line why it is none. */
 export type ReadSpec =
@@ -15,11 +15,7 @@ export function readModelSpec(model: Stored<ModelObject>): ReadSpec {
   const before = known.get(model)
   if (before !== undefined) return before
   const { success, data: spec, error } = ModelSpec.safeParse(model.spec)
-  const read = success ? { spec } : { error: error.issues.map(toText).join('; ') }
+  const read = success ? { spec } : { error: toProblem(error) }
   known.set(model, read)
   return read
-}
-
-function toText({ path, message }: z.core.$ZodIssue): string {
-  return path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`
 }

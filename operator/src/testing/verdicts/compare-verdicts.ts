@@ -59,11 +59,15 @@ export async function compareVerdicts(
  * True if both say the same, in the same words.
  *
  * What no Model or Ensemble serves will never come for whoever has a whole repository; in a cluster it may be applied
- * next. This is the one difference that is meant.
+ * next, and a later reference to something of the wrong kind is what is told. This is the one difference that is meant.
  */
 function isSame({ validate, operator }: Compared): boolean {
   if (validate === undefined || operator === undefined) return false
   if (validate.reason === operator.reason && validate.message === operator.message) return true
   const willNeverCome = /Ref\.name: no Model or Ensemble serves '/.test(validate.message)
-  return willNeverCome && operator.reason === 'SchemaPending'
+  if (!willNeverCome) return false
+  return operator.reason === 'SchemaPending' || WRONG_KIND.test(operator.message)
 }
+
+const WRONG_KIND =
+  /^steps\[\d+\]\(.+\)\.(modelRef|ensembleRef): '.+' is an? (Ensemble|Model); want /

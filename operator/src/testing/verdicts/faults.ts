@@ -118,6 +118,8 @@ export const FAULTS: readonly Fault[] = [
     const step = oneOf<PlainObject>(roll, steps)
     if (input === undefined || step === undefined) return
     const [old, name] = [input['name'], `${step['name']}.a`]
+    // No two inputs can be named alike, which another fault may have begun.
+    if (inputs.some((one: PlainObject) => one['name'] === name)) return
     input['name'] = name
     for (const { inputMap = {} } of steps as PlainObject[]) {
       for (const [key, reference] of Object.entries(inputMap)) {
