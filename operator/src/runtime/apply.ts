@@ -10,6 +10,7 @@ import {
   type Stored,
   toKeyString,
 } from '@tutti/kube'
+import type { OwnerId } from './cache.ts'
 import { ChildWriter, type ChildWriterOptions, type Place } from './child-writer.ts'
 import { childIdOf, controllerOf, type DesiredChild, type Owner, toOwned } from './children.ts'
 import { handOverReplicas } from './hand-over.ts'
@@ -23,7 +24,7 @@ import { OwnerCheck, OwnerMoved, type OwnerState } from './owner-check.ts'
 export interface ChildCache {
   readonly resource: Resource
   get(key: string): Stored<KubeObject> | undefined
-  byOwner(uid: string): readonly Stored<KubeObject>[]
+  byOwner(owner: OwnerId): readonly Stored<KubeObject>[]
 }
 
 /** What became of one child. */
@@ -187,7 +188,7 @@ export class Applier {
     byOwner: readonly Stored<KubeObject>[]
   }> {
     for (const cache of this.#caches.values()) {
-      yield { resource: cache.resource, byOwner: cache.byOwner(object.metadata.uid) }
+      yield { resource: cache.resource, byOwner: cache.byOwner(object.metadata) }
     }
   }
 

@@ -16,6 +16,9 @@ import { ObjectIndex } from './object-index.ts'
 /** The values under which an object is found. */
 export type Indexer<T extends KubeObject> = (object: Stored<T>) => readonly string[]
 
+/** Of the metadata of an owner. */
+export type OwnerId = Pick<Stored<KubeObject>['metadata'], 'namespace' | 'uid'>
+
 /** A change of what a cache holds; see ReflectorEvent. */
 export type CacheEvent<T extends KubeObject> = ReflectorEvent<T>
 
@@ -55,7 +58,7 @@ export class Cache<T extends KubeObject> {
   readonly resource: Resource<T>
   readonly #o: CacheOptions<T>
   readonly #indexes = new Map<string, ObjectIndex<T>>()
-  readonly #byOwner = new ObjectIndex<T>(toOwnerUids)
+  readonly #byOwner = new ObjectIndex<T>(toOwnerKeys)
   readonly #handlers = new Set<(event: CacheEvent<T>) => void>()
   readonly #servedListeners = new Set<() => void>()
   readonly #synced = Promise.withResolvers<void>()
@@ -140,9 +143,9 @@ export class Cache<T extends KubeObject> {
     return this.#indexOf(name).values()
   }
 
-  /** The objects whose controller has this uid. */
-  byOwner(uid: string): readonly Stored<T>[] {
-    return this.#byOwner.get(uid)
+  /** The objects of the owner's namespace whose controller it is. */
+  byOwner(owner: OwnerId): readonly Stored<T>[] {
+    return this.#byOwner.get(toOwnerKey(owner.namespace, owner.uid))
   }
 
   /**
@@ -240,9 +243,16 @@ function pickSelection(o: { namespace?: string; labelSelector?: string; fieldSel
   }
 }
 
-function toOwnerUids(object: KubeObject): readonly string[] {
-  const owners = object.metadata.ownerReferences ?? []
-  return owners.filter(({ controller }) => controller === true).map(({ uid }) => uid)
+/** Owners are in the namespace of what they own: whoever may write in another could claim any uid there. */
+function toOwnerKeys({ metadata }: KubeObject): readonly string[] {
+  const { namespace, ownerReferences: owners = [] } = metadata
+  return owners
+    .filter(({ controller }) => controller === true)
+    .map(({ uid }) => toOwnerKey(namespace, uid))
+}
+
+function toOwnerKey(namespace: string | undefined, uid: string): string {
+  return `${namespace ?? ''}/${uid}`
 }
 
 /** Freezes a value at every depth. */

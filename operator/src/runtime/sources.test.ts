@@ -64,7 +64,8 @@ await t.test(
     await cache.synced
     t.equal(cache.hasSynced, true)
     t.equal(cache.byIndex('label', 'red').length, 2)
-    t.equal(cache.byOwner('u')[0]?.metadata.name, 'a')
+    t.equal(cache.byOwner({ namespace: 'ns', uid: 'u' })[0]?.metadata.name, 'a')
+    t.same(cache.byOwner({ namespace: 'other', uid: 'u' }), [], 'no owner has children elsewhere')
     t.throws(() => cache.byIndex('colour', 'red'), /no index "colour"/)
     reflector.put(storedObject({ name: 'b', labels: { y: 'blue' } }))
     t.same(
@@ -72,7 +73,8 @@ await t.test(
       ['a'],
     )
     reflector.remove('ns/a')
-    t.same([cache.byIndex('label', 'red'), cache.byOwner('u'), cache.keys()], [[], [], ['ns/b']])
+    const owned = cache.byOwner({ namespace: 'ns', uid: 'u' })
+    t.same([cache.byIndex('label', 'red'), owned, cache.keys()], [[], [], ['ns/b']])
     t.match(cache.reading(), { resource: 'models', objects: 1, lists: 1 })
     await cache.close()
     t.equal(reflector.isClosed, true)

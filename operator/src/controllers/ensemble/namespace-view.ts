@@ -35,7 +35,7 @@ export class NamespaceView {
 
   /** The Ensemble's accepted states, the newest first. */
   revisionsOf(object: StepTarget): readonly Stored<ControllerRevision>[] {
-    return this.#caches.revisions.byOwner(object.metadata.uid).toSorted(byRevision)
+    return this.#caches.revisions.byOwner(object.metadata).toSorted(byRevision)
   }
 
   /** What was accepted of an earlier Ensemble of that name, which was deleted without it. */

@@ -86,12 +86,12 @@ export function createModelReader(caches: Caches): ModelReader {
     model: (key) => caches.models.get(key),
     rivalOf: (model) => rivalOf(caches, model),
     secret: (namespace, name) => caches.secrets.get(`${namespace}/${name}`),
-    deploymentOf: (model) => caches.deployments.byOwner(model.metadata.uid)[0],
+    deploymentOf: (model) => caches.deployments.byOwner(model.metadata)[0],
     podsOf: ({ metadata }) =>
       caches.pods
         .byIndex(INDEX.model, `${metadata.namespace}/${metadata.name}`)
         .filter((pod) => pod.metadata.labels?.[COMPONENT] === 'step'),
-    revisionsOf: (model) => caches.revisions.byOwner(model.metadata.uid),
+    revisionsOf: (model) => caches.revisions.byOwner(model.metadata),
     orphansOf: (model) =>
       inNamespaceOf(model, caches.revisions).filter((revision) =>
         isOrphanOf(revision, 'model', model.metadata.name),
