@@ -152,6 +152,33 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   )
 
   await t.test(
+    'what is served of an Ensemble counts for cycles, whatever it is edited to meanwhile',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const nested = (name: string) => ({
+        ...over(name),
+        steps: [{ name: 'a', ensembleRef: { name }, inputMap: { X: 'X' } }],
+      })
+      await ns.serveModel('m', IO)
+      await ns.applyEnsemble('inner', over('m'))
+      await ns.applyEnsemble('outer', nested('inner'))
+      await ns.condition('outer', 'Accepted', 'True')
+      // Neither edit goes live: routers go on with `outer` over `inner`.
+      for (const edit of [over('missing'), over('m', { paused: true })]) {
+        await ns.applyEnsemble('outer', edit)
+        await ns.condition('outer', 'Accepted', 'paused' in edit ? 'Unknown' : 'False')
+        await ns.applyEnsemble('inner', nested('outer'))
+        await ns.condition('inner', 'Accepted', 'False', 'CycleDetected')
+      }
+      await ns.applyEnsemble('outer', over('m'))
+      await ns.condition('outer', 'Accepted', 'True')
+      await ns.condition('inner', 'Accepted', 'True')
+    },
+  )
+
+  await t.test(
     '27: many Ensembles on one Model follow it, and what a user changes does not wait for them',
     async (t) => {
       const rig = await openEnsembleRig(t, server)

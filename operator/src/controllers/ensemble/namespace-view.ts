@@ -70,9 +70,15 @@ export class NamespaceView {
         const ensemble = this.#ensemblesCalled(servedName).find(
           ({ metadata }) => metadata.uid === holder?.metadata.uid,
         )
-        return ensemble === undefined ? [] : stepModelsOf(ensemble)
+        return ensemble === undefined ? [] : this.#composing(ensemble)
       },
     }
+  }
+
+  /** Also of what routers go on with: an edit that is not accepted, or paused, has not ended it. */
+  #composing(ensemble: Stored<EnsembleObject>): readonly string[] {
+    const steps = this.acceptedOf(ensemble)?.config.ensemble_scheduling?.step ?? []
+    return [...stepModelsOf(ensemble), ...steps.map((step) => step.model_name)]
   }
 
   #claims(servedName: string): readonly StepTarget[] {

@@ -29,7 +29,7 @@ export interface EnsembleWorld {
   readonly names?: () => Iterable<string>
   /** Who has this Ensemble's served name, if it is somebody else. */
   readonly holder?: (servedName: string) => Claimant | undefined
-  /** The served names that another Ensemble runs, accepted or not. */
+  /** The served names that another Ensemble runs: as it is written, and as it was accepted. */
   readonly composes?: (servedName: string) => readonly string[]
 }
 
