@@ -49,16 +49,32 @@ function checkName(_spec: ModelSpec, { model, rival }: ModelCheckInput): Refusal
 }
 
 function checkHostPath(
-  { storageUri }: ModelSpec,
+  { storageUri, podTemplate }: ModelSpec,
   { settings }: ModelCheckInput,
 ): Refusal | undefined {
-  if (settings.allowsHostPath || parseArtifactSource(storageUri).kind !== 'hostPath') {
-    return undefined
+  if (settings.allowsHostPath) return undefined
+  if (parseArtifactSource(storageUri).kind === 'hostPath') {
+    return refuseHostPath(`storageUri: '${storageUri}'`, 'pvc://, http(s):// or s3://')
   }
-  return refuse(
-    'HostPathNotAllowed',
-    `storageUri: '${storageUri}' is a folder of the node, which this installation does not allow: want pvc://, http(s):// or s3://, or the operator's flag --allow-host-path`,
-  )
+  const index = volumesOf(podTemplate?.spec).findIndex((volume) => isSet(Object(volume).hostPath))
+  return index < 0
+    ? undefined
+    : refuseHostPath(`podTemplate.spec.volumes[${index}].hostPath`, 'another kind of volume')
+}
+
+function refuseHostPath(place: string, wanted: string): Refusal {
+  const text = `${place} is a folder of the node, which this installation does not allow: want ${wanted}, or the operator's flag --allow-host-path`
+  return refuse('HostPathNotAllowed', text)
+}
+
+/** What a person wrote there may be anything. */
+function volumesOf(podSpec: Readonly<Record<string, unknown>> | undefined): readonly unknown[] {
+  const volumes: unknown = podSpec?.['volumes']
+  return Array.isArray(volumes) ? volumes : []
+}
+
+function isSet(field: unknown): boolean {
+  return field !== undefined && field !== null
 }
 
 function checkSecret({ storage }: ModelSpec, { hasSecret }: ModelCheckInput): Refusal | undefined {

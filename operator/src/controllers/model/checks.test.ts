@@ -39,6 +39,19 @@ await t.test('a Model that can be made is not refused', async (t) => {
   t.equal(check({ storageUri: 'hostPath:///x' }, { settings: { allowsHostPath: true } }), undefined)
 })
 
+const nested = (levels: number): unknown =>
+  JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
+
+await t.test('a pod spec that is deeper than any is refused, not worked on', async (t) => {
+  t.equal(check({ podTemplate: { spec: nested(64) } }), undefined)
+  for (const levels of [65, 9000]) {
+    t.match(check({ podTemplate: { spec: nested(levels) } }), {
+      reason: 'InvalidSpec',
+      message: 'podTemplate.spec: got more than 64 levels, which no pod has',
+    })
+  }
+})
+
 await t.test('the first check that fails decides, with a path and what was wanted', async (t) => {
   const rival = storedObject({ name: 'other' }, { kind: 'Ensemble' })
   t.match(check({ storageUri: 'ftp://x' }, { rival }), {
@@ -51,6 +64,14 @@ await t.test('the first check that fails decides, with a path and what was wante
     message: "modelName: 'm' is the served name of Ensemble 'other'; want another",
   })
   t.match(check({ storageUri: 'hostPath:///x' }), { reason: 'HostPathNotAllowed' })
+  const volumes = [{ name: 'a' }, { name: 'model', hostPath: { path: '/' } }]
+  const podTemplate = { spec: { volumes } }
+  t.match(check({ podTemplate }), {
+    reason: 'HostPathNotAllowed',
+    message: /^podTemplate\.spec\.volumes\[1\]\.hostPath is a folder of the node/,
+  })
+  t.equal(check({ podTemplate }, { settings: { allowsHostPath: true } }), undefined)
+  t.equal(check({ podTemplate: { spec: { volumes: [null, { hostPath: null }] } } }), undefined)
   t.match(check({ storageUri: 's3://bucket/x', storage: { secretRef: { name: 'aws' } } }), {
     condition: 'ArtifactsReady',
     reason: 'SecretNotFound',
