@@ -13,7 +13,7 @@ async function open(t: Test, o: Partial<PodClientOptions> & { listener?: Request
   t.teardown(() => server.close())
   const client = createPodClient({ clock: systemClock, port: server.port, ...options })
   t.teardown(() => client.close())
-  return { server, client, pod: { name: 'yolo-step-1', ip: server.ip } }
+  return { server, client, pod: { namespace: 'a', name: 'yolo-step-1', ip: server.ip } }
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<ServeError> {
@@ -120,4 +120,16 @@ await test('a kept connection that the pod closed just then does not fail a ques
   await client.loadOfStep(pod, { signal })
   t.same(await client.loadOfStep(pod, { signal }), { models: [] })
   t.equal(requests, 3)
+})
+
+await test('silent pods of one namespace keep nobody of another waiting', async (t) => {
+  const { server, client, pod } = await open(t, { timeoutMs: 2000 })
+  server.answer('/tutti/v1/load', { models: [] })
+  const ip = '127.0.0.2'
+  const mute = await startPodServer({ ip, port: server.port, listener: () => {} })
+  t.teardown(() => mute.close())
+  const silent = Array.from({ length: 200 }, (_, i) => ({ ...pod, name: `silent-${i}`, ip }))
+  const asked = silent.map((one) => failureOf(client.loadOfStep(one, { signal })))
+  t.same(await client.loadOfStep({ ...pod, namespace: 'b' }, { signal }), { models: [] })
+  for (const { reason } of await Promise.all(asked)) t.equal(reason, 'DEADLINE_EXCEEDED')
 })

@@ -9,10 +9,12 @@ import {
   type StepLoad,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { LruMap } from '../runtime/lru-map.ts'
 import { getJson } from './get-json.ts'
 
 /** Where a pod of ours is asked. */
 export interface PodAddress {
+  readonly namespace: string
   readonly name: string
   /** IPv4 or IPv6. */
   readonly ip: string
@@ -40,41 +42,59 @@ export interface PodClientOptions {
   readonly port?: number
   /** For one answer; default 5000: a pod that takes longer is as good as away. */
   readonly timeoutMs?: number
-  /** Of one answer; default 16 MiB, a router of some thousand models. */
+  /** Of one answer; default MAX_BYTES. */
   readonly maxBytes?: number
-  /** Connections at the same time, all pods together; default 64. */
+  /** Connections at the same time, all pods of a namespace together; default 8. */
   readonly maxConnections?: number
 }
+
+/** Of an answer: a router of some ten thousand models; a step of more than a ControllerRevision can hold. */
+const MAX_BYTES = { router: 8 * 2 ** 20, step: 2 * 2 ** 20 } as const
+/** Namespaces whose connections are kept; one more costs the one that was asked longest ago its own. */
+const MOST_NAMESPACES = 4096
 
 /** Where all our processes answer the operator. */
 export const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
-  const { clock, port = METRICS_PORT, timeoutMs = 5000, maxBytes = 16 * 2 ** 20 } = o
-  const agent = new Agent({
-    keepAlive: true,
-    maxSockets: 1,
-    maxTotalSockets: o.maxConnections ?? 64,
-    // Below the 5 s after which Node's servers close an idle connection.
-    timeout: 4000,
-  })
+  const { clock, port = METRICS_PORT, timeoutMs = 5000, maxConnections = 8 } = o
+  // Each namespace has connections of its own: what runs in pods is its tenant's, and may be silent on purpose.
+  const agents = new LruMap<Agent>(MOST_NAMESPACES, (agent) => agent.destroy())
+  const agentOf = (namespace: string): Agent => {
+    const known = agents.get(namespace)
+    if (known !== undefined) return known
+    const agent = new Agent({
+      keepAlive: true,
+      maxSockets: 1,
+      maxTotalSockets: maxConnections,
+      // Below the 5 s after which Node's servers close an idle connection.
+      timeout: 4000,
+    })
+    agents.set(namespace, agent)
+    return agent
+  }
   const ask = async <T>(
     pod: PodAddress,
-    path: string,
+    question: { readonly path: string; readonly maxBytes: number },
     parseAnswer: (json: unknown) => T,
     { signal }: AskOptions,
   ): Promise<T> => {
-    const place = { agent, clock, pod: pod.name, ip: pod.ip, port, path }
-    const json = await getJson({ ...place, timeoutMs, maxBytes, signal })
+    const { path, maxBytes } = question
+    const place = { agent: agentOf(pod.namespace), clock, pod: pod.name, ip: pod.ip, port, path }
+    const json = await getJson({ ...place, timeoutMs, maxBytes: o.maxBytes ?? maxBytes, signal })
     return naming(pod, () => parseAnswer(json))
   }
+  const served = '/tutti/v1/served'
   return {
-    servedByRouter: (pod, { signal }) =>
-      ask(pod, '/tutti/v1/served', parseServedByRouter, { signal }),
-    servedByStep: (pod, { signal }) =>
-      ask(pod, '/tutti/v1/served', parseDescriptionJson, { signal }),
-    loadOfStep: (pod, { signal }) => ask(pod, '/tutti/v1/load', parseStepLoad, { signal }),
-    close: async () => agent.destroy(),
+    servedByRouter: (pod, options) =>
+      ask(pod, { path: served, maxBytes: MAX_BYTES.router }, parseServedByRouter, options),
+    servedByStep: (pod, options) =>
+      ask(pod, { path: served, maxBytes: MAX_BYTES.step }, parseDescriptionJson, options),
+    loadOfStep: (pod, options) =>
+      ask(pod, { path: '/tutti/v1/load', maxBytes: MAX_BYTES.step }, parseStepLoad, options),
+    close: async () => {
+      for (const [, agent] of agents.entries()) agent.destroy()
+    },
   }
 }
 

@@ -27,7 +27,8 @@ export function statusOf(pod: Pod, type: string): Condition['status'] | undefine
 /** Where a pod is asked; undefined before it has an address. */
 export function addressOf(pod: Pod): PodAddress | undefined {
   const ip = pod.status?.podIP
-  return ip === undefined || ip === '' ? undefined : { name: pod.metadata.name, ip }
+  const { namespace = '', name } = pod.metadata
+  return ip === undefined || ip === '' ? undefined : { namespace, name, ip }
 }
 
 /** The container that serves. */

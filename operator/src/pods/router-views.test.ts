@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http'
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import type { Pod, Stored } from '@tutti/kube'
@@ -8,20 +9,25 @@ import { RouterViews } from './router-views.ts'
 
 const signal = new AbortController().signal
 
-function routerPod(server: PodServer, name: string, isReady = true): Stored<Pod> {
+function routerPod(
+  server: Pick<PodServer, 'ip'>,
+  name: string,
+  isReady = true,
+  namespace = 'a',
+): Stored<Pod> {
   const status = isReady ? 'True' : 'False'
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { namespace: 'a', name, uid: name, resourceVersion: '1', creationTimestamp: '' },
+    metadata: { namespace, name, uid: name, resourceVersion: '1', creationTimestamp: '' },
     spec: { containers: [] },
     status: { podIP: server.ip, conditions: [{ type: 'Ready', status }] },
   }
 }
 
-async function open(t: Test) {
+async function open(t: Test, o: { readonly listener?: RequestListener } = {}) {
   const clock = createManualClock()
-  const server = await startPodServer()
+  const server = await startPodServer(o)
   t.teardown(() => server.close())
   const client = createPodClient({ clock: systemClock, port: server.port })
   t.teardown(() => client.close())
@@ -32,8 +38,8 @@ async function open(t: Test) {
     client,
     clock,
     log: silentLogger,
-    routersOf: () => pods,
-    namespaces: () => ['a'],
+    routersOf: (name) => pods.filter(({ metadata }) => metadata.namespace === name),
+    namespaces: () => new Set(pods.flatMap(({ metadata }) => metadata.namespace ?? [])),
     onChange: (namespace) => {
       changes.push(namespace)
       for (const wake of waiting.splice(0)) wake()
@@ -103,4 +109,42 @@ await test('what one who waits has seen change, all others hear of', async (t) =
   clock.advance(10_000)
   await told
   t.same(changes, ['a'])
+})
+
+await test('what routers say is kept once, and not without bounds', async (t) => {
+  const long = 'x'.repeat(7 * 2 ** 20)
+  let asked = 0
+  let isSame = true
+  const { server, pods, views } = await open(t, {
+    listener: (_request, response) => {
+      asked += 1
+      response.end(JSON.stringify(served([isSame ? long : `${asked}${long}`])))
+    },
+  })
+  pods.push(...['r1', 'r2', 'r3', 'r4'].map((name) => routerPod(server, name)))
+  const look = () => views.look('a', { maxAgeMs: -1, signal })
+  const said = (await look()).map((view) => ('served' in view ? view.served : view.error))
+  t.equal(new Set(said).size, 1)
+  isSame = false
+  const refused = (await look()).filter((view) => 'error' in view)
+  t.equal(refused.length, 2)
+  t.match(refused[0], { error: { reason: 'MESSAGE_TOO_LARGE', message: /say different things/ } })
+})
+
+await test('silent routers of other namespaces hold up nobody', async (t) => {
+  const { clock, server, pods, views, changed } = await open(t)
+  const mute = await startPodServer({ ip: '127.0.0.2', port: server.port, listener: () => {} })
+  t.teardown(() => mute.close())
+  for (let i = 0; i < 20; i++) pods.push(routerPod(mute, `mute-${i}`, true, `silent-${i}`))
+  pods.push(routerPod(server, 'r1'))
+  server.answer('/tutti/v1/served', served(['m-1']))
+  await views.look('a', { maxAgeMs: 0, signal })
+  views.start()
+  server.answer('/tutti/v1/served', served([]))
+  const told = changed()
+  const at = performance.now()
+  clock.advance(10_000)
+  await told
+  // One after the other, each of them would have taken its 5 s first.
+  t.ok(performance.now() - at < 5000)
 })

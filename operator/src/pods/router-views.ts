@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto'
 import { type Clock, type Logger, systemClock } from '@tutti/chassis'
 import type { ServedByRouter } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
+import { atOnce } from './at-once.ts'
 import { routerLooksDifferent, routersCannotBeAsked } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady } from './pod-state.ts'
@@ -29,8 +31,18 @@ interface Answer {
   readonly view: RouterView
   readonly at: number
   /** Of what was said, to tell changes. */
-  readonly text: string
+  readonly digest: string
+  /** Of what was said, as JSON. */
+  readonly length: number
 }
+
+/** Namespaces that are asked at the same time: routers of one that are silent keep nobody else waiting. */
+const NAMESPACES_AT_ONCE = 32
+/**
+ * Of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of ours
+ * can say anything, and it is all kept.
+ */
+const MOST_KEPT = 16 * 2 ** 20
 
 /**
  * What the ready routers serve, for all controllers together: answers are shared for a moment, and asked for again from time to
@@ -96,7 +108,7 @@ export class RouterViews {
 
   async #poll(): Promise<void> {
     const seen = new Set<string>()
-    for (const namespace of this.#o.namespaces()) {
+    await atOnce(this.#o.namespaces(), NAMESPACES_AT_ONCE, async (namespace) => {
       if (this.#closing.signal.aborted) return
       const routers = this.#readyRouters(namespace)
       await Promise.all(
@@ -107,10 +119,11 @@ export class RouterViews {
       )
       for (const { id } of routers) seen.add(id)
       const changed = routers.filter(({ id }) => this.#changed.delete(id))
-      if (changed.length === 0) continue
+      if (changed.length === 0) return
       routerLooksDifferent(this.#o.log, namespace)
       this.#o.onChange(namespace)
-    }
+    })
+    if (this.#closing.signal.aborted) return
     for (const id of this.#answers.keys()) if (!seen.has(id)) this.#forget(id)
   }
 
@@ -129,15 +142,41 @@ export class RouterViews {
   async #put(id: string, address: PodAddress): Promise<Answer> {
     const at = this.#clock.now()
     try {
-      const view = await this.#view(address)
-      const answer: Answer = { view, at, text: textOf(view) }
+      const answer = this.#toAnswer(id, await this.#view(address), { at, address })
       const before = this.#answers.get(id)
-      if (before !== undefined && before.text !== answer.text) this.#changed.add(id)
+      if (before !== undefined && before.digest !== answer.digest) this.#changed.add(id)
       this.#answers.set(id, answer)
       return answer
     } finally {
       this.#asking.delete(id)
     }
+  }
+
+  #toAnswer(
+    id: string,
+    view: RouterView,
+    {
+      at,
+      address: { namespace, name: pod },
+    }: { readonly at: number; readonly address: PodAddress },
+  ): Answer {
+    const said = 'error' in view ? view.error.reason : JSON.stringify(view.served)
+    const answer: Answer = { view, at, digest: hash('sha256', said, 'hex'), length: said.length }
+    const others = this.#o.routersOf(namespace).flatMap(({ metadata: { uid } }) => {
+      const other = uid === id ? undefined : this.#answers.get(uid)
+      return other ?? []
+    })
+    const same = others.find(({ digest }) => digest === answer.digest)?.view
+    // One copy of what several say.
+    if (same !== undefined && 'served' in same) {
+      return { ...answer, view: { pod, served: same.served } }
+    }
+    const kept = new Map(others.map(({ digest, length }) => [digest, length]))
+    const sum = [...kept.values()].reduce((all, length) => all + length, answer.length)
+    if (sum <= MOST_KEPT) return answer
+    const text = `pod "${pod}": the routers of the namespace say different things of more than ${MOST_KEPT} characters together`
+    const error = new ServeError('MESSAGE_TOO_LARGE', text)
+    return { view: { pod, error }, at, digest: error.reason, length: 0 }
   }
 
   async #view(address: PodAddress): Promise<RouterView> {
@@ -155,8 +194,4 @@ export class RouterViews {
       return address === undefined || !isReady(pod) ? [] : [{ id: pod.metadata.uid, address }]
     })
   }
-}
-
-function textOf(view: RouterView): string {
-  return 'error' in view ? view.error.reason : JSON.stringify(view.served)
 }

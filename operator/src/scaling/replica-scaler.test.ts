@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { PodClient } from '../pods/pod-client.ts'
 import { ReplicaScaler, type ScaledModel } from './replica-scaler.ts'
 
-const POD = { name: 'p', ip: '127.0.0.1' }
+const POD = { namespace: 'a', name: 'p', ip: '127.0.0.1' }
 
 function model(o: Partial<ScaledModel> = {}): ScaledModel {
   const scaling = {

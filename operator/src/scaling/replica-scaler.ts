@@ -1,5 +1,6 @@
 import type { Clock, CounterMetric, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { atOnce } from '../pods/at-once.ts'
 import type { PodAddress, PodClient } from '../pods/pod-client.ts'
 import type { ManagedController } from '../runtime/manager.ts'
 import { decideReplicas, type NativeScaling, type PodLoad, type Wish } from './decide-replicas.ts'
@@ -99,10 +100,9 @@ export class ReplicaScaler implements ManagedController {
     const models = [...this.#o.models()].filter(({ scaling }) => scaling.min < scaling.max)
     const keys = new Set(models.map(({ key }) => key))
     for (const key of this.#decided.keys()) if (!keys.has(key)) this.#decided.delete(key)
-    for (let first = 0; first < models.length; first += AT_ONCE) {
-      if (this.#isStopped) return
-      await Promise.all(models.slice(first, first + AT_ONCE).map((model) => this.#decide(model)))
-    }
+    await atOnce(models, AT_ONCE, async (model) => {
+      if (!this.#isStopped) await this.#decide(model)
+    })
   }
 
   async #decide(model: ScaledModel): Promise<void> {
