@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { isEnsembleConfig, type Json, toJsonConfig } from '@tutti/model-config'
+import { isEnsembleConfig, type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 import { checkEnsembleRules, type EnsembleRules } from '../ensemble-rules.ts'
 import { ConfigJson, parseWire } from '../wire-field.ts'
@@ -31,6 +31,23 @@ const Rules = z.object({
   maxInFlightRequests: z.int().optional(),
 }) satisfies z.ZodType<EnsembleRules>
 
+/** A record of zod would drop `__proto__`, which is a served name like any other. */
+const ConfigsByName = z.unknown().transform((json, context): Record<string, ModelConfig> => {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    context.addIssue({ code: 'custom', message: 'want an object' })
+    return z.NEVER
+  }
+  const configs = Object.entries(json).map(([name, config]): [string, ModelConfig] => {
+    const { success, data, error } = ConfigJson.safeParse(config)
+    if (success) return [name, data]
+    for (const { message, path } of error.issues) {
+      context.addIssue({ code: 'custom', message, path: [name, ...path] })
+    }
+    return [name, z.NEVER]
+  })
+  return Object.fromEntries(configs)
+})
+
 /** An accepted Ensemble. The rules fit the config. */
 export const AcceptedEnsemble = z
   .object({
@@ -42,7 +59,7 @@ export const AcceptedEnsemble = z
     config: ConfigJson,
     rules: Rules,
     /** By served name, the configs of the models it was judged with. In JSON, protobuf JSON. */
-    models: z.record(z.string(), ConfigJson),
+    models: ConfigsByName,
   })
   .check(({ value, issues }) => {
     const { config, rules } = value
