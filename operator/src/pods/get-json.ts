@@ -84,9 +84,16 @@ async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<s
   return Buffer.concat(parts).toString('utf8')
 }
 
+/** May be half of a surrogate pair: the API server would store another character, and a status never be as it is wanted. */
+const HALF_CHARACTER = /\\u[dD][89a-fA-F]/
+
+function toWellFormed(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.toWellFormed() : value
+}
+
 function parse(o: GetJsonOptions, text: string): unknown {
   try {
-    return JSON.parse(text)
+    return HALF_CHARACTER.test(text) ? JSON.parse(text, toWellFormed) : JSON.parse(text)
   } catch (cause) {
     throw failure(o, 'MALFORMED_MESSAGE', 'the answer is no JSON', cause)
   }

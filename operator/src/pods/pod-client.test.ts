@@ -95,6 +95,15 @@ for (const { name, listener, reason, text } of FAULTS) {
   })
 }
 
+await test('half a character in an answer is replaced, as the API server would', async (t) => {
+  const { client, pod } = await open(t, {
+    listener: (_request, response) =>
+      response.end(String.raw`{"models":[],"accepted":["a\ud83d","\ud83d\ude00"]}`),
+  })
+  const { accepted } = await client.servedByRouter(pod, { signal })
+  t.same(accepted, ['a\ufffd', '\u{1F600}'])
+})
+
 await test('a pod that is gone is unreachable', async (t) => {
   const { server, client, pod } = await open(t)
   await server.close()

@@ -76,7 +76,14 @@ export function toTime(epochMs: number): string {
 function toNext(old: Known | undefined, input: ConditionInput, at: string): Condition {
   const { type, status, reason, message, observedGeneration } = input
   const lastTransitionTime = old?.status === status ? old.lastTransitionTime : at
-  return { type, status, observedGeneration, lastTransitionTime, reason, message: cut(message) }
+  return {
+    type,
+    status,
+    observedGeneration,
+    lastTransitionTime,
+    reason,
+    message: cutText(message, LONGEST_MESSAGE),
+  }
 }
 
 function isSame(old: Condition, now: Condition): boolean {
@@ -88,8 +95,8 @@ function isSame(old: Condition, now: Condition): boolean {
   )
 }
 
-function cut(message: string): string {
-  if (message.length <= LONGEST_MESSAGE) return message
-  // Half of a character may be left at the end.
-  return `${message.slice(0, LONGEST_MESSAGE - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+/** The text, or its beginning: at most `longest` UTF-16 units, and no half of a character at the end. */
+export function cutText(text: string, longest: number): string {
+  if (text.length <= longest) return text
+  return `${text.slice(0, longest - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }

@@ -269,3 +269,12 @@ await t.test('the last failure stays, with the time when it was first seen', asy
   const other = summarize(modelWorld({ failure: { ...failure, pod: 'b' }, before: again }), LATER)
   t.equal(other.lastFailure?.time, '2026-01-01T00:01:00Z')
 })
+
+await t.test('a failure that the server stores is the same failure at the next look', async (t) => {
+  const failure = { reason: 'ModelLoadFailed', message: `x${'\u{1F600}'.repeat(3000)}`, pod: 'a' }
+  const first = summarize(modelWorld({ failure }), NOW)
+  t.ok(first.lastFailure?.message.isWellFormed())
+  // As the server has it: JSON in UTF-8.
+  const before = JSON.parse(Buffer.from(JSON.stringify(first)).toString())
+  t.same(summarize(modelWorld({ failure, before }), LATER), first)
+})

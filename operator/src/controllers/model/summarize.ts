@@ -1,7 +1,7 @@
 import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/ensemble'
 import { isReady } from '../../pods/pod-state.ts'
 import { stepSelectorText } from '../../resources/step-labels.ts'
-import { toConditions, toTime } from '../../runtime/conditions.ts'
+import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
 import { toSignature } from '../to-signature.ts'
 import { isObserved } from './deployment-state.ts'
@@ -19,6 +19,8 @@ import { currentPods, readyVersionsOf } from './model-pods.ts'
 
 /** More would not fit into a status. */
 const MOST_REVISIONS = 64
+/** Characters of a failure's text; a container's last words are no longer. */
+const LONGEST_FAILURE = 4096
 
 /** The status of a Model. Pure; the same world at another time gives the same status. */
 export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
@@ -118,7 +120,7 @@ function toRevisions({ pods }: ModelWorld): NonNullable<ModelStatus['revisions']
 function toLastFailure({ failure, before }: ModelWorld, at: string): LastFailure | undefined {
   const known = before.lastFailure
   if (failure === undefined) return known
-  const cut = { ...failure, message: failure.message.slice(0, 4096) }
+  const cut = { ...failure, message: cutText(failure.message, LONGEST_FAILURE) }
   const isSame =
     known?.reason === cut.reason && known.message === cut.message && known.pod === cut.pod
   return { ...cut, time: isSame && known !== undefined ? known.time : at }
