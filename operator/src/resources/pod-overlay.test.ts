@@ -90,3 +90,12 @@ await t.test(
     t.equal(main(overlayPodSpec(BASE, { containers: [{ name: 'z' }] }))?.name, 'main')
   },
 )
+
+await t.test('a list as long as fits into a resource takes no time', async (t) => {
+  const env = Array.from({ length: 60_000 }, (_, i) => ({ name: `E${i}` }))
+  const at = performance.now()
+  const { containers } = overlayPodSpec(BASE, { containers: [{ name: 'main', env }] })
+  // One look at all elements for each of them took ten seconds and more, in which an operator loses its lease.
+  t.ok(performance.now() - at < 1000)
+  t.ok((containers[0]?.env?.length ?? 0) >= env.length)
+})

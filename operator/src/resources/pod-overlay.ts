@@ -57,11 +57,21 @@ function mergeLists(
   const key = KEYS[field]
   if (key === undefined) return overlay
   const merged = [...base]
+  // The first of each; a map, because a user's list may have as many elements as fit into a resource.
+  const indexes = new Map<unknown, number>()
+  for (const [index, known] of merged.entries()) {
+    const id = keyOf(known, key)
+    if (!indexes.has(id)) indexes.set(id, index)
+  }
   for (const element of overlay) {
-    const index = merged.findIndex((known) => keyOf(known, key) === keyOf(element, key))
-    const known = merged[index]
-    if (index < 0 || known === undefined) merged.push(element)
-    else merged[index] = WHOLE.has(field) ? element : merge('', known, element)
+    const id = keyOf(element, key)
+    const index = indexes.get(id)
+    if (index !== undefined) {
+      merged[index] = WHOLE.has(field) ? element : merge('', merged[index], element)
+      continue
+    }
+    indexes.set(id, merged.length)
+    merged.push(element)
   }
   return merged
 }
