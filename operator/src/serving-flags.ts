@@ -42,7 +42,8 @@ export const SERVING_FLAGS = {
   'allow-host-path': {
     type: 'bool',
     default: false,
-    description: 'Models may take files of the node (hostPath://).',
+    description:
+      'Models may take files of the node (hostPath://, and hostPath volumes of a podTemplate).',
   },
   'network-policies': {
     type: 'bool',
