@@ -1,6 +1,5 @@
-import { ModelSpec } from '@tutti/ensemble'
+import { inOurWords, ModelSpec, toProblemText, toSchemaProblems } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
-import { z } from 'zod'
 import type { ModelObject } from '../../api/kinds.ts'
 
 /** A spec, or in one line why it is none. */
@@ -14,12 +13,8 @@ const known = new WeakMap<Stored<ModelObject>, ReadSpec>()
 export function readModelSpec(model: Stored<ModelObject>): ReadSpec {
   const before = known.get(model)
   if (before !== undefined) return before
-  const { success, data: spec, error } = ModelSpec.safeParse(model.spec)
-  const read = success ? { spec } : { error: error.issues.map(toText).join('; ') }
+  const { success, data: spec, error } = ModelSpec.safeParse(model.spec, { error: inOurWords })
+  const read = success ? { spec } : { error: toProblemText(toSchemaProblems(ModelSpec, error)) }
   known.set(model, read)
   return read
-}
-
-function toText({ path, message }: z.core.$ZodIssue): string {
-  return path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`
 }

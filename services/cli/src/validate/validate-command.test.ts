@@ -47,8 +47,20 @@ await t.test('what is fine ends with 0', async (t) => {
 await t.test('what is not known ends with 0 and is said', async (t) => {
   t.match(await validate(['-f', '-'], yaml(ensembleManifest('e'))), {
     code: 0,
-    out: /^-:16:7: Ensemble\/e: steps\[0\]\(a\)\.modelRef: the signature of 'm' is not known yet.*\(SchemaPending\)\n1 Model or Ensemble, no errors, 1 note\n$/,
+    out: /^-:16:7: Ensemble\/e: steps\[0\]\(a\)\.modelRef: no Model or Ensemble serves 'm' yet; want one of that served name \(SchemaPending\)\n1 Model or Ensemble, no errors, 1 note\n$/,
   })
+})
+
+await t.test('the name of a resource is no served name, and is said with it', async (t) => {
+  const { code, out } = await validate(
+    ['-f', '-'],
+    yaml(
+      modelManifest('m', { modelName: 'M.1', inputs: [typed('x')], outputs: [typed('y')] }),
+      ensembleManifest('e'),
+    ),
+  )
+  t.equal(code, 0)
+  t.match(out, "no Model or Ensemble serves 'm' yet; Model 'm' is served as 'M.1' (SchemaPending)")
 })
 
 await t.test(
@@ -75,8 +87,12 @@ await t.test(
         /^-:9:3: Model\/m: spec\.replicas: there is no such field \(InvalidSpec\)$/m,
       ],
       [
+        yaml(modelManifest('m', { scalling: {} })),
+        /^-:9:3: Model\/m: spec\.scalling: there is no such field; did you mean scaling\? \(InvalidSpec\)$/m,
+      ],
+      [
         yaml(M).replace('"y"', 'y'),
-        /outputs\[0\]\.name: .*received boolean; YAML reads an unquoted y, n, on, off, yes and no so \(InvalidSpec\)$/m,
+        /outputs\[0\]\.name: got true, want text; YAML reads an unquoted y, n, on, off, yes and no so \(InvalidSpec\)$/m,
       ],
       ['a: [', /^-:1:5: .*\(SyntaxError\)$/m],
       ['a: 1', /^-:1:1: got no apiVersion and kind, want a Kubernetes resource \(InvalidSpec\)$/m],
