@@ -25,6 +25,8 @@ export interface RepositoryConfigs {
   readonly configs: ReadonlyMap<string, ModelConfig>
   /** All that are there, by served name. */
   readonly versions: ReadonlyMap<string, readonly number[]>
+  /** What could not be read, with why. */
+  readonly problems: ReadonlyMap<string, string>
 }
 
 /**
@@ -65,6 +67,7 @@ export class NamespaceWorld {
     return {
       lookup: (name) => this.#lookup(name),
       names: () => this.#othersThan(modelNameOf(manifest)),
+      problemOf: (name) => this.#repository?.problems.get(name),
       resourceNamed: (name) => this.#resourceNamed(name),
       holder: () => this.holderOf(manifest),
       composes: (name) => this.#composes(name),

@@ -157,6 +157,17 @@ await t.test(
   },
 )
 
+await t.test('a model of the repository that cannot be read is not called absent', async (t) => {
+  const folder = t.testdir({ add_one_batch: { 'config.pbtxt': 'name: ', 1: {} } })
+  t.match(
+    await validate(['-f', '-', `--model-repository=${folder}`], yaml(chain('add_one_batch'))),
+    {
+      code: 1,
+      out: /modelRef\.name: 'add_one_batch' is there, but cannot be read: .+ \(UnknownModel\)/,
+    },
+  )
+})
+
 await t.test('JSON has the same', async (t) => {
   const { code, out } = await validate(['-f', '-', '--output=json'], yaml(modelManifest('M')))
   t.equal(code, 1)
@@ -192,6 +203,11 @@ await t.test('files and folders are read; what cannot be ends with 2', async (t)
   t.match(await validate(['-f', join(folder, 'empty')]), { code: 2, err: /has no \.yaml/ })
   t.match(await validate([]), { code: 2, err: /--filename: got none, want -f FILE/ })
   t.match(await validate([folder]), { code: 2, err: /without it/ })
+  const nowhere = `--model-repository=${join(folder, 'none')}`
+  t.match(await validate(['-f', folder, nowhere]), {
+    code: 2,
+    err: /--model-repository: .*none' cannot be read: it does not exist/,
+  })
   t.match(await validate(['--help']), { code: 0, out: /--model-repository/ })
 })
 

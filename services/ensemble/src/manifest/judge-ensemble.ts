@@ -34,6 +34,8 @@ export interface EnsembleWorld {
   readonly lookup: (servedName: string) => KnownModel | 'unknown' | 'pending' | 'absent'
   /** Every served name, for hints. */
   readonly names?: () => Iterable<string>
+  /** Why a model of a repository cannot be read, if that is why nobody serves it. */
+  readonly problemOf?: (servedName: string) => string | undefined
   /** The resource of that `metadata.name`, for hints: it is mistaken for the served name. */
   readonly resourceNamed?: (name: string) => NamedResource | undefined
   /** Who has this Ensemble's served name, if it is somebody else. */
@@ -153,7 +155,9 @@ function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<strin
   return found
 }
 
-function unknownText(name: string, { names, resourceNamed }: EnsembleWorld): string {
+function unknownText(name: string, { names, resourceNamed, problemOf }: EnsembleWorld): string {
+  const problem = problemOf?.(name)
+  if (problem !== undefined) return `'${name}' is there, but cannot be read: ${problem}`
   const hint = hintOfResource(name, resourceNamed?.(name)) ?? hintOf(name, names?.() ?? [])
   return `no Model or Ensemble serves '${name}'${hint}`
 }
