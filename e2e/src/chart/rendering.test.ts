@@ -83,23 +83,15 @@ await t.test(
 
 await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
   const cases: readonly Readonly<Record<string, unknown>>[] = [
-    { 'operator.image.tag': 'latest' },
-    { 'nats.image.tag': 'latest' },
     { 'nats.image.tag': '' },
     { 'step.image.digest': 'sha256:abc' },
     { 'operator.replicas': 0 },
     { 'nats.replicas': 2 },
     { 'nats.subjectPrefix': 'a.b' },
     { 'nats.credentialLifetimeSeconds': 1 },
-    { 'nats.enabled': false },
-    { 'nats.enabled': false, 'nats.external.urls': ['nats://n:4222'] },
-    { 'nats.external.urls': ['nats://n:4222'] },
-    { 'nats.external.privateAuthority': true },
     { 'nats.enabled': false, 'nats.external': { urls: ['http://n:1'], issuerSecret: 's' } },
-    { 'scope.mode': 'Namespaces' },
-    { 'scope.namespaces': ['a'] },
     { 'scope.mode': 'Some' },
-    { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
+    { 'global.imageRegistry': 'https://registry.example' },
     { 'networkPolicy.apiServerCIDR': 'here' },
     { 'operator.logLevel': 'loud' },
   ]
@@ -107,6 +99,48 @@ await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
     const { code, err } = await template(values)
     t.not(code, 0, JSON.stringify(values))
     t.match(err, /values don't meet the specifications of the schema/, JSON.stringify(values))
+  })
+})
+
+await t.test('values that do not fit together say what is wanted', WITH_HELM, async (t) => {
+  const urls = ['nats://n:4222']
+  const cases: readonly (readonly [Readonly<Record<string, unknown>>, string])[] = [
+    [{ 'operator.image.tag': 'latest' }, '- operator.image.tag: got latest, want a version'],
+    [
+      { 'nats.image.tag': 'latest', 'step.image.tag': 'latest' },
+      '- nats.image.tag: got latest, want a version, or a digest\n- step.image.tag: got latest',
+    ],
+    [{ 'nats.enabled': false }, '- nats.external.urls: got none, want those of your servers'],
+    [
+      { 'nats.enabled': false, 'nats.external.urls': urls },
+      '- nats.external.issuerSecret: got none, want the Secret that signs',
+    ],
+    [{ 'nats.external.urls': urls }, '- nats.external.urls: is for servers of your own'],
+    [
+      { 'nats.external.privateAuthority': true },
+      '- nats.external.privateAuthority: is for servers',
+    ],
+    [
+      { 'nats.config.maxPending': '15MB' },
+      '- nats.config.maxPending: got 15MB, want 16MB at least',
+    ],
+    [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want those that are served'],
+    [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
+    [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
+    [
+      { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
+      '- metrics.serviceMonitor.enabled: got true, but it finds the Service of metrics',
+    ],
+  ]
+  await forEach(cases, async ([values, problem]) => {
+    const { code, err } = await template(values)
+    t.not(code, 0, problem)
+    t.match(err, problem)
+  })
+  const least = { 'nats.config.maxPending': '16384KB' }
+  const registry = { 'global.imageRegistry': 'registry.example:5000/mirror/' }
+  await forEach([least, registry], async (values) => {
+    t.match(await template(values), { code: 0 }, JSON.stringify(values))
   })
 })
 

@@ -4,12 +4,23 @@ import t from 'tap'
 import { z } from 'zod'
 import { buildCrd, KINDS } from './crds.ts'
 import { buildGeneratedFiles } from './generated-files.ts'
+import { renderReference } from './reference-page.ts'
 import { toStructuralSchema } from './structural-schema.ts'
 
 await t.test('what is committed is what the schemas give', async (t) => {
   for (const [path, text] of buildGeneratedFiles()) {
     t.equal(await readFile(new URL(`../../../${path}`, import.meta.url), 'utf8'), text, path)
   }
+})
+
+await t.test('every field of a status says what it is', async (t) => {
+  const sections = renderReference().split(/^### .*: /m)
+  const statuses = sections.filter((section) => section.startsWith('status'))
+  t.equal(statuses.length, KINDS.length)
+  t.same(
+    statuses.flatMap((section) => section.split('\n').filter((line) => /\| +\|$/.test(line))),
+    [],
+  )
 })
 
 await t.test('a CRD stays below what kubectl apply can remember', async (t) => {

@@ -91,6 +91,13 @@ export const KINDS: readonly KindDefinition[] = [
       COMMON.age,
       COMMON.served,
       {
+        name: 'Wanted',
+        type: 'integer',
+        jsonPath: '.status.desiredReplicas',
+        description: 'Pods that are wanted.',
+        isWide: true,
+      },
+      {
         name: 'Revision',
         type: 'string',
         jsonPath: '.status.latestReadyRevision',
@@ -135,6 +142,13 @@ export const KINDS: readonly KindDefinition[] = [
       COMMON.reason,
       COMMON.age,
       COMMON.served,
+      {
+        name: 'gRPC',
+        type: 'string',
+        jsonPath: '.status.grpcUrl',
+        description: 'Where it is served over gRPC.',
+        isWide: true,
+      },
       {
         name: 'Revision',
         type: 'string',

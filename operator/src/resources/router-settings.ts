@@ -1,4 +1,12 @@
-import { Accelerator, ModelResources, toMilliseconds } from '@tutti/ensemble'
+import {
+  Accelerator,
+  inOurWords,
+  ModelResources,
+  toMilliseconds,
+  toProblemText,
+  toSchemaProblems,
+} from '@tutti/ensemble'
+import { assert } from '@tutti/errors'
 import type { ConfigMap, Stored } from '@tutti/kube'
 import { z } from 'zod'
 
@@ -11,6 +19,8 @@ const whole = (o: { min: number; max: number }) =>
     .regex(/^[0-9]{1,16}$/, { error: ({ input }) => `got ${quote(input)}, want a whole number` })
     .transform(Number)
     .pipe(z.number().min(o.min).max(o.max))
+
+const WANTED_DRAIN = { error: 'want 1s to 24h' }
 
 const quote = (input: unknown): string => JSON.stringify(String(input).slice(0, 64))
 
@@ -64,7 +74,7 @@ export const RouterSettings = z.strictObject({
     .string()
     .regex(/^([0-9]{1,5}(h|m|s|ms)){1,4}$/, { error: 'want a duration, e.g. 30s' })
     .transform(toMilliseconds)
-    .pipe(z.number().min(1000).max(86_400_000))
+    .pipe(z.number().min(1000, WANTED_DRAIN).max(86_400_000, WANTED_DRAIN))
     .optional()
     .describe('Time for requests in flight when a pod ends, 1s to 24h. Default: 30s.'),
   logVerbose: whole({ min: 0, max: 10 }).optional().describe('Above 0: debug lines. Default: 0.'),
@@ -103,10 +113,10 @@ export function judgeRouterSettings(
     const problem = `${name} and "${second.metadata.name}" both have the label ${ROUTER_SETTINGS_LABEL}, want one of them`
     return { isValid: false, problem, at: second }
   }
-  const { success, data, error } = RouterSettings.safeParse(first.data ?? {})
+  const { success, data, error } = RouterSettings.safeParse(first.data ?? {}, { error: inOurWords })
   if (success) return { isValid: true, settings: data }
-  const [issue] = error.issues
-  const path = issue === undefined ? '' : z.core.toDotPath(issue.path)
-  const where = path === '' ? 'data' : `data.${path}`
-  return { isValid: false, problem: `${name}, ${where}: ${issue?.message}`, at: first }
+  const [problem] = toSchemaProblems(RouterSettings, error)
+  assert(problem !== undefined, 'bug: an error of a schema has no problem')
+  const text = `${name}, ${toProblemText([{ ...problem, path: ['data', ...problem.path] }])}`
+  return { isValid: false, problem: text, at: first }
 }

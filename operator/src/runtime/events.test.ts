@@ -5,7 +5,7 @@ import t from 'tap'
 import { kubeError, memoryClient } from '../testing/memory-client.ts'
 import { settle } from '../testing/settle.ts'
 import { testMetrics } from '../testing/test-metrics.ts'
-import { type EventInput, EventRecorder } from './events.ts'
+import { distinct, type EventInput, EventRecorder } from './events.ts'
 
 const model = (name: string) => ({
   apiVersion: 'tutti.dev/v1alpha1',
@@ -169,4 +169,9 @@ await t.test('at the end, what is on its way is waited for, until it is given up
   limit.abort()
   await closed
   t.equal(client.calls.length > 0, true)
+})
+
+await t.test('two conditions that say the same are one event', async (t) => {
+  const other = input({ note: 'another file' })
+  t.same(distinct([input(), other, input()]), [input(), other])
 })

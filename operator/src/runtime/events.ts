@@ -31,6 +31,12 @@ export interface EventInput {
   readonly related?: KubeObject
 }
 
+/** Without those that say the same as another: two conditions may. */
+export function distinct(events: readonly EventInput[]): readonly EventInput[] {
+  const textOf = ({ reason, note }: EventInput): string => `${reason} ${note}`
+  return [...new Map(events.map((event) => [textOf(event), event])).values()]
+}
+
 export interface EventRecorderOptions {
   readonly client: Client
   /** `tutti.dev/operator` say. */

@@ -73,9 +73,21 @@ export {
 export { ModelScaling } from './manifest/model-scaling.ts'
 export { ModelStorage } from './manifest/model-serving.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
-export { parseManifest } from './manifest/parse-manifest.ts'
+export { type ParsedManifest, parseManifest } from './manifest/parse-manifest.ts'
 export { resourceNames } from './manifest/resource-names.ts'
-export { type Claimant, compareClaims, nameConflict } from './manifest/served-names.ts'
+export {
+  inOurWords,
+  type SchemaProblem,
+  toProblemText,
+  toSchemaProblems,
+} from './manifest/schema-problems.ts'
+export {
+  type Claimant,
+  compareClaims,
+  type NamedResource,
+  nameConflict,
+  notServedText,
+} from './manifest/served-names.ts'
 export {
   Condition,
   ENSEMBLE_CONDITIONS,

@@ -1,4 +1,4 @@
-import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
+import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { openEnsembleRig } from '../../testing/ensemble-rig.ts'
 import { installCrds } from '../../testing/prepare-server.ts'
@@ -124,6 +124,36 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await ns.serveModel('m', IO)
     await ns.condition('inner', 'Accepted', 'True')
   })
+
+  await t.test(
+    'a step that has the name of a resource is told the served one, whatever comes first',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const messageOf = (type: string, text: string) =>
+        plain.until(ns.path('ensembles', 'ens'), (object) =>
+          (object?.['status']?.conditions ?? []).some(
+            (one: PlainObject) => one['type'] === type && one['message'].endsWith(text),
+          ),
+        )
+      const path = ns.path('models', 'the-model')
+      await ns.applyEnsemble('ens', over('the-model'))
+      await messageOf('Accepted', "serves 'the-model' yet; want one of that served name")
+      await plain.apply(path, {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Model',
+        metadata: { name: 'the-model' },
+        spec: { modelName: 'M.1', modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/x' },
+      })
+      for (const type of ['Accepted', 'StepsReady']) {
+        await messageOf(type, "yet; Model 'the-model' is served as 'M.1'")
+      }
+      await plain.delete(path)
+      await messageOf('StepsReady', 'want one of that served name')
+      t.pass('it is forgotten with the resource')
+    },
+  )
 
   await t.test(
     'Ensembles that contain each other, and names that are taken, are refused',

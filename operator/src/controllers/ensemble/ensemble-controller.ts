@@ -21,7 +21,7 @@ import { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf } from '../accepted-revisions.ts'
 import { INDEX, keysOf } from '../caches.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
-import { servedNameKey } from '../served-names.ts'
+import { type Served, servedNameKey } from '../served-names.ts'
 import { EnsembleReconciler } from './ensemble-reconciler.ts'
 import { Exposure } from './exposure.ts'
 import type { WorldCaches } from './namespace-view.ts'
@@ -85,17 +85,22 @@ function createSources(o: EnsembleControllerOptions): readonly Source[] {
     ...keysOf(ensembles.byIndex(INDEX.step, servedKey)),
     ...keysOf(ensembles.byIndex(INDEX.servedName, servedKey)),
   ]
+  // A step may name a resource by its own name, which is then said with the served one.
+  const concernedBy = (object: Served): readonly string[] => [
+    ...concerned(servedNameKey(object)),
+    ...keysOf(ensembles.byIndex(INDEX.step, toKeyString(object.metadata))),
+  ]
   return [
     ownSource(ensembles),
     referenceSource({
       cache: o.models,
-      toKeys: (model) => concerned(servedNameKey(model)),
+      toKeys: concernedBy,
       ...low,
     }),
     referenceSource({
       cache: ensembles,
       toKeys: (ensemble) =>
-        concerned(servedNameKey(ensemble)).filter((key) => key !== toKeyString(ensemble.metadata)),
+        concernedBy(ensemble).filter((key) => key !== toKeyString(ensemble.metadata)),
       ...low,
     }),
     referenceSource({

@@ -2,7 +2,7 @@ import type { EnsembleStatus } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { findCondition } from '../../runtime/conditions.ts'
-import type { EventInput } from '../../runtime/events.ts'
+import { distinct, type EventInput } from '../../runtime/events.ts'
 
 type Ensemble = Stored<EnsembleObject>
 
@@ -38,7 +38,8 @@ export function eventsOfChange(
   })
   const isReady = findCondition(after.conditions, 'Ready')?.status === 'True'
   const wasReady = findCondition(before?.conditions, 'Ready')?.status === 'True'
-  return isReady && !wasReady ? [becameReady(regarding), ...bad] : bad
+  const told = distinct(bad)
+  return isReady && !wasReady ? [becameReady(regarding), ...told] : told
 }
 
 const BAD = [
@@ -46,8 +47,13 @@ const BAD = [
   ['Degraded', 'True'],
 ] as const
 
-/** They heal by themselves, or are told by another condition. */
-const QUIET: ReadonlySet<string> = new Set(['SchemaPending', 'Pending', 'EarlierGenerationServed'])
+/** They heal by themselves, or are told by another condition, or once where they are wrong. */
+const QUIET: ReadonlySet<string> = new Set([
+  'SchemaPending',
+  'Pending',
+  'EarlierGenerationServed',
+  'RouterSettingsInvalid',
+])
 
 type Found = NonNullable<EnsembleStatus['conditions']>[number] | undefined
 

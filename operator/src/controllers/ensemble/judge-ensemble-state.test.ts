@@ -14,7 +14,7 @@ const ACCEPTED: Verdict = {
   models: {},
   warnings: [],
 }
-const REFUSED: Verdict = { accepted: false, reason: 'UnknownTensor', message: 'steps[0]: no' }
+const REFUSED = { accepted: false, reason: 'UnknownTensor', message: 'steps[0]: no' } as const
 const SERVED = { name: 'e-ensemble-1', generation: 1 }
 const view = (accepted: readonly string[]) => ({
   pod: 'r',
@@ -74,6 +74,29 @@ for (const { name, state: given, ready } of CASES) {
     t.equal(judged.Ready.status, ready === 'Ready' || ready === 'Paused' ? 'True' : 'False')
   })
 }
+
+await t.test('what somebody has to change is no progress, and not well', async (t) => {
+  const trouble = { reason: 'RouterSettingsInvalid', message: 'data.replicas: x' }
+  t.match(judgeState(state({ trouble })), {
+    Degraded: { status: 'True', ...trouble },
+    Progressing: { status: 'False', ...trouble },
+  })
+  const credential = { reason: 'CredentialMissing', message: 'x' }
+  t.match(judgeState(state({ trouble: credential })), {
+    Degraded: { status: 'True', ...credential },
+    Progressing: { status: 'True' },
+  })
+  const { served: _, ...fresh } = state({ verdict: REFUSED })
+  t.match(judgeState(fresh), {
+    Degraded: { status: 'True', reason: REFUSED.reason, message: REFUSED.message },
+    Progressing: { status: 'False' },
+  })
+  const waits = { accepted: false, reason: 'SchemaPending', message: 'x' } as const
+  t.match(judgeState({ ...fresh, verdict: waits }), {
+    Degraded: { status: 'False' },
+    Progressing: { status: 'True' },
+  })
+})
 
 await t.test('Ready means routable, whatever else is the case', async () => {
   const flag = fc.boolean()

@@ -82,22 +82,34 @@ function judgeRoutable(state: EnsembleState): Judgement {
 }
 
 function judgeDegraded(state: EnsembleState): Judgement {
-  const { exposure, verdict, served, isPaused } = state
+  const { exposure, trouble, verdict, served, isPaused } = state
+  if (trouble !== undefined) return isTrue(trouble.reason, trouble.message)
   if (exposure !== undefined) return isTrue(exposure.reason, exposure.message)
-  if (!verdict.accepted && !isPaused && served !== undefined) {
-    return isTrue('EarlierGenerationServed', `this generation is not accepted${servedText(state)}`)
+  if (!verdict.accepted && !isPaused) {
+    if (served !== undefined) {
+      const message = `this generation is not accepted${servedText(state)}`
+      return isTrue('EarlierGenerationServed', message)
+    }
+    if (!WAITING.has(verdict.reason)) return isTrue(verdict.reason, verdict.message)
   }
   return isFalse('AsExpected', 'nothing is wrong')
 }
 
+/** Of a verdict: it changes by itself. */
 const WAITING = new Set(['SchemaPending', 'Pending'])
 
+/** Of a router: somebody has to change something. The credential comes by itself. */
+const STUCK = new Set(['RouterSettingsInvalid', 'RouterConflict', 'RouterRefused'])
+
 function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
-  const { verdict, isPaused } = state
+  const { verdict, isPaused, trouble } = state
   if (isPaused) return isFalse('Paused', 'changes wait while the Ensemble is paused')
   if (ready.status === 'True') return isFalse('Complete', 'everything that was asked for is served')
   if (!verdict.accepted && !WAITING.has(verdict.reason)) {
     return isFalse(verdict.reason, 'the Ensemble has to be changed')
+  }
+  if (trouble !== undefined && STUCK.has(trouble.reason)) {
+    return isFalse(trouble.reason, trouble.message)
   }
   return isTrue('Waiting', ready.message)
 }

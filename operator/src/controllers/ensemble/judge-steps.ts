@@ -1,23 +1,22 @@
-import type { EnsembleSpec, StepStatus } from '@tutti/ensemble'
+import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/ensemble'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
 /** What each step runs, and whether it can be run now. */
 export function judgeSteps(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
   return spec.steps.map(({ name, modelRef, ensembleRef }) => {
     const model = modelRef?.name ?? ensembleRef?.name ?? ''
-    return { name, model, ...judgeTarget(model, view.holderOf(model)) }
+    return { name, model, ...judgeTarget(model, view) }
   })
 }
 
 type Judged = Omit<StepStatus, 'name' | 'model'>
 
-function judgeTarget(model: string, target: StepTarget | undefined): Judged {
-  if (target === undefined)
-    return {
-      ready: false,
-      reason: 'NotFound',
-      message: `no Model or Ensemble is called '${model}'`,
-    }
+function judgeTarget(model: string, view: NamespaceView): Judged {
+  const target = view.holderOf(model)
+  if (target === undefined) {
+    const message = notServedText(model, view.resourceNamed(model))
+    return { ready: false, reason: 'NotFound', message }
+  }
   const { ready, revision, replicas } = readTarget(target)
   return {
     ready,

@@ -1,4 +1,4 @@
-import { type AcceptedEnsemble, type EnsembleWorld, type KnownModel } from '@tutti/ensemble'
+import type { AcceptedEnsemble, EnsembleWorld, KnownModel, NamedResource } from '@tutti/ensemble'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import type { Cache } from '../../runtime/cache.ts'
@@ -33,6 +33,20 @@ export class NamespaceView {
     return all.find((one) => findRival(one, all) === undefined)
   }
 
+  /** Whose `metadata.name` it is: easily mistaken for what clients call it. */
+  resourceNamed(name: string): NamedResource | undefined {
+    const key = `${this.#namespace}/${name}`
+    for (const [kind, cache] of [
+      ['Model', this.#caches.models],
+      ['Ensemble', this.#caches.ensembles],
+    ] as const) {
+      const found = cache.get(key)
+      if (found === undefined || found.metadata.deletionTimestamp !== undefined) continue
+      return { kind, servedName: servedNameOf(found) }
+    }
+    return undefined
+  }
+
   /** The Ensemble's accepted states, the newest first. */
   revisionsOf(object: StepTarget): readonly Stored<ControllerRevision>[] {
     return this.#caches.revisions.byOwner(object.metadata).toSorted(byRevision)
@@ -58,8 +72,8 @@ export class NamespaceView {
   worldOf(object: Stored<EnsembleObject>): EnsembleWorld {
     const { models, ensembles } = this.#caches
     return {
-      // What is not there may come: manifests are applied in any order.
       lookup: (servedName) => this.#lookup(servedName),
+      resourceNamed: (name) => this.resourceNamed(name),
       names: () =>
         [models, ensembles].flatMap((cache) =>
           cache.byIndex(INDEX.namespace, this.#namespace).map(servedNameOf),
@@ -94,9 +108,10 @@ export class NamespaceView {
     return this.#caches.ensembles.byIndex(INDEX.servedName, `${this.#namespace}/${servedName}`)
   }
 
-  #lookup(servedName: string): KnownModel | 'pending' {
+  #lookup(servedName: string): KnownModel | 'pending' | 'absent' {
     const holder = this.holderOf(servedName)
-    if (holder === undefined) return 'pending'
+    // It may come: manifests are applied in any order.
+    if (holder === undefined) return 'absent'
     for (const revision of this.revisionsOf(holder)) {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue

@@ -1,7 +1,13 @@
-import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/ensemble'
+import {
+  API_VERSION,
+  type EnsembleManifest,
+  EnsembleSpec,
+  inOurWords,
+  toProblemText,
+  toSchemaProblems,
+} from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
-import { toProblem } from '../spec-problem.ts'
 
 /** An Ensemble as it was stored: what an older or newer schema let in may not be readable. */
 export type ReadEnsemble =
@@ -21,8 +27,8 @@ export function readEnsemble(object: Stored<EnsembleObject>): ReadEnsemble {
 }
 
 function parse({ metadata, spec }: Stored<EnsembleObject>): ReadEnsemble {
-  const { success, data, error } = EnsembleSpec.safeParse(spec)
-  if (!success) return { problem: toProblem(error) }
+  const { success, data, error } = EnsembleSpec.safeParse(spec, { error: inOurWords })
+  if (!success) return { problem: toProblemText(toSchemaProblems(EnsembleSpec, error)) }
   const { name, namespace } = metadata
   return {
     manifest: {

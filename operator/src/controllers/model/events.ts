@@ -3,7 +3,7 @@ import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
-import type { EventInput } from '../../runtime/events.ts'
+import { distinct, type EventInput } from '../../runtime/events.ts'
 
 type Model = Stored<ModelObject>
 
@@ -50,7 +50,8 @@ export function eventsOfChange(
   })
   const isReady = findCondition(after.conditions, 'Ready')?.status === 'True'
   const wasReady = findCondition(before.conditions, 'Ready')?.status === 'True'
-  return isReady && !wasReady ? [becameReady(regarding), ...bad] : bad
+  const told = distinct(bad)
+  return isReady && !wasReady ? [becameReady(regarding), ...told] : told
 }
 
 /** The conditions that say that somebody must act, and how. */

@@ -86,11 +86,13 @@ export function isVerified(spec: NonNullable<ModelWorld['spec']>, pod: ModelPod)
 
 /** Whether something is wrong, be it that requests are answered all the same. */
 export const judgeDegraded: Judge = (world) => {
-  const { failure } = world
+  const { refusal, failure } = world
+  if (refusal !== undefined) return isTrue(refusal.reason, refusal.message)
   const blocked = judgeChildren(world) ?? judgeTolerance(world)
   if (blocked !== undefined) return blocked
-  if (failure === undefined) return isFalse('AsExpected', 'nothing is wrong')
-  return isTrue(failure.reason, toFailureText(failure))
+  if (failure !== undefined) return isTrue(failure.reason, toFailureText(failure))
+  const { status, reason, message } = judgeSchema(world)
+  return status === 'False' ? isTrue(reason, message) : isFalse('AsExpected', 'nothing is wrong')
 }
 
 /** What is in the way of children; undefined if nothing is. */

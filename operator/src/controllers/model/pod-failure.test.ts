@@ -103,7 +103,13 @@ const CASES: readonly { name: string; status: PodStatus; wanted: object | undefi
         containerStatus({
           name: 'fetch',
           ready: false,
-          state: { terminated: { exitCode: 12, reason: 'Error', message: 'digest differs' } },
+          state: {
+            terminated: {
+              exitCode: 12,
+              reason: 'Error',
+              message: '{"level":"warn","message":"fetch failed, trying again"}\ndigest differs',
+            },
+          },
         }),
       ],
     },
@@ -129,6 +135,25 @@ for (const { name, status, wanted } of CASES) {
     else t.match(found, { pod: 'a', ...wanted })
   })
 }
+
+const loadFailure = (reason: string) => {
+  const model = servedModel('r', { versions: [], reason })
+  return findFailure([modelPod('a', { status: main({}), model })], undefined)?.message
+}
+
+await t.test('an error that speaks of a repository says what to change at the Model', async (t) => {
+  t.match(
+    loadFailure(
+      "unexpected directory name 'a' for model 'a.1', directory name must equal model name",
+    ),
+    /^unexpected directory.*; its config\.pbtxt has this name: want modelName 'a\.1', or no name there$/,
+  )
+  t.match(
+    loadFailure("at least one version must be available under the version policy of model 'a'"),
+    /'a'; want storageUri to name the folder that holds the versions, 1\/ say,/,
+  )
+  t.equal(loadFailure('no such file'), 'no such file')
+})
 
 await t.test("the model's own error, while the process lives", async (t) => {
   const status = main({})

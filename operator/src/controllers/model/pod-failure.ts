@@ -3,6 +3,8 @@ import type { ContainerStatus, Deployment, Pod, PodCondition } from '@tutti/kube
 import { isAlive, statusOf } from '../../pods/pod-state.ts'
 import { FETCH } from '../../resources/model-artifacts.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
+import { lastWordsOf } from './last-words.ts'
+import { withLoadHint } from './load-hint.ts'
 import type { ModelPod } from './model-pods.ts'
 
 /** What went wrong, without the time when it was seen. */
@@ -124,9 +126,15 @@ function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
     ...place,
     reason: reasonOf(status, ended.reason, reason === 'CrashLoopBackOff'),
     // The text of the back-off counts up; what the process said does not.
-    message: ended.message ?? `container "${status.name}" ended with exit code ${exitCode}`,
+    message:
+      wordsOf(ended.message) ?? `container "${status.name}" ended with exit code ${exitCode}`,
     exitCode,
   }
+}
+
+/** Without what only the log wants: conditions and events are short. */
+function wordsOf(message: string | undefined): string | undefined {
+  return message === undefined ? undefined : lastWordsOf(message)
 }
 
 function findEnd({ ready, state, lastState }: ContainerStatus) {
@@ -144,8 +152,9 @@ function ofLoad({ pod, model }: ModelPod): Failure | undefined {
   if (model === undefined) return undefined
   const serves = model.versions.some(({ state }) => state === 'READY')
   if (serves && statusOf(pod, 'ContainersReady') === 'True') return undefined
-  const message = loadErrorOf(model)
-  if (message === undefined) return undefined
+  const error = loadErrorOf(model)
+  if (error === undefined) return undefined
+  const message = withLoadHint(error)
   return { reason: 'ModelLoadFailed', message, pod: pod.metadata.name, container: 'main' }
 }
 

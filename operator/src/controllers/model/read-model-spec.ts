@@ -1,7 +1,6 @@
-import { ModelSpec } from '@tutti/ensemble'
+import { inOurWords, ModelSpec, toProblemText, toSchemaProblems } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
-import { toProblem } from '../spec-problem.ts'
 
 /** A spec, or in one line why it is none. */
 export type ReadSpec =
@@ -23,8 +22,8 @@ export function readModelSpec(model: Stored<ModelObject>): ReadSpec {
 }
 
 function parse(json: unknown): ReadSpec {
-  const { success, data: spec, error } = ModelSpec.safeParse(json)
-  if (!success) return { error: toProblem(error) }
+  const { success, data: spec, error } = ModelSpec.safeParse(json, { error: inOurWords })
+  if (!success) return { error: toProblemText(toSchemaProblems(ModelSpec, error)) }
   if (!isDeeper(spec.podTemplate?.spec, DEEPEST)) return { spec }
   return { error: `podTemplate.spec: got more than ${DEEPEST} levels, which no pod has` }
 }

@@ -59,6 +59,7 @@ const CASES: readonly {
     wanted: {
       Accepted: 'False/NameConflict',
       Progressing: 'False/NameConflict',
+      Degraded: 'True/NameConflict',
       Ready: 'False/NameConflict',
     },
   },
@@ -70,6 +71,7 @@ const CASES: readonly {
     wanted: {
       ArtifactsReady: 'False/SecretNotFound',
       Progressing: 'False/SecretNotFound',
+      Degraded: 'True/SecretNotFound',
       Ready: 'False/SecretNotFound',
     },
   },
@@ -222,7 +224,11 @@ const CASES: readonly {
     world: modelWorld({
       fields: { inputs: [{ name: 'image', datatype: 'UINT8', shape: [3, -1] }] },
     }),
-    wanted: { SchemaVerified: 'False/SchemaMismatch', Ready: 'False/SchemaMismatch' },
+    wanted: {
+      SchemaVerified: 'False/SchemaMismatch',
+      Degraded: 'True/SchemaMismatch',
+      Ready: 'False/SchemaMismatch',
+    },
   },
 ]
 

@@ -135,6 +135,13 @@ await t.test(
   },
 )
 
+await t.test('the folder of one model is no repository', async (t) => {
+  t.match(await importing('triton', join(REPOSITORIES, 'text_detection')), {
+    code: 1,
+    err: /text_detection' is the folder of one model: .*; want the folder that holds it/,
+  })
+})
+
 await t.test('what is not understood ends with 2', async (t) => {
   t.match(await importing(), { code: 2, err: /got nothing, want triton DIR/ })
   t.match(await importing('kserve', 'x'), { code: 2, err: /got 'kserve x', want triton DIR/ })

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fromModelConfig, type Manifest, resourceNames } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
@@ -27,6 +28,7 @@ export async function importTriton(
   directory: string,
   prefix?: string,
 ): Promise<ImportedRepository> {
+  await checkRepository(directory)
   const models = await scanRepositories([directory])
   const configs = new Map<string, ModelConfig>()
   const problems: string[] = []
@@ -77,4 +79,14 @@ async function findBackend(model: RepositoryModel, config: ModelConfig): Promise
   const files = first === undefined ? [] : await listVersionFiles(model, first)
   const names = new Set(files.map((file) => file.name.replace(/\/.*/, '')))
   return selectBackend(config, model.name, [...names]).backend
+}
+
+/** Of a model's own folder each version would be taken for a model. */
+async function checkRepository(directory: string): Promise<void> {
+  const config = await stat(join(directory, 'config.pbtxt')).catch(() => undefined)
+  if (config === undefined) return
+  throw new ServeError(
+    'REPOSITORY_UNREADABLE',
+    `'${directory}' is the folder of one model: it has a config.pbtxt; want the folder that holds it`,
+  )
 }

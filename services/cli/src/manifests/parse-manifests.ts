@@ -103,20 +103,5 @@ function parseItem(file: string, item: Item): LocatedManifest | Problem[] | 'for
   }
   const parsed = parseManifest(kind, value)
   if (parsed.success) return { manifest: parsed.data, file, positionOf }
-  return parsed.error.issues.flatMap((issue) =>
-    describeIssue(issue).map(({ path, message }) => problem(path, message, resource)),
-  )
-}
-
-function describeIssue(issue: z.core.$ZodIssue) {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      path: [...issue.path, key],
-      message: 'there is no such field',
-    }))
-  }
-  const { path, message } = issue
-  const isYamlWord = issue.code === 'invalid_type' && message.endsWith('string, received boolean')
-  const hint = isYamlWord ? '; YAML reads an unquoted y, n, on, off, yes and no so' : ''
-  return [{ path, message: message + hint }]
+  return parsed.problems.map(({ path, message }) => problem(path, message, resource))
 }

@@ -8,6 +8,7 @@ import {
   type Manifest,
   type ModelManifest,
   modelNameOf,
+  type NamedResource,
   toModelOverrides,
   type Verdict,
 } from '@tutti/ensemble'
@@ -24,6 +25,8 @@ export interface RepositoryConfigs {
   readonly configs: ReadonlyMap<string, ModelConfig>
   /** All that are there, by served name. */
   readonly versions: ReadonlyMap<string, readonly number[]>
+  /** What could not be read, with why. */
+  readonly problems: ReadonlyMap<string, string>
 }
 
 /**
@@ -31,12 +34,14 @@ export interface RepositoryConfigs {
  * same name; of several with one served name, the one has it that would have it if all were applied at once.
  */
 export class NamespaceWorld {
+  readonly #manifests: readonly Manifest[]
   readonly #byName = new Map<string, Manifest>()
   readonly #repository: RepositoryConfigs | undefined
   readonly #verdicts = new Map<Manifest, Verdict>()
 
   /** @param repository - if it is there, a name that nobody knows will not come. */
   constructor(manifests: readonly Manifest[], repository: RepositoryConfigs | undefined) {
+    this.#manifests = manifests
     this.#repository = repository
     for (const manifest of manifests.toSorted(compareClaims)) {
       const name = modelNameOf(manifest)
@@ -62,6 +67,8 @@ export class NamespaceWorld {
     return {
       lookup: (name) => this.#lookup(name),
       names: () => this.#othersThan(modelNameOf(manifest)),
+      problemOf: (name) => this.#repository?.problems.get(name),
+      resourceNamed: (name) => this.#resourceNamed(name),
       holder: () => this.holderOf(manifest),
       composes: (name) => this.#composes(name),
     }
@@ -73,7 +80,13 @@ export class NamespaceWorld {
     return names
   }
 
-  #lookup(name: string): KnownModel | 'unknown' | 'pending' {
+  #resourceNamed(name: string): NamedResource | undefined {
+    const named = this.#manifests.filter(({ metadata }) => metadata.name === name)
+    const found = named.find(({ kind }) => kind === 'Model') ?? named[0]
+    return found && { kind: found.kind, servedName: modelNameOf(found) }
+  }
+
+  #lookup(name: string): KnownModel | 'unknown' | 'pending' | 'absent' {
     const manifest = this.#byName.get(name)
     if (manifest?.kind === 'Ensemble') {
       // What contains itself is refused before anything is looked up, so this ends.
@@ -81,7 +94,7 @@ export class NamespaceWorld {
       return verdict.accepted ? { config: verdict.config, readyVersions: [1] } : 'pending'
     }
     const config = this.#configOf(name, manifest)
-    if (config === undefined) return this.#repository === undefined ? 'pending' : 'unknown'
+    if (config === undefined) return this.#repository === undefined ? 'absent' : 'unknown'
     if (config.input.length === 0 || config.output.length === 0) return 'pending'
     const there = this.#repository?.versions.get(name)
     return { config, ...(there !== undefined && { readyVersions: chosenVersions(config, there) }) }

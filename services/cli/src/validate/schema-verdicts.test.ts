@@ -1,13 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { Agent, request } from 'node:https'
 import { availableParallelism } from 'node:os'
-import { parseManifest } from '@tutti/ensemble'
+import { parseManifest, toProblemText } from '@tutti/ensemble'
 import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { parse, stringify } from 'yaml'
-import { z } from 'zod'
 import { parseManifests } from '../manifests/parse-manifests.ts'
 
 /*
@@ -301,8 +300,9 @@ interface Verdicts {
 }
 
 function zodVerdict(manifest: Manifest): string {
-  const { error } = parseManifest(manifest['kind'] === 'Model' ? 'Model' : 'Ensemble', manifest)
-  return error === undefined ? '' : z.prettifyError(error)
+  const kind = manifest['kind'] === 'Model' ? 'Model' : 'Ensemble'
+  const parsed = parseManifest(kind, manifest)
+  return parsed.success ? '' : toProblemText(parsed.problems)
 }
 
 function cliVerdict(manifest: Manifest): string {

@@ -47,8 +47,20 @@ await t.test('what is fine ends with 0', async (t) => {
 await t.test('what is not known ends with 0 and is said', async (t) => {
   t.match(await validate(['-f', '-'], yaml(ensembleManifest('e'))), {
     code: 0,
-    out: /^-:16:7: Ensemble\/e: steps\[0\]\(a\)\.modelRef: the signature of 'm' is not known yet.*\(SchemaPending\)\n1 Model or Ensemble, no errors, 1 note\n$/,
+    out: /^-:16:7: Ensemble\/e: steps\[0\]\(a\)\.modelRef: no Model or Ensemble serves 'm' yet; want one of that served name \(SchemaPending\)\n1 Model or Ensemble, no errors, 1 note\n$/,
   })
+})
+
+await t.test('the name of a resource is no served name, and is said with it', async (t) => {
+  const { code, out } = await validate(
+    ['-f', '-'],
+    yaml(
+      modelManifest('m', { modelName: 'M.1', inputs: [typed('x')], outputs: [typed('y')] }),
+      ensembleManifest('e'),
+    ),
+  )
+  t.equal(code, 0)
+  t.match(out, "no Model or Ensemble serves 'm' yet; Model 'm' is served as 'M.1' (SchemaPending)")
 })
 
 await t.test(
@@ -75,8 +87,12 @@ await t.test(
         /^-:9:3: Model\/m: spec\.replicas: there is no such field \(InvalidSpec\)$/m,
       ],
       [
+        yaml(modelManifest('m', { scalling: {} })),
+        /^-:9:3: Model\/m: spec\.scalling: there is no such field; did you mean scaling\? \(InvalidSpec\)$/m,
+      ],
+      [
         yaml(M).replace('"y"', 'y'),
-        /outputs\[0\]\.name: .*received boolean; YAML reads an unquoted y, n, on, off, yes and no so \(InvalidSpec\)$/m,
+        /outputs\[0\]\.name: got true, want text; YAML reads an unquoted y, n, on, off, yes and no so \(InvalidSpec\)$/m,
       ],
       ['a: [', /^-:1:5: .*\(SyntaxError\)$/m],
       ['a: 1', /^-:1:1: got no apiVersion and kind, want a Kubernetes resource \(InvalidSpec\)$/m],
@@ -141,6 +157,17 @@ await t.test(
   },
 )
 
+await t.test('a model of the repository that cannot be read is not called absent', async (t) => {
+  const folder = t.testdir({ add_one_batch: { 'config.pbtxt': 'name: ', 1: {} } })
+  t.match(
+    await validate(['-f', '-', `--model-repository=${folder}`], yaml(chain('add_one_batch'))),
+    {
+      code: 1,
+      out: /modelRef\.name: 'add_one_batch' is there, but cannot be read: .+ \(UnknownModel\)/,
+    },
+  )
+})
+
 await t.test('JSON has the same', async (t) => {
   const { code, out } = await validate(['-f', '-', '--output=json'], yaml(modelManifest('M')))
   t.equal(code, 1)
@@ -176,6 +203,11 @@ await t.test('files and folders are read; what cannot be ends with 2', async (t)
   t.match(await validate(['-f', join(folder, 'empty')]), { code: 2, err: /has no \.yaml/ })
   t.match(await validate([]), { code: 2, err: /--filename: got none, want -f FILE/ })
   t.match(await validate([folder]), { code: 2, err: /without it/ })
+  const nowhere = `--model-repository=${join(folder, 'none')}`
+  t.match(await validate(['-f', folder, nowhere]), {
+    code: 2,
+    err: /--model-repository: .*none' cannot be read: it does not exist/,
+  })
   t.match(await validate(['--help']), { code: 0, out: /--model-repository/ })
 })
 

@@ -51,13 +51,24 @@ export const validateCommand: Command = {
       const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
       throw new ServeError('FLAG_INVALID', `--filename: ${got}, want -f FILE, -f DIR or -f -`)
     }
-    const repositories = flags['model-repository']
-    const repository = repositories.length === 0 ? undefined : await readRepository(repositories)
+    const repository = await readRepositories(flags['model-repository'])
     const files = await readManifestFiles(flags.filename, around.input)
     const report = judgeManifests(parseManifests(files), repository)
     around.out(renderReport(report, flags.output))
     return report.problems.length === 0 ? 0 : 1
   },
+}
+
+/** What cannot be read is as with a file: nothing was judged. */
+async function readRepositories(paths: readonly string[]): Promise<RepositoryConfigs | undefined> {
+  if (paths.length === 0) return undefined
+  try {
+    return await readRepository(paths)
+  } catch (cause) {
+    const { reason, message } = ServeError.from(cause)
+    if (reason !== 'REPOSITORY_UNREADABLE') throw cause
+    throw new ServeError('FLAG_INVALID', `--model-repository: ${message}`, { cause })
+  }
 }
 
 /** Judges all manifests, each with those of its namespace. */

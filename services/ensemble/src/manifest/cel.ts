@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { quote } from './schema-problems.ts'
 
 /** A rule that the API server evaluates as CEL and zod as a function. */
 export interface CelRule<T> {
@@ -107,10 +108,18 @@ export interface Bounds {
   readonly max: number
 }
 
-/** Text of bounded length. The API server counts code points where zod counts code units. */
-export function text(o: Bounds & { readonly pattern?: RegExp }) {
+/**
+ * Text of bounded length. The API server counts code points where zod counts code units.
+ *
+ * @param o.want - the pattern in words; the API server shows the pattern.
+ */
+export function text(o: Bounds & { readonly pattern?: RegExp; readonly want?: string }) {
+  const { want } = o
   const base = z.string().min(o.min ?? 0)
-  const shaped = o.pattern === undefined ? base : base.regex(o.pattern)
+  const told = want !== undefined && {
+    error: ({ input }: { readonly input?: unknown }) => `got ${quote(input)}, want ${want}`,
+  }
+  const shaped = o.pattern === undefined ? base : base.regex(o.pattern, told || undefined)
   return mirror(shaped.meta({ maxLength: o.max }), {
     holds: (value) => value.length <= o.max || Array.from(value).length <= o.max,
     text: (value) => `got ${Array.from(value).length} characters, want at most ${o.max}`,

@@ -11,6 +11,7 @@ const host = () =>
     min: 1,
     max: 253,
     pattern: /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+    want: 'a host name, e.g. models.example.com or *.example.com',
   }).describe('A host name; the first label may be *.')
 
 const hosts = (description: string) => listSet(host(), { min: 1, max: 16 }).describe(description)

@@ -10,9 +10,12 @@ const NAME_LENGTH = 253
 
 /** A name in Triton's character set: what clients call. */
 export function servedName(description: string) {
-  return text({ min: 1, max: NAME_LENGTH, pattern: /^[A-Za-z0-9_][A-Za-z0-9_.:+@-]*$/ }).describe(
-    description,
-  )
+  return text({
+    min: 1,
+    max: NAME_LENGTH,
+    pattern: /^[A-Za-z0-9_][A-Za-z0-9_.:+@-]*$/,
+    want: 'letters, digits and _.:+@-, beginning with a letter, a digit or _',
+  }).describe(description)
 }
 
 /** The name of another object: a DNS subdomain. */
@@ -21,17 +24,28 @@ export function objectName(description: string) {
     min: 1,
     max: NAME_LENGTH,
     pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+    want: 'a DNS subdomain: a-z, 0-9, - and .',
   }).describe(description)
 }
 
 /** A DNS label. */
 export function dnsLabel(description: string) {
-  return text({ min: 1, max: 63, pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/ }).describe(description)
+  return text({
+    min: 1,
+    max: 63,
+    pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
+    want: 'a DNS label: a-z, 0-9 and -',
+  }).describe(description)
 }
 
 /** The name of a tensor, of a model or of an ensemble: anything that can be printed. */
 export function tensorName(description: string) {
-  return text({ min: 1, max: 256, pattern: /^\P{Cc}+$/u }).describe(description)
+  return text({
+    min: 1,
+    max: 256,
+    pattern: /^\P{Cc}+$/u,
+    want: 'one character at least, and such as can be printed',
+  }).describe(description)
 }
 
 export const Datatype = z
@@ -61,21 +75,23 @@ const UNITS: Readonly<Record<string, number>> = {
 
 /** A duration as Gateway API writes it. Above zero. */
 export function duration(description: string) {
-  return positive(text({ max: 24, pattern: /^([0-9]{1,5}(h|m|s|ms)){1,4}$/ }), description)
+  return positive(/^([0-9]{1,5}(h|m|s|ms)){1,4}$/, '500ms, 2s or 1m30s', description)
 }
 
 /** The same, down to microseconds. */
 export function fineDuration(description: string) {
-  return positive(text({ max: 24, pattern: /^([0-9]{1,5}(h|m|s|ms|us)){1,4}$/ }), description)
+  return positive(/^([0-9]{1,5}(h|m|s|ms|us)){1,4}$/, '100us, 5ms or 1s', description)
 }
 
-function positive<T extends z.ZodType<string>>(schema: T, description: string): T {
+function positive(pattern: RegExp, examples: string, description: string) {
+  const schema = text({ max: 24, pattern, want: `a duration, e.g. ${examples}` })
   return cel(schema.describe(description), {
     rule: "duration(self) > duration('0s')",
     message: 'want a duration above 0, e.g. 500ms',
     messageExpression: "'got ' + self + ', want a duration above 0, e.g. 500ms'",
     text: (value) => `got ${value}, want a duration above 0, e.g. 500ms`,
-    holds: (value) => toMilliseconds(value) > 0,
+    // What is no duration is told by the pattern.
+    holds: (value) => !pattern.test(value) || toMilliseconds(value) > 0,
   })
 }
 
@@ -122,9 +138,12 @@ export function withQualifiedKeys<T extends z.ZodType<Readonly<Record<string, un
 
 /** Labels that a user may choose. */
 export function labels(description: string) {
-  return withQualifiedKeys(mapOf(text({ max: 63, pattern: LABEL_VALUE }), { max: 32 })).describe(
-    description,
-  )
+  const value = text({
+    max: 63,
+    pattern: LABEL_VALUE,
+    want: 'letters, digits and -_., beginning and ending with a letter or a digit',
+  })
+  return withQualifiedKeys(mapOf(value, { max: 32 })).describe(description)
 }
 
 /** Annotations that a user may choose. */
@@ -135,7 +154,14 @@ export function annotations(description: string) {
 /** A number, or a share as text, e.g. `25%`. */
 export function countOrShare(description: string) {
   return z
-    .union([z.int().min(0).max(10_000), text({ max: 4, pattern: /^([0-9]|[1-9][0-9]|100)%$/ })])
+    .union([
+      z.int().min(0).max(10_000),
+      text({
+        max: 4,
+        pattern: /^([0-9]|[1-9][0-9]|100)%$/,
+        want: 'a whole number or a share, e.g. 25%',
+      }),
+    ])
     .meta({ 'x-kubernetes-int-or-string': true })
     .describe(description)
 }
@@ -148,6 +174,7 @@ export const Quantity = z
       min: 1,
       max: 32,
       pattern: /^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$/,
+      want: 'a quantity, e.g. 500m or 4Gi',
     }),
   ])
   .meta({ 'x-kubernetes-int-or-string': true })

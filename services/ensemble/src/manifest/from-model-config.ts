@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { assert, ServeError } from '@tutti/errors'
 import {
   type ModelInput as ConfigInput,
   type ModelOutput as ConfigOutput,
@@ -12,6 +12,7 @@ import { z } from 'zod'
 import { API_VERSION, EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
 import { applyModelOverrides, formatOfBackend, toModelOverrides } from './model-overrides.ts'
 import { resourceNames } from './resource-names.ts'
+import { inOurWords, toSchemaProblems } from './schema-problems.ts'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 
 /** What a configuration does not say. */
@@ -132,10 +133,11 @@ function nameSteps(config: ModelConfig, steps: readonly EnsembleStep[]): readonl
 }
 
 function toManifest<T>(schema: z.ZodType<T>, o: ImportOptions, manifest: unknown): T {
-  const { success, data, error } = schema.safeParse(manifest)
+  const { success, data, error } = schema.safeParse(manifest, { error: inOurWords })
   if (success) return data
-  const [issue] = error.issues
-  throw unsupported(o, z.core.toDotPath(issue?.path ?? []), issue?.message ?? 'it does not fit')
+  const [problem] = toSchemaProblems(schema, error)
+  assert(problem !== undefined, 'bug: an error of a schema has no problem')
+  throw unsupported(o, z.core.toDotPath([...problem.path]), problem.message)
 }
 
 /** @throws ServeError UNSUPPORTED with the first field in which the configurations differ. */

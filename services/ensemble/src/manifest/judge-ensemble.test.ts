@@ -65,9 +65,12 @@ const WORLD: EnsembleWorld = {
   lookup: (name) => {
     const config = CONFIGS.get(name)
     if (config !== undefined) return { config, readyVersions: [1, 2] }
-    return name.startsWith('later') ? 'pending' : 'unknown'
+    if (name.startsWith('later')) return 'pending'
+    return name.startsWith('absent') ? 'absent' : 'unknown'
   },
   names: () => CONFIGS.keys(),
+  resourceNamed: (name) =>
+    name.endsWith('the-detector') ? { kind: 'Model', servedName: 'detector' } : undefined,
 }
 
 const detect = { name: 'det', modelRef: { name: 'detector' }, inputMap: { image: 'image' } }
@@ -159,7 +162,22 @@ await t.test('each refusal has its reason, its place and what is wanted', async 
     [
       { steps: [{ ...detect, modelRef: { name: 'later' } }] },
       'SchemaPending',
-      "steps[0](det).modelRef: the signature of 'later' is not known yet; it is once a Model or Ensemble of that served name is there and ready",
+      "steps[0](det).modelRef: the signature of 'later' is not known yet; it is once the Model or Ensemble of that served name is ready",
+    ],
+    [
+      { steps: [{ ...detect, modelRef: { name: 'absent' } }] },
+      'SchemaPending',
+      "steps[0](det).modelRef: no Model or Ensemble serves 'absent' yet; want one of that served name",
+    ],
+    [
+      { steps: [{ ...detect, modelRef: { name: 'absent-the-detector' } }] },
+      'SchemaPending',
+      "steps[0](det).modelRef: no Model or Ensemble serves 'absent-the-detector' yet; Model 'absent-the-detector' is served as 'detector'",
+    ],
+    [
+      { steps: [{ ...detect, modelRef: { name: 'the-detector' } }] },
+      'UnknownModel',
+      "steps[0](det).modelRef.name: no Model or Ensemble serves 'the-detector'; Model 'the-detector' is served as 'detector'",
     ],
     [
       { steps: [{ ...detect, modelRef: { name: 'later' }, dependsOn: ['det'] }] },

@@ -8,7 +8,13 @@ import { stepPath } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
 import { judgeTensors } from './judge-tensors.ts'
 import { type EnsembleManifest, modelNameOf } from './manifests.ts'
-import { type Claimant, nameConflict } from './served-names.ts'
+import {
+  type Claimant,
+  hintOfResource,
+  type NamedResource,
+  nameConflict,
+  notServedText,
+} from './served-names.ts'
 import { convertEnsemble } from './to-ensemble-config.ts'
 
 /** What is known of a served name. */
@@ -22,11 +28,16 @@ export interface KnownModel {
 /** What an Ensemble is judged in: the other resources of its namespace. */
 export interface EnsembleWorld {
   /**
-   * @returns 'pending' for what is not known yet but may be soon; 'unknown' for what is not there and will not come.
+   * @returns 'pending' for what is there but not known yet, 'absent' for what may still come; 'unknown' for what is not there and
+   *   will not come.
    */
-  readonly lookup: (servedName: string) => KnownModel | 'unknown' | 'pending'
+  readonly lookup: (servedName: string) => KnownModel | 'unknown' | 'pending' | 'absent'
   /** Every served name, for hints. */
   readonly names?: () => Iterable<string>
+  /** Why a model of a repository cannot be read, if that is why nobody serves it. */
+  readonly problemOf?: (servedName: string) => string | undefined
+  /** The resource of that `metadata.name`, for hints: it is mistaken for the served name. */
+  readonly resourceNamed?: (name: string) => NamedResource | undefined
   /** Who has this Ensemble's served name, if it is somebody else. */
   readonly holder?: (servedName: string) => Claimant | undefined
   /** The served names that another Ensemble runs: as it is written, and as it was accepted. */
@@ -129,24 +140,30 @@ function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<strin
     const name = modelOfStep(step)
     const path = `${stepPath(spec, index)}.${refField(step)}`
     const known = world.lookup(name)
-    if (known === 'unknown') {
-      const problem = `no Model or Ensemble serves '${name}'${hintOf(name, world.names?.() ?? [])}`
-      throw refused('UnknownModel', `${path}.name`, problem)
-    }
-    if (known === 'pending' || known.readyVersions?.length === 0) pending.push([path, name])
-    else {
+    if (known === 'unknown') throw refused('UnknownModel', `${path}.name`, unknownText(name, world))
+    if (known === 'absent') pending.push([path, notServedText(name, world.resourceNamed?.(name))])
+    else if (known === 'pending' || known.readyVersions?.length === 0) {
+      pending.push([path, unreadyText(name)])
+    } else {
       checkKind(step, known, path)
       checkVersion(step, known, path)
       found.set(name, known)
     }
   }
   const [first] = pending
-  if (first !== undefined) {
-    const [path, name] = first
-    const problem = `the signature of '${name}' is not known yet; it is once a Model or Ensemble of that served name is there and ready`
-    throw refused('SchemaPending', path, problem)
-  }
+  if (first !== undefined) throw refused('SchemaPending', ...first)
   return found
+}
+
+function unknownText(name: string, { names, resourceNamed, problemOf }: EnsembleWorld): string {
+  const problem = problemOf?.(name)
+  if (problem !== undefined) return `'${name}' is there, but cannot be read: ${problem}`
+  const hint = hintOfResource(name, resourceNamed?.(name)) ?? hintOf(name, names?.() ?? [])
+  return `no Model or Ensemble serves '${name}'${hint}`
+}
+
+function unreadyText(name: string): string {
+  return `the signature of '${name}' is not known yet; it is once the Model or Ensemble of that served name is ready`
 }
 
 function checkKind(step: EnsembleStepSpec, { config }: KnownModel, path: string): void {

@@ -82,7 +82,10 @@ await t.test(
       [{ inputs: [{ ...tensor, shape: [0] }] }, /^spec\.inputs\[0\]\.shape: .*at least 1/],
       [{ inputs: [{ ...tensor, datatype: 'TYPE_FP32' }] }, /^spec\.inputs\[0\]\.datatype: /],
       [{ batching: { maxQueueDelay: '0ms' } }, /got 0ms, want a duration above 0/],
-      [{ timeouts: { load: '100us' } }, /^spec\.timeouts\.load: /],
+      [
+        { timeouts: { load: '100us' } },
+        /^spec\.timeouts\.load: got '100us', want a duration, e\.g\. 500ms/,
+      ],
       [{ warmup: [{ name: 'w', inputs: [{ ...tensor, data: 'File' }] }] }, /\.file: want `file`/],
       [{ resources: { limits: { 'a b': 1 } } }, /got the key 'a b', want \[PREFIX\/\]NAME/],
       [{ resources: { limits: { cpu: 'much' } } }, /^spec\.resources\.limits\.cpu: /],
@@ -155,12 +158,14 @@ await t.test(
   'a null is as good as nothing, except where nothing is known of the field',
   async (t) => {
     const spec = { inputs: [tensor, { ...tensor, name: 'b', optional: null }], maxBatchSize: null }
-    const { data } = parseManifest(
+    const parsed = parseManifest(
       'Model',
       modelManifest('m', { ...spec, podTemplate: { spec: { a: null } } }),
     )
-    t.match(data?.spec, { inputs: [tensor, { name: 'b' }], podTemplate: { spec: { a: null } } })
-    t.notOk(Object.hasOwn(data?.spec ?? {}, 'maxBatchSize'))
+    if (!parsed.success) throw new Error('it was refused')
+    const { data } = parsed
+    t.match(data.spec, { inputs: [tensor, { name: 'b' }], podTemplate: { spec: { a: null } } })
+    t.notOk(Object.hasOwn(data.spec, 'maxBatchSize'))
     for (const wrong of [{ unknown: null }, { storageUri: null }, { inputs: [null] }]) {
       t.equal(parseManifest('Model', modelManifest('m', wrong)).success, false)
     }

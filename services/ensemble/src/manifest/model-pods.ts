@@ -39,6 +39,7 @@ export const Accelerator = z
       max: 317,
       pattern:
         /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+      want: 'DOMAIN/NAME, e.g. nvidia.com/gpu',
     })
       .optional()
       .describe('The extended resource of a device. Default nvidia.com/gpu.'),

@@ -52,7 +52,11 @@ export const ModelStorage = z
     secretRef: SecretRef.optional().describe(
       'Credentials for http(s):// (username and password, or token) and s3:// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL).',
     ),
-    digest: text({ max: 71, pattern: /^sha256:[0-9a-f]{64}$/ })
+    digest: text({
+      max: 71,
+      pattern: /^sha256:[0-9a-f]{64}$/,
+      want: 'sha256: and 64 digits of 0-9 and a-f',
+    })
       .optional()
       .describe('What is fetched must have this digest: sha256:HEX.'),
   })

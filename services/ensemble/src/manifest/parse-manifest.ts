@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import { EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
+import { inOurWords, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
 
 const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
+
+export type ParsedManifest =
+  | { readonly success: true; readonly data: Manifest }
+  | { readonly success: false; readonly problems: readonly SchemaProblem[] }
 
 /**
  * Holds a resource against the schema of its kind, as the API server does: a null in place of a known field or of an entry
@@ -9,12 +14,12 @@ const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
  *
  * @param value - JSON; copied.
  */
-export function parseManifest(
-  kind: Manifest['kind'],
-  value: unknown,
-): z.ZodSafeParseResult<Manifest> {
+export function parseManifest(kind: Manifest['kind'], value: unknown): ParsedManifest {
   const schema = SCHEMAS[kind]
-  return schema.safeParse(withoutNulls(schema, value))
+  const { success, data, error } = schema.safeParse(withoutNulls(schema, value), {
+    error: inOurWords,
+  })
+  return success ? { success, data } : { success, problems: toSchemaProblems(schema, error) }
 }
 
 function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {

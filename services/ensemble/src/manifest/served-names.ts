@@ -27,3 +27,26 @@ function rankOf({ kind, metadata }: Claimant): string {
 export function nameConflict(servedName: string, { kind, metadata }: Claimant): string {
   return `'${servedName}' is the served name of ${kind} '${metadata.name}'; want another`
 }
+
+/** A Model or an Ensemble, as one that a step may have meant. */
+export interface NamedResource {
+  readonly kind: string
+  /** What clients, and steps, call it. */
+  readonly servedName: string
+}
+
+/** A hint for a name that is the `metadata.name` of a resource with another served name; undefined if it is not. */
+export function hintOfResource(name: string, meant: NamedResource | undefined): string | undefined {
+  if (meant === undefined || meant.servedName === name) return undefined
+  return `; ${meant.kind} '${name}' is served as '${meant.servedName}'`
+}
+
+/**
+ * Says that nobody has a served name, which somebody may still be given.
+ *
+ * @param meant - the resource of that `metadata.name`.
+ */
+export function notServedText(name: string, meant: NamedResource | undefined): string {
+  const hint = hintOfResource(name, meant) ?? '; want one of that served name'
+  return `no Model or Ensemble serves '${name}' yet${hint}`
+}

@@ -1,0 +1,55 @@
+{{/* What values mean together: values.schema.json looks at each for itself, and says of an `if` or a `not` only that it failed. */}}
+
+{{- define "tutti.checks" -}}
+{{- $problems := list -}}
+{{- range $name, $image := dict "operator" .Values.operator.image "router" .Values.router.image "step" .Values.step.image "nats" .Values.nats.image -}}
+{{- if eq $image.tag "latest" -}}
+{{- $problems = append $problems (printf "%s.image.tag: got latest, want a version, or a digest" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key := keys .Values.global | sortAlpha -}}
+{{- if and (ne $key "imageRegistry") (eq (lower $key) "imageregistry") -}}
+{{- $problems = append $problems (printf "global.%s: want global.imageRegistry" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.scope -}}
+{{- if and (eq .mode "Namespaces") (not .namespaces) -}}
+{{- $problems = append $problems "scope.namespaces: got none, want those that are served: scope.mode is Namespaces" -}}
+{{- end -}}
+{{- if and (eq .mode "Cluster") .namespaces -}}
+{{- $problems = append $problems (printf "scope.namespaces: got %s, but scope.mode is Cluster, which serves all; want scope.mode: Namespaces, or none" (join ", " .namespaces)) -}}
+{{- end -}}
+{{- end -}}
+{{- $problems = concat $problems (include "tutti.natsChecks" . | fromYamlArray) -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
+{{- $problems = append $problems "metrics.serviceMonitor.enabled: got true, but it finds the Service of metrics; want metrics.enabled: true too" -}}
+{{- end -}}
+{{- if $problems -}}
+{{- fail (printf "\n\nvalues that do not fit together:\n- %s\n" (join "\n- " $problems)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A YAML list, empty if all is well. */}}
+{{- define "tutti.natsChecks" -}}
+{{- $external := .Values.nats.external -}}
+{{- if .Values.nats.enabled -}}
+{{- range $key, $value := $external }}
+{{- if $value }}
+- "nats.external.{{ $key }}: is for servers of your own, but nats.enabled is true; want nats.enabled: false, or nothing in nats.external"
+{{- end }}
+{{- end }}
+{{- $pending := .Values.nats.config.maxPending -}}
+{{- $unit := regexFind "[KMG]B$" $pending -}}
+{{- $size := mul (trimSuffix $unit $pending | int64) (get (dict "KB" 1024 "MB" 1048576 "GB" 1073741824) $unit) -}}
+{{- if lt $size 16777216 }}
+- "nats.config.maxPending: got {{ $pending }}, want 16MB at least: a server would end the connections that large tensors come by"
+{{- end }}
+{{- else -}}
+{{- if not $external.urls }}
+- "nats.external.urls: got none, want those of your servers: nats.enabled is false"
+{{- end }}
+{{- if not $external.issuerSecret }}
+- "nats.external.issuerSecret: got none, want the Secret that signs for your servers: nats.enabled is false"
+{{- end }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+
+/** A line of our own log. */
+const LogLine = z.object({
+  level: z.string(),
+  message: z.string(),
+  error: z.string().optional().catch(undefined),
+})
+
+/**
+ * Of the end of a container's log what says why it ended: what is no line of a log, else the errors in it, else all of it. Pure.
+ *
+ * @param text - as Kubernetes keeps it: the last 2 KiB or 80 lines, so the first line may be cut.
+ */
+export function lastWordsOf(text: string): string {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const parsed = lines.map((line) => ({ line, log: parseLine(line) }))
+  const plain = parsed.filter(({ line, log }, i) => log === undefined && !(i === 0 && isCut(line)))
+  if (plain.length > 0) return plain.map(({ line }) => line).join('\n')
+  const errors = parsed.flatMap(({ log }) => (log?.level === 'error' ? [toText(log)] : []))
+  return errors.length > 0 ? errors.join('\n') : text
+}
+
+function parseLine(line: string): z.infer<typeof LogLine> | undefined {
+  if (!line.startsWith('{')) return undefined
+  try {
+    return LogLine.safeParse(JSON.parse(line)).data
+  } catch {
+    // Not ours.
+    return undefined
+  }
+}
+
+function isCut(line: string): boolean {
+  return /"message":"[^"]*"\}$/.test(line)
+}
+
+function toText({ message, error }: z.infer<typeof LogLine>): string {
+  return error === undefined ? message : `${message}: ${error}`
+}

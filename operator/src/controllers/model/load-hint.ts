@@ -1,0 +1,21 @@
+/** Errors that speak of a model repository, where a Model has other words: what to change there. */
+const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string])[] = [
+  [
+    /unexpected directory name '.*' for model '(.*)', directory name must equal model name/,
+    (name) => `; its config.pbtxt has this name: want modelName '${name}', or no name there`,
+  ],
+  [
+    /at least one version must be available under the version policy of model '(.*)'/,
+    () =>
+      '; want storageUri to name the folder that holds the versions, 1/ say, and versionPolicy to choose one',
+  ],
+]
+
+/** Why a model cannot be loaded, and what of its Model that is about. Pure. */
+export function withLoadHint(error: string): string {
+  for (const [pattern, hint] of HINTS) {
+    const [, found] = pattern.exec(error) ?? []
+    if (found !== undefined) return `${error}${hint(found)}`
+  }
+  return error
+}
