@@ -14,12 +14,13 @@ import {
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cacheFolder } from './cache-folder.mjs'
-import { runChild, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from './go.mjs'
+import { goBuild, goInstall, moduleFolder } from './go-build.mjs'
 import { withLock } from './lock.mjs'
 
-const SOURCES = join(dirname(fileURLToPath(import.meta.url)), 'kubernetes')
+/** The module with which programs of Kubernetes are built. */
+export const SOURCES = join(dirname(fileURLToPath(import.meta.url)), 'kubernetes')
 const KUBERNETES = '1.34.4'
 const KWOK = '0.8.0'
 const HELM = '3.22.0'
@@ -104,8 +105,8 @@ async function build({ go, folder, env }) {
     cpSync(SOURCES, source, { recursive: true })
     mkdirSync(bin)
     await buildKubernetes(go, { source, bin, env: goEnv })
-    await install(go, { cwd: source, env: goEnv, module: `sigs.k8s.io/kwok/cmd/kwok@v${KWOK}` })
-    await install(go, { cwd: source, env: goEnv, module: `helm.sh/helm/v3/cmd/helm@v${HELM}` })
+    await goInstall(go, { cwd: source, env: goEnv, module: `sigs.k8s.io/kwok/cmd/kwok@v${KWOK}` })
+    await goInstall(go, { cwd: source, env: goEnv, module: `helm.sh/helm/v3/cmd/helm@v${HELM}` })
     await writeStages(go, { bin, cwd: source, env: goEnv })
     renameSync(bin, folder)
   } finally {
@@ -114,10 +115,22 @@ async function build({ go, folder, env }) {
 }
 
 async function buildKubernetes(go, { source, bin, env }) {
+  await goBuild(go, {
+    cwd: source,
+    env,
+    what: 'Kubernetes',
+    out: join(bin, 'kubernetes'),
+    packages: ['.'],
+    values: kubernetesVersion(),
+  })
+  for (const name of OF_ONE_BINARY) symlinkSync('kubernetes', join(bin, name))
+}
+
+/** Variables of a build, without which discovery, kubectl and nodes say v0.0.0. */
+export function kubernetesVersion() {
   const version = 'k8s.io/component-base/version'
   const [major, minor] = KUBERNETES.split('.')
-  // Without them discovery and kubectl say v0.0.0.
-  const values = {
+  return {
     [`${version}.gitVersion`]: `v${KUBERNETES}`,
     [`${version}.gitMajor`]: major,
     [`${version}.gitMinor`]: minor,
@@ -125,40 +138,13 @@ async function buildKubernetes(go, { source, bin, env }) {
     [`${version}.buildDate`]: '1970-01-01T00:00:00Z',
     'k8s.io/client-go/pkg/version.gitVersion': `v${KUBERNETES}`,
   }
-  const flags = Object.entries(values).map(([name, value]) => `-X ${name}=${value}`)
-  const program = join(bin, 'kubernetes')
-  await runQuietly(
-    'The build of Kubernetes',
-    go,
-    [
-      'build',
-      '-mod=readonly',
-      '-buildvcs=false',
-      '-trimpath',
-      '-ldflags',
-      ['-s', '-w', ...flags].join(' '),
-      '-o',
-      program,
-      '.',
-    ],
-    { cwd: source, env },
-  )
-  for (const name of OF_ONE_BINARY) symlinkSync('kubernetes', join(bin, name))
-}
-
-async function install(go, { cwd, env, module }) {
-  const args = ['install', '-trimpath', '-ldflags', '-s -w', module]
-  await runQuietly(`The build of ${module}`, go, args, { cwd, env })
 }
 
 /** kwok ends at once unless it is told what its nodes and pods go through. */
 async function writeStages(go, { bin, cwd, env }) {
-  const module = `sigs.k8s.io/kwok@v${KWOK}`
-  const { Dir } = JSON.parse(
-    await readOutput(go, ['mod', 'download', '-json', module], { cwd, env }),
-  )
+  const module = await moduleFolder(go, { cwd, env, module: `sigs.k8s.io/kwok@v${KWOK}` })
   const files = STAGES.flatMap((stage) => {
-    const folder = join(Dir, 'kustomize', 'stage', stage)
+    const folder = join(module, 'kustomize', 'stage', stage)
     const names = readdirSync(folder).filter((name) => name !== 'kustomization.yaml')
     return names
       .filter((name) => name.endsWith('.yaml'))
@@ -167,20 +153,4 @@ async function writeStages(go, { bin, cwd, env }) {
   })
   const texts = files.map((file) => readFileSync(file, 'utf8').trimEnd())
   writeFileSync(join(bin, 'kwok-stages.yaml'), `${texts.join('\n---\n')}\n`)
-}
-
-async function readOutput(command, args, options) {
-  let output = ''
-  const code = await runChild(
-    command,
-    args,
-    { ...options, stdio: ['ignore', 'pipe', 'inherit'] },
-    (child) => {
-      child.stdout.setEncoding('utf8').on('data', (text) => {
-        output += text
-      })
-    },
-  )
-  if (code !== 0) throw new SetupFailure(`${command} ${args.join(' ')} failed with code ${code}.`)
-  return output
 }

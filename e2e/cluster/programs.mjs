@@ -1,0 +1,181 @@
+import { createHash } from 'node:crypto'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
+import { SetupFailure } from '../../scripts/setup/failure.mjs'
+import { findGo, goEnvironment, OLDEST_GO } from '../../scripts/setup/go.mjs'
+import { goBuild, goInstall, moduleFolder } from '../../scripts/setup/go-build.mjs'
+import { kubernetesVersion, SOURCES as KUBERNETES } from '../../scripts/setup/kube-binaries.mjs'
+import { withLock } from '../../scripts/setup/lock.mjs'
+import { writeImage } from './oci-image.mjs'
+
+const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), 'programs')
+const METRICS_SERVER = '0.9.0'
+const TRAEFIK = '3.6.12'
+/** The ACME library of Traefik: without its DNS providers a third of all packages need not be compiled. */
+const LEGO = 'github.com/go-acme/lego/v4@v4.33.0'
+
+/** What a cluster needs beside the programs of `npm test`; each is built on its own, and anew only if its inputs change. */
+const BUILDS = {
+  /** Of the same module as the API server, so that its packages are compiled once for both. */
+  node: {
+    inputs: [join(PROGRAMS, 'node'), join(KUBERNETES, 'go.mod'), join(KUBERNETES, 'go.sum')],
+    build: buildNode,
+  },
+  coredns: {
+    inputs: [join(PROGRAMS, 'coredns')],
+    build: async (go, o) => {
+      const coredns = join(o.source, 'coredns.bin')
+      await goBuild(go, { ...o, cwd: o.source, what: 'CoreDNS', out: coredns, packages: ['.'] })
+      writeImage(join(o.out, 'coredns.tar'), {
+        name: 'localhost/coredns:test',
+        files: { '/coredns': coredns },
+        entrypoint: ['/coredns'],
+      })
+    },
+  },
+  'metrics-server': {
+    inputs: [],
+    version: METRICS_SERVER,
+    build: (go, { source, out, env }) => {
+      const module = `sigs.k8s.io/metrics-server/cmd/metrics-server@v${METRICS_SERVER}`
+      return goInstall(go, { cwd: source, env: { ...env, GOBIN: out }, module })
+    },
+  },
+  traefik: {
+    inputs: [join(PROGRAMS, 'traefik')],
+    version: [TRAEFIK, LEGO],
+    build: buildTraefik,
+  },
+}
+
+/**
+ * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, fake-device-plugin; pause.tar and
+ * probe.tar), `coredns` and `traefik` (images), `metrics-server`. Each is built from Go modules if it is not in the cache
+ * folder; with nothing compiled before, in some 25 minutes of two cores for all.
+ *
+ * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
+ * @returns {Promise<Record<'node' | 'coredns' | 'metrics-server' | 'traefik', string>>}
+ * @throws SetupFailure if one must be built and cannot be.
+ */
+export async function ensureClusterPrograms({ env = process.env, say = console.error } = {}) {
+  const folders = {}
+  // One after the other: each takes all cores.
+  for (const name of Object.keys(BUILDS)) folders[name] = await ensureBuilt(name, { env, say })
+  return folders
+}
+
+async function ensureBuilt(name, { env, say }) {
+  const { inputs, version, build } = BUILDS[name]
+  const folder = join(cacheFolder(env), `cluster-${name}-${digest(inputs, version)}`)
+  await withLock(
+    `${folder}.lock`,
+    async () => {
+      if (existsSync(folder)) return
+      const go = findGo(env)
+      if (go.path === undefined) {
+        throw new SetupFailure(`${name} is built with Go ${OLDEST_GO} or newer, and ${go.reason}.`)
+      }
+      say(`Building ${name} from its Go module (once, some minutes) ...`)
+      await buildInto(folder, (o) => build(go.path, o), { inputs, env })
+    },
+    () => say(`Waiting for another run to build ${name} ...`),
+  )
+  return folder
+}
+
+/** Not in the checkout, where a go.work or another build could be; the folder is there as a whole or not at all. */
+async function buildInto(folder, build, { inputs, env }) {
+  const unfinished = mkdtempSync(`${folder}-build-`)
+  const source = join(unfinished, 'source')
+  const out = join(unfinished, 'out')
+  mkdirSync(source)
+  mkdirSync(out)
+  try {
+    for (const input of inputs) {
+      const isFile = /\.(mod|sum)$/.test(input)
+      cpSync(input, isFile ? join(source, basename(input)) : source, { recursive: true })
+    }
+    await build({ source, out, env: goEnvironment(env) })
+    renameSync(out, folder)
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true })
+  }
+}
+
+function digest(inputs, version) {
+  const hash = createHash('sha256')
+  for (const file of inputs.flatMap(filesOf)) {
+    hash.update(`${basename(file)}\0`).update(readFileSync(file))
+  }
+  hash.update(JSON.stringify([version ?? '']))
+  return `${hash.digest('hex').slice(0, 16)}-${process.platform}-${process.arch}`
+}
+
+function filesOf(input) {
+  if (/\.(mod|sum)$/.test(input)) return [input]
+  const entries = readdirSync(input, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .toSorted()
+}
+
+async function buildNode(go, { source, out, env }) {
+  await goBuild(go, {
+    cwd: source,
+    env,
+    what: 'kubelet and kube-proxy',
+    out: `${out}/`,
+    packages: ['.', './pause', './probe'],
+    values: kubernetesVersion(),
+  })
+  const program = join(out, 'node')
+  renameSync(join(out, 'kubernetes'), program)
+  for (const name of ['kubelet', 'kube-proxy', 'fake-device-plugin']) {
+    symlinkSync('node', join(out, name))
+  }
+  for (const name of ['pause', 'probe']) {
+    writeImage(join(out, `${name}.tar`), {
+      name: `localhost/${name}:test`,
+      files: { [`/${name}`]: join(out, name) },
+      entrypoint: [`/${name}`],
+    })
+    rmSync(join(out, name))
+  }
+}
+
+async function buildTraefik(go, { source, out, env }) {
+  const lego = join(source, 'lego')
+  cpSync(await moduleFolder(go, { cwd: source, env, module: LEGO }), lego, { recursive: true })
+  const providers = join(lego, 'providers', 'dns', 'zz_gen_dns_providers.go')
+  // Go keeps its modules read-only.
+  rmSync(providers)
+  cpSync(join(source, 'no-dns-providers.go.txt'), providers)
+  const traefik = join(source, 'traefik.bin')
+  await goBuild(go, {
+    cwd: source,
+    env,
+    what: 'Traefik',
+    out: traefik,
+    packages: ['github.com/traefik/traefik/v3/cmd/traefik'],
+    values: { 'github.com/traefik/traefik/v3/pkg/version.Version': TRAEFIK },
+  })
+  writeImage(join(out, 'traefik.tar'), {
+    name: 'localhost/traefik:test',
+    files: { '/traefik': traefik },
+    folders: ['/tmp'],
+    entrypoint: ['/traefik'],
+  })
+}

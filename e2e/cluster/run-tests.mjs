@@ -1,0 +1,44 @@
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { SetupFailure } from '../../scripts/setup/failure.mjs'
+import { withLock } from '../../scripts/setup/lock.mjs'
+import { toolEnvironment } from '../../scripts/setup/node-24.mjs'
+import { ensurePython } from '../../scripts/setup/python.mjs'
+import { runTap } from '../../scripts/testing/run-tap.mjs'
+import { findTestFiles } from '../../scripts/testing/test-files.mjs'
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
+const PATTERNS = ['e2e/src/cluster/*.e2e.ts']
+const LONGEST_FILE_S = 1800
+
+/**
+ * Runs the tests of a cluster that is up.
+ *
+ * @param {ReturnType<typeof import('./cluster.mjs').openCluster>} cluster
+ * @param {readonly string[]} filters - parts of paths; all files if there is none.
+ * @param {(line: string) => void} [onLine] - takes what tap writes.
+ * @returns {Promise<number>} the exit code.
+ */
+export async function runClusterTests(cluster, filters, onLine) {
+  const files = findTestFiles(root, PATTERNS, filters)
+  if (files.length === 0) throw new SetupFailure(`No test matches ${filters.join(', ')}.`)
+  const env = {
+    ...toolEnvironment(root),
+    ...(await cluster.testEnvironment()),
+    TUTTI_TEST_PYTHON: await ensurePython(join(root, 'scripts', 'test-requirements.txt')),
+  }
+  // Two runs in one checkout would mix their results.
+  return await withLock(
+    join(root, '.tap', 'test.lock'),
+    () =>
+      runTap({
+        root,
+        files,
+        // One after the other: they share the cluster.
+        args: ['--disable-coverage', '--jobs=1', `--timeout=${LONGEST_FILE_S}`],
+        env,
+        onLine,
+      }),
+    () => console.error('Waiting for another test run in this checkout to end ...'),
+  )
+}

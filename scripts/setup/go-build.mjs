@@ -1,0 +1,40 @@
+import { runChild, runQuietly } from './child.mjs'
+import { SetupFailure } from './failure.mjs'
+
+/**
+ * Builds main packages of the module in `cwd`. All builds have the same flags, so that they share what Go has compiled.
+ *
+ * @param {{ cwd: string, env: NodeJS.ProcessEnv, what: string, out: string, packages: readonly string[],
+ *   values?: Record<string, string> }} o - `out` is a file, or
+ *   with several packages a folder; `values` are those of variables, by package and name.
+ */
+export async function goBuild(go, { cwd, env, what, out, packages, values = {} }) {
+  const set = Object.entries(values).map(([name, value]) => `-X ${name}=${value}`)
+  const flags = ['-mod=readonly', '-buildvcs=false', '-trimpath', '-ldflags']
+  const args = ['build', ...flags, ['-s', '-w', ...set].join(' '), '-o', out, ...packages]
+  await runQuietly(`The build of ${what}`, go, args, { cwd, env })
+}
+
+/** Builds `package@version` of a module that replaces nothing into the folder GOBIN of `env`. */
+export async function goInstall(go, { cwd, env, module }) {
+  const args = ['install', '-trimpath', '-ldflags', '-s -w', module]
+  await runQuietly(`The build of ${module}`, go, args, { cwd, env })
+}
+
+/** The folder with the files of `module@version`. */
+export async function moduleFolder(go, { cwd, env, module }) {
+  const args = ['mod', 'download', '-json', module]
+  let output = ''
+  const code = await runChild(
+    go,
+    args,
+    { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] },
+    (child) => {
+      child.stdout.setEncoding('utf8').on('data', (text) => {
+        output += text
+      })
+    },
+  )
+  if (code !== 0) throw new SetupFailure(`${go} ${args.join(' ')} failed with code ${code}.`)
+  return JSON.parse(output).Dir
+}
