@@ -16,6 +16,7 @@ const PATTERNS = [
   'services/*/src/**/*.test.ts',
   'operator/src/**/*.test.ts',
   'e2e/src/**/*.test.ts',
+  'e2e/cluster/*.test.mjs',
   'scripts/**/*.test.mjs',
 ]
 

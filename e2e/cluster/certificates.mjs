@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Who speaks to the API server, by the name of the kubeconfig: user and groups. */
@@ -11,8 +11,6 @@ const USERS = {
   proxy: ['system:kube-proxy', ''],
   kubelet: ['system:node:NAME', 'system:nodes'],
 }
-const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-const DAYS = ['-days', '365']
 
 /**
  * Makes what the programs of a node know each other by: an authority; one certificate of the API server, as a server and as a
@@ -25,12 +23,15 @@ const DAYS = ['-days', '365']
 export function makeCertificates(folder, { name, address, names }) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const path = (file) => join(folder, file)
-  makeAuthority(path)
-  issue(path, {
-    subject: '/O=system:masters/CN=tutti-api-server',
-    file: 'server',
-    extensions: [`subjectAltName=${names.join(',')}`, 'extendedKeyUsage=serverAuth,clientAuth'],
-  })
+  const signs = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign,digitalSignature']
+  certify(path, 'ca', '/CN=tutti-test', signs)
+  const extensions = [
+    'basicConstraints=critical,CA:FALSE',
+    `subjectAltName=${names.join(',')}`,
+    'extendedKeyUsage=serverAuth,clientAuth',
+  ].flatMap((text) => ['-addext', text])
+  const by = ['-CA', path('ca.crt'), '-CAkey', path('ca.key')]
+  certify(path, 'server', '/O=system:masters/CN=tutti-api-server', [...by, ...extensions])
   const curve = ['ecparam', '-name', 'prime256v1', '-genkey', '-noout']
   openssl(...curve, '-out', path('accounts.key'))
   const ca = readFileSync(path('ca.crt')).toString('base64')
@@ -43,33 +44,10 @@ export function makeCertificates(folder, { name, address, names }) {
   writeFileSync(path('tokens.csv'), lines.join(''), { mode: 0o600 })
 }
 
-/** A certificate for a server's names, of an authority of its own: `ca.crt`, `server.crt` and `server.key` in the folder. */
-export function makeServerCertificate(folder, names) {
-  const path = (file) => join(folder, file)
-  if (existsSync(path('server.crt'))) return
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  makeAuthority(path)
-  const extensions = [`subjectAltName=${names.join(',')}`, 'extendedKeyUsage=serverAuth']
-  issue(path, { subject: '/CN=tutti-ingress', file: 'server', extensions })
-}
-
-function makeAuthority(path) {
-  const extensions = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign,digitalSignature']
-  const out = ['-keyout', path('ca.key'), '-out', path('ca.crt')]
-  openssl('req', '-x509', ...EC, ...DAYS, ...out, '-subj', '/CN=tutti-test', ...extensions)
-}
-
-function issue(path, { subject, file, extensions }) {
-  const [key, request, certificate] = ['key', 'csr', 'crt'].map((kind) => path(`${file}.${kind}`))
-  openssl('req', ...EC, '-keyout', key, '-out', request, '-subj', subject)
-  writeFileSync(path(`${file}.ext`), extensions.join('\n'))
-  const by = ['-CA', path('ca.crt'), '-CAkey', path('ca.key'), '-set_serial', serial()]
-  const more = ['-extfile', path(`${file}.ext`), '-out', certificate]
-  openssl('x509', '-req', '-in', request, ...by, ...DAYS, ...more)
-}
-
-function serial() {
-  return `0x${randomBytes(8).toString('hex')}`
+function certify(path, file, subject, args) {
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  const out = ['-keyout', path(`${file}.key`), '-out', path(`${file}.crt`)]
+  openssl('req', '-x509', ...curve, '-days', '365', ...out, '-subj', subject, ...args)
 }
 
 function openssl(...args) {

@@ -49,10 +49,8 @@ function namedCluster(kubeconfig, say) {
 function ownCluster(node, o) {
   const { env, say } = o
   // Two runs on one machine would have the same addresses.
-  const locked = (work) => {
-    const wait = () => say('Waiting for another run to start or end the cluster ...')
-    return withLock(join(cacheFolder(env), 'cluster.lock'), work, wait)
-  }
+  const tellWait = () => say('Waiting for another run to start or end the cluster ...')
+  const locked = (work) => withLock(join(cacheFolder(env), 'cluster.lock'), work, tellWait)
   return {
     kubeconfig: node.kubeconfig,
     isOwn: true,
@@ -81,7 +79,10 @@ async function prepare({ env, say }) {
   const reason = whyNoNode(env)
   if (reason !== undefined) throw new SetupFailure(`There can be no node here: ${reason}.`)
   await installPackages({ env, say })
-  const { TUTTI_KUBE_BIN: kubernetes, TUTTI_KUBE_MISSING: missing } = await findKubeBinaries({ env, say })
+  const { TUTTI_KUBE_BIN: kubernetes, TUTTI_KUBE_MISSING: missing } = await findKubeBinaries({
+    env,
+    say,
+  })
   if (kubernetes === undefined) throw new SetupFailure(`There can be no node: ${missing}.`)
   const programs = await ensureClusterPrograms({ env, say })
   const natsImage = ensureNatsImage(await ensureNatsServer({ env, say }), env)

@@ -26,7 +26,11 @@ export function ensureNatsImage(natsServer, env = process.env) {
   const isOlder = (file) => statSync(path).mtimeMs > statSync(file).mtimeMs
   if (existsSync(path) && [natsServer, BUSYBOX].every(isOlder)) return path
   mkdirSync(folder, { recursive: true })
-  const files = { '/usr/local/bin/nats-server': natsServer, '/bin/sh': BUSYBOX, '/bin/wget': BUSYBOX }
+  const files = {
+    '/usr/local/bin/nats-server': natsServer,
+    '/bin/sh': BUSYBOX,
+    '/bin/wget': BUSYBOX,
+  }
   writeImage(`${path}.new`, { name: 'localhost/nats:test', files, folders: ['/tmp'] })
   renameSync(`${path}.new`, path)
   return path
@@ -54,7 +58,8 @@ export function loadImages(node, archives, say) {
   }
 }
 
-function namesIn(archive) {
+/** The names of the images of an archive. */
+export function namesIn(archive) {
   const text = execFileSync('tar', ['-xOf', archive, 'index.json'], { encoding: 'utf8' })
   return JSON.parse(text).manifests.flatMap(({ annotations = {} }) => {
     const name = annotations['io.containerd.image.name']

@@ -144,7 +144,8 @@ export class Node {
 
   async #start({ kubernetes, programs, images, say }) {
     const sinceMs = performance.now()
-    const tell = (what) => say(`${what} after ${((performance.now() - sinceMs) / 1000).toFixed(1)} s`)
+    const tell = (what) =>
+      say(`${what} after ${((performance.now() - sinceMs) / 1000).toFixed(1)} s`)
     makeCertificates(this.#path('certificates'), {
       name: NODE_NAME,
       address: NODE_ADDRESS,
@@ -186,7 +187,8 @@ export class Node {
       // Of version 1; a group with neither takes no process.
       for (const file of ['cpuset.cpus', 'cpuset.mems']) {
         const inherited = join(dirname(group), file)
-        if (!existsSync(inherited) || existsSync(join(dirname(group), 'cgroup.controllers'))) continue
+        if (!existsSync(inherited) || existsSync(join(dirname(group), 'cgroup.controllers')))
+          continue
         writeFileSync(join(group, file), readFileSync(inherited))
       }
     }

@@ -16,7 +16,7 @@ import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from '../../scripts/setup/go.mjs'
 import { goBuild, goInstall, moduleFolder } from '../../scripts/setup/go-build.mjs'
-import { kubernetesVersion, SOURCES as KUBERNETES } from '../../scripts/setup/kube-binaries.mjs'
+import { SOURCES as KUBERNETES, kubernetesVersion } from '../../scripts/setup/kube-binaries.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { writeImage } from './oci-image.mjs'
 

@@ -8,7 +8,8 @@ import { suiteOf } from './test-files.mjs'
  * Runs test files in one run of tap and tells how they went: each file as it ends, in full if it failed; then each suite's
  * time, what was skipped, and as the last line the totals.
  *
- * @param {{ root: string, files: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv }} o
+ * @param {{ root: string, files: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv,
+ *   onLine?: (line: string) => void }} o - `onLine` takes what tap writes.
  * @returns {Promise<number>} 0 only if something ran, nothing failed and tap was content with the coverage.
  */
 export async function runTap(o) {
@@ -26,6 +27,7 @@ export async function runTap(o) {
       lines = createInterface({ input: child.stdout })
       lines.on('line', (line) => {
         block.push(line)
+        o.onLine?.(line)
         const ended = output.take(line)
         if (ended === undefined) return
         reportFile(ended, block)

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Files of an authority made for one test, with a server certificate for localhost and 127.0.0.1, and a client's. PEM. */
+/** Files of an authority made for one test, with a server certificate and a client's. PEM. */
 export interface TestCertificates {
   readonly caFile: string
   readonly certFile: string
@@ -17,15 +17,19 @@ export interface TestCertificates {
  * Makes certificates with openssl (3.0 or newer), valid for two days.
  *
  * @param folder - where the files go, `t.testdir()` say; it exists.
+ * @param names - of the server, as a subjectAltName has them.
  */
-export async function createTestCertificates(folder: string): Promise<TestCertificates> {
+export async function createTestCertificates(
+  folder: string,
+  names: readonly string[] = ['DNS:localhost', 'IP:127.0.0.1'],
+): Promise<TestCertificates> {
   const file = (name: string): string => join(folder, name)
   const ca = { cert: file('ca.pem'), key: file('ca.key') }
   await request(ca, ['-subj', '/CN=test authority'])
   const sign = ['-CA', ca.cert, '-CAkey', ca.key, '-addext', 'basicConstraints=critical,CA:FALSE']
   const server = { cert: file('server.pem'), key: file('server.key') }
-  const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
-  await request(server, [...sign, ...names, '-subj', '/CN=localhost'])
+  const subject = ['-addext', `subjectAltName=${names.join(',')}`, '-subj', '/CN=server']
+  await request(server, [...sign, ...subject])
   const client = { cert: file('client.pem'), key: file('client.key') }
   await request(client, [...sign, '-subj', '/CN=client'])
   return {

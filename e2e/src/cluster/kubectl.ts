@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { findKubeBinaries, type PlainObject } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+
+/** The address of the tests' own node, by which pods, Services and node ports are reached; undefined for another cluster. */
+export const NODE_ADDRESS = process.env['TUTTI_CLUSTER_ADDRESS']
+/** Traefik's, on the node. */
+export const INGRESS = { http: 30080, https: 30443 } as const
+
+/** For tap's `skip`: why there is no cluster, or false if there is one. */
+export function withoutCluster(): string | false {
+  return process.env['KUBECONFIG'] === undefined && 'KUBECONFIG names no cluster: npm run e2e'
+}
+
+/** For tap's `skip`: why the tests' own node with all that it comes with is not there, or false if it is. */
+export function withoutOwnNode(): string | false {
+  return withoutCluster() || (NODE_ADDRESS === undefined && 'the cluster is not the tests’ own')
+}
+
+/** Runs kubectl. @throws Error with what it wrote if it fails. */
+export function kubectl(...args: readonly string[]): Promise<string> {
+  return runKubeProgram('kubectl', args)
+}
+
+/** Runs a program of the folder with the programs of Kubernetes, or of PATH. @throws Error with what it wrote if it fails. */
+export async function runKubeProgram(
+  program: 'kubectl' | 'helm',
+  args: readonly string[],
+  input = '',
+): Promise<string> {
+  const folder = findKubeBinaries()
+  const child = spawn(folder === undefined ? program : join(folder, program), args)
+  child.stdin.end(input)
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  const [out, err, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  if (code === 0) return out
+  throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${out}${err}`)
+}
+
+/** As `kubectl apply`. */
+export async function apply(...objects: readonly PlainObject[]): Promise<void> {
+  const list = { apiVersion: 'v1', kind: 'List', items: objects }
+  await runKubeProgram('kubectl', ['apply', '--filename=-'], JSON.stringify(list))
+}
+
+/** An object, or the list of them, e.g. `getObject('pods', '--selector=app=x', '--namespace=y')`. */
+export async function getObject(...args: readonly string[]): Promise<PlainObject> {
+  return toObject(await kubectl('get', '--output=json', ...args))
+}
+
+/** Makes a namespace that is gone when the test ends, with all that is in it. */
+export async function createNamespace(
+  t: Test,
+  name: string,
+  podSecurity: 'restricted' | 'privileged' = 'restricted',
+): Promise<void> {
+  t.teardown(() => kubectl('delete', 'namespace', name, '--ignore-not-found'))
+  const labels = { 'pod-security.kubernetes.io/enforce': podSecurity }
+  await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
+}
+
+function toObject(json: string): PlainObject {
+  const object: unknown = JSON.parse(json)
+  if (typeof object === 'object' && object !== null) return object
+  throw new Error('kubectl gave no object')
+}
