@@ -27,8 +27,12 @@ const CGROUP2_MAGIC = 0x63677270
 const CONTROLLERS = ['cpu', 'memory', 'pids']
 /** All that a node's namespaces have to allow. */
 const NAMESPACES = ['--net', '--mount', '--uts', '--ipc', '--pid', '--cgroup', '--fork']
-const ALLOWED =
-  'mount -t tmpfs tmpfs /mnt && ip link add a type veth peer name b && ip link add c type bridge && nft add table inet t'
+const ALLOWED = [
+  'mount -t tmpfs tmpfs /mnt',
+  'ip link add one type veth peer name other',
+  'ip link add three type bridge',
+  'nft add table inet four',
+].join(' && ')
 
 /**
  * Why a machine cannot run a node, or undefined if it can once `installPackages` has run; all of it is looked at, nothing is

@@ -4,6 +4,8 @@ import { getObject } from './kubectl.ts'
 /** What programs/node/probe of e2e/cluster listens on. */
 const HTTP_PORT = 8080
 const GRPC_PORT = 50051
+/** How Traefik learns that a Service speaks gRPC; for an Ingress it does not go by the port's appProtocol. */
+const H2C = { 'traefik.ingress.kubernetes.io/service.serversscheme': 'h2c' }
 
 /** A Deployment of pods that tell what they see of the cluster, and two Services before it: `NAME` (HTTP), `NAME-grpc`. */
 export function probeObjects(
@@ -12,10 +14,10 @@ export function probeObjects(
   o: { readonly replicas?: number; readonly container?: object; readonly pod?: object } = {},
 ): PlainObject[] {
   const labels = { app: name }
-  const service = (suffix: string, port: object): PlainObject => ({
+  const service = (suffix: string, port: object, annotations = {}): PlainObject => ({
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { namespace, name: `${name}${suffix}` },
+    metadata: { namespace, name: `${name}${suffix}`, annotations },
     spec: { selector: labels, ports: [port] },
   })
   return [
@@ -30,7 +32,7 @@ export function probeObjects(
       },
     },
     service('', { name: 'http', port: 80, targetPort: HTTP_PORT }),
-    service('-grpc', { name: 'grpc', port: GRPC_PORT, appProtocol: 'kubernetes.io/h2c' }),
+    service('-grpc', { name: 'grpc', port: GRPC_PORT }, H2C),
   ]
 }
 
