@@ -4,7 +4,7 @@ import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findKubeBinaries } from '../../scripts/setup/kube-binaries.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { ensureNatsServer } from '../../scripts/setup/nats-server.mjs'
-import { ensureNatsImage, loadImages } from './images.mjs'
+import { ensureNatsImage, loadImages, missingImages } from './images.mjs'
 import { installPackages, whyNoNode } from './machine.mjs'
 import { NODE_ADDRESS } from './network.mjs'
 import { Node } from './node.mjs'
@@ -70,6 +70,7 @@ function ownCluster(node, o) {
     testEnvironment: async () => ({
       KUBECONFIG: node.kubeconfig,
       TUTTI_CLUSTER_ADDRESS: NODE_ADDRESS,
+      TUTTI_CLUSTER_LACKS: missingImages(env).join(', '),
       ...(await findKubeBinaries({ env, say })),
     }),
   }
@@ -85,6 +86,10 @@ async function prepare({ env, say }) {
   })
   if (kubernetes === undefined) throw new SetupFailure(`There can be no node: ${missing}.`)
   const programs = await ensureClusterPrograms({ env, say })
-  const natsImage = ensureNatsImage(await ensureNatsServer({ env, say }), env)
+  const natsImage = ensureNatsImage(
+    await ensureNatsServer({ env, say }),
+    join(programs.node, 'probe'),
+    env,
+  )
   return { kubernetes, programs, natsImage }
 }

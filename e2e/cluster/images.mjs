@@ -1,11 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { writeImage } from './oci-image.mjs'
-
-const BUSYBOX = '/bin/busybox'
 
 /** The archives of the images that `npm run images` has built. */
 export function builtImages(env = process.env) {
@@ -15,22 +13,25 @@ export function builtImages(env = process.env) {
   return files.toSorted().map((name) => join(folder, name))
 }
 
+/** Which of the images that the chart starts are not built. */
+export function missingImages(env = process.env) {
+  const found = builtImages(env).map((path) => basename(path, '.tar'))
+  return ['operator', 'router', 'step'].filter((name) => !found.includes(name))
+}
+
 /**
  * The archive of an image with nats-server and what the chart's probes ask it with; `localhost/nats:test`.
  *
  * @param {string} natsServer - path of the program.
+ * @param {string} probe - path of the program that is a wget too.
  */
-export function ensureNatsImage(natsServer, env = process.env) {
+export function ensureNatsImage(natsServer, probe, env = process.env) {
   const folder = join(cacheFolder(env), 'cluster')
   const path = join(folder, 'nats.tar')
-  const isOlder = (file) => statSync(path).mtimeMs > statSync(file).mtimeMs
-  if (existsSync(path) && [natsServer, BUSYBOX].every(isOlder)) return path
+  const isNewer = (file) => statSync(path).mtimeMs > statSync(file).ctimeMs
+  if (existsSync(path) && [natsServer, probe].every(isNewer)) return path
   mkdirSync(folder, { recursive: true })
-  const files = {
-    '/usr/local/bin/nats-server': natsServer,
-    '/bin/sh': BUSYBOX,
-    '/bin/wget': BUSYBOX,
-  }
+  const files = { '/usr/local/bin/nats-server': natsServer, '/usr/bin/wget': probe }
   writeImage(`${path}.new`, { name: 'localhost/nats:test', files, folders: ['/tmp'] })
   renameSync(`${path}.new`, path)
   return path

@@ -19,8 +19,6 @@ const PACKAGES = {
   'util-linux': 'nsenter',
   mount: 'mount',
   openssl: 'openssl',
-  // A shell and wget, for the image of NATS.
-  'busybox-static': '/bin/busybox',
 }
 const CGROUPS = '/sys/fs/cgroup'
 const CGROUP2_MAGIC = 0x63677270

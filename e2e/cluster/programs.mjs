@@ -61,8 +61,8 @@ const BUILDS = {
 }
 
 /**
- * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, fake-device-plugin; pause.tar and
- * probe.tar), `coredns` and `traefik` (images), `metrics-server`. Each is built from Go modules if it is not in the cache
+ * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, fake-device-plugin, probe; pause.tar
+ * and probe.tar), `coredns` and `traefik` (images), `metrics-server`. Each is built from Go modules if it is not in the cache
  * folder; with nothing compiled before, in some 25 minutes of two cores for all.
  *
  * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
@@ -152,8 +152,8 @@ async function buildNode(go, { source, out, env }) {
       files: { [`/${name}`]: join(out, name) },
       entrypoint: [`/${name}`],
     })
-    rmSync(join(out, name))
   }
+  rmSync(join(out, 'pause'))
 }
 
 async function buildTraefik(go, { source, out, env }) {

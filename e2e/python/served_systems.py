@@ -34,6 +34,7 @@ if __name__ == "__main__":
     parser.add_argument("--samples", required=True, help="the folder of the pictures")
     parser.add_argument("--results", required=True, help="a folder for results, the same for every way to serve")
     parser.add_argument("--systems", choices=("face", "ocr", "both"), default="both")
+    parser.add_argument("--ca", help="the authority of a server with TLS, PEM")
     flags = parser.parse_args()
     wanted = {"face": [face], "ocr": [words], "both": [face, words]}
     CHECKS[:] = wanted[flags.systems]

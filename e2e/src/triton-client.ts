@@ -44,19 +44,24 @@ export function runTritonChecks(
   ])
 }
 
-/** Runs a script of e2e/python; each of its checks is one assertion of `t`. */
+/**
+ * Runs a script of e2e/python; each of its checks is one assertion of `t`.
+ *
+ * @param o.hosts - a file that is its /etc/hosts; as root on Linux only.
+ */
 export async function runPythonChecks(
   t: Test,
   script: string,
   args: readonly string[],
+  o: { readonly hosts?: string } = {},
 ): Promise<void> {
   if (PYTHON === undefined) {
     t.comment('skipped: the Python of the tests is not installed (TUTTI_TEST_PYTHON is not set)')
     return
   }
-  const { stdout } = await promisify(execFile)(PYTHON, [`${ROOT}e2e/python/${script}`, ...args], {
-    maxBuffer: 64 * 1024 * 1024,
-  })
+  const command = [PYTHON, `${ROOT}e2e/python/${script}`, ...args]
+  const [program = '', ...rest] = o.hosts === undefined ? command : withHosts(o.hosts, command)
+  const { stdout } = await promisify(execFile)(program, rest, { maxBuffer: 64 * 1024 * 1024 })
   const reports = stdout
     .split('\n')
     .filter((line) => line.startsWith('{'))
@@ -64,6 +69,12 @@ export async function runPythonChecks(
   t.ok(reports.length > 0, `${script} ran its checks`)
   for (const { name, ok, detail } of reports)
     t.ok(ok, detail === undefined ? name : `${name}\n${detail}`)
+}
+
+/** In a mount namespace of its own, so that nobody else sees the file. */
+function withHosts(hosts: string, command: readonly string[]): readonly string[] {
+  const script = 'mount --bind "$0" /etc/hosts && exec "$@"'
+  return ['unshare', '--mount', 'sh', '-c', script, hosts, ...command]
 }
 
 function toReport(line: string): Report {

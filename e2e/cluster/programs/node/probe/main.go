@@ -1,5 +1,5 @@
 // What the tests of the cluster itself run in pods: it tells, over HTTP, what a pod sees of the cluster, and speaks gRPC (health
-// and reflection, so a unary call and a stream in both directions).
+// and reflection, so a unary call and a stream in both directions). Called as wget it asks a URL.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,6 +26,10 @@ const (
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "wget" {
+		wget(os.Args[len(os.Args)-1])
+		return
+	}
 	answer("/hostname", func(string) (string, error) { return os.Hostname() })
 	answer("/environment", func(name string) (string, error) { return os.Getenv(name), nil })
 	answer("/lookup", lookup)
@@ -34,6 +39,15 @@ func main() {
 	answer("/burn", burn)
 	go serveGrpc()
 	log.Fatal(http.ListenAndServe(httpAddress, nil))
+}
+
+// What the chart's probes of NATS need of that program: whether a URL gives 200.
+func wget(url string) {
+	client := http.Client{Timeout: limit}
+	response, err := client.Get(url)
+	if err != nil || response.StatusCode != http.StatusOK {
+		os.Exit(1)
+	}
 }
 
 // Answers GET PATH?of=ARGUMENT with a text, or with 500 and the error.
