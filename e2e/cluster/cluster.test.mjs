@@ -38,10 +38,18 @@ await test('phases are reported with their time and memory, those that fail too'
       throw new Error('no')
     }),
   )
-  const lines = phases.render().replaceAll(/\d+\.\d s/g, '# s').split('\n')
+  const lines = phases
+    .render()
+    .replaceAll(/\d+\.\d s/g, '# s')
+    .split('\n')
   t.same(
     lines.map((line) => line.replaceAll(/ {2,}/g, ' | ')),
-    ['phase | time | memory of the node', 'up | # s | 300 MiB', 'tests | # s | 300 MiB', 'all | # s'],
+    [
+      'phase | time | memory of the node',
+      'up | # s | 300 MiB',
+      'tests | # s | 300 MiB',
+      'all | # s',
+    ],
   )
 })
 

@@ -35,7 +35,10 @@ await test('an image is an archive that tar reads, and whose digests hold', asyn
     encoding: 'utf8',
   })
   t.same(
-    listed.trim().split('\n').map((line) => line.replace(/ +(\d+) .* /, ' $1 ')),
+    listed
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/ +(\d+) .* /, ' $1 ')),
     [
       'drwxr-xr-x 0/0 0 usr/',
       'drwxr-xr-x 0/0 0 usr/bin/',

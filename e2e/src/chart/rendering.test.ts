@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments, visit } from 'yaml'
 import { CHART, find, helm, namesOf, parseAll, type Rendered, render, template } from './helm.ts'
 
 const WITH_HELM = { skip: withoutKube('helm') }
@@ -28,6 +28,20 @@ await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, 
     const run = await helm('lint', ...args, CHART)
     t.equal(run.code, 0, `${overlay}\n${run.out}${run.err}`)
   })
+})
+
+await t.test('what helm would read as a boolean is quoted', WITH_HELM, async (t) => {
+  // Helm keeps to YAML 1.1, where these are booleans too.
+  const { out } = await template({})
+  const found: string[] = []
+  for (const document of parseAllDocuments(out)) {
+    visit(document, {
+      Scalar: (_, { type, source = '' }) => {
+        if (type === 'PLAIN' && /^(?:y|n|yes|no|on|off)$/i.test(source)) found.push(source)
+      },
+    })
+  }
+  t.same(found, [])
 })
 
 await t.test('equal values give equal bytes, and every overlay renders', WITH_HELM, async (t) => {

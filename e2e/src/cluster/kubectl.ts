@@ -22,7 +22,9 @@ export function withoutOwnNode(): string | false {
 /** For tap's `skip`: why Tutti cannot be installed on that node, or false if it can. */
 export function withoutTuttiImages(): string | false {
   const { TUTTI_CLUSTER_LACKS: lacking } = process.env
-  return withoutOwnNode() || (Boolean(lacking) && `images are not built: ${lacking}; npm run images`)
+  return (
+    withoutOwnNode() || (Boolean(lacking) && `images are not built: ${lacking}; npm run images`)
+  )
 }
 
 /** Runs kubectl. @throws Error with what it wrote if it fails. */

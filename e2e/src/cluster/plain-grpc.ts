@@ -1,4 +1,4 @@
-import { type ChannelCredentials, Client, type ServiceError } from '@grpc/grpc-js'
+import { Client, credentials, type ServiceError } from '@grpc/grpc-js'
 import type { Test } from 'tap'
 
 const DEADLINE_MS = 20_000
@@ -13,19 +13,21 @@ export interface PlainGrpc {
   converse(rounds: number): Promise<readonly Buffer[]>
 }
 
-/** Opens a client that is closed with the test. */
+const same = (bytes: Buffer): Buffer => bytes
+const options = (): { readonly deadline: number } => ({ deadline: Date.now() + DEADLINE_MS })
+
+/** Opens a client that is closed with the test; with TLS if the authority of the server is given. */
 export function openPlainGrpc(
   t: Test,
   address: string,
-  { host, credentials }: { readonly host: string; readonly credentials: ChannelCredentials },
+  { host, ca }: { readonly host: string; readonly ca?: Buffer | undefined },
 ): PlainGrpc {
-  const client = new Client(address, credentials, {
+  const trust = ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca)
+  const client = new Client(address, trust, {
     'grpc.default_authority': host,
-    ...(credentials._isSecure() && { 'grpc.ssl_target_name_override': host }),
+    ...(ca !== undefined && { 'grpc.ssl_target_name_override': host }),
   })
   t.teardown(() => client.close())
-  const same = (bytes: Buffer): Buffer => bytes
-  const options = () => ({ deadline: Date.now() + DEADLINE_MS })
   return {
     check: () =>
       new Promise((resolve, reject) => {

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { credentials } from '@grpc/grpc-js'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t from 'tap'
@@ -25,6 +24,16 @@ const skip = withoutOwnNode()
 
 const rolledOut = (name: string): Promise<string> =>
   kubectl('rollout', 'status', inSpace, `deployment/${name}`, '--timeout=120s')
+
+const wanting = (count: number, resource = 'nvidia.com/gpu') => ({
+  container: { resources: { limits: { [resource]: count } } },
+})
+
+const backend = (path: string, name: string, port: string) => ({
+  path,
+  pathType: 'Prefix',
+  backend: { service: { name, port: { name: port } } },
+})
 
 async function start(name: string, o?: Parameters<typeof probeObjects>[2]): Promise<PlainObject[]> {
   await apply(...probeObjects(SPACE, name, o))
@@ -85,9 +94,6 @@ await t.test('the cluster itself', { skip }, async (t) => {
   })
 
   await t.test('devices: each pod gets its own, and one too many is Unschedulable', async (t) => {
-    const wanting = (count: number, resource = 'nvidia.com/gpu') => ({
-      container: { resources: { limits: { [resource]: count } } },
-    })
     const gpus = await Promise.all(
       ['gpu-a', 'gpu-b'].map(async (name) => {
         const [pod] = await start(name, wanting(1))
@@ -126,11 +132,6 @@ await t.test('the cluster itself', { skip }, async (t) => {
       `--cert=${certFile}`,
       `--key=${keyFile}`,
     )
-    const backend = (path: string, name: string, port: string) => ({
-      path,
-      pathType: 'Prefix',
-      backend: { service: { name, port: { name: port } } },
-    })
     const paths = [
       backend('/grpc.health.v1.Health/', 'probe-grpc', 'grpc'),
       backend('/grpc.reflection.v1.ServerReflection/', 'probe-grpc', 'grpc'),
@@ -142,12 +143,12 @@ await t.test('the cluster itself', { skip }, async (t) => {
       metadata: { namespace: SPACE, name: 'probe' },
       spec: { rules: [{ host, http: { paths } }], tls: [{ hosts: [host], secretName: 'edge' }] },
     })
-    const ca = await readFile(caFile)
-    for (const [port, trust] of [
-      [INGRESS.http, credentials.createInsecure()],
-      [INGRESS.https, credentials.createSsl(ca)],
+    const authority = await readFile(caFile)
+    for (const [port, ca] of [
+      [INGRESS.http, undefined],
+      [INGRESS.https, authority],
     ] as const) {
-      const grpc = openPlainGrpc(t, `${NODE_ADDRESS}:${port}`, { host, credentials: trust })
+      const grpc = openPlainGrpc(t, `${NODE_ADDRESS}:${port}`, { host, ca })
       const serving = await until('the ingress controller leads there', () => {
         return grpc.check().catch(() => undefined)
       })

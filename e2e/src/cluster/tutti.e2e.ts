@@ -100,22 +100,29 @@ await t.test('Tutti on the cluster', { skip: withoutTuttiImages() }, async (t) =
     t.match(await kubectl('wait', '--for=condition=Ready', READY, ...all), /condition met/)
   })
 
-  await t.test('NVIDIA’s clients get through the ingress, with TLS, what tutti serve gives', async (t) => {
-    const serving = await serve(t, { repositories: [repository] })
-    const { grpcPort, httpPort } = serving
-    const local = [`--grpc=127.0.0.1:${grpcPort}`, `--http=127.0.0.1:${httpPort}`]
-    await runPythonChecks(t, 'served_systems.py', [...local, ...checks])
-    const edge = `${HOST}:${INGRESS.https}`
-    const outside = [`--grpc=${edge}`, `--http=${edge}`, `--ca=${caFile}`]
-    await runPythonChecks(t, 'served_systems.py', [...outside, ...checks], { hosts })
-  })
+  await t.test(
+    'NVIDIA’s clients get through the ingress, with TLS, what tutti serve gives',
+    async (t) => {
+      const serving = await serve(t, { repositories: [repository] })
+      const { grpcPort, httpPort } = serving
+      const local = [`--grpc=127.0.0.1:${grpcPort}`, `--http=127.0.0.1:${httpPort}`]
+      await runPythonChecks(t, 'served_systems.py', [...local, ...checks])
+      const edge = `${HOST}:${INGRESS.https}`
+      const outside = [`--grpc=${edge}`, `--http=${edge}`, `--ca=${caFile}`]
+      await runPythonChecks(t, 'served_systems.py', [...outside, ...checks], { hosts })
+    },
+  )
 
   await t.test('what is deleted and uninstalled is gone', async (t) => {
     await kubectl('delete', 'models,ensembles', '--all', `--namespace=${SPACE}`)
     await helm('uninstall', 'tutti', '--wait', '--timeout=5m')
     await kubectl('wait', '--for=delete', 'pods', '--all', `--namespace=${SPACE}`, READY)
     await kubectl('wait', '--for=delete', 'pods', '--all', `--namespace=${SYSTEM}`, READY)
-    const left = await getObject('deployments', '--all-namespaces', '--selector=app.kubernetes.io/part-of=tutti')
+    const left = await getObject(
+      'deployments',
+      '--all-namespaces',
+      '--selector=app.kubernetes.io/part-of=tutti',
+    )
     t.same(left['items'], [])
     await kubectl('delete', 'namespace', SYSTEM)
     await kubectl('delete', 'persistentvolume', `${SPACE}-models`, '--wait=false')
