@@ -96,6 +96,6 @@ await t.test('a list as long as fits into a resource takes no time', async (t) =
   const at = performance.now()
   const { containers } = overlayPodSpec(BASE, { containers: [{ name: 'main', env }] })
   // One look at all elements for each of them took ten seconds and more, in which an operator loses its lease.
-  t.ok(performance.now() - at < 1000)
+  t.ok(performance.now() - at < 5000)
   t.ok((containers[0]?.env?.length ?? 0) >= env.length)
 })
