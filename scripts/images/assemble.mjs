@@ -7,13 +7,23 @@ import { fileURLToPath } from 'node:url'
 const ROOM_ENTRIES = ['package.json', 'dist', 'proto', 'python']
 /** Folders at the top of a package that no program imports. */
 const UNUSED_FOLDERS = new Set([
-  ...['test', 'tests', '__tests__', 'benchmark', 'benchmarks', 'bench'],
-  ...['doc', 'docs', 'example', 'examples', '.github'],
+  'test',
+  'tests',
+  '__tests__',
+  'benchmark',
+  'benchmarks',
+  'bench',
+  'doc',
+  'docs',
+  'example',
+  'examples',
+  '.github',
 ])
 /** Sources and installers of packages whose binaries come ready-made. */
 const UNUSED_OF = { 'onnxruntime-node': ['script', 'lib'], koffi: ['lib', 'vendor'] }
-/** Types, maps, texts, and the sources of binaries. */
-const UNUSED_FILES = /\.([cm]?ts|map|md|markdown|flow|tsbuildinfo|cc|hh|c|h|S|inc)$/
+/** Tests, types, maps, texts, and the sources of binaries. */
+const UNUSED_FILES =
+  /\.((test|spec)\.[cm]?js|[cm]?ts|map|md|markdown|flow|tsbuildinfo|cc|hh|c|h|S|inc)$/
 
 /**
  * The packages that a workspace needs at runtime, found as Node finds them.
@@ -37,11 +47,14 @@ export function closureOf(root, workspace) {
   }
   visit(join(real, workspace))
   const folders = [...seen].map((folder) => relative(real, folder)).toSorted()
-  const isPackage = (folder) => folder.split(sep).includes('node_modules')
   return {
     rooms: folders.filter((folder) => !isPackage(folder)),
     packages: folders.filter(isPackage),
   }
+}
+
+function isPackage(folder) {
+  return folder.split(sep).includes('node_modules')
 }
 
 function dependenciesOf(folder) {
@@ -78,20 +91,23 @@ function resolvePackage(root, folder, name) {
  * @param {string} name - of the package.
  * @param {string} path - inside the package, with `/`.
  */
-export function isPackageFileKept(name, path, { platform, arch }) {
+export function isPackageFileKept(name, path, target) {
   const parts = path.split('/')
   if (/^(licen[cs]e|notice|copying)/i.test(parts.at(-1))) return true
   if (UNUSED_FILES.test(path)) return false
   // Those are packages of their own.
   if (parts.includes('node_modules')) return false
   if (UNUSED_FOLDERS.has(parts[0]) || UNUSED_OF[name]?.includes(parts[0])) return false
-  if (parts[0] === 'prebuilds' && parts.length > 1) return parts[1] === `${platform}-${arch}`
-  if (name === 'onnxruntime-node' && parts[0] === 'bin') {
-    return [undefined, platform].includes(parts[2]) && [undefined, arch].includes(parts[3])
+  return isForPlatform(name, parts, target)
+}
+
+function isForPlatform(name, [first, ...rest], { platform, arch }) {
+  if (first === 'prebuilds' && rest.length > 0) return rest[0] === `${platform}-${arch}`
+  if (name === 'onnxruntime-node' && first === 'bin') {
+    return [undefined, platform].includes(rest[1]) && [undefined, arch].includes(rest[2])
   }
   // Of the binaries for glibc and for musl.
-  if (name.startsWith('@koromix/koffi-')) return !parts[0].startsWith('musl_')
-  return true
+  return !(name.startsWith('@koromix/koffi-') && first.startsWith('musl_'))
 }
 
 /** Whether a file or folder of a room is needed: no tests, nothing for tests, no types. */

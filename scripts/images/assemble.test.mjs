@@ -98,6 +98,7 @@ await test('binaries of other platforms stay behind', async (t) => {
     ['any', 'lib/docs/index.js', true],
     ['any', 'node_modules', false],
     ['any', 'index.d.cts', false],
+    ['any', 'dist/a.test.js', false],
     ['any', 'NOTICE.md', true],
   ]
   for (const [name, path, isKept] of cases) {

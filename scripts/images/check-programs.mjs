@@ -6,15 +6,32 @@ import { freePort } from './check-surroundings.mjs'
 import { descendantsOf, waitFor } from './pod-runner.mjs'
 
 /** Files that an image must not have: of tests, of compilers, of other platforms, and what the machine that built it lent. */
-const STRAY = `find / -xdev -path /proc -prune -o -type f ( -path '/app/*.test.*' -o -path '/app/*.d.ts' -o -path '/app/*.map'
-  -o -path '/app/node_modules/@types/*' -o -path '/app/node_modules/typescript/*' -o -path '*/testing/*.js' -a -path '/app/*'
-  -o -path '*napi-v6/darwin/*' -o -path '*napi-v6/win32/*' -o -path /usr/local/etc/npmrc -o -name 99lent -o -path '/app/*/src/*.ts'
-  -o -path '/root/.npm/*' -o -path '/var/lib/apt/lists/*_Packages' ) -size +0 -print`
+const STRAY = [
+  '*.test.*',
+  '*.d.ts',
+  '*.map',
+  '*/testing/*.js',
+  '*/src/*.ts',
+  '*/node_modules/@types/*',
+  '*/napi-v6/darwin/*',
+  '*/napi-v6/win32/*',
+  '*/node_modules/typescript/*',
+  '*/node_modules/tap/*',
+].map((path) => `/app/${path}`)
+const LENT = [
+  '/usr/local/etc/npmrc',
+  '/etc/pip.conf',
+  '/etc/apt/apt.conf.d/99lent',
+  '/var/lib/apt/lists/*_Packages',
+]
 const RUNTIME = '/app/node_modules/onnxruntime-node'
 
 async function holdsOnly({ start }, hasRuntime) {
-  const find = STRAY.replaceAll('\n', ' ').replaceAll(/ ([()]) /g, " '$1' ")
-  const stray = await outputOf(start, find)
+  const paths = [...STRAY, ...LENT].map((path) => `-path '${path}'`).join(' -o ')
+  const stray = await outputOf(
+    start,
+    `find /app /etc /usr/local /var/lib/apt -type f -size +0 '(' ${paths} ')' 2>/dev/null; true`,
+  )
   assert.equal(stray.trim(), '', 'stray files')
   const runtime = await outputOf(start, `test -e ${RUNTIME} && echo yes || echo no`)
   assert.equal(runtime.trim(), hasRuntime ? 'yes' : 'no', 'ONNX Runtime')
@@ -42,19 +59,15 @@ async function outputOf(start, script) {
 /** Starts a program, waits until a probe answers, asks, ends it by SIGTERM. */
 async function serve(start, { command, env, volumes, probe }, ask = async () => {}) {
   const pod = start({ command, env, volumes })
-  let isOver = false
-  void pod.ended.then(() => {
-    isOver = true
-  })
   try {
     await waitFor(`${command[0]} does not answer ${probe}`, async () => {
-      assert.ok(!isOver, `it ended (${await Promise.race([pod.ended, ''])}):\n${pod.written()}`)
+      assert.equal(pod.end(), undefined, 'it ended')
       return await answers(probe)
     })
     await ask(pod)
     pod.terminate()
-    await waitFor(`${command[0]} does not end after SIGTERM`, () => isOver, 60_000)
-    assert.equal(await pod.ended, 0, pod.written())
+    await waitFor(`${command[0]} does not end after SIGTERM`, () => pod.end() !== undefined, 60_000)
+    assert.equal(pod.end(), 0)
   } catch (error) {
     error.message += `\n${pod.written().slice(-4000)}`
     throw error
@@ -97,7 +110,9 @@ async function operatorStarts({ start }) {
   const folder = mkdtempSync(join(tmpdir(), 'tutti-images-'))
   const cluster = { server: 'https://127.0.0.1:9', 'insecure-skip-tls-verify': true }
   const config = {
-    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'none' },
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'none',
     clusters: [{ name: 'none', cluster }],
     users: [{ name: 'none', user: { token: 'none' } }],
     contexts: [{ name: 'none', context: { cluster: 'none', user: 'none' } }],
@@ -157,8 +172,11 @@ async function stepServesOnnx({ start, broker, root }) {
 async function stepServesPython({ start, broker, root }) {
   const door = await doors()
   const command = [
-    ...['tutti-step', '--model-repository=/models', '--model=detection_preprocessing'],
-    ...['--model-directory=pre=/models/.variants/torchscript/pre_gfpgan', `--nats=${broker.url}`],
+    'tutti-step',
+    '--model-repository=/models',
+    '--model=detection_preprocessing',
+    '--model-directory=pre=/models/.variants/torchscript/pre_gfpgan',
+    `--nats=${broker.url}`,
   ]
   const volumes = [{ source: join(root, 'model_repository'), target: '/models' }]
   await serve(
@@ -188,13 +206,13 @@ async function stepServesPython({ start, broker, root }) {
 /** Whoever forks the instances is killed; process 1 inherits what it leaves behind. Only where processes can be seen from here. */
 async function leavesNoZombies(pod) {
   const one = pod.processOne()
-  if (one === undefined || !descendantsOf(one).some(({ name }) => name === 'node')) return
-  const python = descendantsOf(one).filter(({ name }) => name.startsWith('python'))
-  assert.ok(python.length > 0, 'no Python processes')
-  process.kill(python[0].pid, 'SIGKILL')
+  if (one === undefined || !descendantsOf(one).some(({ program }) => program === 'node')) return
+  const [forks, ...instances] = descendantsOf(one).filter(({ program }) => /python/.test(program))
+  assert.ok(instances.length > 0, 'no Python instances')
+  process.kill(forks.pid, 'SIGKILL')
   await waitFor('processes that have ended are not reaped', () => {
     const now = descendantsOf(one)
-    return !now.some(({ pid, state }) => state === 'Z' || python.some((old) => old.pid === pid))
+    return !now.some(({ pid, isZombie }) => isZombie || pid === forks.pid)
   })
 }
 

@@ -76,7 +76,9 @@ function buildahCommands(store, isRoot) {
       'build',
       // A machine without user namespaces or an OCI runtime builds as well.
       ...(isRoot ? ['--isolation', 'chroot'] : []),
-      ...['--format', 'oci', '--layers'],
+      '--format',
+      'oci',
+      '--layers',
       ...(o.ignoreFile === undefined ? [] : ['--ignorefile', o.ignoreFile]),
       ...o.lent.flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
       ...commonFlags(o),
@@ -101,7 +103,10 @@ function buildahCommands(store, isRoot) {
 function commonFlags({ file, name, target, args, platform }) {
   const given = Object.entries(args).filter(([, value]) => value !== undefined)
   return [
-    ...['--file', file, '--tag', name],
+    '--file',
+    file,
+    '--tag',
+    name,
     ...(target === undefined ? [] : ['--target', target]),
     ...(platform === undefined ? [] : ['--platform', platform]),
     ...given.flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),

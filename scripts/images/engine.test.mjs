@@ -13,8 +13,10 @@ const build = {
   lent: [{ source: '/host/npmrc', target: '/usr/local/etc/npmrc' }],
 }
 
+/** A machine on which these programs work. */
+const works = (names) => (command) => (names.includes(command) ? undefined : 'not in PATH')
+
 await test('the first engine that works is taken', async (t) => {
-  const works = (names) => (command) => (names.includes(command) ? undefined : 'not in PATH')
   t.equal(findEngine({ probe: works(['docker', 'buildah']) }), 'docker')
   t.equal(findEngine({ probe: works(['buildah']) }), 'buildah')
   t.equal(findEngine({ probe: works(['docker', 'buildah']), named: 'buildah' }), 'buildah')
@@ -40,8 +42,20 @@ await test('docker builds a target with its own settings', async (t) => {
     layersOf,
   } = engineCommands('docker', { store: '/s', isRoot: false })
   t.same(toCommand(build), [
-    ...['docker', 'build', '--file', build.file, '--tag', build.name, '--target', 'step'],
-    ...['--platform', 'linux/arm64', '--build-arg', 'BASE=base:1', '--build-arg', 'APT_PACKAGES='],
+    'docker',
+    'build',
+    '--file',
+    build.file,
+    '--tag',
+    build.name,
+    '--target',
+    'step',
+    '--platform',
+    'linux/arm64',
+    '--build-arg',
+    'BASE=base:1',
+    '--build-arg',
+    'APT_PACKAGES=',
     '/src',
   ])
   t.same(save({ name: 'a:1', archive: '/o/a.tar' }), [

@@ -26,7 +26,7 @@ await test('each fault is said', async (t) => {
     [{ Env: ['HTTPS_PROXY=http://proxy.example'] }, /the environment has HTTPS_PROXY/],
   ]
   for (const [changes, fault] of cases) {
-    const faults = judgeConfig({ config: { ...config, ...changes } }, wanted)
+    const faults = judgeConfig({ config: Object.assign({}, config, changes) }, wanted)
     t.equal(faults.length, 1)
     t.match(faults[0], fault)
   }

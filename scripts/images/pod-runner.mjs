@@ -21,11 +21,26 @@ const RUN_IN_ROOT = join(dirname(fileURLToPath(import.meta.url)), 'run-in-root.s
  */
 export function dockerCommand({ command: [program, ...args], env = {}, volumes = [] }, image) {
   return [
-    ...['docker', 'run', '--rm', '--read-only', '--tmpfs', '/tmp', '--user', image.user],
-    ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--network', 'host'],
+    'docker',
+    'run',
+    '--rm',
+    '--read-only',
+    '--tmpfs',
+    '/tmp',
+    '--user',
+    image.user,
+    '--cap-drop',
+    'ALL',
+    '--security-opt',
+    'no-new-privileges',
+    '--network',
+    'host',
     ...volumes.flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
     ...Object.entries(env).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
-    ...['--entrypoint', program, image.image, ...args],
+    '--entrypoint',
+    program,
+    image.image,
+    ...args,
   ]
 }
 
@@ -37,8 +52,14 @@ export function dockerCommand({ command: [program, ...args], env = {}, volumes =
  */
 export function unshareCommand({ command, env = {}, volumes = [] }, image) {
   return [
-    ...['unshare', '--mount', '--pid', '--fork', '--kill-child'],
-    ...[RUN_IN_ROOT, image.root, ...image.user.split(':')],
+    'unshare',
+    '--mount',
+    '--pid',
+    '--fork',
+    '--kill-child',
+    RUN_IN_ROOT,
+    image.root,
+    ...image.user.split(':'),
     ...volumes.map(({ source, target }) => `${source}:${target}`),
     '--',
     ...image.env,
@@ -60,13 +81,20 @@ export function startPod([program, ...args]) {
       written += text
     })
   }
+  let end
   const ended = new Promise((resolve) => {
-    child.once('error', (error) => resolve(error.message))
-    child.once('close', (code, signal) => resolve(code ?? signal))
+    const finish = (how) => {
+      end = how
+      resolve(how)
+    }
+    child.once('error', (error) => finish(error.message))
+    child.once('close', (code, signal) => finish(code ?? signal))
   })
   return {
     /** Its exit code, the signal that ended it, or why it could not be started. */
     ended,
+    /** The same, undefined as long as it runs. */
+    end: () => end,
     written: () => written,
     /** Process 1 of the pod, as seen from here; undefined once it has ended. */
     processOne: () => childOf(child.pid),
@@ -88,7 +116,7 @@ function childOf(pid) {
 }
 
 /** @returns {number[]} */
-export function childrenOf(pid) {
+function childrenOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
     return text === '' ? [] : text.split(' ').map(Number)
@@ -98,21 +126,27 @@ export function childrenOf(pid) {
   }
 }
 
-/** All processes below one, with their states (Z: ended, not reaped). */
+/**
+ * All processes below one, parents first.
+ *
+ * @returns {{ pid: number, program: string, isZombie: boolean }[]} `program` is as it was called, '' of a zombie: it has ended
+ *   and nobody has reaped it.
+ */
 export function descendantsOf(pid) {
   return childrenOf(pid).flatMap((child) => [
-    { pid: child, ...statusOf(child) },
+    { pid: child, ...programOf(child) },
     ...descendantsOf(child),
   ])
 }
 
-function statusOf(pid) {
+function programOf(pid) {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const [, name, state] = /^\d+ \((.*)\) (\w)/s.exec(text) ?? []
-    return { name, state }
+    const [program] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    return { program, isZombie }
   } catch {
-    return {}
+    // It has just been reaped.
+    return { program: '', isZombie: false }
   }
 }
 
