@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
 import { SetupFailure } from '../setup/failure.mjs'
 import { readImage } from './archive.mjs'
-import { archiveOf, ask, run } from './build.mjs'
+import { archiveOf, ask } from './build.mjs'
 import { referenceOf } from './catalogue.mjs'
 import { CHECKS } from './check-programs.mjs'
 import { startBroker } from './check-surroundings.mjs'
 import { judgeConfig, USER } from './judge-config.mjs'
 import { dockerCommand, startPod, unshareCommand } from './pod-runner.mjs'
 
-/** Images with models and steps of GPUs need a machine with one. */
+/** Of images that are no steps. */
 const PROGRAM_OF = { operator: 'tutti-operator', router: 'tutti-router' }
 
 /**
@@ -64,7 +64,7 @@ async function openImage(name, env, { engine, commands, options }) {
   const root = ask(commands.mount(container))
   return {
     start: (command) => startPod(unshareCommand(command, { root, user: USER, env })),
-    close: async () => await run(commands.remove(container)),
+    close: async () => void ask(commands.remove(container)),
   }
 }
 

@@ -56,7 +56,6 @@ export function unshareCommand({ command, env = {}, volumes = [] }, image) {
     '--mount',
     '--pid',
     '--fork',
-    '--kill-child',
     RUN_IN_ROOT,
     image.root,
     ...image.user.split(':'),
@@ -104,7 +103,10 @@ export function startPod([program, ...args]) {
       else process.kill(childOf(child.pid), 'SIGTERM')
     },
     async close() {
-      child.kill('SIGKILL')
+      // A signal to the program that we have started would leave its pod behind.
+      const one = childOf(child.pid)
+      if (program === 'docker' || one === undefined) child.kill('SIGTERM')
+      else process.kill(one, 'SIGKILL')
       await ended
     },
   }

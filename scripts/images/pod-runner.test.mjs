@@ -20,10 +20,7 @@ await test('so do namespaces alone', async (t) => {
   const line = unshareCommand(command, { root: '/root-of', user: '5:6', env: ['PATH=/bin'] }).join(
     ' ',
   )
-  t.match(
-    line,
-    /^unshare --mount --pid --fork --kill-child \S+run-in-root\.sh \/root-of 5 6 \/m:\/models -- /,
-  )
+  t.match(line, /^unshare --mount --pid --fork \S+run-in-root\.sh \/root-of 5 6 \/m:\/models -- /)
   t.match(line, /-- PATH=\/bin A=1 tutti-step --help$/)
 })
 
