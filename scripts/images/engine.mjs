@@ -1,0 +1,114 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { SetupFailure } from '../setup/failure.mjs'
+
+/** In the order in which they are looked for. */
+export const ENGINES = ['docker', 'buildah']
+
+/** Whether an engine works: docker's program may be there without its daemon. */
+const PROBES = {
+  docker: ['version', '--format', '{{.Server.Version}}'],
+  buildah: ['version'],
+}
+
+/**
+ * The first engine that works, or the one that is named.
+ *
+ * @param {{ named?: string, probe?: (command: string, args: readonly string[]) => string | undefined }} o - `probe` says why
+ *   a program does not work.
+ * @throws SetupFailure that says why there is none.
+ */
+export function findEngine({ named, probe = probeProgram }) {
+  const reasons = []
+  for (const name of named === undefined ? ENGINES : [named]) {
+    const reason = probe(name, PROBES[name])
+    if (reason === undefined) return name
+    reasons.push(`  ${name}: ${reason}`)
+  }
+  throw new SetupFailure(
+    `Images are built with docker or buildah; here it does not work:\n${reasons.join('\n')}\n` +
+      'Install one of them, for example: apt-get install buildah',
+  )
+}
+
+function probeProgram(command, args) {
+  const { error, status, stderr } = spawnSync(command, args, { encoding: 'utf8' })
+  if (error !== undefined) return error.code === 'ENOENT' ? 'not in PATH' : error.message
+  return status === 0 ? undefined : (stderr.trim().split('\n').at(-1) ?? `exit code ${status}`)
+}
+
+/**
+ * The commands of an engine. Buildah keeps its images in a folder of their own, so that nobody else's are touched.
+ *
+ * @param {{ store: string, isRoot: boolean }} o
+ */
+export function engineCommands(engine, { store, isRoot }) {
+  return engine === 'docker' ? DOCKER : buildahCommands(store, isRoot)
+}
+
+/**
+ * @typedef {object} Build
+ * @property {string} file - the Dockerfile.
+ * @property {string} [ignoreFile] - what of the context is left out; docker finds it by its name.
+ * @property {string} context
+ * @property {string} name - of the image.
+ * @property {string} [target]
+ * @property {Readonly<Record<string, string | undefined>>} args
+ * @property {string} [platform]
+ * @property {readonly { source: string, target: string }[]} lent - files of the machine that RUN sees and no image has.
+ */
+
+const DOCKER = {
+  /** @param {Build} o - docker has its own settings for networks, so nothing is lent. */
+  build: (o) => ['docker', 'build', ...commonFlags(o), o.context],
+  save: ({ name, archive }) => ['docker', 'save', '--output', archive, name],
+  pull: (name) => ['docker', 'pull', '--quiet', name],
+  inspect: (name) => ['docker', 'image', 'inspect', name],
+  layersOf: (inspected) => inspected[0].RootFS.Layers,
+}
+
+function buildahCommands(store, isRoot) {
+  const buildah = ['buildah', '--root', join(store, 'root'), '--runroot', join(store, 'run')]
+  return {
+    /** @param {Build} o */
+    build: (o) => [
+      ...buildah,
+      'build',
+      // A machine without user namespaces or an OCI runtime builds as well.
+      ...(isRoot ? ['--isolation', 'chroot'] : []),
+      '--format',
+      'oci',
+      '--layers',
+      ...(o.ignoreFile === undefined ? [] : ['--ignorefile', o.ignoreFile]),
+      ...o.lent.flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
+      ...commonFlags(o),
+      o.context,
+    ],
+    save: ({ name, archive }) => [
+      ...buildah,
+      'push',
+      '--quiet',
+      name,
+      `oci-archive:${archive}:${name}`,
+    ],
+    pull: (name) => [...buildah, 'pull', '--quiet', name],
+    inspect: (name) => [...buildah, 'inspect', '--type', 'image', name],
+    layersOf: (inspected) => inspected.OCIv1.rootfs.diff_ids,
+    from: (name) => [...buildah, 'from', '--pull-never', name],
+    mount: (container) => [...buildah, 'mount', container],
+    remove: (container) => [...buildah, 'rm', container],
+  }
+}
+
+function commonFlags({ file, name, target, args, platform }) {
+  const given = Object.entries(args).filter(([, value]) => value !== undefined)
+  return [
+    '--file',
+    file,
+    '--tag',
+    name,
+    ...(target === undefined ? [] : ['--target', target]),
+    ...(platform === undefined ? [] : ['--platform', platform]),
+    ...given.flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),
+  ]
+}

@@ -1,0 +1,52 @@
+import { test } from 'tap'
+import { PUBLIC_BASE, parseOptions, USAGE } from './options.mjs'
+
+const env = { XDG_CACHE_HOME: '/cache' }
+const parse = (...argv) => parseOptions(argv, { version: '1.2.3', env })
+
+await test('without flags the usual images are built and left in the cache folder', async (t) => {
+  t.match(parse(), {
+    names: ['operator', 'router', 'step', 'step-python'],
+    base: PUBLIC_BASE,
+    makesBase: false,
+    registry: 'docker.io',
+    tag: '1.2.3',
+    out: '/cache/tutti/images',
+    builds: true,
+    checks: false,
+  })
+})
+
+await test('flags are taken, and images are built once', async (t) => {
+  const flags = ['--only=step', '--only', 'step-cuda', '--only', 'step', '--tag=test', '--load=k3s']
+  t.match(
+    parse(...flags, '--skip-build', '--check', '--base=mine:1', '--registry=r.example:5000'),
+    {
+      names: ['step', 'step-cuda'],
+      tag: 'test',
+      cluster: 'k3s',
+      builds: false,
+      checks: true,
+      base: 'mine:1',
+      registry: 'r.example:5000',
+    },
+  )
+})
+
+await test('what is not known is refused, with what is', async (t) => {
+  const cases = [
+    [['--only', 'steps'], /--only steps: want one of operator, router, step,/],
+    [['--load', 'minikube'], /--load minikube: want one of kind, k3s/],
+    [['--engine', 'podman'], /--engine podman: want one of docker, buildah/],
+    [['--make-base', '--base', 'x'], /exclude each other/],
+    [['--onyl', 'step'], /Unknown option '--onyl'/],
+  ]
+  for (const [argv, message] of cases) t.throws(() => parse(...argv), { message })
+})
+
+await test('every flag is in the usage', async (t) => {
+  t.throws(() => parse('step'), { message: /usage: npm run images/ })
+  for (const flag of ['only', 'make-base', 'platform', 'skip-build', 'kind-name', 'check']) {
+    t.match(USAGE, `--${flag} `)
+  }
+})
