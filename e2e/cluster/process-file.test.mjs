@@ -10,7 +10,9 @@ const skip = process.platform !== 'linux' && 'there is no /proc'
 async function startSleeper(t) {
   // One that is its parent's only child, as process 1 of namespaces is.
   const child = spawn('sh', ['-c', 'sleep 600; exit 3'], { detached: true, stdio: 'ignore' })
-  t.teardown(() => child.exitCode === null && process.kill(-child.pid, 'SIGKILL'))
+  t.teardown(() => {
+    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+  })
   await once(child, 'spawn')
   return child
 }
