@@ -2,8 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
-import { killProcess, livingProcess, saveProcess } from './process-file.mjs'
+import { firstChild, killProcess, livingProcess, saveProcess } from './process-file.mjs'
+
+const POLL_MS = 5
 
 const skip = process.platform !== 'linux' && 'there is no /proc'
 
@@ -11,9 +14,12 @@ async function startSleeper(t) {
   // One that is its parent's only child, as process 1 of namespaces is.
   const child = spawn('sh', ['-c', 'sleep 600; exit 3'], { detached: true, stdio: 'ignore' })
   t.teardown(() => {
-    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    const hasEnded = child.exitCode !== null || child.signalCode !== null
+    if (!hasEnded && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
   })
   await once(child, 'spawn')
+  // The shell takes its time to start it.
+  while (firstChild(child.pid) === undefined) await sleep(POLL_MS)
   return child
 }
 
