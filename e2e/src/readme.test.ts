@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { ROOT, serve, TUTTI } from './serving.ts'
@@ -65,6 +65,25 @@ await t.test('the manifests of the pages are valid', async (t) => {
     }
   }
 })
+
+await t.test(
+  'the manifest of docs/manifests.md fits the repository, and a misspelt tensor is told as there',
+  async (t) => {
+    const page = await readFile(`${ROOT}docs/manifests.md`, 'utf8')
+    const [manifest] = await snippets('docs/manifests.md')
+    const folder = t.testdir({ 'face.yaml': manifest?.text ?? '' })
+    const file = `${folder}/face.yaml`
+    const repository = `--model-repository=${ROOT}model_repository`
+    const validate = () =>
+      promisify(execFile)(process.execPath, [TUTTI, 'validate', '-f', file, repository])
+    t.match(await validate(), { stdout: '2 Models and Ensembles, no errors\n' })
+    await writeFile(file, (manifest?.text ?? '').replace('pre.output__0', 'pre.output_0'))
+    const { stdout } = await validate().catch((error: { readonly stdout: string }) => error)
+    const [line = ''] = stdout.split('\n')
+    t.match(line, / \(UnknownTensor\)$/)
+    t.ok(page.includes(`\n${line.replace(`${folder}/`, 'manifests/')}\n`), line)
+  },
+)
 
 const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : false
 

@@ -1,4 +1,4 @@
-/** Errors that speak of a model repository, where a Model has other words: what to change there. */
+/** Errors that speak of a model repository, or of volumes, where a Model has other words: what to change there. */
 const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string])[] = [
   [
     /unexpected directory name '.*' for model '(.*)', directory name must equal model name/,
@@ -9,9 +9,11 @@ const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string]
     () =>
       '; want storageUri to name the folder that holds the versions, 1/ say, and versionPolicy to choose one',
   ],
+  // The kubelet's: it would make the folder, in a volume that is mounted to be read only.
+  [/subPath .*for volumeMount "(model)"/, () => '; want a PATH in storageUri that the claim has'],
 ]
 
-/** Why a model cannot be loaded, and what of its Model that is about. Pure. */
+/** Why a model cannot be mounted or loaded, and what of its Model that is about. Pure. */
 export function withLoadHint(error: string): string {
   for (const [pattern, hint] of HINTS) {
     const [, found] = pattern.exec(error) ?? []

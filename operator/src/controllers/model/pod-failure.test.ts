@@ -83,6 +83,16 @@ const CASES: readonly { name: string; status: PodStatus; wanted: object | undefi
     wanted: { reason: 'CreateContainerConfigError', message: 'no such key' },
   },
   {
+    name: 'the path is not in the claim',
+    status: main(
+      waiting(
+        'CreateContainerConfigError',
+        'failed to create subPath directory for volumeMount "model" of container "main"',
+      ),
+    ),
+    wanted: { message: /of container "main"; want a PATH in storageUri that the claim has$/ },
+  },
+  {
     name: 'memory ran out',
     status: main({ ...waiting('CrashLoopBackOff', 'back-off 20s'), ...lastEnd('OOMKilled', 137) }),
     wanted: {

@@ -118,7 +118,9 @@ function isEarlier(one: PodCondition, other: PodCondition): boolean {
 function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
   const place = { pod: pod.metadata.name, container: status.name }
   const { reason, message = '' } = status.state?.waiting ?? {}
-  if (reason !== undefined && WAITING.has(reason)) return { ...place, reason, message }
+  if (reason !== undefined && WAITING.has(reason)) {
+    return { ...place, reason, message: withLoadHint(message) }
+  }
   const ended = findEnd(status)
   if (ended === undefined || ended.exitCode === 0) return undefined
   const { exitCode } = ended

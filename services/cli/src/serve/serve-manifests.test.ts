@@ -213,6 +213,10 @@ await t.test('bad manifests end the start with the messages of tutti validate', 
       /m.yaml:8:\d+: Model\/a: storageUri: 'pvc:\/\/other\/x' is not here, want --storage-map pvc:\/\/other=DIR/,
     ],
     [
+      model('a', 'pvc://fixtures/misspelt'),
+      /Model\/a: storageUri: 'pvc:\/\/fixtures\/misspelt' is \/.*\/misspelt, which is no folder \(StorageUnavailable\)/,
+    ],
+    [
       model('a', 'https://localhost:1/a.tar', '  storage: {secretRef: {name: s}}'),
       /storage.secretRef: 's' is not here, want --secret-map s=DIR/,
     ],

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import type { ModelManifest } from '@tutti/ensemble'
@@ -45,6 +46,11 @@ export class StoragePlaces {
   async find({ storageUri, storage }: Storage): Promise<string> {
     if (/^(https?|s3):/.test(storageUri)) return await this.#fetchOnce({ storageUri, storage })
     const directory = this.#mapped(storageUri)
+    const isThere = await stat(directory).then(
+      (found) => found.isDirectory(),
+      () => false,
+    )
+    if (!isThere) throw refusal('storageUri', `'${storageUri}' is ${directory}, which is no folder`)
     if (storage?.digest === undefined) return directory
     try {
       await verifyArtifact(directory, { digest: storage.digest })
