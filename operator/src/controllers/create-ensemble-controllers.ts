@@ -18,12 +18,13 @@ import { type Caches, INDEX, namespacesOf } from './caches.ts'
 import { createEnsembleController } from './ensemble/ensemble-controller.ts'
 import type { ControllerContext, ControllerSet } from './index.ts'
 import { createNamespaceController, routerMemberKind } from './namespace/namespace-controller.ts'
-import { RouterStates } from './namespace/router-states.ts'
+import type { RouterStates } from './namespace/router-states.ts'
 import type { Tenancy } from './namespace/tenant-credential.ts'
 
 export interface EnsembleControllersOptions {
   readonly caches: Caches
   readonly routers: Pick<RouterViews, 'look'>
+  readonly states: RouterStates
   readonly defaults: RouterDefaults
   readonly tenancy: Tenancy
   /** How often it is looked whether trouble of a router is over. */
@@ -53,8 +54,7 @@ export function createEnsembleControllers(
   const own = createOwnCaches(context, o)
   const { serviceAccounts, networkPolicies, services, budgets, deployments } = o.caches
   const { roles, roleBindings, edges } = own
-  const states = new RouterStates()
-  const around = { ...context, ...o.caches, ...own, states }
+  const around = { ...context, ...o.caches, ...own, states: o.states }
   const ensemble = createEnsembleController({ ...around, routers: o.routers })
   const namespace = createNamespaceController({
     ...around,

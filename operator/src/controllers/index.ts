@@ -12,9 +12,10 @@ import { inNamespaces } from '../runtime/in-namespaces.ts'
 import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
 import type { RuntimeMetrics } from '../runtime/metrics.ts'
 import { toRouterDefaults, toStepSettings } from '../serving-settings.ts'
-import { createCaches, INDEX, keysOf } from './caches.ts'
+import { createCaches, INDEX } from './caches.ts'
 import { createEnsembleControllers } from './create-ensemble-controllers.ts'
 import { createModelControllers } from './model/create-model-controllers.ts'
+import { RouterStates } from './namespace/router-states.ts'
 import { createNatsServersController } from './nats-servers/nats-servers-controller.ts'
 
 /** What controllers are made of. */
@@ -33,6 +34,8 @@ export interface ControllerContext {
   readonly namespace: string
   /** Of the metrics listeners of routers and steps; default 8002. */
   readonly podPort?: number
+  /** How often it is looked whether trouble of a router is over; default 60 s. */
+  readonly troublePollMs?: number
 }
 
 /** Controllers, and the caches that they read; the manager starts both. */
@@ -48,7 +51,7 @@ export function createControllers(given: ControllerContext): ControllerSet {
   const { prefix, lifetimeMs, servers } = toNatsSettings(context.flags)
   const tenancy = new NatsTenancy({ ...context, prefix, lifetimeMs, servers })
   const caches = createCaches(context)
-  const { clock, podPort } = context
+  const { clock, podPort, troublePollMs } = context
   const podClient = createPodClient({ clock, ...(podPort !== undefined && { port: podPort }) })
   const settings = toStepSettings(context)
   const routers = new RouterViews({
@@ -58,14 +61,27 @@ export function createControllers(given: ControllerContext): ControllerSet {
     namespaces: () => caches.pods.indexValues(INDEX.router),
     onChange: (namespace) => {
       ensembles.routersChanged(namespace)
-      for (const key of keysOf(caches.models.byIndex(INDEX.namespace, namespace))) {
-        models.controller.enqueue(key, 'low')
-      }
+      models.routersChanged(namespace)
     },
   })
-  const models = createModelControllers({ ...context, caches, podClient, routers, settings })
+  const states = new RouterStates()
+  const models = createModelControllers({
+    ...context,
+    caches,
+    podClient,
+    routers,
+    states,
+    settings,
+  })
   const defaults = toRouterDefaults(context.flags, settings)
-  const ensembles = createEnsembleControllers(context, { caches, routers, defaults, tenancy })
+  const ensembles = createEnsembleControllers(context, {
+    caches,
+    routers,
+    states,
+    defaults,
+    tenancy,
+    ...(troublePollMs !== undefined && { troublePollMs }),
+  })
   const onIssuerChanged = (): void => ensembles.issuerChanged()
   const broker = createNatsServersController({ ...context, tenancy, onIssuerChanged })
   return {

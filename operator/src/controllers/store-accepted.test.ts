@@ -4,6 +4,7 @@ import {
   CONTROLLER_REVISION,
   createClient,
   createTransport,
+  KubeError,
   type Stored,
 } from '@tutti/kube'
 import { startApiServer, withoutKube } from '@tutti/kube/testing'
@@ -102,6 +103,16 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.same([numbers(revisions), made], [['a 4', 'c 3'], []])
   })
 
+  await t.test('what the server refuses is no failure, and leaves what there is', async (t) => {
+    const { revisions, made, refusal } = await store(refusing(client, 403), model, {
+      wanted: wanted('e'),
+    })
+    t.same([numbers(revisions), made], [['a 4', 'c 3'], []])
+    t.match(refusal, { status: 403, message: 'no' })
+    const failed = store(refusing(client, 500), model, { wanted: wanted('e') })
+    t.match(await failed.catch((error: unknown) => error), { status: 500 })
+  })
+
   await t.test('nothing is done for an owner that has changed or is gone', async (t) => {
     await plain.patch(`${models}/m`, { spec: { paused: true } })
     t.same((await store(client, model, { wanted: wanted('d') })).made, [])
@@ -109,3 +120,13 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.same((await store(client, model, { wanted: wanted('d') })).made, [])
   })
 })
+
+/** Refuses to create anything. */
+function refusing(client: Client, status: number): Client {
+  const refuses: Partial<Client> = {
+    get: (...args) => client.get(...args),
+    list: (...args) => client.list(...args),
+    create: () => Promise.reject(new KubeError({ status, reason: 'x', message: 'no' })),
+  }
+  return refuses as Client
+}

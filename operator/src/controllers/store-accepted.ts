@@ -4,6 +4,7 @@ import {
   isAlreadyExists,
   isConflict,
   isNotFound,
+  type KubeError,
   keyOf,
 } from '@tutti/kube'
 import {
@@ -15,6 +16,7 @@ import {
   toSelector,
 } from '../runtime/children.ts'
 import { ownerState } from '../runtime/owner-check.ts'
+import { isRefusal } from '../runtime/refusal.ts'
 import {
   ACCEPTED_LABEL,
   byRevision,
@@ -43,13 +45,15 @@ export interface StoredRevisions {
   readonly revisions: readonly Revision[]
   /** What of it came now, or came back. */
   readonly made: readonly Revision[]
+  /** Why what is wanted is not the newest: the server refuses it. */
+  readonly refusal?: KubeError
 }
 
 /**
  * Makes what was accepted the newest of the owner's ControllerRevisions, and deletes those that are out of use. What they hold is
  * never changed. Nothing is done for an owner that is gone or has changed.
  *
- * @throws KubeError; Error if an object of such a name is another's.
+ * @throws KubeError for what is worth another try; Error if an object of such a name is another's.
  */
 export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
   const known = o.known.toSorted(byRevision)
@@ -61,7 +65,13 @@ export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
   if (state !== 'present') return { revisions: known, made: [] }
   // Asked of the server: numbers must count up, whatever the cache has seen. It happens once for each change.
   const live = await list(o)
-  const made = await carryOut(planAccepted(o.wanted, live), o)
+  let made: readonly Revision[]
+  try {
+    made = await carryOut(planAccepted(o.wanted, live), o)
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    return { revisions: live.toSorted(byRevision), made: [], refusal: error }
+  }
   const renewed = new Set(made.map(({ metadata }) => metadata.uid))
   const all = [...made, ...live.filter(({ metadata }) => !renewed.has(metadata.uid))]
   const sorted = all.toSorted(byRevision)

@@ -13,10 +13,38 @@ const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yo
 const METADATA = { name: 'yolo-step', namespace: 'vision', labels: LABELS }
 
 /**
- * Of the smallest Model. Another digest means that every pod of every Model is replaced when the operator is upgraded: change
- * it here only if that is worth it.
+ * Of the smallest Model, and of one that has whatever reaches its pods. Another digest means that all such pods are replaced when the
+ * operator is upgraded: change it here only if that is worth it.
  */
 const SMALLEST_TEMPLATE = 'a529fa14b170a6aa76f2d835cd3454f9'
+const LARGEST_TEMPLATE = 'fe5be7a6ac091f3bb60b61ed7008dfd1'
+
+const IMAGE = { name: 'image', datatype: 'FP32' as const, shape: [3, -1] }
+const LARGEST: Spec = {
+  modelFormat: { name: 'python' },
+  modelName: 'yolo_v8.1',
+  storageUri: 's3://models/yolo',
+  storage: { digest: `sha256:${'a'.repeat(64)}`, secretRef: { name: 'aws' } },
+  maxBatchSize: 8,
+  inputs: [IMAGE],
+  outputs: [{ name: 'boxes', datatype: 'FP32', shape: [-1, 4] }],
+  versionPolicy: { latest: { numVersions: 2 } },
+  instances: { count: 2, kind: 'KIND_GPU' },
+  batching: { preferredBatchSizes: [4], maxQueueDelay: '1ms', maxQueueLength: 16 },
+  warmup: [{ name: 'first', batchSize: 4, count: 2, inputs: [{ ...IMAGE, data: 'Random' }] }],
+  resources: { requests: { cpu: '500m' }, limits: { memory: '2Gi' } },
+  accelerator: {
+    count: 2,
+    runtimeClassName: 'nvidia',
+    nodeSelector: { zone: 'a' },
+    tolerations: [{ key: 'gpu', operator: 'Exists' }],
+  },
+  timeouts: { load: '5m', drain: '1m' },
+  podTemplate: {
+    metadata: { labels: { team: 'a' }, annotations: { note: 'b' } },
+    spec: { containers: [{ name: 'main', env: [{ name: 'A', value: 'b' }] }] },
+  },
+}
 
 const handsOver = (fields: Spec) =>
   build(fields).find(({ resource }) => resource.kind === 'Deployment')?.handsOverReplicas
@@ -90,6 +118,11 @@ await t.test('the smallest Model has these children', async (t) => {
     labels: LABELS,
     annotations: { 'tutti.dev/template': SMALLEST_TEMPLATE },
   })
+})
+
+await t.test('an upgrade of the operator replaces no pods', async (t) => {
+  const { template } = deployment(LARGEST, { credentialsDigest: 'c1' }).spec
+  t.equal(template.metadata?.annotations?.['tutti.dev/template'], LARGEST_TEMPLATE)
 })
 
 await t.test('replicas are written only where the operator owns them', async (t) => {

@@ -31,11 +31,13 @@ export const ROUTER_SELECTOR: Labels = {
   'app.kubernetes.io/instance': ROUTER_NAMES.router,
 }
 
-/** On everything of a router. What has them and no owner is the operator's to change and to delete. */
+/** What has them and no owner is the operator's to change and to delete. Never changes: earlier versions made routers, too. */
+export const ROUTER_IDENTITY: Labels = { ...MANAGED_BY, ...ROUTER_SELECTOR }
+
+/** On everything of a router. */
 export const ROUTER_LABELS: Labels = {
-  ...MANAGED_BY,
+  ...ROUTER_IDENTITY,
   'app.kubernetes.io/name': 'tutti-router',
-  ...ROUTER_SELECTOR,
 }
 
 /** The labels as a selector of the API server. */

@@ -213,8 +213,8 @@ export class Applier {
 }
 
 /** Throws what failed, so that the reconcile comes again with backoff; what is refused for good is the caller's to report. */
-export function throwIfFailed(result: SyncResult): void {
-  for (const outcome of result.outcomes) if (outcome.result === 'failed') throw outcome.error
+export function throwIfFailed({ outcomes }: Pick<SyncResult, 'outcomes'>): void {
+  for (const outcome of outcomes) if (outcome.result === 'failed') throw outcome.error
 }
 
 interface Pass {

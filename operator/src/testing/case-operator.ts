@@ -41,6 +41,9 @@ export interface CaseOperatorOptions {
   readonly prepare?: (proxy: HttpFaultProxy) => void
 }
 
+/** Between two looks at what only a person can set right: longer than what an operator at rest waits for. */
+const TROUBLE_MS = 2000
+
 /** Starts the operator without an election; controllers start when the caches have synced. */
 export async function startCaseOperator(
   server: ApiServer,
@@ -80,6 +83,7 @@ export async function startCaseOperator(
     flags,
     namespace: o.system,
     podPort: o.podPort,
+    troublePollMs: TROUBLE_MS,
   })
   metrics.runtime.readCaches(() => caches.map((cache) => cache.reading()))
   for (const cache of caches) cache.start()

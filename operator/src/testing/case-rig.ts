@@ -13,6 +13,7 @@ import { type CaseOperator, type CaseOperatorOptions, startCaseOperator } from '
 import { CONFIG_TEXT } from './model-cluster.ts'
 import { type Play, PodPlayer } from './pod-player.ts'
 import { freePodPort, installCrds, startNode } from './prepare-server.ts'
+import { startVersion, type VersionOperator, type VersionOptions } from './version-operator.ts'
 
 /**
  * A real API server, with Kubernetes' own controllers unless it is told otherwise, pods that are played, and as many operators as a
@@ -28,6 +29,9 @@ export interface CaseRig {
   startOperator(t: Test, o: StartOptions & { readonly system: string }): Promise<CaseOperator>
 }
 
+/** An operator with an election. */
+export type StartVersionOptions = Pick<VersionOptions, 'name' | 'flags'>
+
 export type StartOptions = Pick<CaseOperatorOptions, 'token' | 'idleMs' | 'prepare'>
 
 /** One namespace, and what a case does in it. */
@@ -38,6 +42,8 @@ export interface CasePlace {
   readonly plain: PlainClient
   /** For this namespace. The test's teardown stops it, if the test does not. */
   startOperator(t: Test, o?: StartOptions): Promise<CaseOperator>
+  /** For this namespace, one of those that share a lease. The test's teardown stops it, if the test does not. */
+  startVersion(t: Test, o: StartVersionOptions): Promise<VersionOperator>
   readonly path: (plural: string, name?: string) => string
   applyModel(name: string, spec?: PlainObject): Promise<PlainObject>
   /** Over the Model of that name: one step, with the tensors that all models of tests have. */
@@ -161,9 +167,27 @@ export async function openCasePlace(
     condition,
     ready: (plural, name) => condition(plural, name, 'Ready=True'),
     startOperator: (t, options) => start(t, server, { ...options, ...o, namespace, system }),
+    startVersion: async (t, options) => {
+      await bindAdmin(plain, system)
+      const operator = await startVersion(server, { ...options, ...o, namespace, system })
+      t.teardown(() => operator.stop())
+      return operator
+    },
     look: () => look(plain, path, namespace),
     ...appliers(plain, path),
   }
+}
+
+/** Lets the operator of that namespace do everything. */
+async function bindAdmin(plain: PlainClient, namespace: string): Promise<void> {
+  const group = 'rbac.authorization.k8s.io'
+  await plain.apply(`/apis/${group}/v1/clusterrolebindings/${namespace}`, {
+    apiVersion: `${group}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name: namespace },
+    roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ kind: 'ServiceAccount', namespace, name: 'operator' }],
+  })
 }
 
 function appliers(plain: PlainClient, path: CasePlace['path']) {

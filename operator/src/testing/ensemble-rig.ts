@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { createCaches, INDEX } from '../controllers/caches.ts'
 import { createEnsembleControllers } from '../controllers/create-ensemble-controllers.ts'
 import type { ControllerContext } from '../controllers/index.ts'
+import { RouterStates } from '../controllers/namespace/router-states.ts'
 import { NatsTenancy } from '../nats/nats-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterPolling } from '../pods/router-polling.ts'
@@ -102,6 +103,7 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
     const ours = createEnsembleControllers(context, {
       caches: shared,
       routers,
+      states: new RouterStates(),
       defaults: routerDefaults(),
       tenancy,
       gatewayAskMs: 500,

@@ -16,6 +16,7 @@ import {
 import type { Test } from 'tap'
 import { type Caches, createCaches, INDEX } from '../controllers/caches.ts'
 import { createModelControllers } from '../controllers/model/create-model-controllers.ts'
+import { RouterStates } from '../controllers/namespace/router-states.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import type { Controller } from '../runtime/controller.ts'
@@ -43,6 +44,8 @@ export interface ModelCluster {
   readonly events: readonly EventInput[]
   /** What pods of a Model do, by its name, for those that are bound from now on. */
   readonly plays: Map<string, Play>
+  /** What nobody's controller of namespaces says here. */
+  readonly states: RouterStates
   load: { inFlight: number; queued: number; slots: number }
   namespace(o?: { readonly hasRouter?: boolean }): Promise<string>
   applyModel(namespace: string, name: string, spec?: PlainObject): Promise<PlainObject>
@@ -86,6 +89,7 @@ async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
     namespaces: () => [],
     onChange: () => {},
   })
+  const states = new RouterStates()
   const scrapes = createMetrics()
   const { controller, scaler } = createModelControllers({
     ...around,
@@ -93,6 +97,7 @@ async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
     caches,
     podClient,
     routers,
+    states,
     scrapes,
     metrics: createRuntimeMetrics(scrapes),
     events: { record: (event: EventInput) => void events.push(event) } as never,
@@ -132,6 +137,7 @@ async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
     player,
     events,
     plays,
+    states,
     ...actions(plain),
   })
 }

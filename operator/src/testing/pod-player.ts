@@ -3,7 +3,6 @@ import type { RequestListener } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   applyModelOverrides,
-  parseAcceptedJson,
   type ServedModel,
   type StepLoad,
   toDescriptionJson,
@@ -11,6 +10,7 @@ import {
 import type { Pod, Stored } from '@tutti/kube'
 import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
+import { acceptedOf } from '../controllers/accepted-revisions.ts'
 import { type Caches, INDEX } from '../controllers/caches.ts'
 import { statusOf } from '../pods/pod-state.ts'
 import { isOfRouter } from '../resources/step-labels.ts'
@@ -189,9 +189,10 @@ export class PodPlayer {
   #acceptedIn(namespace: string) {
     const models: string[] = []
     const ensembles: string[] = []
-    for (const { metadata, data } of this.#o.caches.revisions.byIndex(INDEX.namespace, namespace)) {
-      const accepted = parseAcceptedJson(data)
-      if (accepted.kind === 'Ensemble') ensembles.push(metadata.name)
+    for (const revision of this.#o.caches.revisions.byIndex(INDEX.namespace, namespace)) {
+      const accepted = acceptedOf(revision)
+      if (accepted === undefined) continue
+      if (accepted.kind === 'Ensemble') ensembles.push(revision.metadata.name)
       else models.push(...accepted.versions.map(({ revision }) => revision))
     }
     return { models, ensembles }

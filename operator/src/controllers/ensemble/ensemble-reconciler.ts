@@ -17,7 +17,7 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
-import { storeAccepted } from '../store-accepted.ts'
+import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
 import { eventsOfChange, hasWarning, revisionAccepted } from './events.ts'
 import type { Exposure, ExposureProblem } from './exposure.ts'
@@ -81,13 +81,14 @@ export class EnsembleReconciler {
     const spec = manifest?.spec
     const isPaused = spec?.paused === true
     const verdict = judge(object, view)
-    const revisions = await this.#accept(object, { view, verdict, isPaused, signal })
+    const { revisions, refusal } = await this.#accept(object, { view, verdict, isPaused, signal })
     const [newest] = revisions
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
       isPaused,
       verdict,
       ...(newest !== undefined && { served: toServed(newest) }),
+      ...(refusal !== undefined && { refusal: refusal.message }),
       steps: spec === undefined ? [] : judgeSteps(spec, view),
       exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
       trouble: this.#o.states.get(namespace),
@@ -97,6 +98,7 @@ export class EnsembleReconciler {
       }),
     }
     await this.#write(object, { state, revisions, spec, signal })
+    if (refusal !== undefined) throw refusal
     return this.#again(object, state)
   }
 
@@ -108,7 +110,7 @@ export class EnsembleReconciler {
     return spec && (await this.#o.exposure.sync(object, spec, { signal }))
   }
 
-  /** Stores what is accepted, unless it is already what counts. @returns what was accepted, the newest first. */
+  /** Stores what is accepted, unless it is already what counts. */
   async #accept(
     object: Ensemble,
     o: {
@@ -117,11 +119,11 @@ export class EnsembleReconciler {
       readonly isPaused: boolean
       readonly signal: AbortSignal
     },
-  ): Promise<readonly Revision[]> {
+  ): Promise<StoredRevisions> {
     const { client, events } = this.#o
     const { view, verdict, isPaused, signal } = o
     const accepted = verdict.accepted && !isPaused ? [toAccepted(object, verdict)] : []
-    const { revisions, made } = await storeAccepted({
+    const stored = await storeAccepted({
       client,
       owner: { resource: ENSEMBLE, object },
       known: view.revisionsOf(object),
@@ -130,11 +132,11 @@ export class EnsembleReconciler {
       findUnused: (all) => all.slice(1 + HISTORY),
       signal,
     })
-    for (const { metadata } of made) events.record(revisionAccepted(object, metadata.name))
-    if (made.length > 0 && verdict.accepted) {
+    for (const { metadata } of stored.made) events.record(revisionAccepted(object, metadata.name))
+    if (stored.made.length > 0 && verdict.accepted) {
       for (const warning of verdict.warnings) events.record(hasWarning(object, warning))
     }
-    return revisions
+    return stored
   }
 
   async #write(

@@ -3,13 +3,9 @@ import { type Client, type HttpRoute, type Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
-import {
-  Applier,
-  type ApplierOptions,
-  type SyncResult,
-  throwIfFailed,
-} from '../../runtime/apply.ts'
+import { Applier, type ApplierOptions, type SyncResult } from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
+import { isRefusal } from '../../runtime/refusal.ts'
 import { readEdgeToken } from '../namespace/exposed-ensembles.ts'
 
 /** What keeps requests from outside away. */
@@ -59,12 +55,12 @@ export class Exposure {
         ? []
         : buildEnsembleRoutes({ name, namespace, expose })
     const applier = hasGateway ? this.#withGateway : this.#withoutGateway
-    const result = await applier.sync({ resource: ENSEMBLE, object }, desired, { signal })
-    throwIfFailed(result)
+    const { outcomes } = await applier.sync({ resource: ENSEMBLE, object }, desired, { signal })
+    const problem = findProblem(outcomes)
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })
     if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
-    return findProblem(result) ?? (isGateway ? findRefusal(this.#routeOf(object)) : undefined)
+    return problem ?? (isGateway ? findRefusal(this.#routeOf(object)) : undefined)
   }
 
   #routeOf({ metadata }: Stored<EnsembleObject>): Stored<HttpRoute> | undefined {
@@ -78,18 +74,17 @@ const GATEWAY_MISSING: ExposureProblem = {
     'expose.gateway: the cluster has no HTTPRoute (gateway.networking.k8s.io/v1); install Gateway API, or use expose.ingress',
 }
 
-function findProblem({ outcomes }: SyncResult): ExposureProblem | undefined {
-  for (const outcome of outcomes) {
-    if (outcome.result === 'nameConflict')
-      return { reason: 'RouteConflict', message: outcome.message }
-    if (outcome.result === 'refused') {
-      return {
-        reason: 'RouteRefused',
-        message: `${outcome.resource.kind}: ${outcome.error.message}`,
-      }
-    }
-  }
-  return undefined
+/** @throws what is worth another try. */
+function findProblem(outcomes: SyncResult['outcomes']): ExposureProblem | undefined {
+  const problems = outcomes.map((outcome): ExposureProblem | undefined => {
+    const { resource, result } = outcome
+    if (result === 'nameConflict') return { reason: 'RouteConflict', message: outcome.message }
+    if (result !== 'refused' && result !== 'failed') return undefined
+    const { error } = outcome
+    if (!isRefusal(error)) throw error
+    return { reason: 'RouteRefused', message: `${resource.kind}: ${error.message}` }
+  })
+  return problems.find((problem) => problem !== undefined)
 }
 
 /** What the Gateway says of the route; nothing yet is no problem. */

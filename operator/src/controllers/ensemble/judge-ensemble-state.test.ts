@@ -39,6 +39,11 @@ const CASES: readonly {
   { name: 'all is well', state: state(), ready: 'Ready' },
   { name: 'it is refused', state: state({ verdict: REFUSED }), ready: 'UnknownTensor' },
   {
+    name: 'what is accepted cannot be stored',
+    state: state({ refusal: 'exceeded quota' }),
+    ready: 'RevisionRefused',
+  },
+  {
     name: 'a step is not ready',
     state: state({ steps: [{ name: 'a', ready: false, reason: 'OOMKilled', message: 'x' }] }),
     ready: 'OOMKilled',

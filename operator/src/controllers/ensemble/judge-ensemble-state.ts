@@ -17,6 +17,8 @@ export interface EnsembleState {
   readonly verdict: Verdict
   /** What routers execute; absent if nothing was ever accepted. */
   readonly served?: ServedRevision
+  /** Why the API server does not store what is accepted. */
+  readonly refusal?: string
   readonly steps: readonly StepStatus[]
   /** Of the namespace's router. */
   readonly trouble?: RouterTrouble | undefined
@@ -34,15 +36,23 @@ function servedText({ served }: EnsembleState): string {
 }
 
 function judgeAccepted(state: EnsembleState): Judgement {
-  const { verdict, isPaused, served, generation } = state
+  const { verdict, isPaused, served, generation, refusal } = state
   if (isPaused) {
     return isUnknown('Paused', `changes wait while the Ensemble is paused${servedText(state)}`)
   }
   if (!verdict.accepted) return isFalse(verdict.reason, `${verdict.message}${servedText(state)}`)
+  if (refusal !== undefined) {
+    return isFalse('RevisionRefused', `ControllerRevision: ${refusal}${servedText(state)}`)
+  }
   if (served === undefined) return isFalse('Pending', `generation ${generation} is being stored`)
   const { warnings } = verdict
   if (warnings.length === 0) return isTrue('Accepted', `stored as ${served.name}`)
   return isTrue('AcceptedWithWarnings', warnings.join('; '))
+}
+
+/** What is served is not this generation, and will not be by itself. */
+function isRefused({ isPaused, verdict, refusal }: EnsembleState): boolean {
+  return !isPaused && (!verdict.accepted || refusal !== undefined)
 }
 
 function judgeStepsReady({ steps }: EnsembleState): Judgement {
@@ -65,8 +75,8 @@ function judgeRouterReady({ trouble, routers }: EnsembleState): Judgement {
 
 /** Whether every ready router executes this generation. */
 function judgeRoutable(state: EnsembleState): Judgement {
-  const { served, routers, verdict, isPaused } = state
-  if (!isPaused && !verdict.accepted) {
+  const { served, routers } = state
+  if (isRefused(state)) {
     return isFalse('NotAccepted', `this generation is not accepted${servedText(state)}`)
   }
   if (served === undefined) return isFalse('NotAccepted', 'nothing was accepted yet')
@@ -82,14 +92,15 @@ function judgeRoutable(state: EnsembleState): Judgement {
 }
 
 function judgeDegraded(state: EnsembleState): Judgement {
-  const { exposure, trouble, verdict, served, isPaused } = state
+  const { exposure, trouble, verdict, served, refusal } = state
   if (trouble !== undefined) return isTrue(trouble.reason, trouble.message)
   if (exposure !== undefined) return isTrue(exposure.reason, exposure.message)
-  if (!verdict.accepted && !isPaused) {
+  if (isRefused(state)) {
     if (served !== undefined) {
       const message = `this generation is not accepted${servedText(state)}`
       return isTrue('EarlierGenerationServed', message)
     }
+    if (verdict.accepted) return isTrue('RevisionRefused', `ControllerRevision: ${refusal}`)
     if (!WAITING.has(verdict.reason)) return isTrue(verdict.reason, verdict.message)
   }
   return isFalse('AsExpected', 'nothing is wrong')

@@ -11,8 +11,9 @@ import { Applier } from '../../runtime/apply.ts'
 import type { Controller } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
-import type { Caches } from '../caches.ts'
+import { type Caches, INDEX, keysOf } from '../caches.ts'
 import type { ControllerContext } from '../index.ts'
+import type { RouterStates } from '../namespace/router-states.ts'
 import { createModelMetrics } from './metrics.ts'
 import { createModelController, createModelReader } from './model-controller.ts'
 import { ModelReconciler } from './model-reconciler.ts'
@@ -26,16 +27,22 @@ export interface ModelControllersOptions
   readonly scrapes: Metrics
   readonly podClient: PodClient
   readonly routers: Pick<RouterViews, 'look'>
+  readonly states: RouterStates
   readonly settings: StepSettings
   /** Between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
 }
 
 /** The controller of Models, and the loop that decides on their replicas. */
-export function createModelControllers(o: ModelControllersOptions): {
+export interface ModelControllers {
   readonly controller: Controller
   readonly scaler: ReplicaScaler
-} {
+  /** The routers of the namespace serve something else than before. */
+  routersChanged(namespace: string): void
+}
+
+/** Makes the controller and the loop; neither has started. */
+export function createModelControllers(o: ModelControllersOptions): ModelControllers {
   const { caches, client, clock, log } = o
   const reader = createModelReader(caches)
   const observer = new PodObserver(o.podClient)
@@ -61,7 +68,13 @@ export function createModelControllers(o: ModelControllersOptions): {
     metrics,
   })
   const controller = createModelController({ ...o, reconciler, observer })
-  return { controller, scaler }
+  const routersChanged = (namespace: string): void => {
+    for (const key of keysOf(caches.models.byIndex(INDEX.namespace, namespace))) {
+      controller.enqueue(key, 'low')
+    }
+  }
+  o.states.onChange(routersChanged)
+  return { controller, scaler, routersChanged }
 }
 
 /** Of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */

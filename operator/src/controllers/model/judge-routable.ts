@@ -9,7 +9,7 @@ import {
   type VersionRevision,
 } from './model-pods.ts'
 
-type RoutableWorld = Pick<ModelWorld, 'modelName' | 'accepted' | 'routers'>
+type RoutableWorld = Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'trouble'>
 
 /** Whether every ready router sends requests to a pod of the newest template. */
 export function judgeRoutable(world: ModelWorld): Judgement {
@@ -29,9 +29,11 @@ export function judgePod(world: RoutableWorld, pod: ModelPod): Judgement {
   if (!versions.every((version) => isAccepted(world, version))) {
     return isFalse('NotAccepted', `pod "${name}": what it serves is not accepted`)
   }
-  const { routers, modelName } = world
+  const { routers, modelName, trouble } = world
   if (routers.length === 0) {
-    return isFalse('NoRouters', 'no router of the namespace is ready')
+    return trouble === undefined
+      ? isFalse('NoRouters', 'no router of the namespace is ready')
+      : isFalse(trouble.reason, trouble.message)
   }
   for (const router of routers) {
     if ('error' in router) {

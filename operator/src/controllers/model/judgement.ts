@@ -6,6 +6,7 @@ import type { Scaling } from '../../resources/model-scaling.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { Judgement } from '../judgement.ts'
+import type { RouterTrouble } from '../namespace/router-states.ts'
 import type { Refusal } from './check-model.ts'
 import type { ModelPod, VersionRevision } from './model-pods.ts'
 import type { Failure } from './pod-failure.ts'
@@ -33,6 +34,8 @@ export interface ModelWorld {
   readonly accepted: readonly VersionRevision[]
   /** Of every ready router. */
   readonly routers: readonly RouterView[]
+  /** Of the namespace's router. */
+  readonly trouble?: RouterTrouble
   /** What is wrong with its pods. */
   readonly failure?: Failure
 }

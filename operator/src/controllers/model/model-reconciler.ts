@@ -2,8 +2,10 @@ import type { Clock } from '@tutti/chassis'
 import type { ModelStatus } from '@tutti/ensemble'
 import {
   type Client,
+  CONTROLLER_REVISION,
   DEPLOYMENT,
   type Deployment,
+  keyOf,
   type Pod,
   type Secret,
   type Stored,
@@ -15,14 +17,20 @@ import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-dep
 import { toModelParts } from '../../resources/model-parts.ts'
 import { planReplicas, type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
-import { type Applier, type SyncResult, throwIfFailed } from '../../runtime/apply.ts'
+import {
+  type Applier,
+  type ChildOutcome,
+  type SyncResult,
+  throwIfFailed,
+} from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import type { Revision } from '../accepted-revisions.ts'
+import type { RouterStates } from '../namespace/router-states.ts'
 import { type Served, servedNameOf } from '../served-names.ts'
-import { storeAccepted } from '../store-accepted.ts'
+import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { type CheckedModel, checkModel } from './check-model.ts'
 import { credentialsDigest } from './credentials-digest.ts'
 import { childRepaired, eventsOfChange, replicasChanged, revisionAccepted } from './events.ts'
@@ -59,6 +67,7 @@ export interface ModelReconcilerOptions {
   readonly events: Pick<EventRecorder, 'record'>
   readonly observer: PodObserver
   readonly routers: Pick<RouterViews, 'look'>
+  readonly states: Pick<RouterStates, 'get'>
   /** What the operator's own scaling wants. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
@@ -135,7 +144,7 @@ class ModelPass {
       pods,
     })
     await this.#tell(world, synced)
-    if (synced !== undefined) throwIfFailed(synced)
+    throwIfFailed(world)
     const requeueAfterMs = toNextLook(world, this.#o.clock.epochMs())
     return requeueAfterMs === undefined ? {} : { requeueAfterMs }
   }
@@ -202,35 +211,33 @@ class ModelPass {
   }
 
   /** Accepts what pods serve, asks the routers, and lets in the pods that all of them serve. */
-  async #accept(facts: Omit<ModelWorld, 'accepted' | 'routers' | 'failure'>): Promise<ModelWorld> {
-    const { client, routers, metrics } = this.#o
+  async #accept(facts: Facts): Promise<ModelWorld> {
+    const { client, routers, states, metrics } = this.#o
     const { namespace = '' } = this.#model.metadata
-    const revisions = await this.#store(facts)
+    const { revisions, refusal } = await this.#store(facts)
     const isWaiting = this.#isWaiting(facts)
     const views = await routers.look(namespace, {
       maxAgeMs: isWaiting ? FRESH_MS : AGED_MS,
       signal: this.#signal,
     })
     const failure = findFailure(facts.pods, facts.deployment)
+    const trouble = states.get(namespace)
     const world: ModelWorld = {
       ...facts,
+      outcomes: [...facts.outcomes, ...this.#toOutcomes(refusal)],
       accepted: revisions.flatMap(versionsOf),
       routers: views,
       ...(failure !== undefined && { failure }),
+      ...(trouble !== undefined && { trouble }),
     }
     await openGates(world, { client, clock: this.#o.clock, metrics, signal: this.#signal })
     return world
   }
 
-  async #store({
-    spec,
-    refusal,
-    modelName,
-    pods,
-  }: Omit<ModelWorld, 'accepted' | 'routers'>): Promise<readonly Revision[]> {
+  async #store({ spec, refusal, modelName, pods }: Facts): Promise<StoredRevisions> {
     const { client, reader, events, metrics } = this.#o
     const { name, uid, generation = 0 } = this.#model.metadata
-    const { revisions, made } = await storeAccepted({
+    const stored = await storeAccepted({
       client,
       owner: { resource: MODEL, object: this.#model },
       known: reader.revisionsOf(this.#model),
@@ -245,11 +252,17 @@ class ModelPass {
       findUnused: (all) => findUnused(pods, all),
       signal: this.#signal,
     })
-    for (const { metadata } of made) {
+    for (const { metadata } of stored.made) {
       metrics.accepted.add({})
       events.record(revisionAccepted(this.#model, metadata.name))
     }
-    return revisions
+    return stored
+  }
+
+  /** What cannot be stored is told as a child is that cannot be made. */
+  #toOutcomes(error: unknown): readonly ChildOutcome[] {
+    if (error === undefined) return []
+    return [{ resource: CONTROLLER_REVISION, key: keyOf(this.#model), result: 'failed', error }]
   }
 
   /** True if the routers' answer may change something now. */
@@ -285,6 +298,9 @@ class ModelPass {
     for (const event of eventsOfChange(this.#model, this.#before, status)) events.record(event)
   }
 }
+
+/** What is known before anything is accepted, and routers are asked. */
+type Facts = Omit<ModelWorld, 'accepted' | 'routers' | 'trouble' | 'failure'>
 
 interface Wish {
   readonly parts: ReturnType<typeof toModelParts>

@@ -170,7 +170,7 @@ export function loadErrorOf(model: NonNullable<ModelPod['model']>): string | und
 }
 
 /** Pods that cannot even be made: a quota, or a policy of the namespace. */
-function failureOfDeployment(deployment: Deployment | undefined): Failure | undefined {
+export function failureOfDeployment(deployment: Deployment | undefined): Failure | undefined {
   const condition = deployment?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')
   if (condition?.status !== 'True') return undefined
   return { reason: condition.reason ?? 'FailedCreate', message: condition.message ?? '' }

@@ -156,6 +156,16 @@ const CASES: readonly {
     wanted: { Routable: 'False/NoRouters', Ready: 'False/NoRouters' },
   },
   {
+    name: 'no router is ready, and it is known why',
+    world: modelWorld({ routers: [], trouble: { reason: 'RouterRefused', message: 'm' } }),
+    wanted: { Routable: 'False/RouterRefused', Ready: 'False/RouterRefused' },
+  },
+  {
+    name: 'the router is not as it is wanted, and serves',
+    world: modelWorld({ trouble: { reason: 'RouterSettingsInvalid', message: 'm' } }),
+    wanted: {},
+  },
+  {
     name: 'a router does not answer',
     world: modelWorld({
       routers: [{ pod: 'r', error: new ServeError('POD_UNREACHABLE', 'pod "r": away') }],

@@ -125,6 +125,34 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     },
   )
 
+  await t.test('what a quota refuses is said, holds up nothing else, and heals', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    // Without Kubernetes' own controllers nobody counts: what a quota leaves is what its status says.
+    const quota = async (hard: object) => {
+      await plain.apply(ns.path('resourcequotas', 'few'), {
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'few' },
+        spec: { hard },
+      })
+      const used = Object.fromEntries(Object.keys(hard).map((name) => [name, '0']))
+      await plain.patch(`${ns.path('resourcequotas', 'few')}/status`, { status: { hard, used } })
+    }
+    await quota({ services: '0', secrets: '0' })
+    await ns.applyEnsemble('one', ENSEMBLE)
+    await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
+    await quota({ services: '0', secrets: '2' })
+    const { conditions } = await ns.condition('one', 'RouterReady', 'False', 'RouterRefused')
+    const ready = conditions.find((one: PlainObject) => one['type'] === 'RouterReady')
+    t.match(ready.message, /^Service "tutti-router-grpc": .*exceeded quota: few/)
+    await plain.until(ns.path('deployments', 'tutti-router'), isThere)
+    await quota({ services: '2', secrets: '2' })
+    await untilAll(ns, isThere)
+    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+  })
+
   await t.test(
     'what is exposed is what was asked for, and nothing while its token is missing',
     async (t) => {

@@ -2,6 +2,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import {
   type Client,
   type ConfigMap,
+  type Deployment,
   isNamespaceTerminating,
   KubeError,
   type KubeObject,
@@ -13,6 +14,7 @@ import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from '../../ap
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
 import { buildRouterSet } from '../../resources/build-router-set.ts'
 import type { RouterDefaults } from '../../resources/router-deployment.ts'
+import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { judgeRouterSettings, ROUTER_SETTINGS_LABEL } from '../../resources/router-settings.ts'
 import { isOfRouter } from '../../resources/step-labels.ts'
 import type { Cache } from '../../runtime/cache.ts'
@@ -25,12 +27,14 @@ import {
 } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
 import type { RuntimeMetrics } from '../../runtime/metrics.ts'
+import { isRefusal } from '../../runtime/refusal.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import { TerminalError } from '../../runtime/terminal-error.ts'
 import { INDEX, namespacesOf, rivalOf } from '../caches.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { routerRemoved } from './log-events.ts'
 import { type MemberCache, RouterApplier } from './router-applier.ts'
+import { findPodTrouble } from './router-pods.ts'
 import type { RouterStates, RouterTrouble } from './router-states.ts'
 import { removeCredential, type Tenancy } from './tenant-credential.ts'
 
@@ -53,6 +57,8 @@ export interface NamespaceControllerOptions {
   /** ConfigMaps with ROUTER_SETTINGS_LABEL. */
   readonly settings: Cache<ConfigMap>
   readonly secrets: Cache<Secret>
+  /** Those of the operator. */
+  readonly deployments: Cache<Deployment>
   /** Every kind that router sets have. */
   readonly members: readonly RouterMemberKind[]
   readonly tenancy: Tenancy
@@ -89,7 +95,6 @@ export function createNamespaceController(o: NamespaceControllerOptions): Contro
   })
 }
 
-/**
 /**
  * Tokens of Ensembles, and credentials: one that somebody changes or deletes is missed by the next pod, and cannot wait for its
  * renewal. One of ours that is left in a namespace that nobody uses is all that tells of a removal that was cut short.
@@ -188,8 +193,8 @@ class NamespaceReconciler {
     } catch (error) {
       if (isNamespaceTerminating(error)) return {}
       states.set(namespace, toCredentialTrouble(error))
-      if (!(error instanceof TerminalError)) throw error
-      // Somebody must set a Secret right that is not watched.
+      if (!(error instanceof TerminalError) && !isRefusal(error)) throw error
+      // Somebody must set a Secret right that is not watched, or allow ours.
       return { requeueAfterMs: this.#pollMs }
     }
     const verdict = judgeRouterSettings(settings.byIndex(INDEX.namespace, namespace))
@@ -210,12 +215,16 @@ class NamespaceReconciler {
     const parts = { namespace, defaults, settings: verdict.settings }
     const problem = await this.#applier.sync(namespace, buildRouterSet(parts, exposed), { signal })
     if (problem === undefined) {
-      states.set(namespace, undefined)
+      states.set(namespace, findPodTrouble(this.#routerOf(namespace)))
       return this.#again(renewAtMs)
     }
     this.#tell(namespace, problem)
     // Somebody else's object, or a policy: no watch tells that it is gone.
     return this.#again(Math.min(renewAtMs, clock.epochMs() + this.#pollMs))
+  }
+
+  #routerOf(namespace: string): Deployment | undefined {
+    return this.#o.deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
   }
 
   get #pollMs(): number {

@@ -2,7 +2,6 @@ import { assert } from '@tutti/errors'
 import {
   type Client,
   isNamespaceTerminating,
-  isTerminal,
   type KubeObject,
   keyOf,
   type Resource,
@@ -10,10 +9,11 @@ import {
   toKeyString,
 } from '@tutti/kube'
 import { ROUTER_KINDS, type RouterMember } from '../../resources/build-router-set.ts'
-import { ROUTER_LABEL_SELECTOR, ROUTER_LABELS } from '../../resources/router-names.ts'
+import { ROUTER_IDENTITY, ROUTER_LABEL_SELECTOR } from '../../resources/router-names.ts'
 import type { ChildCache } from '../../runtime/apply.ts'
 import { ChildWriter, type ChildWriterOptions, type Place } from '../../runtime/child-writer.ts'
 import { childIdOf, controllerOf } from '../../runtime/children.ts'
+import { isRefusal } from '../../runtime/refusal.ts'
 import { INDEX } from '../caches.ts'
 
 /** What an applier reads of the members of one kind: `Cache` has it, with the index of namespaces. */
@@ -50,8 +50,8 @@ export class RouterApplier {
   }
 
   /**
-   * Makes the set of a namespace what is wanted. A member that cannot be made does not hold up the others, but one that depends on
-   * it may not work.
+   * Makes the set of a namespace what is wanted. A member that is refused does not hold up the others, but one that depends on it
+   * may not work. What is not wanted any more goes once all that is wanted is there.
    *
    * @returns the first problem that only a person can set right.
    * @throws KubeError for what is worth another try; 'terminating' namespaces are no error.
@@ -61,26 +61,23 @@ export class RouterApplier {
     members: readonly RouterMember[],
     o: Signalled,
   ): Promise<RouterProblem | undefined> {
-    let problem: RouterProblem | undefined
+    const problems: (RouterProblem | undefined)[] = []
     for (const member of members) {
-      const { resource, object } = member
       try {
-        const found = await this.#ensure(namespace, member, o)
-        problem ??= found
+        problems.push(await this.#ensure(namespace, member, o))
       } catch (error) {
         if (isNamespaceTerminating(error)) return undefined
-        if (!isTerminal(error)) throw error
-        const { message } = error instanceof Error ? error : new Error('it is refused')
-        this.#writer.count(resource, 'error')
-        problem ??= { reason: 'RouterRefused', message: `${nameOf(resource, object)}: ${message}` }
+        problems.push(this.#toRefusal(member, error))
       }
     }
+    const problem = problems.find((one) => one !== undefined)
+    if (problem !== undefined) return problem
     const wanted = new Set(members.map((one) => childIdOf(one.resource, keyOf(one.object))))
     const unwanted = this.#membersOf(namespace).filter(
       ({ resource, object }) => !wanted.has(childIdOf(resource, keyOf(object))),
     )
     await this.#deleteAll(namespace, unwanted, o)
-    return problem
+    return undefined
   }
 
   /** Deletes the set of a namespace, as the server has it: a cache may be behind. @throws KubeError */
@@ -116,6 +113,13 @@ export class RouterApplier {
       await this.#writer.write(member, { place: toPlace(namespace), current, signal })
     }
     return undefined
+  }
+
+  /** @throws the error, if it is worth another try. */
+  #toRefusal({ resource, object }: RouterMember, error: unknown): RouterProblem {
+    if (!isRefusal(error)) throw error
+    this.#writer.count(resource, 'error')
+    return { reason: 'RouterRefused', message: `${nameOf(resource, object)}: ${error.message}` }
   }
 
   #membersOf(namespace: string): readonly FoundMember[] {
@@ -160,7 +164,7 @@ function isOurs(object: Stored<KubeObject>): boolean {
   const labels = object.metadata.labels ?? {}
   return (
     controllerOf(object) === undefined &&
-    Object.entries(ROUTER_LABELS).every(([key, value]) => labels[key] === value)
+    Object.entries(ROUTER_IDENTITY).every(([key, value]) => labels[key] === value)
   )
 }
 
