@@ -24,6 +24,8 @@ const SOURCES = [
 const PACKAGES = 'libstdc++6,ca-certificates,tzdata'
 /** Licences stay. */
 const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*']
+/** What mmdebstrap takes over from the machine that it runs on. */
+const OF_THIS_MACHINE = 'rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
 const NPM = '11'
 
 /** The name of the base that is made here. */
@@ -39,7 +41,10 @@ export const MADE_BASE = `localhost/tutti/node:24-${RELEASE}`
  */
 export async function makeBase({ folder, nodeVersion, run, commands, say }) {
   mkdirSync(folder, { recursive: true })
-  const debian = join(folder, `debian-${digestOf([SOURCES, PACKAGES, LEFT_OUT])}.tar`)
+  const debian = join(
+    folder,
+    `debian-${digestOf([SOURCES, PACKAGES, LEFT_OUT, OF_THIS_MACHINE])}.tar`,
+  )
   if (!existsSync(debian)) {
     say('Making a file system from packages of Debian (once, a minute) ...')
     await makeDebian(debian)
@@ -63,11 +68,12 @@ async function makeDebian(archive) {
     throw new SetupFailure('--make-base needs root and mmdebstrap: apt-get install mmdebstrap')
   }
   const unfinished = `${archive}.new.tar`
-  const dpkg = [
+  const contents = [
     ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
     '--dpkgopt=path-include=/usr/share/doc/*/copyright',
+    `--customize-hook=${OF_THIS_MACHINE}`,
   ]
-  const args = ['--quiet', '--variant=apt', `--include=${PACKAGES}`, ...dpkg]
+  const args = ['--quiet', '--variant=apt', `--include=${PACKAGES}`, ...contents]
   await runQuietly('mmdebstrap', 'mmdebstrap', [...args, RELEASE, unfinished, ...SOURCES], {
     env: { ...process.env, SOURCE_DATE_EPOCH: '0' },
   })
