@@ -1,11 +1,11 @@
 /** Errors that speak of a model repository, or of volumes, where a Model has other words: what to change there. */
 const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string])[] = [
   [
-    /unexpected directory name '.*' for model '(.*)', directory name must equal model name/,
+    /unexpected directory name '[^']*' for model '([^']*)', directory name must equal model name/,
     (name) => `; its config.pbtxt has this name: want modelName '${name}', or no name there`,
   ],
   [
-    /at least one version must be available under the version policy of model '(.*)'/,
+    /at least one version must be available under the version policy of model '([^']*)'/,
     () =>
       '; want storageUri to name the folder that holds the versions, 1/ say, and versionPolicy to choose one',
   ],
@@ -13,10 +13,14 @@ const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string]
   [/subPath .*for volumeMount "(model)"/, () => '; want a PATH in storageUri that the claim has'],
 ]
 
+/** Characters that are searched: what a pod says is its tenant's, and may be made to be slow to search. */
+const MOST_SEARCHED = 4096
+
 /** Why a model cannot be mounted or loaded, and what of its Model that is about. Pure. */
 export function withLoadHint(error: string): string {
+  const text = error.slice(0, MOST_SEARCHED)
   for (const [pattern, hint] of HINTS) {
-    const [, found] = pattern.exec(error) ?? []
+    const [, found] = pattern.exec(text) ?? []
     if (found !== undefined) return `${error}${hint(found)}`
   }
   return error

@@ -165,6 +165,13 @@ await t.test('an error that speaks of a repository says what to change at the Mo
   t.equal(loadFailure('no such file'), 'no such file')
 })
 
+await t.test('an error that is made to be slow to search is told as it is', async (t) => {
+  const names = "unexpected directory name '".repeat(20_000)
+  for (const slow of [names + "' for model '".repeat(20_000), 'subPath '.repeat(100_000)]) {
+    t.ok(loadFailure(slow) === slow)
+  }
+})
+
 await t.test("the model's own error, while the process lives", async (t) => {
   const status = main({})
   const model = servedModel('r', { versions: [], reason: 'no config.pbtxt' })
