@@ -50,7 +50,7 @@ function judgeAccepted(state: EnsembleState): Judgement {
   return isTrue('AcceptedWithWarnings', warnings.join('; '))
 }
 
-/** What is served is not this generation, and will not be by itself. */
+/** What is served, if anything is, is not this generation: it is not accepted, or not stored. */
 function isRefused({ isPaused, verdict, refusal }: EnsembleState): boolean {
   return !isPaused && (!verdict.accepted || refusal !== undefined)
 }
