@@ -9,6 +9,11 @@ const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string]
     () =>
       '; want storageUri to name the folder that holds the versions, 1/ say, and versionPolicy to choose one',
   ],
+  [
+    /('.*') cannot (?:run models|be started)/,
+    () =>
+      "; the step's image may be the one without Python: want podTemplate to give `main` another",
+  ],
   // The kubelet's: it would make the folder, in a volume that is mounted to be read only.
   [/subPath .*for volumeMount "(model)"/, () => '; want a PATH in storageUri that the claim has'],
 ]

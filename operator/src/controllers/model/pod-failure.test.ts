@@ -162,6 +162,12 @@ await t.test('an error that speaks of a repository says what to change at the Mo
     loadFailure("at least one version must be available under the version policy of model 'a'"),
     /'a'; want storageUri to name the folder that holds the versions, 1\/ say,/,
   )
+  t.match(
+    loadFailure(
+      "Python interpreter 'python3' cannot be started (ENOENT); want Python 3.9 or newer",
+    ),
+    / or newer; the step's image may be the one without Python: want podTemplate to give/,
+  )
   t.equal(loadFailure('no such file'), 'no such file')
 })
 
