@@ -155,6 +155,17 @@ await t.test('each refusal has its reason, its place and what is wanted', async 
       "steps[0](det).modelRef.version: got 3, want a version of 'detector' that is served: 1, 2",
     ],
     [
+      {
+        outputs: ['det', 'other'].map((name) => ({ name, from: `${name}.boxes` })),
+        steps: [
+          { ...detect, modelRef: { name: 'detecter' } },
+          { ...detect, name: 'other', modelRef: { name: 'detector', version: 3 } },
+        ],
+      },
+      'UnknownModel',
+      "steps[1](other).modelRef.version: got 3, want a version of 'detector' that is served: 1, 2",
+    ],
+    [
       { steps: [{ ...detect, modelRef: { name: 'nested' } }] },
       'UnknownModel',
       "steps[0](det).modelRef: 'nested' is an Ensemble; want ensembleRef",
@@ -163,11 +174,6 @@ await t.test('each refusal has its reason, its place and what is wanted', async 
       { steps: [{ ...detect, modelRef: { name: 'later' } }] },
       'SchemaPending',
       "steps[0](det).modelRef: the signature of 'later' is not known yet; it is once the Model or Ensemble of that served name is ready",
-    ],
-    [
-      { steps: [{ ...detect, modelRef: { name: 'absent' } }] },
-      'SchemaPending',
-      "steps[0](det).modelRef: no Model or Ensemble serves 'absent' yet; want one of that served name",
     ],
     [
       { steps: [{ ...detect, modelRef: { name: 'absent-the-detector' } }] },

@@ -133,26 +133,42 @@ function refField(step: EnsembleStepSpec): string {
   return step.modelRef === undefined ? 'ensembleRef' : 'modelRef'
 }
 
+/** What is wrong whatever is not known goes first, so that who knows more says the same. */
 function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<string, KnownModel> {
   const found = new Map<string, KnownModel>()
-  const pending: [string, string][] = []
+  const missing: Missing[] = []
   for (const [index, step] of spec.steps.entries()) {
     const name = modelOfStep(step)
     const path = `${stepPath(spec, index)}.${refField(step)}`
     const known = world.lookup(name)
-    if (known === 'unknown') throw refused('UnknownModel', `${path}.name`, unknownText(name, world))
-    if (known === 'absent') pending.push([path, notServedText(name, world.resourceNamed?.(name))])
-    else if (known === 'pending' || known.readyVersions?.length === 0) {
-      pending.push([path, unreadyText(name)])
+    if (typeof known === 'string' || known.readyVersions?.length === 0) {
+      missing.push(toMissing(name, { path, known, world }))
     } else {
       checkKind(step, known, path)
       checkVersion(step, known, path)
       found.set(name, known)
     }
   }
-  const [first] = pending
-  if (first !== undefined) throw refused('SchemaPending', ...first)
+  const first = missing.find(([reason]) => reason === 'UnknownModel') ?? missing[0]
+  if (first !== undefined) throw refused(...first)
   return found
+}
+
+type Missing = readonly ['UnknownModel' | 'SchemaPending', path: string, problem: string]
+
+function toMissing(
+  name: string,
+  o: {
+    readonly path: string
+    readonly known: ReturnType<EnsembleWorld['lookup']>
+    readonly world: EnsembleWorld
+  },
+): Missing {
+  const { path, known, world } = o
+  if (known === 'unknown') return ['UnknownModel', `${path}.name`, unknownText(name, world)]
+  const isAbsent = known === 'absent'
+  const problem = isAbsent ? notServedText(name, world.resourceNamed?.(name)) : unreadyText(name)
+  return ['SchemaPending', path, problem]
 }
 
 function unknownText(name: string, { names, resourceNamed, problemOf }: EnsembleWorld): string {
