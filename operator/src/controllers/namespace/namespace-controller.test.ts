@@ -179,10 +179,10 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       })
       await plain.patch(ns.path('secrets', 'token'), { stringData: { token: 'another' } })
       await plain.until(edge, (secret) => textOf(edgeOf(secret)) !== textOf(edgeOf(found)))
-      // It has the name of another, whose token it must not get around.
+      // It has the name of another, whose token it must not get around. Of two of one second the first by name has it.
       const rival = { ...ENSEMBLE, modelName: 'two', expose: { ingress: { hosts: ['b.example'] } } }
-      await ns.applyEnsemble('three', rival)
-      await ns.condition('three', 'Accepted', 'False', 'NameConflict')
+      await ns.applyEnsemble('two-more', rival)
+      await ns.condition('two-more', 'Accepted', 'False', 'NameConflict')
       await ns.applyEnsemble('four', { ...ENSEMBLE, expose: { ingress } })
       const later = await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('four'))
       t.notMatch(textOf(edgeOf(later)), /b\.example/)
