@@ -30,8 +30,8 @@ await runScript(async () => {
     join(folder, 'images.lock'),
     async () => {
       if (options.builds) await buildImages(work)
-      if (options.cluster !== undefined) await loadImages(work)
       if (options.checks) await checkImages(work)
+      if (options.cluster !== undefined) await loadImages(work)
     },
     () => console.error('Waiting for another run to finish with its images ...'),
   )
