@@ -20,7 +20,7 @@ await runScript(async () => {
 async function runAll(cluster, filters) {
   const shown = new Shown()
   const phases = new Phases(() => cluster.usedMemory())
-  // The cluster is taken down whatever ends the run; tap gets the signal too.
+  // The cluster is taken down whatever ends the run. Of a terminal tap gets the signal too; else its tests run to their end first.
   let isStopped = false
   const stop = () => {
     isStopped = true
