@@ -95,10 +95,20 @@ export interface ModelHost {
   ): Promise<void>
 }
 
+/** What an engine says of CUDA. */
+export interface EngineCuda {
+  /** Why the engine cannot use it here, whatever devices there are; undefined if it can, or if only a load can tell. */
+  problem(): string | undefined
+  /** Whether a model of KIND_MODEL says itself where it executes. */
+  readonly modelChooses: boolean
+}
+
 /** Makes loaded models from files. One implementation per backend. */
 export interface Engine {
   /** Triton's backend name: `onnxruntime`, `python`, `pytorch`. */
   readonly backend: string
+  /** Of an engine that executes on the CPU and on CUDA's devices alone; absent where models' own code uses what there is. */
+  readonly cuda?: EngineCuda
   /**
    * Reads the signature without loading, for auto-completion. `batchable` is true if every tensor's first dimension is free.
    * @throws ServeError MODEL_LOAD_FAILED if the file is absent or not a model.

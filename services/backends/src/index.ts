@@ -1,5 +1,15 @@
+export type { CudaDriver } from './devices/cuda-driver.ts'
+export {
+  createDevices,
+  type Devices,
+  type DevicesOptions,
+  type FoundDevices,
+  type GivenAccelerator,
+  NO_DEVICES,
+} from './devices/devices.ts'
 export type {
   Engine,
+  EngineCuda,
   EngineOptions,
   ExecuteOptions,
   ExecutionTimes,

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { renderFlagTable, renderSettingTable, TracingSettings } from '@tutti/chassis'
 import { parseModelConfig } from '@tutti/model-config'
 import t from 'tap'
+import manifest from '../package.json' with { type: 'json' }
 import { run } from './run.ts'
 import { SERVE_FLAGS } from './serve/serve-flags.ts'
 
@@ -24,12 +25,17 @@ async function command(...argv: string[]) {
 
 await t.test('without a command, or with an unknown one, the commands are listed', async (t) => {
   t.match(await command(), { code: 2, out: /serve .*\n.*config / })
-  t.match(await command('--help'), { code: 0, out: /Usage: tutti COMMAND/ })
+  t.match(await command('--help'), { code: 0, out: /Usage: tutti COMMAND[^]*tutti --version/ })
   t.match(await command('sevre'), { code: 2, err: /unknown command 'sevre'/ })
 })
 
 await t.test('the version is that of the package', async (t) => {
   t.match(await command('--version'), { code: 0, out: /^tutti \d+\.\d+\.\d+\n$/ })
+  const programs = { serve: 'tutti', step: 'tutti-step', router: 'tutti-router' }
+  for (const [name, program] of Object.entries(programs)) {
+    const out = `${program} ${manifest.version}\n`
+    t.match(await command(name, '--version'), { code: 0, out }, name)
+  }
 })
 
 await t.test('every command explains its flags', async (t) => {

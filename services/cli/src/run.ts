@@ -36,5 +36,5 @@ export async function run(argv: readonly string[], around: Surroundings): Promis
 function usage(): string {
   const width = Math.max(...COMMANDS.map((command) => command.name.length))
   const lines = COMMANDS.map((c) => `  ${c.name.padEnd(width)}  ${c.description}`)
-  return `Usage: tutti COMMAND [FLAGS]\n\n${lines.join('\n')}\n\ntutti COMMAND --help lists a command's flags.\n`
+  return `Usage: tutti COMMAND [FLAGS]\n\n${lines.join('\n')}\n\ntutti COMMAND --help lists a command's flags, tutti --version prints the version.\n`
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { normaliseModelConfig } from './normalise-model-config.ts'
+import { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
 import { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 import { FACE_ENSEMBLE } from './testing/published-configs.ts'
 
@@ -70,6 +70,28 @@ await t.test('instance groups get name, kind, count and GPUs', async (t) => {
   ])
   t.same(groups('instance_group { kind: KIND_GPU gpus: 1 }', 2)[0]?.gpus, [1])
   t.same(groups('instance_group { gpus: 5 }', 2)[0]?.kind, 'KIND_CPU', 'a GPU that is not there')
+})
+
+const kinds = (text: string, o: NormaliseOptions) =>
+  normaliseModelConfig(parseModelConfig(`name: "m" ${text}`, 'config.pbtxt'), o).instance_group.map(
+    ({ kind, count, gpus }) => [kind, count, gpus],
+  )
+
+await t.test('who knows what was asked for says what KIND_AUTO means', async (t) => {
+  const onnx = 'backend: "onnxruntime"'
+  t.same(kinds(onnx, { autoKind: 'KIND_GPU' }), [['KIND_GPU', 1, []]], 'GPUs that are not there')
+  t.same(kinds(onnx, { autoKind: 'KIND_GPU', gpuCount: 2 }), [['KIND_GPU', 1, [0, 1]]])
+  t.same(kinds(onnx, { autoKind: 'KIND_CPU', gpuCount: 2 }), [['KIND_CPU', 2, []]])
+  const groups = `${onnx} instance_group [{ kind: KIND_CPU }, { kind: KIND_GPU }, { gpus: 5 }]`
+  t.same(kinds(groups, { autoKind: 'KIND_GPU', gpuCount: 1 }), [
+    ['KIND_CPU', 2, []],
+    ['KIND_GPU', 1, [0]],
+    ['KIND_GPU', 1, [5]],
+  ])
+  t.same(kinds(`${onnx} instance_group [{ gpus: 1 }, {}]`, { autoKind: 'KIND_CPU' }), [
+    ['KIND_GPU', 1, [1]],
+    ['KIND_CPU', 2, []],
+  ])
 })
 
 await t.test('an ensemble gets no instance group and no optimization', async (t) => {

@@ -14,6 +14,11 @@ const TWO_CPU_INSTANCES = new Set(['onnxruntime', 'tensorflow'])
 export interface NormaliseOptions {
   /** Visible GPUs; default 0. */
   readonly gpuCount?: number
+  /**
+   * What KIND_AUTO means for a group that names no GPUs; one that names some means GPUs then, because it would be refused on the
+   * CPU for naming them. Default: GPUs, if all that the group names are there, as in Triton.
+   */
+  readonly autoKind?: 'KIND_CPU' | 'KIND_GPU'
 }
 
 function preferredSizes(given: readonly number[], maxBatchSize: number): readonly number[] {
@@ -55,8 +60,10 @@ const NO_GROUP: InstanceGroup = {
   host_policy: '',
 }
 
-function normaliseKind(group: InstanceGroup, gpuCount: number): InstanceGroup['kind'] {
+function normaliseKind(group: InstanceGroup, o: NormaliseOptions): InstanceGroup['kind'] {
   if (group.kind !== 'KIND_AUTO') return group.kind
+  const { gpuCount = 0, autoKind } = o
+  if (autoKind !== undefined) return group.gpus.length > 0 ? 'KIND_GPU' : autoKind
   const hasAll = gpuCount > 0 && group.gpus.every((id) => id >= 0 && id < gpuCount)
   return hasAll ? 'KIND_GPU' : 'KIND_CPU'
 }
@@ -65,9 +72,10 @@ function normaliseGroup(
   group: InstanceGroup,
   fallbackName: string,
   backend: string,
-  gpuCount: number,
+  o: NormaliseOptions,
 ): InstanceGroup {
-  const kind = normaliseKind(group, gpuCount)
+  const { gpuCount = 0 } = o
+  const kind = normaliseKind(group, o)
   const defaultCount = kind === 'KIND_CPU' && TWO_CPU_INSTANCES.has(backend) ? 2 : 1
   const isOnEveryGpu = kind === 'KIND_GPU' && group.gpus.length === 0
   return {
@@ -79,7 +87,7 @@ function normaliseGroup(
   }
 }
 
-function normaliseGroups(config: ModelConfig, gpuCount: number): readonly InstanceGroup[] {
+function normaliseGroups(config: ModelConfig, o: NormaliseOptions): readonly InstanceGroup[] {
   // Triton's Python backend asks for the CPU where the configuration says nothing.
   const only: InstanceGroup = {
     ...NO_GROUP,
@@ -87,9 +95,7 @@ function normaliseGroups(config: ModelConfig, gpuCount: number): readonly Instan
     kind: config.backend === 'python' ? 'KIND_CPU' : 'KIND_AUTO',
   }
   const groups = config.instance_group.length === 0 ? [only] : config.instance_group
-  return groups.map((group, i) =>
-    normaliseGroup(group, `${config.name}_${i}`, config.backend, gpuCount),
-  )
+  return groups.map((group, i) => normaliseGroup(group, `${config.name}_${i}`, config.backend, o))
 }
 
 function normaliseOptimization(given: ModelOptimization | undefined): ModelOptimization {
@@ -124,6 +130,6 @@ export function normaliseModelConfig(config: ModelConfig, o: NormaliseOptions = 
   return {
     ...scheduled,
     optimization: normaliseOptimization(config.optimization),
-    instance_group: normaliseGroups(config, o.gpuCount ?? 0),
+    instance_group: normaliseGroups(config, o),
   }
 }

@@ -58,9 +58,14 @@ function profileFault(group: InstanceGroup, platform: string): Fault | undefined
  * Checks the instance groups of a normalised config; an ensemble has none.
  *
  * @param gpuCount - visible GPUs; undefined if unknown, which leaves out what depends on it.
+ * @param found - how the number is known, for the text of DEVICE_UNAVAILABLE.
  * @throws ServeError DEVICE_UNAVAILABLE if a GPU is asked for that is not there, CONFIG_INVALID otherwise.
  */
-export function validateInstanceGroups(config: ModelConfig, gpuCount: number | undefined): void {
+export function validateInstanceGroups(
+  config: ModelConfig,
+  gpuCount: number | undefined,
+  found?: string,
+): void {
   if (config.ensemble_scheduling !== undefined) return
   const details = { field: 'instance_group' }
   if (config.instance_group.length === 0) {
@@ -73,9 +78,11 @@ export function validateInstanceGroups(config: ModelConfig, gpuCount: number | u
   for (const group of config.instance_group) {
     const fault = kindFault(group, gpuCount) ?? profileFault(group, config.platform)
     if (fault === undefined) continue
+    const isAbsence = fault.reason === 'DEVICE_UNAVAILABLE' && found !== undefined
+    const known = isAbsence ? ` (${found})` : ''
     throw new ServeError(
       fault.reason,
-      `instance group ${group.name} of model ${config.name} ${fault.text}`,
+      `instance group ${group.name} of model ${config.name} ${fault.text}${known}`,
       { details },
     )
   }

@@ -309,6 +309,10 @@ await t.test('a GPU that is not there is DEVICE_UNAVAILABLE', async (t) => {
     reason: 'DEVICE_UNAVAILABLE',
     message: 'instance group m_0 of model m has kind KIND_GPU but no GPUs are available',
   })
+  t.throws(() => validateWhenLoaded(noGpu, 0, 'no CUDA driver'), {
+    message:
+      'instance group m_0 of model m has kind KIND_GPU but no GPUs are available (no CUDA driver)',
+  })
   t.throws(() => validateWhenLoaded(prepare('instance_group { kind: KIND_GPU gpus: 2 }', 2), 2), {
     reason: 'DEVICE_UNAVAILABLE',
     message:

@@ -96,11 +96,12 @@ export function validateWhenRead(config: ModelConfig, directoryName: string): vo
  * groups.
  *
  * @param config - completed and normalised.
+ * @param found - how the number of GPUs is known: part of the text about one that is not there.
  * @throws ServeError CONFIG_INVALID, or DEVICE_UNAVAILABLE for a GPU that is not there.
  */
-export function validateWhenLoaded(config: ModelConfig, gpuCount?: number): void {
+export function validateWhenLoaded(config: ModelConfig, gpuCount?: number, found?: string): void {
   validateTensors(config)
-  validateInstanceGroups(config, gpuCount)
+  validateInstanceGroups(config, gpuCount, found)
 }
 
 /**

@@ -23,6 +23,11 @@ export class StepEvents {
     this.#log.warn('setting has no effect, as in Triton without its flag', { model, field, flag })
   }
 
+  acceleratorIdle(model: string): void {
+    const why = 'its instance groups are of KIND_CPU'
+    this.#log.warn('model leaves the accelerator idle', { model, why })
+  }
+
   versionLoading(model: string, version: number): void {
     this.#log.info('model version loading', { model, version })
   }

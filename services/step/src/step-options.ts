@@ -1,4 +1,4 @@
-import type { Engine, Engines } from '@tutti/backends'
+import { type Devices, type Engine, type Engines, NO_DEVICES } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion } from '@tutti/ensemble'
 import type { ServerMetrics } from '@tutti/front-door'
@@ -22,8 +22,8 @@ export interface StepOptions {
   readonly defaultMaxBatchSize?: number
   /** Models that load at the same time; 4, as Triton's `--model-load-thread-count`. */
   readonly loadParallelism?: number
-  /** GPUs that instances may use; 0 if absent. */
-  readonly gpuCount?: number
+  /** What instances may execute on; the CPU alone if absent. */
+  readonly devices?: Devices
   /**
    * Requests that may wait for one model version whose config names no `max_queue_size`; 4096 if absent. Triton has no bound there:
    * this one is above what its clients keep open at a time and still keeps a stuck model from eating the memory.
@@ -40,7 +40,7 @@ export interface StepOptions {
 
 /** The options with their defaults. */
 export type StepSettings = Omit<StepOptions, 'engines'> &
-  Required<Pick<StepOptions, 'loadParallelism' | 'gpuCount' | 'maxQueuedRequests' | 'random'>> & {
+  Required<Pick<StepOptions, 'loadParallelism' | 'devices' | 'maxQueuedRequests' | 'random'>> & {
     readonly engines: Engines
   }
 
@@ -52,7 +52,7 @@ export function withDefaults(o: StepOptions): StepSettings {
     ...o,
     engines: new Map([...o.engines.values()].map((engine) => [engine.backend, engine])),
     loadParallelism: o.loadParallelism ?? DEFAULT_LOAD_PARALLELISM,
-    gpuCount: o.gpuCount ?? 0,
+    devices: o.devices ?? NO_DEVICES,
     maxQueuedRequests: o.maxQueuedRequests ?? DEFAULT_MAX_QUEUED_REQUESTS,
     random: o.random ?? Math.random,
   }

@@ -28,7 +28,6 @@ class FakeHost:
     """Records; `calls` are handed out in order, `failure` is raised by whatever is asked next."""
 
     model_dir = "/models/m/1"
-    gpu_available = False
 
     def __init__(self):
         self.calls = []

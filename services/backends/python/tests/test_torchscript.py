@@ -536,9 +536,14 @@ _FORK = """
 import os, sys, numpy
 # NumPy's own BLAS may have started threads; it knows about forks.
 before = len(os.listdir("/proc/self/task"))
-import torch, tutti_torchscript
+import torch
+asked = []
+for name in ("init", "_lazy_init", "is_available", "device_count"):
+    assert hasattr(torch.cuda, name)
+    setattr(torch.cuda, name, lambda *arguments: asked.append(1))
+import tutti_torchscript
+assert not asked, "the import asks for CUDA, which must not begin before the fork"
 assert len(os.listdir("/proc/self/task")) == before, "the import has started threads"
-assert not torch.cuda.is_initialized()
 def work(threads):
     torch.set_num_threads(threads)
     return float(torch.nn.functional.conv2d(torch.ones(1, 8, 64, 64), torch.ones(8, 8, 3, 3)).sum())

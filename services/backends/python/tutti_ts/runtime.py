@@ -195,7 +195,11 @@ def _device(args: dict, model: str, torch):
         return torch.device("cpu")
     wanted = int(args["model_instance_device_id"])
     if not torch.cuda.is_available():
-        built = "was built without CUDA" if torch.version.cuda is None else "finds no CUDA device"
+        built = (
+            "was built without CUDA, want an image like step-python-cuda"
+            if torch.version.cuda is None
+            else "finds no CUDA device"
+        )
         raise LoadFailure(
             f"failed to load model '{model}': its instance group asks for GPU {wanted}, and PyTorch "
             f"{torch.__version__} here {built}"

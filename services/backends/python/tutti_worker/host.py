@@ -13,12 +13,11 @@ WINDOW = 8
 
 
 class Host:
-    def __init__(self, server, model_dir, library, gpu_available=False):
+    def __init__(self, server, model_dir, library):
         self._server = server
         self._library = library
         self._error = library.TritonModelException
         self.model_dir = model_dir
-        self.gpu_available = gpu_available
         # Calls to other models are for requests; before and after there is none to call for.
         self.is_executing = False
         self._calls = Calls(server, library)

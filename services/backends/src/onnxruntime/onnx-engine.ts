@@ -1,6 +1,4 @@
-import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join, relative, resolve } from 'node:path'
 import { type Clock, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -10,6 +8,7 @@ import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
 import type { BatchContext } from './batch.ts'
 import { checkConfig } from './config-check.ts'
+import { cudaProviderProblem } from './cuda-provider.ts'
 import { OnnxModel } from './onnx-model.ts'
 import type { OrtMetadata } from './ort-binding.ts'
 import type { SessionPlan } from './session-contract.ts'
@@ -69,20 +68,13 @@ function modelPath(source: ModelVersionSource): string {
   return path
 }
 
-/** Where onnxruntime looks for its CUDA provider: beside its own library. */
-function hasCudaProvider(): boolean {
-  const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
-  const library = 'libonnxruntime_providers_cuda.so'
-  const directory = `../bin/napi-v6/${process.platform}/${process.arch}`
-  return existsSync(resolve(entry, '..', directory, library))
-}
-
-function refuseWithoutDevice(config: ModelConfig, placements: readonly Placement[]): void {
+function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]): void {
   const gpu = placements.find((placement) => placement.kind === 'cuda')
-  if (gpu === undefined || hasCudaProvider()) return
+  const problem = cudaProviderProblem()
+  if (gpu === undefined || problem === undefined) return
   throw new ServeError(
     'DEVICE_UNAVAILABLE',
-    `instance group ${gpu.group} of model ${config.name} has kind KIND_GPU but no GPUs are available (the CUDA provider of ONNX Runtime is not installed)`,
+    `instance group ${gpu.group} of model ${config.name} has kind KIND_GPU but no GPUs are available (${problem})`,
     { details: { field: 'instance_group.kind' } },
   )
 }
@@ -116,6 +108,7 @@ function toContext(config: ModelConfig, ports: OnnxPorts): BatchContext {
 
 class OnnxEngine implements Engine {
   readonly backend = 'onnxruntime'
+  readonly cuda = { problem: cudaProviderProblem, modelChooses: false }
   readonly #log: EngineLog
   readonly #clock: Clock
   readonly #poolBytes: number
@@ -164,7 +157,7 @@ class OnnxEngine implements Engine {
     placements: readonly Placement[],
   ): Promise<{ instances: SessionInstance[]; outputs: readonly OrtMetadata[] }> {
     const { config } = source
-    refuseWithoutDevice(config, placements)
+    refuseWithoutCuda(config, placements)
     const usesGpu = placements.some(({ kind }) => kind === 'cuda')
     const compiled = compileSessionOptions(config, usesGpu)
     this.#warnOf(source.name, compiled.ineffective)
@@ -199,6 +192,10 @@ class OnnxEngine implements Engine {
   }
 
   async #start(source: ModelVersionSource, plan: SessionPlan, pool: SlotPool, instance: number) {
+    const [{ name, deviceId } = { name: 'cpu' }] = plan.options.executionProviders
+    // What the runtime says of libraries that cannot be loaded names none of them.
+    const where =
+      name === 'cuda' ? `on CUDA device ${deviceId}, by the provider for CUDA 12 and cuDNN 9: ` : ''
     try {
       return await SessionInstance.start({
         plan,
@@ -211,7 +208,7 @@ class OnnxEngine implements Engine {
         instance,
       })
     } catch (error) {
-      throw ServeError.from(error).withPrefix(`failed to load model '${source.name}': `)
+      throw ServeError.from(error).withPrefix(`failed to load model '${source.name}': ${where}`)
     }
   }
 }

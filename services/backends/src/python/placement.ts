@@ -7,6 +7,7 @@ export interface PythonPlacement {
   readonly deviceId: number
 }
 
+const ON_CPU = { kind: 'CPU', deviceId: 0 } as const
 const KINDS = { KIND_AUTO: 'CPU', KIND_CPU: 'CPU', KIND_GPU: 'GPU', KIND_MODEL: 'MODEL' } as const
 
 /**
@@ -26,7 +27,7 @@ export function placePythonInstances(config: ModelConfig, count: number): Python
   }
   while (placements.length < count) {
     const name = `${config.name}_${placements.length}`
-    placements.push({ name, kind: 'CPU', deviceId: 0 })
+    placements.push({ ...(placements.at(-1) ?? ON_CPU), name })
   }
   return placements.slice(0, count)
 }

@@ -12,7 +12,7 @@ import {
   toJsonConfig,
 } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
-import type { Engine, EngineOptions, ModelHost } from '../engine.ts'
+import type { Engine, EngineCuda, EngineOptions, ModelHost } from '../engine.ts'
 import { ModelMetrics } from '../model-metrics.ts'
 import { completeConfig } from './complete-config.ts'
 import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
@@ -61,6 +61,8 @@ interface InstanceStart {
 /** What the processes of an engine run. */
 export interface PythonProgram {
   readonly backend: string
+  /** Of programs that use no other devices. */
+  readonly cuda?: EngineCuda
   /** Whether the class may have `auto_complete_config`. */
   readonly completesConfig: boolean
   /** Imported before instances are forked. */
@@ -83,6 +85,7 @@ const PYTHON_PROGRAM: PythonProgram = {
 
 class PythonEngine implements Engine {
   readonly backend: string
+  readonly cuda?: EngineCuda
   readonly #program: PythonProgram
   readonly #log: PythonLog
   readonly #clock: Clock
@@ -97,6 +100,7 @@ class PythonEngine implements Engine {
 
   constructor(program: PythonProgram, o: PythonEngineOptions) {
     this.backend = program.backend
+    if (program.cuda !== undefined) this.cuda = program.cuda
     this.#program = program
     this.#log = o.log ?? SILENT_LOG
     this.#clock = o.clock ?? systemClock
@@ -183,7 +187,6 @@ class PythonEngine implements Engine {
         instance: placement.name,
         outputs: config.output.map(({ name }) => name),
         decoupled: isDecoupled(config),
-        gpu: placement.kind === 'GPU',
         args: {
           model_config: JSON.stringify(toJsonConfig(config)),
           model_instance_kind: placement.kind,

@@ -23,7 +23,7 @@ export interface PythonSettings {
 /** What a model's own parameters say of its instances. */
 export interface ModelSettings {
   readonly settings: PythonSettings
-  /** Parameters that do nothing here, and why. */
+  /** What is set and does nothing here, and why. */
   readonly ineffective: readonly string[]
 }
 
@@ -38,7 +38,7 @@ const INEFFECTIVE: Readonly<Record<string, string>> = {
 const CPU_ONLY = 'FORCE_CPU_ONLY_INPUT_TENSORS'
 
 /**
- * Reads the parameters of a model that concern its instances; all others are the model's own.
+ * Reads what of a model's configuration concerns its instances; parameters that do not are the model's own.
  *
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT, that names the parameter.
  */
@@ -55,7 +55,31 @@ export function readModelSettings(config: ModelConfig, settings: PythonSettings)
       ineffective.push(`${CPU_ONLY}: inputs are always in the host's memory`)
     }
   }
+  ineffective.push(
+    ...setOptimizations(config).map(
+      (name) => `optimization.${name}: backend '${config.backend}' has none`,
+    ),
+  )
   return { settings: { ...settings, ...read }, ineffective }
+}
+
+/** Pinned memory asks for nothing: it is on unless somebody says otherwise, and without effect either way. */
+function setOptimizations({ optimization }: ModelConfig): string[] {
+  if (optimization === undefined) return []
+  const { graph, cuda, execution_accelerators: accelerators } = optimization
+  const listed = [
+    ...(accelerators?.gpu_execution_accelerator ?? []),
+    ...(accelerators?.cpu_execution_accelerator ?? []),
+  ]
+  const rows = [
+    ['execution_accelerators', listed.length > 0],
+    ['graph', (graph?.level ?? 0) !== 0],
+    ['cuda', cuda !== undefined],
+    ['priority', optimization.priority !== 'PRIORITY_DEFAULT'],
+    ['eager_batching', optimization.eager_batching],
+    ['gather_kernel_buffer_threshold', optimization.gather_kernel_buffer_threshold > 0],
+  ] as const
+  return rows.flatMap(([name, isSet]) => (isSet ? [name] : []))
 }
 
 function readBytes(config: ModelConfig, name: string, value: string): number {

@@ -20,6 +20,8 @@ const LOAD_MS = 600_000
 
 const PROGRAM: PythonProgram = {
   backend: 'pytorch',
+  // Whether its PyTorch can, an instance's own process finds out: CUDA must not begin before it is forked.
+  cuda: { problem: () => undefined, modelChooses: true },
   // Neither does Triton's: inputs and outputs must be configured.
   completesConfig: false,
   // The second imports torch, if there is one; without, each load says so.

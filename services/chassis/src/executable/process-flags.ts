@@ -20,12 +20,20 @@ export const PROCESS_FLAGS = {
   },
   'log-info': { type: 'bool', default: true, description: 'Lines of level info.' },
   'log-warning': { type: 'bool', default: true, description: 'Lines of level warn.' },
+  version: {
+    type: 'bool',
+    default: false,
+    description: "Print the program's name and version, and end.",
+  },
 } as const satisfies FlagTable
 
 export type ProcessFlags = FlagValues<typeof PROCESS_FLAGS>
 
+/** Those of them that say what is logged. */
+export type LogFlags = Omit<ProcessFlags, 'exit-timeout-secs' | 'version'>
+
 /** The lowest level that is logged. */
-export function toLogLevel(flags: Omit<ProcessFlags, 'exit-timeout-secs'>): LogLevel {
+export function toLogLevel(flags: LogFlags): LogLevel {
   if (flags['log-verbose'] > 0) return 'debug'
   if (flags['log-info']) return 'info'
   return flags['log-warning'] ? 'warn' : 'error'

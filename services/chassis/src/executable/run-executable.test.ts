@@ -19,6 +19,7 @@ function rig(o: Partial<Executable<typeof FLAGS>> = {}) {
   }
   const executable: Executable<typeof FLAGS> = {
     name: 'test',
+    version: '1.2.3',
     usage: 'test [FLAGS]',
     flags: FLAGS,
     processFlags: (flags) => flags,
@@ -57,6 +58,13 @@ const refuse = (): void => {
   throw new ServeError('FLAG_INVALID', '--name: got none')
 }
 
+await t.test('name and version are printed, whatever else is missing', async (t) => {
+  const { executable, around, printed, events } = rig({ check: refuse })
+  t.equal(await runExecutable(executable, ['--version'], around), 0)
+  t.equal(printed.out, 'test 1.2.3\n')
+  t.same(events, [])
+})
+
 await t.test('what is not understood ends before anything starts', async (t) => {
   const cases: [readonly string[], Partial<Executable<typeof FLAGS>>, string][] = [
     [['--nam=x'], {}, 'unknown flag --nam; did you mean --name?'],
@@ -82,6 +90,7 @@ await t.test('levels and times of the flags', async (t) => {
     'log-verbose': 0,
     'log-info': true,
     'log-warning': true,
+    version: false,
   }
   t.equal(toLogLevel({ ...flags, 'log-verbose': 1 }), 'debug')
   t.equal(toLogLevel(flags), 'info')

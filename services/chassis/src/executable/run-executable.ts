@@ -35,8 +35,10 @@ export interface StartOptions<T extends FlagTable> {
 
 /** A program that serves until a signal ends it. */
 export interface Executable<T extends FlagTable> {
-  /** The name of the log. */
+  /** The name of the log, and what `--version` begins with. */
   readonly name: string
+  /** Of its package. */
+  readonly version: string
   /** First line of `--help`. */
   readonly usage: string
   readonly flags: T
@@ -52,7 +54,7 @@ export interface Executable<T extends FlagTable> {
 }
 
 /**
- * Reads the command line and the environment, prints help if it was asked for, else serves until a signal comes.
+ * Reads the command line and the environment, prints help or the version if one is asked for, else serves until a signal comes.
  *
  * @returns the exit code.
  * @throws ServeError FLAG_INVALID or SETTING_INVALID for what was not understood.
@@ -67,13 +69,17 @@ export async function runExecutable<const T extends FlagTable>(
     around.out(renderHelp({ usage: executable.usage, flags: executable.flags }))
     return 0
   }
+  const processFlags = executable.processFlags(flags)
+  if (processFlags.version) {
+    around.out(`${executable.name} ${executable.version}\n`)
+    return 0
+  }
   if (positionals.length > 0) {
     throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
   }
   executable.check(flags)
   const settings = loadTracingSettings(around.env)
   const health = createHealth()
-  const processFlags = executable.processFlags(flags)
   const logger = createLogger({ level: toLogLevel(processFlags), name: executable.name })
   return await runUntilSignal({
     start: ({ signal }) =>

@@ -1,15 +1,10 @@
-import { createEngines } from '@tutti/backends'
+import { createEngines, type Devices } from '@tutti/backends'
 import { type FlagTable, parseFlags, renderHelp, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  type ModelConfig,
-  printModelConfig,
-  toJsonConfig,
-  validateWhenLoaded,
-} from '@tutti/model-config'
+import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
-import { prepareModel, readBackendConfig } from '@tutti/step'
+import { openDevices, prepareModel, readBackendConfig, requireDevices } from '@tutti/step'
 import type { Command } from '../commands.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
@@ -18,6 +13,7 @@ const CONFIG_FLAGS = {
   'disable-auto-complete-config': SERVE_FLAGS['disable-auto-complete-config'],
   'model-config-name': SERVE_FLAGS['model-config-name'],
   'backend-config': SERVE_FLAGS['backend-config'],
+  accelerator: SERVE_FLAGS.accelerator,
   format: {
     type: 'enum',
     values: ['pbtxt', 'json'],
@@ -51,6 +47,7 @@ export const configCommand: Command = {
     )
     const config = await completeConfig(findModel(models, name), {
       autoComplete: !flags['disable-auto-complete-config'],
+      devices: openDevices(flags.accelerator, around.env),
       ...readBackendConfig(flags['backend-config']),
     })
     around.out(
@@ -75,13 +72,15 @@ function findModel(models: readonly RepositoryModel[], name: string): Repository
 /** The same steps that serving takes, short of loading. */
 async function completeConfig(
   model: RepositoryModel,
-  o: { readonly autoComplete: boolean } & ReturnType<typeof readBackendConfig>,
+  o: { readonly autoComplete: boolean; readonly devices: Devices } & ReturnType<
+    typeof readBackendConfig
+  >,
 ): Promise<ModelConfig> {
   const { python, pytorch } = o
   const engines = createEngines({ log: silentLogger, python, pytorch })
-  const prepared = await prepareModel(model, { ...o, engines, gpuCount: 0 })
+  const prepared = await prepareModel(model, { ...o, engines })
   if (prepared !== undefined) {
-    validateWhenLoaded(prepared.config, 0)
+    await requireDevices(prepared.config, engines.get(prepared.config.backend), o.devices)
     return prepared.config
   }
   const [ensemble] = await readEnsembles([model])

@@ -1,4 +1,4 @@
-import { createEngines } from '@tutti/backends'
+import { createEngines, NO_DEVICES } from '@tutti/backends'
 import { silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
@@ -68,7 +68,8 @@ async function readConfig(
   }
   const { python, pytorch, ...rest } = readBackendConfig(backendConfig)
   const engines = createEngines({ log: silentLogger, python, pytorch })
-  const prepared = await prepareModel(model, { ...rest, engines, autoComplete, gpuCount: 0 })
+  const devices = NO_DEVICES
+  const prepared = await prepareModel(model, { ...rest, engines, autoComplete, devices })
   if (prepared !== undefined) return prepared.config
   throw new ServeError('CONFIG_INVALID', `'${model.name}' is an ensemble without a graph`)
 }

@@ -36,7 +36,7 @@ export interface ModelServer {
 }
 
 export interface ModelServerOptions
-  extends Pick<StartOptions<typeof SERVE_FLAGS>, 'flags' | 'settings' | 'log'> {
+  extends Pick<StartOptions<typeof SERVE_FLAGS>, 'flags' | 'settings' | 'env' | 'log'> {
   readonly clock: Clock
   /** Served beside the repositories; closed here. */
   readonly manifests?: OpenedManifests | undefined
@@ -75,7 +75,7 @@ async function openServer(
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   let routers: RouterCalls | undefined
   const step = await openStep({
-    ...toStepSettings(flags),
+    ...toStepSettings(flags, o.env),
     replica,
     models: [],
     repository,

@@ -2,6 +2,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Executable, runExecutable, systemClock } from '@tutti/chassis'
 import { checkModelFlags } from '@tutti/step'
+import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../commands.ts'
 import type { Surroundings } from '../run.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
@@ -14,6 +15,7 @@ import { readStorageMaps } from './storage-places.ts'
 function serveExecutable(around: Surroundings): Executable<typeof SERVE_FLAGS> {
   return {
     name: 'tutti',
+    version: manifest.version,
     usage: 'tutti serve --model-repository DIR | -f FILE|DIR|- [FLAGS]',
     flags: SERVE_FLAGS,
     processFlags: (flags) => flags,

@@ -6,7 +6,8 @@ import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { parse, stringify } from 'yaml'
+import { parse } from 'yaml'
+import { renderManifest } from '../import/render-manifest.ts'
 import { parseManifests } from '../manifests/parse-manifests.ts'
 
 /*
@@ -113,6 +114,10 @@ const WHOLE: readonly Manifest[] = [
       annotations: { 'Example.com/note': 'anything at all: \u{1F600}' },
     },
   },
+  modelManifest('devices', {
+    resources: { requests: { 'nvidia.com/gpu': 1 }, limits: { 'nvidia.com/gpu': 1 } },
+    accelerator: { resourceName: 'nvidia.com/gpu.shared', count: 1 },
+  }),
   modelManifest('left', { versionPolicy: { all: {} }, scaling: { provider: 'None', replicas: 3 } }),
   ensembleManifest('whole', {
     modelName: 'E_1',
@@ -306,9 +311,7 @@ function zodVerdict(manifest: Manifest): string {
 }
 
 function cliVerdict(manifest: Manifest): string {
-  const { problems, manifests } = parseManifests([
-    { name: 'f', text: stringify(manifest, { version: '1.1' }) },
-  ])
+  const { problems, manifests } = parseManifests([{ name: 'f', text: renderManifest(manifest) }])
   const texts = problems.map(({ path, message }) => `${path}: ${message}`)
   return problems.length === 0 && manifests.length !== 1 ? 'nothing was found' : texts.join('\n')
 }

@@ -4,6 +4,7 @@ import { selectVersions } from '@tutti/model-config'
 import type { OpenedModel } from '@tutti/repository'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
+import { leavesIdle } from './instance-devices.ts'
 import { loadReason } from './load-reason.ts'
 import { type LoadContext, loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
@@ -69,6 +70,7 @@ async function loadVersions(
   for (const [field, flag] of ineffectiveSettings(config)) {
     o.events.settingIneffective(name, field, flag)
   }
+  if (leavesIdle(config, o.settings.devices)) o.events.acceleratorIdle(name)
   const whole = { ...opened, config, labels, reason: '' }
   const loading = new Map(numbers.map((number) => [number, toLoading(number)]))
   o.loading({ ...whole, digest: '', release: async () => {}, versions: loading })

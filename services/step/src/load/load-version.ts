@@ -1,16 +1,12 @@
 import { type LoadedModel, type ModelHost, selectEngine } from '@tutti/backends'
 import { StatisticsRecorder } from '@tutti/front-door'
-import {
-  compileRequestCheck,
-  type ModelVersionSource,
-  printModelConfig,
-  validateWhenLoaded,
-} from '@tutti/model-config'
+import { compileRequestCheck, type ModelVersionSource, printModelConfig } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import type { Serving } from '../hosted-model.ts'
 import type { StepSettings } from '../step-options.ts'
 import { buildScheduler } from './build-scheduler.ts'
 import { countInstances, countSlots } from './instance-count.ts'
+import { requireDevices } from './instance-devices.ts'
 import type { PreparedModel } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 import { warmUp } from './warm-up.ts'
@@ -45,7 +41,7 @@ export async function loadVersion(
 ): Promise<LoadedVersion> {
   const { config, model } = prepared
   const startedAt = o.clock.now()
-  validateWhenLoaded(config, o.gpuCount)
+  await requireDevices(config, o.engines.get(config.backend), o.devices)
   requireSupported(config)
   const engine = selectEngine(o.engines, config.backend, config.name)
   const revision = await digestVersion(model, version, printModelConfig(config))

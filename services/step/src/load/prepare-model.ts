@@ -17,6 +17,7 @@ import {
   versionDirectory,
 } from '@tutti/repository'
 import type { StepSettings } from '../step-options.ts'
+import { toNormaliseOptions } from './instance-devices.ts'
 
 /** A model whose configuration stands; its versions are still to be loaded. */
 export interface PreparedModel {
@@ -34,14 +35,18 @@ export interface PreparedModel {
  */
 export async function prepareModel(
   model: RepositoryModel,
-  o: Pick<StepSettings, 'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'gpuCount'>,
+  o: Pick<StepSettings, 'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices'>,
 ): Promise<PreparedModel | undefined> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const { name, configText, configPath } = model
   const given = configText === undefined ? undefined : parseModelConfig(configText, configPath)
   if (given !== undefined && isEnsembleConfig(given)) return undefined
   const completed = await complete(model, given, o)
-  const config = normaliseModelConfig(completed, { gpuCount: o.gpuCount })
+  const engine = o.engines.get(completed.backend)
+  const config = normaliseModelConfig(
+    completed,
+    await toNormaliseOptions(completed, engine, o.devices),
+  )
   validateWhenRead(config, name)
   return { model, config, labels: await readLabels(model, config.output) }
 }

@@ -1,5 +1,6 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { CONTROL_FLAGS } from '@tutti/front-door'
+import { openDevices } from './open-devices.ts'
 
 /** The flags of every executable that loads models: tritonserver's names and defaults where it has the flag. */
 export const MODEL_FLAGS = {
@@ -44,6 +45,11 @@ export const MODEL_FLAGS = {
     description:
       'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4); of python and pytorch: services/backends/README.md.',
   },
+  accelerator: {
+    type: 'string',
+    description:
+      'RESOURCE=COUNT, e.g. nvidia.com/gpu=1: devices that this process was given; it uses no more. KIND_AUTO means them, and the CPU without.',
+  },
   'max-queue-size': {
     type: 'int',
     min: 1,
@@ -57,9 +63,18 @@ export const MODEL_FLAGS = {
 
 export type ModelFlags = FlagValues<typeof MODEL_FLAGS>
 
-/** How the flags want models to be loaded. */
-export function toStepSettings(flags: ModelFlags) {
+/**
+ * How the flags want models to be loaded.
+ *
+ * @param env - of the process, for what a device plugin has set there.
+ * @throws ServeError FLAG_INVALID for `--accelerator`.
+ */
+export function toStepSettings(
+  flags: ModelFlags,
+  env: Readonly<Record<string, string | undefined>> | undefined,
+) {
   return {
+    devices: openDevices(flags.accelerator, env),
     autoComplete: !flags['disable-auto-complete-config'],
     loadParallelism: flags['model-load-thread-count'],
     maxQueuedRequests: flags['max-queue-size'],

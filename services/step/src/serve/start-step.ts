@@ -82,7 +82,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const metricsServer = await openMetricsDoor(probes)
   opened.defer(async () => metricsServer?.close())
   const step = await openStep({
-    ...toStepSettings(flags),
+    ...toStepSettings(flags, o.env),
     replica,
     models: [],
     repository,

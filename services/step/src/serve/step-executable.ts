@@ -1,5 +1,6 @@
 import type { Executable } from '@tutti/chassis'
 import { toBrokerOptions } from '@tutti/transport'
+import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'
 import { checkModelFlags } from './scan-models.ts'
 import { startStep } from './start-step.ts'
@@ -8,6 +9,7 @@ import { STEP_FLAGS } from './step-flags.ts'
 /** The step as a program; `tutti step` and `tutti-step` are the same. */
 export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   name: 'tutti-step',
+  version: manifest.version,
   usage:
     'tutti step --model-repository DIR [--model NAME ...] | --model-directory NAME=DIR --nats URL [FLAGS]',
   flags: STEP_FLAGS,

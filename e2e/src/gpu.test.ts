@@ -1,0 +1,170 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { withoutProvider } from './cuda-provider.ts'
+import { pretendGpus, withoutCompiler } from './pretended-gpus.ts'
+import { restCall } from './rest-call.ts'
+import { restInfer, restOutputs } from './rest-infer.ts'
+import { FACE, OCR } from './seed-systems.ts'
+import { ROOT, type Serving, serve } from './serving.ts'
+import { copyModels } from './temp-repository.ts'
+import { fp32, type Tensor } from './tensors.ts'
+import { PYTHON, PYTHON_FLAGS, TORCH_PYTHON, withoutTorch } from './triton-client.ts'
+
+t.setTimeout(600_000)
+
+const ACCELERATOR = '--accelerator=nvidia.com/gpu=1'
+const FACE_NETWORK = 'infer_face_restoration_v2.1'
+/** CUDA multiplies FP32 with TF32, 10 bits of mantissa: of the largest value of an output. */
+const TOLERANCE = 0.02
+
+const hasGpu = existsSync('/dev/nvidia0')
+const withoutGpu = !hasGpu && 'there is no GPU: /dev/nvidia0 does not exist'
+
+async function withoutTorchCuda(): Promise<string | false> {
+  if (withoutTorch() !== false) return withoutTorch()
+  const script = 'import torch; print(torch.version.cuda)'
+  const { stdout } = await promisify(execFile)(TORCH_PYTHON ?? '', ['-c', script])
+  return stdout.trim() === 'None' && `the PyTorch of ${TORCH_PYTHON} was built without CUDA`
+}
+
+/** Values between 0 and 1 that are the same in every run. */
+function noise(name: string, shape: readonly number[]): Tensor {
+  const values = new Float32Array(shape.reduce((product, extent) => product * extent, 1))
+  let state = 1
+  for (let i = 0; i < values.length; i += 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    values[i] = state / 2 ** 32
+  }
+  return fp32(name, values, shape)
+}
+
+async function inferAt(serving: Serving, model: string, input: Tensor) {
+  const outputs = restOutputs(await restInfer(serving, model, [input]))
+  return new Map([...outputs].map(([name, bytes]) => [name, toFloats(bytes)]))
+}
+
+function toFloats(bytes: Buffer): Float32Array {
+  return new Float32Array(Uint8Array.from(bytes).buffer)
+}
+
+/** Serves a model twice, on the GPU and on the CPU, and compares what both say. */
+async function compare(
+  t: Test,
+  o: { readonly from: string; readonly input: Tensor; readonly model: string },
+): Promise<void> {
+  const { from, input, model } = o
+  const repositories = [await copyModels(t, [model], { from })]
+  const flags =
+    TORCH_PYTHON === undefined ? [] : [`--backend-config=pytorch,interpreter=${TORCH_PYTHON}`]
+  const gpu = await serve(t, { repositories, flags: [...flags, ACCELERATOR] })
+  const cpu = await serve(t, { repositories, flags })
+  const kinds = await Promise.all([gpu, cpu].map((serving) => kindOf(serving, model)))
+  t.same(kinds, ['KIND_GPU', 'KIND_CPU'])
+  const wanted = await inferAt(cpu, model, input)
+  const got = await inferAt(gpu, model, input)
+  t.same([...got.keys()], [...wanted.keys()])
+  for (const [name, values] of wanted) {
+    const others = got.get(name) ?? new Float32Array()
+    t.equal(others.length, values.length, name)
+    const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+    const difference = values.reduce(
+      (most, value, i) => Math.max(most, Math.abs(value - (others[i] ?? Number.NaN))),
+      0,
+    )
+    t.ok(difference <= TOLERANCE * largest, `${name}: ${difference} of ${largest}`)
+  }
+}
+
+interface Group {
+  readonly kind: string
+  readonly gpus: readonly number[]
+}
+
+async function groupOf(serving: Serving, model: string): Promise<Group | undefined> {
+  const answer = await restCall(serving.httpPort, 'GET', `/v2/models/${model}/config`)
+  const config: { readonly instance_group: readonly Group[] } = JSON.parse(answer.body.toString())
+  return config.instance_group[0]
+}
+
+async function kindOf(serving: Serving, model: string): Promise<unknown> {
+  return (await groupOf(serving, model))?.kind
+}
+
+const NETWORKS = [
+  { model: FACE_NETWORK, from: OCR, input: noise('input__0', [1, 3, 512, 512]) },
+  { model: 'text_detection', from: OCR, input: noise('input_images:0', [1, 320, 320, 3]) },
+  { model: 'text_recognition', from: OCR, input: noise('INPUT__0', [1, 1, 32, 100]) },
+] as const
+
+for (const network of NETWORKS) {
+  await t.test(
+    `on a GPU ${network.model} (ONNX) says what it says on the CPU`,
+    { skip: withoutGpu || withoutProvider },
+    (t) => compare(t, network),
+  )
+}
+
+await t.test(
+  `on a GPU ${FACE_NETWORK} (TorchScript) says what it says on the CPU`,
+  { skip: withoutGpu || (await withoutTorchCuda()) },
+  (t) =>
+    compare(t, { model: FACE_NETWORK, from: FACE, input: noise('input__0', [1, 3, 512, 512]) }),
+)
+
+/** Why a model is not served. */
+async function refusal(t: Test, from: string, flags: readonly string[]): Promise<string> {
+  const repository = await copyModels(t, [FACE_NETWORK], { from })
+  // A driver that is there offers nothing then.
+  const env = { CUDA_VISIBLE_DEVICES: '-1' }
+  const serving = await serve(t, { repositories: [repository], flags, env })
+  const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
+  const [model]: readonly { readonly reason: string }[] = JSON.parse(answer.body.toString())
+  return model?.reason ?? ''
+}
+
+for (const [format, from] of [
+  ['ONNX', OCR],
+  ['TorchScript', FACE],
+] as const) {
+  await t.test(`a ${format} model that was given no usable device is not served`, async (t) => {
+    const reason = await refusal(t, from, [ACCELERATOR])
+    t.match(
+      reason,
+      `instance group ${FACE_NETWORK} of model ${FACE_NETWORK} has kind KIND_GPU but no GPUs are available`,
+    )
+    t.match(reason, /accelerator nvidia\.com\/gpu=1, .*no CUDA driver: libcuda\.so\.1: /s)
+    t.match(reason, "want a node with NVIDIA's driver")
+  })
+}
+
+await t.test('another vendor’s devices are no CUDA: they are told of in the refusal', async (t) => {
+  const reason = await refusal(t, OCR, ['--accelerator=amd.com/gpu=1'])
+  t.match(reason, /no GPUs are available \(accelerator amd\.com\/gpu=1, /)
+})
+
+const ON_TWO = 'instance_group { kind: KIND_GPU }'
+const ON_THE_SECOND = 'instance_group { gpus: 1 }'
+
+for (const [what, group, flags, wanted] of [
+  ['all of them', ON_TWO, [], [0, 1]],
+  ['no more of them than it was given', ON_TWO, [ACCELERATOR], [0]],
+  ['the one that a group names, without a kind too', ON_THE_SECOND, [], [1]],
+] as const) {
+  await t.test(
+    `a Python model has of two GPUs ${what}`,
+    { skip: withoutCompiler || (PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set') },
+    async (t) => {
+      const model = 'py_negate'
+      const from = `${ROOT}model_repository/.variants/fixtures/python`
+      const serving = await serve(t, {
+        repositories: [await copyModels(t, [model], { from, append: { [model]: group } })],
+        flags: [...PYTHON_FLAGS, ...flags],
+        env: await pretendGpus(t, 2),
+      })
+      const placed = await groupOf(serving, model)
+      t.same([placed?.kind, placed?.gpus], ['KIND_GPU', wanted])
+    },
+  )
+}

@@ -1,0 +1,18 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
+
+/** What is loaded for CUDA beyond the package's own library, which looks for both beside itself. */
+const LIBRARIES = ['libonnxruntime_providers_shared.so', 'libonnxruntime_providers_cuda.so']
+
+/**
+ * Why ONNX Runtime cannot use CUDA here; undefined if what it needs of its own is installed. Whether the libraries that
+ * CUDA's provider needs in turn can be loaded, a session tells when it is made.
+ */
+export function cudaProviderProblem(): string | undefined {
+  const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
+  const folder = resolve(entry, `../../bin/napi-v6/${process.platform}/${process.arch}`)
+  const absent = LIBRARIES.find((library) => !existsSync(resolve(folder, library)))
+  if (absent === undefined) return undefined
+  return `ONNX Runtime has no CUDA provider: ${absent} is not beside its library, want an image like step-cuda`
+}

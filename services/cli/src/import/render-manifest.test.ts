@@ -1,0 +1,36 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { readYaml } from '../manifests/yaml-documents.ts'
+import { renderManifest } from './render-manifest.ts'
+
+const manifest = {
+  apiVersion: 'tutti.dev/v1alpha1',
+  kind: 'Model',
+  metadata: { name: 'a' },
+}
+
+/** What comes of a spec that is written and read again, if it is another one. */
+function problemOf(spec: unknown): string | undefined {
+  const wanted = { ...manifest, spec }
+  const { documents, problems } = readYaml(renderManifest(wanted))
+  const read = JSON.stringify(documents.map(({ value }) => value))
+  return read === JSON.stringify([wanted]) ? undefined : `${read} ${JSON.stringify(problems)}`
+}
+
+await t.test('what is written is read again, whatever tensors and labels are called', async (t) => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), (spec) => {
+      fc.pre(!JSON.stringify(spec).includes('__proto__'))
+      const problem = problemOf(spec)
+      if (problem !== undefined) throw new Error(problem)
+    }),
+    { numRuns: 1000 },
+  )
+  for (const spec of [
+    { '<<': [] },
+    { a: { '<<': { b: 1 } } },
+    { y: 'y', on: ['<<', 'no', '0x1'] },
+  ]) {
+    t.equal(problemOf(spec), undefined)
+  }
+})

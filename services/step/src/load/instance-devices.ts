@@ -1,0 +1,79 @@
+import type { Devices, Engine, FoundDevices } from '@tutti/backends'
+import { ServeError } from '@tutti/errors'
+import { type ModelConfig, type NormaliseOptions, validateWhenLoaded } from '@tutti/model-config'
+
+/*
+ * The one place that decides where instances of a model execute. KIND_GPU and KIND_CPU say it themselves, and so does a group that
+ * names GPUs. KIND_AUTO means the devices that the process was given, and the CPU where none was: a model never comes to the CPU
+ * for want of a device.
+ */
+
+/** What of the machine rules the defaults of instance groups. Devices are looked for only where a group may want some. */
+export async function toNormaliseOptions(
+  config: ModelConfig,
+  engine: Engine | undefined,
+  devices: Devices,
+): Promise<NormaliseOptions> {
+  const isGiven = devices.accelerator !== undefined
+  const autoKind = isGiven ? 'KIND_GPU' : 'KIND_CPU'
+  if (!isGiven && !usesDevices(config)) return { autoKind }
+  return { autoKind, gpuCount: (await findFor(engine, devices)).count }
+}
+
+/**
+ * Holds the instance groups of a normalised configuration against what is there.
+ *
+ * @throws ServeError DEVICE_UNAVAILABLE that says what was found, CONFIG_INVALID for what else is wrong with inputs, outputs and
+ * groups.
+ */
+export async function requireDevices(
+  config: ModelConfig,
+  engine: Engine | undefined,
+  devices: Devices,
+): Promise<void> {
+  refuseUnplaced(config, engine, devices)
+  if (!usesDevices(config)) return validateWhenLoaded(config, 0)
+  const { count, found } = await findFor(engine, devices)
+  const problem = engine?.cuda?.problem()
+  const all = problem === undefined ? found : `${found}; ${problem}`
+  const hint = count === 0 && engine?.cuda !== undefined ? `; want a node with NVIDIA's driver` : ''
+  validateWhenLoaded(config, count, `${all}${hint}`)
+  if (problem !== undefined) refuseUnusable(config, all)
+}
+
+/** Whether what the process was given stays idle, because no group of the model wants it. */
+export function leavesIdle(config: ModelConfig, devices: Devices): boolean {
+  const isForCpu = config.instance_group.every(({ kind }) => kind === 'KIND_CPU')
+  return devices.accelerator !== undefined && isForCpu
+}
+
+function usesDevices(config: ModelConfig): boolean {
+  return config.instance_group.some(({ kind }) => kind === 'KIND_GPU')
+}
+
+function findFor(engine: Engine | undefined, devices: Devices): Promise<FoundDevices> {
+  return engine?.cuda === undefined ? devices.any() : devices.cuda()
+}
+
+/** There are devices, and the engine cannot use them. */
+function refuseUnusable(config: ModelConfig, found: string): never {
+  const group = config.instance_group.find(({ kind }) => kind === 'KIND_GPU')
+  throw new ServeError(
+    'DEVICE_UNAVAILABLE',
+    `instance group ${group?.name} of model ${config.name} has kind KIND_GPU but no GPUs are available (${found})`,
+    { details: { field: 'instance_group.kind' } },
+  )
+}
+
+/** KIND_MODEL leaves the choice to the model; where that has none it would execute on the CPU beside the devices. */
+function refuseUnplaced(config: ModelConfig, engine: Engine | undefined, devices: Devices): void {
+  if (devices.accelerator === undefined || engine?.cuda?.modelChooses !== false) return
+  const group = config.instance_group.find(({ kind }) => kind === 'KIND_MODEL')
+  if (group === undefined) return
+  const { resourceName, count } = devices.accelerator
+  throw new ServeError(
+    'UNSUPPORTED',
+    `instance group ${group.name} of model ${config.name} has kind KIND_MODEL with accelerator ${resourceName}=${count}, and backend '${config.backend}' lets no model choose, want KIND_GPU, or KIND_CPU to leave the devices idle`,
+    { details: { field: 'instance_group.kind' } },
+  )
+}
