@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { scanRepositories } from './scan.ts'
+import { findModel, scanRepositories } from './scan.ts'
 import { writeModelTree } from './testing/model-tree.ts'
 
 async function tree(t: Test, files: Readonly<Record<string, string>>): Promise<string> {
@@ -179,6 +179,26 @@ await t.test('a repository that is not there is REPOSITORY_UNREADABLE', async (t
   })
   await rm(repository, { recursive: true })
   t.same(await scanRepositories([]), [])
+})
+
+await t.test('a directory that is named by itself holds something', async (t) => {
+  const repository = await tree(t, {
+    'volume/lost+found': '',
+    'm/config.pbtxt': 'max_batch_size: 1',
+  })
+  for (const path of [join(repository, 'nowhere'), join(repository, 'volume')]) {
+    await mkdir(path, { recursive: true })
+    const directories = [{ name: 'm', path }]
+    const [model] = await scanRepositories([], { directories })
+    t.match(model, { name: 'm', versions: [], error: `cannot read model 'm': '${path}' is empty` })
+    t.same(await findModel([], 'm', { directories }), model)
+    t.notOk(
+      (await findModel([dirname(path)], basename(path)))?.error,
+      'of a repository it is a model',
+    )
+  }
+  const directories = [{ name: 'm', path: join(repository, 'm') }]
+  t.notOk((await scanRepositories([], { directories }))[0]?.error)
 })
 
 await t.test('whatever directories are called, the scan gives each once and sorted', async (t) => {

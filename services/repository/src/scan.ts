@@ -12,6 +12,11 @@ export interface ModelDirectory {
   readonly path: string
 }
 
+interface FoundDirectory extends ModelDirectory {
+  /** Named by itself: an empty directory is a path that leads nowhere, since kubelets make what is not there. */
+  readonly isOwn?: boolean
+}
+
 export interface ScanOptions {
   /** Models that stand by themselves, beside those of the repositories. */
   readonly directories?: readonly ModelDirectory[]
@@ -107,8 +112,13 @@ async function listVersions(directory: string): Promise<number[]> {
     .toSorted((a, b) => a - b)
 }
 
+/** Of a volume too, whose `lost+found` is nobody's file. */
+async function isEmpty(directory: string): Promise<boolean> {
+  return (await readdir(directory)).every((name) => name === 'lost+found')
+}
+
 async function scanModel(
-  { name, path: directory }: ModelDirectory,
+  { name, path: directory, isOwn = false }: FoundDirectory,
   options: ScanOptions,
 ): Promise<RepositoryModel> {
   const configPath = await findConfigPath(directory, options.configName)
@@ -117,6 +127,7 @@ async function scanModel(
     const maxBytes = options.maxConfigBytes ?? DEFAULT_MAX_CONFIG_BYTES
     const versions = await listVersions(directory)
     const written = { name, text: await readConfig(configPath, maxBytes), path: configPath }
+    if (isOwn && (await isEmpty(directory))) throw new Error(`'${directory}' is empty`)
     const configText = overrideConfig(written, options.overrides?.get(name))
     return { ...found, versions, ...(configText === undefined ? {} : { configText }) }
   } catch (error) {
@@ -168,8 +179,8 @@ function uniquePaths(paths: readonly string[]): readonly string[] {
   return [...new Set(paths.map((path) => resolve(path)))]
 }
 
-function namedDirectories({ directories = [] }: ScanOptions): ModelDirectory[] {
-  return directories.map(({ name, path }) => ({ name, path: resolve(path) }))
+function namedDirectories({ directories = [] }: ScanOptions): FoundDirectory[] {
+  return directories.map(({ name, path }) => ({ name, path: resolve(path), isOwn: true }))
 }
 
 function markTwice(models: readonly RepositoryModel[]): RepositoryModel[] {
@@ -193,7 +204,7 @@ export async function scanRepositories(
   paths: readonly string[],
   options: ScanOptions = {},
 ): Promise<readonly RepositoryModel[]> {
-  const found: ModelDirectory[] = []
+  const found: FoundDirectory[] = []
   for (const repository of uniquePaths(paths)) {
     const names = await listModels(repository)
     found.push(...names.map((name) => ({ name, path: join(repository, name) })))

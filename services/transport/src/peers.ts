@@ -147,6 +147,8 @@ export interface RouterPeerOptions {
 /** A router on the broker: calls steps, knows who is there. */
 export interface RouterPeer extends PeerQuestions {
   readonly isConnected: boolean
+  /** Milliseconds since the broker was lost: 0 while it is there, `Infinity` before it is there for the first time. */
+  readonly awayMs: number
   /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
   readonly bearer: TensorBearer

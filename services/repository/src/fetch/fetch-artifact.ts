@@ -63,7 +63,7 @@ export async function fetchArtifact(o: FetchRequest): Promise<FetchResult> {
  * Checks that a folder has a digest.
  *
  * @param o.digest - of the tree; absent to only make it.
- * @throws ServeError ARTIFACT_MISMATCH, and what `digestTree` throws.
+ * @throws ServeError ARTIFACT_NOT_FOUND if it is empty, ARTIFACT_MISMATCH, and what `digestTree` throws.
  */
 export async function verifyArtifact(
   directory: string,
@@ -71,6 +71,10 @@ export async function verifyArtifact(
 ): Promise<TreeDigest> {
   const wanted = checkDigest(o.digest)
   const found = await digestTree(directory, { ...FETCH_BOUNDS, ...o.bounds })
+  if (wanted !== undefined && found.files === 0) {
+    // A kubelet makes the folder that a volume's path names, so an empty one is a path that leads nowhere.
+    throw new ServeError('ARTIFACT_NOT_FOUND', `'${directory}' is empty, want files with ${wanted}`)
+  }
   if (wanted !== undefined && found.digest !== wanted) {
     throw mismatch(directory, found.digest, wanted)
   }

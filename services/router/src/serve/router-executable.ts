@@ -1,12 +1,14 @@
 import type { Executable } from '@tutti/chassis'
 import { checkControlFlags } from '@tutti/front-door'
 import { toBrokerOptions } from '@tutti/transport'
+import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
 import { startRouter } from './start-router.ts'
 
 /** The router as a program; `tutti router` and `tutti-router` are the same. */
 export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   name: 'tutti-router',
+  version: manifest.version,
   usage: 'tutti router [--model-repository DIR | --kubernetes] --nats URL [FLAGS]',
   flags: ROUTER_FLAGS,
   processFlags: (flags) => flags,

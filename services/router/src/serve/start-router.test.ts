@@ -138,6 +138,31 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
 })
 
+await t.test(
+  'a broker that is lost before the steps were heard makes no router ready',
+  async (t) => {
+    const peer = new ScriptedRouterPeer()
+    peer.isConnected = false
+    const { ready } = await start(t, [], peer)
+    peer.awayForMs = 0
+    t.same(await get(ready.metricsPort, '/readyz'), [503, 'the steps have not been heard yet\n'])
+  },
+)
+
+await t.test('a broker that is lost for a moment leaves the router its clients', async (t) => {
+  const { peer, ready } = await start(t, [])
+  peer.isConnected = false
+  for (const [awayMs, isReady] of [
+    [0, true],
+    [30_000, true],
+    [30_001, false],
+  ] as const) {
+    peer.awayForMs = awayMs
+    const [status] = await get(ready.metricsPort, '/readyz')
+    t.equal(status === 200, isReady, `after ${awayMs} ms`)
+  }
+})
+
 await t.test('an ensemble that waits for a step is not unknown, at both doors', async (t) => {
   const { peer, ready } = await start(t, [`--model-repository=${repository(t)}`])
   const client = new InferenceClient({ address: `127.0.0.1:${ready.grpcPort}` })

@@ -28,6 +28,12 @@ import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
 import { StepHearing } from './step-hearing.ts'
 import { StepLink } from './step-link.ts'
 
+/**
+ * So long a lost broker does not make the router unready. All routers lose it together, and a client is better told by them that
+ * it may try again than by an ingress controller without a server; a router that lost it alone leaves its clients to the others then.
+ */
+const BROKER_GRACE_MS = 30_000
+
 export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
   /** Joins the broker; `openRouterPeer` unless a test has its own. */
@@ -248,9 +254,12 @@ function findCauses(
   steps: StepLink,
   hearing: StepHearing,
 ): readonly string[] {
-  const causes = [...(peer?.obstacles ?? ['the broker is not connected'])]
-  if (peer?.isConnected === true && !hearing.isOver)
+  if (peer === undefined) return ['the broker is not connected']
+  const isForgiven = !peer.isConnected && peer.awayMs <= BROKER_GRACE_MS
+  const causes = isForgiven ? [] : [...peer.obstacles]
+  if ((peer.isConnected || isForgiven) && !hearing.isOver) {
     causes.push('the steps have not been heard yet')
+  }
   if (!steps.isSettled) causes.push('a step has not described itself yet')
   return causes
 }

@@ -13,12 +13,18 @@ export type Answer = (question: Question, argument: unknown) => Promise<unknown>
 /** A router's way to the broker that a test drives: steps come, answer questions and go. */
 export class ScriptedRouterPeer implements RouterPeer {
   isConnected = true
+  /** While it is not connected. */
+  awayForMs = Infinity
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   readonly events: string[] = []
   readonly bearer = new LocalBearer()
   readonly #answers = new Map<string, Answer>()
   #options: OpenRouterPeerOptions | undefined
+
+  get awayMs(): number {
+    return this.isConnected ? 0 : this.awayForMs
+  }
 
   get obstacles(): readonly string[] {
     return [...(this.isConnected ? [] : ['the broker is not connected']), ...this.obstaclesBeside]

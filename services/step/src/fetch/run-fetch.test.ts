@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { renderFlagTable, type StopSignal } from '@tutti/chassis'
 import {
@@ -73,6 +73,9 @@ await t.test('it checks folders', async (t) => {
   await writeFile(join(folder, 'model/1/model.bin'), 'other')
   t.match(await run(verify, `--digest=${printed.out.trim()}`), { code: 14 })
   t.match(await run(`--verify=${folder}/gone`, '--print-digest'), { code: 10 })
+  await mkdir(join(folder, 'empty'))
+  const empty = await run(`--verify=${folder}/empty`, `--digest=${printed.out.trim()}`)
+  t.match(empty, { code: 10, err: /empty' is empty, want files with sha256:/ })
 })
 
 await t.test('each kind of failure has its code, and its message two places', async (t) => {

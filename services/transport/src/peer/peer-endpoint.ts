@@ -78,6 +78,8 @@ export class PeerEndpoint {
   readonly #announcements: OwnAnnouncements
   readonly #stopTimers = new Map<string, () => void>()
   #sequence = 0
+  /** When the broker was lost last, by the clock. */
+  #downSince = -Infinity
   #isClosed = false
   #whenUp: (() => void)[] = []
 
@@ -143,6 +145,11 @@ export class PeerEndpoint {
     // A broker that takes less than ours by default has to have room for names and parameters too.
     const most = Math.floor(this.link.maxPayload / 2)
     return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
+  }
+
+  /** Milliseconds since the broker was lost: 0 while it is there, `Infinity` before it is there for the first time. */
+  get awayMs(): number {
+    return this.link.isUp ? 0 : this.#o.clock.now() - this.#downSince
   }
 
   /** What keeps others from reaching this peer now; none if they can. */
@@ -337,9 +344,11 @@ export class PeerEndpoint {
 
   #down(): void {
     if (this.#isClosed) return
+    const now = this.#o.clock.now()
+    this.#downSince = now
     this.membership.freeze()
     this.inbox.disconnected()
-    this.#role.down(this.#o.clock.now())
+    this.#role.down(now)
   }
 
   #tick(): void {

@@ -78,6 +78,10 @@ class CallingPeer implements RouterPeer {
     return this.endpoint.link.isUp
   }
 
+  get awayMs(): number {
+    return this.endpoint.awayMs
+  }
+
   get obstacles(): readonly string[] {
     return this.endpoint.obstacles
   }
