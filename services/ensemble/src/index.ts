@@ -65,6 +65,7 @@ export {
 } from './manifest/model-overrides.ts'
 export {
   Accelerator,
+  DEFAULT_DEVICE,
   DisruptionBudget,
   ModelResources,
   ModelRollout,

@@ -110,6 +110,7 @@ export {
   isNamespaceTerminating,
   isNotFound,
   isTerminal,
+  isTooLarge,
   isTooMany,
   isTransient,
   isUidMismatch,

@@ -84,12 +84,14 @@ export function isNamespaceTerminating(error: unknown): error is KubeError {
 /** The same request may succeed later without anybody's doing: no answer, overload, a fault of the server. */
 export function isTransient(error: unknown): error is KubeError {
   if (!(error instanceof KubeError)) return false
-  return (TRANSIENT.has(error.status) || error.status >= 500) && !isOfUnknownField(error)
+  if (isOfUnknownField(error) || isOfSize(error)) return false
+  return TRANSIENT.has(error.status) || error.status >= 500
 }
 
 /** The same request never succeeds with this server: the object is refused, or the server does not know a field of it. */
 export function isTerminal(error: unknown): error is KubeError {
   if (!(error instanceof KubeError)) return false
+  if (isOfSize(error)) return true
   return isOfUnknownField(error) || (TERMINAL.has(error.status) && !isUidMismatch(error))
 }
 
@@ -97,6 +99,18 @@ export function isTerminal(error: unknown): error is KubeError {
 function isOfUnknownField(error: KubeError): boolean {
   return error.status === 500 && error.message.includes('field not declared in schema')
 }
+
+/** The object does not fit into the server's storage, etcd, which takes 1.5 MiB. */
+export function isTooLarge(error: unknown): error is KubeError {
+  return error instanceof KubeError && isOfSize(error)
+}
+
+/** What etcd and its client say comes as a 500, and has no reason of its own. */
+function isOfSize({ status, message }: KubeError): boolean {
+  return status === 413 || (status === 500 && OF_SIZE.test(message))
+}
+
+const OF_SIZE = /request is too large|message larger than max/
 
 /** No answer, request timeout, too many requests. */
 const TRANSIENT: ReadonlySet<number> = new Set([0, 408, 429])

@@ -146,9 +146,28 @@ export function labels(description: string) {
   return withQualifiedKeys(mapOf(value, { max: 32 })).describe(description)
 }
 
+/** What Kubernetes takes of an object in all, 256 KiB, less 1 KiB for what the operator adds. */
+const ANNOTATION_BYTES = 262_144 - 1024
+
 /** Annotations that a user may choose. */
 export function annotations(description: string) {
-  return withQualifiedKeys(mapOf(text({ max: 8192 }), { max: 32 })).describe(description)
+  const map = withQualifiedKeys(mapOf(text({ max: 8192 }), { max: 32 }))
+  return cel(map, {
+    rule: `self.map(key, bytes(key).size() + bytes(self[key]).size()).sum() <= ${ANNOTATION_BYTES}`,
+    // To say how many there are costs more than Kubernetes lets a rule cost.
+    message: `want at most ${ANNOTATION_BYTES} bytes in keys and values together`,
+    text: (value) =>
+      `got ${bytesOf(value)} bytes in keys and values together, want at most ${ANNOTATION_BYTES}`,
+    holds: (value) => bytesOf(value) <= ANNOTATION_BYTES,
+  }).describe(description)
+}
+
+/** In UTF-8, as the API server counts. */
+function bytesOf(map: Readonly<Record<string, string>>): number {
+  const encoder = new TextEncoder()
+  return Object.entries(map)
+    .flat()
+    .reduce((sum, one) => sum + encoder.encode(one).length, 0)
 }
 
 /** A number, or a share as text, e.g. `25%`. */

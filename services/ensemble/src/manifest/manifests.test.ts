@@ -59,11 +59,17 @@ await t.test('a Model may say all this', async (t) => {
   }
   t.equal(model(everything), 'accepted')
   t.equal(model({}), 'accepted')
+  const limits = { 'nvidia.com/gpumem': 3000 }
+  t.equal(model({ resources: { limits }, accelerator: { count: 1 } }), 'accepted')
 })
 
 await t.test(
   'what a Model may not say is refused with what was got and what is wanted',
   async (t) => {
+    // 32 times three bytes of a key and two of each of 4080 characters: 261216.
+    const tooMany = Object.fromEntries(
+      Array.from({ length: 32 }, (_, at) => [`k${10 + at}`, 'é'.repeat(4080)]),
+    )
     const cases: [Spec, RegExp][] = [
       [{ modelName: '.hidden' }, /^spec\.modelName: /],
       [{ modelFormat: { name: 'tensorrt' } }, /^spec\.modelFormat\.name: .*onnx/],
@@ -89,6 +95,17 @@ await t.test(
       [{ warmup: [{ name: 'w', inputs: [{ ...tensor, data: 'File' }] }] }, /\.file: want `file`/],
       [{ resources: { limits: { 'a b': 1 } } }, /got the key 'a b', want \[PREFIX\/\]NAME/],
       [{ resources: { limits: { cpu: 'much' } } }, /^spec\.resources\.limits\.cpu: /],
+      [
+        { resources: { limits: { 'nvidia.com/gpu': 1 } } },
+        /^spec\.resources: got devices of the pod here, want them in `accelerator` alone/,
+      ],
+      [
+        {
+          resources: { requests: { 'nvidia.com/gpu.shared': 1 } },
+          accelerator: { resourceName: 'nvidia.com/gpu.shared' },
+        },
+        /^spec\.resources: got devices/,
+      ],
       [{ accelerator: { resourceName: 'gpu' } }, /^spec\.accelerator\.resourceName: /],
       [
         { scaling: { minReplicas: 3, maxReplicas: 2 } },
@@ -99,6 +116,10 @@ await t.test(
       [{ scaling: { provider: 'HPA' } }, /^spec\.scaling\.metrics: got none, want metrics/],
       [{ scaling: { provider: 'HPA', target: 1 } }, /^spec\.scaling\.target: /],
       [{ scaling: { behavior: { scaleUp: { selectPolicy: 'Max' } } } }, /takes stabilization/],
+      [
+        { podTemplate: { metadata: { annotations: tooMany } } },
+        /^spec\.podTemplate\.metadata\.annotations: got 261216 bytes in keys and values together, want at most 261120/,
+      ],
       [{ rollout: { maxSurge: 0 } }, /^spec\.rollout\.maxUnavailable: with maxSurge 0/],
       [{ rollout: { maxSurge: '0%', maxUnavailable: '0%' } }, /^spec\.rollout\.maxUnavailable: /],
       [{ rollout: { maxSurge: '120%' } }, /^spec\.rollout\.maxSurge: /],

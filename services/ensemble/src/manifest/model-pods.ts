@@ -32,6 +32,9 @@ const Toleration = z.strictObject({
   tolerationSeconds: z.int().min(0).max(2_147_483_647).optional(),
 })
 
+/** What a pod gets where nobody names the resource. */
+export const DEFAULT_DEVICE = 'nvidia.com/gpu'
+
 export const Accelerator = z
   .strictObject({
     resourceName: text({
@@ -42,7 +45,7 @@ export const Accelerator = z
       want: 'DOMAIN/NAME, e.g. nvidia.com/gpu',
     })
       .optional()
-      .describe('The extended resource of a device. Default nvidia.com/gpu.'),
+      .describe(`The extended resource of a device. Default ${DEFAULT_DEVICE}.`),
     count: z.int().min(1).max(64).optional().describe('Devices of a pod. Default 1.'),
     runtimeClassName: objectName('The runtime class of the pods.').optional(),
     nodeSelector: labels('Labels that a node needs.').optional(),

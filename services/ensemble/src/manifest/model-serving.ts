@@ -90,7 +90,11 @@ export const VersionPolicy = cel(
 
 export const ModelInstances = z
   .strictObject({
-    count: z.int().min(1).max(1024).describe('Executions at the same time in one pod.'),
+    count: z
+      .int()
+      .min(1)
+      .max(1024)
+      .describe('Executions at the same time in one pod; with GPUs, on each of them.'),
     kind: z
       .enum(['KIND_AUTO', 'KIND_CPU', 'KIND_GPU', 'KIND_MODEL'])
       .optional()

@@ -3,6 +3,7 @@ import { cel, listMap } from './cel.ts'
 import { duration, servedName } from './fields.ts'
 import {
   Accelerator,
+  DEFAULT_DEVICE,
   DisruptionBudget,
   ModelResources,
   ModelRollout,
@@ -66,8 +67,23 @@ const ModelSpecFields = z.strictObject({
     .describe('The operator leaves the pods as they are while this is true. Default false.'),
 })
 
+const CEL_DEVICE = `(has(self.accelerator) && has(self.accelerator.resourceName) ? self.accelerator.resourceName : '${DEFAULT_DEVICE}')`
+const celLacksDevice = (list: string): string =>
+  `(!has(self.resources.${list}) || !(${CEL_DEVICE} in self.resources.${list}))`
+
+/** A process that is not told of its devices leaves them idle, and a second number of them would be ignored. */
+const WithoutDevices = cel(ModelSpecFields, {
+  rule: `!has(self.resources) || (${celLacksDevice('limits')} && ${celLacksDevice('requests')})`,
+  message: 'got devices of the pod here, want them in `accelerator` alone',
+  field: 'resources',
+  holds: ({ resources: { limits = {}, requests = {} } = {}, accelerator }) => {
+    const device = accelerator?.resourceName ?? DEFAULT_DEVICE
+    return !Object.hasOwn(limits, device) && !Object.hasOwn(requests, device)
+  },
+})
+
 /** What users write about a model; the schema of the CRD is made from it. */
-export const ModelSpec = cel(ModelSpecFields, {
+export const ModelSpec = cel(WithoutDevices, {
   rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
   message: 'pvc:// and hostPath:// are read without credentials, want no secretRef',
   field: 'storage.secretRef',

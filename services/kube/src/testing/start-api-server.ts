@@ -1,11 +1,13 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createTestCertificates, type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import type { ApiServer, ApiServerOptions } from './api-server.ts'
+import { filesIn, kubeconfigText, writeServerFiles } from './api-server-files.ts'
+import { apiServerFlags, controllerFlags } from './api-server-flags.ts'
 import { findKubeBinaries } from './find-kube-binaries.ts'
 import { onFreePort } from './on-free-port.ts'
 import { type PlainClient, plainClient } from './plain-client.ts'
@@ -22,6 +24,7 @@ const POLL_MS = 50
  * @throws Error if the programs are not there (see withoutKube) or do not start; the error has what they wrote.
  */
 export async function startApiServer(o: ApiServerOptions = {}): Promise<ApiServer> {
+  process.once('beforeExit', exitAtOnce)
   const bin = findKubeBinaries()
   if (bin === undefined) throw new Error('no programs of Kubernetes are found; see withoutKube')
   const folder = await mkdtemp(join(tmpdir(), 'tutti-kube-'))
@@ -33,6 +36,14 @@ export async function startApiServer(o: ApiServerOptions = {}): Promise<ApiServe
     await server.stop()
     throw error
   }
+}
+
+/**
+ * A process that comes to its end by itself closes what it has open and waits for it; Node 24.21 then may wait for ever, with a core
+ * at 100 % (`CleanupHandles` in `uv_run`; seen in tests of watches and of faults). All tests have ended by then.
+ */
+function exitAtOnce(): void {
+  process.exit()
 }
 
 class LaunchedApiServer implements ApiServer {
@@ -55,9 +66,10 @@ class LaunchedApiServer implements ApiServer {
     this.#bin = bin
     this.#folder = folder
     this.#options = o
-    this.caFile = join(folder, 'ca.pem')
-    this.certFile = join(folder, 'server.pem')
-    this.keyFile = join(folder, 'server.key')
+    const { ca, cert, key } = filesIn(folder)
+    this.caFile = ca
+    this.certFile = cert
+    this.keyFile = key
   }
 
   get url(): URL {
@@ -74,7 +86,8 @@ class LaunchedApiServer implements ApiServer {
   }
 
   async start(): Promise<void> {
-    await this.#writeFiles()
+    await writeServerFiles(this.#folder, { token: this.token, users: this.#options.users })
+    this.ca = await readFile(this.caFile, 'utf8')
     this.#etcd = await startEtcd(this.#bin, this.#folder)
     this.#others.push(this.#etcd.process)
     await onFreePort(async (port) => {
@@ -187,25 +200,13 @@ class LaunchedApiServer implements ApiServer {
     return folder
   }
 
-  async #writeFiles(): Promise<void> {
-    await createTestCertificates(this.#folder)
-    this.ca = await readFile(this.caFile, 'utf8')
-    const { privateKey, publicKey } = generateKeyPairSync('ec', {
-      namedCurve: 'P-256',
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-      privateKeyEncoding: { type: 'sec1', format: 'pem' },
-    })
-    await writeFile(join(this.#folder, 'sa.key'), privateKey)
-    await writeFile(join(this.#folder, 'sa.pub'), publicKey)
-    const admin = { token: this.token, user: 'admin', groups: ['system:masters'] }
-    const lines = [admin, ...(this.#options.users ?? [])].map(({ token, user, groups = [] }) => {
-      return `${token},${user},${user},"${groups.join(',')}"\n`
-    })
-    await writeFile(join(this.#folder, 'tokens.csv'), lines.join(''))
-  }
-
   async #startApiServer(): Promise<void> {
-    const started = await startProcess(join(this.#bin, 'kube-apiserver'), this.#apiServerFlags(), {
+    const flags = apiServerFlags(this.#folder, {
+      ...this.#options,
+      etcdUrl: this.#etcd?.url ?? '',
+      port: this.#port,
+    })
+    const started = await startProcess(join(this.#bin, 'kube-apiserver'), flags, {
       cwd: this.#folder,
     })
     this.#apiServer = started
@@ -233,77 +234,12 @@ class LaunchedApiServer implements ApiServer {
     }
   }
 
-  #apiServerFlags(): string[] {
-    const file = (name: string): string => join(this.#folder, name)
-    const { hasControllers, kwokNodes = 0, flags = [] } = this.#options
-    return [
-      `--etcd-servers=${this.#etcd?.url}`,
-      '--bind-address=127.0.0.1',
-      `--secure-port=${this.#port}`,
-      // A loopback address may be no endpoint of the Service `kubernetes`.
-      '--advertise-address=127.0.0.1',
-      '--endpoint-reconciler-type=none',
-      `--cert-dir=${this.#folder}`,
-      `--tls-cert-file=${this.certFile}`,
-      `--tls-private-key-file=${this.keyFile}`,
-      '--service-account-issuer=https://kubernetes.default.svc',
-      `--service-account-key-file=${file('sa.pub')}`,
-      `--service-account-signing-key-file=${file('sa.key')}`,
-      '--authorization-mode=RBAC',
-      `--token-auth-file=${file('tokens.csv')}`,
-      `--service-cluster-ip-range=${SERVICE_RANGE}`,
-      '--allow-privileged=true',
-      // Without controllers a namespace gets no service account, and pods without one would be refused.
-      ...(hasControllers === true || kwokNodes > 0
-        ? []
-        : ['--disable-admission-plugins=ServiceAccount']),
-      ...flags,
-    ]
-  }
-
   async #startControllers(): Promise<void> {
     const kubeconfig = await this.kubeconfig()
-    const common = [
-      `--kubeconfig=${kubeconfig}`,
-      '--leader-elect=false',
-      '--secure-port=0',
-      // For a cluster that others use too they are slow on purpose: some twenty requests a second.
-      '--kube-api-qps=1000',
-      '--kube-api-burst=1000',
-    ]
-    const controllers = [
-      ...common,
-      `--service-account-private-key-file=${join(this.#folder, 'sa.key')}`,
-      `--root-ca-file=${this.caFile}`,
-      '--horizontal-pod-autoscaler-sync-period=2s',
-      ...(this.#options.controllerFlags ?? []),
-    ]
+    const flags = controllerFlags(this.#folder, { ...this.#options, kubeconfig })
     const start = (name: string, args: readonly string[]): Promise<StartedProcess> =>
       startProcess(join(this.#bin, name), args, { cwd: this.#folder })
-    this.#others.push(await start('kube-controller-manager', controllers))
-    this.#others.push(await start('kube-scheduler', common))
+    this.#others.push(await start('kube-controller-manager', flags.manager))
+    this.#others.push(await start('kube-scheduler', flags.scheduler))
   }
-}
-
-/** Loopback, as the addresses of pretended pods and nodes. */
-const SERVICE_RANGE = '127.96.0.0/16'
-
-function kubeconfigText(o: { url: URL; ca: string; token: string }): string {
-  // JSON is YAML.
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [
-      {
-        name: 'test',
-        cluster: {
-          server: o.url.origin,
-          'certificate-authority-data': Buffer.from(o.ca).toString('base64'),
-        },
-      },
-    ],
-    users: [{ name: 'test', user: { token: o.token } }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-    'current-context': 'test',
-  })
 }
