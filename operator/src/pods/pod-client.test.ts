@@ -1,8 +1,10 @@
 import type { RequestListener } from 'node:http'
 import { systemClock } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { type Test, test } from 'tap'
 import { startPodServer } from '../testing/pod-server.ts'
+import { settle } from '../testing/settle.ts'
 import { createPodClient, type PodClientOptions } from './pod-client.ts'
 
 const signal = new AbortController().signal
@@ -141,5 +143,77 @@ await test('silent pods of one namespace keep nobody of another waiting', async 
   const silent = Array.from({ length: 200 }, (_, i) => ({ ...pod, name: `silent-${i}`, ip }))
   const asked = silent.map((one) => failureOf(client.loadOfStep(one, { signal })))
   t.same(await client.loadOfStep({ ...pod, namespace: 'b' }, { signal }), { models: [] })
-  for (const { reason } of await Promise.all(asked)) t.equal(reason, 'DEADLINE_EXCEEDED')
+  for (const { reason } of await Promise.all(asked)) {
+    t.match(reason, /^(DEADLINE_EXCEEDED|OVERLOADED)$/)
+  }
+})
+
+/** Two pods that answer and one that is silent, on a clock that stands still. */
+async function openBeside(t: Test, o: Partial<PodClientOptions>) {
+  const clock = createManualClock()
+  const { server, client, pod } = await open(t, { clock, timeoutMs: 5000, ...o })
+  const { port } = server
+  const other = await startPodServer({ ip: '127.0.0.3', port })
+  const mute = await startPodServer({ ip: '127.0.0.2', port, listener: () => {} })
+  for (const one of [other, mute]) t.teardown(() => one.close())
+  for (const one of [server, other]) {
+    one.answer('/tutti/v1/load', { models: [] })
+    one.answer('/tutti/v1/served', { models: [], accepted: [] })
+  }
+  const at = (name: string, { ip }: { readonly ip: string }) => ({ ...pod, name, ip })
+  return { clock, client, fine: pod, other: at('other', other), mute: at('mute', mute) }
+}
+
+await test('a silent pod that is asked twice keeps no other of its namespace waiting', async (t) => {
+  const { clock, client, fine, other, mute } = await openBeside(t, { maxConnections: 2 })
+  const first = failureOf(client.servedByStep(mute, { signal }))
+  const before = client.loadOfStep(fine, { signal })
+  const second = failureOf(client.loadOfStep(mute, { signal }))
+  t.same(await client.loadOfStep(other, { signal }), { models: [] })
+  t.same(await before, { models: [] })
+  clock.advance(5000)
+  t.equal((await first).reason, 'DEADLINE_EXCEEDED')
+  t.equal((await second).reason, 'OVERLOADED')
+})
+
+await test('a question that waits for others ends with its signal, and goes on once they have ended', async (t) => {
+  const { clock, client, fine, other, mute } = await openBeside(t, { maxConnections: 1 })
+  const silent = failureOf(client.loadOfStep(mute, { signal }))
+  clock.advance(3000)
+  const asking = new AbortController()
+  const left = client.loadOfStep(fine, { signal: asking.signal })
+  asking.abort(new Error('enough'))
+  await t.rejects(left, { message: 'enough' })
+  const last = client.loadOfStep(other, { signal })
+  clock.advance(2000)
+  t.match((await silent).message, /pod "mute", .*: no answer within 5000 ms/)
+  t.same(await last, { models: [] })
+})
+
+await test('what was not asked in time says so', async (t) => {
+  const { clock, client, fine, mute } = await openBeside(t, { maxConnections: 1 })
+  const silent = failureOf(client.loadOfStep(mute, { signal }))
+  const behind = failureOf(client.loadOfStep(fine, { signal }))
+  await settle()
+  clock.advance(5000)
+  t.match(await behind, {
+    reason: 'OVERLOADED',
+    message: /pod "yolo-step-1", .*: not asked within 5000 ms/,
+  })
+  t.equal((await silent).reason, 'DEADLINE_EXCEEDED')
+  t.same(await client.loadOfStep(fine, { signal }), { models: [] })
+})
+
+await test('no more questions wait than may, and none after the end', async (t) => {
+  const { client, fine, other, mute } = await openBeside(t, { maxConnections: 1, maxWaiting: 1 })
+  const silent = failureOf(client.loadOfStep(mute, { signal }))
+  const waiting = failureOf(client.loadOfStep(fine, { signal }))
+  const { reason, message } = await failureOf(client.loadOfStep(other, { signal }))
+  t.equal(reason, 'OVERLOADED')
+  t.match(message, /pod "other", .*: 1 of the namespace wait already/)
+  t.same(await client.servedByRouter(fine, { signal }), { models: [], accepted: [] })
+  await client.close()
+  for (const one of [silent, waiting, failureOf(client.loadOfStep(fine, { signal }))]) {
+    t.equal((await one).reason, 'SERVER_STOPPING')
+  }
 })

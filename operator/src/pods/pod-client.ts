@@ -9,8 +9,9 @@ import {
   type StepLoad,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { LruMap } from '../runtime/lru-map.ts'
-import { getJson } from './get-json.ts'
+import { failureAt, getJson, type JsonPlace } from './get-json.ts'
+import { openLimit } from './open-limit.ts'
+import { Turns } from './turns.ts'
 
 /** Where a pod of ours is asked. */
 export interface PodAddress {
@@ -26,13 +27,16 @@ export interface AskOptions {
 
 /**
  * Asks routers and steps what they serve and how loaded they are. Every method throws a ServeError that names the pod:
- * POD_UNREACHABLE, DEADLINE_EXCEEDED, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; or the signal's reason if it aborts.
+ * POD_UNREACHABLE, DEADLINE_EXCEEDED, OVERLOADED for a question that was not put, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; or the
+ * signal's reason if it aborts.
+ *
+ * Whoever asks has an answer or an error within `timeoutMs`: the time in which a question waits for others of its namespace counts.
  */
 export interface PodClient {
   servedByRouter(pod: PodAddress, o: AskOptions): Promise<ServedByRouter>
   servedByStep(pod: PodAddress, o: AskOptions): Promise<StepDescription>
   loadOfStep(pod: PodAddress, o: AskOptions): Promise<StepLoad>
-  /** Ends the connections. */
+  /** Ends the connections and the questions; later ones fail with SERVER_STOPPING. */
   close(): Promise<void>
 }
 
@@ -40,62 +44,102 @@ export interface PodClientOptions {
   readonly clock: Clock
   /** Of the metrics listener; default METRICS_PORT. */
   readonly port?: number
-  /** For one answer; default 5000: a pod that takes longer is as good as away. */
+  /** From the question to its answer; default 5000: a pod that takes longer is as good as away. */
   readonly timeoutMs?: number
   /** Of one answer; default MAX_BYTES. */
   readonly maxBytes?: number
-  /** Connections at the same time, all pods of a namespace together; default 8. */
+  /** Steps of a namespace that are asked at the same time, and as many routers; default 8. */
   readonly maxConnections?: number
+  /** Questions to steps of a namespace, or to its routers, that wait; default 1024: eight Models of a hundred pods each. */
+  readonly maxWaiting?: number
 }
 
 /** Of an answer: a router of some ten thousand models; a step of more than a ControllerRevision can hold. */
 const MAX_BYTES = { router: 8 * 2 ** 20, step: 2 * 2 ** 20 } as const
-/** Namespaces whose connections are kept; one more costs the one that was asked longest ago its own. */
-const MOST_NAMESPACES = 4096
+/** Connections that are kept while nobody asks, of all pods together; one more costs the one that was kept longest. */
+const MOST_IDLE = 256
 
 /** Where all our processes answer the operator. */
 export const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
-  const { clock, port = METRICS_PORT, timeoutMs = 5000, maxConnections = 8 } = o
-  // Each namespace has connections of its own: what runs in pods is its tenant's, and may be silent on purpose.
-  const agents = new LruMap<Agent>(MOST_NAMESPACES, (agent) => agent.destroy())
-  const agentOf = (namespace: string): Agent => {
-    const known = agents.get(namespace)
-    if (known !== undefined) return known
-    const agent = new Agent({
-      keepAlive: true,
-      maxSockets: 1,
-      maxTotalSockets: maxConnections,
-      // Below the 5 s after which Node's servers close an idle connection.
-      timeout: 4000,
-    })
-    agents.set(namespace, agent)
-    return agent
-  }
+  const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o
+  const { maxConnections: most = 8, maxWaiting: mostWaiting = 1024 } = o
+  const agent = openAgent()
+  // What runs in pods is its namespace's, and may be silent on purpose; what runs in steps, without anybody having meant it.
+  // The agent's own bounds are of no use here: behind a host that is busy it does not look for others that wait.
+  const turns = new Turns({ most, mostWaiting })
+  const closing = new AbortController()
   const ask = async <T>(
     pod: PodAddress,
-    question: { readonly path: string; readonly maxBytes: number },
-    parseAnswer: (json: unknown) => T,
+    { of, path, parse }: Question<T>,
     { signal }: AskOptions,
   ): Promise<T> => {
-    const { path, maxBytes } = question
-    const place = { agent: agentOf(pod.namespace), clock, pod: pod.name, ip: pod.ip, port, path }
-    const json = await getJson({ ...place, timeoutMs, maxBytes: o.maxBytes ?? maxBytes, signal })
-    return naming(pod, () => parseAnswer(json))
+    const place = { pod: pod.name, ip: pod.ip, port, path }
+    let isAsked = false
+    const limit = openLimit({
+      clock,
+      timeoutMs,
+      signals: [signal, closing.signal],
+      toError: () => (isAsked ? toSilent(place, timeoutMs) : toUnasked(place, timeoutMs)),
+    })
+    const turn = { group: `${of} ${pod.namespace}`, member: pod.ip, signal: limit.signal }
+    let end: (() => void) | undefined
+    try {
+      end = await turns.take(turn)
+      if (end === undefined) {
+        throw failureAt(place, 'OVERLOADED', `${mostWaiting} of the namespace wait already`)
+      }
+      isAsked = true
+      const maxBytes = o.maxBytes ?? MAX_BYTES[of]
+      const json = await getJson({ ...place, agent, maxBytes, signal: limit.signal })
+      return naming(pod, () => parse(json))
+    } finally {
+      end?.()
+      limit.close()
+    }
   }
-  const served = '/tutti/v1/served'
   return {
-    servedByRouter: (pod, options) =>
-      ask(pod, { path: served, maxBytes: MAX_BYTES.router }, parseServedByRouter, options),
-    servedByStep: (pod, options) =>
-      ask(pod, { path: served, maxBytes: MAX_BYTES.step }, parseDescriptionJson, options),
-    loadOfStep: (pod, options) =>
-      ask(pod, { path: '/tutti/v1/load', maxBytes: MAX_BYTES.step }, parseStepLoad, options),
+    servedByRouter: (pod, options) => ask(pod, SERVED_BY_ROUTER, options),
+    servedByStep: (pod, options) => ask(pod, SERVED_BY_STEP, options),
+    loadOfStep: (pod, options) => ask(pod, LOAD_OF_STEP, options),
     close: async () => {
-      for (const [, agent] of agents.entries()) agent.destroy()
+      closing.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
+      agent.destroy()
     },
   }
+}
+
+function toSilent(place: JsonPlace, timeoutMs: number): ServeError {
+  return failureAt(place, 'DEADLINE_EXCEEDED', `no answer within ${timeoutMs} ms`)
+}
+
+/** Not the pod's fault: whoever looks at pods again asks it before those that were asked and silent. */
+function toUnasked(place: JsonPlace, timeoutMs: number): ServeError {
+  const problem = `not asked within ${timeoutMs} ms, as others of the namespace do not answer`
+  return failureAt(place, 'OVERLOADED', problem)
+}
+
+interface Question<T> {
+  readonly of: keyof typeof MAX_BYTES
+  readonly path: string
+  readonly parse: (json: unknown) => T
+}
+
+const SERVED = '/tutti/v1/served'
+const SERVED_BY_ROUTER = { of: 'router', path: SERVED, parse: parseServedByRouter } as const
+const SERVED_BY_STEP = { of: 'step', path: SERVED, parse: parseDescriptionJson } as const
+const LOAD_OF_STEP = { of: 'step', path: '/tutti/v1/load', parse: parseStepLoad } as const
+
+function openAgent(): Agent {
+  // Below the 5 s after which Node's servers close an idle connection.
+  const agent = new Agent({ keepAlive: true, timeout: 4000 })
+  agent.on('free', () => {
+    const [oldest, ...others] = Object.values(agent.freeSockets)
+    if (others.length < MOST_IDLE) return
+    for (const socket of oldest ?? []) socket.destroy()
+  })
+  return agent
 }
 
 function naming<T>(pod: PodAddress, parse: () => T): T {

@@ -3,8 +3,8 @@ import { type Clock, type Logger, systemClock } from '@tutti/chassis'
 import type { ServedByRouter } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
-import { atOnce } from './at-once.ts'
 import { routerLooksDifferent, routersCannotBeAsked } from './log-events.ts'
+import { NamespaceLanes } from './namespace-lanes.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady } from './pod-state.ts'
 
@@ -55,24 +55,27 @@ export class RouterViews {
   readonly #asking = new Map<string, Promise<Answer>>()
   /** Routers that said something else since the last poll, whoever asked. */
   readonly #changed = new Set<string>()
+  readonly #lanes: NamespaceLanes<string>
   readonly #closing = new AbortController()
   #stopTimer: () => void = () => {}
-  #polling: Promise<void> = Promise.resolve()
 
   constructor(o: RouterViewsOptions) {
     this.#o = o
     this.#clock = o.clock ?? systemClock
+    this.#lanes = new NamespaceLanes({
+      perNamespace: 1,
+      total: NAMESPACES_AT_ONCE,
+      work: (namespace) => this.#poll(namespace),
+    })
   }
 
   /** Begins to ask from time to time. */
   start(): void {
-    const poll = (): void => {
-      this.#polling = this.#poll().finally(() => {
-        if (!this.#closing.signal.aborted)
-          this.#stopTimer = this.#clock.setTimer(this.#pollMs, poll)
-      })
-    }
-    this.#stopTimer = this.#clock.setTimer(this.#pollMs, poll)
+    this.#stopTimer = this.#clock.setTimer(this.#o.pollMs ?? 10_000, () => {
+      this.start()
+      this.#forgetOthers()
+      for (const namespace of this.#o.namespaces()) this.#lanes.offer(namespace, [namespace])
+    })
   }
 
   /**
@@ -98,38 +101,34 @@ export class RouterViews {
   async close(): Promise<void> {
     this.#closing.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
     this.#stopTimer()
-    await this.#polling
+    await this.#lanes.idle()
     await Promise.allSettled(this.#asking.values())
   }
 
-  get #pollMs(): number {
-    return this.#o.pollMs ?? 10_000
-  }
-
-  async #poll(): Promise<void> {
-    const seen = new Set<string>()
-    await atOnce(this.#o.namespaces(), NAMESPACES_AT_ONCE, async (namespace) => {
-      if (this.#closing.signal.aborted) return
-      const routers = this.#readyRouters(namespace)
-      await Promise.all(
-        routers.map(async ({ id, address }) => {
-          const { view } = await this.#ask(id, address)
-          if ('error' in view) routersCannotBeAsked(this.#o.log, namespace, view)
-        }),
-      )
-      for (const { id } of routers) seen.add(id)
-      const changed = routers.filter(({ id }) => this.#changed.delete(id))
-      if (changed.length === 0) return
-      routerLooksDifferent(this.#o.log, namespace)
-      this.#o.onChange(namespace)
-    })
+  async #poll(namespace: string): Promise<void> {
     if (this.#closing.signal.aborted) return
-    for (const id of this.#answers.keys()) if (!seen.has(id)) this.#forget(id)
+    const routers = this.#readyRouters(namespace)
+    await Promise.all(
+      routers.map(async ({ id, address }) => {
+        const { view } = await this.#ask(id, address)
+        if ('error' in view) routersCannotBeAsked(this.#o.log, namespace, view)
+      }),
+    )
+    const changed = routers.filter(({ id }) => this.#changed.delete(id))
+    if (changed.length === 0 || this.#closing.signal.aborted) return
+    routerLooksDifferent(this.#o.log, namespace)
+    this.#o.onChange(namespace)
   }
 
-  #forget(id: string): void {
-    this.#answers.delete(id)
-    this.#changed.delete(id)
+  /** Of what is no router any more, or not ready. */
+  #forgetOthers(): void {
+    const ready = [...this.#o.namespaces()].flatMap((name) => this.#readyRouters(name))
+    const known = new Set(ready.map(({ id }) => id))
+    for (const id of this.#answers.keys()) {
+      if (known.has(id)) continue
+      this.#answers.delete(id)
+      this.#changed.delete(id)
+    }
   }
 
   /** Whoever asks while a question is under way shares its answer. */

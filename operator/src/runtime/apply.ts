@@ -39,11 +39,20 @@ export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKe
   /** The server refuses it, and will do so again. */
   | { readonly result: 'refused'; readonly error: KubeError }
   /** It, or its namespace, is being deleted. */
-  | { readonly result: 'terminating' }
+  | { readonly result: 'terminating'; readonly finalizers: readonly string[] }
   /** What it needs is not there; the outcome of that tells why. Nothing was done. */
   | { readonly result: 'held' }
   | { readonly result: 'failed'; readonly error: unknown }
 )
+
+/** A child, by its kind and key. */
+export type ChildId = Pick<ChildOutcome, 'resource' | 'key'>
+
+export interface SyncOptions {
+  readonly signal: AbortSignal
+  /** Called as soon as a child is `repaired`: whatever becomes of the pass, the next one finds it as it is wanted. */
+  readonly onRepaired?: (child: ChildId) => void
+}
 
 export interface SyncResult {
   /** Unless `present`, nothing was made or deleted: the owner is gone, or its cache is behind and a change will come. */
@@ -91,10 +100,11 @@ export class Applier {
   async sync(
     owner: Owner,
     desired: readonly DesiredChild[],
-    { signal }: { readonly signal: AbortSignal },
+    { signal, onRepaired }: SyncOptions,
   ): Promise<SyncResult> {
     if (owner.object.metadata.deletionTimestamp !== undefined) return gone('gone')
-    const pass: Pass = { owner, check: new OwnerCheck(this.#o.client, owner, signal), signal }
+    const check = new OwnerCheck(this.#o.client, owner, signal)
+    const pass: Pass = { owner, check, signal, ...(onRepaired !== undefined && { onRepaired }) }
     const outcomes: ChildOutcome[] = []
     try {
       for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
@@ -118,6 +128,7 @@ export class Applier {
     try {
       const outcome = await this.#ensure(pass, child, key)
       if (outcome.result === 'nameConflict') this.#writer.count(resource, 'conflict')
+      if (outcome.result === 'repaired') pass.onRepaired?.({ resource, key })
       return { resource, key, ...outcome }
     } catch (error) {
       return this.#toFailure(pass, { resource, key }, error)
@@ -199,7 +210,7 @@ export class Applier {
   ): ChildOutcome {
     if (error instanceof OwnerMoved) throw error
     if (signal.aborted) throw signal.reason
-    if (isNamespaceTerminating(error)) return { ...child, result: 'terminating' }
+    if (isNamespaceTerminating(error)) return { ...child, result: 'terminating', finalizers: [] }
     this.#writer.count(child.resource, 'error')
     if (isTerminal(error)) return { ...child, result: 'refused', error }
     return { ...child, result: 'failed', error }
@@ -217,10 +228,9 @@ export function throwIfFailed({ outcomes }: Pick<SyncResult, 'outcomes'>): void 
   for (const outcome of outcomes) if (outcome.result === 'failed') throw outcome.error
 }
 
-interface Pass {
+interface Pass extends SyncOptions {
   readonly owner: Owner
   readonly check: OwnerCheck
-  readonly signal: AbortSignal
 }
 
 type WithoutPlace<O> = O extends ChildOutcome ? Omit<O, 'resource' | 'key'> : never
@@ -256,8 +266,8 @@ function toBlocked(
 ): Ensured | undefined {
   const controller = controllerOf(current)
   if (controller?.uid === owner.object.metadata.uid) {
-    if (current.metadata.deletionTimestamp === undefined) return undefined
-    return { result: 'terminating' }
+    const { deletionTimestamp, finalizers = [] } = current.metadata
+    return deletionTimestamp === undefined ? undefined : { result: 'terminating', finalizers }
   }
   const whose =
     controller === undefined

@@ -1,54 +1,13 @@
 import { createLogger, type Logger, silentLogger } from '@tutti/chassis'
-import { createManualClock } from '@tutti/chassis/testing'
+import { KubeError } from '@tutti/kube'
 import t from 'tap'
+import { controllerRig, testSource } from '../testing/controller-rig.ts'
 import { settle } from '../testing/settle.ts'
-import { testMetrics } from '../testing/test-metrics.ts'
-import { type ControllerOptions, createController } from './controller.ts'
-import type { Source } from './sources.ts'
 import { TerminalError } from './terminal-error.ts'
-import type { Priority } from './workqueue.ts'
-
-/** A source that a test feeds. */
-function testSource(keys: readonly string[] = []) {
-  let enqueue: ((key: string, priority: Priority) => void) | undefined
-  const source: Source = {
-    hasSynced: true,
-    keys: () => keys,
-    start: (listener) => {
-      enqueue = listener
-      for (const key of keys) listener(key, 'low')
-      return () => (enqueue = undefined)
-    },
-  }
-  return {
-    source,
-    add: (key: string) => enqueue?.(key, 'high'),
-    isStarted: () => enqueue !== undefined,
-  }
-}
-
-function rig(o: Partial<ControllerOptions> & Pick<ControllerOptions, 'reconcile'>) {
-  const clock = createManualClock()
-  const { runtime, read } = testMetrics()
-  const { source, add, isStarted } = testSource()
-  const controller = createController({
-    name: 'model',
-    sources: [source],
-    clock,
-    random: () => 0.5,
-    log: silentLogger,
-    metrics: runtime,
-    ...o,
-  })
-  const total = (result: string) =>
-    read(`controller_runtime_reconcile_total{controller="model",result="${result}"}`)
-  const count = (name: string) => read(`controller_runtime_${name}{controller="model"}`)
-  return { controller, clock, add, isStarted, total, count, read }
-}
 
 await t.test('nothing runs before the start, then each key, and success forgets', async (t) => {
   const ran: string[] = []
-  const { controller, add, total, count, read } = rig({
+  const { controller, add, total, count, read } = controllerRig({
     reconcile: async (_context, key) => {
       ran.push(key)
       return {}
@@ -79,7 +38,7 @@ await t.test(
   'what is thrown comes again, later each time, and one poison key harms no other',
   async (t) => {
     const ran: string[] = []
-    const { controller, clock, add, total, count, read } = rig({
+    const { controller, clock, add, total, count, read } = controllerRig({
       reconcile: async (_context, key) => {
         ran.push(key)
         if (key === 'poison') throw new Error('boom')
@@ -110,6 +69,31 @@ await t.test(
   },
 )
 
+await t.test('what a namespace refuses that is being deleted is no warning', async (t) => {
+  const lines: string[] = []
+  const log = createLogger({
+    name: 'test',
+    level: 'info',
+    destination: { write: (line) => lines.push(line) },
+  })
+  const { controller, add, total } = controllerRig({
+    log,
+    reconcile: async () => {
+      throw new KubeError({
+        status: 403,
+        reason: 'Forbidden',
+        message: 'unable to create new content in namespace ns because it is being terminated',
+        causes: [{ reason: 'NamespaceTerminating' }],
+      })
+    },
+  })
+  controller.start()
+  add('ns/a')
+  await settle()
+  t.equal(await total('error'), 1)
+  t.same(lines, [])
+})
+
 await t.test('a terminal error is recorded and not tried again', async (t) => {
   let runs = 0
   const lines: string[] = []
@@ -118,7 +102,7 @@ await t.test('a terminal error is recorded and not tried again', async (t) => {
     name: 'x',
     destination: { write: (l) => lines.push(l) },
   })
-  const { controller, clock, add, count } = rig({
+  const { controller, clock, add, count } = controllerRig({
     log,
     reconcile: async () => {
       runs += 1
@@ -146,7 +130,7 @@ await t.test('a terminal error is recorded and not tried again', async (t) => {
 
 await t.test('a requeue comes after its time, or with the next change', async (t) => {
   let runs = 0
-  const { controller, clock, add, total } = rig({
+  const { controller, clock, add, total } = controllerRig({
     reconcile: async () => {
       runs += 1
       return runs < 3 ? { requeueAfterMs: 5000 } : {}
@@ -170,78 +154,11 @@ await t.test('a requeue comes after its time, or with the next change', async (t
   t.equal(runs, 3)
 })
 
-await t.test('a number of keys at once, one key never twice', async (t) => {
-  const busy = new Set<string>()
-  let most = 0
-  const waiting: (() => void)[] = []
-  const { controller, add } = rig({
-    slots: 3,
-    reconcile: async (_context, key) => {
-      t.notOk(busy.has(key))
-      busy.add(key)
-      most = Math.max(most, busy.size)
-      await new Promise<void>((resolve) => waiting.push(resolve))
-      busy.delete(key)
-      return {}
-    },
-  })
-  controller.start()
-  for (let at = 0; at < 10; at++) add(`k${at % 5}`)
-  await settle()
-  add('k0')
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    next()
-    await settle()
-  }
-  t.equal(most, 3)
-  t.equal(controller.inFlight, 0)
-})
-
-await t.test(
-  'a reconcile that takes too long is aborted; one that hangs loses its slot, not its key',
-  async (t) => {
-    const ran: string[] = []
-    const { controller, clock, add, count } = rig({
-      slots: 1,
-      timeoutMs: 1000,
-      reconcile: async ({ signal }, key) => {
-        ran.push(key)
-        if (key === 'late' && ran.length === 1) {
-          await new Promise((_resolve, reject) => {
-            signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-          })
-        }
-        if (key === 'hangs') await new Promise<never>(() => {})
-        return {}
-      },
-    })
-    controller.start()
-    add('late')
-    await settle()
-    clock.advance(1000)
-    await settle()
-    t.equal(await count('reconcile_timeouts_total'), 1)
-    add('hangs')
-    add('other')
-    await settle()
-    clock.advance(10_999)
-    await settle()
-    t.notOk(ran.includes('other'))
-    clock.advance(1)
-    await settle()
-    t.ok(ran.includes('other'))
-    add('hangs')
-    await settle()
-    t.equal(ran.filter((key) => key === 'hangs').length, 1)
-    t.equal(controller.inFlight, 1)
-  },
-)
-
 await t.test('stopping takes nothing more; what goes on ends, or is aborted', async (t) => {
   const ran: string[] = []
   const failures: string[] = []
   const log = { ...silentLogger, child: () => log, warn: (m: string) => failures.push(m) } as Logger
-  const { controller, clock, add, isStarted } = rig({
+  const { controller, clock, add, isStarted } = controllerRig({
     log,
     reconcile: async ({ signal }, key) => {
       ran.push(key)
@@ -275,7 +192,7 @@ await t.test('stopping takes nothing more; what goes on ends, or is aborted', as
 await t.test('all own objects are looked at again once in a while', async (t) => {
   let runs = 0
   const { source } = testSource(['a', 'b'])
-  const { controller, clock } = rig({
+  const { controller, clock } = controllerRig({
     sources: [source],
     resyncMs: 1000,
     reconcile: async () => {
@@ -297,7 +214,7 @@ await t.test('all own objects are looked at again once in a while', async (t) =>
 
 await t.test('ten thousand keys with nothing to do leave the event loop to others', async (t) => {
   let runs = 0
-  const { controller, add } = rig({
+  const { controller, add } = controllerRig({
     reconcile: async () => {
       runs += 1
       return {}

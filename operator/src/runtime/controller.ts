@@ -3,6 +3,7 @@ import { type Clock, type Logger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { reconcileFailed, reconcileHangs } from './log-events.ts'
 import type { ControllerMetrics, RuntimeMetrics } from './metrics.ts'
+import { Slots } from './slots.ts'
 import type { Source } from './sources.ts'
 import { TerminalError } from './terminal-error.ts'
 import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
@@ -14,6 +15,11 @@ export interface ReconcileContext {
   /** Its lines say controller, key and reconcileId. */
   readonly log: Logger
   readonly reconcileId: string
+  /**
+   * Waits for something that is not ours and may take long, as a process in somebody's pod, and lends its slot to others
+   * meanwhile. What it returns, it returns.
+   */
+  readonly aside: <T>(wait: () => Promise<T>) => Promise<T>
 }
 
 /** Throwing means to try again with backoff, a TerminalError not to try again; this means that it went well. */
@@ -29,6 +35,11 @@ export interface ControllerOptions {
   readonly reconcile: (context: ReconcileContext, key: string) => Promise<Result>
   /** Reconciles that may go on at once; default 8: they wait for the API server most of the time. */
   readonly slots?: number
+  /**
+   * The namespace of a key, say: of each lane no more reconciles go on at once than there are slots, those that wait aside
+   * included. Needed if reconciles wait aside: it is their bound.
+   */
+  readonly laneOf?: (key: string) => string
   /** Time for one reconcile; default 60 s. */
   readonly timeoutMs?: number
   /** How often all own objects are looked at again, against what nobody foresaw; default 10 h. */
@@ -42,6 +53,18 @@ export interface ControllerOptions {
 /** After its time is over, how long a reconcile may take to return before its slot is given to others. */
 const RETURN_MS = 10_000
 
+/**
+ * Reconciles of all lanes that lanes share evenly; with the 8 slots of the default a lane has fewer than those from the 33rd lane
+ * on, and one from the 129th on. However many wait aside, another lane gets its own.
+ */
+const MOST_IN_LANES = 256
+
+/**
+ * Reconciles that may wait aside at once; one more keeps its slot. Well above the former: lanes that were alone keep what they have
+ * until it ends, and each lane has one. 32 lanes with 8 each, and those that come then with their shares, use it up at 586 lanes.
+ */
+const MOST_ASIDE = 1024
+
 /** A resync is spread over this share of its interval. */
 const RESYNC_SPREAD = 0.1
 
@@ -53,13 +76,12 @@ export class Controller {
   readonly name: string
   readonly #o: ControllerOptions
   readonly #clock: Clock
-  readonly #slots: number
+  readonly #slots: Slots
   readonly #log: Logger
   readonly #metrics: ControllerMetrics
   readonly #queue: Workqueue
   readonly #stopping = new AbortController()
   readonly #ends: (() => void)[] = []
-  #active = 0
   #isPumping = false
   #isStarted = false
   #stopResync: () => void = () => {}
@@ -68,13 +90,17 @@ export class Controller {
     this.name = o.name
     this.#o = o
     this.#clock = o.clock ?? systemClock
-    this.#slots = o.slots ?? 8
+    const most = o.slots ?? 8
+    this.#slots = new Slots({ most, mostLent: MOST_ASIDE, onFree: () => this.#pump() })
     this.#log = o.log.child({ controller: o.name })
-    this.#metrics = o.metrics.controller(o.name, this.#slots)
+    this.#metrics = o.metrics.controller(o.name, most)
     this.#queue = new Workqueue({
       clock: this.#clock,
       random: o.random ?? Math.random,
       observer: this.#metrics.queue,
+      ...(o.laneOf !== undefined && {
+        lanes: { of: o.laneOf, most, mostInAll: MOST_IN_LANES },
+      }),
     })
     this.#metrics.readQueue(this.#queue)
     this.#queue.onReady(() => this.#pump())
@@ -127,7 +153,7 @@ export class Controller {
     this.#isPumping = true
     setImmediate(() => {
       this.#isPumping = false
-      while (this.#active < this.#slots) {
+      while (this.#slots.hasFree) {
         const taken = this.#queue.take()
         if (taken === undefined) return
         void this.#process(taken)
@@ -137,14 +163,19 @@ export class Controller {
 
   async #process(taken: TakenKey): Promise<void> {
     const { key } = taken
-    const slot = this.#takeSlot()
+    const slot = this.#slots.take()
     const reconcileId = randomUUID()
     const log = this.#log.child({ key, reconcileId })
-    const limit = this.#openLimit(log, slot)
+    const limit = this.#openLimit(log, () => {
+      slot.release()
+      this.#queue.leaveLane(key)
+    })
     const since = this.#clock.now()
     this.#metrics.started()
     try {
-      const result = await this.#o.reconcile({ signal: limit.signal, log, reconcileId }, key)
+      const aside: ReconcileContext['aside'] = (wait) => slot.aside(wait)
+      const context = { signal: limit.signal, log, reconcileId, aside }
+      const result = await this.#o.reconcile(context, key)
       this.#ended(taken, result, since)
     } catch (error) {
       this.#failed(taken, error, { log, since })
@@ -180,24 +211,8 @@ export class Controller {
     reconcileFailed(o.log, error, { isTerminal, failures: this.#queue.failures(key) })
   }
 
-  #takeSlot(): { release(): void } {
-    this.#active += 1
-    let isTaken = true
-    return {
-      release: () => {
-        if (!isTaken) return
-        isTaken = false
-        this.#active -= 1
-        this.#pump()
-      },
-    }
-  }
-
-  /** The signal of one reconcile. One that does not return loses its slot, never its key. */
-  #openLimit(
-    log: Logger,
-    slot: { release(): void },
-  ): { readonly signal: AbortSignal; close(): void } {
+  /** The signal of one reconcile. One that does not return loses its slot and its place in its lane, never its key. */
+  #openLimit(log: Logger, onHang: () => void): { readonly signal: AbortSignal; close(): void } {
     const timeoutMs = this.#o.timeoutMs ?? 60_000
     const over = new AbortController()
     let stopTimer = this.#clock.setTimer(timeoutMs, () => {
@@ -207,7 +222,7 @@ export class Controller {
       )
       stopTimer = this.#clock.setTimer(RETURN_MS, () => {
         reconcileHangs(log, timeoutMs + RETURN_MS)
-        slot.release()
+        onHang()
       })
     })
     const stopping = this.#stopping.signal

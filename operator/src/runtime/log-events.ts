@@ -1,5 +1,5 @@
 import type { Logger } from '@tutti/chassis'
-import { isConflict } from '@tutti/kube'
+import { isConflict, isNamespaceTerminating } from '@tutti/kube'
 
 /** Somebody must act on a failure that is final; all others heal or repeat. */
 export function reconcileFailed(
@@ -10,6 +10,9 @@ export function reconcileFailed(
   if (o.isTerminal) log.error('reconcile failed for good', { error })
   // Another writer, or a cache that is behind: the next look has fresh data.
   else if (isConflict(error)) log.debug('reconcile met newer data', { error })
+  // All that is in it goes: nobody has anything to do, and a namespace may take long.
+  else if (isNamespaceTerminating(error))
+    log.debug('reconcile met the end of a namespace', { error })
   else log.warn('reconcile failed', { error, failures: o.failures })
 }
 
@@ -34,7 +37,8 @@ export function leaseFailed(log: Logger, error: unknown): void {
 }
 
 export function eventFailed(log: Logger, reason: string, error: unknown): void {
-  log.warn('event not written', { reason, error })
+  if (isNamespaceTerminating(error)) log.debug('event of a namespace that ends', { reason, error })
+  else log.warn('event not written', { reason, error })
 }
 
 export function probesListening(log: Logger, probes: number, metrics: number): void {

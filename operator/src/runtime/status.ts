@@ -1,7 +1,10 @@
 import {
   type Client,
   type Desired,
+  isConflict,
   isNotFound,
+  isTooLarge,
+  type KubeError,
   type KubeObject,
   keyOf,
   type Resource,
@@ -24,10 +27,29 @@ export type StatusResult = 'written' | 'unchanged' | 'gone'
 interface WrittenStatus {
   readonly uid: string
   readonly resourceVersion: string
+  /** That the status is about. */
+  readonly generation: number
   /** Of what was written. */
   readonly digest: string
   /** What the server answered: with the conditions of others, if there are any. */
   readonly stored: unknown
+}
+
+interface StatusWrite<S> {
+  readonly resource: Resource<WithStatus<S>>
+  readonly object: Stored<WithStatus<S>>
+  readonly status: S
+  /** The status without what it can do without: for an object that is too large with all of it. */
+  readonly shorten?: (status: S) => S
+}
+
+/** What the server found too large. */
+interface TooLarge {
+  readonly uid: string
+  /** Of the object beside its status. */
+  readonly sizeStamp: string
+  /** Of the status. */
+  readonly digest: string
 }
 
 export interface StatusWriterOptions {
@@ -35,10 +57,14 @@ export interface StatusWriterOptions {
   readonly metrics: Pick<RuntimeMetrics, 'statusWrites'>
 }
 
+/** An object may be edited again while its newest version is read. */
+const MOST_TRIES = 5
+
 /** Writes statuses by server-side apply, only where they differ from what the server has. Call it once a reconcile. */
 export class StatusWriter {
   readonly #o: StatusWriterOptions
   readonly #written = new Map<string, WrittenStatus>()
+  readonly #tooLarge = new Map<string, TooLarge>()
 
   constructor(o: StatusWriterOptions) {
     this.#o = o
@@ -54,19 +80,17 @@ export class StatusWriter {
 
   /**
    * Makes the status of the object what is wanted: all of it, as what is left out goes away. Conditions of other managers stay.
+   * An edit since the object was looked at is no hindrance: the status says which generation it is about. A status of an earlier
+   * generation than the one that was written last is left out: the cache that showed it is behind, and shows the later one soon.
    *
-   * @throws KubeError, a Conflict too if the object is another by now or has changed: the reconcile comes again with fresh data.
+   * @throws KubeError, a Conflict too if the object is another by now or its status has changed: the reconcile comes again with
+   * fresh data.
    */
   async write<S>(
-    o: {
-      readonly resource: Resource<WithStatus<S>>
-      readonly object: Stored<WithStatus<S>>
-      readonly status: S
-    },
+    o: StatusWrite<S>,
     { signal }: { readonly signal: AbortSignal },
   ): Promise<StatusResult> {
-    const digest = digestOf(o.status)
-    const result = this.#isStored(o.object, digest) ? 'unchanged' : await this.#put(o, signal)
+    const result = this.#isOvertaken(o.object) ? 'unchanged' : await this.#writeFitting(o, signal)
     this.#o.metrics.statusWrites.add({ kind: o.resource.kind, result })
     return result
   }
@@ -74,6 +98,36 @@ export class StatusWriter {
   /** The object is gone. @param key - as its cache has it. */
   forget(key: string): void {
     this.#written.delete(key)
+    this.#tooLarge.delete(key)
+  }
+
+  #isOvertaken(object: Stored<WithStatus<unknown>>): boolean {
+    const written = this.#writtenOf(object)
+    return written !== undefined && (object.metadata.generation ?? 0) < written.generation
+  }
+
+  /** What was too large is not sent again while nothing has changed. */
+  async #writeFitting<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
+    const { object, status, shorten } = o
+    const { uid } = object.metadata
+    const key = toKeyString(keyOf(object))
+    const digest = digestOf(status)
+    const refused = this.#tooLarge.get(key)
+    const isKnown =
+      refused?.uid === uid && refused.digest === digest && refused.sizeStamp === sizeStampOf(object)
+    if (shorten === undefined || !isKnown) {
+      try {
+        return await this.#ensure(o, signal)
+      } catch (error) {
+        if (shorten === undefined || !isTooLarge(error)) throw error
+        this.#tooLarge.set(key, { uid, sizeStamp: sizeStampOf(object), digest })
+      }
+    }
+    return await this.#ensure({ ...o, status: shorten(status) }, signal)
+  }
+
+  async #ensure<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
+    return this.#isStored(o.object, digestOf(o.status)) ? 'unchanged' : await this.#put(o, signal)
   }
 
   #isStored(object: Stored<WithStatus<unknown>>, digest: string): boolean {
@@ -84,45 +138,71 @@ export class StatusWriter {
     return written?.digest === digest && stored === digestOf(written.stored ?? {})
   }
 
-  async #put<S>(
-    o: {
-      readonly resource: Resource<WithStatus<S>>
-      readonly object: Stored<WithStatus<S>>
-      readonly status: S
-    },
-    signal: AbortSignal,
-  ): Promise<StatusResult> {
-    const { uid } = o.object.metadata
-    const key = keyOf(o.object)
+  async #put<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
     const written = this.#writtenOf(o.object)
     const isNewer = written !== undefined && isBehind(o.object, written)
-    // A uid counts for nothing in a status. What changed since it was looked at is looked at anew.
-    const { resourceVersion } = isNewer ? written : o.object.metadata
-    const desired: Desired<KubeObject> & { status: S } = {
-      metadata: { ...key, resourceVersion },
-      status: o.status,
-    }
+    let { resourceVersion } = isNewer ? written : o.object.metadata
     try {
-      const answer = await this.#o.client.applyStatus<WithStatus<unknown>>(o.resource, desired, {
-        fieldManager: FIELD_MANAGER,
-        signal,
-      })
-      this.#written.set(toKeyString(key), {
-        uid,
-        resourceVersion: answer.metadata.resourceVersion,
-        digest: digestOf(o.status),
-        stored: answer.status,
-      })
-      return 'written'
+      for (let tries = MOST_TRIES; ; tries -= 1) {
+        try {
+          await this.#send(o, resourceVersion, signal)
+          return 'written'
+        } catch (error) {
+          if (!isConflict(error) || tries === 1) throw error
+          resourceVersion = await this.#versionAfter(o, error, signal)
+        }
+      }
     } catch (error) {
       if (!isNotFound(error)) throw error
-      this.forget(toKeyString(key))
+      this.forget(toKeyString(keyOf(o.object)))
       return 'gone'
     }
+  }
+
+  /** @param resourceVersion - a uid counts for nothing in a status. */
+  async #send<S>(
+    { resource, object, status }: StatusWrite<S>,
+    resourceVersion: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const key = keyOf(object)
+    const desired: Desired<KubeObject> & { status: S } = {
+      metadata: { ...key, resourceVersion },
+      status,
+    }
+    const options = { fieldManager: FIELD_MANAGER, signal }
+    const answer = await this.#o.client.applyStatus<WithStatus<unknown>>(resource, desired, options)
+    this.#written.set(toKeyString(key), {
+      uid: object.metadata.uid,
+      resourceVersion: answer.metadata.resourceVersion,
+      generation: object.metadata.generation ?? 0,
+      digest: digestOf(status),
+      stored: answer.status,
+    })
+  }
+
+  /** Of the very object as it is now, if its status is as it was. @throws the conflict */
+  async #versionAfter<S>(
+    { resource, object }: StatusWrite<S>,
+    conflict: KubeError,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { metadata, status } = await this.#o.client.get(resource, keyOf(object), { signal })
+    const isSame =
+      metadata.uid === object.metadata.uid &&
+      digestOf(status ?? {}) === digestOf(this.current(object) ?? {})
+    if (!isSame) throw conflict
+    return metadata.resourceVersion
   }
 
   #writtenOf(object: Stored<KubeObject>): WrittenStatus | undefined {
     const written = this.#written.get(toKeyString(keyOf(object)))
     return written?.uid === object.metadata.uid ? written : undefined
   }
+}
+
+/** By which it is seen that an object beside its status may have another size: a generation counts edits of the spec alone. */
+function sizeStampOf({ metadata }: Stored<KubeObject>): string {
+  const { generation, labels, annotations, finalizers, ownerReferences } = metadata
+  return digestOf({ generation, labels, annotations, finalizers, ownerReferences })
 }

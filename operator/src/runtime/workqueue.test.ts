@@ -1,12 +1,14 @@
 import { createManualClock, type ManualClock } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
+import type { KeyLanesOptions } from './key-lanes.ts'
 import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
 
 /** Without jitter: 0.5 is its middle. */
-const rig = () => {
+const rig = (lanes?: KeyLanesOptions) => {
   const clock = createManualClock()
-  return { clock, queue: new Workqueue({ clock, random: () => 0.5 }) }
+  const queue = new Workqueue({ clock, random: () => 0.5, ...(lanes !== undefined && { lanes }) })
+  return { clock, queue }
 }
 
 await t.test('a key is in it once, and first in is first out', async (t) => {
@@ -197,10 +199,15 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 /** The same queue in the plainest words: what is wanted now, what is wanted later, who is busy. */
 class Model {
   readonly now = new Map<string, Priority>()
+  readonly lanes: KeyLanesOptions | undefined
   readonly later = new Map<string, { at: number; priority: Priority }>()
   readonly busy = new Set<string>()
   readonly failures = new Map<string, number>()
   taken = 0
+
+  constructor(lanes: KeyLanesOptions | undefined) {
+    this.lanes = lanes
+  }
 
   add(key: string, priority: Priority): void {
     const high = [priority, this.now.get(key), this.later.get(key)?.priority].includes('high')
@@ -225,7 +232,7 @@ class Model {
 
   /** What the queue gave must be what it should give. */
   take(taken: TakenKey | undefined): void {
-    const { ready } = this
+    const ready = this.ready.filter((key) => this.hasRoom(key))
     if (taken === undefined) {
       if (ready.length > 0) throw new Error(`${ready.join()} ready, none taken`)
       return
@@ -237,6 +244,11 @@ class Model {
     this.now.delete(taken.key)
     this.busy.add(taken.key)
     this.taken += 1
+  }
+
+  hasRoom(key: string): boolean {
+    const lane = [...this.busy].filter((other) => this.lanes?.of(other) === this.lanes?.of(key))
+    return this.lanes === undefined || lane.length < this.lanes.most
   }
 
   get ready(): readonly string[] {
@@ -287,33 +299,132 @@ function finish(queue: Workqueue, model: Model, clock: ManualClock): void {
   for (const key of model.busy) queue.done(key)
   clock.advance(10_000_000)
   for (let taken = queue.take(); taken !== undefined; taken = queue.take()) {
+    queue.done(taken.key)
     if (!wanted.delete(taken.key)) throw new Error(`${taken.key} was not wanted, or came twice`)
   }
   if (wanted.size > 0) throw new Error(`${[...wanted].join()} lost`)
 }
 
-await t.test('it keeps its promises in every order of events', async (t) => {
-  let takes = 0
-  fc.assert(
-    fc.property(fc.array(command, { maxLength: 200, size: 'max' }), (commands) => {
-      const { clock, queue } = rig()
-      const model = new Model()
-      let woken = 0
-      queue.onReady(() => (woken += 1))
-      for (const c of commands) {
-        const before = { woken, depth: queue.depth }
-        step(c, queue, model, clock)
-        if (queue.depth !== model.ready.length) throw new Error(`depth after ${c.kind}`)
-        if (queue.waiting !== model.later.size) throw new Error(`waiting after ${c.kind}`)
-        if (queue.processing !== model.busy.size) throw new Error(`processing after ${c.kind}`)
-        if (queue.depth > before.depth && woken === before.woken) throw new Error('nobody woken')
-      }
-      takes += model.taken
-      finish(queue, model, clock)
-    }),
-    { numRuns: 500 },
-  )
-  t.ok(takes > 1000, `${takes} keys were taken`)
+const TWO_LANES: KeyLanesOptions = { of: (key) => (key < 'c' ? 'one' : 'other'), most: 1 }
+
+for (const lanes of [undefined, TWO_LANES]) {
+  const name = lanes === undefined ? 'without lanes' : 'in lanes'
+  await t.test(`it keeps its promises in every order of events, ${name}`, async (t) => {
+    let takes = 0
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 200, size: 'max' }), (commands) => {
+        const { clock, queue } = rig(lanes)
+        const model = new Model(lanes)
+        let woken = 0
+        queue.onReady(() => (woken += 1))
+        for (const c of commands) {
+          const before = { woken, depth: queue.depth }
+          step(c, queue, model, clock)
+          if (queue.depth !== model.ready.length) throw new Error(`depth after ${c.kind}`)
+          if (queue.waiting !== model.later.size) throw new Error(`waiting after ${c.kind}`)
+          if (queue.processing !== model.busy.size) throw new Error(`processing after ${c.kind}`)
+          if (queue.depth > before.depth && woken === before.woken) throw new Error('nobody woken')
+        }
+        takes += model.taken
+        finish(queue, model, clock)
+      }),
+      { numRuns: 500 },
+    )
+    t.ok(takes > 1000, `${takes} keys were taken`)
+  })
+}
+
+await t.test(
+  'a full lane is passed over, until one of its keys is done or leaves it',
+  async (t) => {
+    const { queue } = rig({ of: (key) => key.slice(0, 1), most: 1 })
+    let woken = 0
+    queue.onReady(() => (woken += 1))
+    for (const key of ['a1', 'a2', 'b1']) queue.add(key)
+    t.same([queue.take()?.key, queue.take()?.key, queue.take()], ['a1', 'b1', undefined])
+    queue.add('a3', { priority: 'low' })
+    queue.add('a4')
+    t.equal(queue.take(), undefined)
+    t.equal(queue.depth, 3)
+    const before = woken
+    queue.done('a1')
+    t.equal(woken, before + 1)
+    t.equal(queue.take()?.key, 'a2')
+    // It hangs.
+    queue.leaveLane('a2')
+    t.equal(queue.take()?.key, 'a4', 'what changed goes first')
+    queue.done('a2')
+    t.equal(queue.take(), undefined)
+    queue.done('a4')
+    t.equal(queue.take()?.key, 'a3')
+  },
+)
+
+await t.test('a key whose turn has come is not overtaken in its lane', async (t) => {
+  const { queue } = rig({ of: () => 'one', most: 1 })
+  for (const key of ['a', 'waits', 'last']) queue.add(key)
+  t.equal(queue.take()?.key, 'a')
+  t.equal(queue.take(), undefined)
+  // They come while the lane is full, and stand before it in the list of what is ready.
+  for (const key of ['b', 'c']) queue.add(key)
+  queue.done('a')
+  t.equal(queue.take()?.key, 'waits')
+  t.equal(queue.take(), undefined)
+  queue.done('waits')
+  t.equal(queue.take()?.key, 'last')
+})
+
+await t.test('what is of a higher priority takes its turn, not its place after that', async (t) => {
+  const { queue } = rig({ of: () => 'one', most: 1 })
+  queue.add('a')
+  for (const key of ['waits', 'last']) queue.add(key, { priority: 'low' })
+  t.equal(queue.take()?.key, 'a')
+  t.equal(queue.take(), undefined)
+  queue.done('a')
+  for (const key of ['b', 'c']) {
+    queue.add(key)
+    t.equal(queue.take()?.key, key)
+    t.equal(queue.take(), undefined)
+    queue.done(key)
+  }
+  t.same(queue.take(), { key: 'waits', priority: 'low' })
+  // One that is raised has one place alone.
+  queue.add('last')
+  queue.done('waits')
+  t.same(queue.take(), { key: 'last', priority: 'high' })
+  queue.done('last')
+  t.equal(queue.take(), undefined)
+  t.equal(queue.depth, 0)
+})
+
+await t.test('lanes share what there is for all of them, each has one', async (t) => {
+  const { queue } = rig({ of: (key) => key.slice(0, 1), most: 4, mostInAll: 8 })
+  const addAll = (lanes: string) => {
+    for (const lane of lanes) for (let at = 0; at < 5; at++) queue.add(`${lane}${at}`)
+    const taken: string[] = []
+    for (let one = queue.take(); one !== undefined; one = queue.take()) taken.push(one.key)
+    return taken
+  }
+  t.same(addAll('ab'), ['a0', 'a1', 'a2', 'a3', 'b0', 'b1', 'b2', 'b3'])
+  t.same(addAll('c'), ['c0', 'c1'])
+  t.same(addAll('defghi'), ['d0', 'd1', 'e0', 'f0', 'g0', 'h0', 'i0'])
+  // A lane that has more than its share gets no more until it has less.
+  queue.done('a0')
+  t.equal(queue.take(), undefined)
+  for (const lane of 'bcdefghi') for (let at = 0; at < 5; at++) queue.done(`${lane}${at}`)
+  const all = (): number => {
+    let count = 0
+    for (let one = queue.take(); one !== undefined; one = queue.take()) {
+      queue.done(one.key)
+      count += 1
+    }
+    return count
+  }
+  t.equal(all(), 9 * 5 - 17 - 1)
+  // It is alone now, and has more room from the next of its keys on that ends.
+  for (const key of ['a1', 'a2', 'a3']) queue.done(key)
+  t.equal(all(), 1)
+  t.equal(queue.depth, 0)
 })
 
 await t.test('a hundred thousand keys', async (t) => {

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '@tutti/chassis'
 import { DelayHeap } from './delay-heap.ts'
+import { KeyLanes, type KeyLanesOptions } from './key-lanes.ts'
 import { KeyList } from './key-list.ts'
 
 /** `high`: something changed. `low`: the initial list, a resync, a fan-out to many; it waits until nothing high is ready. */
@@ -34,6 +35,8 @@ export interface WorkqueueOptions {
   /** From 0 up to 1, not 1. */
   readonly random?: () => number
   readonly observer?: WorkqueueObserver
+  /** Default: there is always room. */
+  readonly lanes?: KeyLanesOptions
 }
 
 /** Delays are drawn from 80 % to 120 %, so that many that failed together do not come back together. */
@@ -49,7 +52,8 @@ interface Waiting {
 
 /**
  * A queue of keys, as client-go's: a key is in it once, however often it is added; nobody else gets a key that is being
- * processed, and one that is added meanwhile comes exactly once more, after `done`.
+ * processed, and one that is added meanwhile comes exactly once more, after `done`. A key whose lane is full is passed over until
+ * another of its lane is done, and has that one's place then: only what has a higher priority goes before it.
  */
 export class Workqueue {
   readonly #clock: Clock
@@ -57,6 +61,7 @@ export class Workqueue {
   readonly #longestRetryMs: number
   readonly #random: () => number
   readonly #observer: WorkqueueObserver | undefined
+  readonly #lanes: KeyLanes | undefined
   readonly #lists: Readonly<Record<Priority, KeyList>> = { high: new KeyList(), low: new KeyList() }
   /** Keys that are to be processed, ready or as soon as they are done. */
   readonly #dirty = new Map<string, { priority: Priority; readonly addedAt: number }>()
@@ -78,9 +83,10 @@ export class Workqueue {
     this.#longestRetryMs = o.longestRetryMs ?? 300_000
     this.#random = o.random ?? Math.random
     this.#observer = o.observer
+    this.#lanes = o.lanes && new KeyLanes(o.lanes)
   }
 
-  /** Keys that can be taken now. */
+  /** Keys that can be taken now, or once there is room in their lane. */
   get depth(): number {
     return this.#depth
   }
@@ -176,10 +182,21 @@ export class Workqueue {
     this.#observer?.done(this.#clock.now() - since)
     const dirty = this.#dirty.get(key)
     if (dirty !== undefined) this.#makeReady(key, dirty.priority)
+    this.leaveLane(key)
     if (this.#processing.size === 0) {
       for (const resolve of this.#idle) resolve()
       this.#idle.clear()
     }
+  }
+
+  /** The key gives its place in its lane to others, though it is still being processed. */
+  leaveLane(key: string): void {
+    const woken = this.#lanes?.leave(key) ?? []
+    for (const next of woken) {
+      const dirty = this.#dirty.get(next)
+      if (dirty !== undefined) this.#lists[dirty.priority].push(next)
+    }
+    if (woken.length > 0) this.#onReady()
   }
 
   /** Takes nothing more, and drops what is ready and what waits; what is being processed goes on. */
@@ -194,6 +211,7 @@ export class Workqueue {
     this.#failures.clear()
     this.#lists.high.clear()
     this.#lists.low.clear()
+    this.#lanes?.drop()
     this.#depth = 0
   }
 
@@ -226,6 +244,7 @@ export class Workqueue {
       const dirty = this.#dirty.get(key)
       // A place that its key has left for a higher priority.
       if (dirty?.priority !== priority || this.#processing.has(key)) continue
+      if (this.#lanes?.enter(key, priority) === false) continue
       const now = this.#clock.now()
       this.#dirty.delete(key)
       this.#processing.set(key, now)

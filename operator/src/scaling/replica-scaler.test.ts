@@ -16,7 +16,16 @@ function model(o: Partial<ScaledModel> = {}): ScaledModel {
     upWindowMs: 0,
     downWindowMs: 0,
   }
-  return { key: 'a/m', uid: 'u', modelName: 'm', scaling, replicas: 1, pods: [POD], ...o }
+  return {
+    key: 'a/m',
+    namespace: 'a',
+    uid: 'u',
+    modelName: 'm',
+    scaling,
+    replicas: 1,
+    pods: [POD],
+    ...o,
+  }
 }
 
 function rig(t: Test) {
@@ -26,8 +35,9 @@ function rig(t: Test) {
   const client: PodClient = {
     servedByRouter: () => Promise.reject(new Error('not asked here')),
     servedByStep: () => Promise.reject(new Error('not asked here')),
-    loadOfStep: async () => {
+    loadOfStep: async ({ namespace }) => {
       state.asked += 1
+      if (namespace === 'mute') return await new Promise<never>(() => {})
       if (state.load instanceof Error) throw state.load
       return state.load
     },
@@ -49,7 +59,7 @@ function rig(t: Test) {
     // The next look is scheduled just after the one before has ended.
     await delay(0)
   }
-  return { state, decisions, scaler, look }
+  return { clock, state, decisions, scaler, look }
 }
 
 const loadOf = (inFlight: number): StepLoad => ({
@@ -99,4 +109,21 @@ await t.test('a Model whose bounds leave no choice is not asked', async (t) => {
   state.models = [model({ scaling: { ...model().scaling, max: 1 } })]
   await look()
   t.equal(state.asked, 0)
+})
+
+await t.test('a namespace of silent pods delays the scaling of no other', async (t) => {
+  const { clock, state, scaler } = rig(t)
+  const silent = Array.from({ length: 1000 }, (_, at) =>
+    model({ key: `mute/${at}`, namespace: 'mute', pods: [{ ...POD, namespace: 'mute' }] }),
+  )
+  state.models = [...silent, model()]
+  state.load = loadOf(3)
+  clock.advance(15_000)
+  await delay(0)
+  t.equal(scaler.wanted('a/m', 'u'), 3)
+  state.load = loadOf(0)
+  clock.advance(15_000)
+  await delay(0)
+  t.equal(scaler.wanted('a/m', 'u'), 1, 'and not the next time')
+  t.equal(state.asked, 8 + 2)
 })

@@ -1,6 +1,6 @@
 import type { Clock, CounterMetric, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { atOnce } from '../pods/at-once.ts'
+import { NamespaceLanes } from '../pods/namespace-lanes.ts'
 import type { PodAddress, PodClient } from '../pods/pod-client.ts'
 import type { ManagedController } from '../runtime/manager.ts'
 import { decideReplicas, type NativeScaling, type PodLoad, type Wish } from './decide-replicas.ts'
@@ -10,6 +10,7 @@ import { loadUnknown, replicasDecided } from './log-events.ts'
 export interface ScaledModel {
   /** `namespace/name`. */
   readonly key: string
+  readonly namespace: string
   readonly uid: string
   /** What clients call it. */
   readonly modelName: string
@@ -39,24 +40,28 @@ interface Decided {
   readonly wishes: readonly Wish[]
 }
 
-/** Models that are asked at the same time. */
-const AT_ONCE = 32
+/** Models that are looked at at the same time: of one namespace, and of all together. */
+const AT_ONCE = { perNamespace: 8, total: 256 } as const
 
 /**
  * Looks from time to time how loaded the pods of Models are, and decides how many there are to be. It writes nothing: the
- * Model's reconcile does, so that a Deployment has one writer.
+ * Model's reconcile does, so that a Deployment has one writer. A namespace whose pods are silent is looked at less often than
+ * the others, as it is not looked at anew before all of it has been.
  */
 export class ReplicaScaler implements ManagedController {
   readonly name = 'model-scaling'
   readonly #o: ReplicaScalerOptions
   readonly #decided = new Map<string, Decided>()
+  /** As they were at the last look, by key. */
+  #models: ReadonlyMap<string, ScaledModel> = new Map()
+  readonly #lanes: NamespaceLanes<string>
   readonly #aborting = new AbortController()
   #isStopped = false
-  #looking: Promise<void> = Promise.resolve()
   #stopTimer: () => void = () => {}
 
   constructor(o: ReplicaScalerOptions) {
     this.#o = o
+    this.#lanes = new NamespaceLanes({ ...AT_ONCE, work: (key) => this.#decide(key) })
     for (const direction of ['up', 'down'] as const) o.scalings.init({ direction })
   }
 
@@ -85,30 +90,38 @@ export class ReplicaScaler implements ManagedController {
   }
 
   async drained(): Promise<void> {
-    await this.#looking
+    await this.#lanes.idle()
   }
 
   #schedule(): void {
     if (this.#isStopped) return
     this.#stopTimer = this.#o.clock.setTimer(this.#o.everyMs ?? 15_000, () => {
-      this.#looking = this.#look().finally(() => this.#schedule())
+      this.#schedule()
+      this.#look()
     })
   }
 
-  async #look(): Promise<void> {
+  #look(): void {
     // What cannot change needs no questions.
     const models = [...this.#o.models()].filter(({ scaling }) => scaling.min < scaling.max)
-    const keys = new Set(models.map(({ key }) => key))
-    for (const key of this.#decided.keys()) if (!keys.has(key)) this.#decided.delete(key)
-    await atOnce(models, AT_ONCE, async (model) => {
-      if (!this.#isStopped) await this.#decide(model)
-    })
+    this.#models = new Map(models.map((model) => [model.key, model]))
+    for (const key of this.#decided.keys()) if (!this.#models.has(key)) this.#decided.delete(key)
+    const namespaces = Map.groupBy(models, ({ namespace }) => namespace)
+    for (const [namespace, ofIt] of namespaces) {
+      this.#lanes.offer(
+        namespace,
+        ofIt.map(({ key }) => key),
+      )
+    }
   }
 
-  async #decide(model: ScaledModel): Promise<void> {
+  async #decide(key: string): Promise<void> {
+    // It may have waited for long, and be another or gone.
+    const model = this.#isStopped ? undefined : this.#models.get(key)
+    if (model === undefined) return
     const loads = await Promise.all(model.pods.map((pod) => this.#loadOf(model, pod)))
-    if (this.#isStopped) return
-    const { key, uid, scaling } = model
+    const { uid, scaling } = model
+    if (this.#isStopped || this.#models.get(key)?.uid !== uid) return
     const known = this.#decided.get(key)
     const current = this.wanted(key, uid) ?? model.replicas
     const wishes = known?.uid === uid ? known.wishes : []

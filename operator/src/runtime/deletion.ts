@@ -1,0 +1,38 @@
+import type { ObjectKey, Resource } from '@tutti/kube'
+
+/** An object of ours that is being deleted: it cannot be changed, and none is made in its place before it is gone. */
+export interface Deletion {
+  /** One line. */
+  readonly message: string
+  /** Nobody has to act: the garbage collector brings it to an end. */
+  readonly isPassing: boolean
+}
+
+/** What a deletion with `propagationPolicy` Foreground or Orphan sets, and Kubernetes' garbage collector takes away. */
+const OF_COLLECTOR: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan'])
+
+/**
+ * What is said of an object that is being deleted. Pure.
+ *
+ * @returns undefined if no finalizer holds it: its namespace is being deleted, and nothing is made there any more.
+ */
+export function toDeletion({
+  resource: { kind },
+  key: { name },
+  finalizers,
+}: {
+  readonly resource: Pick<Resource, 'kind'>
+  readonly key: ObjectKey
+  readonly finalizers: readonly string[]
+}): Deletion | undefined {
+  if (finalizers.length === 0) return undefined
+  const place = `${kind} "${name}": is being deleted`
+  const others = finalizers.filter((finalizer) => !OF_COLLECTOR.has(finalizer))
+  if (others.length === 0) {
+    const message = `${place}, and what belongs to it before it; it is made anew once the garbage collector is through`
+    return { message, isPassing: true }
+  }
+  const names = others.map((finalizer) => `"${finalizer}"`).join(', ')
+  const message = `${place} and held by ${names} in metadata.finalizers; it is made anew once whoever set that has taken it away`
+  return { message, isPassing: false }
+}
