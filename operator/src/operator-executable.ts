@@ -1,4 +1,5 @@
 import type { Executable, Surroundings } from '@tutti/chassis'
+import manifest from '../package.json' with { type: 'json' }
 import { loadOperatorConfig } from './config.ts'
 import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
 import { unhandledRejection } from './runtime/log-events.ts'
@@ -17,6 +18,7 @@ export function operatorExecutable(
 ): Executable<typeof OPERATOR_FLAGS> {
   return {
     name: 'tutti-operator',
+    version: manifest.version,
     usage: 'tutti-operator [FLAGS]',
     flags: OPERATOR_FLAGS,
     processFlags: (flags) => flags,

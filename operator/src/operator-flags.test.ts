@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseFlags, renderFlagTable, renderSettingTable } from '@tutti/chassis'
+import { parseFlags, renderFlagTable, renderSettingTable, runExecutable } from '@tutti/chassis'
 import t from 'tap'
+import manifest from '../package.json' with { type: 'json' }
 import { loadOperatorConfig, OperatorConfig } from './config.ts'
+import { operatorExecutable } from './operator-executable.ts'
 import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
 
 const README = readFileSync(join(import.meta.dirname, '..', 'README.md'), 'utf8')
@@ -24,6 +26,20 @@ await t.test('times of the election must fit one another', async (t) => {
     () => check('--leader-elect-retry-period=9'),
     /--leader-elect-renew-deadline: 10 s, want more than 1.2 times the retry period, 9 s/,
   )
+})
+
+await t.test('the version is that of the package', async (t) => {
+  let out = ''
+  const around = {
+    env: {},
+    out: (text: string) => (out += text),
+    err: () => {},
+    signals: { listen: () => () => {} },
+    exit: () => {},
+    onUnhandledRejection: () => {},
+  }
+  t.equal(await runExecutable(operatorExecutable(around), ['--version'], around), 0)
+  t.equal(out, `tutti-operator ${manifest.version}\n`)
 })
 
 await t.test('the environment of a pod is enough', async (t) => {

@@ -26,7 +26,11 @@ export function toStepSettings({
     network: {
       isEnabled: flags['network-policies'],
       operatorNamespace: namespace,
-      operatorLabels: { 'app.kubernetes.io/component': 'operator' },
+      // As the chart labels its pods; operators of others have the first, too.
+      operatorLabels: {
+        'app.kubernetes.io/component': 'operator',
+        'app.kubernetes.io/part-of': 'tutti',
+      },
       scrapers: flags['scrape-namespace'].map((name) => ({
         namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
       })),

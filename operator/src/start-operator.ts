@@ -15,6 +15,7 @@ import {
   createTransport,
   inClusterAccess,
 } from '@tutti/kube'
+import manifest from '../package.json' with { type: 'json' }
 import type { OperatorConfig } from './config.ts'
 import {
   type ControllerContext,
@@ -38,7 +39,7 @@ export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS
 }
 
 /** To the API server. */
-export const USER_AGENT = 'tutti-operator/0.1.0'
+export const USER_AGENT = `tutti-operator/${manifest.version}`
 
 /** Starts the operator: resolves when its caches have synced, whether it leads or stands by. */
 export async function startOperator(

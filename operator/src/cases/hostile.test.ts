@@ -22,6 +22,40 @@ await t.test('what users write who mean harm, or do not know better', { skip }, 
       await place.ready('models', 'yolo')
       await place.applyModel('deep')
       await place.ready('models', 'deep')
+      // Its pods are those of what was accepted before, and serve.
+      await place.applyModel('deep', { podTemplate: { spec: nested(3500) } })
+      await place.condition('models', 'deep', 'Accepted=False/InvalidSpec')
+      await place.condition('models', 'deep', 'Routable=True/Routed')
+      await place.condition('models', 'deep', 'WorkloadAvailable=True/Available')
+    },
+    'annotations are taken up to what fits beside ours, and refused beyond it': async (t: Test) => {
+      const place = await rig.openPlace()
+      await place.startOperator(t)
+      // 16 times 3 bytes of a key, and two bytes each of 130536 characters: 261120.
+      const most = Object.fromEntries(
+        Array.from({ length: 16 }, (_, at) => [
+          `k${String(at).padStart(2, '0')}`,
+          'é'.repeat(at < 15 ? 8192 : 7656),
+        ]),
+      )
+      const more = { ...most, k15: `${most['k15']}a` }
+      const applyModel = (annotations: PlainObject) =>
+        place.applyModel('yolo', { podTemplate: { metadata: { annotations } } })
+      const applyEnsemble = (annotations: PlainObject) =>
+        place.applyEnsemble('ens', 'yolo', {
+          expose: { ingress: { hosts: ['a.example'], annotations } },
+        })
+      const said = /annotations: Invalid value: .*: want at most 261120 bytes in keys and values/
+      await t.rejects(applyModel(more), said)
+      await t.rejects(applyEnsemble(more), said)
+      await applyModel(most)
+      await applyEnsemble(most)
+      await place.ready('models', 'yolo')
+      await place.ready('ensembles', 'ens')
+      await place.condition('ensembles', 'ens', 'Degraded=False')
+      for (const name of ['ens-grpc', 'ens-http']) {
+        t.ok(await place.plain.get(place.path('ingresses', name)))
+      }
     },
     'an object of another namespace that claims a Model as its owner is nothing of it': async (
       t: Test,

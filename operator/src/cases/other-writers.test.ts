@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { type CasePlace, isThere, MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
@@ -37,10 +38,18 @@ await t.test('others write beside the operator', { skip }, async (t) => {
     'case 11: a field of ours is changed by hand': async (t: Test) => {
       const { place, operator, writes } = await begin(t)
       const before = await place.look()
-      const { events } = operator
+      const { events, metrics } = operator
+      const series = 'controller_runtime_reconcile_total{controller="model",result="error"}'
+      const failures = async () => (await metrics.read(series)) ?? 0
       const path = place.path('deployments', 'yolo-step')
       for (const times of [1, 2]) {
         const count = writes()
+        const failed = await failures()
+        if (times === 2) {
+          // The pass that puts it right fails, and the next one finds nothing to do.
+          const fault = { type: 'answer', status: 500 } as const
+          operator.proxy.addRule({ path: /models\/yolo\/status/, isWrite: true, times: 1, fault })
+        }
         await changeDeployment(place, 'yolo-step', {
           spec: {
             template: { spec: { containers: [{ name: 'main', image: 'others.example/x' }] } },
@@ -56,6 +65,7 @@ await t.test('others write beside the operator', { skip }, async (t) => {
         t.same(await place.look(), before)
         const repairs = events.filter(({ reason }) => reason === 'ChildRepaired')
         t.equal(repairs.length, times, 'one event each')
+        t.equal(await failures(), failed + times - 1)
         const applies = operator.proxy.writes
           .slice(count)
           .filter(({ path: written }) => written === path)
@@ -101,6 +111,21 @@ await t.test('others write beside the operator', { skip }, async (t) => {
       }
     },
 
+    'a finalizer of somebody holds a Deployment that is being deleted': async (t: Test) => {
+      const { place, operator } = await begin(t)
+      const path = place.path('deployments', 'yolo-step')
+      await place.plain.patch(path, { metadata: { finalizers: ['example.com/stay'] } })
+      await place.plain.delete(path)
+      const { status } = await place.condition('models', 'yolo', 'Degraded=True/Terminating')
+      const { message } = status.conditions.find(({ type }: PlainObject) => type === 'Degraded')
+      t.match(message, 'Deployment "yolo-step": is being deleted and held by "example.com/stay"')
+      await place.condition('models', 'yolo', 'Progressing=False/Terminating')
+      await place.plain.patch(path, { metadata: { finalizers: null } })
+      await place.condition('models', 'yolo', 'Degraded=False')
+      await place.ready('models', 'yolo')
+      await operator.atRest()
+    },
+
     'case 13: edits while an HPA has scaled': async (t: Test) => {
       const range = { minReplicas: 1, maxReplicas: 5 }
       const target = { type: 'Utilization', averageUtilization: 80 }
@@ -121,6 +146,45 @@ await t.test('others write beside the operator', { skip }, async (t) => {
       await place.ready('models', 'yolo')
       await operator.atRest()
       t.equal(await replicas(), 3, 'given back')
+    },
+
+    'case 12: labels or the owner of what was accepted are taken away': async (t: Test) => {
+      const { place, operator } = await begin(t)
+      const before = await place.look()
+      for (const kind of ['model', 'ensemble']) {
+        for (const taken of [
+          { labels: { 'tutti.dev/accepted': null } },
+          { labels: { 'app.kubernetes.io/managed-by': null } },
+          { ownerReferences: null },
+        ]) {
+          const selector = `tutti.dev%2Faccepted%3D${kind}`
+          const [found] = await place.plain.list(
+            `${place.path('controllerrevisions')}?labelSelector=${selector}`,
+          )
+          const path = place.path('controllerrevisions', found?.['metadata'].name)
+          await place.plain.patch(path, { metadata: taken })
+          await place.plain.until(
+            path,
+            (now) =>
+              now?.['metadata'].ownerReferences?.length === 1 &&
+              isDeepStrictEqual(now['metadata'].labels, found?.['metadata'].labels),
+          )
+          await operator.atRest()
+          t.same(await place.look(), before, `${kind} ${JSON.stringify(taken)}`)
+        }
+      }
+    },
+
+    'case 11: a Deployment is paused by hand': async (t: Test) => {
+      const { place, operator } = await begin(t)
+      await changeDeployment(place, 'yolo-step', { spec: { paused: true } })
+      await place.applyModel('yolo', { maxBatchSize: 2 })
+      const { status } = await place.condition('models', 'yolo', 'Ready=False/DeploymentPaused')
+      const said = status.conditions.find(({ type }: PlainObject) => type === 'Progressing')
+      t.match(said.message, /kubectl rollout resume deployment\/yolo-step -n case-/)
+      await operator.atRest()
+      await changeDeployment(place, 'yolo-step', { spec: { paused: null } })
+      await place.ready('models', 'yolo')
     },
 
     'case 19: each kind of child is deleted by hand': async (t: Test) => {
@@ -192,7 +256,9 @@ await t.test('others write beside the operator', { skip }, async (t) => {
     'case 32: two hundred quick edits': async (t: Test) => {
       const { place, operator } = await begin(t)
       const path = place.path('models', 'yolo')
-      const isStatus = (write: { readonly path: string }) => write.path === `${path}/status`
+      // One that meets an edit is refused, and sent again.
+      const isStatus = (write: { readonly path: string; readonly status?: number }) =>
+        write.path === `${path}/status` && write.status !== 409
       const statuses = (from: number, to?: number) =>
         operator.proxy.writes.slice(from, to).filter(isStatus).length
       const [before, passesBefore] = [operator.proxy.writes.length, operator.passes.length]

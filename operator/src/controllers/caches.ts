@@ -10,6 +10,7 @@ import {
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
+  type Stored,
   toKeyString,
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from '../api/kinds.ts'
@@ -94,9 +95,22 @@ export function namespacesOf({ metadata }: KubeObject): readonly string[] {
   return metadata.namespace === undefined ? [] : [metadata.namespace]
 }
 
+/** What a cache with the index of namespaces has of the namespace of an object. */
+export function inNamespaceOf<T extends KubeObject>(
+  object: KubeObject,
+  cache: Cache<T>,
+): readonly Stored<T>[] {
+  return cache.byIndex(INDEX.namespace, object.metadata.namespace ?? '')
+}
+
 /** The keys of objects of a namespace, as caches and queues have them. */
 export function keysOf(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => toKeyString(metadata))
+}
+
+/** The namespace in a key. */
+export function namespaceOfKey(key: string): string {
+  return key.slice(0, key.indexOf('/'))
 }
 
 /** The Model of a pod, of the two or of any child that carries the label. */

@@ -1,4 +1,4 @@
-import { type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
+import { DEFAULT_DEVICE, type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
 import type { Container, Probe, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { MODEL_DIRECTORY } from './model-artifacts.ts'
@@ -92,6 +92,10 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
     prefix,
     '--repository-name',
     namespace,
+    // Instances that may choose execute on them then, and a pod whose devices cannot be used says so and serves nothing.
+    ...Object.entries(devicesOf(spec) ?? {}).map(
+      ([name, count]) => `--accelerator=${name}=${count}`,
+    ),
     '--nats-creds-file',
     `${directory}/${credentials}`,
     ...(hasAuthorities ? ['--nats-tls-ca', `${directory}/${authorities}`] : []),
@@ -120,10 +124,20 @@ function sharedMemoryOf({ resources }: ModelSpec): string {
   return String(resources?.limits?.['memory'] ?? '1Gi')
 }
 
-/** With the devices of the accelerator, or one where the Model wants its instances on a GPU. */
-function toResources({ resources = {}, accelerator, instances }: ModelSpec): ResourceRequirements {
-  if (accelerator === undefined && instances?.kind !== 'KIND_GPU') return toPlain(resources)
-  const { resourceName = 'nvidia.com/gpu', count = 1 } = accelerator ?? {}
+function toResources(spec: ModelSpec): ResourceRequirements {
+  const { resources = {} } = spec
+  const devices = devicesOf(spec)
+  if (devices === undefined) return toPlain(resources)
+  return toPlain({ ...resources, limits: { ...resources.limits, ...devices } })
+}
+
+/** The devices of the accelerator, or one where the Model wants its instances on a GPU. */
+function devicesOf({
+  accelerator,
+  instances,
+}: ModelSpec): Readonly<Record<string, string>> | undefined {
+  if (accelerator === undefined && instances?.kind !== 'KIND_GPU') return undefined
+  const { resourceName = DEFAULT_DEVICE, count = 1 } = accelerator ?? {}
   // A text, as the server writes quantities: then it can be seen that it is there.
-  return toPlain({ ...resources, limits: { ...resources.limits, [resourceName]: String(count) } })
+  return { [resourceName]: String(count) }
 }

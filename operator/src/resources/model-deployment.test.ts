@@ -206,6 +206,18 @@ await t.test('devices, and the nodes that have them', async (t) => {
   t.same(main({ instances: { count: 2, kind: 'KIND_CPU' } })?.resources, {})
 })
 
+const told = (fields: Spec) => main(fields)?.args?.filter((arg) => arg.startsWith('--accelerator'))
+
+await t.test('the process is told which devices its pod has', async (t) => {
+  t.same(told({}), [])
+  t.same(told({ instances: { count: 2, kind: 'KIND_CPU' } }), [])
+  t.same(told({ accelerator: {} }), ['--accelerator=nvidia.com/gpu=1'])
+  t.same(told({ instances: { count: 2, kind: 'KIND_GPU' } }), ['--accelerator=nvidia.com/gpu=1'])
+  t.same(told({ accelerator: { resourceName: 'nvidia.com/mig-1g.5gb', count: 2 } }), [
+    '--accelerator=nvidia.com/mig-1g.5gb=2',
+  ])
+})
+
 await t.test('Python code has shared memory within the limit of its memory', async (t) => {
   t.notOk(shm({}))
   t.same(shm({ modelFormat: { name: 'python' } })?.emptyDir, { medium: 'Memory', sizeLimit: '1Gi' })

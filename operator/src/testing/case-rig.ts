@@ -88,8 +88,6 @@ export const MADE_KINDS: readonly string[] = [
 let made = 0
 
 export async function openCaseRig(t: Test, o: ApiServerOptions = {}): Promise<CaseRig> {
-  // Node 24.21 may spin for ever where it frees its environment after some of the cases. All tests have ended by then.
-  process.once('beforeExit', () => process.exit())
   const { hasControllers = true } = o
   const server = await startApiServer({ ...o, hasControllers })
   t.teardown(() => server.stop())

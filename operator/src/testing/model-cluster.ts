@@ -58,17 +58,29 @@ export interface ModelCluster {
   ): Promise<PlainObject>
 }
 
-export async function openModelCluster(t: Test): Promise<ModelCluster> {
+export interface ModelClusterOptions {
+  /** How long pods may take to answer, and reconciles to end. */
+  readonly patienceMs?: number
+}
+
+export async function openModelCluster(
+  t: Test,
+  o: ModelClusterOptions = {},
+): Promise<ModelCluster> {
   const server = await startApiServer({ hasControllers: true })
   t.teardown(() => server.stop())
   const { plain } = server
   await installCrds(server)
   const stopNode = await startNode(plain)
   t.teardown(stopNode)
-  return await openRig(t, server)
+  return await openRig(t, server, o)
 }
 
-async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
+async function openRig(
+  t: Test,
+  server: ApiServer,
+  { patienceMs }: ModelClusterOptions,
+): Promise<ModelCluster> {
   const { plain } = server
   const around = { clock: systemClock, log: silentLogger }
   const transport = createTransport(server.access(), { ...around, userAgent: 'test' })
@@ -81,7 +93,11 @@ async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
   const port = await freePodPort()
   const plays = new Map<string, Play>()
   const events: EventInput[] = []
-  const podClient = createPodClient({ clock: systemClock, port })
+  const podClient = createPodClient({
+    clock: systemClock,
+    port,
+    ...(patienceMs !== undefined && { timeoutMs: patienceMs }),
+  })
   const routers = new RouterViews({
     ...around,
     client: podClient,
@@ -103,6 +119,7 @@ async function openRig(t: Test, server: ApiServer): Promise<ModelCluster> {
     events: { record: (event: EventInput) => void events.push(event) } as never,
     settings: stepSettings(),
     scalingMs: 200,
+    ...(patienceMs !== undefined && { reconcileMs: patienceMs }),
   })
   const cluster: { load: ModelCluster['load'] } = { load: { inFlight: 0, queued: 0, slots: 1 } }
   const player = new PodPlayer({

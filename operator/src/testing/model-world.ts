@@ -58,10 +58,11 @@ export function modelDeployment(
   o: {
     readonly replicas?: number
     readonly template?: string
+    readonly isPaused?: boolean
     readonly status?: Deployment['status']
   } = {},
 ): Stored<Deployment> {
-  const { replicas = 1, template = 't1' } = o
+  const { replicas = 1, template = 't1', isPaused } = o
   const all = { observedGeneration: 1, replicas, updatedReplicas: replicas }
   const ready = { readyReplicas: replicas, availableReplicas: replicas }
   return storedObject(
@@ -71,6 +72,7 @@ export function modelDeployment(
       apiVersion: 'apps/v1',
       spec: {
         replicas,
+        ...(isPaused !== undefined && { paused: isPaused }),
         selector: {},
         template: {
           metadata: { annotations: { 'tutti.dev/template': template } },

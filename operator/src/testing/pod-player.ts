@@ -22,6 +22,8 @@ export type Play =
   | { readonly kind: 'ready' }
   /** It runs; the load failed with this text. */
   | { readonly kind: 'load error'; readonly text: string }
+  /** It runs, is ready as Kubernetes sees it, and takes questions without ever answering. */
+  | { readonly kind: 'mute' }
   /** Its status is this, and nothing answers. */
   | { readonly kind: 'status'; readonly status: PlainObject }
 
@@ -42,6 +44,7 @@ interface Playing {
   readonly server: PodServer
   readonly model?: ServedModel
   readonly namespace: string
+  readonly isMute: boolean
 }
 
 let addresses = 0
@@ -66,6 +69,8 @@ export class PodPlayer {
   readonly deaf = new Set<string>()
   /** What is on these nodes stays as it is. */
   readonly lostNodes = new Set<string>()
+  #unanswered = 0
+  #onUnanswered: () => void = () => {}
 
   constructor(o: PodPlayerOptions) {
     this.#o = o
@@ -82,6 +87,18 @@ export class PodPlayer {
     this.#end()
     await Promise.allSettled(this.#work)
     await Promise.all([...this.#playing.values()].map(({ server }) => server.close()))
+  }
+
+  /** Resolves once mute pods have been asked as often. */
+  async untilUnanswered(count: number): Promise<void> {
+    while (this.#unanswered < count) {
+      await new Promise<void>((resolve) => (this.#onUnanswered = resolve))
+    }
+  }
+
+  #leaveOpen(): void {
+    this.#unanswered += 1
+    this.#onUnanswered()
   }
 
   async #look(pod: Stored<Pod>): Promise<void> {
@@ -103,12 +120,14 @@ export class PodPlayer {
   async #run(pod: Stored<Pod>, path: string, play: Play): Promise<void> {
     const { uid, namespace = '' } = pod.metadata
     const ip = nextAddress()
-    const said = isOfRouter(pod) ? { namespace } : { namespace, model: this.#toModel(pod, play) }
+    const isMute = play.kind === 'mute'
+    const model = isOfRouter(pod) ? {} : { model: this.#toModel(pod, play) }
+    const said = { namespace, isMute, ...model }
     // Before the first wait, so that no later event plays it again.
     this.#playing.set(uid, { ...said, server: NO_SERVER })
     const server = await startPodServer({ ip, port: this.#o.port, listener: this.#listener(uid) })
     this.#playing.set(uid, { ...said, server })
-    await this.#setStatus(path, runningStatus(pod, ip, play.kind === 'ready'))
+    await this.#setStatus(path, runningStatus(pod, ip, play.kind !== 'load error'))
   }
 
   async #stop({ metadata }: Stored<Pod>): Promise<void> {
@@ -163,6 +182,7 @@ export class PodPlayer {
       const { model } = playing ?? {}
       const answer = (json: unknown): void => void response.end(JSON.stringify(json))
       if (playing === undefined) response.writeHead(404).end()
+      else if (playing.isMute) this.#leaveOpen()
       else if (model === undefined) answer(this.#servedByRouter(playing.namespace))
       else if (url === '/tutti/v1/load') {
         answer({ models: [{ name: model.name, ...this.#o.load() }] })

@@ -19,7 +19,7 @@ import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { childSource, ownSource, referenceSource, type Source } from '../../runtime/sources.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf } from '../accepted-revisions.ts'
-import { INDEX, keysOf } from '../caches.ts'
+import { INDEX, keysOf, namespaceOfKey } from '../caches.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { type Served, servedNameKey } from '../served-names.ts'
 import { EnsembleReconciler } from './ensemble-reconciler.ts'
@@ -59,6 +59,7 @@ export function createEnsembleController(o: EnsembleControllerOptions): Ensemble
     name: 'ensemble',
     sources: createSources(o),
     reconcile: (context, key) => reconciler.reconcile(context, key),
+    laneOf: namespaceOfKey,
     clock: o.clock,
     log: o.log,
     metrics: o.metrics,

@@ -2,6 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import {
   type AcceptedEnsemble,
   type EnsembleSpec,
+  type EnsembleStatus,
   judgeEnsemble,
   modelNameOf,
   type Verdict,
@@ -13,10 +14,12 @@ import { urlsOf } from '../../resources/ensemble-routes.ts'
 import { findCondition, toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
+import { followOwner, OwnerMoved } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
-import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
+import { acceptedOf, isLeftUndone, type Revision, toWanted } from '../accepted-revisions.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
+import { shortenStatus } from '../shorten-status.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
 import { eventsOfChange, hasWarning, revisionAccepted } from './events.ts'
@@ -37,8 +40,6 @@ export interface EnsembleReconcilerOptions extends WorldCaches {
   readonly clock: Clock
 }
 
-/** Beside the one that counts, for whoever asks what was served before. */
-const HISTORY = 3
 /** While routers have not taken what was accepted: they do within a moment. */
 const SOON_MS = 300
 const LATER_MS = 5000
@@ -61,7 +62,7 @@ export class EnsembleReconciler {
     this.#o = o
   }
 
-  async reconcile({ signal }: ReconcileContext, key: string): Promise<Result> {
+  async reconcile(context: ReconcileContext, key: string): Promise<Result> {
     const { ensembles, statuses, exposure } = this.#o
     const object = ensembles.get(key)
     if (object === undefined) {
@@ -71,18 +72,27 @@ export class EnsembleReconciler {
     }
     // What belongs to it goes with it, by owner references.
     if (object.metadata.deletionTimestamp !== undefined) return {}
-    return await this.#look(object, signal)
+    const look = (one: Ensemble, isLive: boolean) => this.#look(one, { ...context, isLive })
+    const owner = { resource: ENSEMBLE, object }
+    const { signal } = context
+    return (await followOwner(owner, look, { client: this.#o.client, signal })) ?? {}
   }
 
-  async #look(object: Ensemble, signal: AbortSignal): Promise<Result> {
+  async #look(
+    object: Ensemble,
+    { signal, aside, isLive }: ReconcileContext & { readonly isLive: boolean },
+  ): Promise<Result> {
     const { namespace = '' } = object.metadata
     const view = new NamespaceView(this.#o, namespace)
     const { manifest } = readEnsemble(object)
     const spec = manifest?.spec
     const isPaused = spec?.paused === true
     const verdict = judge(object, view)
-    const { revisions, refusal } = await this.#accept(object, { view, verdict, isPaused, signal })
+    const wish = { view, verdict, isPaused, isLive, signal }
+    const stored = await this.#accept(object, wish)
+    const { revisions, refusal } = stored
     const [newest] = revisions
+    const maxAgeMs = newest === undefined || isRoutable(object) ? AGED_MS : FRESH_MS
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
       isPaused,
@@ -90,24 +100,21 @@ export class EnsembleReconciler {
       ...(newest !== undefined && { served: toServed(newest) }),
       ...(refusal !== undefined && { refusal: refusal.message }),
       steps: spec === undefined ? [] : judgeSteps(spec, view),
-      exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
+      exposure: await this.#expose(object, isPaused ? undefined : spec, { isLive, signal }),
       trouble: this.#o.states.get(namespace),
-      routers: await this.#o.routers.look(namespace, {
-        maxAgeMs: newest === undefined || isRoutable(object) ? AGED_MS : FRESH_MS,
-        signal,
-      }),
+      routers: await aside(() => this.#o.routers.look(namespace, { maxAgeMs, signal })),
     }
     await this.#write(object, { state, revisions, spec, signal })
-    if (refusal !== undefined) throw refusal
+    throwIfRefused(stored)
     return this.#again(object, state)
   }
 
   async #expose(
     object: Ensemble,
     spec: EnsembleSpec | undefined,
-    signal: AbortSignal,
+    o: { readonly isLive: boolean; readonly signal: AbortSignal },
   ): Promise<ExposureProblem | undefined> {
-    return spec && (await this.#o.exposure.sync(object, spec, { signal }))
+    return spec && (await this.#o.exposure.sync(object, spec, o))
   }
 
   /** Stores what is accepted, unless it is already what counts. */
@@ -117,21 +124,26 @@ export class EnsembleReconciler {
       readonly view: NamespaceView
       readonly verdict: Verdict
       readonly isPaused: boolean
+      readonly isLive: boolean
       readonly signal: AbortSignal
     },
   ): Promise<StoredRevisions> {
     const { client, events } = this.#o
-    const { view, verdict, isPaused, signal } = o
+    const { view, verdict, isPaused, isLive, signal } = o
     const accepted = verdict.accepted && !isPaused ? [toAccepted(object, verdict)] : []
+    const wanted = accepted.map((one) => toWanted(one, { ignoresGeneration: false }))
     const stored = await storeAccepted({
       client,
-      owner: { resource: ENSEMBLE, object },
+      owner: { resource: ENSEMBLE, object, isLive },
       known: view.revisionsOf(object),
       orphans: view.orphansOf(object),
-      wanted: accepted.map((one) => toWanted(one, { ignoresGeneration: false })),
-      findUnused: (all) => all.slice(1 + HISTORY),
+      left: () => view.left(),
+      wanted,
+      // Beside the one that counts.
+      findUnused: (all, history) => all.slice(1 + history),
       signal,
     })
+    if (isLeftUndone(wanted, stored)) throw new OwnerMoved('behind')
     for (const { metadata } of stored.made) events.record(revisionAccepted(object, metadata.name))
     if (stored.made.length > 0 && verdict.accepted) {
       for (const warning of verdict.warnings) events.record(hasWarning(object, warning))
@@ -164,7 +176,8 @@ export class EnsembleReconciler {
       before,
       at: toTime(clock.epochMs()),
     })
-    const result = await statuses.write({ resource: ENSEMBLE, object, status }, o)
+    const write = { resource: ENSEMBLE, object, status, shorten: shortenStatus }
+    const result = await statuses.write<EnsembleStatus>(write, o)
     if (result !== 'written') return
     for (const event of eventsOfChange(object, before, status)) events.record(event)
   }
@@ -181,6 +194,12 @@ export class EnsembleReconciler {
     const isBlocked = exposure !== undefined && UNTOLD.has(exposure.reason)
     return isBlocked ? { requeueAfterMs: BLOCKED_MS } : {}
   }
+}
+
+/** Now that everything else is done. */
+function throwIfRefused({ refusal, left }: StoredRevisions): void {
+  const error = refusal ?? left
+  if (error !== undefined) throw error
 }
 
 function judge(object: Ensemble, view: NamespaceView): Verdict {

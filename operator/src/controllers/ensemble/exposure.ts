@@ -3,8 +3,15 @@ import { type Client, type HttpRoute, type Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
-import { Applier, type ApplierOptions, type SyncResult } from '../../runtime/apply.ts'
+import {
+  Applier,
+  type ApplierOptions,
+  type ChildOutcome,
+  type SyncResult,
+} from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
+import { toDeletion } from '../../runtime/deletion.ts'
+import { OwnerMoved } from '../../runtime/owner-check.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
 import { readEdgeToken } from '../namespace/exposed-ensembles.ts'
 
@@ -12,6 +19,8 @@ import { readEdgeToken } from '../namespace/exposed-ensembles.ts'
 export interface ExposureProblem {
   readonly reason: string
   readonly message: string
+  /** True if it ends by itself. */
+  readonly isPassing?: boolean
 }
 
 /** Makes what brings requests from outside, and says why they do not come. */
@@ -40,22 +49,24 @@ export class Exposure {
     this.#withoutGateway.forget(key)
   }
 
-  /** @throws what is worth another try. */
+  /**
+   * @param o.isLive - the object is as the server has it, not as a cache does.
+   * @throws what is worth another try; OwnerMoved if something was to be changed for an Ensemble that has moved.
+   */
   async sync(
     object: Stored<EnsembleObject>,
     spec: EnsembleSpec,
-    { signal }: { readonly signal: AbortSignal },
+    { isLive, signal }: { readonly isLive: boolean; readonly signal: AbortSignal },
   ): Promise<ExposureProblem | undefined> {
-    const { name, namespace = '' } = object.metadata
+    const { namespace = '' } = object.metadata
     const { expose } = spec
     const isGateway = expose?.gateway !== undefined
     const hasGateway = this.#httpRoutes.isServed
-    const desired =
-      expose === undefined || (isGateway && !hasGateway)
-        ? []
-        : buildEnsembleRoutes({ name, namespace, expose })
     const applier = hasGateway ? this.#withGateway : this.#withoutGateway
-    const { outcomes } = await applier.sync({ resource: ENSEMBLE, object }, desired, { signal })
+    const ensemble = { resource: ENSEMBLE, object, isLive }
+    const routes = isGateway && !hasGateway ? [] : routesOf(object, expose)
+    const { outcomes, owner } = await applier.sync(ensemble, routes, { signal })
+    if (owner !== 'present') throw new OwnerMoved(owner)
     const problem = findProblem(outcomes)
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })
@@ -68,23 +79,37 @@ export class Exposure {
   }
 }
 
+function routesOf(
+  { metadata: { name, namespace = '' } }: Stored<EnsembleObject>,
+  expose: EnsembleSpec['expose'],
+): ReturnType<typeof buildEnsembleRoutes> {
+  return expose === undefined ? [] : buildEnsembleRoutes({ name, namespace, expose })
+}
+
 const GATEWAY_MISSING: ExposureProblem = {
   reason: 'GatewayApiMissing',
   message:
     'expose.gateway: the cluster has no HTTPRoute (gateway.networking.k8s.io/v1); install Gateway API, or use expose.ingress',
 }
 
-/** @throws what is worth another try. */
+/** What only a person can set right goes before what passes. @throws what is worth another try. */
 function findProblem(outcomes: SyncResult['outcomes']): ExposureProblem | undefined {
-  const problems = outcomes.map((outcome): ExposureProblem | undefined => {
-    const { resource, result } = outcome
-    if (result === 'nameConflict') return { reason: 'RouteConflict', message: outcome.message }
-    if (result !== 'refused' && result !== 'failed') return undefined
-    const { error } = outcome
-    if (!isRefusal(error)) throw error
-    return { reason: 'RouteRefused', message: `${resource.kind}: ${error.message}` }
-  })
-  return problems.find((problem) => problem !== undefined)
+  const problems = outcomes.map(toProblem).filter((problem) => problem !== undefined)
+  return problems.find(({ isPassing }) => isPassing !== true) ?? problems[0]
+}
+
+/** @throws what is worth another try. */
+function toProblem(outcome: ChildOutcome): ExposureProblem | undefined {
+  const { resource, result } = outcome
+  if (result === 'nameConflict') return { reason: 'RouteConflict', message: outcome.message }
+  if (result === 'terminating') {
+    const deletion = toDeletion(outcome)
+    return deletion && { reason: 'Terminating', ...deletion }
+  }
+  if (result !== 'refused' && result !== 'failed') return undefined
+  const { error } = outcome
+  if (!isRefusal(error)) throw error
+  return { reason: 'RouteRefused', message: `${resource.kind}: ${error.message}` }
 }
 
 /** What the Gateway says of the route; nothing yet is no problem. */

@@ -103,6 +103,32 @@ await t.test('what somebody has to change is no progress, and not well', async (
   })
 })
 
+await t.test('what is being deleted is told, and is not wrong if it goes by itself', async (t) => {
+  const held = { reason: 'Terminating', message: 'held', isPassing: false }
+  const passing = { reason: 'Terminating', message: 'goes', isPassing: true }
+  t.match(judgeState(state({ trouble: held })), {
+    RouterReady: { status: 'False', reason: 'Terminating', message: 'held' },
+    Degraded: { status: 'True', reason: 'Terminating' },
+    Progressing: { status: 'False', reason: 'Terminating' },
+  })
+  t.match(judgeState(state({ trouble: passing })), {
+    RouterReady: { status: 'False', reason: 'Terminating', message: 'goes' },
+    Degraded: { status: 'False' },
+    Progressing: { status: 'True', reason: 'Terminating' },
+    Ready: { status: 'False', reason: 'Terminating' },
+  })
+  t.match(judgeState(state({ exposure: held })), {
+    Degraded: { status: 'True', reason: 'Terminating' },
+    Ready: { status: 'False', reason: 'Terminating' },
+  })
+  t.match(judgeState(state({ exposure: passing })), {
+    Degraded: { status: 'False' },
+    Progressing: { status: 'True', reason: 'Terminating', message: 'goes' },
+    Ready: { status: 'True' },
+  })
+  t.match(judgeState(state({ trouble: passing, exposure: held })).Degraded, { message: 'held' })
+})
+
 await t.test('Ready means routable, whatever else is the case', async () => {
   const flag = fc.boolean()
   const given = fc.record({

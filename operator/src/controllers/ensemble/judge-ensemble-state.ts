@@ -2,6 +2,7 @@ import type { EnsembleConditionType, StepStatus, Verdict } from '@tutti/ensemble
 import type { RouterView } from '../../pods/router-views.ts'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
 import type { RouterTrouble } from '../namespace/router-states.ts'
+import type { ExposureProblem } from './exposure.ts'
 
 /** The ControllerRevision that counts. */
 export interface ServedRevision {
@@ -24,7 +25,7 @@ export interface EnsembleState {
   readonly trouble?: RouterTrouble | undefined
   readonly routers: readonly RouterView[]
   /** What keeps requests from outside away; absent if all is well, or nothing was asked for. */
-  readonly exposure?: { readonly reason: string; readonly message: string } | undefined
+  readonly exposure?: ExposureProblem | undefined
 }
 
 type Judge = (state: EnsembleState) => Judgement
@@ -93,8 +94,11 @@ function judgeRoutable(state: EnsembleState): Judgement {
 
 function judgeDegraded(state: EnsembleState): Judgement {
   const { exposure, trouble, verdict, served, refusal } = state
-  if (trouble !== undefined) return isTrue(trouble.reason, trouble.message)
-  if (exposure !== undefined) return isTrue(exposure.reason, exposure.message)
+  for (const problem of [trouble, exposure]) {
+    if (problem !== undefined && problem.isPassing !== true) {
+      return isTrue(problem.reason, problem.message)
+    }
+  }
   if (isRefused(state)) {
     if (served !== undefined) {
       const message = `this generation is not accepted${servedText(state)}`
@@ -110,18 +114,24 @@ function judgeDegraded(state: EnsembleState): Judgement {
 const WAITING = new Set(['SchemaPending', 'Pending'])
 
 /** Of a router: somebody has to change something. The credential comes by itself. */
-const STUCK = new Set(['RouterSettingsInvalid', 'RouterConflict', 'RouterRefused'])
+const STUCK = new Set(['RouterSettingsInvalid', 'RouterConflict', 'RouterRefused', 'Terminating'])
 
 function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
-  const { verdict, isPaused, trouble } = state
+  const { verdict, isPaused, trouble, exposure } = state
   if (isPaused) return isFalse('Paused', 'changes wait while the Ensemble is paused')
-  if (ready.status === 'True') return isFalse('Complete', 'everything that was asked for is served')
+  const passing = [trouble, exposure].find((problem) => problem?.isPassing === true)
+  if (ready.status === 'True') {
+    return passing === undefined
+      ? isFalse('Complete', 'everything that was asked for is served')
+      : isTrue(passing.reason, passing.message)
+  }
   if (!verdict.accepted && !WAITING.has(verdict.reason)) {
     return isFalse(verdict.reason, 'the Ensemble has to be changed')
   }
-  if (trouble !== undefined && STUCK.has(trouble.reason)) {
+  if (trouble !== undefined && trouble.isPassing !== true && STUCK.has(trouble.reason)) {
     return isFalse(trouble.reason, trouble.message)
   }
+  if (passing !== undefined) return isTrue(passing.reason, passing.message)
   return isTrue('Waiting', ready.message)
 }
 

@@ -15,7 +15,8 @@ import { type Caches, INDEX, keysOf } from '../caches.ts'
 import type { ControllerContext } from '../index.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { createModelMetrics } from './metrics.ts'
-import { createModelController, createModelReader } from './model-controller.ts'
+import { createModelController } from './model-controller.ts'
+import { createModelReader } from './model-reader.ts'
 import { ModelReconciler } from './model-reconciler.ts'
 import { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
@@ -31,6 +32,8 @@ export interface ModelControllersOptions
   readonly settings: StepSettings
   /** Between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
+  /** For one reconcile; see ControllerOptions. */
+  readonly reconcileMs?: number
 }
 
 /** The controller of Models, and the loop that decides on their replicas. */
@@ -93,11 +96,12 @@ function toScaled(
   const scaling = toScaling(spec)
   const replicas = reader.deploymentOf(model)?.spec.replicas
   if (scaling.provider !== 'Native' || replicas === undefined) return []
-  const { uid, namespace, name } = model.metadata
+  const { uid, namespace = '', name } = model.metadata
   const pods = reader
     .podsOf(model)
     .filter(isReady)
     .flatMap((pod) => addressOf(pod) ?? [])
   const modelName = modelNameOf({ metadata: { name }, spec })
-  return [{ key: `${namespace}/${name}`, uid, modelName, scaling, replicas, pods }]
+  const key = `${namespace}/${name}`
+  return [{ key, namespace, uid, modelName, scaling, replicas, pods }]
 }

@@ -1,7 +1,7 @@
 import type { ModelStatus } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
-import type { ChildOutcome } from '../../runtime/apply.ts'
+import type { ChildId } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import { distinct, type EventInput } from '../../runtime/events.ts'
 
@@ -25,7 +25,7 @@ export function revisionAccepted(regarding: Model, name: string): EventInput {
 }
 
 /** Somebody else changed a child, and it is as it was again. */
-export function childRepaired(regarding: Model, { resource, key }: ChildOutcome): EventInput {
+export function childRepaired(regarding: Model, { resource, key }: ChildId): EventInput {
   const note = `${resource.kind} "${key.name}" was changed by somebody else; it is as before again`
   return { regarding, type: 'Warning', reason: 'ChildRepaired', action: 'Apply', note }
 }

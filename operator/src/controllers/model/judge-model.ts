@@ -1,9 +1,10 @@
 import type { ModelConditionType } from '@tutti/ensemble'
 import { HORIZONTAL_POD_AUTOSCALER } from '@tutti/kube'
 import { parseArtifactSource } from '../../resources/model-artifacts.ts'
+import { toDeletion } from '../../runtime/deletion.ts'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
 import { findLoadMismatch, findMismatch } from './judge-signature.ts'
-import { asBefore, type ModelWorld } from './judgement.ts'
+import { asBefore, isLeftAsWas, type ModelWorld } from './judgement.ts'
 import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
 import { loadErrorOf } from './pod-failure.ts'
 
@@ -49,7 +50,11 @@ export const judgeSchema: Judge = (world) => {
   const { spec } = world
   if (spec === undefined) return isUnknown('InvalidSpec', 'the spec cannot be read')
   const mismatch = findSchemaMismatch(world)
-  if (mismatch !== undefined) return isFalse('SchemaMismatch', mismatch)
+  if (mismatch !== undefined) {
+    const left = judgeLeft(world)
+    if (left === undefined) return isFalse('SchemaMismatch', mismatch)
+    return asBefore(world, 'SchemaVerified') ?? left
+  }
   const pods = currentPods(world.pods)
   if (pods.some((pod) => readyVersionsOf(pod).length > 0 && pod.model?.config !== undefined)) {
     return spec.inputs === undefined && spec.outputs === undefined
@@ -61,6 +66,14 @@ export const judgeSchema: Judge = (world) => {
   return (
     asBefore(world, 'SchemaVerified') ?? isUnknown('Pending', 'no pod has loaded the model yet')
   )
+}
+
+/** Of pods that are of an earlier spec, which this one does not replace; undefined if it does. */
+function judgeLeft(world: ModelWorld): Judgement | undefined {
+  const { refusal } = world
+  const text = 'no pod is made of this spec while'
+  if (refusal !== undefined) return isUnknown(refusal.reason, `${text} it is refused`)
+  return isLeftAsWas(world) ? isUnknown('Paused', `${text} spec.paused is true`) : undefined
 }
 
 function findSchemaMismatch({ spec, pods }: ModelWorld): string | undefined {
@@ -101,9 +114,20 @@ export function judgeChildren({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judge
     const { kind } = outcome.resource
     if (outcome.result === 'nameConflict') return isTrue('ObjectConflict', outcome.message)
     if (outcome.result === 'refused') return isTrue('Refused', `${kind}: ${outcome.error.message}`)
+    const deletion = outcome.result === 'terminating' ? toDeletion(outcome) : undefined
+    if (deletion?.isPassing === false) return isTrue('Terminating', deletion.message)
     if (outcome.result !== 'failed') continue
     const { error } = outcome
     return isTrue('ApplyFailed', `${kind}: ${error instanceof Error ? error.message : 'unknown'}`)
+  }
+  return undefined
+}
+
+/** A child that goes by itself and is made anew then; undefined if there is none. */
+export function judgePassing({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judgement | undefined {
+  for (const outcome of outcomes) {
+    const deletion = outcome.result === 'terminating' ? toDeletion(outcome) : undefined
+    if (deletion?.isPassing === true) return isTrue('Terminating', deletion.message)
   }
   return undefined
 }

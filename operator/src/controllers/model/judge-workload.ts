@@ -1,7 +1,7 @@
-import type { IntOrString } from '@tutti/kube'
+import type { Deployment, IntOrString } from '@tutti/kube'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
 import { isObserved, numbersOf, templateOf } from './deployment-state.ts'
-import { judgeChildren, toFailureText } from './judge-model.ts'
+import { judgeChildren, judgePassing, toFailureText } from './judge-model.ts'
 import { count, type ModelWorld } from './judgement.ts'
 
 /** Whether enough pods take requests, of whatever template they are. */
@@ -36,15 +36,28 @@ function toCount(value: IntOrString, of: number): number {
 export function judgeProgress(world: ModelWorld): Judgement {
   const { deployment } = world
   const held = judgeHeld(world)
-  if (held !== undefined) return held
+  const waiting = held ?? judgePassing(world)
+  if (waiting !== undefined) return waiting
   if (deployment === undefined) return isTrue('Reconciling', 'the Deployment is not there yet')
   if (!isObserved(deployment)) return isTrue('Reconciling', 'the Deployment has just changed')
-  const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
+  return judgeRollout(deployment)
+}
+
+function judgeRollout(deployment: Deployment): Judgement {
   const { wanted, all, updated, available } = numbersOf(deployment)
   const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${available} available, ${all - updated} old`
+  const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
   if (late?.reason === 'ProgressDeadlineExceeded') return isFalse(late.reason, text)
   const isComplete = updated === wanted && all === updated && available >= wanted
-  return isComplete ? isFalse('Complete', text) : isTrue('RollingOut', text)
+  if (isComplete) return isFalse('Complete', text)
+  // Whoever paused it meant it, so the operator leaves it so. Scaling goes on there, new templates wait.
+  const isHeld = deployment.spec.paused === true && all !== updated
+  if (isHeld) return isFalse('DeploymentPaused', toPausedText(deployment, text))
+  return isTrue('RollingOut', text)
+}
+
+function toPausedText({ metadata: { name, namespace } }: Deployment, text: string): string {
+  return `Deployment "${name}": spec.paused is true, kubectl rollout resume deployment/${name} -n ${namespace} lets it go on; ${text}`
 }
 
 /** Why nothing can move; undefined if it can. */

@@ -8,6 +8,7 @@ import { findCondition } from '../../runtime/conditions.ts'
 import type { Judgement } from '../judgement.ts'
 import type { RouterTrouble } from '../namespace/router-states.ts'
 import type { Refusal } from './check-model.ts'
+import { templateOf } from './deployment-state.ts'
 import type { ModelPod, VersionRevision } from './model-pods.ts'
 import type { Failure } from './pod-failure.ts'
 
@@ -45,6 +46,16 @@ export function asBefore({ before, model }: ModelWorld, type: string): Judgement
   const known = findCondition(before.conditions, type)
   if (known?.observedGeneration !== model.metadata.generation) return undefined
   return known?.status === 'Unknown' ? undefined : known
+}
+
+/** True for a Model that was edited while it is paused: its pods, and its Deployment, are of the spec before. */
+export function isLeftAsWas({
+  spec,
+  deployment,
+  template,
+}: Pick<ModelWorld, 'spec' | 'deployment' | 'template'>): boolean {
+  if (spec?.paused !== true || deployment === undefined) return false
+  return templateOf(deployment) !== template
 }
 
 /** `1 pod`, `2 pods`. */

@@ -371,7 +371,7 @@ await t.test('Models on a real API server', { skip }, async (t) => {
       (found) => conditionOf(found, 'Progressing') === 'False/Paused',
     )
     t.equal(conditionOf(model, 'Ready'), 'False/Paused')
-    t.equal(conditionOf(model, 'WorkloadAvailable'), 'True/Available')
+    t.equal(conditionOf(model, 'Routable'), 'True/Routed', 'by the pods that there are')
     t.equal((await plain.get(deploymentPath(namespace, 'yolo')))['metadata'].generation, generation)
     await cluster.applyModel(namespace, 'yolo', { maxBatchSize: 2 })
     await cluster.untilModel(namespace, 'yolo', isModelReady)

@@ -1,7 +1,7 @@
-import { type KubeObject, toKeyString } from '@tutti/kube'
+import { toKeyString } from '@tutti/kube'
 import { type EnsembleObject, MODEL, type ModelObject } from '../../api/kinds.ts'
 import { isReady } from '../../pods/pod-state.ts'
-import { COMPONENT, isOfRouter } from '../../resources/step-labels.ts'
+import { isOfRouter } from '../../resources/step-labels.ts'
 import type { Cache } from '../../runtime/cache.ts'
 import { type Controller, createController } from '../../runtime/controller.ts'
 import {
@@ -12,11 +12,10 @@ import {
   referenceSource,
   type Source,
 } from '../../runtime/sources.ts'
-import { isOrphanOf } from '../accepted-revisions.ts'
-import { type Caches, INDEX, keysOf, modelOf, rivalOf } from '../caches.ts'
+import { type Caches, INDEX, inNamespaceOf, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerContext } from '../index.ts'
 import { servedNameKey } from '../served-names.ts'
-import type { ModelReader, ModelReconciler } from './model-reconciler.ts'
+import type { ModelReconciler } from './model-reconciler.ts'
 import type { PodObserver } from './pod-observer.ts'
 
 export interface ModelControllerOptions
@@ -24,18 +23,22 @@ export interface ModelControllerOptions
   readonly caches: Caches
   readonly reconciler: ModelReconciler
   readonly observer: PodObserver
+  /** For one reconcile; see ControllerOptions. */
+  readonly reconcileMs?: number
 }
 
 /** Keys are `namespace/name` of Models. */
 export function createModelController(o: ModelControllerOptions): Controller {
-  const { clock, log, metrics } = o
+  const { clock, log, metrics, reconcileMs: timeoutMs } = o
   return createController({
     name: 'model',
     sources: toSources(o),
     reconcile: (context, key) => o.reconciler.reconcile(context, key),
+    laneOf: namespaceOfKey,
     clock,
     log,
     metrics,
+    ...(timeoutMs !== undefined && { timeoutMs }),
   })
 }
 
@@ -74,27 +77,4 @@ function toSources({ caches, observer }: ModelControllerOptions): readonly Sourc
     sameName(models),
     sameName(caches.ensembles),
   ]
-}
-
-function inNamespaceOf<T extends KubeObject>(object: KubeObject, cache: Cache<T>) {
-  return cache.byIndex(INDEX.namespace, object.metadata.namespace ?? '')
-}
-
-/** What a reconcile reads, from the caches. */
-export function createModelReader(caches: Caches): ModelReader {
-  return {
-    model: (key) => caches.models.get(key),
-    rivalOf: (model) => rivalOf(caches, model),
-    secret: (namespace, name) => caches.secrets.get(`${namespace}/${name}`),
-    deploymentOf: (model) => caches.deployments.byOwner(model.metadata)[0],
-    podsOf: ({ metadata }) =>
-      caches.pods
-        .byIndex(INDEX.model, `${metadata.namespace}/${metadata.name}`)
-        .filter((pod) => pod.metadata.labels?.[COMPONENT] === 'step'),
-    revisionsOf: (model) => caches.revisions.byOwner(model.metadata),
-    orphansOf: (model) =>
-      inNamespaceOf(model, caches.revisions).filter((revision) =>
-        isOrphanOf(revision, 'model', model.metadata.name),
-      ),
-  }
 }

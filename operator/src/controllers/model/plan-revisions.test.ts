@@ -37,7 +37,7 @@ function plan({
       ) as Stored<ControllerRevision>,
   )
   const all = [...kept, ...made].toSorted(byRevision)
-  const remove = findUnused(input.pods, all)
+  const remove = findUnused(input.pods, all, 3)
   const stored = all.filter((one) => !remove.includes(one))
   return { create, ...(renew !== undefined && { renew }), remove, stored }
 }

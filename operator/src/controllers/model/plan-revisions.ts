@@ -2,9 +2,6 @@ import type { AcceptedModel } from '@tutti/ensemble'
 import { acceptedOf, type Revision, toWanted, type WantedRevision } from '../accepted-revisions.ts'
 import { canServe, type ModelPod, readyVersionsOf, type VersionRevision } from './model-pods.ts'
 
-/** Accepted revisions that are kept although no pod serves them, so that a rollback finds them. */
-const HISTORY = 3
-
 export interface WantedInput {
   readonly owner: AcceptedModel['resource']
   readonly modelName: string
@@ -39,15 +36,17 @@ function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedM
  * known to be out of use. Pure.
  *
  * @param revisions - the newest first.
+ * @param history - so many are kept although no pod serves them, so that a rollback finds them.
  */
 export function findUnused(
   pods: readonly ModelPod[],
   revisions: readonly Revision[],
+  history: number,
 ): readonly Revision[] {
   if (pods.some((pod) => pod.model === undefined && mayServe(pod))) return []
   const served = new Set(pods.flatMap(readyVersionsOf).map(({ revision }) => revision))
   return revisions
-    .slice(HISTORY)
+    .slice(history)
     .filter((one) => versionsOf(one).every(({ revision }) => !served.has(revision)))
 }
 

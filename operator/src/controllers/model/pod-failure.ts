@@ -2,6 +2,7 @@ import type { LastFailure } from '@tutti/ensemble'
 import type { ContainerStatus, Deployment, Pod, PodCondition } from '@tutti/kube'
 import { isAlive, statusOf } from '../../pods/pod-state.ts'
 import { FETCH } from '../../resources/model-artifacts.ts'
+import { failureOfDeployment } from '../deployment-failure.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
 import { lastWordsOf } from './last-words.ts'
 import { withLoadHint } from './load-hint.ts'
@@ -167,11 +168,4 @@ export function loadErrorOf(model: NonNullable<ModelPod['model']>): string | und
     ({ state, reason }) => state === 'UNAVAILABLE' && reason !== '',
   )
   return version === undefined ? undefined : `version ${version.version}: ${version.reason}`
-}
-
-/** Pods that cannot even be made: a quota, or a policy of the namespace. */
-export function failureOfDeployment(deployment: Deployment | undefined): Failure | undefined {
-  const condition = deployment?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')
-  if (condition?.status !== 'True') return undefined
-  return { reason: condition.reason ?? 'FailedCreate', message: condition.message ?? '' }
 }

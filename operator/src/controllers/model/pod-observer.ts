@@ -1,7 +1,7 @@
 import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
-import type { PodClient } from '../../pods/pod-client.ts'
+import type { PodAddress, PodClient } from '../../pods/pod-client.ts'
 import { addressOf, areContainersReady, mainStatusOf } from '../../pods/pod-state.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
@@ -10,6 +10,10 @@ interface Known {
   readonly containerId: string
   readonly model: ServedModel
 }
+
+type Answer =
+  | { readonly models: readonly ServedModel[]; readonly error?: undefined }
+  | { readonly error: ServeError; readonly models?: undefined }
 
 export interface ObserveOptions {
   /** What clients call the model. */
@@ -24,25 +28,35 @@ export interface ObserveOptions {
  * nothing on request: it is asked once.
  */
 export class PodObserver {
-  readonly #client: PodClient
+  readonly #client: Pick<PodClient, 'servedByStep'>
   /** By uid of the pod. */
   readonly #known = new Map<string, Known>()
+  /** Uids of pods that were asked the last time, and did not answer. */
+  readonly #silent = new Set<string>()
+  /** Uids of pods that are asked now, and are not gone. */
+  readonly #asking = new Set<string>()
 
-  constructor(client: PodClient) {
+  constructor(client: Pick<PodClient, 'servedByStep'>) {
     this.#client = client
   }
 
   /** @throws the signal's reason if it aborts; a pod that does not answer is told in its place. */
   async observe(pods: readonly Stored<Pod>[], o: ObserveOptions): Promise<readonly ModelPod[]> {
-    const sorted = pods.toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
-    const observed = await Promise.all(sorted.map((pod) => this.#observe(pod, o)))
+    // They take their turns in the order of the questions: those who are silent again would leave no time for the others.
+    const isLast = (pod: Stored<Pod>): number => Number(this.#silent.has(pod.metadata.uid))
+    const inTurn = pods
+      .toSorted((one, other) => byName(one.metadata, other.metadata))
+      .toSorted((one, other) => isLast(one) - isLast(other))
+    const observed = await Promise.all(inTurn.map((pod) => this.#observe(pod, o)))
     o.signal.throwIfAborted()
-    return observed
+    return observed.toSorted((one, other) => byName(one.pod.metadata, other.pod.metadata))
   }
 
   /** The pod is gone. */
   forget(uid: string): void {
     this.#known.delete(uid)
+    this.#silent.delete(uid)
+    this.#asking.delete(uid)
   }
 
   async #observe(pod: Stored<Pod>, o: ObserveOptions): Promise<ModelPod> {
@@ -54,14 +68,42 @@ export class PodObserver {
     const known = this.#known.get(uid)
     if (known?.containerId === containerId) return { pod, isCurrent, model: known.model }
     if (main?.state?.running === undefined || address === undefined) return { pod, isCurrent }
+    return { pod, isCurrent, ...(await this.#ask(pod, { ...o, containerId, address })) }
+  }
+
+  /** Of a process that runs. */
+  async #ask(
+    pod: Stored<Pod>,
+    o: ObserveOptions & { readonly containerId: string; readonly address: PodAddress },
+  ): Promise<Pick<ModelPod, 'model' | 'error'>> {
+    const { uid } = pod.metadata
+    this.#asking.add(uid)
+    const { models = [], error } = await this.#answerOf(o.address, o)
+    const model = models.find(({ name }) => name === o.modelName)
+    // Nobody forgets a second time what is gone by now.
+    if (this.#asking.delete(uid)) {
+      this.#mark(uid, error)
+      const isSaid = model !== undefined && areContainersReady(pod)
+      if (isSaid) this.#known.set(uid, { containerId: o.containerId, model })
+    }
+    return { ...(model !== undefined && { model }), ...(error !== undefined && { error }) }
+  }
+
+  #mark(uid: string, error: ServeError | undefined): void {
+    if (error?.reason === 'DEADLINE_EXCEEDED') this.#silent.add(uid)
+    // One that was not asked is what it was.
+    else if (error?.reason !== 'OVERLOADED') this.#silent.delete(uid)
+  }
+
+  async #answerOf(address: PodAddress, o: ObserveOptions): Promise<Answer> {
     try {
-      const { models } = await this.#client.servedByStep(address, o)
-      const model = models.find(({ name }) => name === o.modelName)
-      if (model === undefined) return { pod, isCurrent }
-      if (areContainersReady(pod)) this.#known.set(uid, { containerId, model })
-      return { pod, isCurrent, model }
+      return await this.#client.servedByStep(address, o)
     } catch (error) {
-      return { pod, isCurrent, error: ServeError.from(error) }
+      return { error: ServeError.from(error) }
     }
   }
+}
+
+function byName(one: Pod['metadata'], other: Pod['metadata']): number {
+  return one.name < other.name ? -1 : 1
 }

@@ -64,6 +64,20 @@ const CASES: readonly {
     },
   },
   {
+    name: 'a spec is refused that pods of an earlier one do not fit',
+    world: modelWorld({
+      fields: { inputs: [{ name: 'other', datatype: 'FP32', shape: [1] }] },
+      refusal: { condition: 'Accepted', reason: 'HostPathNotAllowed', message: 'm' },
+    }),
+    wanted: {
+      Accepted: 'False/HostPathNotAllowed',
+      SchemaVerified: 'Unknown/HostPathNotAllowed',
+      Progressing: 'False/HostPathNotAllowed',
+      Degraded: 'True/HostPathNotAllowed',
+      Ready: 'False/HostPathNotAllowed',
+    },
+  },
+  {
     name: 'the Secret is missing while old pods serve',
     world: modelWorld({
       refusal: { condition: 'ArtifactsReady', reason: 'SecretNotFound', message: 'm' },
@@ -129,6 +143,27 @@ const CASES: readonly {
     wanted: { Progressing: 'True/RollingOut', Ready: 'False/RollingOut' },
   },
   {
+    name: 'the Deployment is paused, and a rollout waits',
+    world: modelWorld({
+      deployment: modelDeployment({
+        isPaused: true,
+        status: { replicas: 1, updatedReplicas: 0, availableReplicas: 1 },
+      }),
+    }),
+    wanted: { Progressing: 'False/DeploymentPaused', Ready: 'False/DeploymentPaused' },
+  },
+  {
+    name: 'the Deployment is paused, and is scaled',
+    world: modelWorld({
+      deployment: modelDeployment({
+        replicas: 2,
+        isPaused: true,
+        status: { replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
+      }),
+    }),
+    wanted: { Progressing: 'True/RollingOut' },
+  },
+  {
     name: 'the Deployment has not been looked at since it changed',
     world: modelWorld({ deployment: modelDeployment({ status: { observedGeneration: 0 } }) }),
     wanted: { Progressing: 'True/Reconciling', Ready: 'Unknown/Reconciling' },
@@ -191,6 +226,49 @@ const CASES: readonly {
       outcomes: [{ resource: SERVICE, key, result: 'nameConflict', message: 'm' }],
     }),
     wanted: { Progressing: 'False/ObjectConflict', Degraded: 'True/ObjectConflict' },
+  },
+  {
+    name: 'a Service is being deleted and held',
+    world: modelWorld({
+      outcomes: [{ resource: SERVICE, key, result: 'terminating', finalizers: ['a.b/stay'] }],
+    }),
+    wanted: { Progressing: 'False/Terminating', Degraded: 'True/Terminating' },
+  },
+  {
+    name: 'a Service is being deleted and goes by itself',
+    world: modelWorld({
+      outcomes: [
+        { resource: SERVICE, key, result: 'terminating', finalizers: ['foregroundDeletion'] },
+      ],
+    }),
+    wanted: { Progressing: 'True/Terminating' },
+  },
+  {
+    name: 'one Service goes by itself, the next is held',
+    world: modelWorld({
+      outcomes: [
+        { resource: SERVICE, key, result: 'terminating', finalizers: ['orphan'] },
+        {
+          resource: SERVICE,
+          key,
+          result: 'terminating',
+          finalizers: ['foregroundDeletion', 'a.b/stay'],
+        },
+      ],
+    }),
+    wanted: { Progressing: 'False/Terminating', Degraded: 'True/Terminating' },
+  },
+  {
+    name: 'an edit that the pods do not fit is paused',
+    world: modelWorld({
+      fields: { paused: true, inputs: [{ name: 'other', datatype: 'FP32', shape: [1] }] },
+      template: 't2',
+    }),
+    wanted: {
+      SchemaVerified: 'Unknown/Paused',
+      Progressing: 'False/Paused',
+      Ready: 'False/Paused',
+    },
   },
   ...[undefined, '50m'].map((tolerance) => ({
     name: `the server has the tolerance ${tolerance}`,

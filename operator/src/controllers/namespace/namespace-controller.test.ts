@@ -35,6 +35,10 @@ function edgeOf(secret: PlainObject | undefined): unknown {
   return text === '' ? undefined : JSON.parse(text)
 }
 
+function saidOf(status: PlainObject, type: string): string {
+  return status['conditions'].find((one: PlainObject) => one['type'] === type)?.message ?? ''
+}
+
 const textOf = (value: unknown): string => JSON.stringify(value) ?? ''
 
 await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
@@ -219,6 +223,35 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await plain.delete(path)
     await ns.condition('one', 'Degraded', 'False')
     t.match(await plain.get(path), { spec: { rules: [{ host: 'c.example' }] } })
+  })
+
+  await t.test('what is being deleted is said, by whom it is held, and made anew', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['d.example'] } } })
+    await untilAll(ns, isThere)
+    for (const [plural, name, type] of [
+      ['services', 'tutti-router-http', 'RouterReady'],
+      ['ingresses', 'one-http', 'Progressing'],
+    ] as const) {
+      const isRoute = type === 'Progressing'
+      const path = ns.path(plural, name)
+      const { metadata } = await plain.until(path, isThere).then((found) => found ?? {})
+      await plain.patch(path, { metadata: { finalizers: ['example.com/stay'] } })
+      await plain.delete(path, { propagationPolicy: 'Foreground' })
+      const held = await ns.condition('one', 'Degraded', 'True', 'Terminating')
+      t.match(saidOf(held, 'Degraded'), /held by "example.com\/stay" in metadata.finalizers/)
+      // Nobody collects garbage here: it stays until the test takes the finalizer away.
+      await plain.patch(path, { metadata: { finalizers: ['foregroundDeletion'] } })
+      const status = isRoute ? 'True' : 'False'
+      await ns.condition('one', 'Degraded', 'False')
+      const passing = await ns.condition('one', type, status, 'Terminating')
+      t.match(saidOf(passing, type), /: is being deleted, and what belongs to it before it; /)
+      await plain.patch(path, { metadata: { finalizers: null } })
+      await plain.until(path, (now) => ![undefined, metadata.uid].includes(now?.['metadata'].uid))
+    }
+    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
   })
 
   await t.test('a second look writes nothing', async (t) => {

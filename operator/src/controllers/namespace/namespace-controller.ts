@@ -4,7 +4,6 @@ import {
   type ConfigMap,
   type Deployment,
   isNamespaceTerminating,
-  KubeError,
   type KubeObject,
   type Secret,
   type Stored,
@@ -27,16 +26,19 @@ import {
 } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
 import type { RuntimeMetrics } from '../../runtime/metrics.ts'
-import { isRefusal } from '../../runtime/refusal.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
-import { TerminalError } from '../../runtime/terminal-error.ts'
 import { INDEX, namespacesOf, rivalOf } from '../caches.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { routerRemoved } from './log-events.ts'
 import { type MemberCache, RouterApplier } from './router-applier.ts'
 import { findPodTrouble } from './router-pods.ts'
 import type { RouterStates, RouterTrouble } from './router-states.ts'
-import { removeCredential, type Tenancy } from './tenant-credential.ts'
+import {
+  isPassing,
+  removeCredential,
+  type Tenancy,
+  toCredentialTrouble,
+} from './tenant-credential.ts'
 
 /** A kind that router sets have: what is there, and what changes. */
 export interface RouterMemberKind {
@@ -192,8 +194,9 @@ class NamespaceReconciler {
       ;({ renewAtMs } = await tenancy.ensureTenant(namespace, { signal }))
     } catch (error) {
       if (isNamespaceTerminating(error)) return {}
-      states.set(namespace, toCredentialTrouble(error))
-      if (!(error instanceof TerminalError) && !isRefusal(error)) throw error
+      const trouble = toCredentialTrouble(error, this.#hasCredential(namespace))
+      if (trouble !== undefined) states.set(namespace, trouble)
+      if (isPassing(error)) throw error
       // Somebody must set a Secret right that is not watched, or allow ours.
       return { requeueAfterMs: this.#pollMs }
     }
@@ -221,6 +224,11 @@ class NamespaceReconciler {
     this.#tell(namespace, problem)
     // Somebody else's object, or a policy: no watch tells that it is gone.
     return this.#again(Math.min(renewAtMs, clock.epochMs() + this.#pollMs))
+  }
+
+  #hasCredential(namespace: string): boolean {
+    const { credentials: name } = NATS_SECRETS
+    return this.#o.secrets.get(toKeyString({ namespace, name })) !== undefined
   }
 
   #routerOf(namespace: string): Deployment | undefined {
@@ -256,10 +264,4 @@ function versionsOf(objects: readonly Stored<KubeObject>[]): string {
     )
     .toSorted()
     .join()
-}
-
-function toCredentialTrouble(error: unknown): RouterTrouble {
-  const known = error instanceof TerminalError || error instanceof KubeError
-  const message = known ? error.message : 'the credential for NATS cannot be made'
-  return { reason: 'CredentialMissing', message }
 }

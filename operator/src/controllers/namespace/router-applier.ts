@@ -13,8 +13,10 @@ import { ROUTER_IDENTITY, ROUTER_LABEL_SELECTOR } from '../../resources/router-n
 import type { ChildCache } from '../../runtime/apply.ts'
 import { ChildWriter, type ChildWriterOptions, type Place } from '../../runtime/child-writer.ts'
 import { childIdOf, controllerOf } from '../../runtime/children.ts'
+import { toDeletion } from '../../runtime/deletion.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
 import { INDEX } from '../caches.ts'
+import { type FoundMember, outOfUse } from './out-of-use.ts'
 
 /** What an applier reads of the members of one kind: `Cache` has it, with the index of namespaces. */
 export interface MemberCache extends Pick<ChildCache, 'resource' | 'get'> {
@@ -23,8 +25,10 @@ export interface MemberCache extends Pick<ChildCache, 'resource' | 'get'> {
 
 /** Why a router set is not as it is wanted; one line. */
 export interface RouterProblem {
-  readonly reason: 'RouterConflict' | 'RouterRefused'
+  readonly reason: 'RouterConflict' | 'RouterRefused' | 'Terminating'
   readonly message: string
+  /** True if it ends by itself. */
+  readonly isPassing?: boolean
 }
 
 export interface RouterApplierOptions extends ChildWriterOptions {
@@ -51,9 +55,9 @@ export class RouterApplier {
 
   /**
    * Makes the set of a namespace what is wanted. A member that is refused does not hold up the others, but one that depends on it
-   * may not work. What is not wanted any more goes once all that is wanted is there.
+   * may not work. What is not wanted any more goes, but for what a refusal leaves in use (see `outOfUse`).
    *
-   * @returns the first problem that only a person can set right.
+   * @returns the first problem that only a person can set right, else the first that passes.
    * @throws KubeError for what is worth another try; 'terminating' namespaces are no error.
    */
   async sync(
@@ -61,23 +65,26 @@ export class RouterApplier {
     members: readonly RouterMember[],
     o: Signalled,
   ): Promise<RouterProblem | undefined> {
-    const problems: (RouterProblem | undefined)[] = []
+    const problems: (RouterProblem & Pick<RouterMember, 'resource'>)[] = []
     for (const member of members) {
       try {
-        problems.push(await this.#ensure(namespace, member, o))
+        const problem = await this.#ensure(namespace, member, o)
+        if (problem !== undefined) problems.push({ ...problem, resource: member.resource })
       } catch (error) {
         if (isNamespaceTerminating(error)) return undefined
-        problems.push(this.#toRefusal(member, error))
+        problems.push({ ...this.#toRefusal(member, error), resource: member.resource })
       }
     }
-    const problem = problems.find((one) => one !== undefined)
-    if (problem !== undefined) return problem
     const wanted = new Set(members.map((one) => childIdOf(one.resource, keyOf(one.object))))
     const unwanted = this.#membersOf(namespace).filter(
       ({ resource, object }) => !wanted.has(childIdOf(resource, keyOf(object))),
     )
-    await this.#deleteAll(namespace, unwanted, o)
-    return undefined
+    const missing = problems.map(({ resource }) => resource)
+    await this.#deleteAll(namespace, outOfUse(unwanted, missing), o)
+    const first = problems.find(({ isPassing }) => isPassing !== true) ?? problems[0]
+    if (first === undefined) return undefined
+    const { resource: _, ...problem } = first
+    return problem
   }
 
   /** Deletes the set of a namespace, as the server has it: a cache may be behind. @throws KubeError */
@@ -109,9 +116,12 @@ export class RouterApplier {
       const message = `${nameOf(resource, desired)} is there already and is not the operator's: delete or rename it`
       return { reason: 'RouterConflict', message }
     }
-    if (current?.metadata.deletionTimestamp === undefined) {
-      await this.#writer.write(member, { place: toPlace(namespace), current, signal })
+    if (current?.metadata.deletionTimestamp !== undefined) {
+      const { finalizers = [] } = current.metadata
+      const deletion = toDeletion({ resource, key, finalizers })
+      return deletion && { reason: 'Terminating', ...deletion }
     }
+    await this.#writer.write(member, { place: toPlace(namespace), current, signal })
     return undefined
   }
 
@@ -147,12 +157,6 @@ export class RouterApplier {
     assert(cache !== undefined, `the applier has no cache of ${resource.plural}`)
     return cache
   }
-}
-
-/** A member as it is. */
-interface FoundMember {
-  readonly resource: Resource
-  readonly object: Stored<KubeObject>
 }
 
 /** A set belongs to its namespace, where an applier's memory has an owner. */

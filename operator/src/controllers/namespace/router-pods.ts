@@ -1,5 +1,5 @@
 import type { Deployment } from '@tutti/kube'
-import { failureOfDeployment } from '../model/pod-failure.ts'
+import { failureOfDeployment } from '../deployment-failure.ts'
 import type { RouterTrouble } from './router-states.ts'
 
 /** Why a router has no pod, where Kubernetes may make none: a quota, or a policy of the namespace. Pure. */

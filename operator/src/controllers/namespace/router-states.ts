@@ -3,6 +3,8 @@ export interface RouterTrouble {
   /** One CamelCase word, for conditions. */
   readonly reason: string
   readonly message: string
+  /** True if it ends by itself: nobody has to act. */
+  readonly isPassing?: boolean
 }
 
 /** What is wrong with routers, by namespace: the controller of namespaces says it, those of Models and Ensembles read it. */

@@ -1,6 +1,9 @@
-import { type Client, isNotFound, keyOf, SECRET } from '@tutti/kube'
+import { type Client, isNotFound, KubeError, keyOf, SECRET } from '@tutti/kube'
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
 import { isManaged } from '../../runtime/children.ts'
+import { isRefusal } from '../../runtime/refusal.ts'
+import { TerminalError } from '../../runtime/terminal-error.ts'
+import type { RouterTrouble } from './router-states.ts'
 
 /** What gives namespaces their credential for the broker; `NatsTenancy` does. */
 export interface Tenancy {
@@ -25,4 +28,23 @@ export async function removeCredential(
   } catch (error) {
     if (!isNotFound(error)) throw error
   }
+}
+
+/** True for what may go well the next time, with nobody's help. */
+export function isPassing(error: unknown): boolean {
+  return !(error instanceof TerminalError) && !isRefusal(error)
+}
+
+/**
+ * What a failure to ensure a credential says of the router. Pure.
+ *
+ * @param isThere - there is a credential, be it one that should have been renewed.
+ * @returns undefined if nothing: what serves goes on with the credential that it has, and the next try comes soon.
+ */
+export function toCredentialTrouble(error: unknown, isThere: boolean): RouterTrouble | undefined {
+  if (isPassing(error) && isThere) return undefined
+  const isKnown = error instanceof TerminalError || error instanceof KubeError
+  const message = isKnown ? error.message : 'the credential for NATS cannot be made'
+  if (!isPassing(error)) return { reason: 'CredentialMissing', message }
+  return { reason: 'CredentialMissing', message: `not made yet, and tried again: ${message}` }
 }

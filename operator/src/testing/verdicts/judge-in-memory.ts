@@ -15,7 +15,7 @@ import { type Caches, createCaches } from '../../controllers/caches.ts'
 import { EnsembleReconciler } from '../../controllers/ensemble/ensemble-reconciler.ts'
 import { Exposure } from '../../controllers/ensemble/exposure.ts'
 import { checkModel } from '../../controllers/model/check-model.ts'
-import { createModelReader } from '../../controllers/model/model-controller.ts'
+import { createModelReader } from '../../controllers/model/model-reader.ts'
 import { RouterStates } from '../../controllers/namespace/router-states.ts'
 import { Cache, type OpenReflector } from '../../runtime/cache.ts'
 import { StatusWriter } from '../../runtime/status.ts'
@@ -115,12 +115,21 @@ function serve(client: MemoryClient, model: Stored<ModelObject>): void {
 
 const PASSES = 10
 
+function callIt<T>(wait: () => Promise<T>): Promise<T> {
+  return wait()
+}
+
 /** Until a look at every Ensemble writes nothing. */
 async function reconcileAll(
   client: MemoryClient,
   caches: ReturnType<typeof openCaches>,
 ): Promise<void> {
-  const context = { signal: new AbortController().signal, log: silentLogger, reconcileId: '' }
+  const context = {
+    signal: new AbortController().signal,
+    log: silentLogger,
+    reconcileId: '',
+    aside: callIt,
+  }
   const options = { ...around, client, metrics }
   const reconciler = new EnsembleReconciler({
     ...options,

@@ -1,0 +1,36 @@
+import type { ModelSpec } from '@tutti/ensemble'
+import type { Secret, Stored } from '@tutti/kube'
+import type { ModelObject } from '../../api/kinds.ts'
+import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
+import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
+import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
+import type { StepSettings } from '../../resources/step-settings.ts'
+import { credentialsDigest } from './credentials-digest.ts'
+
+/** What a Model that can be read wants. */
+export interface ModelWish {
+  readonly parts: ModelParts
+  readonly scaling: Scaling
+  /** Digest of the pod template. */
+  readonly template: string
+}
+
+/** @param o.secret - that artifacts are fetched with, if there is one. Pure. */
+export function toWish(
+  { metadata: { name, namespace = '' } }: Stored<ModelObject>,
+  spec: ModelSpec,
+  {
+    settings,
+    secret,
+  }: { readonly settings: StepSettings; readonly secret: Stored<Secret> | undefined },
+): ModelWish {
+  const parts = toModelParts({
+    name,
+    namespace,
+    spec,
+    settings,
+    ...(secret !== undefined && { credentialsDigest: credentialsDigest(secret) }),
+  })
+  const template = buildPodTemplate(parts).metadata?.annotations?.[TEMPLATE_ANNOTATION]
+  return { parts, scaling: toScaling(spec), template: template ?? '' }
+}
