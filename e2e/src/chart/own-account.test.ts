@@ -7,59 +7,12 @@ import {
   startProcess,
   withoutNatsServer,
 } from '@tutti/chassis/testing'
-import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
+import { type ApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { ROOT } from '../serving.ts'
+import { startChartCluster, startChartPod } from './chart-pods.ts'
 import { find, type Rendered, render } from './helm.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }
-
-const OPERATOR = `${ROOT}operator/dist/main.js`
-const ROLES = ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding']
-
-/** A cluster with what the chart says of accounts and roles, and its CRDs. */
-async function startCluster(t: Test, objects: readonly Rendered[]): Promise<ApiServer> {
-  const server = await startApiServer()
-  t.teardown(() => server.stop())
-  const { plain } = server
-  await plain.create('/api/v1/namespaces', { metadata: { name: 'tutti-system' } })
-  for (const object of objects) {
-    if (object['kind'] === 'CustomResourceDefinition') {
-      await plain.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', object)
-    }
-    if (!ROLES.includes(object['kind'])) continue
-    const { apiVersion, kind, metadata } = object
-    const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
-    const space = metadata.namespace === undefined ? '' : `/namespaces/${metadata.namespace}`
-    await plain.create(`${group}${space}/${kind.toLowerCase()}s`, object)
-  }
-  return server
-}
-
-/** Starts the program of a pod of the chart: its arguments, as its service account, with other ports. */
-async function startPod(
-  t: Test,
-  server: ApiServer,
-  workload: Rendered,
-  readyWhen?: (line: string) => boolean,
-): Promise<StartedProcess> {
-  const { serviceAccountName, containers } = workload['spec'].template.spec
-  const folder = await server.createServiceAccountDir('tutti-system', serviceAccountName)
-  const env = {
-    KUBERNETES_SERVICE_HOST: server.url.hostname,
-    KUBERNETES_SERVICE_PORT: server.url.port,
-    TUTTI_SERVICE_ACCOUNT_DIR: folder,
-    POD_NAMESPACE: 'tutti-system',
-    POD_NAME: 'tutti-operator-0',
-  }
-  const args = containers[0].args.map((arg: string) => arg.replace(/^(--\w+-port)=\d+$/, '$1=0'))
-  const started = await startProcess(process.execPath, [OPERATOR, ...args], {
-    env,
-    ...(readyWhen !== undefined && { readyWhen, readyTimeoutMs: 120_000 }),
-  })
-  t.teardown(() => started.stop('SIGKILL'))
-  return started
-}
 
 /** Starts the servers' program with the files that its pods get, on a port of its own. */
 async function startNats(
@@ -91,14 +44,16 @@ async function startNats(
 
 await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
   const objects = await render()
-  const server = await startCluster(t, objects)
+  const server = await startChartCluster(t, objects)
   const { plain } = server
 
   await t.test(
     'the operator leads with the flags and the rights that the chart gives it',
     async (t) => {
       const workload = find(objects, 'Deployment', 'tutti-operator')
-      const operator = await startPod(t, server, workload, (line) => line.includes('"leading"'))
+      const operator = await startChartPod(t, server, workload, (line) =>
+        line.includes('"leading"'),
+      )
       const lease = '/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti-operator'
       t.match(await plain.get(lease), { spec: { holderIdentity: /^tutti-operator-0_/ } })
       if (withoutNatsServer() === false) {
@@ -121,7 +76,7 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     const account = { metadata: { name: 'tutti-router', labels } }
     await plain.create('/api/v1/namespaces/a/serviceaccounts', account)
     await plain.create('/api/v1/namespaces/a/secrets', { metadata: { name: 'tutti-nats', labels } })
-    const removal = await startPod(t, server, find(objects, 'Job', 'tutti-removal'))
+    const removal = await startChartPod(t, server, find(objects, 'Job', 'tutti-removal'))
     t.same(await removal.exited, { code: 0, signal: null }, removal.lines.join('\n'))
     t.same(await plain.list('/api/v1/namespaces/a/serviceaccounts'), [])
     t.same(await plain.list('/api/v1/namespaces/a/secrets'), [])

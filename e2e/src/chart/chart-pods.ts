@@ -1,0 +1,75 @@
+import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { type ApiServer, startApiServer } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { ROOT } from '../serving.ts'
+import { until } from '../until.ts'
+import type { Rendered } from './helm.ts'
+
+const OPERATOR = `${ROOT}operator/dist/main.js`
+const ROLES = ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding']
+
+/** An API server with what the chart says of accounts and roles, and its CRDs. */
+export async function startChartCluster(t: Test, objects: readonly Rendered[]): Promise<ApiServer> {
+  const server = await startApiServer()
+  t.teardown(() => server.stop())
+  const { plain } = server
+  await plain.create('/api/v1/namespaces', { metadata: { name: 'tutti-system' } })
+  for (const object of objects) {
+    if (object['kind'] !== 'CustomResourceDefinition') continue
+    await plain.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', object)
+    const { group, names } = object['spec']
+    await until(`${names.plural} are served`, async () => {
+      return (await plain.send('GET', `/apis/${group}/v1alpha1/${names.plural}`)).status === 200
+    })
+  }
+  await applyRoles(server, objects)
+  return server
+}
+
+/** Gives the accounts of the chart their rights, beside those that others have. */
+export async function applyRoles(
+  { plain }: ApiServer,
+  objects: readonly Rendered[],
+): Promise<void> {
+  for (const object of objects) {
+    if (!ROLES.includes(object['kind'])) continue
+    const { apiVersion, kind, metadata } = object
+    const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`
+    const space = metadata.namespace === undefined ? '' : `/namespaces/${metadata.namespace}`
+    await plain.apply(`${group}${space}/${kind.toLowerCase()}s/${metadata.name}`, object, 'helm')
+  }
+}
+
+/** The operator's Deployment, whatever the release calls it. @throws Error if there is none. */
+export function operatorOf(objects: readonly Rendered[]): Rendered {
+  const found = objects.find(({ kind, metadata }) => {
+    return kind === 'Deployment' && metadata.labels['app.kubernetes.io/component'] === 'operator'
+  })
+  if (found === undefined) throw new Error('no Deployment of an operator is rendered')
+  return found
+}
+
+/** Starts the program of a pod of the chart: its arguments, as its service account, with other ports. */
+export async function startChartPod(
+  t: Test,
+  server: ApiServer,
+  workload: Rendered,
+  readyWhen?: (line: string) => boolean,
+): Promise<StartedProcess> {
+  const { serviceAccountName, containers } = workload['spec'].template.spec
+  const folder = await server.createServiceAccountDir('tutti-system', serviceAccountName)
+  const env = {
+    KUBERNETES_SERVICE_HOST: server.url.hostname,
+    KUBERNETES_SERVICE_PORT: server.url.port,
+    TUTTI_SERVICE_ACCOUNT_DIR: folder,
+    POD_NAMESPACE: 'tutti-system',
+    POD_NAME: 'tutti-operator-0',
+  }
+  const args = containers[0].args.map((arg: string) => arg.replace(/^(--\w+-port)=\d+$/, '$1=0'))
+  const started = await startProcess(process.execPath, [OPERATOR, ...args], {
+    env,
+    ...(readyWhen !== undefined && { readyWhen, readyTimeoutMs: 120_000 }),
+  })
+  t.teardown(() => started.stop('SIGKILL'))
+  return started
+}

@@ -1,0 +1,45 @@
+import type { Labels } from './label-selector.ts'
+import type { Protocol } from './network-policy.ts'
+
+export interface Pod {
+  readonly kind: 'pod'
+  readonly namespace: string
+  readonly name: string
+  readonly labels: Labels
+  readonly ip: string
+  /** Name of the node that it runs on. */
+  readonly node: string
+  /** The named ports of its containers. */
+  readonly ports: readonly NamedPort[]
+}
+
+export interface NamedPort {
+  readonly name: string
+  readonly port: number
+  readonly protocol: Protocol
+}
+
+/** The kubelet, and every pod on the network of its node: policies do not tell them apart. */
+export interface Node {
+  readonly kind: 'node'
+  readonly name: string
+  readonly ip: string
+}
+
+/** Anything else, in the cluster or not. */
+export interface Address {
+  readonly kind: 'address'
+  readonly ip: string
+}
+
+/** An end of a connection. */
+export type Party = Pod | Node | Address
+
+/** Somebody who begins to talk; the answers on the same connection need nobody's leave. */
+export interface Connection {
+  readonly from: Party
+  readonly to: Party
+  /** The port of the pod itself, behind any Service. */
+  readonly port: number
+  readonly protocol?: Protocol
+}

@@ -1,0 +1,96 @@
+import type { LabelSelector } from './label-selector.ts'
+
+export type Direction = 'Ingress' | 'Egress'
+
+export type Protocol = 'TCP' | 'UDP' | 'SCTP'
+
+/** `networking.k8s.io/v1` as the API server takes it. */
+export interface NetworkPolicy {
+  readonly metadata: { readonly name: string; readonly namespace: string }
+  readonly spec: {
+    readonly podSelector?: LabelSelector
+    readonly policyTypes?: readonly Direction[]
+    readonly ingress?: readonly IngressRule[]
+    readonly egress?: readonly EgressRule[]
+  }
+}
+
+export interface IngressRule {
+  readonly from?: readonly Peer[]
+  readonly ports?: readonly PolicyPort[]
+}
+
+export interface EgressRule {
+  readonly to?: readonly Peer[]
+  readonly ports?: readonly PolicyPort[]
+}
+
+export interface Peer {
+  readonly podSelector?: LabelSelector
+  readonly namespaceSelector?: LabelSelector
+  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] }
+}
+
+export interface PolicyPort {
+  readonly protocol?: Protocol
+  readonly port?: number | string
+  readonly endPort?: number
+}
+
+/** A rule of either direction. */
+export interface Rule {
+  readonly peers: readonly Peer[]
+  readonly ports: readonly PolicyPort[]
+}
+
+/** What a policy rules: if it does not say, ingress, and egress where it has rules for it. */
+export function directionsOf({ spec }: NetworkPolicy): readonly Direction[] {
+  const { policyTypes = [], egress = [] } = spec
+  if (policyTypes.length > 0) return policyTypes
+  return egress.length > 0 ? ['Ingress', 'Egress'] : ['Ingress']
+}
+
+export function rulesOf({ spec }: NetworkPolicy, direction: Direction): readonly Rule[] {
+  return direction === 'Ingress'
+    ? (spec.ingress ?? []).map(({ from = [], ports = [] }) => ({ peers: from, ports }))
+    : (spec.egress ?? []).map(({ to = [], ports = [] }) => ({ peers: to, ports }))
+}
+
+const SELECTOR = ['matchLabels', 'matchExpressions']
+/** Every field that is understood here, by the field that has it. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  spec: ['podSelector', 'policyTypes', 'ingress', 'egress'],
+  podSelector: SELECTOR,
+  namespaceSelector: SELECTOR,
+  matchExpressions: ['key', 'operator', 'values'],
+  ingress: ['from', 'ports'],
+  egress: ['to', 'ports'],
+  from: ['podSelector', 'namespaceSelector', 'ipBlock'],
+  to: ['podSelector', 'namespaceSelector', 'ipBlock'],
+  ipBlock: ['cidr', 'except'],
+  ports: ['protocol', 'port', 'endPort'],
+}
+
+/**
+ * A manifest as a policy. A field that is not known here would be ignored silently, and the verdicts be wrong.
+ *
+ * @throws Error naming the field.
+ */
+export function toNetworkPolicy(object: Readonly<Record<string, unknown>>): NetworkPolicy {
+  checkFields('spec', object['spec'])
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its fields were checked, and an API server took it
+  return object as unknown as NetworkPolicy
+}
+
+function checkFields(field: string, value: unknown): void {
+  const known = FIELDS[field]
+  if (known === undefined) return
+  for (const one of Array.isArray(value) ? value : [value]) {
+    // An empty field of YAML.
+    if (one === null || one === undefined) continue
+    for (const [key, inner] of Object.entries(one)) {
+      if (!known.includes(key)) throw new Error(`${field}: got ${key}, want ${known.join(', ')}`)
+      checkFields(key, inner)
+    }
+  }
+}

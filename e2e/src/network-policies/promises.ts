@@ -1,0 +1,119 @@
+/** What of the chart's values decides who reaches whom. */
+export interface Facts {
+  /** Of `helm test`, whose router takes clients of all namespaces; undefined if it is not rendered, or is a tenant. */
+  readonly testNamespace: string | undefined
+  /** Where `helm test` serves its files, and asks. */
+  readonly testPods: string
+  /** Namespaces of `networkPolicy.ingressFrom` and `.scrapeNamespaces`. */
+  readonly scrapers: readonly string[]
+  /** Servers of the chart's own NATS. */
+  readonly natsServers: number
+  /** Whether `networkPolicy.apiServerCIDR` is given. */
+  readonly hasApiServerRange: boolean
+}
+
+/**
+ * A row of the table in docs/security.md: exactly these reach these pods at these ports.
+ *
+ * `namespace/name` with a component of Tutti, or a pod that is not ours; in `from`, `team-a/*` is every pod of the namespace,
+ * `pods` every pod, `outside` every address. Operator and NATS, whose own egress is ruled, are meant only where they are named.
+ */
+export interface Promised {
+  readonly what: string
+  readonly to: string
+  readonly ports: readonly number[]
+  readonly protocol?: 'UDP'
+  readonly from: readonly string[]
+}
+
+const OPERATOR = 'tutti-system/operator'
+const NATS = 'tutti-system/nats'
+const EVERYBODY = ['pods', 'outside']
+/** A namespace of clients that the settings of team-a's router name. */
+const CLIENTS = 'apps/*'
+
+/** Everything that is promised. */
+export function promisesOf(facts: Facts): readonly Promised[] {
+  const { testNamespace, natsServers } = facts
+  return [
+    ...ofOperator(facts),
+    ...(natsServers > 0 ? ofNats(natsServers) : []),
+    ...ofNamespace('team-a', [CLIENTS], facts),
+    ...ofNamespace('team-b', [], facts),
+    ...(testNamespace === undefined ? [] : ofNamespace(testNamespace, ['pods'], facts)),
+    ...ofOthers(facts),
+  ]
+}
+
+function ofOperator({ scrapers }: Facts): readonly Promised[] {
+  const to = OPERATOR
+  return [
+    { what: 'metrics are for ingressFrom', to, ports: [8080], from: scrapers.map(allOf) },
+    { what: 'health is for the kubelet alone', to, ports: [8081], from: [] },
+    { what: 'nothing else is open', to, ports: [22, 443, 8000, 8002, 9000], from: [] },
+  ]
+}
+
+function ofNats(servers: number): readonly Promised[] {
+  const to = NATS
+  const served = ['*/router', '*/step']
+  return [
+    { what: 'clients are routers and steps of all namespaces', to, ports: [4222], from: served },
+    {
+      what: 'the port of the cluster is for its servers',
+      to,
+      ports: [6222],
+      from: servers > 1 ? [NATS] : [],
+    },
+    { what: 'monitoring is for its own container', to, ports: [8222, 22, 8080], from: [] },
+  ]
+}
+
+function ofNamespace(
+  namespace: string,
+  clients: readonly string[],
+  { scrapers }: Facts,
+): readonly Promised[] {
+  const own = allOf(namespace)
+  const readers = [own, OPERATOR, ...scrapers.map(allOf)]
+  const [router, step] = [`${namespace}/router`, `${namespace}/step`]
+  return [
+    {
+      what: 'the whole API is for the namespace and its clientNamespaces',
+      to: router,
+      ports: [8000, 8001],
+      from: [own, ...clients],
+    },
+    { what: 'doors for outside are open', to: router, ports: [9000, 9001], from: EVERYBODY },
+    { what: 'metrics are for those who scrape', to: router, ports: [8002], from: readers },
+    { what: 'steps are for the namespace', to: step, ports: [8000, 8001], from: [own] },
+    { what: 'metrics are for those who scrape', to: step, ports: [8002], from: readers },
+    { what: 'nothing else is open', to: router, ports: [22, 4222, 8003, 8081], from: [] },
+    { what: 'nothing else is open', to: step, ports: [22, 4222, 8003, 9000, 9001], from: [] },
+  ]
+}
+
+/** What routers and steps need is not ruled; operator and NATS reach what they need, and no more. */
+function ofOthers({ hasApiServerRange, natsServers, testPods }: Facts): readonly Promised[] {
+  const free = EVERYBODY
+  const dns = natsServers > 1 ? [...free, OPERATOR, NATS] : [...free, OPERATOR]
+  const byRange = hasApiServerRange ? free : [...free, OPERATOR]
+  const api = 'outside/api-server'
+  const storage = 'outside/storage'
+  const models = `${testPods}/test-models`
+  return [
+    { what: 'names', to: 'kube-system/dns', ports: [53], protocol: 'UDP', from: dns },
+    { what: 'names', to: 'kube-system/dns', ports: [53], from: dns },
+    { what: 'names alone', to: 'kube-system/dns', ports: [8080, 9153], from: free },
+    { what: 'the API server', to: api, ports: [443, 6443], from: [...free, OPERATOR] },
+    { what: 'nobody is asked for files by the operator', to: storage, ports: [80], from: free },
+    { what: 'without a range any address', to: storage, ports: [443, 6443], from: byRange },
+    { what: 'external NATS is for routers and steps', to: storage, ports: [4222], from: free },
+    { what: 'files of helm test', to: models, ports: [8080], from: free },
+    { what: 'pods that are not ours', to: 'team-a/app', ports: [8000, 8002, 6222], from: free },
+  ]
+}
+
+function allOf(namespace: string): string {
+  return `${namespace}/*`
+}
