@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { firstLine, runChild } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
@@ -8,6 +8,7 @@ import { makeBase, nodeVersionOf } from './base.mjs'
 import { IMAGES, judgeSize, referenceOf, toMegabytes } from './catalogue.mjs'
 import { revisionOf, sourceOf } from './git.mjs'
 import { hostSettings } from './host-settings.mjs'
+import { inputsDigest } from './inputs.mjs'
 import { CLUSTERS } from './load.mjs'
 
 /**
@@ -21,7 +22,7 @@ import { CLUSTERS } from './load.mjs'
  */
 
 /**
- * Builds images, leaves each as an archive, and judges what it adds to its base.
+ * Builds images, leaves each as an archive with a note of what it was built from, and judges what it adds to its base.
  *
  * @param {Work} work
  * @throws SetupFailure if one cannot be built or is too large; those that are too large are left all the same.
@@ -39,10 +40,12 @@ export async function buildImages(work) {
       })
     : options.base
   const faults = []
+  // Of now: what changes while an image is built makes it one to build again.
+  const inputs = inputsDigest(root)
   for (const name of options.names) {
     console.error(`Building ${referenceOf(name, options)} ...`)
     await run(commands.build(toBuild(name, { ...work, base, lent })))
-    const archive = await save(name, work)
+    const archive = await save(name, inputs, work)
     const bytes = await addedBytes(name, { ...work, archive, base })
     console.log(
       `${archive}: ${referenceOf(name, options)}, ${toMegabytes(bytes)} MB above its base`,
@@ -63,6 +66,26 @@ export async function loadImages({ options }) {
 
 export function archiveOf(name, { out }) {
   return join(out, `${name}.tar`)
+}
+
+/** Whether an archive is there that was built from these inputs, under this name and for this platform. */
+export function isUpToDate(name, inputs, options) {
+  const archive = archiveOf(name, options)
+  const note = noteOf(archive)
+  return (
+    existsSync(archive) &&
+    existsSync(note) &&
+    readFileSync(note, 'utf8') === toNote(name, inputs, options)
+  )
+}
+
+function noteOf(archive) {
+  return `${archive}.inputs`
+}
+
+function toNote(name, inputs, { platform, ...options }) {
+  // Of one that is not named it is the machine's own.
+  return `${[referenceOf(name, options), inputs, platform].filter(Boolean).join(' ')}\n`
 }
 
 /** Runs a command, with its output on ours. @param {readonly string[]} command */
@@ -97,13 +120,15 @@ function toBuild(name, { root, version, base, lent, options }) {
 }
 
 /** Whoever reads archives never sees half of one. */
-async function save(name, { commands, options }) {
+async function save(name, inputs, { commands, options }) {
   const archive = archiveOf(name, options)
   mkdirSync(options.out, { recursive: true })
   const unfinished = `${archive}.new`
   rmSync(unfinished, { force: true })
   await run(commands.save({ name: referenceOf(name, options), archive: unfinished }))
+  rmSync(noteOf(archive), { force: true })
   renameSync(unfinished, archive)
+  writeFileSync(noteOf(archive), toNote(name, inputs, options))
   return archive
 }
 

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
+import { atExit } from './at-exit.mjs'
 
 /** A nats-server on loopback. */
 export async function startBroker() {
@@ -9,9 +10,11 @@ export async function startBroker() {
   const port = await freePort()
   const child = spawn(program, ['--addr', '127.0.0.1', '--port', String(port)], { stdio: 'ignore' })
   const ended = once(child, 'exit')
+  const callOff = atExit(() => child.kill('SIGTERM'))
   return {
     url: `nats://127.0.0.1:${port}`,
     async close() {
+      callOff()
       child.kill('SIGTERM')
       await ended
     },

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { SetupFailure } from '../setup/failure.mjs'
 import { readImage } from './archive.mjs'
+import { atExit, exitOnSignals } from './at-exit.mjs'
 import { archiveOf, ask } from './build.mjs'
 import { referenceOf } from './catalogue.mjs'
 import { CHECKS } from './check-programs.mjs'
@@ -22,12 +23,14 @@ export async function checkImages(work) {
   if (engine === 'buildah' && process.getuid?.() !== 0) {
     throw new SetupFailure('--check with buildah needs root, for a file system that is read-only.')
   }
+  const release = exitOnSignals()
   const broker = await startBroker()
   const faults = []
   try {
     for (const name of options.names) faults.push(...(await checkImage(name, work, broker)))
   } finally {
     await broker.close()
+    release()
   }
   if (faults.length > 0)
     throw new SetupFailure(`${faults.length} checks failed:\n${faults.join('\n')}`)
@@ -61,10 +64,15 @@ async function openImage(name, env, { engine, commands, options }) {
     return { start, close: async () => {} }
   }
   const container = ask(commands.from(image))
+  const remove = () => void ask(commands.remove(container))
+  const callOff = atExit(remove)
   const root = ask(commands.mount(container))
   return {
     start: (command) => startPod(unshareCommand(command, { root, user: USER, env })),
-    close: async () => void ask(commands.remove(container)),
+    close: async () => {
+      callOff()
+      remove()
+    },
   }
 }
 

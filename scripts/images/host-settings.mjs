@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where Debian's images, and ours, have the authorities that programs trust. */
@@ -37,6 +37,8 @@ export function hostSettings(
   const write = (name, lines, target) => {
     if (lines.length === 0) return []
     mkdirSync(folder, { recursive: true })
+    // The address of a proxy or a registry may have a password in it. Not of the files: apt reads them as another user, too.
+    chmodSync(folder, 0o700)
     writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
     return [{ source: join(folder, name), target }]
   }

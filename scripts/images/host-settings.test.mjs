@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { test } from 'tap'
 import { hostSettings } from './host-settings.mjs'
 
@@ -28,6 +29,7 @@ await test('authorities, a registry, a proxy and pip’s settings are lent as fi
   t.equal(npmrc, `cafile=${AUTHORITIES}\nregistry=https://npm.example/\n`)
   const apt = readFileSync(lent['/etc/apt/apt.conf.d/99lent'], 'utf8')
   t.equal(apt, 'Acquire::http::Proxy "http://proxy.example:3128";\n')
+  t.equal(statSync(dirname(lent['/usr/local/etc/npmrc'])).mode & 0o777, 0o700)
 })
 
 await test('programs that are not there are not asked twice', async (t) => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { atExit } from './at-exit.mjs'
 
 const RUN_IN_ROOT = join(dirname(fileURLToPath(import.meta.url)), 'run-in-root.sh')
 
@@ -80,9 +81,17 @@ export function startPod([program, ...args]) {
       written += text
     })
   }
+  const kill = () => {
+    // A signal to the program that we have started would leave its pod behind.
+    const one = childOf(child.pid)
+    if (program === 'docker' || one === undefined) child.kill('SIGTERM')
+    else process.kill(one, 'SIGKILL')
+  }
+  const callOff = atExit(kill)
   let end
   const ended = new Promise((resolve) => {
     const finish = (how) => {
+      callOff()
       end = how
       resolve(how)
     }
@@ -103,10 +112,7 @@ export function startPod([program, ...args]) {
       else process.kill(childOf(child.pid), 'SIGTERM')
     },
     async close() {
-      // A signal to the program that we have started would leave its pod behind.
-      const one = childOf(child.pid)
-      if (program === 'docker' || one === undefined) child.kill('SIGTERM')
-      else process.kill(one, 'SIGKILL')
+      kill()
       await ended
     },
   }
