@@ -7,7 +7,8 @@ const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP']
 /**
  * Runs a program to its end and hands signals on to it.
  *
- * @param {import('node:child_process').SpawnOptions} [options] - stdin is closed, stdout and stderr are ours, unless told.
+ * @param {import('node:child_process').SpawnOptions} [options] - stdin is closed, stdout and stderr are ours, unless told. A program
+ *   that is `detached` leads a process group: signals go to all of it.
  * @param {(child: import('node:child_process').ChildProcess) => void} [onStart]
  * @returns {Promise<number>} its exit code; 128 + n if signal n ended it.
  */
@@ -16,6 +17,7 @@ export async function runChild(command, args, options = {}, onStart = () => {}) 
   onStart(child)
   const handlers = FORWARDED.map((signal) => {
     const forward = () => {
+      if (options.detached) return killGroup(child.pid, signal)
       // A terminal sends Ctrl-C to both of us; the child must not take ours for a second one.
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
     }
@@ -29,6 +31,15 @@ export async function runChild(command, args, options = {}, onStart = () => {}) 
     })
   } finally {
     for (const stop of handlers) stop()
+  }
+}
+
+function killGroup(pid, signal) {
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    // It has ended, or could not be started.
+    if (error.code !== 'ESRCH') throw error
   }
 }
 

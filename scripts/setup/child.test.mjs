@@ -41,3 +41,25 @@ await test('a signal is handed on, and the program decides how it ends', async (
   const [code] = await once(started, 'exit')
   t.equal(code, 5)
 })
+
+await test('a signal for one that leads a group ends what it has started, too', async (t) => {
+  const grandchild = 'console.log("up"); setInterval(() => {}, 1000)'
+  // As tap does: it takes no notice itself, and waits for what it has started.
+  const inner = `
+    process.on('SIGTERM', () => {})
+    require('node:child_process')
+      .spawn(process.execPath, ['-e', ${JSON.stringify(grandchild)}], { stdio: 'inherit' })
+      .on('exit', (code, signal) => process.exit(signal === 'SIGTERM' ? 6 : 1))`
+  const outer = `
+    import { runChild } from ${JSON.stringify(import.meta.resolve('./child.mjs'))}
+    const options = { detached: true }
+    process.exitCode = await runChild(process.execPath, ['-e', ${JSON.stringify(inner)}], options)`
+  const started = spawn(NODE, ['--input-type=module', '-e', outer], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => started.kill('SIGKILL'))
+  await once(started.stdout, 'data')
+  started.kill('SIGTERM')
+  const [code] = await once(started, 'exit')
+  t.equal(code, 6)
+})

@@ -26,6 +26,8 @@ const KWOK = '0.8.0'
 const HELM = '3.22.0'
 /** Without these nothing can be tested; the tests that need another one ask for it by name. */
 const NEEDED = ['etcd', 'kube-apiserver']
+/** Variables with the folder of somebody who has them, in the order in which they count. */
+const NAMING = ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS']
 const OF_ONE_BINARY = [...NEEDED, 'kube-controller-manager', 'kube-scheduler', 'kubectl']
 /** Of kwok's module: what a node and a pod without containers go through. */
 const STAGES = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
@@ -42,10 +44,10 @@ const STAGES = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
  * @throws SetupFailure if a folder that is named has no etcd and kube-apiserver.
  */
 export async function findKubeBinaries({ env = process.env, say = console.error } = {}) {
-  for (const name of ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS']) {
+  for (const name of NAMING) {
     if (env[name]) return { TUTTI_KUBE_BIN: checkNamed(name, env[name]) }
   }
-  const folder = join(cacheFolder(env), `kubernetes-${digestOfInputs()}`)
+  const folder = builtFolder(env)
   if (existsSync(folder)) return { TUTTI_KUBE_BIN: folder }
   const go = findGo(env)
   if (go.path === undefined) {
@@ -71,6 +73,15 @@ export async function findKubeBinaries({ env = process.env, say = console.error 
     return missing(error.message.trim().split('\n').at(-1))
   }
   return { TUTTI_KUBE_BIN: folder }
+}
+
+/** Whether they need not be built. */
+export function hasKubeBinaries(env = process.env) {
+  return NAMING.some((name) => env[name]) || existsSync(builtFolder(env))
+}
+
+function builtFolder(env) {
+  return join(cacheFolder(env), `kubernetes-${digestOfInputs()}`)
 }
 
 function checkNamed(name, folder) {

@@ -1,8 +1,10 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startOf } from './process-start.mjs'
 
 const POLL_MS = 200
+const OLD_MS = 10_000
 
 /**
  * Runs `work` while no other process holds the lock file. A lock whose process is gone is taken over.
@@ -34,33 +36,65 @@ export async function withLock(path, work, onWait = () => {}) {
 
 function tryLock(path) {
   try {
-    writeFileSync(path, String(process.pid), { flag: 'wx' })
+    writeFileSync(path, nameOf(process.pid), { flag: 'wx' })
     return true
   } catch (error) {
     if (error.code !== 'EEXIST') throw error
   }
   const holder = readHolder(path)
-  // An empty file is one whose holder is just writing its number.
-  if (holder !== undefined && !isAlive(holder)) rmSync(path, { force: true })
+  if (holder !== undefined && !isAlive(holder, path)) takeAway(path, holder)
   return false
 }
 
+/** The number of a process, and its start where that can be had: numbers come again. */
+function nameOf(pid) {
+  return [pid, startOf(pid)].filter((part) => part !== undefined).join(' ')
+}
+
+/** Removes the lock of a dead holder. One at a time does: else the second would remove the lock of who came first. */
+function takeAway(path, holder) {
+  const claim = `${path}.taken`
+  try {
+    mkdirSync(claim)
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error
+    if (isOld(claim)) rmSync(claim, { force: true, recursive: true })
+    return
+  }
+  try {
+    if (readHolder(path) === holder) rmSync(path, { force: true })
+  } finally {
+    rmSync(claim, { force: true, recursive: true })
+  }
+}
+
+/** What the holder has written; undefined if it has just let go. */
 function readHolder(path) {
   try {
-    const holder = Number(readFileSync(path, 'utf8'))
-    return Number.isInteger(holder) && holder > 0 ? holder : undefined
+    return readFileSync(path, 'utf8')
   } catch {
-    // The holder has just let go.
     return undefined
   }
 }
 
-function isAlive(pid) {
+function isAlive(holder, path) {
+  const pid = Number(holder.split(' ')[0])
+  // It is just writing its name, or was killed at that.
+  if (!Number.isInteger(pid) || pid <= 0) return !isOld(path)
   try {
     process.kill(pid, 0)
-    return true
   } catch (error) {
     // EPERM: it lives and belongs to somebody else.
-    return error.code === 'EPERM'
+    if (error.code !== 'EPERM') return false
+  }
+  return !holder.includes(' ') || holder === nameOf(pid)
+}
+
+/** Older than anything is that takes a moment. */
+function isOld(path) {
+  try {
+    return Date.now() - statSync(path).mtimeMs > OLD_MS
+  } catch {
+    return false
   }
 }

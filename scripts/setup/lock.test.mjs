@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { withLock } from './lock.mjs'
@@ -39,4 +40,53 @@ await test('the lock of a process that has died is taken over', async (t) => {
     isDone = true
   })
   t.equal(isDone, true)
+})
+
+await test('a lock whose process has died is not that of a later one with the same number', async (t) => {
+  const path = join(t.testdir(), 'lock')
+  // This process lives, and started at another time.
+  writeFileSync(path, `${process.pid} 1`)
+  let isDone = false
+  await withLock(path, () => {
+    isDone = true
+  })
+  t.equal(isDone, true)
+})
+
+await test('a lock without a name is taken over when it is old', async (t) => {
+  const path = join(t.testdir(), 'lock')
+  writeFileSync(path, '')
+  utimesSync(path, 1, 1)
+  let isDone = false
+  await withLock(path, () => {
+    isDone = true
+  })
+  t.equal(isDone, true)
+})
+
+await test('of those that wait for a dead one no two work at once', async (t) => {
+  const folder = t.testdir()
+  const path = join(folder, 'lock')
+  const { pid } = spawnSync(process.execPath, ['--version'])
+  writeFileSync(path, `${pid} 1`)
+  const script = `
+    import { mkdirSync, rmdirSync } from 'node:fs'
+    import { withLock } from ${JSON.stringify(new URL('lock.mjs', import.meta.url).href)}
+    // Two at once would make the same folder.
+    for (let i = 0; i < 20; i++) {
+      await withLock(${JSON.stringify(path)}, async () => {
+        mkdirSync(${JSON.stringify(join(folder, 'work'))})
+        await new Promise(setImmediate)
+        rmdirSync(${JSON.stringify(join(folder, 'work'))})
+      })
+    }`
+  const codes = Array.from({ length: 4 }, () => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script])
+    return once(child, 'exit')
+  })
+  t.same(
+    (await Promise.all(codes)).map(([code]) => code),
+    [0, 0, 0, 0],
+  )
+  t.equal(existsSync(`${path}.taken`), false)
 })
