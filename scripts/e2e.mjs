@@ -1,45 +1,63 @@
-// All of it on a real cluster: npm run e2e [-- PART-OF-PATH ...]. What it needs: e2e/cluster/README.md.
+// All of it on a real cluster: npm run e2e [-- [--if-built] PART-OF-PATH ...]. What it needs: e2e/cluster/README.md.
+
+import { ensureImages } from '../e2e/cluster/built-images.mjs'
 import { openCluster } from '../e2e/cluster/cluster.mjs'
 import { builtImages } from '../e2e/cluster/images.mjs'
 import { Phases, Shown } from '../e2e/cluster/report.mjs'
-import { runClusterTests } from '../e2e/cluster/run-tests.mjs'
+import { needImages, runClusterTests } from '../e2e/cluster/run-tests.mjs'
 import { runScript, SetupFailure } from './setup/failure.mjs'
+import { withSignals } from './setup/signals.mjs'
 import { renderTotals } from './testing/tap-output.mjs'
 
+/** Skips the tests rather than to build programs for them; images are built all the same, which most changes make necessary. */
+const ONLY_IF_BUILT = '--if-built'
+
 await runScript(async () => {
+  const { isOnlyIfBuilt, filters } = parseArguments(process.argv.slice(2))
   const cluster = openCluster()
-  const reason = cluster.whyNot()
+  const reason = cluster.whyNot() ?? (isOnlyIfBuilt ? cluster.whyNotAtOnce() : undefined)
   if (reason !== undefined) {
     console.log(`skipped: the tests on a cluster (${reason})`)
     console.log(renderTotals({ passed: 0, failed: 0, skipped: 1 }))
     return 0
   }
-  return await runAll(cluster, process.argv.slice(2))
+  return await cluster.alone(() => withSignals((signal) => runAll(cluster, { filters, signal })))
 })
 
-async function runAll(cluster, filters) {
+function parseArguments(args) {
+  const flags = args.filter((arg) => arg.startsWith('-'))
+  const unknown = flags.find((flag) => flag !== ONLY_IF_BUILT)
+  if (unknown !== undefined) {
+    throw new SetupFailure(`npm run e2e got ${unknown}; want ${ONLY_IF_BUILT} or parts of paths.`)
+  }
+  return {
+    isOnlyIfBuilt: flags.length > 0,
+    filters: args.filter((arg) => !arg.startsWith('-')),
+  }
+}
+
+async function runAll(cluster, { filters, signal }) {
   const shown = new Shown()
   const phases = new Phases(() => cluster.usedMemory())
-  // The cluster is taken down whatever ends the run. Of a terminal tap gets the signal too; else its tests run to their end first.
-  let isStopped = false
-  const stop = () => {
-    isStopped = true
-  }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop)
+  // A signal ends what a phase has started, the tests too.
   const phase = async (name, work) => {
-    if (isStopped) throw new SetupFailure('Stopped by a signal.')
+    signal.throwIfAborted()
     return await phases.run(name, work)
   }
   let code
+  let hasStarted = false
   try {
     await phase('install and build', () => cluster.prepare())
-    await phase('cluster up', () => cluster.up())
-    await phase('images loaded', () => cluster.loadImages(cluster.isOwn ? builtImages() : []))
+    const hasImages = cluster.isOwn && needImages(filters)
+    if (hasImages) await phase('images built', () => ensureImages())
+    hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid }))
+    if (hasImages) await phase('images loaded', () => cluster.loadImages(builtImages()))
     code = await phase('tests', () => {
       return runClusterTests(cluster, filters, (line) => shown.take(line))
     })
   } finally {
-    await phases.run('cluster down', () => cluster.down())
+    // Whatever ends the run; one that was up before stays.
+    if (hasStarted) await phases.run('cluster down', () => cluster.down())
     // Behind the totals, which the tests have printed.
     console.log(`\n${shown.render()}\n\n${phases.render()}`)
   }

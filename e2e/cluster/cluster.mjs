@@ -1,16 +1,22 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
-import { findKubeBinaries } from '../../scripts/setup/kube-binaries.mjs'
+import { findGo } from '../../scripts/setup/go.mjs'
+import { findKubeBinaries, hasKubeBinaries } from '../../scripts/setup/kube-binaries.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { ensureNatsServer } from '../../scripts/setup/nats-server.mjs'
-import { ensureNatsImage, loadImages, missingImages } from './images.mjs'
+import { withSignals } from '../../scripts/setup/signals.mjs'
+import { usedMemory } from './cgroups.mjs'
+import { lackingImages, loadImages, makeNatsImage } from './images.mjs'
 import { installPackages, whyNoNode } from './machine.mjs'
-import { NODE_ADDRESS } from './network.mjs'
+import { HOST_ADDRESS, NODE_ADDRESS } from './network.mjs'
 import { Node } from './node.mjs'
-import { ensureClusterPrograms } from './programs.mjs'
+import { ensureClusterPrograms, missingPrograms } from './programs.mjs'
 
 const STATE = '/var/lib/tutti-cluster'
+/** Of the programs that `npm test` builds; a folder that somebody names may have fewer. */
+const NEEDED = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl']
 
 /**
  * The cluster that tests run against: the one that KUBECONFIG names, which is neither started nor ended; else a node of this
@@ -31,8 +37,13 @@ function namedCluster(kubeconfig, say) {
     kubeconfig,
     isOwn: false,
     whyNot: () => undefined,
+    whyNotAtOnce: () => undefined,
+    alone: (work) => work(),
     prepare: async () => {},
-    up: async () => say(`KUBECONFIG names a cluster, ${kubeconfig}: nothing is started.`),
+    up: async () => {
+      say(`KUBECONFIG names a cluster, ${kubeconfig}: nothing is started.`)
+      return false
+    },
     down: async () => say(`KUBECONFIG names a cluster, ${kubeconfig}: it stays as it is.`),
     loadImages: async (archives) => {
       if (archives.length === 0) return
@@ -48,32 +59,67 @@ function namedCluster(kubeconfig, say) {
 
 function ownCluster(node, o) {
   const { env, say } = o
-  // Two runs on one machine would have the same addresses.
-  const tellWait = () => say('Waiting for another run to start or end the cluster ...')
-  const locked = (work) => withLock(join(cacheFolder(env), 'cluster.lock'), work, tellWait)
+  const waiting = (what) => () => say(`Waiting for another run to ${what} ...`)
+  // Two nodes on one machine would have the same addresses.
+  const locked = (work) =>
+    withLock(join(cacheFolder(env), 'cluster.lock'), work, waiting('start or end the cluster'))
   return {
     kubeconfig: node.kubeconfig,
     isOwn: true,
     /** Why there can be none here, or undefined. */
-    whyNot: () => (node.isUp ? undefined : whyNoNode(env)),
+    whyNot: () => (node.isUp ? undefined : (whyNoNode(env) ?? whyNoBuild(env))),
+    /** Which programs would have to be built first, for many minutes, or undefined. */
+    whyNotAtOnce: () => {
+      const lacking = lackingBuilds(env)
+      return lacking.length > 0 ? `not built yet: ${lacking.join(', ')}` : undefined
+    },
+    /** Runs what no other run may disturb: tests, which have the names of their namespaces in common. */
+    alone: (work) =>
+      withLock(join(cacheFolder(env), 'cluster-use.lock'), work, waiting('test on the cluster')),
     /** Installs and builds what is not there yet. */
     prepare: async () => void (await prepare(o)),
-    up: () =>
+    /**
+     * Starts it, unless it is up; a signal meanwhile ends what has been started.
+     *
+     * @param {{ run?: number }} [o] - as for `Node.up`.
+     * @returns {Promise<boolean>} whether this has started it.
+     */
+    up: ({ run } = {}) =>
       locked(async () => {
-        if (node.isUp) return
+        if (node.isUp) return false
         const { kubernetes, programs, natsImage } = await prepare(o)
-        await node.up({ kubernetes, programs, images: [natsImage], say })
+        const images = [natsImage]
+        await withSignals((signal) => node.up({ kubernetes, programs, images, run, signal, say }))
+        return true
       }),
     down: () => locked(() => node.down()),
     loadImages: async (archives) => loadImages(node, archives, say),
-    usedMemory: () => node.usedMemory(),
-    testEnvironment: async () => ({
-      KUBECONFIG: node.kubeconfig,
-      TUTTI_CLUSTER_ADDRESS: NODE_ADDRESS,
-      TUTTI_CLUSTER_LACKS: missingImages(env).join(', '),
-      ...(await findKubeBinaries({ env, say })),
-    }),
+    usedMemory,
+    /** @throws SetupFailure if it is not up. */
+    testEnvironment: async () => {
+      const reason = node.whyNotUp()
+      if (reason !== undefined) {
+        throw new SetupFailure(`There is no cluster to test on: ${reason}. npm run cluster -- up`)
+      }
+      return {
+        KUBECONFIG: node.kubeconfig,
+        TUTTI_CLUSTER_ADDRESS: NODE_ADDRESS,
+        TUTTI_CLUSTER_HOST: HOST_ADDRESS,
+        TUTTI_CLUSTER_LACKS: lackingImages(node).join(', '),
+        ...(await findKubeBinaries({ env, say })),
+      }
+    },
   }
+}
+
+/** What a node consists of that would have to be built. */
+function lackingBuilds(env) {
+  return [...(hasKubeBinaries(env) ? [] : ['kubernetes']), ...missingPrograms(env)]
+}
+
+/** Why that cannot be, as part of a sentence, or undefined if it can, or need not be. */
+function whyNoBuild(env) {
+  return lackingBuilds(env).length > 0 ? findGo(env).reason : undefined
 }
 
 async function prepare({ env, say }) {
@@ -85,8 +131,15 @@ async function prepare({ env, say }) {
     say,
   })
   if (kubernetes === undefined) throw new SetupFailure(`There can be no node: ${missing}.`)
+  const lacking = NEEDED.filter((program) => !existsSync(join(kubernetes, program)))
+  if (lacking.length > 0) {
+    throw new SetupFailure(
+      `There can be no node: ${kubernetes} lacks ${lacking.join(', ')}; want ${NEEDED.join(', ')} there, ` +
+        'or neither TUTTI_KUBE_BIN nor KUBEBUILDER_ASSETS set.',
+    )
+  }
   const programs = await ensureClusterPrograms({ env, say })
-  const natsImage = ensureNatsImage(
+  const natsImage = makeNatsImage(
     await ensureNatsServer({ env, say }),
     join(programs.node, 'probe'),
     env,

@@ -1,9 +1,12 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { referenceOf, USUAL_IMAGES } from '../../scripts/images/catalogue.mjs'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { writeImage } from './oci-image.mjs'
+
+const PACKAGE = new URL('../../package.json', import.meta.url)
 
 /** The archives of the images that `npm run images` has built. */
 export function builtImages(env = process.env) {
@@ -13,36 +16,39 @@ export function builtImages(env = process.env) {
   return files.toSorted().map((name) => join(folder, name))
 }
 
-/** Which of the images that the chart starts are not built. */
-export function missingImages(env = process.env) {
-  const found = builtImages(env).map((path) => basename(path, '.tar'))
-  return ['operator', 'router', 'step'].filter((name) => !found.includes(name))
-}
-
 /**
  * The archive of an image with nats-server and what the chart's probes ask it with; `localhost/nats:test`.
  *
  * @param {string} natsServer - path of the program.
  * @param {string} probe - path of the program that is a wget too.
  */
-export function ensureNatsImage(natsServer, probe, env = process.env) {
+export function makeNatsImage(natsServer, probe, env = process.env) {
   const folder = join(cacheFolder(env), 'cluster')
   const path = join(folder, 'nats.tar')
-  const isNewer = (file) => statSync(path).mtimeMs > statSync(file).ctimeMs
-  if (existsSync(path) && [natsServer, probe].every(isNewer)) return path
   mkdirSync(folder, { recursive: true })
   const files = { '/usr/local/bin/nats-server': natsServer, '/usr/bin/wget': probe }
-  writeImage(`${path}.new`, { name: 'localhost/nats:test', files, folders: ['/tmp'] })
-  renameSync(`${path}.new`, path)
+  // Anew each time, within a second: whoever reads it meanwhile has the whole one.
+  const unfinished = `${path}.${process.pid}`
+  writeImage(unfinished, { name: 'localhost/nats:test', files, folders: ['/tmp'] })
+  renameSync(unfinished, path)
   return path
 }
 
+/** Which of the images that the tests start are not on a node. */
+export function lackingImages(node) {
+  const { version: tag } = JSON.parse(readFileSync(PACKAGE, 'utf8'))
+  const listed = node.run('ctr', '--namespace=k8s.io', 'images', 'list', '--quiet').split('\n')
+  return USUAL_IMAGES.filter((name) => {
+    return !listed.includes(referenceOf(name, { registry: 'docker.io', tag }))
+  })
+}
+
 /**
- * Puts images into a node: OCI archives, or those of `docker save`.
+ * Puts images into a node: OCI archives, and those of `docker save` of docker 25 or newer.
  *
  * @param {import('./node.mjs').Node} node
  * @param {readonly string[]} archives - paths.
- * @throws SetupFailure if one has no image with a name.
+ * @throws SetupFailure if one is not there, or has no image with a name.
  */
 export function loadImages(node, archives, say) {
   for (const archive of archives) {
@@ -54,15 +60,29 @@ export function loadImages(node, archives, say) {
       if (full !== name) {
         node.run('ctr', '--namespace=k8s.io', 'images', 'tag', '--force', name, full)
       }
+      const other = anotherTag(full)
+      if (other !== undefined) {
+        node.run('ctr', '--namespace=k8s.io', 'images', 'tag', '--force', full, other)
+      }
       say(`loaded ${name}`)
     }
   }
 }
 
-/** The names of the images of an archive. */
+/** The same image of Tutti under a tag of its own, so that pods can be given what they take for another one. */
+export function anotherTag(name) {
+  const [, repository] = /^(docker\.io\/tutti\/[^:]+):/.exec(name) ?? []
+  return repository === undefined ? undefined : `${repository}:next`
+}
+
+/** The names of the images of an archive. @throws SetupFailure if it is none. */
 export function namesIn(archive) {
-  const text = execFileSync('tar', ['-xOf', archive, 'index.json'], { encoding: 'utf8' })
-  return JSON.parse(text).manifests.flatMap(({ annotations = {} }) => {
+  const args = ['-xOf', archive, 'index.json']
+  const { status, stdout, stderr } = spawnSync('tar', args, { encoding: 'utf8' })
+  if (status !== 0) {
+    throw new SetupFailure(`${archive}: want an archive in the layout of OCI; ${stderr.trim()}`)
+  }
+  return JSON.parse(stdout).manifests.flatMap(({ annotations = {} }) => {
     const name = annotations['io.containerd.image.name']
     return name ?? annotations['org.opencontainers.image.ref.name'] ?? []
   })

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { runQuietly } from '../../scripts/setup/child.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
-import { findGo } from '../../scripts/setup/go.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
+import { whyNoCgroups } from './cgroups.mjs'
 
 const APT_GET = '/usr/bin/apt-get'
 const CNI = '/usr/lib/cni/bridge'
@@ -20,9 +20,8 @@ const PACKAGES = {
   mount: 'mount',
   openssl: 'openssl',
 }
-const CGROUPS = '/sys/fs/cgroup'
-const CGROUP2_MAGIC = 0x63677270
-const CONTROLLERS = ['cpu', 'memory', 'pids']
+/** And for images, where docker does not answer: the base is made of packages, for no registry of images is asked. */
+const IMAGE_BUILDER = { buildah: 'buildah', mmdebstrap: 'mmdebstrap' }
 /** All that a node's namespaces have to allow. */
 const NAMESPACES = ['--net', '--mount', '--uts', '--ipc', '--pid', '--cgroup', '--fork']
 const ALLOWED = [
@@ -45,8 +44,6 @@ export function whyNoNode(env = process.env) {
   if (lacking.length > 0 && !existsSync(APT_GET)) {
     return `there is no ${lacking.join(', ')}, and no apt-get to install it`
   }
-  const go = findGo(env)
-  if (go.path === undefined) return go.reason
   return whyNoCgroups() ?? (lacking.length > 0 ? undefined : whyNoNamespaces())
 }
 
@@ -56,8 +53,29 @@ export function whyNoNode(env = process.env) {
  * @throws SetupFailure if one cannot be installed, or the kernel does not allow what they need.
  */
 export async function installPackages({ env = process.env, say = console.error } = {}) {
+  await install(PACKAGES, { env, say })
+  const reason = whyNoNamespaces()
+  if (reason !== undefined) throw new SetupFailure(`There can be no node here: ${reason}.`)
+}
+
+/**
+ * Installs what images are built with, where it is not there.
+ *
+ * @throws SetupFailure that says what is lacking if it cannot be installed.
+ */
+export async function installImageBuilder({ env = process.env, say = console.error } = {}) {
+  const lacking = lackingPackages(env, IMAGE_BUILDER)
+  if (lacking.length > 0 && !existsSync(APT_GET)) {
+    throw new SetupFailure(
+      `Images cannot be built: no daemon of docker answers, there is no ${lacking.join(', ')}, and no apt-get to install it.`,
+    )
+  }
+  await install(IMAGE_BUILDER, { env, say })
+}
+
+async function install(packages, { env, say }) {
   await withLock(join(cacheFolder(env), 'apt-get.lock'), async () => {
-    const lacking = lackingPackages(env)
+    const lacking = lackingPackages(env, packages)
     if (lacking.length === 0) return
     say(`Installing ${lacking.join(', ')} ...`)
     const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' } }
@@ -65,44 +83,15 @@ export async function installPackages({ env = process.env, say = console.error }
     const args = ['install', '-q', '-y', '--no-install-recommends', ...lacking]
     await runQuietly(`apt-get install ${lacking.join(' ')}`, APT_GET, args, options)
   })
-  const reason = whyNoNamespaces()
-  if (reason !== undefined) throw new SetupFailure(`There can be no node here: ${reason}.`)
 }
 
-/**
- * The cgroup hierarchies of the machine: of version 1 one for each set of controllers, of version 2 one for all.
- *
- * @returns {{ version: 1 | 2, folders: readonly string[] }}
- */
-export function cgroupHierarchies() {
-  if (statfsSync(CGROUPS).type === CGROUP2_MAGIC) return { version: 2, folders: [CGROUPS] }
-  const folders = readdirSync(CGROUPS, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => join(CGROUPS, name))
-  return {
-    version: 1,
-    folders: folders.filter((folder) => existsSync(join(folder, 'cgroup.procs'))),
-  }
-}
-
-function lackingPackages(env) {
+function lackingPackages(env, packages = PACKAGES) {
   const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
   const isThere = (name) => {
     const paths = name.startsWith('/') ? [name] : folders.map((folder) => join(folder, name))
     return paths.some((path) => existsSync(path))
   }
-  return Object.keys(PACKAGES).filter((name) => !isThere(PACKAGES[name]))
-}
-
-function whyNoCgroups() {
-  if (!existsSync(CGROUPS)) return `there are no cgroups at ${CGROUPS}`
-  const { version, folders } = cgroupHierarchies()
-  const found =
-    version === 2
-      ? readFileSync(join(CGROUPS, 'cgroup.controllers'), 'utf8').trim().split(' ')
-      : folders.flatMap((folder) => folder.slice(CGROUPS.length + 1).split(','))
-  const lacking = CONTROLLERS.filter((controller) => !found.includes(controller))
-  return lacking.length > 0 ? `there is no cgroup controller ${lacking.join(', ')}` : undefined
+  return Object.keys(packages).filter((name) => !isThere(packages[name]))
 }
 
 function whyNoNamespaces() {

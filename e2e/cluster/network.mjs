@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 
-/** Addresses of the node. Files in node/ and manifests/ name them too. */
+/** Addresses of the node. Files in node/ and manifests/ name them too, which network.test.mjs holds to these. */
 export const POD_RANGE = '10.244.0.0/16'
 export const SERVICE_RANGE = '10.96.0.0/16'
 const LINK_RANGE = '10.245.0.0/16'
@@ -40,6 +40,11 @@ function routes(which, range) {
 
 function isForeign({ dst, dev, type }) {
   return type !== 'unreachable' && dev !== LINK && dst !== 'default'
+}
+
+/** Whether the link to a node is there, whoever has made it. */
+export function isLinked() {
+  return JSON.parse(ip('-json', 'link', 'show')).some(({ ifname }) => ifname === LINK)
 }
 
 /** Joins this machine with the node, whose process 1 is `pid`: by its addresses, pods and Services are reached from here. */

@@ -7,32 +7,31 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  rmdirSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
 import { request } from 'node:https'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { runQuietly } from '../../scripts/setup/child.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { makeCertificates } from './certificates.mjs'
-import { cgroupHierarchies } from './machine.mjs'
+import { groupsOfNode, makeGroups, removeGroups } from './cgroups.mjs'
 import {
   API_ADDRESS,
   connect,
   disconnect,
   guardRanges,
-  HOST_ADDRESS,
+  isLinked,
   NODE_ADDRESS,
-  POD_RANGE,
   SERVICE_RANGE,
 } from './network.mjs'
 import { firstChild, killProcess, livingProcess, saveProcess } from './process-file.mjs'
+import { claimFolder, isFolderOfNode, removeFolder } from './state-folder.mjs'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
 const NODE_NAME = 'tutti-node'
-const GROUP = 'tutti-node'
 const NAMESPACES = ['--net', '--mount', '--uts', '--ipc', '--pid']
 /** Containers watch files; the usual 128 of a user are too few for a node. */
 const INOTIFY = '/proc/sys/fs/inotify/max_user_instances'
@@ -42,8 +41,9 @@ const DEVICES = 'nvidia.com/gpu=2 nvidia.com/mig-1g.5gb=1 nvidia.com/gpu.shared=
 const POLL_MS = 50
 /** A start takes some 20 s; a machine that is busy with other things may take much longer. */
 const LIMIT_MS = 180_000
-const GROUP_LIMIT_MS = 10_000
 const LOG_LINES = 20
+/** The process that will end the node, if it is not to stay. */
+const RUN = 'run.json'
 
 /**
  * A Kubernetes of one node, in namespaces of its own: nothing of it is on the machine but one network link, cgroups and what is
@@ -54,7 +54,7 @@ export class Node {
 
   /** @param {string} state - the folder of all that the node writes; on a disk, since images are unpacked there. */
   constructor(state) {
-    this.#state = state
+    this.#state = resolve(state)
   }
 
   /** For kubectl, once the node is up. */
@@ -63,7 +63,20 @@ export class Node {
   }
 
   get isUp() {
-    return this.#pid !== undefined && existsSync(this.#path('up'))
+    return this.whyNotUp() === undefined
+  }
+
+  /** Why it is not up, as part of a sentence, or undefined if it is. */
+  whyNotUp() {
+    if (this.#pid === undefined) return 'no node has been started, or it has ended'
+    if (!existsSync(this.#path('up'))) return 'the node has not started to its end'
+    const ended = this.#endedProgram
+    if (ended !== undefined) return `of the node's programs ${ended} has ended`
+    const run = this.#path(RUN)
+    if (existsSync(run) && livingProcess(run) === undefined) {
+      return 'the run that has started the node was killed'
+    }
+    return undefined
   }
 
   /** Where the logs of a start that failed are. */
@@ -74,20 +87,30 @@ export class Node {
   /**
    * Starts the node, and waits until it is Ready, and all that it comes with is. One that is up already stays as it is.
    *
-   * @param {{ kubernetes: string, programs: Record<string, string>, images: readonly string[], say: (line: string) => void }} o
-   *   - folders with programs; further images that the node begins with.
+   * @param {{ kubernetes: string, programs: Record<string, string>, images: readonly string[], run?: number,
+   *   signal?: AbortSignal, say: (line: string) => void }} o - folders with programs; further images that the node begins with;
+   *   the process that will end the node: if it is killed before it could, the node does not count as up any more.
    * @throws SetupFailure if it does not start: it is gone then, but for its logs.
    */
   async up(o) {
     if (this.isUp) return
     await this.down()
+    if (isLinked()) {
+      throw new SetupFailure(
+        'Another node is up on this machine, and only one can be: its folder is another than ' +
+          `${this.#state}, so end it with TUTTI_CLUSTER_STATE as it was when that was started.`,
+      )
+    }
     guardRanges()
-    mkdirSync(this.#state, { recursive: true, mode: 0o711 })
+    claimFolder(this.#state)
     try {
       await this.#start(o)
     } catch (error) {
-      this.#keepLogs()
-      await this.down()
+      try {
+        this.#keepLogs()
+      } finally {
+        await this.down()
+      }
       throw new SetupFailure(
         `The node did not start: ${error.message}\nIts logs are in ${this.failedLogs}.`,
         { cause: error },
@@ -95,13 +118,17 @@ export class Node {
     }
   }
 
-  /** Ends the node, every container of it too, and removes its folder. */
+  /**
+   * Ends the node, every container of it too, and removes its folder. Where there is none, nothing is touched: neither a folder of
+   * somebody else's nor another node.
+   */
   async down() {
+    if (!isFolderOfNode(this.#state)) return
     await killProcess(this.#path('process.json'))
     disconnect()
-    for (const group of this.#groups()) await removeGroup(group)
+    await removeGroups()
     // Whatever is mounted there was so in the node's own namespace.
-    rmSync(this.#state, { recursive: true, force: true })
+    removeFolder(this.#state)
   }
 
   /** Runs a program inside the node; gives back what it writes. */
@@ -116,33 +143,24 @@ export class Node {
     )
   }
 
-  /** Bytes that the processes of the node and of its containers hold, files that the kernel keeps for them not counted. */
-  usedMemory() {
-    const { version } = cgroupHierarchies()
-    const [group] = this.#groups().filter((path) => version === 2 || /\/memory\//.test(path))
-    const field = version === 2 ? 'anon' : 'total_rss'
-    try {
-      const stat = readFileSync(join(group, 'memory.stat'), 'utf8')
-      return Number(new RegExp(`^${field} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0)
-    } catch {
-      // There is no node.
-      return 0
-    }
-  }
-
   get #pid() {
     return livingProcess(this.#path('process.json'))
+  }
+
+  /** The first program of the node that has ended, which none should. */
+  get #endedProgram() {
+    const path = this.#path('ended')
+    const [name] = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
+    return name || undefined
   }
 
   #path(...names) {
     return join(this.#state, ...names)
   }
 
-  #groups() {
-    return cgroupHierarchies().folders.map((folder) => join(folder, GROUP))
-  }
-
-  async #start({ kubernetes, programs, images, say }) {
+  async #start({ kubernetes, programs, images, run, signal, say }) {
+    if (run !== undefined) saveProcess(this.#path(RUN), run)
+    const until = (what, look) => this.#until(what, look, signal)
     const sinceMs = performance.now()
     const tell = (what) =>
       say(`${what} after ${((performance.now() - sinceMs) / 1000).toFixed(1)} s`)
@@ -156,42 +174,44 @@ export class Node {
         ...[API_ADDRESS, NODE_ADDRESS].map((address) => `IP:${address}`),
       ],
     })
-    this.#makeGroups()
+    makeGroups()
     if (Number(readFileSync(INOTIFY, 'utf8')) < INOTIFY_INSTANCES) {
       writeFileSync(INOTIFY, String(INOTIFY_INSTANCES))
     }
     this.#spawn({ kubernetes, programs, images })
-    await this.#until('the namespaces are made', () => existsSync(this.#path('mounted')))
+    await until('the namespaces are made', () => existsSync(this.#path('mounted')))
     connect(firstChild(this.#pid))
     this.#touch('connected')
-    await this.#until('the API server is ready', () => this.#isApiReady())
+    await until('the API server is ready', () => this.#isApiReady())
     this.#touch('api-ready')
     copyFileSync(this.#path('certificates', 'admin.kubeconfig'), this.kubeconfig)
     tell('API server ready')
-    const kubectl = (...args) => this.#kubectl(kubernetes, ...args)
-    kubectl('apply', `--filename=${join(HERE, 'manifests')}`)
-    kubectl('wait', '--for=create', `node/${NODE_NAME}`, '--timeout=60s')
-    kubectl('wait', '--for=condition=Ready', `node/${NODE_NAME}`, '--timeout=120s')
+    const kubectl = (...args) => this.#kubectl(join(kubernetes, 'kubectl'), args, signal)
+    const gatewayApi = `--filename=${programs['gateway-api']}`
+    await kubectl('apply', '--server-side', gatewayApi)
+    await kubectl('wait', '--for=condition=Established', '--timeout=60s', gatewayApi)
+    await kubectl('apply', `--filename=${join(HERE, 'manifests')}`)
+    await kubectl('wait', '--for=create', `node/${NODE_NAME}`, '--timeout=60s')
+    await kubectl('wait', '--for=condition=Ready', `node/${NODE_NAME}`, '--timeout=120s')
     tell('node Ready')
-    kubectl('rollout', 'status', '--namespace=kube-system', 'deployment/coredns', '--timeout=120s')
+    await kubectl(
+      'rollout',
+      'status',
+      '--namespace=kube-system',
+      'deployment/coredns',
+      '--timeout=120s',
+    )
     tell('DNS ready')
-    await this.#until('the images are loaded', () => existsSync(this.#path('images-loaded')))
-    kubectl('rollout', 'status', '--namespace=ingress', 'deployment/traefik', '--timeout=120s')
+    await until('the images are loaded', () => existsSync(this.#path('images-loaded')))
+    await kubectl(
+      'rollout',
+      'status',
+      '--namespace=ingress',
+      'deployment/traefik',
+      '--timeout=120s',
+    )
     tell('ingress controller ready')
     this.#touch('up')
-  }
-
-  #makeGroups() {
-    for (const group of this.#groups()) {
-      mkdirSync(group, { recursive: true })
-      // Of version 1; a group with neither takes no process.
-      for (const file of ['cpuset.cpus', 'cpuset.mems']) {
-        const inherited = join(dirname(group), file)
-        if (!existsSync(inherited) || existsSync(join(dirname(group), 'cgroup.controllers')))
-          continue
-        writeFileSync(join(group, file), readFileSync(inherited))
-      }
-    }
   }
 
   #spawn({ kubernetes, programs, images }) {
@@ -206,35 +226,37 @@ export class Node {
           PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
           STATE: this.#state,
           CONFIG: join(HERE, 'node'),
-          CGROUPS: this.#groups().join(' '),
+          CGROUPS: groupsOfNode().join(' '),
           KUBE: kubernetes,
           NODE_PROGRAMS: programs.node,
           METRICS: programs['metrics-server'],
           NAME: NODE_NAME,
           ADDRESS: NODE_ADDRESS,
-          HOST_ADDRESS,
-          POD_RANGE,
           SERVICE_RANGE,
           DEVICES,
           FIRST_IMAGES: `${programs.node}/pause.tar ${programs.coredns}/coredns.tar`,
           MORE_IMAGES: [
             `${programs.traefik}/traefik.tar`,
             `${programs.node}/probe.tar`,
+            `${programs.versitygw}/versitygw.tar`,
             ...images,
           ].join(' '),
         },
       },
     )
     closeSync(log)
+    // Without it, it would be thrown beside the error below.
+    child.once('error', () => {})
     if (child.pid === undefined) throw new Error('unshare cannot be run')
     saveProcess(this.#path('process.json'), child.pid)
     child.unref()
   }
 
   /** @throws Error with what it last wrote if a program of the node has ended meanwhile. */
-  async #until(what, look) {
+  async #until(what, look, signal) {
     const giveUpAt = performance.now() + LIMIT_MS
     while (!(await look())) {
+      signal?.throwIfAborted()
       this.#checkPrograms()
       if (performance.now() > giveUpAt) throw new Error(`waited in vain until ${what}`)
       await sleep(POLL_MS)
@@ -242,8 +264,7 @@ export class Node {
   }
 
   #checkPrograms() {
-    const ended = existsSync(this.#path('ended')) && readFileSync(this.#path('ended'), 'utf8')
-    const name = ended ? ended.split('\n')[0] : this.#pid === undefined ? 'init' : undefined
+    const name = this.#endedProgram ?? (this.#pid === undefined ? 'init' : undefined)
     if (name === undefined) return
     const log = this.#path(`${name.startsWith('image ') ? 'images' : name}.log`)
     const lines = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-LOG_LINES)
@@ -252,21 +273,29 @@ export class Node {
 
   #isApiReady() {
     const options = { ca: readFileSync(this.#path('certificates', 'ca.crt')), timeout: 2000 }
-    return new Promise((resolve) => {
+    return new Promise((settle) => {
       const asked = request(`https://${NODE_ADDRESS}:6443/readyz`, options, (response) => {
         response.resume()
-        resolve(response.statusCode === 200)
+        settle(response.statusCode === 200)
       })
       asked.on('timeout', () => asked.destroy())
-      asked.on('error', () => resolve(false))
+      asked.on('error', () => settle(false))
       asked.end()
     })
   }
 
-  #kubectl(kubernetes, ...args) {
+  async #kubectl(program, args, signal) {
+    signal?.throwIfAborted()
     this.#checkPrograms()
     const all = [`--kubeconfig=${this.kubeconfig}`, ...args]
-    execFileSync(join(kubernetes, 'kubectl'), all, { stdio: ['ignore', 'ignore', 'pipe'] })
+    try {
+      await runQuietly(`kubectl ${args.join(' ')}`, program, all)
+    } catch (error) {
+      signal?.throwIfAborted()
+      // It waits in vain for a program that has ended.
+      this.#checkPrograms()
+      throw error
+    }
   }
 
   #touch(name) {
@@ -280,24 +309,4 @@ export class Node {
       copyFileSync(this.#path(name), join(this.failedLogs, name))
     }
   }
-}
-
-/** A group goes once it has no process left: the kernel takes a moment for those that were killed. */
-async function removeGroup(group) {
-  const giveUpAt = performance.now() + GROUP_LIMIT_MS
-  while (existsSync(group)) {
-    try {
-      for (const folder of foldersWithin(group)) rmdirSync(folder)
-    } catch (error) {
-      if (error.code !== 'EBUSY' && error.code !== 'ENOENT') throw error
-      if (performance.now() > giveUpAt) throw error
-      await sleep(POLL_MS)
-    }
-  }
-}
-
-/** Deepest first. */
-function foldersWithin(folder) {
-  const inner = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  return [...inner.flatMap(({ name }) => foldersWithin(join(folder, name))), folder]
 }

@@ -1,5 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startOf } from '../../scripts/setup/process-start.mjs'
 
 const POLL_MS = 20
 const LIMIT_MS = 10_000
@@ -26,7 +27,7 @@ export function livingProcess(path) {
 export async function killProcess(path) {
   const pid = livingProcess(path)
   if (pid !== undefined) {
-    process.kill(firstChild(pid) ?? pid, 'SIGKILL')
+    kill(firstChild(pid) ?? pid)
     const giveUpAt = performance.now() + LIMIT_MS
     while (livingProcess(path) === pid) {
       if (performance.now() > giveUpAt) throw new Error(`process ${pid} does not end`)
@@ -36,21 +37,22 @@ export async function killProcess(path) {
   rmSync(path, { force: true })
 }
 
-/** The first child of a process, if it has one. */
-export function firstChild(pid) {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-  return children === '' ? undefined : Number(children.split(' ')[0])
+function kill(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    // It has just ended by itself.
+    if (error.code !== 'ESRCH') throw error
+  }
 }
 
-/** In ticks since the machine started; undefined for a process that has ended, waited for or not. */
-function startOf(pid) {
-  let stat
+/** The first child of a process; undefined if it has none, or has ended. */
+export function firstChild(pid) {
+  let children
   try {
-    stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   } catch {
     return undefined
   }
-  // Behind the name, which may have any character: the state, and as the twentieth the start.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return fields[0] === 'Z' ? undefined : fields[19]
+  return children === '' ? undefined : Number(children.split(' ')[0])
 }

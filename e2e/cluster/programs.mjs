@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -23,6 +24,9 @@ import { writeImage } from './oci-image.mjs'
 const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), 'programs')
 const METRICS_SERVER = '0.9.0'
 const TRAEFIK = '3.6.12'
+const VERSITYGW = '1.8.0'
+/** That of Traefik. */
+const GATEWAY_API = 'sigs.k8s.io/gateway-api@v1.4.0'
 /** The ACME library of Traefik: without its DNS providers a third of all packages need not be compiled. */
 const LEGO = 'github.com/go-acme/lego/v4@v4.33.0'
 
@@ -58,15 +62,33 @@ const BUILDS = {
     version: [TRAEFIK, LEGO],
     build: buildTraefik,
   },
+  /** The custom resources of Gateway API. */
+  'gateway-api': {
+    inputs: [],
+    version: GATEWAY_API,
+    build: async (go, { source, out, env }) => {
+      const module = await moduleFolder(go, { cwd: source, env, module: GATEWAY_API })
+      const crds = join(module, 'config', 'crd', 'standard')
+      for (const name of readdirSync(crds).filter((file) => /^gateway\..*\.yaml$/.test(file))) {
+        copyFileSync(join(crds, name), join(out, name))
+      }
+    },
+  },
+  /** A server of S3 over a folder. */
+  versitygw: {
+    inputs: [],
+    version: VERSITYGW,
+    build: buildVersitygw,
+  },
 }
 
 /**
  * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, fake-device-plugin, probe; pause.tar
- * and probe.tar), `coredns` and `traefik` (images), `metrics-server`. Each is built from Go modules if it is not in the cache
+ * and probe.tar), `coredns`, `traefik` and `versitygw` (images), `metrics-server`, `gateway-api` (manifests). Each is built from Go modules if it is not in the cache
  * folder; with nothing compiled before, in some 25 minutes of two cores for all.
  *
  * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
- * @returns {Promise<Record<'node' | 'coredns' | 'metrics-server' | 'traefik', string>>}
+ * @returns {Promise<Record<keyof typeof BUILDS, string>>}
  * @throws SetupFailure if one must be built and cannot be.
  */
 export async function ensureClusterPrograms({ env = process.env, say = console.error } = {}) {
@@ -76,9 +98,19 @@ export async function ensureClusterPrograms({ env = process.env, say = console.e
   return folders
 }
 
+/** Which of them are not in the cache folder. */
+export function missingPrograms(env = process.env) {
+  return Object.keys(BUILDS).filter((name) => !existsSync(folderOf(name, env)))
+}
+
+function folderOf(name, env) {
+  const { inputs, version } = BUILDS[name]
+  return join(cacheFolder(env), `cluster-${name}-${digest(inputs, version)}`)
+}
+
 async function ensureBuilt(name, { env, say }) {
-  const { inputs, version, build } = BUILDS[name]
-  const folder = join(cacheFolder(env), `cluster-${name}-${digest(inputs, version)}`)
+  const { inputs, build } = BUILDS[name]
+  const folder = folderOf(name, env)
   await withLock(
     `${folder}.lock`,
     async () => {
@@ -177,5 +209,16 @@ async function buildTraefik(go, { source, out, env }) {
     files: { '/traefik': traefik },
     folders: ['/tmp'],
     entrypoint: ['/traefik'],
+  })
+}
+
+async function buildVersitygw(go, { source, out, env }) {
+  const module = `github.com/versity/versitygw/cmd/versitygw@v${VERSITYGW}`
+  await goInstall(go, { cwd: source, env: { ...env, GOBIN: source }, module })
+  writeImage(join(out, 'versitygw.tar'), {
+    name: 'localhost/versitygw:test',
+    files: { '/versitygw': join(source, 'versitygw') },
+    folders: ['/tmp', '/data'],
+    entrypoint: ['/versitygw'],
   })
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
@@ -11,6 +12,20 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const PATTERNS = ['e2e/src/cluster/*.e2e.ts']
 const LONGEST_FILE_S = 1800
 
+/** @throws SetupFailure if there is none. */
+function clusterTests(filters) {
+  const files = findTestFiles(root, PATTERNS, filters)
+  if (files.length === 0) throw new SetupFailure(`No test matches ${filters.join(', ')}.`)
+  return files
+}
+
+/** Whether one of the tests installs Tutti. */
+export function needImages(filters) {
+  return clusterTests(filters).some((file) => {
+    return readFileSync(join(root, file), 'utf8').includes('withoutTuttiImages(')
+  })
+}
+
 /**
  * Runs the tests of a cluster that is up.
  *
@@ -20,8 +35,7 @@ const LONGEST_FILE_S = 1800
  * @returns {Promise<number>} the exit code.
  */
 export async function runClusterTests(cluster, filters, onLine) {
-  const files = findTestFiles(root, PATTERNS, filters)
-  if (files.length === 0) throw new SetupFailure(`No test matches ${filters.join(', ')}.`)
+  const files = clusterTests(filters)
   const env = {
     ...toolEnvironment(root),
     ...(await cluster.testEnvironment()),
@@ -38,6 +52,7 @@ export async function runClusterTests(cluster, filters, onLine) {
         args: ['--disable-coverage', '--jobs=1', `--timeout=${LONGEST_FILE_S}`],
         env,
         onLine,
+        endsOnSignal: true,
       }),
     () => console.error('Waiting for another test run in this checkout to end ...'),
   )

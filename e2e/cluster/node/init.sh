@@ -1,7 +1,7 @@
 #!/bin/bash
 # Process 1 of the node, in namespaces of its own: node.mjs starts it, and ends the node by ending it. What it needs to know comes
-# by environment: STATE and CONFIG (folders), KUBE, NODE_PROGRAMS and METRICS (of programs), NAME, ADDRESS, HOST_ADDRESS,
-# POD_RANGE, SERVICE_RANGE, DEVICES. Whatever ends is noted in $STATE/ended.
+# by environment: STATE and CONFIG (folders), KUBE, NODE_PROGRAMS and METRICS (of programs), CGROUPS (folders), NAME, ADDRESS,
+# SERVICE_RANGE, DEVICES, FIRST_IMAGES and MORE_IMAGES (archives). Whatever ends is noted in $STATE/ended.
 set -euo pipefail
 
 if [ "${1:-}" != inside ]; then
@@ -68,9 +68,9 @@ ip link set eth0 up
 ip link add services type bridge
 ip link set services up
 ip route add "$SERVICE_RANGE" dev services src "$ADDRESS"
-sysctl -qw net.ipv4.ip_forward=1
+echo 1 > /proc/sys/net/ipv4/ip_forward
 # Where bridges hand packets to nftables at all, they have to.
-if [ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]; then sysctl -qw net.bridge.bridge-nf-call-iptables=1; fi
+if [ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]; then echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables; fi
 
 unset KUBECONFIG
 run() {
