@@ -6,6 +6,8 @@ import type { Test } from 'tap'
 
 /** The address of the tests' own node, by which pods, Services and node ports are reached; undefined for another cluster. */
 export const NODE_ADDRESS = process.env['TUTTI_CLUSTER_ADDRESS']
+/** By which pods of that node reach this machine. */
+export const HOST_ADDRESS = process.env['TUTTI_CLUSTER_HOST']
 /** Traefik's, on the node. */
 export const INGRESS = { http: 30080, https: 30443 } as const
 
@@ -19,11 +21,16 @@ export function withoutOwnNode(): string | false {
   return withoutCluster() || (NODE_ADDRESS === undefined && 'the cluster is not the tests’ own')
 }
 
-/** For tap's `skip`: why Tutti cannot be installed on that node, or false if it can. */
-export function withoutTuttiImages(): string | false {
+/**
+ * For tap's `skip`: why Tutti cannot be installed, or false if it can.
+ *
+ * @param withoutPlace - the same of where it is to be: the tests' own node, or any cluster, whose images are its owner's affair.
+ */
+export function withoutTuttiImages(withoutPlace = withoutOwnNode()): string | false {
   const { TUTTI_CLUSTER_LACKS: lacking } = process.env
   return (
-    withoutOwnNode() || (Boolean(lacking) && `images are not built: ${lacking}; npm run images`)
+    withoutPlace ||
+    (Boolean(lacking) && `images are not loaded: ${lacking}; npm run cluster -- load-images`)
   )
 }
 
@@ -40,6 +47,8 @@ export async function runKubeProgram(
 ): Promise<string> {
   const folder = findKubeBinaries()
   const child = spawn(folder === undefined ? program : join(folder, program), args)
+  // Of a program that has ended before it has read all: its code says how.
+  child.stdin.once('error', () => {})
   child.stdin.end(input)
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)

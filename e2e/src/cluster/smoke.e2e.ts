@@ -14,6 +14,7 @@ import {
   withoutOwnNode,
 } from './kubectl.ts'
 import { openPlainGrpc } from './plain-grpc.ts'
+import { getPlain } from './plain-http.ts'
 import { askProbe, probeObjects, probePods } from './probe.ts'
 
 t.setTimeout(600_000)
@@ -156,6 +157,11 @@ await t.test('the cluster itself', { skip }, async (t) => {
       const answers = await grpc.converse(20)
       t.equal(answers.length, 20)
       t.ok(answers.every((answer) => answer.includes('grpc.health.v1.Health')))
+      const name = await getPlain(`${NODE_ADDRESS}:${port}`, '/hostname', { host, ca })
+      t.ok(
+        [first, second].some(({ metadata }) => metadata.name === name),
+        `${port}: REST`,
+      )
     }
   })
 
@@ -179,8 +185,8 @@ await t.test('the cluster itself', { skip }, async (t) => {
         ],
       },
     })
-    // It ends when its pod does, if not before.
-    const burnt = askProbe(busy ?? '', 'burn', '60s').catch(() => '')
+    // It ends when its pod does, long before.
+    const burnt = askProbe(busy ?? '', 'burn', '1h').catch(() => '')
     const seen = await until('there are two', async () => {
       const { status } = await getObject('hpa', 'busy', inSpace)
       return status?.currentReplicas === 2 && status

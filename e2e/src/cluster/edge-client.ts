@@ -1,0 +1,136 @@
+import { Agent, request } from 'node:https'
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'
+import {
+  decodeInferResponse,
+  encodeInferRequest,
+  InferStream,
+  inferenceServices,
+} from '@tutti/protocol'
+import type { Test } from 'tap'
+import { inferPath, JSON_LENGTH, restBody, restOutputs } from '../rest-infer.ts'
+import type { Tensor } from '../tensors.ts'
+import { INGRESS, NODE_ADDRESS } from './kubectl.ts'
+
+/** What clients ask, and where. */
+export interface Question {
+  /** The authority of the certificate, PEM. */
+  readonly ca: Buffer
+  readonly host: string
+  readonly model: string
+  readonly inputs: readonly Tensor[]
+  /** Whose bytes are compared. */
+  readonly output: string
+}
+
+/** The bytes of the output; or what came instead, `PROTOCOL CODE: details`. */
+export type Outcome = { readonly bytes: Uint8Array } | { readonly problem: string }
+export type Asker = () => Promise<Outcome>
+
+/** Far beyond what a request takes: who gets no answer until then waits for ever. */
+const DEADLINE_MS = 90_000
+
+/** A client of gRPC outside of the cluster, on a connection of its own with TLS that is closed with the test. */
+export function askGrpc(t: Test, question: Question): Asker {
+  const { model: modelName, inputs, output } = question
+  const client = openGrpc(t, question)
+  const message = Buffer.from(encodeInferRequest({ modelName, inputs }))
+  const { path, requestSerialize, responseDeserialize } = inferenceServices().inference.ModelInfer
+  return () =>
+    new Promise((resolve) => {
+      const settle = (error: ServiceError | null, answer?: Buffer): void => {
+        if (answer === undefined) resolve(toProblem(error))
+        else resolve({ bytes: outputOf(answer, output) })
+      }
+      const options = { deadline: Date.now() + DEADLINE_MS }
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, message, options, settle)
+    })
+}
+
+/** A stream of gRPC through which one thing is asked after the other. */
+export interface Conversation {
+  /** @throws ServeError if the stream has ended, Error if an answer is an error. */
+  ask(): Promise<Uint8Array>
+  /** The server ends it in turn. */
+  end(): Promise<void>
+}
+
+/** Opens a stream outside of the cluster, with TLS, on a connection of its own that is closed with the test. */
+export function converse(t: Test, question: Question): Conversation {
+  const { model: modelName, inputs, output } = question
+  const client = openGrpc(t, question)
+  const { path, requestSerialize, responseDeserialize } =
+    inferenceServices().inference.ModelStreamInfer
+  const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
+  const stream = new InferStream(call)
+  const responses = stream.responses()
+  return {
+    ask: async () => {
+      await stream.send({ modelName, inputs })
+      const { value } = await responses.next()
+      const found = value?.response?.outputs.find(({ name }) => name === output)
+      if (found === undefined) throw new Error(`no answer: ${value?.errorMessage ?? 'the end'}`)
+      return Uint8Array.from(found.data)
+    },
+    end: async () => {
+      stream.end()
+      await responses.next()
+    },
+  }
+}
+
+/** A client of REST outside of the cluster, with TLS. */
+export function askRest(t: Test, { ca, host, model, inputs, output }: Question): Asker {
+  const agent = new Agent({ keepAlive: true, ca, servername: host })
+  t.teardown(() => agent.destroy())
+  const { body, jsonBytes } = restBody(inputs)
+  const headers = { host, 'content-length': body.byteLength, [JSON_LENGTH]: String(jsonBytes) }
+  const where = { host: NODE_ADDRESS, port: INGRESS.https, method: 'POST', path: inferPath(model) }
+  return () =>
+    new Promise((resolve) => {
+      const outgoing = request({ ...where, agent, headers, timeout: DEADLINE_MS })
+      const fail = (error: Error): void => resolve({ problem: `REST ${error.message}` })
+      outgoing.once('timeout', () => outgoing.destroy(new Error('no answer in time')))
+      outgoing.once('error', fail)
+      outgoing.once('response', (incoming) => {
+        const chunks: Buffer[] = []
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+        incoming.once('error', fail)
+        incoming.once('end', () => {
+          const { statusCode = 0 } = incoming
+          const whole = Buffer.concat(chunks)
+          if (statusCode !== 200) {
+            resolve({ problem: `REST ${statusCode}: ${whole.toString()}` })
+            return
+          }
+          const answer = {
+            status: statusCode,
+            headers: incoming.headers,
+            body: whole,
+            json: () => ({}),
+          }
+          resolve({ bytes: Uint8Array.from(restOutputs(answer).get(output) ?? []) })
+        })
+      })
+      outgoing.end(body)
+    })
+}
+
+function openGrpc(t: Test, { ca, host }: Question): Client {
+  const client = new Client(`${NODE_ADDRESS}:${INGRESS.https}`, credentials.createSsl(ca), {
+    'grpc.default_authority': host,
+    'grpc.ssl_target_name_override': host,
+    'grpc.use_local_subchannel_pool': 1,
+  })
+  t.teardown(() => client.close())
+  return client
+}
+
+function toProblem(error: ServiceError | null): Outcome {
+  const { code = status.UNKNOWN, details = 'no answer' } = error ?? {}
+  return { problem: `gRPC ${status[code]}: ${details}` }
+}
+
+function outputOf(answer: Buffer, output: string): Uint8Array {
+  const found = decodeInferResponse(answer).outputs.find(({ name }) => name === output)
+  return Uint8Array.from(found?.data ?? [])
+}

@@ -1,0 +1,51 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createTestCertificates } from '@tutti/chassis/testing'
+import type { PlainObject } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { tempFolder } from '../temp-repository.ts'
+import { INGRESS, kubectl, NODE_ADDRESS } from './kubectl.ts'
+
+/** The Secret with the certificate. */
+export const EDGE_SECRET = 'edge'
+
+/** How clients outside of the cluster reach an Ensemble by its host, with TLS. */
+export interface Edge {
+  /** The authority of the certificate, PEM. */
+  readonly caFile: string
+  /** A file that is /etc/hosts for clients which find the hosts by name. */
+  readonly hostsFile: string
+  /** Puts the certificate into a namespace. */
+  readonly createSecret: (namespace: string) => Promise<void>
+}
+
+/** Makes a certificate for hosts. */
+export async function createEdge(t: Test, hosts: readonly string[]): Promise<Edge> {
+  const folder = await tempFolder(t)
+  const names = hosts.map((host) => `DNS:${host}`)
+  const { caFile, certFile, keyFile } = await createTestCertificates(folder, names)
+  const hostsFile = join(folder, 'hosts')
+  const lines = hosts.map((host) => `${NODE_ADDRESS} ${host}\n`)
+  await writeFile(hostsFile, ['127.0.0.1 localhost\n', ...lines].join(''))
+  const pair = [`--cert=${certFile}`, `--key=${keyFile}`]
+  return {
+    caFile,
+    hostsFile,
+    createSecret: async (namespace) => {
+      await kubectl('create', 'secret', 'tls', EDGE_SECRET, `--namespace=${namespace}`, ...pair)
+    },
+  }
+}
+
+/** Flags of the scripts of e2e/python for a host. */
+export function edgeFlags({ caFile }: Edge, host: string): readonly string[] {
+  const address = `${host}:${INGRESS.https}`
+  return [`--grpc=${address}`, `--http=${address}`, `--ca=${caFile}`]
+}
+
+/** An Ensemble that is reached by a host, through an Ingress with that certificate. */
+export function exposeByIngress(ensemble: PlainObject, host: string): PlainObject {
+  const tls = [{ hosts: [host], secretName: EDGE_SECRET }]
+  const expose = { ingress: { className: 'traefik', hosts: [host], tls } }
+  return { ...ensemble, spec: { ...ensemble['spec'], expose } }
+}

@@ -1,0 +1,32 @@
+import t from 'tap'
+import { adder, makeAdders, SPACE } from './adders.ts'
+import { createClaim } from './claim.ts'
+import { showDevices } from './device-shows.ts'
+import { createEdge } from './edge.ts'
+import { applyExposed, beginRest, HOSTS, showGateway, showIngress } from './ingress-shows.ts'
+import { apply, createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
+import { install, removeAfter } from './release.ts'
+import { showStorage } from './storage-shows.ts'
+
+t.setTimeout(1_800_000)
+
+await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages() }, async (t) => {
+  const folder = await makeAdders(t)
+  const edge = await createEdge(t, HOSTS)
+  removeAfter(t)
+  await createNamespace(t, SPACE)
+  await createClaim(t, SPACE, folder)
+  await edge.createSecret(SPACE)
+  await install()
+  await apply(adder('first', 'plus-one'), adder('second', 'plus-three'))
+  await applyExposed()
+  const ready = ['--for=condition=Ready', '--timeout=300s', '--all', `--namespace=${SPACE}`]
+  await kubectl('wait', 'models,ensembles', ...ready)
+
+  const goOn = await beginRest(t, edge)
+  await t.test('Ensembles behind an Ingress', (t) => showIngress(t, edge))
+  await t.test('an Ensemble behind a Gateway', (t) => showGateway(t, edge))
+  await t.test('files of Models', (t) => showStorage(t, folder))
+  await t.test('devices of Models', showDevices)
+  await t.test('a stream that rested for more than a minute goes on', goOn)
+})

@@ -1,0 +1,116 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { until } from '../until.ts'
+import { type Asker, askGrpc, askRest, type Question } from './edge-client.ts'
+
+/** Between an error and the next question, as a client that tries again would wait. */
+const RETRY_MS = 50
+const MORE_ANSWERS = 5
+
+/** Clients outside of the cluster, each of which asks one thing after the other and compares every byte. */
+export class Load {
+  readonly #clients: readonly Asking[]
+  #problems: string[] = []
+  #accepted: readonly Uint8Array[]
+  #asked = 0
+  #isStopped = false
+  readonly #ended: Promise<unknown>
+
+  /**
+   * Starts so many clients of each protocol; they end with the test.
+   *
+   * @param o.answer - the right one, until another is accepted.
+   */
+  constructor(
+    t: Test,
+    question: Question,
+    o: { readonly grpc: number; readonly rest: number; readonly answer: Uint8Array },
+  ) {
+    this.#accepted = [o.answer]
+    this.#clients = [
+      ...Array.from({ length: o.grpc }, () => askGrpc(t, question)),
+      ...Array.from({ length: o.rest }, () => askRest(t, question)),
+    ].map((ask) => ({ ask, right: 0, last: Uint8Array.of(), inARow: 0 }))
+    this.#ended = Promise.all(this.#clients.map((client) => this.#run(client)))
+    t.teardown(() => this.stop())
+  }
+
+  /** Requests that were asked so far. */
+  get asked(): number {
+    return this.#asked
+  }
+
+  /** From now on these answers are right, and no others. */
+  accept(...answers: readonly Uint8Array[]): void {
+    this.#accepted = answers
+  }
+
+  /**
+   * Does something to the cluster; then waits until each client has some right answers more.
+   *
+   * @returns what came instead of right answers since the last call; an error is `PROTOCOL CODE: details`.
+   */
+  async during(work: () => Promise<unknown>): Promise<readonly string[]> {
+    await this.#more()
+    await work()
+    await this.#more()
+    return this.#problems.splice(0)
+  }
+
+  /** Waits until what is asked leads to where it is answered: nothing that came before counts. */
+  async begin(): Promise<void> {
+    await until('no request fails', async () => (await this.during(async () => {})).length === 0)
+  }
+
+  /** Waits until each client has had this answer some times without another in between; it is the right one from then on. */
+  async settleOn(answer: Uint8Array): Promise<void> {
+    await until('each client has the new answer', () =>
+      this.#clients.every(({ last, inARow }) => inARow >= MORE_ANSWERS && isSame(last, answer)),
+    )
+    this.#accepted = [answer]
+  }
+
+  /** Lets each client finish its request. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#ended
+  }
+
+  async #run(client: Asking): Promise<void> {
+    while (!this.#isStopped) {
+      this.#asked += 1
+      const outcome = await client.ask()
+      if ('problem' in outcome) {
+        this.#problems.push(outcome.problem)
+        await delay(RETRY_MS)
+      } else this.#take(client, outcome.bytes)
+    }
+  }
+
+  #take(client: Asking, bytes: Uint8Array): void {
+    if (this.#accepted.some((answer) => isSame(answer, bytes))) client.right += 1
+    else this.#problems.push(`wrong answer: ${Buffer.from(bytes).toString('hex')}`)
+    client.inARow = isSame(client.last, bytes) ? client.inARow + 1 : 1
+    client.last = bytes
+  }
+
+  async #more(): Promise<void> {
+    const before = this.#clients.map(({ right }) => right)
+    await until(
+      () => `each client has more answers; what came instead: ${this.#problems.slice(-3).join()}`,
+      () => this.#clients.every(({ right }, i) => right >= (before[i] ?? 0) + MORE_ANSWERS),
+    )
+  }
+}
+
+/** One client: its right answers so far, the last answer, and how often that came without another in between. */
+interface Asking {
+  readonly ask: Asker
+  right: number
+  last: Uint8Array
+  inARow: number
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
+}

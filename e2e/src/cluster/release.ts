@@ -1,0 +1,74 @@
+import type { PlainObject } from '@tutti/kube/testing'
+import type { Test } from 'tap'
+import { CHART } from '../chart/helm.ts'
+import { ROOT } from '../serving.ts'
+import { getObject, kubectl, NODE_ADDRESS, runKubeProgram } from './kubectl.ts'
+
+/** The namespace of the release, which is called tutti. */
+export const SYSTEM = 'tutti-system'
+/** Of the keys of NATS, which stay for a later install. */
+export const KEPT = ['tutti-nats-operator', 'tutti-nats-server'].map(
+  (name) => `Secret ${SYSTEM}/${name}`,
+)
+/** A machine that is busy with other things may take long. */
+const PATIENCE = '--timeout=5m'
+
+export function helm(...args: readonly string[]): Promise<string> {
+  return runKubeProgram('helm', [...args, `--namespace=${SYSTEM}`])
+}
+
+/** Installs or upgrades the release, and waits for it. @param o.chart - a folder or a packaged chart. */
+export function install(
+  o: { readonly chart?: string; readonly flags?: readonly string[] } = {},
+): Promise<string> {
+  const { chart = CHART, flags = [] } = o
+  const command = ['upgrade', '--install', 'tutti', chart, ...valuesFlags(), '--create-namespace']
+  return helm(...command, ...flags, '--wait', PATIENCE)
+}
+
+/** Where images come from, above all: on another cluster its owner says it, or the chart does. */
+function valuesFlags(): readonly string[] {
+  if (NODE_ADDRESS !== undefined) return [`--values=${ROOT}e2e/cluster/values.yaml`]
+  const named = process.env['TUTTI_CLUSTER_VALUES']
+  return named === undefined ? [] : [`--values=${named}`]
+}
+
+/** Uninstalls the release; @throws Error if it does not end well. */
+export function uninstall(): Promise<string> {
+  return helm('uninstall', 'tutti', '--ignore-not-found', '--wait', PATIENCE)
+}
+
+/** Whatever becomes of the test, neither the release nor its namespace is left; what was made after this call goes before them. */
+export function removeAfter(t: Test): void {
+  t.teardown(async () => {
+    try {
+      await uninstall()
+    } finally {
+      await kubectl('delete', 'namespace', SYSTEM, '--ignore-not-found')
+    }
+  })
+}
+
+const NAMESPACED = [
+  'deployments,statefulsets,pods,services,serviceaccounts,secrets,configmaps,jobs,leases',
+  'roles,rolebindings,poddisruptionbudgets,networkpolicies,ingresses,controllerrevisions',
+  'horizontalpodautoscalers',
+  // Other clusters may lack the kind.
+  ...(NODE_ADDRESS === undefined ? [] : ['httproutes']),
+].join(',')
+
+/** What the chart and the operator have made that is there, `KIND NAMESPACE/NAME`, sorted. */
+export async function leftovers(): Promise<readonly string[]> {
+  const kinds = `${NAMESPACED},clusterroles,clusterrolebindings`
+  const lists = await Promise.all(
+    ['part-of=tutti', 'managed-by=tutti-operator'].map((label) =>
+      getObject(kinds, '--all-namespaces', `--selector=app.kubernetes.io/${label}`),
+    ),
+  )
+  const names = lists.flatMap((list) =>
+    list['items'].map(({ kind, metadata }: PlainObject) => {
+      return `${kind} ${metadata.namespace ?? ''}/${metadata.name}`
+    }),
+  )
+  return [...new Set<string>(names)].toSorted()
+}

@@ -1,0 +1,227 @@
+import { readFile } from 'node:fs/promises'
+import type { PlainObject } from '@tutti/kube/testing'
+import t, { type Test } from 'tap'
+import { ROOT } from '../serving.ts'
+import { fp32, int64 } from '../tensors.ts'
+import { until } from '../until.ts'
+import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf } from './adders.ts'
+import { createClaim } from './claim.ts'
+import { createEdge, exposeByIngress } from './edge.ts'
+import { killContainer } from './kill-container.ts'
+import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
+import { Load } from './load.ts'
+import { install, removeAfter, SYSTEM } from './release.ts'
+import { mainOf, openWorkloads, rolledOut } from './workloads.ts'
+
+t.setTimeout(3_000_000)
+
+const HOSTS = { sum: 'sum.test', slow: 'slow.test' } as const
+const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second' } as const
+const ROUTERS = 'app.kubernetes.io/component=router'
+/** The chart of the first release, as it was packed then: e2e/cluster/README.md. */
+const EARLIER_CHART = `${ROOT}e2e/src/cluster/charts/tutti-0.1.0.tgz`
+/** The images once more, under tags that a new release would have. */
+const NEXT_IMAGES = ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=next`)
+/** An error that says: it was not done, try again. 502 is the ingress controller's, whose server has gone. */
+const RETRIABLE = /^(gRPC UNAVAILABLE|REST (502|503)): /
+/** Traefik's, for a request whose connection to its server was reset in the midst of it; of an end it makes 502. */
+const RESET = /^(gRPC UNKNOWN: Received HTTP status code 500|REST 500: Internal Server Error)$/
+const ROUNDS = 500
+
+const imageIs = (tag: string) => (pod: PlainObject) => mainOf(pod)['image'].endsWith(`:${tag}`)
+
+await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
+  const steps = openWorkloads(SPACE)
+  const folder = await makeAdders(t)
+  const edge = await createEdge(t, Object.values(HOSTS))
+  removeAfter(t)
+  await createNamespace(t, SPACE)
+  await createClaim(t, SPACE, folder)
+  await edge.createSecret(SPACE)
+  await install({ chart: EARLIER_CHART })
+  await apply(
+    adder('first', 'plus-one'),
+    adder('second', 'plus-one'),
+    exposeByIngress(chain('sum', ['first', 'second']), HOSTS.sum),
+  )
+  const ready = ['--for=condition=Ready', '--timeout=300s', '--all', `--namespace=${SPACE}`]
+  await kubectl('wait', 'models,ensembles', ...ready)
+  const ca = await readFile(edge.caFile)
+  const question = { ca, host: HOSTS.sum, model: 'sum', inputs: [INPUT], output: 'y' }
+  const load = new Load(t, question, { grpc: 3, rest: 1, answer: sumOf(2) })
+  await load.begin()
+
+  /** Not one request fails. */
+  const show = (name: string, work: (t: Test) => Promise<unknown>): Promise<unknown> =>
+    t.test(name, async (t) => {
+      const before = load.asked
+      t.same([...count(await load.during(() => work(t)))], [])
+      t.comment(`${load.asked - before} requests`)
+    })
+
+  /** Answers are the old or the new ones for a while, then the new ones. */
+  const showChange = (
+    name: string,
+    [from, to]: readonly [number, number],
+    work: () => Promise<unknown>,
+  ): Promise<unknown> =>
+    show(name, async () => {
+      load.accept(sumOf(from), sumOf(to))
+      await work()
+      await load.settleOn(sumOf(to))
+    })
+
+  await show('helm upgrade from an earlier chart, with other images for all', async () => {
+    await install({ flags: NEXT_IMAGES })
+    await rolledOut(SPACE, 'tutti-router')
+    await steps.settled(ROUTERS, 2, imageIs('next'))
+    for (const selector of Object.values(STEPS)) await steps.settled(selector, 2, imageIs('next'))
+  })
+
+  await show('another image of a Model', async () => {
+    const containers = [{ name: 'main', image: 'tutti/step:0.1.0' }]
+    await steps.change('model', 'first', { podTemplate: { spec: { containers } } })
+    await steps.settled(STEPS.first, 2, imageIs('0.1.0'))
+  })
+
+  await show('other resources of a Model', async () => {
+    await steps.change('model', 'first', { resources: { requests: { memory: '96Mi' } } })
+    await steps.settled(
+      STEPS.first,
+      2,
+      (pod) => mainOf(pod)['resources'].requests?.memory === '96Mi',
+    )
+  })
+
+  await showChange('other files of a Model', [2, 4], () =>
+    steps.change('model', 'second', { storageUri: 'pvc://models/plus-three' }),
+  )
+
+  await showChange('another graph of the Ensemble', [4, 7], () =>
+    steps.change('ensemble', 'sum', chain('sum', ['first', 'second', 'second'])['spec']),
+  )
+
+  await show('1, 3 and 1 pods, as the Model says', async () => {
+    for (const replicas of [1, 3, 1]) {
+      await steps.change('model', 'first', {
+        scaling: { minReplicas: replicas, maxReplicas: replicas },
+      })
+      await steps.settled(STEPS.first, replicas)
+    }
+  })
+
+  await show('1, 3 and 1 pods, by hand', async () => {
+    const scaling = { provider: 'None', minReplicas: null, maxReplicas: null }
+    await steps.change('model', 'first', { scaling })
+    for (const replicas of [3, 1]) {
+      const scale = ['deployment/first-step', `--replicas=${replicas}`, `--namespace=${SPACE}`]
+      await kubectl('scale', ...scale)
+      await steps.settled(STEPS.first, replicas)
+    }
+    const two = { provider: 'Native', minReplicas: 2, maxReplicas: 2 }
+    await steps.change('model', 'first', { scaling: two })
+    await steps.settled(STEPS.first, 2)
+  })
+
+  await show('1, 3 and 1 pods, as the load wants it', async (t) => {
+    const behavior = { scaleDown: { stabilizationWindowSeconds: 1 } }
+    const scaling = { minReplicas: 1, maxReplicas: 3, target: 1, behavior }
+    await apply(
+      slowModel('slow', { scaling }),
+      exposeByIngress(slowEnsemble('long', 'slow'), HOSTS.slow),
+    )
+    await kubectl('wait', 'models,ensembles', ...ready)
+    const inputs = [fp32('x', [1]), int64('rounds', [ROUNDS])]
+    const asking = { ca, host: HOSTS.slow, model: 'long', inputs, output: 'y' }
+    // Of the fixture it is 1, whatever the rounds.
+    const answer = fp32('y', [1]).data
+    const one = new Load(t, asking, { grpc: 1, rest: 0, answer })
+    await one.begin()
+    const many = new Load(t, asking, { grpc: 8, rest: 0, answer })
+    const selector = 'tutti.dev/model=slow'
+    t.same(await many.during(() => steps.settled(selector, 3)), [])
+    await many.stop()
+    t.same(await one.during(() => steps.settled(selector, 1)), [])
+    await one.stop()
+    await kubectl('delete', 'ensemble/long', 'model/slow', `--namespace=${SPACE}`)
+  })
+
+  await show('a step is evicted', async () => {
+    const [pod] = await steps.pods(STEPS.first)
+    if (pod === undefined) throw new Error('there is no pod of first')
+    await steps.evict(pod)
+    await steps.settled(STEPS.first, 2, ({ metadata }) => metadata.uid !== pod['metadata'].uid)
+  })
+
+  await show('the operator is restarted', async () => {
+    await kubectl('rollout', 'restart', 'deployment/tutti-operator', `--namespace=${SYSTEM}`)
+    await rolledOut(SYSTEM, 'tutti-operator')
+  })
+
+  await show('each router ends in turn', async () => {
+    for (const { metadata } of await steps.pods(ROUTERS)) {
+      await kubectl('delete', 'pod', metadata.name, `--namespace=${SPACE}`)
+      await steps.settled(ROUTERS, 2, (pod) => pod['metadata'].uid !== metadata.uid)
+    }
+  })
+
+  /** Requests may fail, but at once, and such that they can be asked again. */
+  const showFault = (
+    name: string,
+    work: () => Promise<unknown>,
+    isAllowed = (problem: string) => RETRIABLE.test(problem),
+  ): Promise<unknown> =>
+    t.test(name, async (t) => {
+      const before = load.asked
+      const problems = await load.during(work)
+      const counts = [...count(problems)]
+      t.same(
+        counts.filter(([problem]) => !isAllowed(problem)),
+        [],
+      )
+      t.comment(`${load.asked - before} requests, of which ${problems.length} failed:`)
+      for (const [problem, times] of counts) t.comment(`${times} x ${problem}`)
+    })
+
+  const killOne = async (selector: string): Promise<void> => {
+    const [pod] = await steps.pods(selector)
+    if (pod === undefined) throw new Error(`there is no pod of ${selector}`)
+    await killContainer(pod, 'main')
+    await untilRestarted(SPACE, pod)
+  }
+
+  await showFault('a step is killed', () => killOne(STEPS.second))
+
+  await showFault(
+    'a router is killed',
+    () => killOne(ROUTERS),
+    (problem) => RETRIABLE.test(problem) || RESET.test(problem),
+  )
+
+  await showFault('the only server of NATS is killed', async () => {
+    const selector = '--selector=app.kubernetes.io/component=nats'
+    const list = await getObject('pods', `--namespace=${SYSTEM}`, selector)
+    const pod: PlainObject = list['items'][0]
+    await killContainer(pod, 'nats')
+    await untilRestarted(SYSTEM, pod)
+  })
+  await load.stop()
+})
+
+async function untilRestarted(namespace: string, pod: PlainObject): Promise<void> {
+  const { name } = pod['metadata']
+  await until(`${name} is Ready again`, async () => {
+    const now = await getObject('pod', name, `--namespace=${namespace}`)
+    return restartsOf(now) > restartsOf(pod) && now['status'].containerStatuses[0].ready
+  })
+}
+
+function restartsOf(pod: PlainObject): number {
+  return pod['status'].containerStatuses?.[0]?.restartCount ?? 0
+}
+
+function count(texts: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
+  return counts
+}

@@ -1,0 +1,192 @@
+import { join } from 'node:path'
+import type { PlainObject } from '@tutti/kube/testing'
+import { answerStatus, cutAfter, serveBytes } from '@tutti/repository/testing'
+import type { Test } from 'tap'
+import { archiveOf, filesOf, sha256, treeDigest } from '../kubernetes/model-sources.ts'
+import { toFloats } from '../tensors.ts'
+import { until } from '../until.ts'
+import { adderFrom, INPUT, SPACE, sumOf } from './adders.ts'
+import { startArtifactHost } from './artifact-host.ts'
+import { apply, createNamespace, getObject, kubectl } from './kubectl.ts'
+import { S3_KEYS, startS3Gateway } from './s3-gateway.ts'
+
+const STORAGE = 'storage'
+const NO_DIGEST = `sha256:${'0'.repeat(64)}`
+const TOKEN = 'only-for-those-who-know-it'
+const ROUTER = 'service/tutti-router-http'
+
+/** Puts a Secret there, or in the place of the one that is. */
+function putSecret(name: string, stringData: Readonly<Record<string, string>>): Promise<void> {
+  const metadata = { namespace: SPACE, name }
+  return apply({ apiVersion: 'v1', kind: 'Secret', metadata, stringData })
+}
+
+const modelOf = (name: string): Promise<PlainObject> =>
+  getObject('model', name, `--namespace=${SPACE}`)
+
+/** Waits until a Model says that its files cannot be had, and compares with what it says. */
+async function says(t: Test, name: string, exitCode: number, message: RegExp): Promise<void> {
+  const found = await until(
+    () => `${name} says ${message}`,
+    async () => {
+      const { status } = await modelOf(name)
+      const { lastFailure: failure, conditions = [] } = status ?? {}
+      const artifacts = conditions.find(({ type }: PlainObject) => type === 'ArtifactsReady')
+      const isSaid = artifacts?.reason === 'FetchFailed' && message.test(failure?.message ?? '')
+      return isSaid && { failure, conditions }
+    },
+  )
+  t.match(found.failure, { reason: 'FetchFailed', exitCode })
+  t.comment(`${name}: ${found.failure.message}`)
+  const ready = found.conditions.find(({ type }: PlainObject) => type === 'Ready')
+  t.equal(ready.status, 'False')
+}
+
+/** Waits until the pod of a Model has written so many bytes of an archive that it fetches. */
+function hasFetched(name: string): (position: number) => Promise<void> {
+  const place = [`deployment/${name}-step`, '--container=fetch', `--namespace=${SPACE}`]
+  const size = ['stat', '--format=%s', '/models/.model.fetch/archive']
+  return async (position) => {
+    await until(`${name} has fetched ${position} bytes`, async () => {
+      // There is no such file yet, or no container.
+      const written = await kubectl('exec', ...place, '--', ...size).catch(() => '0')
+      return Number(written) >= position
+    })
+  }
+}
+
+/** Waits until a Model is Ready, without its having been changed, and asks it. */
+async function answers(t: Test, name: string): Promise<void> {
+  const wait = ['wait', '--for=condition=Ready', '--timeout=300s', `--namespace=${SPACE}`]
+  await kubectl(...wait, `model/${name}`)
+  const { spec } = await getObject(ROUTER, `--namespace=${SPACE}`)
+  const { name: input, datatype, shape } = INPUT
+  const inputs = [{ name: input, datatype, shape, data: [...toFloats(INPUT)] }]
+  const url = `http://${spec.clusterIP}:8000/v2/models/${name}/infer`
+  const answer = await until(`${name} is served`, async () => {
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify({ inputs }) })
+    return response.ok && (await response.json())
+  })
+  const [{ data }] = (answer as { readonly outputs: readonly [{ readonly data: number[] }] })
+    .outputs
+  t.same(data, [...toFloats({ data: sumOf(1) })])
+}
+
+/**
+ * Models with files from S3, https and a claim: what they say while they cannot have them, and that they heal.
+ *
+ * @param folder - what the claim `models` holds.
+ */
+export async function showStorage(t: Test, folder: string): Promise<void> {
+  const files = join(folder, 'plus-one')
+  const tree = await treeDigest(files)
+  const inBucket = (prefix: string, digest = tree) => ({
+    storageUri: `s3://models/${prefix}`,
+    storage: { secretRef: { name: 's3' }, digest },
+  })
+  const inClaim = (path: string, digest = tree) => ({
+    storageUri: `pvc://models/${path}`,
+    storage: { digest },
+  })
+  await createNamespace(t, STORAGE)
+
+  await t.test('s3', async (t) => {
+    const s3 = await startS3Gateway(STORAGE)
+    await s3.createBucket('models')
+    for (const [name, content] of await filesOf(files)) {
+      await s3.put('models', `x/plus-one/${name}`, content)
+    }
+    const common = { AWS_ENDPOINT_URL: s3.origin, AWS_ACCESS_KEY_ID: S3_KEYS.id }
+    const right = { ...common, AWS_SECRET_ACCESS_KEY: S3_KEYS.secret }
+
+    await t.test('wrong credentials, then right ones', async (t) => {
+      await putSecret('s3', { ...common, AWS_SECRET_ACCESS_KEY: 'another' })
+      await apply(adderFrom('s3-keys', inBucket('x/plus-one')))
+      await says(t, 's3-keys', 11, /403/)
+      await putSecret('s3', right)
+      await answers(t, 's3-keys')
+    })
+
+    await t.test('an object that is missing, then is there', async (t) => {
+      await apply(adderFrom('s3-late', inBucket('late/plus-one')))
+      await says(t, 's3-late', 10, /late\/plus-one/)
+      for (const [name, content] of await filesOf(files)) {
+        await s3.put('models', `late/plus-one/${name}`, content)
+      }
+      await answers(t, 's3-late')
+    })
+
+    await t.test('other content than the digest wants', async (t) => {
+      await apply(adderFrom('s3-digest', inBucket('x/plus-one', NO_DIGEST)))
+      await says(t, 's3-digest', 14, /want sha256:0{64}/)
+    })
+
+    await t.test('a server that is away, then comes back', async (t) => {
+      await s3.scale(0)
+      await apply(adderFrom('s3-away', inBucket('x/plus-one')))
+      await says(t, 's3-away', 12, /./)
+      await s3.scale(1)
+      await answers(t, 's3-away')
+    })
+  })
+
+  await t.test('https', async (t) => {
+    const host = await startArtifactHost(t)
+    const archive = await archiveOf(files)
+    const bytes = serveBytes(archive, '"one"')
+    const of = (digest = sha256(archive)) => ({
+      storageUri: `${host.origin}/model.tar`,
+      storage: { secretRef: { name: 'https' }, digest },
+    })
+
+    await t.test('wrong credentials, then right ones', async (t) => {
+      host.script((request, response) => {
+        const isKnown = request.headers.authorization === `Bearer ${TOKEN}`
+        return (isKnown ? bytes : answerStatus(401))(request, response)
+      })
+      await putSecret('https', { token: 'another', 'ca.crt': host.authority })
+      await apply(adderFrom('https-token', of()))
+      await says(t, 'https-token', 11, /401/)
+      await putSecret('https', { token: TOKEN, 'ca.crt': host.authority })
+      await answers(t, 'https-token')
+    })
+
+    await t.test('a file that is missing, then is there', async (t) => {
+      host.script(answerStatus(404))
+      await apply(adderFrom('https-late', of()))
+      await says(t, 'https-late', 10, /model\.tar.*404/)
+      host.script(bytes)
+      await answers(t, 'https-late')
+    })
+
+    await t.test('other content than the digest wants', async (t) => {
+      host.script(bytes)
+      await apply(adderFrom('https-digest', of(NO_DIGEST)))
+      await says(t, 'https-digest', 14, /want sha256:0{64}/)
+      // It would ask again, now and then.
+      await kubectl('delete', 'model', 'https-digest', `--namespace=${SPACE}`)
+      const pods = ['pods', '--selector=tutti.dev/model=https-digest', `--namespace=${SPACE}`]
+      await kubectl('wait', '--for=delete', '--timeout=120s', ...pods)
+    })
+
+    await t.test('a download that is cut goes on where it ended', async (t) => {
+      const half = Math.floor(archive.byteLength / 2)
+      host.script(cutAfter(half, archive, '"one"', hasFetched('https-cut')), bytes)
+      // Of one pod: the order of its requests is what is looked at.
+      const scaling = { minReplicas: 1, maxReplicas: 1 }
+      await apply(adderFrom('https-cut', { ...of(), scaling }))
+      await answers(t, 'https-cut')
+      t.same(host.ranges, [undefined, `bytes=${half}-`])
+    })
+  })
+
+  await t.test('pvc', async (t) => {
+    await apply(adderFrom('pvc-right', inClaim('plus-one')))
+    await apply(adderFrom('pvc-digest', inClaim('plus-one', NO_DIGEST)))
+    await answers(t, 'pvc-right')
+    await says(t, 'pvc-digest', 14, /want sha256:0{64}/)
+    await apply(adderFrom('pvc-missing', inClaim('nowhere')))
+    // The kubelet makes a folder that is not there.
+    await says(t, 'pvc-missing', 10, /is empty/)
+  })
+}

@@ -1,0 +1,71 @@
+import type { PlainObject } from '@tutti/kube/testing'
+import { until } from '../until.ts'
+import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
+
+const PATIENCE = '--timeout=300s'
+
+/** What a test does to the pods of one namespace, and how it sees that they have come to rest. */
+export interface Workloads {
+  /** Merges something into the spec of a Model or an Ensemble. */
+  change(kind: 'model' | 'ensemble', name: string, spec: object): Promise<void>
+  /** The pods of a component, e.g. `tutti.dev/model=x`, that do not end. */
+  pods(selector: string): Promise<readonly PlainObject[]>
+  /** Waits until there are so many pods, all Ready and as they are wanted, and no other any more. */
+  settled(
+    selector: string,
+    replicas: number,
+    isWanted?: (pod: PlainObject) => boolean,
+  ): Promise<unknown>
+  /** As a drain of the node would. */
+  evict(pod: PlainObject): Promise<void>
+}
+
+export function openWorkloads(namespace: string): Workloads {
+  const inSpace = `--namespace=${namespace}`
+  const all = async (selector: string): Promise<readonly PlainObject[]> =>
+    (await getObject('pods', inSpace, `--selector=${selector}`))['items']
+  return {
+    change: async (kind, name, spec) => {
+      const patch = JSON.stringify({ spec })
+      await kubectl('patch', kind, name, inSpace, '--type=merge', `--patch=${patch}`)
+    },
+    pods: async (selector) => {
+      const pods = await all(selector)
+      return pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    },
+    settled: (selector, replicas, isWanted = () => true) =>
+      until(`${replicas} pods of ${selector} are as wanted`, async () => {
+        const pods = await all(selector)
+        return pods.length === replicas && pods.every((pod) => isReady(pod) && isWanted(pod))
+      }),
+    evict: async ({ metadata }) => {
+      const eviction = {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { namespace, name: metadata.name },
+      }
+      const path = `/api/v1/namespaces/${namespace}/pods/${metadata.name}/eviction`
+      const args = ['create', '--raw', path, '--filename=-']
+      await runKubeProgram('kubectl', args, JSON.stringify(eviction))
+    },
+  }
+}
+
+/** Waits until a Deployment has rolled out. */
+export function rolledOut(namespace: string, name: string): Promise<string> {
+  return kubectl('rollout', 'status', `deployment/${name}`, `--namespace=${namespace}`, PATIENCE)
+}
+
+function isReady({ metadata, status }: PlainObject): boolean {
+  const conditions: readonly PlainObject[] = status.conditions ?? []
+  const ready = conditions.find(({ type }) => type === 'Ready')
+  return metadata.deletionTimestamp === undefined && ready?.['status'] === 'True'
+}
+
+/** The container that serves. */
+export function mainOf(pod: PlainObject): PlainObject {
+  const containers: readonly PlainObject[] = pod['spec'].containers
+  const main = containers.find(({ name }) => name === 'main')
+  if (main === undefined) throw new Error(`pod ${pod['metadata'].name} has no container main`)
+  return main
+}
