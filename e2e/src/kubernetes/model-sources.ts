@@ -96,11 +96,13 @@ export async function treeDigest(folder: string): Promise<string> {
   return stdout.trim()
 }
 
-async function archiveOf(folder: string): Promise<Buffer> {
+/** A tar archive of a folder's contents. */
+export async function archiveOf(folder: string): Promise<Buffer> {
   return tarArchive((await filesOf(folder)).map(([name, data]) => ({ name, data })))
 }
 
-async function filesOf(folder: string): Promise<readonly (readonly [string, Buffer])[]> {
+/** The files of a folder, by their paths in it. */
+export async function filesOf(folder: string): Promise<readonly (readonly [string, Buffer])[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const paths = entries
     .filter((entry) => entry.isFile())
@@ -110,6 +112,7 @@ async function filesOf(folder: string): Promise<readonly (readonly [string, Buff
   )
 }
 
-function sha256(bytes: Buffer): string {
+/** As `storage.digest` of an archive. */
+export function sha256(bytes: Buffer): string {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }

@@ -43,7 +43,13 @@ export interface ProcessKubelet {
 const LOOK_MS = 200
 const REFRESH_MS = 2000
 const RENEW_MS = 10_000
-const RESOURCES = { cpu: '64', memory: '256Gi', pods: '110', 'nvidia.com/gpu': '8' }
+const RESOURCES = {
+  cpu: '64',
+  memory: '256Gi',
+  pods: '110',
+  'nvidia.com/gpu': '8',
+  'nvidia.com/mig-1g.5gb': '1',
+}
 
 /**
  * Runs the pods of its nodes: init containers in order, then all containers, as processes that listen on a loopback address of

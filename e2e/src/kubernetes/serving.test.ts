@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { serve } from '../serving.ts'
 import { tempFolder } from '../temp-repository.ts'
 import { PYTHON, runPythonChecks, TORCH_PYTHON } from '../triton-client.ts'
+import { showAccelerator } from './accelerator-shows.ts'
 import { pathOf, startCluster, withoutCluster } from './cluster.ts'
 import { openTwoRouters, showFirstRequests } from './first-requests.ts'
 import { importManifests, servedName } from './import-manifests.ts'
@@ -69,6 +70,10 @@ await t.test('Models and Ensembles on one cluster', { skip: SKIP }, async (t) =>
     await cluster.untilSays('team', misnamed, 'Ready=False/ModelLoadFailed')
     await cluster.api.plain.delete(pathOf('team', misnamed))
   })
+
+  await t.test('a model with an accelerator does not execute on the CPU', (t) =>
+    showAccelerator(t, { cluster, namespace: 'team' }),
+  )
 
   await t.test(`the first requests to ${FIRST_REQUESTS} Models and as many Ensembles`, (t) =>
     showFirstRequests(t, { cluster, namespace: 'team' }, FIRST_REQUESTS),

@@ -17,6 +17,8 @@ import { between, oneOf, type Random } from './history-requests.ts'
 const NUMBERS = [0, 1, 2, 15, 65_537, 2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER] as const
 /** What honest peers serve here. */
 export const HONEST_MODELS = ['slow', 'add_one_batch', 'big_identity'] as const
+/** Of the slow model: many times what is asked of it, and yet soon done. */
+const MOST_ROUNDS = 100n
 /** Stands in everything that is forged, so that a client can tell it from what the system says. */
 export const FORGED = 'forged by a hostile peer'
 
@@ -56,6 +58,24 @@ export function withoutTensorsOfOthers(bytes: Uint8Array, from: string): Uint8Ar
     return encodeChunk({ ...header, from }, piece)
   } catch {
     return bytes
+  }
+}
+
+/**
+ * Whether somebody asks the slow model for work without end. Who has credentials may: the model's instances are then taken, and
+ * nobody else is served by them. That is not what is tried here either.
+ */
+export function asksForEndlessWork(bytes: Uint8Array): boolean {
+  try {
+    const message = decodePeerMessage(bytes)
+    if (message.type !== 'offer' || message.envelope.model !== 'slow') return false
+    const at = message.envelope.inputs.findIndex(({ datatype }) => datatype === 'INT64')
+    const part = message.parts[at]
+    if (part?.kind !== 'inline' || part.bytes.byteLength < 8) return false
+    const { buffer, byteOffset } = part.bytes
+    return new DataView(buffer, byteOffset).getBigInt64(0, true) > MOST_ROUNDS
+  } catch {
+    return false
   }
 }
 

@@ -10,6 +10,7 @@ import { connect, headers, type NatsConnection } from 'nats'
 import type { Test } from 'tap'
 import { between, oneOf, type Random } from './history-requests.ts'
 import {
+  asksForEndlessWork,
   damaged,
   farewell,
   forgedControl,
@@ -49,7 +50,6 @@ export class HostilePeer {
   readonly #said: ReadonlyMap<string, Heartbeat>
   /** The highest number of a call that was heard. */
   #calls = 1
-  /** By peer, the highest number of its questions that was heard. */
   /** What it answers to questions about a peer, in that peer's name. */
   readonly #lies = new Map<string, Uint8Array>()
   #lied = 0
@@ -107,7 +107,8 @@ export class HostilePeer {
     await this.#many(count, () => {
       const { subject, bytes } = oneOf(this.#random, this.#overheard)
       const to = this.#random() < 0.7 ? subject : this.#anySubject()
-      this.#publish(to, damaged(this.#random, withoutTensorsOfOthers(bytes, 'hostile')))
+      const said = damaged(this.#random, withoutTensorsOfOthers(bytes, 'hostile'))
+      if (!asksForEndlessWork(said)) this.#publish(to, said)
     })
   }
 

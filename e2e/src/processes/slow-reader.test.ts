@@ -12,7 +12,8 @@ import { untilReady } from './seen.ts'
 t.setTimeout(300_000)
 
 const MIB = 1024 * 1024
-const REQUESTS = 240
+/** More than the router may hold of them. */
+const REQUESTS = 480
 const SIZE = MIB
 
 await t.test('a client that does not read', { skip: SKIP }, async (t) => {
@@ -33,10 +34,8 @@ await t.test('a client that does not read', { skip: SKIP }, async (t) => {
   call.on('error', () => {})
   const questions = Array.from({ length: REQUESTS }, (_, i) => identityQuestion(SIZE, i))
   const before = await memoryBytes(router.process.pid)
-  let sent = 0
   const isSent = (async () => {
     for (const [i, { request }] of questions.entries()) {
-      sent = i
       const message = Buffer.from(encodeInferRequest({ ...request, id: String(i) }))
       if (!call.write(message)) await new Promise((resolve) => call.once('drain', resolve))
     }
@@ -51,7 +50,7 @@ await t.test('a client that does not read', { skip: SKIP }, async (t) => {
     })
     await load.more(80)
     t.same(unclean(await load.stop()), [])
-    t.ok(sent < REQUESTS - 1, `it is held up at its request ${sent} of ${REQUESTS}`)
+    // How many it could send says nothing: the library takes some answers a second though nobody reads them.
     const grown = (await memoryBytes(router.process.pid)) - before
     t.ok(grown < 400 * MIB, `the router has grown by ${Math.round(grown / MIB)} MiB`)
   })

@@ -3,6 +3,7 @@ import t from 'tap'
 import { churn, churnRepository, heldBy } from '../control-churn.ts'
 import { serve } from '../serving.ts'
 import { until } from '../until.ts'
+import { collectGarbage, INSPECTABLE } from './collect-garbage.ts'
 
 t.setTimeout(0)
 
@@ -15,12 +16,14 @@ await t.test('10,000 loads and unloads of an ensemble and its model', async (tes
   const serving = await serve(test, {
     repositories: [await churnRepository(test)],
     flags: ['--model-control-mode=explicit'],
+    env: INSPECTABLE,
   })
   await churn(serving, PER_ROUND)
   const before = await heldBy(serving)
   const points: (readonly [number, number])[] = []
   for (let round = 1; round <= ROUNDS; round++) {
     await churn(serving, PER_ROUND)
+    await collectGarbage(serving)
     const { residentBytes } = await heldBy(serving)
     points.push([round * PER_ROUND, residentBytes])
     test.comment(`${round * PER_ROUND} loads: ${residentBytes >> 20} MiB resident`)
