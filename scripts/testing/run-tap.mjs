@@ -9,7 +9,8 @@ import { suiteOf } from './test-files.mjs'
  * time, what was skipped, and as the last line the totals.
  *
  * @param {{ root: string, files: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv,
- *   onLine?: (line: string) => void }} o - `onLine` takes what tap writes.
+ *   onLine?: (line: string) => void, endsOnSignal?: boolean }} o - `onLine` takes what tap writes; `endsOnSignal`: a signal that
+ *   ends this process ends the tests at once, with all that they have started. Tap alone would let them run to their end.
  * @returns {Promise<number>} 0 only if something ran, nothing failed and tap was content with the coverage.
  */
 export async function runTap(o) {
@@ -22,7 +23,12 @@ export async function runTap(o) {
   const code = await runChild(
     process.execPath,
     [tap, 'run', '--reporter=tap', '--no-color', ...o.args, ...o.files],
-    { cwd: o.root, env: o.env, stdio: ['ignore', 'pipe', 'inherit'] },
+    {
+      cwd: o.root,
+      env: o.env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: o.endsOnSignal ?? false,
+    },
     (child) => {
       lines = createInterface({ input: child.stdout })
       lines.on('line', (line) => {
