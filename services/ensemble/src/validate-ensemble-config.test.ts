@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { ensembleConfig, modelConfig, stepConfig } from './testing/index.ts'
 import { validateEnsembleConfig } from './validate-ensemble-config.ts'
@@ -31,21 +32,7 @@ const REFUSED: readonly { rule: string; config: ModelConfig; text: string }[] = 
   },
   {
     rule: 'no instance group',
-    config: ensembleConfig({
-      ...GOOD,
-      instance_group: [
-        {
-          name: '',
-          kind: 'KIND_CPU',
-          count: 1,
-          gpus: [],
-          secondary_devices: [],
-          profile: [],
-          passive: false,
-          host_policy: '',
-        },
-      ],
-    }),
+    config: ensembleConfig({ ...GOOD, instance_group: [instanceGroup()] }),
     text: "instance group should not be specified for ensemble 'N'",
   },
   {

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ModelConfig } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import {
@@ -77,8 +78,7 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
     log: { info: () => {}, warn: (message, fields) => log.push({ message, ...fields }) },
   })
   const directory = await writeModel(t, buildAddModel(2))
-  const gpu = { name: 'g0', kind: 'KIND_GPU' as const, count: 1, gpus: [0] }
-  const group = { ...gpu, secondary_devices: [], profile: [], passive: false, host_policy: '' }
+  const group = instanceGroup({ name: 'g0', kind: 'KIND_GPU', gpus: [0] })
   const level = {
     priority: 'PRIORITY_DEFAULT' as const,
     gather_kernel_buffer_threshold: 0,

@@ -1,4 +1,5 @@
 import type { ModelConfig } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { modelConfig } from '../testing/model-source.ts'
 import { compileSessionOptions, executionProviders, placeInstances } from './session-options.ts'
@@ -108,18 +109,8 @@ await t.test('every field that does nothing here is reported if it is set', asyn
 })
 
 await t.test('instances are placed by the instance groups', async (t) => {
-  const group = {
-    name: 'g',
-    secondary_devices: [],
-    profile: [],
-    passive: false,
-    host_policy: '',
-  }
   const config = modelConfig([], [], {
-    instance_group: [
-      { ...group, kind: 'KIND_CPU', count: 1, gpus: [] },
-      { ...group, kind: 'KIND_GPU', count: 2, gpus: [0, 3] },
-    ],
+    instance_group: [instanceGroup(), instanceGroup({ kind: 'KIND_GPU', count: 2, gpus: [0, 3] })],
   })
   const places = placeInstances(config, 6)
   t.same(

@@ -1,21 +1,11 @@
 import type { InstanceGroup } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { pythonConfig } from '../testing/python-model.ts'
 import { placePythonInstances } from './placement.ts'
 
-const GROUP: InstanceGroup = {
-  name: 'g',
-  kind: 'KIND_CPU',
-  count: 1,
-  gpus: [],
-  secondary_devices: [],
-  profile: [],
-  passive: false,
-  host_policy: '',
-}
-
 function place(groups: readonly Partial<InstanceGroup>[], count: number) {
-  const config = pythonConfig({ instance_group: groups.map((group) => ({ ...GROUP, ...group })) })
+  const config = pythonConfig({ instance_group: groups.map(instanceGroup) })
   return placePythonInstances(config, count).map(({ name, kind, deviceId }) =>
     [name, kind, deviceId].join(' '),
   )

@@ -1,5 +1,6 @@
 import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { executeOnce } from '../testing/execute.ts'
 import { stepRequest } from '../testing/model-source.ts'
@@ -168,9 +169,7 @@ await t.test('a load that nobody wants any more ends', { skip: WITHOUT_PYTHON },
         time.sleep(10000)
 
 ${answerWith('x')}`)
-  const [group] = pythonConfig().instance_group
-  if (group === undefined) throw new Error('the config has no instance group')
-  const config = pythonConfig({ instance_group: [{ ...group, count: 40 }] })
+  const config = pythonConfig({ instance_group: [instanceGroup({ count: 40 })] })
   const source = await writePythonModel(t, code, config)
   const hangs = Promise.withResolvers<void>()
   const info = (_: string, { line }: Readonly<Record<string, unknown>>): void => {

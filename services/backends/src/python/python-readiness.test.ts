@@ -1,4 +1,5 @@
 import { createManualClock } from '@tutti/chassis/testing'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { executeOnce } from '../testing/execute.ts'
@@ -73,8 +74,6 @@ def execute(self, requests):
 })
 
 await t.test('it is ready when all its instances are, and none has died', { skip }, async (t) => {
-  const [group] = pythonConfig().instance_group
-  if (group === undefined) throw new Error('no group')
   const model = await load(
     t,
     `def initialize(self, args):
@@ -82,7 +81,10 @@ await t.test('it is ready when all its instances are, and none has died', { skip
 def is_ready(self):
     return not self.is_second
 ${answerWith('x')}`,
-    { config: pythonConfig({ instance_group: [{ ...group, count: 2 }] }), load: { instances: 2 } },
+    {
+      config: pythonConfig({ instance_group: [instanceGroup({ count: 2 })] }),
+      load: { instances: 2 },
+    },
   )
   t.equal(await model.isReady?.(), false)
   const mortal = await load(t, 'def is_ready(self):\n    os._exit(3)\n' + answerWith('x'))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { env } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { ModelConfig } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import { encodeBytesTensor, type NamedTensor, type StepResponse } from '@tutti/tensor'
 import t from 'tap'
 import type { LoadedModel } from '../engine.ts'
@@ -50,14 +51,11 @@ function source(
   ports: readonly [readonly DeclaredTensor[], readonly DeclaredTensor[]],
   rest: Partial<ModelConfig> = {},
 ) {
-  const group = { name, kind: 'KIND_CPU' as const, count: 1, gpus: [] as number[] }
   const config = modelConfig(ports[0], ports[1], {
     name,
     backend: 'pytorch',
     platform: 'pytorch_libtorch',
-    instance_group: [
-      { ...group, secondary_devices: [], profile: [], passive: false, host_policy: '' },
-    ],
+    instance_group: [instanceGroup({ name })],
     ...rest,
   })
   const modelDirectory = join(root, name)
@@ -180,12 +178,6 @@ await t.test(
   'what cannot be loaded says why, and nothing else',
   { skip: withoutTorch },
   async (t) => {
-    const gpu = {
-      ...source('scripted', SCRIPTED).config.instance_group[0],
-      kind: 'KIND_GPU' as const,
-      gpus: [0],
-    }
-    const group = gpu as ModelConfig['instance_group'][number]
     const folder = join(root, 'scripted', '1')
     await writeFile(join(folder, 'nothing.pt'), 'nothing')
     const cases = [
@@ -216,7 +208,7 @@ await t.test(
         /^failed to load model 'scripted': parameter 'NUM_THREADS' must be a number of threads/,
       ],
       [
-        { instance_group: [group] },
+        { instance_group: [instanceGroup({ kind: 'KIND_GPU', gpus: [0] })] },
         /^failed to load model 'scripted': its instance group asks for GPU 0, and PyTorch/,
       ],
     ] as const

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { env } from 'node:process'
 import type { ModelConfig, ModelVersionSource } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import type { EngineOptions, LoadedModel } from '../engine.ts'
 import { createPythonEngine, type PythonEngineOptions } from '../python/python-engine.ts'
 import { modelConfig } from './model-source.ts'
@@ -36,19 +37,9 @@ const port = (name: string) => ({ name, type: 'TYPE_UINT8' as const, dims: [-1] 
 
 /** `x` in and `y` out, UINT8 of any length; `rest` replaces what is to be different. */
 export function pythonConfig(rest: Partial<ModelConfig> = {}): ModelConfig {
-  const group = {
-    name: 'm',
-    kind: 'KIND_CPU' as const,
-    count: 1,
-    gpus: [],
-    secondary_devices: [],
-    profile: [],
-    passive: false,
-    host_policy: '',
-  }
   return modelConfig([port('x')], [port('y')], {
     backend: 'python',
-    instance_group: [group],
+    instance_group: [instanceGroup({ name: 'm' })],
     ...rest,
   })
 }

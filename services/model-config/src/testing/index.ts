@@ -1,1 +1,2 @@
+export { instanceGroup } from './instance-group.ts'
 export { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from './published-configs.ts'

@@ -1,24 +1,11 @@
 import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
 import { type InstanceGroup, normaliseModelConfig } from '@tutti/model-config'
+import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
 import { countInstances, countSlots } from './instance-count.ts'
 import { loadReason } from './load-reason.ts'
 import { ineffectiveSettings, requireSupported } from './supported-settings.ts'
-
-function group(rest: Partial<InstanceGroup> = {}): InstanceGroup {
-  return {
-    name: 'g',
-    kind: 'KIND_CPU',
-    count: 1,
-    gpus: [],
-    secondary_devices: [],
-    profile: [],
-    passive: false,
-    host_policy: '',
-    ...rest,
-  }
-}
 
 await t.test('instances are the sum over the groups, per GPU for KIND_GPU', async (t) => {
   const cases: readonly (readonly [string, readonly Partial<InstanceGroup>[], number])[] = [
@@ -31,13 +18,13 @@ await t.test('instances are the sum over the groups, per GPU for KIND_GPU', asyn
     ['onnxruntime', [{ kind: 'KIND_MODEL', count: 2 }], 2],
   ]
   for (const [backend, groups, want] of cases) {
-    const config = scriptedConfig({ backend, instance_group: groups.map(group) })
+    const config = scriptedConfig({ backend, instance_group: groups.map(instanceGroup) })
     t.equal(countInstances(normaliseModelConfig(config)), want, JSON.stringify(groups))
   }
 })
 
 await t.test('a batcher lets an instance execute a batch of requests', async (t) => {
-  const instances = { backend: 'python', instance_group: [group({ count: 3 })] }
+  const instances = { backend: 'python', instance_group: [instanceGroup({ count: 3 })] }
   const dynamic = normaliseModelConfig(scriptedConfig()).dynamic_batching ?? {
     preferred_batch_size: [],
     max_queue_delay_microseconds: 0,
@@ -66,7 +53,7 @@ await t.test('what the scheduler cannot do is refused with its field', async (t)
     details: { field: 'sequence_batching' },
   })
   const rate = { resources: [{ name: 'r', global: true, count: 1 }], priority: 2 }
-  const ignored = group({ rate_limiter: rate, host_policy: 'p' })
+  const ignored = instanceGroup({ rate_limiter: rate, host_policy: 'p' })
   const config = scriptedConfig({
     instance_group: [ignored],
     response_cache: { enable: true },
@@ -87,13 +74,13 @@ await t.test('numbers that no machine can serve are refused with their bound', a
   const cases = [
     [
       'instance_group.count',
-      { instance_group: [group({ count: 2 ** 31 - 1 })] },
+      { instance_group: [instanceGroup({ count: 2 ** 31 - 1 })] },
       2 ** 31 - 1,
       1024,
     ],
     [
       'instance_group.count',
-      { instance_group: [group({ count: 1000 }), group({ count: 25 })] },
+      { instance_group: [instanceGroup({ count: 1000 }), instanceGroup({ count: 25 })] },
       1025,
       1024,
     ],
@@ -107,7 +94,7 @@ await t.test('numbers that no machine can serve are refused with their bound', a
       details: { field },
     })
   }
-  requireSupported(scriptedConfig({ instance_group: [group({ count: 1024 })] }))
+  requireSupported(scriptedConfig({ instance_group: [instanceGroup({ count: 1024 })] }))
 })
 
 await t.test('reasons name every code as Triton prints it', async (t) => {
