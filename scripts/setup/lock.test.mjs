@@ -5,6 +5,9 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { withLock } from './lock.mjs'
 
+/** The number of a process that has ended. */
+const deadProcess = () => spawnSync(process.execPath, ['--version']).pid
+
 await test('only one at a time works under a lock', async (t) => {
   const path = join(t.testdir(), 'folder', 'lock')
   const steps = []
@@ -31,44 +34,31 @@ await test('work that fails lets go of the lock', async (t) => {
   t.equal(existsSync(path), false)
 })
 
-await test('the lock of a process that has died is taken over', async (t) => {
-  const path = join(t.testdir(), 'lock')
-  const { pid } = spawnSync(process.execPath, ['--version'])
-  writeFileSync(path, String(pid))
-  let isDone = false
-  await withLock(path, () => {
-    isDone = true
-  })
-  t.equal(isDone, true)
-})
-
-await test('a lock whose process has died is not that of a later one with the same number', async (t) => {
-  const path = join(t.testdir(), 'lock')
+const NOW_S = Date.now() / 1000
+const LEFT_BEHIND = [
+  ['whose process has died', () => String(deadProcess()), NOW_S],
   // This process lives, and started at another time.
-  writeFileSync(path, `${process.pid} 1`)
-  let isDone = false
-  await withLock(path, () => {
-    isDone = true
-  })
-  t.equal(isDone, true)
-})
+  [
+    'whose process has died, and whose number is that of a later one',
+    () => `${process.pid} 1`,
+    NOW_S,
+  ],
+  ['without a name that is old', () => '', 1],
+]
 
-await test('a lock without a name is taken over when it is old', async (t) => {
-  const path = join(t.testdir(), 'lock')
-  writeFileSync(path, '')
-  utimesSync(path, 1, 1)
-  let isDone = false
-  await withLock(path, () => {
-    isDone = true
+for (const [which, holder, writtenAt] of LEFT_BEHIND) {
+  await test(`a lock ${which} is taken over`, async (t) => {
+    const path = join(t.testdir(), 'lock')
+    writeFileSync(path, holder())
+    utimesSync(path, writtenAt, writtenAt)
+    t.equal(await withLock(path, () => 'done'), 'done')
   })
-  t.equal(isDone, true)
-})
+}
 
 await test('of those that wait for a dead one no two work at once', async (t) => {
   const folder = t.testdir()
   const path = join(folder, 'lock')
-  const { pid } = spawnSync(process.execPath, ['--version'])
-  writeFileSync(path, `${pid} 1`)
+  writeFileSync(path, `${deadProcess()} 1`)
   const script = `
     import { mkdirSync, rmdirSync } from 'node:fs'
     import { withLock } from ${JSON.stringify(new URL('lock.mjs', import.meta.url).href)}

@@ -4,33 +4,8 @@ import { text } from 'node:stream/consumers'
 import { test } from 'tap'
 import { withSignals } from './signals.mjs'
 
-/** Says that it works, and cleans up when it is aborted. */
-const PROGRAM = `
-  import { once } from 'node:events'
-  import { withSignals } from '${new URL('signals.mjs', import.meta.url)}'
-  const staysAlive = setInterval(() => {}, 1000)
-  await withSignals(async (signal) => {
-    const aborted = once(signal, 'abort')
-    console.error('at work')
-    await aborted
-    console.log('cleaned up')
-    signal.throwIfAborted()
-  }).catch((error) => console.log(error.message))
-  clearInterval(staysAlive)`
-
-await test('a signal aborts the work, which ends in its own time', async (t) => {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', PROGRAM])
-    const written = text(child.stdout)
-    const ended = once(child, 'exit')
-    await once(child.stderr, 'data')
-    child.kill(signal)
-    t.same(await ended, [0, null])
-    t.equal(await written, `cleaned up\nStopped by ${signal}.\n`)
-  }
-})
-
-await test('the work ends in order though its reader has gone', async (t) => {
+/** Starts a program that says on stderr when it works; `atEnd` is what it does once it is aborted. */
+async function startWork(atEnd) {
   const program = `
     import { once } from 'node:events'
     import { setImmediate as turn } from 'node:timers/promises'
@@ -40,16 +15,34 @@ await test('the work ends in order though its reader has gone', async (t) => {
       const aborted = once(signal, 'abort')
       console.error('at work')
       await aborted
+      ${atEnd}
+    }).catch((error) => console.log(error.message))
+    clearInterval(staysAlive)`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
+  const ended = once(child, 'exit')
+  await once(child.stderr, 'data')
+  return { child, ended }
+}
+
+await test('a signal aborts the work, which ends in its own time', async (t) => {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    const { child, ended } = await startWork(`
+      console.log('cleaned up')
+      signal.throwIfAborted()`)
+    const written = text(child.stdout)
+    child.kill(signal)
+    t.same(await ended, [0, null])
+    t.equal(await written, `cleaned up\nStopped by ${signal}.\n`)
+  }
+})
+
+await test('the work ends in order though its reader has gone', async (t) => {
+  const { child, ended } = await startWork(`
       for (let i = 0; i < 5; i++) {
         console.log('nobody reads this')
         await turn()
       }
-    })
-    clearInterval(staysAlive)
-    process.exitCode = 5`
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
-  const ended = once(child, 'exit')
-  await once(child.stderr, 'data')
+      process.exitCode = 5`)
   const closed = once(child.stdout, 'close')
   child.stdout.destroy()
   await closed
