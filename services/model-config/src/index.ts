@@ -60,6 +60,7 @@ export { type BackendChoice, backendOfPlatform, selectBackend } from './select-b
 export type { ModelSignature, ModelVersionSource, TensorSpec } from './signature.ts'
 export type { BatchStatistics, ModelStatistics, StatisticDuration } from './statistics.ts'
 export { type Json, toJsonConfig } from './to-json-config.ts'
+export { noGpusAvailable, type WithoutGpus } from './validate-instance-groups.ts'
 export {
   type ValidationOptions,
   validateModelConfig,

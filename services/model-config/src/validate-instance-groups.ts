@@ -5,9 +5,19 @@ import type { InstanceGroup, ModelConfig } from './model-config.ts'
 const MIN_COMPUTE_CAPABILITY = '6.000000'
 const TENSORRT_PLATFORM = 'tensorrt_plan'
 
+const GROUPS = 'instance_group'
+
 interface Fault {
   readonly reason: Reason
   readonly text: string
+  /** What is refused, where that is not the group as a whole. */
+  readonly field?: string
+}
+
+const NO_GPUS: Fault = {
+  reason: 'DEVICE_UNAVAILABLE',
+  text: 'has kind KIND_GPU but no GPUs are available',
+  field: `${GROUPS}.kind`,
 }
 
 function invalid(text: string): Fault {
@@ -17,9 +27,7 @@ function invalid(text: string): Fault {
 function gpuFault(group: InstanceGroup, gpuCount: number | undefined): Fault | undefined {
   if (gpuCount === undefined) return undefined
   if (group.gpus.length === 0) {
-    return gpuCount === 0
-      ? { reason: 'DEVICE_UNAVAILABLE', text: 'has kind KIND_GPU but no GPUs are available' }
-      : invalid('has kind KIND_GPU but specifies no GPUs')
+    return gpuCount === 0 ? NO_GPUS : invalid('has kind KIND_GPU but specifies no GPUs')
   }
   const absent = group.gpus.find((id) => id < 0 || id >= gpuCount)
   if (absent === undefined) return undefined
@@ -67,23 +75,35 @@ export function validateInstanceGroups(
   found?: string,
 ): void {
   if (config.ensemble_scheduling !== undefined) return
-  const details = { field: 'instance_group' }
   if (config.instance_group.length === 0) {
     throw new ServeError(
       'CONFIG_INVALID',
       `must specify one or more 'instance group's for ${config.name}`,
-      { details },
+      { details: { field: GROUPS } },
     )
   }
   for (const group of config.instance_group) {
     const fault = kindFault(group, gpuCount) ?? profileFault(group, config.platform)
-    if (fault === undefined) continue
-    const isAbsence = fault.reason === 'DEVICE_UNAVAILABLE' && found !== undefined
-    const known = isAbsence ? ` (${found})` : ''
-    throw new ServeError(
-      fault.reason,
-      `instance group ${group.name} of model ${config.name} ${fault.text}${known}`,
-      { details },
-    )
+    if (fault !== undefined) throw toError({ model: config.name, group: group.name, found }, fault)
   }
+}
+
+/** A group of a model that wants GPUs. */
+export interface WithoutGpus {
+  readonly model: string
+  readonly group: string
+  /** How it is known that there are none. */
+  readonly found?: string | undefined
+}
+
+/** DEVICE_UNAVAILABLE of a group of KIND_GPU for which there are no GPUs, or none that its engine can use. */
+export function noGpusAvailable(without: WithoutGpus): ServeError {
+  return toError(without, NO_GPUS)
+}
+
+function toError({ model, group, found }: WithoutGpus, fault: Fault): ServeError {
+  const { reason, text, field = GROUPS } = fault
+  const known = reason === 'DEVICE_UNAVAILABLE' && found !== undefined ? ` (${found})` : ''
+  const message = `instance group ${group} of model ${model} ${text}${known}`
+  return new ServeError(reason, message, { details: { field } })
 }

@@ -308,6 +308,7 @@ await t.test('a GPU that is not there is DEVICE_UNAVAILABLE', async (t) => {
   t.throws(() => validateWhenLoaded(noGpu, 0), {
     reason: 'DEVICE_UNAVAILABLE',
     message: 'instance group m_0 of model m has kind KIND_GPU but no GPUs are available',
+    details: { field: 'instance_group.kind' },
   })
   t.throws(() => validateWhenLoaded(noGpu, 0, 'no CUDA driver'), {
     message:
@@ -317,6 +318,7 @@ await t.test('a GPU that is not there is DEVICE_UNAVAILABLE', async (t) => {
     reason: 'DEVICE_UNAVAILABLE',
     message:
       'instance group m_0 of model m specifies invalid or unsupported gpu id 2. GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: 0, 1',
+    details: { field: 'instance_group' },
   })
   t.doesNotThrow(() => validateWhenLoaded(noGpu), 'unknown hardware is not judged')
   t.doesNotThrow(() => validateWhenLoaded(prepare('instance_group { kind: KIND_GPU }', 1), 1))

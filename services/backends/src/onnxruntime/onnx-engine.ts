@@ -2,7 +2,12 @@ import { stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import { type Clock, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig, ModelSignature, ModelVersionSource } from '@tutti/model-config'
+import {
+  type ModelConfig,
+  type ModelSignature,
+  type ModelVersionSource,
+  noGpusAvailable,
+} from '@tutti/model-config'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
@@ -72,11 +77,7 @@ function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]
   const gpu = placements.find((placement) => placement.kind === 'cuda')
   const problem = cudaProviderProblem()
   if (gpu === undefined || problem === undefined) return
-  throw new ServeError(
-    'DEVICE_UNAVAILABLE',
-    `instance group ${gpu.group} of model ${config.name} has kind KIND_GPU but no GPUs are available (${problem})`,
-    { details: { field: 'instance_group.kind' } },
-  )
+  throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
 }
 
 /** Ranks that the file does not declare, as the session infers them; a session says [] when it does not know either. */

@@ -122,7 +122,9 @@ await t.test('what is asked for and not there is refused with what was found', a
     ],
   ]
   for (const [engine, devices, groups, message] of rows) {
-    await t.rejects(place(engine, devices, groups), { reason: 'DEVICE_UNAVAILABLE', message })
+    const field = message.includes('has kind') ? 'instance_group.kind' : 'instance_group'
+    const wanted = { reason: 'DEVICE_UNAVAILABLE', message, details: { field } }
+    await t.rejects(place(engine, devices, groups), wanted)
   }
 })
 

@@ -1,6 +1,11 @@
 import type { Devices, Engine, FoundDevices } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, type NormaliseOptions, validateWhenLoaded } from '@tutti/model-config'
+import {
+  type ModelConfig,
+  type NormaliseOptions,
+  noGpusAvailable,
+  validateWhenLoaded,
+} from '@tutti/model-config'
 
 /*
  * The one place that decides where instances of a model execute. KIND_GPU and KIND_CPU say it themselves, and so does a group that
@@ -58,11 +63,7 @@ function findFor(engine: Engine | undefined, devices: Devices): Promise<FoundDev
 /** There are devices, and the engine cannot use them. */
 function refuseUnusable(config: ModelConfig, found: string): never {
   const group = config.instance_group.find(({ kind }) => kind === 'KIND_GPU')
-  throw new ServeError(
-    'DEVICE_UNAVAILABLE',
-    `instance group ${group?.name} of model ${config.name} has kind KIND_GPU but no GPUs are available (${found})`,
-    { details: { field: 'instance_group.kind' } },
-  )
+  throw noGpusAvailable({ model: config.name, group: group?.name ?? '', found })
 }
 
 /** KIND_MODEL leaves the choice to the model; where that has none it would execute on the CPU beside the devices. */
