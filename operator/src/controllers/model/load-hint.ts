@@ -1,5 +1,10 @@
+import { MODEL_DIRECTORY } from '../../resources/model-artifacts.ts'
+
 /** Errors that speak of a model repository, or of volumes, where a Model has other words: what to change there. */
-const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string])[] = [
+const HINTS: readonly (readonly [
+  error: RegExp,
+  hint: (found: string, storageUri: string | undefined) => string,
+])[] = [
   [
     /unexpected directory name '[^']*' for model '([^']*)', directory name must equal model name/,
     (name) => `; its config.pbtxt has this name: want modelName '${name}', or no name there`,
@@ -14,6 +19,12 @@ const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string]
     () =>
       "; the step's image may be the one without Python: want podTemplate to give `main` another",
   ],
+  // Pods know the folder by our name for it.
+  [
+    new RegExp(`'(${MODEL_DIRECTORY})' is empty`),
+    (_, uri) =>
+      uri === undefined ? '' : `; that is storageUri '${uri}', want the model's folder there`,
+  ],
   // The kubelet's: it would make the folder, in a volume that is mounted to be read only.
   [/subPath .*for volumeMount "(model)"/, () => '; want a PATH in storageUri that the claim has'],
 ]
@@ -21,12 +32,16 @@ const HINTS: readonly (readonly [error: RegExp, hint: (found: string) => string]
 /** Characters that are searched: what a pod says is its tenant's, and may be made to be slow to search. */
 const MOST_SEARCHED = 4096
 
-/** Why a model cannot be mounted or loaded, and what of its Model that is about. Pure. */
-export function withLoadHint(error: string): string {
+/**
+ * Why a model cannot be fetched, mounted or loaded, and what of its Model that is about. Pure.
+ *
+ * @param storageUri - of the Model that the error is of; undefined if it may have been another.
+ */
+export function withLoadHint(error: string, storageUri: string | undefined): string {
   const text = error.slice(0, MOST_SEARCHED)
   for (const [pattern, hint] of HINTS) {
     const [, found] = pattern.exec(text) ?? []
-    if (found !== undefined) return `${error}${hint(found)}`
+    if (found !== undefined) return `${error}${hint(found, storageUri)}`
   }
   return error
 }

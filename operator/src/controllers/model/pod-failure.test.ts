@@ -171,6 +171,28 @@ await t.test('an error that speaks of a repository says what to change at the Mo
   t.equal(loadFailure('no such file'), 'no such file')
 })
 
+await t.test('an empty folder is told by its storageUri', async (t) => {
+  const uri = 'pvc://models/nowhere'
+  const told = `'/models/model' is empty; that is storageUri '${uri}', want the model's folder there`
+  const model = servedModel('r', {
+    versions: [],
+    reason: "cannot read model 'a': '/models/model' is empty",
+  })
+  const loading = modelPod('a', { status: main({}), model })
+  t.equal(findFailure([loading], undefined, uri)?.message, `cannot read model 'a': ${told}`)
+  const message = "tutti-step fetch: '/models/model' is empty, want files with sha256:00"
+  const state = { terminated: { exitCode: 10, reason: 'Error', message } }
+  const status = {
+    initContainerStatuses: [containerStatus({ name: 'fetch', ready: false, state })],
+  }
+  t.equal(
+    findFailure([modelPod('a', { status })], undefined, uri)?.message,
+    `${message}; that is storageUri '${uri}', want the model's folder there`,
+  )
+  const earlier = modelPod('a', { status, isCurrent: false })
+  t.equal(findFailure([earlier], undefined, uri)?.message, message, 'of another spec maybe')
+})
+
 await t.test('an error that is made to be slow to search is told as it is', async (t) => {
   const names = "unexpected directory name '".repeat(20_000)
   for (const slow of [names + "' for model '".repeat(20_000), 'subPath '.repeat(100_000)]) {

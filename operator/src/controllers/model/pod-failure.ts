@@ -26,11 +26,13 @@ const WAITING: ReadonlySet<string> = new Set([
  * What is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
  * template. Pure.
  *
+ * @param storageUri - of the Model's spec, from which pods of the newest template are made.
  * @returns undefined if nothing is.
  */
 export function findFailure(
   pods: readonly ModelPod[],
   deployment: Deployment | undefined,
+  storageUri?: string,
 ): Failure | undefined {
   // Kubernetes keeps a pod that was evicted, for ever as a rule: it says nothing once others do its work.
   const isReplaced = deployment !== undefined && hasAllPods(deployment)
@@ -38,7 +40,9 @@ export function findFailure(
   const ordered = telling.toSorted((one, other) => rankOf(one).localeCompare(rankOf(other), 'en'))
   for (const pod of ordered) {
     const failure = failureOf(pod)
-    if (failure !== undefined) return failure
+    if (failure === undefined) continue
+    const { message } = failure
+    return { ...failure, message: withLoadHint(message, pod.isCurrent ? storageUri : undefined) }
   }
   return failureOfDeployment(deployment)
 }
@@ -120,7 +124,7 @@ function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
   const place = { pod: pod.metadata.name, container: status.name }
   const { reason, message = '' } = status.state?.waiting ?? {}
   if (reason !== undefined && WAITING.has(reason)) {
-    return { ...place, reason, message: withLoadHint(message) }
+    return { ...place, reason, message }
   }
   const ended = findEnd(status)
   if (ended === undefined || ended.exitCode === 0) return undefined
@@ -157,8 +161,8 @@ function ofLoad({ pod, model }: ModelPod): Failure | undefined {
   if (serves && statusOf(pod, 'ContainersReady') === 'True') return undefined
   const error = loadErrorOf(model)
   if (error === undefined) return undefined
-  const message = withLoadHint(error)
-  return { reason: 'ModelLoadFailed', message, pod: pod.metadata.name, container: 'main' }
+  const { name } = pod.metadata
+  return { reason: 'ModelLoadFailed', message: error, pod: name, container: 'main' }
 }
 
 /** Why a model, or a version of it, cannot be loaded. */
