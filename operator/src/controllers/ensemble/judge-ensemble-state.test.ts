@@ -103,6 +103,19 @@ await t.test('what somebody has to change is no progress, and not well', async (
   })
 })
 
+await t.test('nothing is said to be well that another condition denies', async (t) => {
+  const missing = { name: 'a', ready: false, reason: 'ModelNotFound', message: 'x' }
+  const wanted = [
+    [{}, 'nothing is wrong'],
+    [{ isPaused: true }, 'nothing is wrong'],
+    [{ steps: [missing] }, /^nothing is wrong with the Ensemble itself; other conditions say/],
+    [{ routers: [] }, /^nothing is wrong with the Ensemble itself; other conditions say/],
+  ] as const
+  for (const [o, message] of wanted) {
+    t.match(judgeState(state(o)).Degraded, { status: 'False', reason: 'AsExpected', message })
+  }
+})
+
 await t.test('what is being deleted is told, and is not wrong if it goes by itself', async (t) => {
   const held = { reason: 'Terminating', message: 'held', isPassing: false }
   const passing = { reason: 'Terminating', message: 'goes', isPassing: true }

@@ -92,7 +92,8 @@ function judgeRoutable(state: EnsembleState): Judgement {
   return isTrue('Routed', `all ready routers serve ${served.name}`)
 }
 
-function judgeDegraded(state: EnsembleState): Judgement {
+/** @param isWaiting - whether other conditions say what is not there yet. */
+function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
   const { exposure, trouble, verdict, served, refusal } = state
   for (const problem of [trouble, exposure]) {
     if (problem !== undefined && problem.isPassing !== true) {
@@ -107,7 +108,12 @@ function judgeDegraded(state: EnsembleState): Judgement {
     if (verdict.accepted) return isTrue('RevisionRefused', `ControllerRevision: ${refusal}`)
     if (!WAITING.has(verdict.reason)) return isTrue(verdict.reason, verdict.message)
   }
-  return isFalse('AsExpected', 'nothing is wrong')
+  return isFalse(
+    'AsExpected',
+    isWaiting
+      ? 'nothing is wrong with the Ensemble itself; other conditions say what it waits for'
+      : 'nothing is wrong',
+  )
 }
 
 /** Of a verdict: it changes by itself. */
@@ -135,34 +141,35 @@ function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
   return isTrue('Waiting', ready.message)
 }
 
-/** All but `Progressing` and `Ready`, in the order in which they stand in each other's way. */
+/** What `Ready` needs, in the order in which they stand in each other's way. */
 const JUDGES = {
   Accepted: judgeAccepted,
   StepsReady: judgeStepsReady,
   RouterReady: judgeRouterReady,
   Routable: judgeRoutable,
-  Degraded: judgeDegraded,
 } as const satisfies Partial<Record<EnsembleConditionType, Judge>>
 
 /** Every condition of an Ensemble. Pure. */
 export function judgeState(
   state: EnsembleState,
 ): Readonly<Record<EnsembleConditionType, Judgement>> {
-  const judged = {
+  const parts = {
     Accepted: JUDGES.Accepted(state),
     StepsReady: JUDGES.StepsReady(state),
     RouterReady: JUDGES.RouterReady(state),
     Routable: JUDGES.Routable(state),
-    Degraded: JUDGES.Degraded(state),
   }
-  const ready = sumUp(state, judged)
+  const lacking = findLacking(state, parts)
+  const degraded = judgeDegraded(state, lacking !== undefined)
+  const judged = { ...parts, Degraded: degraded }
+  const ready = lacking ?? sumUp(state, judged)
   return { ...judged, Progressing: judgeProgressing(state, ready), Ready: ready }
 }
 
-function sumUp(
-  { isPaused }: EnsembleState,
-  judged: Readonly<Record<keyof typeof JUDGES, Judgement>>,
-): Judgement {
+type Parts = Readonly<Record<keyof typeof JUDGES, Judgement>>
+
+/** What is first in the way of `Ready`; undefined if nothing is. */
+function findLacking({ isPaused }: EnsembleState, judged: Parts): Judgement | undefined {
   const needed = (['Accepted', 'StepsReady', 'RouterReady', 'Routable'] as const).filter(
     (type) => !(isPaused && type === 'Accepted'),
   )
@@ -170,6 +177,14 @@ function sumUp(
     const judgement = judged[type]
     if (judgement.status !== 'True') return { ...judgement, status: 'False' }
   }
+  return undefined
+}
+
+/** `Ready` of an Ensemble that lacks nothing. */
+function sumUp(
+  { isPaused }: EnsembleState,
+  judged: Parts & { readonly Degraded: Judgement },
+): Judgement {
   const { Degraded: degraded } = judged
   if (degraded.status === 'True') return { ...degraded, status: 'False' }
   return isPaused
