@@ -1,9 +1,13 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findGo } from '../../scripts/setup/go.mjs'
-import { findKubeBinaries, hasKubeBinaries } from '../../scripts/setup/kube-binaries.mjs'
+import {
+  findKubeBinaries,
+  foundKubeBinaries,
+  hasKubeBinaries,
+} from '../../scripts/setup/kube-binaries.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { ensureNatsServer } from '../../scripts/setup/nats-server.mjs'
 import { withSignals } from '../../scripts/setup/signals.mjs'
@@ -28,11 +32,11 @@ export function openCluster({ env = process.env, say = console.error } = {}) {
   const node = new Node(env.TUTTI_CLUSTER_STATE ?? STATE)
   const named = env.KUBECONFIG
   return named && named !== node.kubeconfig
-    ? namedCluster(named, say)
+    ? namedCluster(named, { env, say })
     : ownCluster(node, { env, say })
 }
 
-function namedCluster(kubeconfig, say) {
+function namedCluster(kubeconfig, { env, say }) {
   return {
     kubeconfig,
     isOwn: false,
@@ -52,6 +56,7 @@ function namedCluster(kubeconfig, say) {
           archives.map((path) => `  kind load image-archive ${path}`).join('\n'),
       )
     },
+    usageByHand: () => usageByHand(kubeconfig, env),
     usedMemory: () => 0,
     testEnvironment: async () => ({ KUBECONFIG: kubeconfig, ...(await findKubeBinaries()) }),
   }
@@ -94,6 +99,8 @@ function ownCluster(node, o) {
       }),
     down: () => locked(() => node.down()),
     loadImages: async (archives) => loadImages(node, archives, say),
+    /** The lines with which a shell's kubectl and helm speak to it. */
+    usageByHand: () => usageByHand(node.kubeconfig, env),
     usedMemory,
     /** @throws SetupFailure if it is not up. */
     testEnvironment: async () => {
@@ -110,6 +117,20 @@ function ownCluster(node, o) {
       }
     },
   }
+}
+
+/** PATH goes by what there is: a cluster that is named needs no programs of ours. */
+function usageByHand(kubeconfig, env) {
+  const folder = foundKubeBinaries(env)
+  return [
+    `export KUBECONFIG=${quote(kubeconfig)}`,
+    ...(folder === undefined ? [] : [`export PATH=${quote(resolve(folder))}:"$PATH"`]),
+  ]
+}
+
+/** As one word of a shell. */
+function quote(text) {
+  return /^[\w/.,:@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
 /** What a node consists of that would have to be built. */

@@ -25,6 +25,20 @@ await test('a cluster that KUBECONFIG names is neither started nor ended', async
   await t.rejects(cluster.loadImages(['/x.tar']), { message: /kind load image-archive \/x\.tar/ })
 })
 
+await test('the lines for working by hand name the cluster, and the programs that there are', (t) => {
+  const env = { KUBECONFIG: "/some one's/config", XDG_CACHE_HOME: t.testdir() }
+  const usage = (more = {}) => openCluster({ env: { ...env, ...more } }).usageByHand()
+  const named = String.raw`export KUBECONFIG='/some one'\''s/config'`
+  t.same(usage(), [named])
+  t.same(usage({ TUTTI_KUBE_BIN: '/kube/bin' }), [named, 'export PATH=/kube/bin:"$PATH"'])
+  const state = { KUBECONFIG: '', TUTTI_CLUSTER_STATE: '/state' }
+  t.match(usage(state), [/^export KUBECONFIG=\/state\//])
+  const main = { ...process.env, ...env, TUTTI_KUBE_BIN: '/kube/bin' }
+  const { stdout } = spawnSync(process.execPath, [MAIN, 'up'], { env: main, encoding: 'utf8' })
+  t.equal(stdout, `${named}\nexport PATH=/kube/bin:"$PATH"\n`, 'nothing else, for a shell to take')
+  t.end()
+})
+
 await test('where there can be no node, it is said, and that the tests are skipped', async (t) => {
   // Without programs of any kind.
   const env = { PATH: '', HOME: t.testdir(), TUTTI_CLUSTER_STATE: t.testdir() }

@@ -19,7 +19,7 @@ const VERBS = {
   },
   up: async (cluster) => {
     await cluster.up()
-    console.log(`export KUBECONFIG=${cluster.kubeconfig}`)
+    console.log(cluster.usageByHand().join('\n'))
   },
   down: (cluster) => cluster.down(),
   'load-images': (cluster, named) => {

@@ -77,7 +77,14 @@ export async function findKubeBinaries({ env = process.env, say = console.error 
 
 /** Whether they need not be built. */
 export function hasKubeBinaries(env = process.env) {
-  return NAMING.some((name) => env[name]) || existsSync(builtFolder(env))
+  return foundKubeBinaries(env) !== undefined
+}
+
+/** The folder that is named, else the one that has been built; undefined if there is neither. */
+export function foundKubeBinaries(env = process.env) {
+  const named = NAMING.map((name) => env[name]).find(Boolean)
+  const folder = builtFolder(env)
+  return named ?? (existsSync(folder) ? folder : undefined)
 }
 
 function builtFolder(env) {
