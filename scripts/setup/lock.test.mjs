@@ -36,17 +36,16 @@ await test('work that fails lets go of the lock', async (t) => {
 
 const NOW_S = Date.now() / 1000
 const LEFT_BEHIND = [
-  ['whose process has died', () => String(deadProcess()), NOW_S],
-  // This process lives, and started at another time.
-  [
-    'whose process has died, and whose number is that of a later one',
-    () => `${process.pid} 1`,
-    NOW_S,
-  ],
-  ['without a name that is old', () => '', 1],
+  { which: 'whose process has died', holder: () => String(deadProcess()) },
+  {
+    // This process lives, and started at another time.
+    which: 'whose process has died, and whose number is that of a later one',
+    holder: () => `${process.pid} 1`,
+  },
+  { which: 'without a name that is old', holder: () => '', writtenAt: 1 },
 ]
 
-for (const [which, holder, writtenAt] of LEFT_BEHIND) {
+for (const { which, holder, writtenAt = NOW_S } of LEFT_BEHIND) {
   await test(`a lock ${which} is taken over`, async (t) => {
     const path = join(t.testdir(), 'lock')
     writeFileSync(path, holder())
