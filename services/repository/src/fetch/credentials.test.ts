@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
+import { createTestCertificates } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { readCredentials } from './credentials.ts'
@@ -8,7 +10,11 @@ import { parseSourceUri, showUri } from './source-uri.ts'
 const read = (t: Test, secret: Readonly<Record<string, string>>) =>
   readCredentials(t.testdir(secret))
 
+const NO_CERTIFICATE = '-----BEGIN CERTIFICATE-----\nhidden\n-----END CERTIFICATE-----'
+
 await t.test('keys become credentials', async (t) => {
+  const { caFile } = await createTestCertificates(t.testdir())
+  const ca = (await readFile(caFile, 'utf8')).trim()
   t.same(await read(t, { other: 'x' }), {})
   const basic = await read(t, { username: 'me', password: 'hidden\n' })
   t.equal(basic.authorization?.reveal(), 'Basic bWU6aGlkZGVu')
@@ -20,7 +26,7 @@ await t.test('keys become credentials', async (t) => {
     AWS_SESSION_TOKEN: 'hidden too',
     AWS_REGION: 'eu-west-1',
     AWS_ENDPOINT_URL: 'http://minio:9000',
-    'ca.crt': 'PEM',
+    'ca.crt': ca,
   }).catch((error: unknown) => error)
   t.match(aws, {
     message: 'key AWS_SESSION_TOKEN of the secret has characters that no header can carry',
@@ -30,9 +36,9 @@ await t.test('keys become credentials', async (t) => {
     AWS_SECRET_ACCESS_KEY: 'hidden',
     AWS_REGION: 'eu-west-1',
     AWS_ENDPOINT_URL: 'http://minio:9000',
-    'ca.crt': 'PEM',
+    'ca.crt': ca,
   })
-  t.match(whole, { awsRegion: 'eu-west-1', ca: 'PEM', aws: { accessKeyId: 'id' } })
+  t.match(whole, { awsRegion: 'eu-west-1', ca, aws: { accessKeyId: 'id' } })
   t.equal(whole.awsEndpoint?.href, 'http://minio:9000/')
   for (const one of [basic, bearer, whole]) {
     t.notMatch(`${inspect(one, { depth: 9 })}${JSON.stringify(one)}`, 'hidden')
@@ -46,6 +52,12 @@ await t.test('what cannot be used is refused by key, without its value', async (
     [{ token: 'hid\nden' }, 'key token of the secret has characters that no header can carry'],
     [{ AWS_ACCESS_KEY_ID: 'hidden' }, 'key AWS_SECRET_ACCESS_KEY of the secret is missing'],
     [{ AWS_SECRET_ACCESS_KEY: 'hidden' }, 'key AWS_ACCESS_KEY_ID of the secret is missing'],
+    [{ AWS_REGION: 'hid\nden' }, 'key AWS_REGION of the secret has characters that no header'],
+    [{ 'ca.crt': 'hidden' }, 'key ca.crt of the secret has no certificate in PEM'],
+    [
+      { 'ca.crt': NO_CERTIFICATE },
+      'key ca.crt of the secret has a certificate that cannot be read',
+    ],
     [{ AWS_ENDPOINT_URL: 'hidden' }, 'key AWS_ENDPOINT_URL of the secret is no http(s)://HOST'],
     [{ AWS_ENDPOINT_URL: 'http://u:hidden@h' }, 'key AWS_ENDPOINT_URL of the secret has a user'],
   ]

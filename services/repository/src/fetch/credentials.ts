@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
 import { Secret } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -47,8 +48,8 @@ export async function readCredentials(directory: string): Promise<FetchCredentia
   const ca = values.get('ca.crt')
   const awsRegion = values.get('AWS_REGION')
   return {
-    ...(ca !== undefined && { ca }),
-    ...(awsRegion !== undefined && { awsRegion }),
+    ...(ca !== undefined && { ca: requireCertificates(ca) }),
+    ...(awsRegion !== undefined && { awsRegion: headerText('AWS_REGION', awsRegion) }),
     ...toAuthorization(values),
     ...toAws(values),
     ...toEndpoint(values.get('AWS_ENDPOINT_URL')),
@@ -110,6 +111,20 @@ function toEndpoint(text: string | undefined): Pick<FetchCredentials, 'awsEndpoi
     throw refusal('AWS_ENDPOINT_URL', 'has a user or a query, want neither')
   }
   return { awsEndpoint }
+}
+
+/** TLS leaves out what it cannot read, and the server would be said not to be trusted. */
+function requireCertificates(text: string): string {
+  const found = text.match(/-----BEGIN ([A-Z0-9 ]*CERTIFICATE)-----[^]*?-----END \1-----/g) ?? []
+  if (found.length === 0) throw refusal('ca.crt', 'has no certificate in PEM')
+  for (const [i, one] of found.entries()) {
+    try {
+      new X509Certificate(one)
+    } catch (error) {
+      throw refusal('ca.crt', `has a certificate that cannot be read, the ${i + 1}. of it`, error)
+    }
+  }
+  return text
 }
 
 /** A header of several lines would be refused by the client library with the value in its text. */

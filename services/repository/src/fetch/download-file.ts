@@ -99,6 +99,9 @@ async function receiveRest(
   answer: HttpAnswer,
   { path, have, etag }: Part,
 ): Promise<Downloaded> {
+  if (have === 0) {
+    throw await restart(o, answer, 'the server sent a part where the whole was asked for')
+  }
   const { from, total } = readRange(answer)
   if (from !== have || strongTag(answer) !== etag) {
     throw await restart(o, answer, 'the server sent another part than was asked for')

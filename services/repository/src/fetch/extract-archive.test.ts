@@ -7,9 +7,13 @@ import { type TarEntry, tarArchive } from '../testing/tar-archive.ts'
 import { extractArchive } from './extract-archive.ts'
 
 const BOUNDS = { maxBytes: 1_000_000, maxFiles: 50, attempts: 1, stallMs: 1000 }
-const { signal } = new AbortController()
 
-async function extract(t: Test, bytes: Uint8Array, bounds: Partial<typeof BOUNDS> = {}) {
+async function extract(
+  t: Test,
+  bytes: Uint8Array,
+  bounds: Partial<typeof BOUNDS> = {},
+  signal: AbortSignal = new AbortController().signal,
+) {
   const folder = t.testdir({ inner: {}, outside: 'untouched' })
   const archive = join(folder, 'archive')
   await writeFile(archive, bytes)
@@ -122,6 +126,34 @@ await t.test('what a hostile archive brings is refused by name', async (t) => {
       const refused = await extract(t, tarArchive(entries)).catch((error: unknown) => error)
       t.match(refused, { reason: 'ARTIFACT_INVALID', message })
     })
+  }
+})
+
+await t.test('an archive that ends anywhere is refused, or all there', async (t) => {
+  const whole = tarArchive(MODEL)
+  const zipped = gzipSync(whole)
+  for (let end = 0; end < zipped.byteLength; end++) {
+    const refused = await extract(t, zipped.subarray(0, end)).catch((error: unknown) => error)
+    t.match(refused, { reason: 'ARTIFACT_INVALID' }, `gzip, ${end} bytes`)
+  }
+  for (let end = 0; end < whole.byteLength; end += 64) {
+    const result = await extract(t, whole.subarray(0, end)).catch((error: unknown) => error)
+    // What ends between two files is an archive of those before, as for every tar.
+    const isWhole = !(result instanceof Error) && Object(result).files >= 1 && end % 512 === 0
+    if (!isWhole) t.match(result, { reason: 'ARTIFACT_INVALID' }, `tar, ${end} bytes`)
+  }
+})
+
+await t.test('extraction can be stopped at any time', async (t) => {
+  const bytes = gzipSync(tarArchive(MODEL))
+  for (let turns = 0; turns < 30; turns++) {
+    const stop = new AbortController()
+    const extracted = extract(t, bytes, {}, stop.signal).catch((error: unknown) => error)
+    for (let i = 0; i < turns; i++) await new Promise(setImmediate)
+    stop.abort(new Error('own'))
+    const result = await extracted
+    if (result instanceof Error) t.equal(result.message, 'own')
+    else t.match(result, { files: 3 })
   }
 })
 

@@ -12,6 +12,8 @@ import { onDisk, syncDirectory } from './on-disk.ts'
 import { invalid, TreePlan } from './tree-plan.ts'
 
 const FILES: ReadonlySet<string> = new Set(['File', 'OldFile', 'ContiguousFile'])
+/** Of which every tar archive consists (POSIX, pax). */
+const BLOCK_BYTES = 512
 const GZIP = [0x1f, 0x8b] as const
 /** Longest header of an archive that names, links and attributes may take. */
 const MAX_META_BYTES = 64 * 1024
@@ -89,7 +91,7 @@ class TreeWriter {
     const mode = ((entry.mode ?? 0) & 0o100) === 0 ? 0o644 : 0o755
     const file = await onDisk(target, () => open(target, 'wx', mode))
     try {
-      for await (const piece of entry) await onDisk(target, () => file.writeFile(piece))
+      for await (const piece of piecesOf(entry)) await onDisk(target, () => file.writeFile(piece))
       await onDisk(target, () => file.sync())
     } finally {
       await file.close()
@@ -174,18 +176,33 @@ async function readEntries(
     const ended = once(parser, 'end', { signal: either })
     // Awaited only once everything was written.
     ended.catch(() => {})
+    let size = 0
     for await (const piece of await openTar(archive, bounds, either)) {
+      size += piece.byteLength
       if (!parser.write(piece)) await once(parser, 'drain', { signal: either })
     }
+    // The parser takes a part of a header for the end.
+    if (size % BLOCK_BYTES !== 0) throw new Error('it ends within a block')
     parser.end()
     await ended
     await taken
   } catch (error) {
+    const cause = either.aborted ? either.reason : broken(error)
     // What is being written waits for bytes that do not come any more.
     current?.destroy()
     await taken.catch(() => {})
-    if (either.aborted) throw either.reason
-    throw broken(error)
+    throw cause
+  }
+}
+
+/** The contents of an entry. @throws if it is destroyed, also before it is read: its own iterator waits for ever then. */
+async function* piecesOf(entry: ReadEntry): AsyncGenerator<Buffer> {
+  const pieces = entry[Symbol.asyncIterator]()
+  for (;;) {
+    if (entry.destroyed) throw new Error('the archive ended in this file')
+    const { value, done } = await pieces.next()
+    if (done === true) return
+    yield value
   }
 }
 

@@ -203,6 +203,20 @@ await t.test('a server that answers another part is not believed', async (t) => 
   t.match(await fetched(), { digest: sha256(ONE) })
 })
 
+await t.test('a part of what was asked for as a whole is not taken', async (t) => {
+  const part: Answer = (_, response) => {
+    const range = `bytes 0-9/${ONE.byteLength}`
+    response.writeHead(206, { etag: ETAG, 'content-range': range }).end(ONE.subarray(0, 10))
+  }
+  const { server, failure, fetched } = await prepare(t, () => [part])
+  t.match(await failure({ bounds: { attempts: 1 } }), {
+    reason: 'ARTIFACT_UNAVAILABLE',
+    message: /the server sent a part where the whole was asked for/,
+  })
+  server.script(part, serveBytes(ONE, ETAG))
+  t.match(await fetched(), { digest: sha256(ONE) })
+})
+
 await t.test('what a status means', async (t) => {
   const cases: readonly (readonly [number, string, number])[] = [
     [401, 'ARTIFACT_DENIED', 1],
