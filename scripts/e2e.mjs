@@ -53,7 +53,7 @@ async function runAll(cluster, { filters, signal }) {
     hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid }))
     if (hasImages) await phase('images loaded', () => cluster.loadImages(builtImages()))
     code = await phase('tests', () => {
-      return runClusterTests(cluster, filters, (line) => shown.take(line))
+      return runClusterTests(cluster, filters, { onLine: (line) => shown.take(line), signal })
     })
   } finally {
     // Whatever ends the run; one that was up before stays.

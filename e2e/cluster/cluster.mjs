@@ -29,7 +29,7 @@ const NEEDED = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-sched
  * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
  */
 export function openCluster({ env = process.env, say = console.error } = {}) {
-  const node = new Node(env.TUTTI_CLUSTER_STATE ?? STATE)
+  const node = new Node(env.TUTTI_CLUSTER_STATE || STATE)
   const named = env.KUBECONFIG
   return named && named !== node.kubeconfig
     ? namedCluster(named, { env, say })

@@ -111,8 +111,10 @@ export class Node {
       } finally {
         await this.down()
       }
+      // A signal to the whole group ends what is being run, too, and that is what is told first.
+      const why = o.signal?.aborted ? o.signal.reason : error
       throw new SetupFailure(
-        `The node did not start: ${error.message}\nIts logs are in ${this.failedLogs}.`,
+        `The node did not start: ${why.message}\nIts logs are in ${this.failedLogs}.`,
         { cause: error },
       )
     }

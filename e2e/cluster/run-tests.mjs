@@ -31,10 +31,11 @@ export function needImages(filters) {
  *
  * @param {ReturnType<typeof import('./cluster.mjs').openCluster>} cluster
  * @param {readonly string[]} filters - parts of paths; all files if there is none.
- * @param {(line: string) => void} [onLine] - takes what tap writes.
+ * @param {{ onLine?: (line: string) => void, signal?: AbortSignal }} [o] - `onLine` takes what tap writes; `signal` ends the wait
+ *   for another run. Signals of the process end the tests themselves.
  * @returns {Promise<number>} the exit code.
  */
-export async function runClusterTests(cluster, filters, onLine) {
+export async function runClusterTests(cluster, filters, { onLine, signal } = {}) {
   const files = clusterTests(filters)
   const env = {
     ...toolEnvironment(root),
@@ -55,5 +56,6 @@ export async function runClusterTests(cluster, filters, onLine) {
         endsOnSignal: true,
       }),
     () => console.error('Waiting for another test run in this checkout to end ...'),
+    signal,
   )
 }

@@ -1,4 +1,12 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 
@@ -14,10 +22,14 @@ export function isFolderOfNode(folder) {
 /**
  * Makes a folder one of a node.
  *
- * @throws SetupFailure if it has anything in it: whatever a node's folder has goes with the node.
+ * @throws SetupFailure if it has anything in it: whatever a node's folder has goes with the node; if it cannot be made.
  */
 export function claimFolder(folder) {
-  mkdirSync(folder, { recursive: true })
+  try {
+    mkdirSync(folder, { recursive: true })
+  } catch (error) {
+    throw new SetupFailure(`The folder of a node cannot be made: ${error.message}.`)
+  }
   const [other] = readdirSync(folder)
   if (other !== undefined) {
     throw new SetupFailure(
@@ -35,5 +47,11 @@ export function removeFolder(folder) {
   for (const name of readdirSync(folder).filter((other) => other !== MARK)) {
     rmSync(join(folder, name), { recursive: true, force: true })
   }
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(join(folder, MARK), { force: true })
+  try {
+    rmdirSync(folder)
+  } catch (error) {
+    // Something is mounted there: it stays, empty.
+    if (error.code !== 'EBUSY') throw error
+  }
 }

@@ -21,6 +21,14 @@ await test('a folder with anything else is left alone', (t) => {
   t.end()
 })
 
+await test('what can be no folder is refused', (t) => {
+  const file = join(t.testdir({ file: 'x' }), 'file')
+  for (const folder of [file, join(file, 'below')]) {
+    t.throws(() => claimFolder(folder), { message: /^The folder of a node cannot be made: E/ })
+  }
+  t.end()
+})
+
 await test('the folder of a node is removed with all that is in it', (t) => {
   const root = t.testdir({ node: {} })
   const folder = join(root, 'node')

@@ -13,15 +13,19 @@ const OLD_MS = 10_000
  * @template T
  * @param {() => Promise<T> | T} work
  * @param {() => void} [onWait] - called once if another process holds the lock.
+ * @param {AbortSignal} [signal] - ends the wait, never the work.
  * @returns {Promise<T>} what the work gave.
+ * @throws the signal's reason once it aborts while another process holds the lock.
  */
-export async function withLock(path, work, onWait = () => {}) {
+export async function withLock(path, work, onWait = () => {}, signal = undefined) {
   mkdirSync(dirname(path), { recursive: true })
   let hasWaited = false
   while (!tryLock(path)) {
     if (!hasWaited) onWait()
     hasWaited = true
-    await sleep(POLL_MS)
+    await sleep(POLL_MS, undefined, { signal }).catch((error) => {
+      throw signal?.aborted ? signal.reason : error
+    })
   }
   const unlock = () => rmSync(path, { force: true })
   // Also when a signal handler ends the process while the work is under way.

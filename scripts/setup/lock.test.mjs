@@ -23,6 +23,21 @@ await test('only one at a time works under a lock', async (t) => {
   t.equal(existsSync(path), false)
 })
 
+await test('who waits for a lock can be stopped, and leaves it alone', async (t) => {
+  const path = join(t.testdir(), 'lock')
+  const stop = new AbortController()
+  await withLock(path, async () => {
+    const waiting = withLock(
+      path,
+      () => t.fail('worked'),
+      () => stop.abort(new Error('own')),
+      stop.signal,
+    )
+    await t.rejects(waiting, { message: 'own' })
+    t.equal(existsSync(path), true)
+  })
+})
+
 await test('work that fails lets go of the lock', async (t) => {
   const path = join(t.testdir(), 'lock')
   await t.rejects(
