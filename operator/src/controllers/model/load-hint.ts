@@ -25,6 +25,11 @@ const HINTS: readonly (readonly [
     (_, uri) =>
       uri === undefined ? '' : `; that is storageUri '${uri}', want the model's folder there`,
   ],
+  [
+    new RegExp(`ENOTDIR[^']*'(${MODEL_DIRECTORY})'`),
+    (_, uri) =>
+      uri === undefined ? '' : `; that is storageUri '${uri}', want a folder there, not a file`,
+  ],
   // The kubelet's: it would make the folder, in a volume that is mounted to be read only.
   [/subPath .*for volumeMount "(model)"/, () => '; want a PATH in storageUri that the claim has'],
 ]

@@ -189,6 +189,15 @@ await t.test('an empty folder is told by its storageUri', async (t) => {
     findFailure([modelPod('a', { status })], undefined, uri)?.message,
     `${message}; that is storageUri '${uri}', want the model's folder there`,
   )
+  const ofFile = {
+    ...state.terminated,
+    message: "ENOTDIR: not a directory, scandir '/models/model'",
+  }
+  const failed = containerStatus({ name: 'main', ready: false, state: { terminated: ofFile } })
+  t.match(
+    findFailure([modelPod('a', { status: { containerStatuses: [failed] } })], undefined, uri),
+    { message: /; that is storageUri 'pvc:[^']*', want a folder there, not a file$/ },
+  )
   const earlier = modelPod('a', { status, isCurrent: false })
   t.equal(findFailure([earlier], undefined, uri)?.message, message, 'of another spec maybe')
 })

@@ -33,8 +33,8 @@ export async function readEdgeToken(
       .toString()
       .trim()
     if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'token', token }
-    const got = token === '' ? 'no' : 'another'
-    const message = `${where} has ${got} key ${TOKEN}, want one of printable characters without spaces`
+    const got = token === '' ? `has no key ${TOKEN}` : `has a key ${TOKEN} that no header can carry`
+    const message = `${where} ${got}, want one of printable ASCII without spaces`
     return { kind: 'missing', message }
   } catch (error) {
     if (!isNotFound(error)) throw error
