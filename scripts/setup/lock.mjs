@@ -17,7 +17,7 @@ const OLD_MS = 10_000
  * @returns {Promise<T>} what the work gave.
  * @throws the signal's reason once it aborts while another process holds the lock.
  */
-export async function withLock(path, work, onWait = () => {}, signal = undefined) {
+export async function withLock(path, work, onWait = () => {}, signal) {
   mkdirSync(dirname(path), { recursive: true })
   let hasWaited = false
   while (!tryLock(path)) {

@@ -118,13 +118,19 @@ function requireCertificates(text: string): string {
   const found = text.match(/-----BEGIN ([A-Z0-9 ]*CERTIFICATE)-----[^]*?-----END \1-----/g) ?? []
   if (found.length === 0) throw refusal('ca.crt', 'has no certificate in PEM')
   for (const [i, one] of found.entries()) {
-    try {
-      new X509Certificate(one)
-    } catch (error) {
-      throw refusal('ca.crt', `has a certificate that cannot be read, the ${i + 1}. of it`, error)
+    if (!isReadable(one)) {
+      throw refusal('ca.crt', `has a certificate that cannot be read, the ${i + 1}. of it`)
     }
   }
   return text
+}
+
+function isReadable(certificate: string): boolean {
+  try {
+    return new X509Certificate(certificate).raw.byteLength > 0
+  } catch {
+    return false
+  }
 }
 
 /** A header of several lines would be refused by the client library with the value in its text. */
