@@ -136,7 +136,7 @@ export interface RouterPeerOptions {
   readonly answer: AnswerQuestion
   /** Answers `describe`: what other routers should know of this one, as JSON; the same object as long as it is the same. */
   describe(): object
-  /** Another router appeared, or what it says of itself changed: ask it. */
+  /** Another router appeared that stays, or what it says of itself changed: ask it. */
   routerChanged(peer: string): void
   /** A step appeared, or what it serves changed: ask it. */
   stepChanged(peer: string, revisions: readonly (readonly [string, number, string])[]): void

@@ -150,6 +150,20 @@ await t.test(
   },
 )
 
+await t.test('a router that leaves is not asked what it says of itself', WITH_NATS, async (t) => {
+  const broker = await openBroker(t)
+  const asked: string[] = []
+  const stays = await openTestRouter(t, broker, 'stays', {
+    routerChanged: (router) => void asked.push(router),
+  })
+  const leaves = await openTestRouter(t, broker, 'leaves')
+  await until(() => asked.length > 0)
+  await leaves.peer.drain(quiet)
+  await leaves.peer.close()
+  await until(() => stays.peer.routers().length === 0)
+  t.same(asked, ['leaves'])
+})
+
 await t.test('several routers know one another and share the steps', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
   const a = await openTestRouter(t, broker, 'router.a')

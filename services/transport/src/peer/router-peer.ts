@@ -150,7 +150,8 @@ class CallingPeer implements RouterPeer {
   #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
     const { peer, revisions } = heartbeat
     if (heartbeat.role !== 'step') {
-      if (what !== 'load') this.#o.routerChanged(peer)
+      // Who drains may be gone before it answers, and a question without an answer would hold up a drain of this router.
+      if (what !== 'load' && !heartbeat.draining) this.#o.routerChanged(peer)
       return
     }
     const { directory } = this.#o
