@@ -79,6 +79,8 @@ function buildahCommands(store, isRoot) {
       '--format',
       'oci',
       '--layers',
+      // Else a container of the base stays mounted after each build with layers (buildah 1.28).
+      '--force-rm',
       ...(o.ignoreFile === undefined ? [] : ['--ignorefile', o.ignoreFile]),
       ...o.lent.flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
       ...commonFlags(o),

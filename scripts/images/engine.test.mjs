@@ -78,6 +78,7 @@ await test('buildah builds in a store of its own and is lent the files of the ma
   t.match(command, /^buildah --root \/s\/root --runroot \/s\/run build --isolation chroot/)
   t.match(command, `--ignorefile ${build.ignoreFile} --volume /host/npmrc:/usr/local/etc/npmrc:ro `)
   t.match(command, '--target step --platform linux/arm64 --build-arg BASE=base:1')
+  t.match(command, ' --force-rm ', 'no container stays mounted')
   t.match(save({ name: 'a:1', archive: '/o/a.tar' }).at(-1), 'oci-archive:/o/a.tar:a:1')
   t.same(layersOf({ OCIv1: { rootfs: { diff_ids: ['sha256:1'] } } }), ['sha256:1'])
   const rootless = engineCommands('buildah', { store: '/s', isRoot: false })
