@@ -32,14 +32,7 @@ await test('a signal is handed on, and the program decides how it ends', async (
   const outer = `
     import { runChild } from ${JSON.stringify(import.meta.resolve('./child.mjs'))}
     process.exitCode = await runChild(process.execPath, ['-e', ${JSON.stringify(inner)}])`
-  const started = spawn(NODE, ['--input-type=module', '-e', outer], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  t.teardown(() => started.kill('SIGKILL'))
-  await once(started.stdout, 'data')
-  started.kill('SIGTERM')
-  const [code] = await once(started, 'exit')
-  t.equal(code, 5)
+  t.equal(await endByTerm(t, outer), 5)
 })
 
 await test('a signal for one that leads a group ends what it has started, too', async (t) => {
@@ -54,12 +47,17 @@ await test('a signal for one that leads a group ends what it has started, too', 
     import { runChild } from ${JSON.stringify(import.meta.resolve('./child.mjs'))}
     const options = { detached: true }
     process.exitCode = await runChild(process.execPath, ['-e', ${JSON.stringify(inner)}], options)`
-  const started = spawn(NODE, ['--input-type=module', '-e', outer], {
+  t.equal(await endByTerm(t, outer), 6)
+})
+
+/** Starts a program, tells it to end once it has said something, and gives its exit code. */
+async function endByTerm(t, program) {
+  const started = spawn(NODE, ['--input-type=module', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(() => started.kill('SIGKILL'))
   await once(started.stdout, 'data')
   started.kill('SIGTERM')
   const [code] = await once(started, 'exit')
-  t.equal(code, 6)
-})
+  return code
+}
