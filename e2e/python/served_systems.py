@@ -5,11 +5,28 @@ the same as where they were served before.
 import argparse
 
 import numpy as np
+from tritonclient.utils import InferenceServerException
 
 from checks import CHECKS, check, run
 from seed_systems import Env, read, restore
+from waiting import until
 
 CHECKS.clear()
+
+
+def is_ready(client):
+    try:
+        return client.is_server_ready()
+    except InferenceServerException:
+        return False
+
+
+@check
+def reached(env):
+    """every client gets through"""
+    # An ingress controller hears of a router only after its Ensembles are Ready, and of the Services of gRPC and REST one by one.
+    for name, (_, client) in env.clients.items():
+        until(f"{name} gets through", lambda client=client: is_ready(client))
 
 
 @check
@@ -37,5 +54,6 @@ if __name__ == "__main__":
     parser.add_argument("--ca", help="the authority of a server with TLS, PEM")
     flags = parser.parse_args()
     wanted = {"face": [face], "ocr": [words], "both": [face, words]}
-    CHECKS[:] = wanted[flags.systems]
+    # TLS is the ingress controller's; elsewhere who is Ready is reached at once.
+    CHECKS[:] = [*([reached] if flags.ca else []), *wanted[flags.systems]]
     run(Env(flags))

@@ -64,16 +64,18 @@ export async function applyExposed(): Promise<void> {
 
 /** What NVIDIA's clients ask of two Ensembles on one host, and of one behind a token. */
 export async function showIngress(t: Test, edge: Edge): Promise<void> {
-  for (const model of ['one', 'two']) {
-    const ask = askGrpc(t, await questionOf(edge, SHARED, model))
-    await until(`${model} is reached`, async () => 'bytes' in (await ask()))
+  for (const asker of [askGrpc, askRest]) {
+    for (const model of ['one', 'two']) {
+      const ask = asker(t, await questionOf(edge, SHARED, model))
+      await until(`${model} is reached`, async () => 'bytes' in (await ask()))
+    }
+    // It is asked without its token: what it says of that comes from the router.
+    const ask = asker(t, await questionOf(edge, GUARDED, 'guarded'))
+    await until('guarded is reached', async () => {
+      const outcome = await ask()
+      return 'problem' in outcome && /UNAUTHENTICATED|REST 401/.test(outcome.problem)
+    })
   }
-  // It is asked without its token: what it says of that comes from the router.
-  const ask = askGrpc(t, await questionOf(edge, GUARDED, 'guarded'))
-  await until('guarded is reached', async () => {
-    const outcome = await ask()
-    return 'problem' in outcome && outcome.problem.includes('UNAUTHENTICATED')
-  })
   const hosts = [`--shared=${SHARED}`, `--guarded=${GUARDED}`, `--token=${TOKEN}`]
   const where = [`--port=${INGRESS.https}`, `--ca=${edge.caFile}`]
   await runPythonChecks(t, 'ingress.py', [...where, ...hosts], { hosts: edge.hostsFile })
