@@ -51,7 +51,7 @@ export function removeFolder(folder) {
   try {
     rmdirSync(folder)
   } catch (error) {
-    // Something is mounted there: it stays, empty.
-    if (error.code !== 'EBUSY') throw error
+    // Something is mounted there, or it is a link to a folder elsewhere: it stays, empty.
+    if (!['EBUSY', 'ENOTDIR'].includes(error.code)) throw error
   }
 }

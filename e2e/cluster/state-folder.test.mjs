@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { claimFolder, isFolderOfNode, removeFolder } from './state-folder.mjs'
@@ -36,6 +36,17 @@ await test('the folder of a node is removed with all that is in it', (t) => {
   mkdirSync(join(folder, 'root', 'var'), { recursive: true })
   removeFolder(folder)
   t.equal(existsSync(folder), false)
+  t.end()
+})
+
+await test('a link to a folder elsewhere stays, and can be claimed again', (t) => {
+  const root = t.testdir({ elsewhere: {}, link: t.fixture('symlink', 'elsewhere') })
+  const folder = join(root, 'link')
+  claimFolder(folder)
+  mkdirSync(join(folder, 'root'))
+  removeFolder(folder)
+  t.same(readdirSync(join(root, 'elsewhere')), [])
+  claimFolder(folder)
   t.end()
 })
 
