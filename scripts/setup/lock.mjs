@@ -15,11 +15,12 @@ const OLD_MS = 10_000
  * @param {() => void} [onWait] - called once if another process holds the lock.
  * @param {AbortSignal} [signal] - ends the wait, never the work.
  * @returns {Promise<T>} what the work gave.
- * @throws the signal's reason once it aborts while another process holds the lock.
+ * @throws the signal's reason if it aborts before the work begins.
  */
 export async function withLock(path, work, onWait = () => {}, signal) {
   mkdirSync(dirname(path), { recursive: true })
   let hasWaited = false
+  signal?.throwIfAborted()
   while (!tryLock(path)) {
     if (!hasWaited) onWait()
     hasWaited = true

@@ -36,6 +36,14 @@ await test('who waits for a lock can be stopped, and leaves it alone', async (t)
     await t.rejects(waiting, { message: 'own' })
     t.equal(existsSync(path), true)
   })
+  const late = withLock(
+    path,
+    () => t.fail('worked'),
+    () => {},
+    stop.signal,
+  )
+  await t.rejects(late, { message: 'own' }, 'also when nobody holds it')
+  t.equal(existsSync(path), false)
 })
 
 await test('work that fails lets go of the lock', async (t) => {
