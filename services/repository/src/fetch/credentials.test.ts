@@ -12,9 +12,14 @@ const read = (t: Test, secret: Readonly<Record<string, string>>) =>
 
 const NO_CERTIFICATE = '-----BEGIN CERTIFICATE-----\nhidden\n-----END CERTIFICATE-----'
 
-await t.test('keys become credentials', async (t) => {
+/** A certificate in PEM. */
+async function readAuthority(t: Test): Promise<string> {
   const { caFile } = await createTestCertificates(t.testdir())
-  const ca = (await readFile(caFile, 'utf8')).trim()
+  return (await readFile(caFile, 'utf8')).trim()
+}
+
+await t.test('keys become credentials', async (t) => {
+  const ca = await readAuthority(t)
   t.same(await read(t, { other: 'x' }), {})
   const basic = await read(t, { username: 'me', password: 'hidden\n' })
   t.equal(basic.authorization?.reveal(), 'Basic bWU6aGlkZGVu')
@@ -46,6 +51,7 @@ await t.test('keys become credentials', async (t) => {
 })
 
 await t.test('what cannot be used is refused by key, without its value', async (t) => {
+  const ca = await readAuthority(t)
   const cases: readonly (readonly [Readonly<Record<string, string>>, string])[] = [
     [{ password: 'hidden' }, 'key username of the secret is missing beside password'],
     [{ token: 'hidden', username: 'me' }, 'key token of the secret came with username'],
@@ -56,7 +62,11 @@ await t.test('what cannot be used is refused by key, without its value', async (
     [{ 'ca.crt': 'hidden' }, 'key ca.crt of the secret has no certificate in PEM'],
     [
       { 'ca.crt': NO_CERTIFICATE },
-      'key ca.crt of the secret has a certificate that cannot be read',
+      'key ca.crt of the secret has a certificate that cannot be read, the 1. of it',
+    ],
+    [
+      { 'ca.crt': `${ca}\n${ca.slice(0, ca.length / 2)}` },
+      'key ca.crt of the secret has a certificate that cannot be read, the 2. of it',
     ],
     [{ AWS_ENDPOINT_URL: 'hidden' }, 'key AWS_ENDPOINT_URL of the secret is no http(s)://HOST'],
     [{ AWS_ENDPOINT_URL: 'http://u:hidden@h' }, 'key AWS_ENDPOINT_URL of the secret has a user'],

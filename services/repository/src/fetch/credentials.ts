@@ -115,7 +115,10 @@ function toEndpoint(text: string | undefined): Pick<FetchCredentials, 'awsEndpoi
 
 /** TLS leaves out what it cannot read, and the server would be said not to be trusted. */
 function requireCertificates(text: string): string {
-  const found = text.match(/-----BEGIN ([A-Z0-9 ]*CERTIFICATE)-----[^]*?-----END \1-----/g) ?? []
+  // Each with what follows it: one without an end is none that can be read.
+  const found = text
+    .split(/(?=-----BEGIN )/)
+    .filter((part) => /^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/.test(part))
   if (found.length === 0) throw refusal('ca.crt', 'has no certificate in PEM')
   for (const [i, one] of found.entries()) {
     if (!isReadable(one)) {
