@@ -38,8 +38,9 @@ export function modelPod(
   o: Partial<ModelPod> & { readonly status?: PodStatus; readonly isOpen?: boolean } = {},
 ): ModelPod {
   const { status, isOpen = true, isCurrent = true, ...rest } = o
+  const annotations = { 'tutti.dev/template': isCurrent ? 't1' : 't0' }
   const pod = storedObject(
-    { name },
+    { name, annotations },
     {
       kind: 'Pod',
       apiVersion: 'v1',

@@ -189,7 +189,7 @@ export class ModelPass {
     const views = await this.#aside(() =>
       routers.look(namespace, { maxAgeMs, signal: this.#signal }),
     )
-    const failure = findFailure(facts.pods, facts.deployment, facts.spec?.storageUri)
+    const failure = findFailure(facts.pods, facts.deployment, facts)
     const trouble = states.get(namespace)
     const world: ModelWorld = {
       ...facts,

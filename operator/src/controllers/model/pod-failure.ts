@@ -1,4 +1,4 @@
-import type { LastFailure } from '@tutti/ensemble'
+import type { LastFailure, ModelSpec } from '@tutti/ensemble'
 import type { ContainerStatus, Deployment, Pod, PodCondition } from '@tutti/kube'
 import { isAlive, statusOf } from '../../pods/pod-state.ts'
 import { FETCH } from '../../resources/model-artifacts.ts'
@@ -6,7 +6,7 @@ import { failureOfDeployment } from '../deployment-failure.ts'
 import { isObserved, numbersOf } from './deployment-state.ts'
 import { lastWordsOf } from './last-words.ts'
 import { withLoadHint } from './load-hint.ts'
-import type { ModelPod } from './model-pods.ts'
+import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 /** What went wrong, without the time when it was seen. */
 export type Failure = Omit<LastFailure, 'time'>
@@ -26,13 +26,14 @@ const WAITING: ReadonlySet<string> = new Set([
  * What is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
  * template. Pure.
  *
- * @param storageUri - of the Model's spec, from which pods of the newest template are made.
+ * @param wish - the Model's spec, and the digest of the template that it wants: pods of another were made from another spec, of a
+ *   Model that was edited while it is paused, too.
  * @returns undefined if nothing is.
  */
 export function findFailure(
   pods: readonly ModelPod[],
   deployment: Deployment | undefined,
-  storageUri?: string,
+  wish: { readonly spec?: Pick<ModelSpec, 'storageUri'>; readonly template?: string } = {},
 ): Failure | undefined {
   // Kubernetes keeps a pod that was evicted, for ever as a rule: it says nothing once others do its work.
   const isReplaced = deployment !== undefined && hasAllPods(deployment)
@@ -41,8 +42,8 @@ export function findFailure(
   for (const pod of ordered) {
     const failure = failureOf(pod)
     if (failure === undefined) continue
-    const { message } = failure
-    return { ...failure, message: withLoadHint(message, pod.isCurrent ? storageUri : undefined) }
+    const storageUri = isOfTemplate(pod.pod, wish.template) ? wish.spec?.storageUri : undefined
+    return { ...failure, message: withLoadHint(failure.message, storageUri) }
   }
   return failureOfDeployment(deployment)
 }
