@@ -50,7 +50,7 @@ async function runAll(cluster, { filters, signal }) {
     await phase('install and build', () => cluster.prepare())
     const hasImages = cluster.isOwn && needImages(filters)
     if (hasImages) await phase('images built', () => ensureImages())
-    hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid }))
+    hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid, signal }))
     if (hasImages) await phase('images loaded', () => cluster.loadImages(builtImages()))
     code = await phase('tests', () => {
       return runClusterTests(cluster, filters, { onLine: (line) => shown.take(line), signal })

@@ -66,8 +66,10 @@ function ownCluster(node, o) {
   const { env, say } = o
   const waiting = (what) => () => say(`Waiting for another run to ${what} ...`)
   // Two nodes on one machine would have the same addresses.
-  const locked = (work) =>
-    withLock(join(cacheFolder(env), 'cluster.lock'), work, waiting('start or end the cluster'))
+  const locked = (work, signal) => {
+    const path = join(cacheFolder(env), 'cluster.lock')
+    return withLock(path, work, waiting('start or end the cluster'), signal)
+  }
   return {
     kubeconfig: node.kubeconfig,
     isOwn: true,
@@ -86,17 +88,19 @@ function ownCluster(node, o) {
     /**
      * Starts it, unless it is up; a signal meanwhile ends what has been started.
      *
-     * @param {{ run?: number }} [o] - as for `Node.up`.
+     * @param {{ run?: number, signal?: AbortSignal }} [o] - `run` as for `Node.up`; `signal` of a caller that takes signals itself:
+     *   nothing is begun once it aborts.
      * @returns {Promise<boolean>} whether this has started it.
      */
-    up: ({ run } = {}) =>
+    up: ({ run, signal: ofCaller } = {}) =>
       locked(async () => {
         if (node.isUp) return false
         const { kubernetes, programs, natsImage } = await prepare(o)
+        ofCaller?.throwIfAborted()
         const images = [natsImage]
         await withSignals((signal) => node.up({ kubernetes, programs, images, run, signal, say }))
         return true
-      }),
+      }, ofCaller),
     down: () => locked(() => node.down()),
     loadImages: async (archives) => loadImages(node, archives, say),
     /** The lines with which a shell's kubectl and helm speak to it. */

@@ -54,6 +54,16 @@ await test('tests want a cluster that is up', async (t) => {
   })
 })
 
+await test('a start that waits for another can be stopped', async (t) => {
+  // The lock is that of this process, which lives.
+  const cache = t.testdir({ tutti: { 'cluster.lock': String(process.pid) }, state: {} })
+  const env = { XDG_CACHE_HOME: cache, TUTTI_CLUSTER_STATE: join(cache, 'state') }
+  const stop = new AbortController()
+  const say = () => stop.abort(new Error('own'))
+  await t.rejects(openCluster({ env, say }).up({ signal: stop.signal }), { message: 'own' })
+  t.same(readdirSync(join(cache, 'tutti')), ['cluster.lock'])
+})
+
 await test('what programs would have to be built is said', async (t) => {
   const env = { XDG_CACHE_HOME: t.testdir(), TUTTI_CLUSTER_STATE: t.testdir({}) }
   const whyNot = (more = {}) => openCluster({ env: { ...env, ...more } }).whyNotAtOnce()
