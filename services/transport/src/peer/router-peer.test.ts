@@ -43,8 +43,10 @@ await t.test('tensors of every size come back with the same bytes', WITH_NATS, a
 
 await t.test('small calls pass beside a 64 MB tensor', WITH_NATS, async (t) => {
   const broker = await openBroker(t)
-  const router = await openTestRouter(t, broker, 'router')
-  await openTestStep(t, broker, 'step', echo)
+  // A machine that is busy with other things lets a transfer stand still for seconds.
+  const settings = { stallMs: 60_000 }
+  const router = await openTestRouter(t, broker, 'router', { settings })
+  await openTestStep(t, broker, 'step', echo, { settings })
   await until(() => router.directory.isServed(SERVED))
   const large = tensorBytes(64 * 1024 * 1024)
   const small = tensorBytes(10)
