@@ -15,7 +15,7 @@ const HINTS: readonly (readonly [
       '; want storageUri to name the folder that holds the versions, 1/ say, and versionPolicy to choose one',
   ],
   [
-    /('.*') cannot (?:run models|be started)/,
+    /('[^']*') cannot (?:run models: |be started \()/,
     () =>
       "; the step's image may be the one without Python: want podTemplate to give `main` another",
   ],

@@ -29,11 +29,15 @@ export async function readEdgeToken(
   try {
     const { namespace, signal } = o
     const secret = await client.get(SECRET, { namespace, name }, { signal })
-    const token = Buffer.from(secret.data?.[TOKEN] ?? '', 'base64')
+    const held = secret.data?.[TOKEN]
+    const token = Buffer.from(held ?? '', 'base64')
       .toString()
       .trim()
     if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'token', token }
-    const got = token === '' ? `has no key ${TOKEN}` : `has a key ${TOKEN} that no header can carry`
+    const got =
+      held === undefined
+        ? `has no key ${TOKEN}`
+        : `has a key ${TOKEN} ${token === '' ? 'that is empty' : 'that no header can carry'}`
     const message = `${where} ${got}, want one of printable ASCII without spaces`
     return { kind: 'missing', message }
   } catch (error) {
