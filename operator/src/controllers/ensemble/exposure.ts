@@ -73,12 +73,16 @@ export class Exposure {
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })
     if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
-    if (problem !== undefined || expose?.gateway === undefined) return problem
-    return judgeRoute(this.#routeOf(object), { ...expose.gateway.parentRef, routeIn: namespace })
+    return problem ?? this.#judgeGateway(object, expose)
   }
 
-  #routeOf({ metadata }: Stored<EnsembleObject>): Stored<HttpRoute> | undefined {
-    return this.#httpRoutes.get(`${metadata.namespace}/${metadata.name}`)
+  #judgeGateway(
+    { metadata: { name, namespace = '' } }: Stored<EnsembleObject>,
+    expose: EnsembleSpec['expose'],
+  ): ExposureProblem | undefined {
+    if (expose?.gateway === undefined) return undefined
+    const route = this.#httpRoutes.get(`${namespace}/${name}`)
+    return judgeRoute(route, { ...expose.gateway.parentRef, routeIn: namespace })
   }
 }
 
