@@ -1,5 +1,5 @@
 import type { EnsembleSpec } from '@tutti/ensemble'
-import { type Client, type HttpRoute, type Stored } from '@tutti/kube'
+import type { Client, HttpRoute, ParentReference, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
@@ -21,6 +21,8 @@ export interface ExposureProblem {
   readonly message: string
   /** True if it ends by itself. */
   readonly isPassing?: boolean
+  /** True if nothing is wrong, but somebody else has not done his part yet: `Ready` waits for it. */
+  readonly isAwaited?: boolean
 }
 
 /** Makes what brings requests from outside, and says why they do not come. */
@@ -71,11 +73,16 @@ export class Exposure {
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })
     if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
-    return problem ?? (isGateway ? findRefusal(this.#routeOf(object)) : undefined)
+    return problem ?? this.#judgeGateway(object, expose)
   }
 
-  #routeOf({ metadata }: Stored<EnsembleObject>): Stored<HttpRoute> | undefined {
-    return this.#httpRoutes.get(`${metadata.namespace}/${metadata.name}`)
+  #judgeGateway(
+    { metadata: { name, namespace = '' } }: Stored<EnsembleObject>,
+    expose: EnsembleSpec['expose'],
+  ): ExposureProblem | undefined {
+    if (expose?.gateway === undefined) return undefined
+    const route = this.#httpRoutes.get(`${namespace}/${name}`)
+    return judgeRoute(route, { ...expose.gateway.parentRef, routeIn: namespace })
   }
 }
 
@@ -112,15 +119,43 @@ function toProblem(outcome: ChildOutcome): ExposureProblem | undefined {
   return { reason: 'RouteRefused', message: `${resource.kind}: ${error.message}` }
 }
 
-/** What the Gateway says of the route; nothing yet is no problem. */
-function findRefusal(route: Stored<HttpRoute> | undefined): ExposureProblem | undefined {
-  for (const { conditions = [] } of route?.status?.parents ?? []) {
-    const bad = conditions.find(
+/** The Gateway that a route names, and the namespace of the route. */
+interface NamedParent {
+  readonly name: string
+  readonly namespace?: string | undefined
+  readonly sectionName?: string | undefined
+  readonly routeIn: string
+}
+
+/** What the Gateway says of the route. A route of which no Gateway says anything is nobody's. Exported for its test. */
+export function judgeRoute(
+  route: Pick<HttpRoute, 'status'> | undefined,
+  wanted: NamedParent,
+): ExposureProblem | undefined {
+  const gateway = `Gateway "${wanted.namespace ?? wanted.routeIn}/${wanted.name}"`
+  // What was said of a Gateway that the route named before stays for a while, and for ever if nobody has the new one.
+  const said = (route?.status?.parents ?? []).filter((one) => isSame(one.parentRef, wanted))
+  if (said.length === 0) {
+    const message = `HTTPRoute: no ${gateway} has taken it up yet; want one whose class has a controller`
+    return { reason: 'RoutePending', message, isAwaited: true }
+  }
+  const bad = said
+    .flatMap(({ conditions = [] }) => conditions)
+    .find(
       ({ type, status }) => (type === 'Accepted' || type === 'ResolvedRefs') && status === 'False',
     )
-    if (bad !== undefined) {
-      return { reason: 'RouteNotAccepted', message: `HTTPRoute: ${bad.reason}: ${bad.message}` }
-    }
-  }
-  return undefined
+  if (bad === undefined) return undefined
+  // Some controllers leave the message empty.
+  const why = [bad.reason, bad.message].filter((part) => part !== '').join(': ')
+  return { reason: 'RouteNotAccepted', message: `HTTPRoute: ${gateway}: ${why}` }
+}
+
+/** Controllers may leave out the listener, but name no other. */
+function isSame(parent: ParentReference, wanted: NamedParent): boolean {
+  const { name, namespace = wanted.routeIn, sectionName = wanted.sectionName } = parent
+  return (
+    name === wanted.name &&
+    namespace === (wanted.namespace ?? wanted.routeIn) &&
+    sectionName === wanted.sectionName
+  )
 }

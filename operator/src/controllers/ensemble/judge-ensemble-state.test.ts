@@ -69,6 +69,11 @@ const CASES: readonly {
     state: state({ exposure: { reason: 'GatewayApiMissing', message: 'x' } }),
     ready: 'GatewayApiMissing',
   },
+  {
+    name: 'no Gateway has taken up its route',
+    state: state({ exposure: { reason: 'RoutePending', message: 'x', isAwaited: true } }),
+    ready: 'RoutePending',
+  },
   { name: 'it is paused', state: state({ isPaused: true, verdict: REFUSED }), ready: 'Paused' },
 ]
 
@@ -100,6 +105,11 @@ await t.test('what somebody has to change is no progress, and not well', async (
   t.match(judgeState({ ...fresh, verdict: waits }), {
     Degraded: { status: 'False' },
     Progressing: { status: 'True' },
+  })
+  const exposure = { reason: 'RoutePending', message: 'x', isAwaited: true }
+  t.match(judgeState(state({ exposure })), {
+    Degraded: { status: 'False', message: /other conditions say what it waits for/ },
+    Progressing: { status: 'True', message: 'x' },
   })
 })
 

@@ -95,11 +95,9 @@ function judgeRoutable(state: EnsembleState): Judgement {
 /** @param isWaiting - whether other conditions say what is not there yet. */
 function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
   const { exposure, trouble, verdict, served, refusal } = state
-  for (const problem of [trouble, exposure]) {
-    if (problem !== undefined && problem.isPassing !== true) {
-      return isTrue(problem.reason, problem.message)
-    }
-  }
+  const problems = [trouble, exposure?.isAwaited === true ? undefined : exposure]
+  const wrong = problems.find((problem) => problem !== undefined && problem.isPassing !== true)
+  if (wrong !== undefined) return isTrue(wrong.reason, wrong.message)
   if (isRefused(state)) {
     if (served !== undefined) {
       const message = `this generation is not accepted${servedText(state)}`
@@ -169,7 +167,7 @@ export function judgeState(
 type Parts = Readonly<Record<keyof typeof JUDGES, Judgement>>
 
 /** What is first in the way of `Ready`; undefined if nothing is. */
-function findLacking({ isPaused }: EnsembleState, judged: Parts): Judgement | undefined {
+function findLacking({ isPaused, exposure }: EnsembleState, judged: Parts): Judgement | undefined {
   const needed = (['Accepted', 'StepsReady', 'RouterReady', 'Routable'] as const).filter(
     (type) => !(isPaused && type === 'Accepted'),
   )
@@ -177,6 +175,7 @@ function findLacking({ isPaused }: EnsembleState, judged: Parts): Judgement | un
     const judgement = judged[type]
     if (judgement.status !== 'True') return { ...judgement, status: 'False' }
   }
+  if (exposure?.isAwaited === true) return isFalse(exposure.reason, exposure.message)
   return undefined
 }
 
