@@ -152,6 +152,30 @@ await t.test('what is being deleted is told, and is not wrong if it goes by itse
   t.match(judgeState(state({ trouble: passing, exposure: held })).Degraded, { message: 'held' })
 })
 
+await t.test('routers go on while those that are to take their place do not come', async (t) => {
+  const trouble = { reason: 'ErrImageNeverPull', message: 'pod "b": no image', isServed: true }
+  t.match(judgeState(state({ trouble })), {
+    RouterReady: { status: 'True', reason: 'Ready' },
+    Degraded: {
+      status: 'True',
+      reason: trouble.reason,
+      message: 'pod "b": no image; the routers that are ready go on',
+    },
+    Progressing: { status: 'True', reason: trouble.reason, message: trouble.message },
+    Ready: { status: 'True', reason: 'Ready' },
+  })
+  t.match(judgeState(state({ trouble, routers: [] })), {
+    RouterReady: { status: 'False', reason: trouble.reason, message: trouble.message },
+    Degraded: { status: 'True', message: trouble.message },
+    Ready: { status: 'False', reason: trouble.reason },
+  })
+  const exposure = { reason: 'TokenMissing', message: 'x' }
+  t.match(judgeState(state({ trouble, exposure })), {
+    Degraded: { status: 'True', reason: 'TokenMissing' },
+    Ready: { status: 'False', reason: 'TokenMissing' },
+  })
+})
+
 await t.test('Ready means routable, whatever else is the case', async () => {
   const flag = fc.boolean()
   const given = fc.record({

@@ -65,8 +65,15 @@ function judgeStepsReady({ steps }: EnsembleState): Judgement {
   return isFalse(reason, `not ready: ${names}; ${first.name}: ${message}`)
 }
 
-function judgeRouterReady({ trouble, routers }: EnsembleState): Judgement {
-  if (trouble !== undefined) return isFalse(trouble.reason, trouble.message)
+/** What is wrong with the router although it keeps no request from being answered. */
+function servedTroubleOf({ trouble, routers }: EnsembleState): RouterTrouble | undefined {
+  return trouble?.isServed === true && routers.length > 0 ? trouble : undefined
+}
+
+function judgeRouterReady(state: EnsembleState): Judgement {
+  const { trouble, routers } = state
+  if (trouble !== undefined && servedTroubleOf(state) === undefined)
+    return isFalse(trouble.reason, trouble.message)
   if (routers.length === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
   return isTrue(
     'Ready',
@@ -95,7 +102,10 @@ function judgeRoutable(state: EnsembleState): Judgement {
 /** @param isWaiting - whether other conditions say what is not there yet. */
 function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
   const { exposure, trouble, verdict, served, refusal } = state
-  const problems = [trouble, exposure?.isAwaited === true ? undefined : exposure]
+  const problems = [
+    servedTroubleOf(state) === undefined ? trouble : undefined,
+    exposure?.isAwaited === true ? undefined : exposure,
+  ]
   const wrong = problems.find((problem) => problem !== undefined && problem.isPassing !== true)
   if (wrong !== undefined) return isTrue(wrong.reason, wrong.message)
   if (isRefused(state)) {
@@ -114,6 +124,13 @@ function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
   )
 }
 
+/** Does not count for `Ready`. */
+function addServedTrouble(degraded: Judgement, state: EnsembleState): Judgement {
+  const trouble = servedTroubleOf(state)
+  if (degraded.status === 'True' || trouble === undefined) return degraded
+  return isTrue(trouble.reason, `${trouble.message}; the routers that are ready go on`)
+}
+
 /** Of a verdict: it changes by itself. */
 const WAITING = new Set(['SchemaPending', 'Pending'])
 
@@ -125,6 +142,7 @@ function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
   if (isPaused) return isFalse('Paused', 'changes wait while the Ensemble is paused')
   const passing = [trouble, exposure].find((problem) => problem?.isPassing === true)
   if (ready.status === 'True') {
+    if (trouble?.isServed === true) return isTrue(trouble.reason, trouble.message)
     return passing === undefined
       ? isFalse('Complete', 'everything that was asked for is served')
       : isTrue(passing.reason, passing.message)
@@ -159,9 +177,13 @@ export function judgeState(
   }
   const lacking = findLacking(state, parts)
   const degraded = judgeDegraded(state, lacking !== undefined)
-  const judged = { ...parts, Degraded: degraded }
-  const ready = lacking ?? sumUp(state, judged)
-  return { ...judged, Progressing: judgeProgressing(state, ready), Ready: ready }
+  const ready = lacking ?? sumUp(state, { ...parts, Degraded: degraded })
+  return {
+    ...parts,
+    Degraded: addServedTrouble(degraded, state),
+    Progressing: judgeProgressing(state, ready),
+    Ready: ready,
+  }
 }
 
 type Parts = Readonly<Record<keyof typeof JUDGES, Judgement>>

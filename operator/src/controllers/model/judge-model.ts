@@ -3,10 +3,11 @@ import { HORIZONTAL_POD_AUTOSCALER } from '@tutti/kube'
 import { parseArtifactSource } from '../../resources/model-artifacts.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { toFailureText } from '../pod-failure.ts'
 import { findLoadMismatch, findMismatch } from './judge-signature.ts'
 import { asBefore, isLeftAsWas, type ModelWorld } from './judgement.ts'
+import { loadErrorOf } from './model-failure.ts'
 import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
-import { loadErrorOf } from './pod-failure.ts'
 
 type Judge = (world: ModelWorld) => Judgement
 
@@ -158,16 +159,6 @@ function findBehavior(
     return Object(Object(Object(outcome.object).spec).behavior)
   }
   return undefined
-}
-
-/** With the pod that it is about. */
-export function toFailureText({
-  pod,
-  container,
-  message,
-}: NonNullable<ModelWorld['failure']>): string {
-  const place = [pod && `pod "${pod}"`, container && `container "${container}"`].filter(Boolean)
-  return place.length === 0 ? message : `${place.join(', ')}: ${message}`
 }
 
 export type Judgements = Readonly<Record<ModelConditionType, Judgement>>

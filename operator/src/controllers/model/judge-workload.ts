@@ -1,7 +1,8 @@
 import type { Deployment, IntOrString } from '@tutti/kube'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { toFailureText } from '../pod-failure.ts'
 import { isObserved, numbersOf, templateOf } from './deployment-state.ts'
-import { judgeChildren, judgePassing, toFailureText } from './judge-model.ts'
+import { judgeChildren, judgePassing } from './judge-model.ts'
 import { count, type ModelWorld } from './judgement.ts'
 
 /** Whether enough pods take requests, of whatever template they are. */

@@ -7,10 +7,10 @@ import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { Judgement } from '../judgement.ts'
 import type { RouterTrouble } from '../namespace/router-states.ts'
+import type { Failure } from '../pod-failure.ts'
 import type { Refusal } from './check-model.ts'
 import { templateOf } from './deployment-state.ts'
 import type { ModelPod, VersionRevision } from './model-pods.ts'
-import type { Failure } from './pod-failure.ts'
 
 /** All that is known of a Model when its status is written. */
 export interface ModelWorld {

@@ -1,5 +1,6 @@
 import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
+import { ROUTER_LABELS } from '../../resources/router-names.ts'
 import { type EnsembleNamespace, openEnsembleRig } from '../../testing/ensemble-rig.ts'
 import { installCrds, installGatewayApi } from '../../testing/prepare-server.ts'
 
@@ -156,6 +157,42 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await untilAll(ns, isThere)
     await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
   })
+
+  await t.test(
+    'what keeps pods of a router from running is said, also while earlier ones serve',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+      const absent = { reason: 'ErrImageNeverPull', message: 'image "x" is not present' }
+      const tell = async (waiting: object) => {
+        const status = { name: 'main', image: 'x', imageID: '', ready: false, restartCount: 0 }
+        await plain.patch(`${ns.path('pods', 'next')}/status`, {
+          status: { phase: 'Pending', containerStatuses: [{ ...status, state: { waiting } }] },
+        })
+      }
+      await plain.create(ns.path('pods'), {
+        metadata: { name: 'next', labels: ROUTER_LABELS },
+        spec: { containers: [{ name: 'main', image: 'x' }] },
+      })
+      await tell(absent)
+      const none = await ns.condition('one', 'RouterReady', 'False', absent.reason)
+      t.equal(
+        saidOf(none, 'RouterReady'),
+        'Deployment "tutti-router": pod "next", container "main": image "x" is not present',
+      )
+      await ns.condition('one', 'Degraded', 'True', absent.reason)
+      await ns.startRouter('earlier')
+      const counted = { status: { replicas: 2, readyReplicas: 1 } }
+      await plain.patch(`${ns.path('deployments', 'tutti-router')}/status`, counted)
+      const served = await ns.condition('one', 'RouterReady', 'True')
+      t.match(saidOf(served, 'Degraded'), /not present; the routers that are ready go on$/)
+      await tell({ reason: 'ContainerCreating' })
+      await ns.condition('one', 'Degraded', 'False')
+    },
+  )
 
   await t.test(
     'what is exposed is what was asked for, and nothing while its token is missing',

@@ -5,6 +5,7 @@ import {
   type Deployment,
   isNamespaceTerminating,
   type KubeObject,
+  type Pod,
   type Secret,
   type Stored,
   toKeyString,
@@ -28,6 +29,7 @@ import type { EventRecorder } from '../../runtime/events.ts'
 import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import { INDEX, namespacesOf, rivalOf } from '../caches.ts'
+import { failureOfPod, toFailureText } from '../pod-failure.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { routerRemoved } from './log-events.ts'
 import { type MemberCache, RouterApplier } from './router-applier.ts'
@@ -59,6 +61,8 @@ export interface NamespaceControllerOptions {
   /** ConfigMaps with ROUTER_SETTINGS_LABEL. */
   readonly settings: Cache<ConfigMap>
   readonly secrets: Cache<Secret>
+  /** Those of the operator, with the index of routers. */
+  readonly pods: Cache<Pod>
   /** Those of the operator. */
   readonly deployments: Cache<Deployment>
   /** Every kind that router sets have. */
@@ -89,6 +93,7 @@ export function createNamespaceController(o: NamespaceControllerOptions): Contro
       referenceSource({ cache: o.settings, toKeys: namespacesOf }),
       secretSource(o),
       ...o.members.map(({ source }) => source),
+      routerPodSource(o),
     ],
     reconcile: (context, key) => reconciler.reconcile(context, key),
     clock: o.clock,
@@ -116,6 +121,20 @@ function secretSource({ secrets, models, ensembles }: NamespaceControllerOptions
       return namespacesOf(secret).filter((namespace) => isLeft || isUsed(namespace))
     },
   })
+}
+
+/** Pods that fail, or fail no more. How many are ready is told by the Deployment. */
+function routerPodSource({ pods }: NamespaceControllerOptions): Source {
+  return referenceSource({
+    cache: pods,
+    toKeys: (pod) => (isOfRouter(pod) ? namespacesOf(pod) : []),
+    predicate: (now, before) => failureTextOf(now) !== failureTextOf(before),
+  })
+}
+
+function failureTextOf(pod: Pod): string {
+  const failure = failureOfPod(pod)
+  return failure === undefined ? '' : `${failure.reason} ${toFailureText(failure)}`
 }
 
 function isOtherGeneration(now: Stored<KubeObject>, before: Stored<KubeObject>): boolean {
@@ -218,7 +237,7 @@ class NamespaceReconciler {
     const parts = { namespace, defaults, settings: verdict.settings }
     const problem = await this.#applier.sync(namespace, buildRouterSet(parts, exposed), { signal })
     if (problem === undefined) {
-      states.set(namespace, findPodTrouble(this.#routerOf(namespace)))
+      states.set(namespace, this.#podTroubleOf(namespace))
       return this.#again(renewAtMs)
     }
     this.#tell(namespace, problem)
@@ -231,8 +250,10 @@ class NamespaceReconciler {
     return this.#o.secrets.get(toKeyString({ namespace, name })) !== undefined
   }
 
-  #routerOf(namespace: string): Deployment | undefined {
-    return this.#o.deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
+  #podTroubleOf(namespace: string): RouterTrouble | undefined {
+    const { deployments, pods } = this.#o
+    const router = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
+    return findPodTrouble(router, pods.byIndex(INDEX.router, namespace))
   }
 
   get #pollMs(): number {

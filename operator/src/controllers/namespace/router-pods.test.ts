@@ -1,5 +1,6 @@
+import type { ContainerStatus } from '@tutti/kube'
 import t from 'tap'
-import { modelDeployment } from '../../testing/model-world.ts'
+import { containerStatus, modelDeployment, modelPod } from '../../testing/model-world.ts'
 import { findPodTrouble } from './router-pods.ts'
 
 const failed = {
@@ -11,12 +12,53 @@ const failed = {
 const router = (readyReplicas: number, conditions = [failed]) =>
   modelDeployment({ status: { readyReplicas, conditions } })
 
+/** A router's pod whose container is in a state. */
+function pod(name: string, state: ContainerStatus['state'], lastState: object = {}) {
+  const containerStatuses = [containerStatus({ ready: false, state, lastState })]
+  return modelPod(name, { status: { phase: 'Pending', containerStatuses } }).pod
+}
+
+const absent = { waiting: { reason: 'ErrImageNeverPull', message: 'image "x" is not present' } }
+const ended = { terminated: { exitCode: 1, reason: 'Error', message: 'no broker' } }
+
 await t.test('a router of which no pod can be made is in trouble', async (t) => {
-  t.same(findPodTrouble(router(0)), { reason: 'FailedCreate', message: 'exceeded quota' })
+  t.same(findPodTrouble(router(0), []), {
+    reason: 'FailedCreate',
+    message: 'Deployment "tutti-router": exceeded quota',
+  })
 })
 
-await t.test('one that serves, that is still starting, or that is not there, is not', async (t) => {
-  t.equal(findPodTrouble(router(1)), undefined)
-  t.equal(findPodTrouble(router(0, [])), undefined)
-  t.equal(findPodTrouble(undefined), undefined)
+await t.test('so is one whose pods cannot run, by the first of them', async (t) => {
+  t.same(findPodTrouble(router(0, []), [pod('b', ended), pod('a', absent)]), {
+    reason: 'ErrImageNeverPull',
+    message: 'Deployment "tutti-router": pod "a", container "main": image "x" is not present',
+  })
+  t.match(findPodTrouble(router(0, []), [pod('b', ended)]), {
+    reason: 'Error',
+    message: /no broker$/,
+  })
 })
+
+await t.test('one that serves while its next pods do not come is said to serve', async (t) => {
+  const pods = [modelPod('a').pod, pod('b', absent)]
+  t.match(findPodTrouble(router(1, []), pods), { reason: 'ErrImageNeverPull', isServed: true })
+  t.match(findPodTrouble(router(1), []), { reason: 'FailedCreate', isServed: true })
+  const crashing = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } }
+  t.match(findPodTrouble(router(1, []), [pod('b', crashing, ended)]), {
+    reason: 'CrashLoopBackOff',
+    message: /no broker$/,
+    isServed: true,
+  })
+})
+
+await t.test(
+  'one that serves and begins again, that is starting, or is not there, is not',
+  async (t) => {
+    t.equal(findPodTrouble(router(1, []), [modelPod('a').pod, pod('b', ended)]), undefined)
+    t.equal(findPodTrouble(router(0, []), [pod('a', {})]), undefined)
+    t.equal(findPodTrouble(undefined, []), undefined)
+    const leaving = pod('a', absent)
+    const metadata = { ...leaving.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' }
+    t.equal(findPodTrouble(router(0, []), [{ ...leaving, metadata }]), undefined)
+  },
+)

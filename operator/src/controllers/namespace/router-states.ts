@@ -5,6 +5,8 @@ export interface RouterTrouble {
   readonly message: string
   /** True if it ends by itself: nobody has to act. */
   readonly isPassing?: boolean
+  /** True if requests go on: routers are ready, and those that are wanted in their place do not come. */
+  readonly isServed?: boolean
 }
 
 /** What is wrong with routers, by namespace: the controller of namespaces says it, those of Models and Ensembles read it. */
@@ -18,7 +20,11 @@ export class RouterStates {
 
   set(namespace: string, trouble: RouterTrouble | undefined): void {
     const old = this.#troubles.get(namespace)
-    if (old?.reason === trouble?.reason && old?.message === trouble?.message) return
+    const isSame =
+      old?.reason === trouble?.reason &&
+      old?.message === trouble?.message &&
+      old?.isServed === trouble?.isServed
+    if (isSame) return
     if (trouble === undefined) this.#troubles.delete(namespace)
     else this.#troubles.set(namespace, trouble)
     for (const listener of this.#listeners) listener(namespace)

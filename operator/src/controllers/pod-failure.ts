@@ -1,12 +1,7 @@
-import type { LastFailure, ModelSpec } from '@tutti/ensemble'
-import type { ContainerStatus, Deployment, Pod, PodCondition } from '@tutti/kube'
-import { isAlive, statusOf } from '../../pods/pod-state.ts'
-import { FETCH } from '../../resources/model-artifacts.ts'
-import { failureOfDeployment } from '../deployment-failure.ts'
-import { isObserved, numbersOf } from './deployment-state.ts'
+import type { LastFailure } from '@tutti/ensemble'
+import type { ContainerStatus, Pod, PodCondition } from '@tutti/kube'
+import { FETCH } from '../resources/model-artifacts.ts'
 import { lastWordsOf } from './last-words.ts'
-import { withLoadHint } from './load-hint.ts'
-import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 /** What went wrong, without the time when it was seen. */
 export type Failure = Omit<LastFailure, 'time'>
@@ -22,55 +17,21 @@ const WAITING: ReadonlySet<string> = new Set([
   'RunContainerError',
 ])
 
-/**
- * What is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
- * template. Pure.
- *
- * @param wish - the Model's spec, and the digest of the template that it wants: pods of another were made from another spec, of a
- *   Model that was edited while it is paused, too.
- * @returns undefined if nothing is.
- */
-export function findFailure(
-  pods: readonly ModelPod[],
-  deployment: Deployment | undefined,
-  wish: { readonly spec?: Pick<ModelSpec, 'storageUri'>; readonly template?: string } = {},
-): Failure | undefined {
-  // Kubernetes keeps a pod that was evicted, for ever as a rule: it says nothing once others do its work.
-  const isReplaced = deployment !== undefined && hasAllPods(deployment)
-  const telling = pods.filter(({ pod }) => isAlive(pod) || (hasFailed(pod) && !isReplaced))
-  const ordered = telling.toSorted((one, other) => rankOf(one).localeCompare(rankOf(other), 'en'))
-  for (const pod of ordered) {
-    const failure = failureOf(pod)
-    if (failure === undefined) continue
-    const storageUri = isOfTemplate(pod.pod, wish.template) ? wish.spec?.storageUri : undefined
-    return { ...failure, message: withLoadHint(failure.message, storageUri) }
-  }
-  return failureOfDeployment(deployment)
-}
-
-function rankOf({ pod, isCurrent }: ModelPod): string {
-  return `${isAlive(pod) ? 0 : 1} ${isCurrent ? 0 : 1} ${pod.metadata.name}`
-}
-
-function hasAllPods(deployment: Deployment): boolean {
-  const { wanted, available } = numbersOf(deployment)
-  return isObserved(deployment) && available >= wanted
-}
-
-function hasFailed({ metadata, status }: Pod): boolean {
-  return status?.phase === 'Failed' && metadata.deletionTimestamp === undefined
-}
-
-function failureOf(modelPod: ModelPod): Failure | undefined {
-  const { pod } = modelPod
+/** What Kubernetes says is wrong with a pod now; undefined if nothing is. Pure. */
+export function failureOfPod(pod: Pod): Failure | undefined {
   return (
     unscheduled(pod) ??
     failed(pod) ??
     lost(pod) ??
     first(pod.status?.initContainerStatuses, (status) => ofContainer(pod, status)) ??
-    first(pod.status?.containerStatuses, (status) => ofContainer(pod, status)) ??
-    ofLoad(modelPod)
+    first(pod.status?.containerStatuses, (status) => ofContainer(pod, status))
   )
+}
+
+/** A failure in one line, for conditions. */
+export function toFailureText({ pod, container, message }: Failure): string {
+  const place = [pod && `pod "${pod}"`, container && `container "${container}"`].filter(Boolean)
+  return place.length === 0 ? message : `${place.join(', ')}: ${message}`
 }
 
 function first<T>(
@@ -153,24 +114,4 @@ function reasonOf(status: ContainerStatus, reason: string | undefined, isOver: b
   if (reason === 'OOMKilled') return reason
   if (status.name === FETCH) return 'FetchFailed'
   return isOver ? 'CrashLoopBackOff' : (reason ?? 'Error')
-}
-
-/** The model's own error, while the process lives: it may be ready without the model. */
-function ofLoad({ pod, model }: ModelPod): Failure | undefined {
-  if (model === undefined) return undefined
-  const serves = model.versions.some(({ state }) => state === 'READY')
-  if (serves && statusOf(pod, 'ContainersReady') === 'True') return undefined
-  const error = loadErrorOf(model)
-  if (error === undefined) return undefined
-  const { name } = pod.metadata
-  return { reason: 'ModelLoadFailed', message: error, pod: name, container: 'main' }
-}
-
-/** Why a model, or a version of it, cannot be loaded. */
-export function loadErrorOf(model: NonNullable<ModelPod['model']>): string | undefined {
-  if (model.reason !== '') return model.reason
-  const version = model.versions.find(
-    ({ state, reason }) => state === 'UNAVAILABLE' && reason !== '',
-  )
-  return version === undefined ? undefined : `version ${version.version}: ${version.reason}`
 }

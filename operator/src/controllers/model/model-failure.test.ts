@@ -6,7 +6,7 @@ import {
   modelPod,
   servedModel,
 } from '../../testing/model-world.ts'
-import { findFailure } from './pod-failure.ts'
+import { findFailure } from './model-failure.ts'
 
 const main = (o: object): PodStatus => ({
   phase: 'Running',
