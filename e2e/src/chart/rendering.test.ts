@@ -108,6 +108,8 @@ await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
     { 'global.imageRegistry': 'https://registry.example' },
     { 'networkPolicy.apiServerCIDR': 'here' },
     { 'operator.logLevel': 'loud' },
+    { 'operator.resources.limits.memory': '12Quux' },
+    { 'nats.resources.requests.cpu': '-1' },
   ]
   await forEach(cases, async (values) => {
     const { code, err } = await template(values)
