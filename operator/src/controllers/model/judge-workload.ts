@@ -46,7 +46,7 @@ export function judgeProgress(world: ModelWorld): Judgement {
 
 function judgeRollout(deployment: Deployment): Judgement {
   const { wanted, all, updated, available } = numbersOf(deployment)
-  const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${available} available, ${all - updated} old`
+  const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${all - updated} old; ${available} available, old or new`
   const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
   if (late?.reason === 'ProgressDeadlineExceeded') return isFalse(late.reason, text)
   const isComplete = updated === wanted && all === updated && available >= wanted
