@@ -51,11 +51,14 @@ export class InferStreamCall {
   #isEnded = false
   #isFailed = false
   #isStopping = false
-  readonly #closed: Promise<void>
+  /** Of messages that the client has not taken: ends the wait for it. */
+  readonly #untaken = new Set<() => void>()
 
   constructor(o: InferStreamOptions) {
     this.#o = o
-    this.#closed = new Promise((resolve) => o.live.whenClosed(resolve))
+    o.live.whenClosed(() => {
+      for (const end of this.#untaken) end()
+    })
   }
 
   /** Begins to read requests. */
@@ -206,7 +209,9 @@ export class InferStreamCall {
     if (this.#unsentBytes === 0) live.offered()
     this.#unsentBytes += bytes.byteLength
     const taken = new Promise<void>((resolve) => {
+      this.#untaken.add(resolve)
       call.write(bytes, () => {
+        this.#untaken.delete(resolve)
         this.#unsentBytes -= bytes.byteLength
         live.releaseMessage(bytes.byteLength)
         if (this.#unsentBytes === 0) live.allTaken()
@@ -214,7 +219,7 @@ export class InferStreamCall {
         resolve()
       })
     })
-    if (this.#unsentBytes > MAX_UNSENT_BYTES) await Promise.race([taken, this.#closed])
+    if (this.#unsentBytes > MAX_UNSENT_BYTES) await taken
   }
 
   /** Ends the stream with a status; what was sent before it still arrives. */

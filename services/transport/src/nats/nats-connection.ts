@@ -105,8 +105,8 @@ class ReturningConnection implements BrokerConnection {
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
   #unflushed = 0
-  /** Of the present client. */
-  #untilLost = Promise.withResolvers<void>()
+  /** Ends the flushes that the present client has not answered. */
+  readonly #endFlush = new Set<() => void>()
   #lastFailure = ''
 
   constructor(o: ConnectOptions) {
@@ -156,8 +156,7 @@ class ReturningConnection implements BrokerConnection {
     const client = this.#client
     if (client === undefined) throw away('the broker is away')
     const before = this.#unflushed
-    // The library never settles a flush on a connection that ends.
-    await Promise.race([client.flush(), this.#untilLost.promise])
+    await this.#untilFlushed(client)
     if (this.#client !== client) throw away('the broker went away')
     this.#unflushed -= before
   }
@@ -175,13 +174,28 @@ class ReturningConnection implements BrokerConnection {
     const client = this.#client
     this.#client = undefined
     if (client === undefined) return
-    this.#untilLost.resolve()
+    this.#endFlushes()
     const { promise: graceIsOver, resolve } = Promise.withResolvers<void>()
     const stopTimer = this.#o.clock.setTimer(graceMs, resolve)
     await Promise.race([endInOrder(client), graceIsOver])
     stopTimer()
     destroySocket(client)
     await client.closed()
+  }
+
+  /**
+   * Until the client has flushed or is lost: the library never settles a flush on a connection that ends. A race with one promise of
+   * the connection would remember every flush for as long as the connection lasts.
+   */
+  #untilFlushed(client: NatsConnection): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#endFlush.add(resolve)
+    client.flush().then(resolve, reject)
+    return promise.finally(() => this.#endFlush.delete(resolve))
+  }
+
+  #endFlushes(): void {
+    for (const end of this.#endFlush) end()
   }
 
   async #connect(): Promise<void> {
@@ -224,7 +238,6 @@ class ReturningConnection implements BrokerConnection {
     await Promise.race([client.flush(), client.closed()])
     if (client.isClosed()) throw away('the broker went away')
     this.#client = client
-    this.#untilLost = Promise.withResolvers()
     this.#unflushed = 0
     this.#lastFailure = ''
     void this.#watch(client)
@@ -243,7 +256,7 @@ class ReturningConnection implements BrokerConnection {
   #lost(client: NatsConnection, why: string): void {
     if (this.#client !== client) return
     this.#client = undefined
-    this.#untilLost.resolve()
+    this.#endFlushes()
     for (const subscribed of this.#subscriptions) subscribed.end = undefined
     destroySocket(client)
     this.#guard(() => this.#o.listener.disconnected(why))
