@@ -6,7 +6,7 @@ const WANTED = { name: 'edge', namespace: 'infra', sectionName: undefined, route
 
 function condition(
   type: string,
-  status: 'True' | 'False',
+  status: Condition['status'],
   reason: string,
   message = '',
 ): Condition {
@@ -23,16 +23,22 @@ const REFUSED = [condition('Accepted', 'False', 'NotAllowedByListeners')]
 function route(
   parentRef: ParentReference,
   conditions: readonly Condition[],
-): Pick<HttpRoute, 'status'> {
+): Pick<HttpRoute, 'metadata' | 'status'> {
   return {
+    metadata: { name: 'e', namespace: 'team', generation: 2 },
     status: { parents: [{ parentRef, controllerName: 'example.com/gateway', conditions }] },
   }
 }
 
 const OURS = { name: 'edge', namespace: 'infra' }
 
+function ofGeneration(observedGeneration: number) {
+  return (one: Condition): Condition => ({ ...one, observedGeneration })
+}
+
 await t.test('what a Gateway has taken up is no problem', async (t) => {
   t.equal(judgeRoute(route(OURS, ACCEPTED), WANTED), undefined)
+  t.equal(judgeRoute(route(OURS, ACCEPTED.map(ofGeneration(2))), WANTED), undefined)
   const inTeam = { ...WANTED, namespace: undefined }
   t.equal(judgeRoute(route({ name: 'edge' }, ACCEPTED), inTeam), undefined)
   t.equal(judgeRoute(route({ name: 'edge', namespace: 'team' }, ACCEPTED), inTeam), undefined)
@@ -41,14 +47,18 @@ await t.test('what a Gateway has taken up is no problem', async (t) => {
 })
 
 await t.test('what no Gateway speaks of waits for one, by its name', async (t) => {
-  const other: readonly (readonly [string, Pick<HttpRoute, 'status'> | undefined])[] = [
-    ['no route yet', undefined],
-    ['no status', {}],
-    ['nobody', { status: { parents: [] } }],
-    ['the Gateway that it named before', route({ ...OURS, name: 'before' }, ACCEPTED)],
-    ['one of another namespace', route({ name: 'edge' }, REFUSED)],
-    ['the listener that it named before', route({ ...OURS, sectionName: 'http' }, REFUSED)],
-  ]
+  const other: readonly (readonly [string, Pick<HttpRoute, 'metadata' | 'status'> | undefined])[] =
+    [
+      ['no route yet', undefined],
+      ['no status', { metadata: { name: 'e' } }],
+      ['nobody', { metadata: { name: 'e' }, status: { parents: [] } }],
+      ['a Gateway that has not judged', route(OURS, [condition('Accepted', 'Unknown', 'Pending')])],
+      ['one that says nothing', route(OURS, [])],
+      ['one that judged the route before its edit', route(OURS, REFUSED.map(ofGeneration(1)))],
+      ['the Gateway that it named before', route({ ...OURS, name: 'before' }, ACCEPTED)],
+      ['one of another namespace', route({ name: 'edge' }, REFUSED)],
+      ['the listener that it named before', route({ ...OURS, sectionName: 'http' }, REFUSED)],
+    ]
   for (const [name, given] of other) {
     const found = judgeRoute(given, WANTED)
     t.match(found, { reason: 'RoutePending', isAwaited: true }, name)

@@ -129,22 +129,25 @@ interface NamedParent {
 
 /** What the Gateway says of the route. A route of which no Gateway says anything is nobody's. Exported for its test. */
 export function judgeRoute(
-  route: Pick<HttpRoute, 'status'> | undefined,
+  route: Pick<HttpRoute, 'metadata' | 'status'> | undefined,
   wanted: NamedParent,
 ): ExposureProblem | undefined {
   const gateway = `Gateway "${wanted.namespace ?? wanted.routeIn}/${wanted.name}"`
   // What was said of a Gateway that the route named before stays for a while, and for ever if nobody has the new one.
   const said = (route?.status?.parents ?? []).filter((one) => isSame(one.parentRef, wanted))
-  if (said.length === 0) {
+  const { generation = 0 } = route?.metadata ?? {}
+  const conditions = said
+    .flatMap((one) => one.conditions ?? [])
+    .filter(({ observedGeneration = generation }) => observedGeneration >= generation)
+  const bad = conditions.find(
+    ({ type, status }) => (type === 'Accepted' || type === 'ResolvedRefs') && status === 'False',
+  )
+  if (bad === undefined) {
+    const isTaken = conditions.some(({ type, status }) => type === 'Accepted' && status === 'True')
+    if (isTaken) return undefined
     const message = `HTTPRoute: no ${gateway} has taken it up yet; want one whose class has a controller`
     return { reason: 'RoutePending', message, isAwaited: true }
   }
-  const bad = said
-    .flatMap(({ conditions = [] }) => conditions)
-    .find(
-      ({ type, status }) => (type === 'Accepted' || type === 'ResolvedRefs') && status === 'False',
-    )
-  if (bad === undefined) return undefined
   // Some controllers leave the message empty.
   const why = [bad.reason, bad.message].filter((part) => part !== '').join(': ')
   return { reason: 'RouteNotAccepted', message: `HTTPRoute: ${gateway}: ${why}` }

@@ -72,8 +72,8 @@ function servedTroubleOf({ trouble, routers }: EnsembleState): RouterTrouble | u
 
 function judgeRouterReady(state: EnsembleState): Judgement {
   const { trouble, routers } = state
-  if (trouble !== undefined && servedTroubleOf(state) === undefined)
-    return isFalse(trouble.reason, trouble.message)
+  const isInTheWay = trouble !== undefined && servedTroubleOf(state) === undefined
+  if (isInTheWay) return isFalse(trouble.reason, trouble.message)
   if (routers.length === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
   return isTrue(
     'Ready',
@@ -135,7 +135,15 @@ function addServedTrouble(degraded: Judgement, state: EnsembleState): Judgement 
 const WAITING = new Set(['SchemaPending', 'Pending'])
 
 /** Of a router: somebody has to change something. The credential comes by itself. */
-const STUCK = new Set(['RouterSettingsInvalid', 'RouterConflict', 'RouterRefused', 'Terminating'])
+const STUCK = new Set([
+  'RouterSettingsInvalid',
+  'RouterConflict',
+  'RouterRefused',
+  'Terminating',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'CreateContainerConfigError',
+])
 
 function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
   const { verdict, isPaused, trouble, exposure } = state

@@ -29,11 +29,11 @@ import type { EventRecorder } from '../../runtime/events.ts'
 import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import { INDEX, namespacesOf, rivalOf } from '../caches.ts'
-import { failureOfPod, toFailureText } from '../pod-failure.ts'
+import { toFailureText } from '../pod-failure.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { routerRemoved } from './log-events.ts'
 import { type MemberCache, RouterApplier } from './router-applier.ts'
-import { findPodTrouble } from './router-pods.ts'
+import { failureOfRouter, findPodTrouble } from './router-pods.ts'
 import type { RouterStates, RouterTrouble } from './router-states.ts'
 import {
   isPassing,
@@ -133,7 +133,7 @@ function routerPodSource({ pods }: NamespaceControllerOptions): Source {
 }
 
 function failureTextOf(pod: Pod): string {
-  const failure = failureOfPod(pod)
+  const failure = failureOfRouter(pod)
   return failure === undefined ? '' : `${failure.reason} ${toFailureText(failure)}`
 }
 

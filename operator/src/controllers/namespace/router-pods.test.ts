@@ -51,6 +51,32 @@ await t.test('one that serves while its next pods do not come is said to serve',
   })
 })
 
+await t.test('what is said does not change with each attempt', async (t) => {
+  const image = 'registry.example/router:next'
+  const pulling = { waiting: { reason: 'ErrImagePull', message: 'not found' } }
+  const backOff = `Back-off pulling image "${image}": ErrImagePull: not found`
+  const waiting = { waiting: { reason: 'ImagePullBackOff', message: backOff } }
+  const told = findPodTrouble(router(1, []), [pod('b', pulling)])
+  t.match(told, { reason: 'ErrImagePull', message: /: not found$/ })
+  t.same(findPodTrouble(router(1, []), [pod('b', waiting)]), told)
+
+  const ran = { startedAt: '2026-01-01T00:00:00Z', finishedAt: '2026-01-01T00:09:59Z' }
+  const short = { terminated: { ...ended.terminated, ...ran } }
+  const crashed = (state: ContainerStatus['state'], lastState: object, restartCount = 2) => {
+    const containerStatuses = [containerStatus({ ready: false, restartCount, state, lastState })]
+    return modelPod('b', { status: { phase: 'Running', containerStatuses } }).pod
+  }
+  const resting = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } }
+  const looping = findPodTrouble(router(1, []), [crashed(resting, short)])
+  t.match(looping, { reason: 'CrashLoopBackOff', message: /no broker$/ })
+  const running = { running: { startedAt: '2026-01-01T00:10:00Z' } }
+  t.same(findPodTrouble(router(1, []), [crashed(running, short)]), looping)
+  t.same(findPodTrouble(router(1, []), [crashed(short, {})]), looping)
+  t.equal(findPodTrouble(router(1, []), [crashed(running, short, 1)]), undefined)
+  const long = { terminated: { ...short.terminated, finishedAt: '2026-01-01T00:10:00Z' } }
+  t.equal(findPodTrouble(router(1, []), [crashed(running, long)]), undefined)
+})
+
 await t.test(
   'one that serves and begins again, that is starting, or is not there, is not',
   async (t) => {

@@ -1,4 +1,4 @@
-import type { Deployment, Pod } from '@tutti/kube'
+import type { ContainerStatus, Deployment, Pod } from '@tutti/kube'
 import { isAlive } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
@@ -11,18 +11,44 @@ export function findPodTrouble(
   pods: readonly Pod[],
 ): RouterTrouble | undefined {
   const isServed = (router?.status?.readyReplicas ?? 0) > 0
-  const failures = pods
-    .filter(isAlive)
+  const [failure] = pods
     .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
-    .map(failureOfPod)
-  const failure = failures.find((one) => one !== undefined && !(isServed && isOnlyRestarted(one)))
+    .flatMap((pod) => failureOfRouter(pod) ?? [])
+    .filter((one) => !isServed || !isRestarted(one))
   const found = failure ?? failureOfDeployment(router)
   if (found === undefined) return undefined
   const message = `Deployment "${ROUTER_NAMES.router}": ${toFailureText(found)}`
   return { reason: found.reason, message, ...(isServed && { isServed }) }
 }
 
+/**
+ * What is wrong with a pod of a router now, the same for as long as its cause is: all Ensembles of a namespace tell it, and a pull
+ * that is tried again, or a container that is started again, would have them say another thing each time.
+ */
+export function failureOfRouter(pod: Pod): Failure | undefined {
+  const failure = isAlive(pod) ? failureOfPod(pod) : undefined
+  if (failure === undefined) return undefined
+  const { reason, message, container } = failure
+  if (reason === 'ImagePullBackOff') {
+    return { ...failure, reason: 'ErrImagePull', message: message.replace(BACK_OFF, '') }
+  }
+  const status = pod.status?.containerStatuses?.find(({ name }) => name === container)
+  const isLoop = isRestarted(failure) && status !== undefined && isCrashLooping(status)
+  return isLoop ? { ...failure, reason: 'CrashLoopBackOff' } : failure
+}
+
+const BACK_OFF = /^Back-off pulling image "[^"]*": ErrImagePull: /
+
 /** It ended, and Kubernetes starts it again at once. */
-function isOnlyRestarted({ exitCode, reason }: Failure): boolean {
+function isRestarted({ exitCode, reason }: Failure): boolean {
   return exitCode !== undefined && reason !== 'CrashLoopBackOff' && reason !== 'OOMKilled'
+}
+
+/** After so long a run Kubernetes starts a container again without waiting. */
+const LONG_RUN_MS = 600_000
+
+/** Between two waits, too, while it runs or has just ended. */
+function isCrashLooping({ restartCount, state, lastState }: ContainerStatus): boolean {
+  const { startedAt = '', finishedAt = '' } = state?.terminated ?? lastState?.terminated ?? {}
+  return restartCount > 1 && Date.parse(finishedAt) - Date.parse(startedAt) < LONG_RUN_MS
 }

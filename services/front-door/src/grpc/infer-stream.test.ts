@@ -305,6 +305,32 @@ await t.test('a model is held up while the client does not read', async (t) => {
   t.equal(seen, 100)
 })
 
+await t.test('a model that is held up goes on to its end when the client goes', async (t) => {
+  const chunk = { ...x, shape: [4 * 2 ** 20], data: new Uint8Array(4 * 2 ** 20) }
+  const ended = Promise.withResolvers<void>()
+  const { client } = await openGrpcDoor(
+    t,
+    {
+      d: {
+        isDecoupled: true,
+        script: async function* (request) {
+          try {
+            for (let n = 0; n < 3; n++) yield response(request, [chunk], { final: n === 2 })
+          } finally {
+            ended.resolve()
+          }
+        },
+      },
+    },
+    {},
+  )
+  const stream = client.openStream()
+  await stream.send(ask('r', 'd'))
+  await stream.responses().next()
+  stream.cancel()
+  await t.resolves(ended.promise)
+})
+
 await t.test('bytes that are no request end the stream with a reason', async (t) => {
   const { client } = await openGrpcDoor(t, { m: {} })
   const { ModelStreamInfer } = inferenceServices().inference
