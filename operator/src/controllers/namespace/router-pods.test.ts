@@ -18,6 +18,12 @@ function pod(name: string, state: ContainerStatus['state'], lastState: object = 
   return modelPod(name, { status: { phase: 'Pending', containerStatuses } }).pod
 }
 
+/** One that was started again so often. */
+function crashed(state: ContainerStatus['state'], lastState: object, restartCount = 2) {
+  const containerStatuses = [containerStatus({ ready: false, restartCount, state, lastState })]
+  return modelPod('b', { status: { phase: 'Running', containerStatuses } }).pod
+}
+
 const absent = { waiting: { reason: 'ErrImageNeverPull', message: 'image "x" is not present' } }
 const ended = { terminated: { exitCode: 1, reason: 'Error', message: 'no broker' } }
 
@@ -62,10 +68,6 @@ await t.test('what is said does not change with each attempt', async (t) => {
 
   const ran = { startedAt: '2026-01-01T00:00:00Z', finishedAt: '2026-01-01T00:09:59Z' }
   const short = { terminated: { ...ended.terminated, ...ran } }
-  const crashed = (state: ContainerStatus['state'], lastState: object, restartCount = 2) => {
-    const containerStatuses = [containerStatus({ ready: false, restartCount, state, lastState })]
-    return modelPod('b', { status: { phase: 'Running', containerStatuses } }).pod
-  }
   const resting = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } }
   const looping = findPodTrouble(router(1, []), [crashed(resting, short)])
   t.match(looping, { reason: 'CrashLoopBackOff', message: /no broker$/ })
