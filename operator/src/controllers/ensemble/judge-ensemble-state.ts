@@ -150,7 +150,8 @@ function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
   if (isPaused) return isFalse('Paused', 'changes wait while the Ensemble is paused')
   const passing = [trouble, exposure].find((problem) => problem?.isPassing === true)
   if (ready.status === 'True') {
-    if (trouble?.isServed === true) return isTrue(trouble.reason, trouble.message)
+    const beside = servedTroubleOf(state)
+    if (beside !== undefined) return isTrue(beside.reason, beside.message)
     return passing === undefined
       ? isFalse('Complete', 'everything that was asked for is served')
       : isTrue(passing.reason, passing.message)

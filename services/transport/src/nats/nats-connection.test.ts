@@ -8,7 +8,7 @@ import { type BrokerConnection, openBrokerConnection } from './nats-connection.t
 const FLUSHES = 1000
 
 /** A connection to a broker of its own. */
-async function open(t: Test) {
+async function open(t: Test): Promise<BrokerConnection> {
   const server = await startNatsServer()
   t.teardown(() => server.stop())
   const connected = Promise.withResolvers<void>()
@@ -27,7 +27,7 @@ async function open(t: Test) {
   })
   t.teardown(() => connection.close(0))
   await connected.promise
-  return { connection }
+  return connection
 }
 
 async function flushOften(connection: BrokerConnection): Promise<void> {
@@ -35,7 +35,7 @@ async function flushOften(connection: BrokerConnection): Promise<void> {
 }
 
 await t.test('a flush that is answered leaves nothing behind', WITH_NATS, async (t) => {
-  const { connection } = await open(t)
+  const connection = await open(t)
   await flushOften(connection)
   const before = queryObjects(Promise, { format: 'count' })
   await flushOften(connection)
@@ -46,14 +46,14 @@ await t.test('a flush that is answered leaves nothing behind', WITH_NATS, async 
 await t.test('a flush fails when the connection is given up or closed', WITH_NATS, async (t) => {
   const lost = { reason: 'STEP_UNAVAILABLE', message: /the broker went away/ }
   const ends = {
-    'given up': ({ connection }) => connection.abandon('it is late'),
-    closed: ({ connection }) => void connection.close(0),
-  } as const satisfies Record<string, (o: Awaited<ReturnType<typeof open>>) => void>
+    'given up': (connection) => connection.abandon('it is late'),
+    closed: (connection) => void connection.close(0),
+  } as const satisfies Record<string, (connection: BrokerConnection) => void>
   for (const [way, end] of Object.entries(ends)) {
-    const opened = await open(t)
+    const connection = await open(t)
     // What the broker does not answer before the connection ends.
-    const flushed = Promise.all([opened.connection.flush(), opened.connection.flush()])
-    end(opened)
+    const flushed = Promise.all([connection.flush(), connection.flush()])
+    end(connection)
     await t.rejects(flushed, lost, way)
   }
 })

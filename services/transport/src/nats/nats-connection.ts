@@ -105,8 +105,8 @@ class ReturningConnection implements BrokerConnection {
   #stopWaiting: (() => void) | undefined
   #attempt: Promise<void> = Promise.resolve()
   #unflushed = 0
-  /** Ends the flushes that the present client has not answered. */
-  readonly #endFlush = new Set<() => void>()
+  /** Of flushes that are not answered: each ends the wait for it. A client that is lost ends them all. */
+  readonly #unanswered = new Set<() => void>()
   #lastFailure = ''
 
   constructor(o: ConnectOptions) {
@@ -189,13 +189,13 @@ class ReturningConnection implements BrokerConnection {
    */
   #untilFlushed(client: NatsConnection): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#endFlush.add(resolve)
+    this.#unanswered.add(resolve)
     client.flush().then(resolve, reject)
-    return promise.finally(() => this.#endFlush.delete(resolve))
+    return promise.finally(() => this.#unanswered.delete(resolve))
   }
 
   #endFlushes(): void {
-    for (const end of this.#endFlush) end()
+    for (const end of this.#unanswered) end()
   }
 
   async #connect(): Promise<void> {
