@@ -1,9 +1,11 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
 // reference from the schemas of services/ensemble, and what the chart has of both them and its values.
+// With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { argv } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { writeChartFiles } from './gen/chart.mjs'
 
@@ -13,6 +15,16 @@ const generator = createRequire(join(room, 'package.json'))
   .resolve('@grpc/proto-loader/package.json')
   .replace(/package\.json$/, join('build', 'bin', 'proto-loader-gen-types.js'))
 const out = join(room, 'src', 'gen')
+
+const GENERATED = [
+  'services/protocol/src/gen/**/*.ts',
+  'crds/*',
+  'docs/custom-resources.md',
+  'charts/tutti/README.md',
+  'charts/tutti/files/**/*.*',
+]
+const isCheck = argv.includes('--check')
+const before = readGenerated()
 
 // The flags say what PROTO_OPTIONS in services/protocol/src/services.ts says to the runtime loader.
 rmSync(out, { recursive: true, force: true })
@@ -57,3 +69,17 @@ for (const [path, text] of buildGeneratedFiles()) {
 }
 
 writeChartFiles(root)
+
+if (isCheck) {
+  const after = readGenerated()
+  const paths = [...new Set([...before.keys(), ...after.keys()])]
+  const changed = paths.filter((path) => before.get(path) !== after.get(path))
+  for (const path of changed) console.error(`${path} was not as it is generated; it is now`)
+  if (changed.length > 0) process.exitCode = 1
+}
+
+/** The text of each generated file that is there, by path. */
+function readGenerated() {
+  const paths = globSync(GENERATED, { cwd: root })
+  return new Map(paths.map((path) => [path, readFileSync(join(root, path), 'latin1')]))
+}

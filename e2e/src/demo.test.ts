@@ -1,3 +1,4 @@
+// needs: nats, python
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { delimiter, dirname } from 'node:path'

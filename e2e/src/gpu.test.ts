@@ -1,3 +1,4 @@
+// needs: python, torch
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'

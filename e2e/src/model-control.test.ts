@@ -1,3 +1,4 @@
+// needs: python
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

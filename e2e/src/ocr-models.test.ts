@@ -1,3 +1,4 @@
+// needs: python
 import t from 'tap'
 import { runPythonChecks } from './triton-client.ts'
 

@@ -1,3 +1,4 @@
+// needs: python, torch
 import { execFile } from 'node:child_process'
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// needs: python
 import t from 'tap'
 import { startServing } from './serving.ts'
 import { PYTHON_FLAGS, runTritonChecks } from './triton-client.ts'

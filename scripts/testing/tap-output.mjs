@@ -1,35 +1,38 @@
 /**
- * Reads TAP 14 as tap's runner writes it, line by line: which test files ended how, what was skipped, and the runner's own
- * totals, which count assertions, and a file that crashed or timed out as one failure.
+ * Reads what one test process writes, line by line, as TAP 14 of tap's library: how many assertions of each
+ * file passed, what was skipped, and which files failed. A process with several files writes `# file: PATH` before each.
  */
 export class TapOutput {
-  /** The runner's totals; undefined until its last lines, so also if it died. */
-  totals
+  /** Whether the process came to its totals; not if it died. */
+  isComplete = false
+  /** The assertions of each file that has run: how many passed, failed, and were skipped or are to be written. */
+  counts = new Map()
   /** Where each skipped or unfinished test stands: file, names of the tests around it, reason. */
   skipped = []
-  /** The lines behind the last test file: the coverage table and totals. */
-  trailer = []
+  /** The files of which a test failed. */
+  failed = new Set()
+  /** The file that runs now, or the last one that ran. */
+  file
 
   #path = []
-  #skippedInFile = []
+  /** By depth, whether the next point there only closes a subtest. */
+  #isOpen = []
   #diagnosticIndent
 
-  /**
-   * @param {string} line - without its line end.
-   * @returns {{ file: string, isOk: boolean, ms: number } | undefined} the test file that this line ends.
-   */
+  /** @param {string} file - the one that runs until a line names another. */
+  constructor(file) {
+    this.#begin(file)
+  }
+
+  /** @param {string} line - without its line end. */
   take(line) {
-    this.trailer.push(line)
-    if (this.#isDiagnostic(line)) return undefined
-    if (line.startsWith('# { total: ')) this.totals = toTotals(line)
+    if (this.#isDiagnostic(line)) return
+    if (line.startsWith('# file: ')) this.#begin(line.slice('# file: '.length))
+    if (line.startsWith('# { total: ')) this.isComplete = true
     const opened = /^( *)# Subtest: (.*)$/.exec(line)
     if (opened !== null) this.#enter(opened[1].length / 4, opened[2])
     const point = /^( *)(not )?ok \d+(?: - (.*?))?(?: # (.*))?$/.exec(line)
-    if (point === null) return undefined
-    const [, indent, not, name = '', directive = ''] = point
-    const depth = indent.length / 4
-    this.#noteSkip(depth, name, directive)
-    return depth === 0 ? this.#endFile(name, not === undefined, directive) : undefined
+    if (point !== null) this.#takePoint(point)
   }
 
   /** Diagnostics stand between `---` and `...`, and may quote anything, even what looks like a test. */
@@ -43,35 +46,34 @@ export class TapOutput {
     return true
   }
 
+  #begin(file) {
+    this.file = file
+    this.counts.set(file, { passed: 0, failed: 0, skipped: 0 })
+  }
+
   #enter(depth, name) {
+    this.#isOpen[depth] = true
     this.#path.length = depth
     this.#path[depth] = name
   }
 
-  #noteSkip(depth, name, directive) {
+  #takePoint([, indent, not, name = '', directive = '']) {
+    const depth = indent.length / 4
     const [, kind, reason] = /^(SKIP|TODO)\b:? ?(.*)$/i.exec(directive) ?? []
-    if (kind === undefined) return
-    const where = [...this.#path.slice(0, depth), name].join(' > ')
-    this.#skippedInFile.push(reason === '' ? where : `${where} (${reason})`)
-  }
-
-  #endFile(file, isOk, directive) {
-    const ms = Number(/^time=([\d.]+)ms$/.exec(directive)?.[1] ?? 0)
-    this.skipped.push(...this.#skippedInFile)
-    this.#skippedInFile = []
-    this.#path = []
-    this.trailer = []
-    return { file, isOk, ms }
+    if (kind !== undefined) {
+      const path = [this.file, ...this.#path.slice(0, depth), name].join(' > ')
+      this.skipped.push(reason === '' ? path : `${path} (${reason})`)
+    }
+    if (depth === 0 && not !== undefined && kind === undefined) this.failed.add(this.file)
+    // A subtest counts by what is in it.
+    if (!this.#isOpen[depth]) {
+      this.counts.get(this.file)[kind ? 'skipped' : not ? 'failed' : 'passed'] += 1
+    }
+    this.#isOpen[depth] = false
   }
 }
 
-/** `# { total: 15, pass: 7, fail: 4, todo: 1, skip: 3 }`; what is 0 is left out there. */
-function toTotals(line) {
-  const count = (name) => Number(new RegExp(`\\b${name}: (\\d+)`).exec(line)?.[1] ?? 0)
-  return { passed: count('pass'), failed: count('fail'), skipped: count('skip') + count('todo') }
-}
-
-/** The line that ends a test run, for people and for whoever reads its output. */
+/** The line that ends a test run, for people and for the programs that read its output. */
 export function renderTotals({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'

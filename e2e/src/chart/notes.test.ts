@@ -1,3 +1,4 @@
+// needs: apiserver
 import { cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { withoutKube } from '@tutti/kube/testing'

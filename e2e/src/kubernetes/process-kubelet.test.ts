@@ -1,3 +1,4 @@
+// needs: nats, apiserver, python
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'

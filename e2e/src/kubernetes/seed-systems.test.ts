@@ -1,3 +1,4 @@
+// needs: nats, apiserver, python
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PlainObject } from '@tutti/kube/testing'

@@ -1,3 +1,4 @@
+// needs: nats, apiserver, python, torch
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { serve } from '../serving.ts'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'

@@ -1,3 +1,4 @@
+// needs: nats, python
 import t from 'tap'
 import { ROOT } from '../serving.ts'
 import { PYTHON_FLAGS, runTritonChecks } from '../triton-client.ts'

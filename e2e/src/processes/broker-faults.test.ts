@@ -1,3 +1,4 @@
+// needs: nats
 import t, { type Test } from 'tap'
 import { until } from '../until.ts'
 import { ask, describe, openClient, unclean } from './asking.ts'

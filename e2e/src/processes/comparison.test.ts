@@ -1,3 +1,4 @@
+// needs: nats
 import type { InferRequestParts } from '@tutti/protocol'
 import t from 'tap'
 import { serve } from '../serving.ts'

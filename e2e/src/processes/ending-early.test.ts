@@ -1,3 +1,4 @@
+// needs: nats
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats
 import t from 'tap'
 import { SKIP } from './harness.ts'
 import { formatCounts, runHistory } from './history-round.ts'

@@ -1,3 +1,4 @@
+// needs: nats
 import { decodeChunk, decodePeerMessage, INLINE_LIMIT_BYTES, peerSubjects } from '@tutti/protocol'
 import { connect } from 'nats'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats
 import { peerSubjects } from '@tutti/protocol'
 import { connect } from 'nats'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats, python
 import { cp, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats, python
 import { copyFile, cp, mkdir, readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'

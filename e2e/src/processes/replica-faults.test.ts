@@ -1,3 +1,4 @@
+// needs: nats
 import t from 'tap'
 import { until } from '../until.ts'
 import { ask, describe, isClean, openClient, unclean } from './asking.ts'

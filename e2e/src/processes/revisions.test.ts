@@ -1,3 +1,4 @@
+// needs: nats
 import t, { type Test } from 'tap'
 import { seededRandom } from '../hostile.ts'
 import { until } from '../until.ts'

@@ -1,3 +1,4 @@
+// needs: nats, python, torch
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats
 import t from 'tap'
 import { until } from '../until.ts'
 import { ask, openClient } from './asking.ts'

@@ -1,3 +1,4 @@
+// needs: nats
 import t from 'tap'
 import { ask, describe, openClient } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'

@@ -1,3 +1,4 @@
+// needs: nats
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client, credentials } from '@grpc/grpc-js'
 import { decodeStreamResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'

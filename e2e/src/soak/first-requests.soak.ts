@@ -1,3 +1,4 @@
+// needs: nats, apiserver, python
 import t from 'tap'
 import { startCluster, withoutCluster } from '../kubernetes/cluster.ts'
 import { openTwoRouters, showFirstRequests } from '../kubernetes/first-requests.ts'

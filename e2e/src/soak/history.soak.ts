@@ -1,3 +1,4 @@
+// needs: nats
 import t from 'tap'
 import { SKIP } from '../processes/harness.ts'
 import { formatCounts, runHistory } from '../processes/history-round.ts'

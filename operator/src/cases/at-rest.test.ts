@@ -1,3 +1,4 @@
+// needs: apiserver
 import { join } from 'node:path'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import { ensembleManifest, modelManifest } from '@tutti/ensemble/testing'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { type ProxiedRequest, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { PHASES, type Phase } from '../testing/case-life.ts'

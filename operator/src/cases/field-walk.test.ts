@@ -1,3 +1,4 @@
+// needs: apiserver
 import { readFile } from 'node:fs/promises'
 import { applyModelOverrides, ModelOverrides, ModelSpec } from '@tutti/ensemble'
 import { type PlainAnswer, type PlainObject, withoutKube } from '@tutti/kube/testing'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { isDeepStrictEqual } from 'node:util'
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'

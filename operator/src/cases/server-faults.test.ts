@@ -1,3 +1,4 @@
+// needs: apiserver
 import { type FaultRule, type ProxiedRequest, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { begin, liveIn, nothingLeft } from '../testing/case-life.ts'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { begin, nothingLeft } from '../testing/case-life.ts'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { judgeOnServer } from '../testing/verdicts/judge-on-server.ts'

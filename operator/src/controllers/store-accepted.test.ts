@@ -1,3 +1,4 @@
+// needs: apiserver
 import { silentLogger, systemClock } from '@tutti/chassis'
 import {
   type Client,

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { createLogger, systemClock } from '@tutti/chassis'
 import { createManualClock, type ManualClock } from '@tutti/chassis/testing'
 import { type Client, createClient, createTransport } from '@tutti/kube'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { readFile, writeFile } from 'node:fs/promises'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import {

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { systemClock } from '@tutti/chassis'
 import { CONFIG_MAP, DEPLOYMENT, isConflict, isUidMismatch, type Stored } from '@tutti/kube'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'

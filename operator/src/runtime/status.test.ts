@@ -1,3 +1,4 @@
+// needs: apiserver
 import type { Stored } from '@tutti/kube'
 import { startApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'

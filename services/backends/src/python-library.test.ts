@@ -1,3 +1,4 @@
+// needs: python, torch
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { env } from 'node:process'

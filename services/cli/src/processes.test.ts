@@ -1,3 +1,4 @@
+// needs: nats
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {

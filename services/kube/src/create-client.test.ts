@@ -1,3 +1,4 @@
+// needs: apiserver
 import { createMetrics, silentLogger, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import type { Client } from './client.ts'

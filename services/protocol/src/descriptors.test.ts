@@ -1,3 +1,4 @@
+// needs: python
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { env } from 'node:process'

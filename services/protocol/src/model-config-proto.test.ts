@@ -1,3 +1,4 @@
+// needs: python
 import { execFileSync } from 'node:child_process'
 import { env } from 'node:process'
 import { loadSync } from '@grpc/proto-loader'

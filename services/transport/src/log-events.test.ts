@@ -1,3 +1,4 @@
+// needs: nats
 import { createLogger } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import t from 'tap'

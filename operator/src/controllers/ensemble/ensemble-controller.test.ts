@@ -1,3 +1,4 @@
+// needs: apiserver
 import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { openEnsembleRig } from '../../testing/ensemble-rig.ts'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import type { PlainObject } from '@tutti/kube/testing'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { conditionOf, isModelReady, openModelCluster } from '../../testing/model-cluster.ts'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { conditionOf, openModelCluster } from '../../testing/model-cluster.ts'

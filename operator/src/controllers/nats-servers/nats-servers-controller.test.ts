@@ -1,3 +1,4 @@
+// needs: apiserver
 import { createMetrics, silentLogger, systemClock } from '@tutti/chassis'
 import { createClient, createReflector, createTransport } from '@tutti/kube'
 import { type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'

@@ -1,3 +1,4 @@
+// needs: python
 import type { InstanceGroup } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'

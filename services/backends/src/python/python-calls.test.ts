@@ -1,3 +1,4 @@
+// needs: python
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'

@@ -1,3 +1,4 @@
+// needs: python
 import { slopeOf } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { held, PythonChurn, settles, WITHOUT_CHURN } from '../testing/python-churn.ts'

@@ -1,3 +1,4 @@
+// needs: python
 import {
   DATATYPES,
   type Datatype,

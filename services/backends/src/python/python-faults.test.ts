@@ -1,3 +1,4 @@
+// needs: python
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import t, { type Test } from 'tap'

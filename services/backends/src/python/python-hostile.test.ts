@@ -1,3 +1,4 @@
+// needs: python
 import t from 'tap'
 import { executeOnce } from '../testing/execute.ts'
 import { stepRequest } from '../testing/model-source.ts'

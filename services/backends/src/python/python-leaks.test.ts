@@ -1,3 +1,4 @@
+// needs: python
 import t from 'tap'
 import { held, PythonChurn, settles, WITHOUT_CHURN } from '../testing/python-churn.ts'
 

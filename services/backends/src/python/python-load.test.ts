@@ -1,3 +1,4 @@
+// needs: python
 import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { instanceGroup } from '@tutti/model-config/testing'

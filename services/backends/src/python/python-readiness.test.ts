@@ -1,3 +1,4 @@
+// needs: python
 import { createManualClock } from '@tutti/chassis/testing'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'

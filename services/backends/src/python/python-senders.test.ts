@@ -1,3 +1,4 @@
+// needs: python
 import type { StepResponse } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'

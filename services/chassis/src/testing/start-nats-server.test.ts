@@ -1,3 +1,4 @@
+// needs: nats
 import {
   type ConnectionOptions,
   connect,

@@ -1,3 +1,4 @@
+// needs: nats
 import type { Engine, HostResponse, ModelHost } from '@tutti/backends'
 import {
   createHealth,

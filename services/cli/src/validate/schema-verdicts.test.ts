@@ -1,3 +1,4 @@
+// needs: apiserver
 import { readdir, readFile } from 'node:fs/promises'
 import { Agent, request } from 'node:https'
 import { availableParallelism } from 'node:os'

@@ -1,3 +1,4 @@
+// needs: apiserver
 import t from 'tap'
 import type { ApiServer } from './api-server.ts'
 import type { ProxiedRequest } from './fault-rules.ts'

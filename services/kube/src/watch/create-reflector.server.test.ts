@@ -1,3 +1,4 @@
+// needs: apiserver
 import t, { type Test } from 'tap'
 import { CONFIG_MAP, NAMESPACE } from '../kinds/core.ts'
 import type { KubeObject } from '../object.ts'

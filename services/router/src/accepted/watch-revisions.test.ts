@@ -1,3 +1,4 @@
+// needs: apiserver
 import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
 import { parseServedByRouter, toDescriptionJson } from '@tutti/ensemble'
 import {

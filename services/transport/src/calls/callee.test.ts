@@ -1,3 +1,4 @@
+// needs: nats
 import type { PeerMessage } from '@tutti/protocol'
 import t from 'tap'
 import { SMALL } from '../testing/faulty-network.ts'

@@ -1,3 +1,4 @@
+// needs: nats
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import type { BearerResponse } from '../tensor-bearer.ts'

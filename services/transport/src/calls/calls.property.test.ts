@@ -1,3 +1,4 @@
+// needs: nats
 import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'

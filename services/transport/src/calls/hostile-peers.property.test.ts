@@ -1,3 +1,4 @@
+// needs: nats
 import type { TensorPart } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats
 import { createServer, type Socket } from 'node:net'
 import { createTestCertificates, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats
 import { queryObjects } from 'node:v8'
 import { systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'

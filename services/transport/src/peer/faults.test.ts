@@ -1,3 +1,4 @@
+// needs: nats
 import { startFaultProxy, startNatsServer } from '@tutti/chassis/testing'
 import t from 'tap'
 import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'

@@ -1,3 +1,4 @@
+// needs: nats
 import { startFaultProxy, startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'

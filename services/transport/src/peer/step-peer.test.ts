@@ -1,3 +1,4 @@
+// needs: nats
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'

@@ -1,3 +1,4 @@
+// needs: nats
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import {

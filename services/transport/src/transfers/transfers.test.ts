@@ -1,3 +1,4 @@
+// needs: nats
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { OutgoingMessage } from '../calls/peer-send.ts'

@@ -1,0 +1,47 @@
+// What needs no program but Node: types, generated files, lint, and the tests that need nothing else: npm run check
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runChild } from './setup/child.mjs'
+import { runScript } from './setup/failure.mjs'
+import { toolEnvironment } from './setup/node-24.mjs'
+import { runTests } from './testing/run-tests.mjs'
+import { findTestFiles, needsOf, TESTS } from './testing/test-files.mjs'
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
+const env = toolEnvironment(root)
+
+await runScript(async () => {
+  // The types are right: with-setup.mjs has built everything.
+  const generated = await stage('generated files', process.execPath, ['scripts/gen.mjs', '--check'])
+  const lint = stage('lint', 'npm', ['run', '--silent', 'lint'])
+  // Those of e2e start programs, which takes minutes.
+  const files = findTestFiles(
+    root,
+    TESTS.filter((pattern) => !pattern.startsWith('e2e/')),
+  ).filter((file) => needsOf(root, file).length === 0)
+  return await runTests({
+    root,
+    files,
+    atEnd: async () => {
+      const failed = [generated, await lint].filter((name) => name !== undefined)
+      return failed.length === 0 ? undefined : `${failed.join(' and ')} FAILED`
+    },
+  })
+})
+
+/** Runs a command and prints how it went. @returns {Promise<string | undefined>} the stage's name if it failed. */
+async function stage(name, command, args) {
+  const startedMs = performance.now()
+  let written = ''
+  const keep = (text) => {
+    written += text
+  }
+  const options = { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] }
+  const code = await runChild(command, args, options, ({ stdout, stderr }) => {
+    for (const stream of [stdout, stderr]) stream.setEncoding('utf8').on('data', keep)
+  })
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  if (code !== 0) console.log(written)
+  console.log(`${code === 0 ? 'ok  ' : 'FAIL'}  ${name}  ${seconds} s`)
+  return code === 0 ? undefined : name
+}

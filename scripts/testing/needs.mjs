@@ -1,0 +1,74 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { findKubeBinaries } from '../setup/kube-binaries.mjs'
+import { ensureNatsServer } from '../setup/nats-server.mjs'
+import { ensurePython } from '../setup/python.mjs'
+import { findTorch } from '../setup/torch.mjs'
+
+/**
+ * What a test file may need beside Node, as its first line declares it: `// needs: nats, python`. `provide` finds, installs or
+ * builds it and returns the environment that tells tests where it is, or why it is missing. `names` are the variables that
+ * a file without the declaration gets with a value that cannot work and says so.
+ */
+export const NEEDS = {
+  nats: {
+    names: ['TUTTI_NATS_SERVER'],
+    provide: async () => ({ TUTTI_NATS_SERVER: await ensureNatsServer() }),
+  },
+  /** etcd, kube-apiserver and the other programs of Kubernetes, kwok and helm. */
+  apiserver: {
+    names: ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS'],
+    provide: () => findKubeBinaries(),
+  },
+  /** Python 3 with NumPy and NVIDIA's client. */
+  python: {
+    names: ['TUTTI_TEST_PYTHON'],
+    provide: async (root) => ({
+      TUTTI_TEST_PYTHON: await ensurePython(join(root, 'scripts', 'test-requirements.txt')),
+    }),
+  },
+  torch: {
+    names: ['TUTTI_TEST_TORCH_PYTHON'],
+    provide: (root) => {
+      const requirements = join(root, 'scripts', 'test-requirements-torch.txt')
+      return findTorch({ installFromPypi: () => ensurePython(requirements) })
+    },
+  },
+}
+
+/** @returns {(needs: readonly string[]) => Promise<NodeJS.ProcessEnv>} sets up each need once, and gives a file's environment. */
+export function createProvider(root, base) {
+  const provided = new Map()
+  const provide = (need) => {
+    if (!provided.has(need)) provided.set(need, NEEDS[need].provide(root))
+    return provided.get(need)
+  }
+  return async (needs) => {
+    const values = await Promise.all(needs.map(provide))
+    return Object.assign({ ...base }, undeclared(root, needs, base), ...values)
+  }
+}
+
+/** Values that make the use of an undeclared need fail, with a message that names the mending. */
+function undeclared(root, needs, base) {
+  const env = {}
+  for (const [need, { names }] of Object.entries(NEEDS)) {
+    if (needs.includes(need)) continue
+    for (const name of names)
+      env[name] = `/undeclared: add ${need} to the "// needs:" line of the test`
+  }
+  if (!needs.includes('python') && !needs.includes('torch')) {
+    env.PATH = `${refusingPython(root)}${delimiter}${base.PATH ?? ''}`
+  }
+  return env
+}
+
+/** A folder with a `python3` that refuses to run. */
+function refusingPython(root) {
+  const folder = join(root, '.tap', 'undeclared')
+  mkdirSync(folder, { recursive: true })
+  const text =
+    '#!/bin/sh\necho \'python3: add python to the "// needs:" line of the test\' >&2\nexit 1\n'
+  writeFileSync(join(folder, 'python3'), text, { mode: 0o755 })
+  return folder
+}

@@ -1,0 +1,92 @@
+import { renderTotals } from './tap-output.mjs'
+import { suiteOf } from './test-files.mjs'
+
+/** What a run of tests prints: each process as it ends, and at the end suites, skipped and flaky files, and totals. */
+export class Report {
+  /** Of each file that failed, what its process wrote. */
+  #failures = new Map()
+  /** Of each file, its assertions in its last run. */
+  #counts = new Map()
+  #notRun = []
+  #flaky = []
+  #suites = new Map()
+  #skipped = []
+  #startedMs = performance.now()
+  #print
+
+  /** @param {(text: string) => void} [print] */
+  constructor(print = console.log) {
+    this.#print = print
+  }
+
+  /** The files to run once more, or at last. */
+  get unsettled() {
+    return [...this.#failures.keys(), ...this.#notRun]
+  }
+
+  /** @param {import('./run-process.mjs').Outcome} outcome - of a first run. */
+  add(outcome) {
+    const { files, failed, notRun, lines, ms } = outcome
+    if (failed.size > 0) this.#print(lines.join('\n'))
+    for (const file of failed) this.#failures.set(file, lines)
+    this.#notRun.push(...notRun)
+    const [first] = files
+    const name = files.length === 1 ? first : `${suiteOf(first)} (${files.length} files)`
+    this.#print(`${failed.size === 0 ? 'ok  ' : 'FAIL'}  ${name}  ${seconds(ms)}`)
+    this.#note(outcome, first, files.length)
+    this.#skipped.push(...outcome.skipped)
+  }
+
+  /** @param {import('./run-process.mjs').Outcome} outcome - of a file that was unsettled, alone. */
+  settle(file, outcome) {
+    const isOk = outcome.failed.size === 0
+    if (!isOk) this.#print(outcome.lines.join('\n'))
+    this.#print(`${isOk ? 'ok  ' : 'FAIL'}  ${file}, alone  ${seconds(outcome.ms)}`)
+    this.#note(outcome, file, 0)
+    if (isOk && this.#failures.has(file)) this.#flaky.push(file)
+  }
+
+  /**
+   * Prints the end of the report.
+   *
+   * @param {string} [problem] - why the run fails even if all tests passed.
+   * @returns {number} the exit code.
+   */
+  print(problem) {
+    this.#print('')
+    for (const [name, suite] of [...this.#suites].toSorted(([one], [two]) => (one < two ? -1 : 1)))
+      this.#print(`suite ${name}: ${seconds(suite.ms)}, ${suite.files} files`)
+    this.#print(`total: ${seconds(performance.now() - this.#startedMs)}\n`)
+    for (const skipped of this.#skipped) this.#print(`skipped: ${skipped}`)
+    for (const file of this.#flaky) {
+      this.#print(`flaky: ${file}`)
+      this.#print(firstFailure(this.#failures.get(file)).replaceAll(/^/gm, '    '))
+    }
+    const totals = { passed: 0, failed: 0, skipped: 0 }
+    for (const counts of this.#counts.values())
+      for (const name of Object.keys(totals)) totals[name] += counts[name]
+    const reason =
+      totals.failed > 0 ? 'tests failed' : totals.passed === 0 ? 'no assertion ran' : problem
+    if (reason !== undefined) this.#print(reason)
+    this.#print(renderTotals(totals))
+    return reason === undefined ? 0 : 1
+  }
+
+  #note({ ms, counts }, file, count) {
+    for (const [counted, assertions] of counts) this.#counts.set(counted, assertions)
+    const name = suiteOf(file)
+    const suite = this.#suites.get(name) ?? { files: 0, ms: 0 }
+    this.#suites.set(name, { files: suite.files + count, ms: suite.ms + ms })
+  }
+}
+
+/** The first test point that failed, with its diagnostics; else the last lines, as of a process that died. */
+function firstFailure(lines) {
+  const first = lines.findIndex((line) => /^ *not ok (?!.* # (SKIP|TODO))/.test(line))
+  if (first < 0) return lines.slice(-20).join('\n')
+  return lines.slice(first, first + 40).join('\n')
+}
+
+function seconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`
+}

@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { TapOutput } from './tap-output.mjs'
+import { suiteOf } from './test-files.mjs'
+
+/** What tap needs to tell of a test that does not end, before its process is killed. */
+const GRACE_MS = 20_000
+const KEPT_LINES = 2000
+
+/**
+ * @typedef {object} Outcome
+ * @property {readonly string[]} files - those of the process.
+ * @property {ReadonlyMap<string, { passed: number, failed: number, skipped: number }>} counts - the assertions of each file; a crash is
+ *   one failure.
+ * @property {ReadonlySet<string>} failed - the files that failed.
+ * @property {readonly string[]} notRun - the files that did not run because another took the process down.
+ * @property {readonly string[]} skipped - what was skipped, and why.
+ * @property {readonly string[]} lines - the last lines that it wrote.
+ * @property {number} ms
+ */
+
+/**
+ * Runs test files in one process, with all that they start in one process group. The group ends with the process.
+ *
+ * @param {{ root: string, files: readonly string[], env: NodeJS.ProcessEnv, timeoutS: number, signal: AbortSignal,
+ *   onLine?: (line: string) => void }} o - `signal` ends the group at once; `onLine` takes what the tests write.
+ * @returns {Promise<Outcome>}
+ */
+export async function runProcess({ root, files, env, timeoutS, signal, onLine = () => {} }) {
+  const startedMs = performance.now()
+  const output = new TapOutput(files[0])
+  const lines = []
+  const take = (line) => {
+    if (lines.push(line) > KEPT_LINES) lines.shift()
+    onLine(line)
+    output.take(line)
+  }
+  const args =
+    files.length === 1 ? files : [join(import.meta.dirname, 'run-batch.mjs'), suiteOf(files[0])]
+  const child = spawn(process.execPath, ['--no-warnings=ExperimentalWarning', ...args], {
+    cwd: root,
+    // In seconds; a test that has none of its own ends then.
+    env: { ...env, TAP_TIMEOUT: String(timeoutS), TUTTI_TEST_FILES: JSON.stringify(files) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const kill = () => killGroup(child.pid, 'SIGKILL')
+  const timer = setTimeout(kill, timeoutS * 1000 + GRACE_MS)
+  signal.addEventListener('abort', kill, { once: true })
+  createInterface({ input: child.stderr }).on('line', (line) => take(`# ${line}`))
+  createInterface({ input: child.stdout }).on('line', take)
+  const exited = once(child, 'exit').finally(() => {
+    clearTimeout(timer)
+    // What it left behind would hold its pipes open, and the machine busy.
+    kill()
+  })
+  const [[code, exitSignal]] = await Promise.all([exited, once(child, 'close')])
+  signal.removeEventListener('abort', kill)
+  return toOutcome({ files, output, lines, code, exitSignal, ms: performance.now() - startedMs })
+}
+
+function toOutcome({ files, output, lines, code, exitSignal, ms }) {
+  const { counts, failed, skipped } = output
+  const fail = (file, reason) => {
+    failed.add(file)
+    counts.get(file).failed += 1
+    lines.push(`# ${file}: ${reason}`)
+  }
+  if (!output.isComplete || (code !== 0 && failed.size === 0)) {
+    fail(output.file, `its process ended by ${exitSignal ?? `exit code ${code}`}`)
+  }
+  for (const [file, { passed, skipped }] of counts) {
+    if (passed + skipped === 0 && !failed.has(file)) fail(file, 'no assertion ran')
+  }
+  const notRun = files.filter((file) => !counts.has(file))
+  return { files, counts, failed, notRun, skipped, lines, ms }
+}
+
+function killGroup(pid, signal) {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal)
+  } catch (error) {
+    // All of it has ended.
+    if (error.code !== 'ESRCH') throw error
+  }
+}

@@ -1,0 +1,158 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { runTests } from './run-tests.mjs'
+
+const PASSING = "import { test } from 'tap'\nawait test('works', async (t) => t.ok(true))\n"
+const FAILING = "import { test } from 'tap'\nawait test('breaks', async (t) => t.ok(false, 'no'))\n"
+/** Fails the first time and passes the second. */
+const FLAKY = `import { existsSync, writeFileSync } from 'node:fs'
+import { test } from 'tap'
+const mark = new URL('mark', import.meta.url)
+const isSecond = existsSync(mark)
+writeFileSync(mark, '')
+await test('wavers', async (t) => t.ok(isSecond, 'on the second look'))
+`
+
+/** Runs the files of a project and tells how that went. */
+async function run(t, files, options = {}) {
+  const root = t.testdir(toFolders(files))
+  let printed = ''
+  const code = await runTests({
+    root,
+    files: Object.keys(files),
+    jobs: 1,
+    print: (text) => {
+      printed += `${text}\n`
+    },
+    ...options,
+  })
+  return { root, code, printed, lastLine: printed.trimEnd().split('\n').at(-1) }
+}
+
+/** `{ 'a/b.ts': text }` as tap's testdir wants it. */
+function toFolders(files) {
+  const tree = {}
+  for (const [path, text] of Object.entries(files)) {
+    const parts = path.split('/')
+    const name = parts.pop()
+    let folder = tree
+    for (const part of parts) folder = folder[part] ??= {}
+    folder[name] = text
+  }
+  return tree
+}
+
+await test('a file that fails once is flaky, and the run passes', async (t) => {
+  const { code, printed, lastLine } = await run(t, {
+    'e2e/a.test.ts': PASSING,
+    'e2e/b.test.ts': FLAKY,
+  })
+  t.equal(code, 0)
+  t.match(printed, /^flaky: e2e\/b\.test\.ts\n {4}.*not ok 1 - on the second look$/m)
+  t.notMatch(printed, /flaky: e2e\/a/)
+  t.equal(lastLine, '2 passed, 0 failed')
+})
+
+await test('a file that fails twice fails the run', async (t) => {
+  const { code, printed, lastLine } = await run(t, {
+    'e2e/a.test.ts': FAILING,
+    'e2e/b.test.ts': PASSING,
+  })
+  t.equal(code, 1)
+  t.equal(printed.match(/not ok 1 - no$/gm)?.length, 2, 'both failures are shown')
+  t.notMatch(printed, /flaky/)
+  t.equal(lastLine, '1 passed, 1 failed')
+})
+
+const DEATHS = {
+  'a crash': 'throw new Error("broken")',
+  'an early end with code 0': 'process.exit(0)',
+  'an end by a signal':
+    'process.kill(process.pid, "SIGKILL"); await new Promise(() => setInterval(() => {}, 1e3))',
+  'no test at all': 'export {}',
+  'a test without an assertion':
+    "import { test } from 'tap'\nawait test('nothing', async () => {})\n",
+}
+for (const [name, text] of Object.entries(DEATHS)) {
+  await test(`${name} fails a file`, async (t) => {
+    const { code, lastLine } = await run(t, { 'e2e/a.test.ts': text, 'e2e/b.test.ts': PASSING })
+    t.equal(code, 1)
+    t.equal(lastLine, '1 passed, 1 failed')
+  })
+}
+
+await test('files that need nothing share a process, and one that dies takes none with it', async (t) => {
+  const tell =
+    "import { test } from 'tap'\nawait test('pid', async (t) => t.comment(process.pid) ?? t.ok(1))\n"
+  const shared = await run(t, {
+    'services/x/src/a.test.ts': tell,
+    'services/x/src/b.test.ts': tell,
+    'services/y/src/c.test.ts': tell,
+  })
+  t.match(shared.printed, /^ok {4}services\/x \(2 files\)/m)
+  t.match(shared.printed, /^ok {4}services\/y\/src\/c\.test\.ts/m)
+  t.equal(shared.lastLine, '3 passed, 0 failed')
+
+  const broken = await run(t, {
+    'services/x/src/a.test.ts': 'process.exit(3)',
+    'services/x/src/b.test.ts': PASSING,
+  })
+  t.equal(broken.code, 1)
+  t.notMatch(broken.printed, /flaky/)
+  t.equal(broken.lastLine, '1 passed, 1 failed')
+})
+
+await test('a file gets what it declares, and cannot use anything else', async (t) => {
+  const tell = `import { test } from 'tap'
+import { spawnSync } from 'node:child_process'
+const python = spawnSync('python3', ['--version'], { encoding: 'utf8' })
+await test('env', async (t) => {
+  t.comment('nats=' + process.env.TUTTI_NATS_SERVER + ' python=' + (python.stderr || python.status))
+  t.ok(true)
+})
+`
+  const env = { TUTTI_NATS_SERVER: '' }
+  const lines = []
+  await run(t, { 'e2e/a.test.ts': tell }, { env, onLine: (line) => lines.push(line) })
+  t.match(lines.join('\n'), /nats=.*add nats to the "\/\/ needs:" line .*add python to the/)
+})
+
+await test('an unknown need is refused', async (t) => {
+  const files = { 'e2e/a.test.ts': `// needs: coffee\n${PASSING}` }
+  await t.rejects(run(t, files), {
+    message: 'e2e/a.test.ts needs coffee; want of nats, apiserver, python, torch.',
+  })
+})
+
+await test('what a file leaves running ends with it', async (t) => {
+  const leaving = `import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { test } from 'tap'
+const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' })
+child.unref()
+writeFileSync(new URL('pid', import.meta.url), String(child.pid))
+await test('works', async (t) => t.ok(true))
+process.exit(0)
+`
+  const { root, code } = await run(t, { 'e2e/a.test.ts': leaving })
+  t.equal(code, 0)
+  const pid = readFileSync(join(root, 'e2e', 'pid'), 'utf8')
+  t.notOk(isRunning(pid), 'the process has ended')
+})
+
+await test('a reason at the end fails a run whose tests pass', async (t) => {
+  const { code, printed } = await run(
+    t,
+    { 'e2e/a.test.ts': PASSING },
+    { atEnd: async () => 'dull' },
+  )
+  t.equal(code, 1)
+  t.match(printed, /^dull\n1 passed, 0 failed$/m)
+})
+
+/** A killed child of an ended process may stay as a zombie until init asks after it. */
+function isRunning(pid) {
+  const stat = `/proc/${pid}/stat`
+  return existsSync(stat) && !/\) [ZX] /.test(readFileSync(stat, 'utf8'))
+}
