@@ -25,10 +25,12 @@ const KEPT_LINES = 2000
  * Runs test files in one process, with all that they start in one process group. The group ends with the process.
  *
  * @param {{ root: string, files: readonly string[], env: NodeJS.ProcessEnv, timeoutS: number, signal: AbortSignal,
- *   onLine?: (line: string) => void }} o - `signal` ends the group at once; `onLine` takes what the tests write.
+ *   onLine?: (line: string) => void, nodeFlags?: readonly string[] }} o - `signal` ends the group at once; `onLine` takes what the tests
+ *   write.
  * @returns {Promise<Outcome>}
  */
-export async function runProcess({ root, files, env, timeoutS, signal, onLine = () => {} }) {
+export async function runProcess({ root, files, env, timeoutS, signal, ...o }) {
+  const { onLine = () => {}, nodeFlags = [] } = o
   const startedMs = performance.now()
   const output = new TapOutput(files[0])
   const lines = []
@@ -39,7 +41,7 @@ export async function runProcess({ root, files, env, timeoutS, signal, onLine = 
   }
   const args =
     files.length === 1 ? files : [join(import.meta.dirname, 'run-batch.mjs'), suiteOf(files[0])]
-  const child = spawn(process.execPath, ['--no-warnings=ExperimentalWarning', ...args], {
+  const child = spawn(process.execPath, [...nodeFlags, ...args], {
     cwd: root,
     // In seconds; a test that has none of its own ends then.
     env: { ...env, TAP_TIMEOUT: String(timeoutS), TUTTI_TEST_FILES: JSON.stringify(files) },

@@ -60,6 +60,16 @@ export async function runHistory(t: Test, o: HistoryRoundOptions): Promise<Histo
   return summarise(events)
 }
 
+/** One round, of the seed that TUTTI_SEED names or of any. */
+export async function showHistory(t: Test, requests: number): Promise<void> {
+  const seed = Number(process.env['TUTTI_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+  const { calm, outcomes, faults } = await runHistory(t, { seed, requests })
+  t.comment(`${formatCounts(outcomes)}; ${calm} of them between the faults`)
+  t.comment(formatCounts(faults))
+  t.ok(calm > requests / 20, `${calm} requests had no fault for an excuse`)
+  t.ok((outcomes.get('right') ?? 0) > requests / 2, 'most of them are answered')
+}
+
 interface Storms {
   readonly random: Random
   readonly requests: number

@@ -134,7 +134,7 @@ await t.test('mutated models are opened or refused, never anything else', async 
         if (!(error instanceof ServeError) || error.reason !== 'MODEL_LOAD_FAILED') throw error
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 500 },
   )
   t.pass('held for every mutation tried')
 })

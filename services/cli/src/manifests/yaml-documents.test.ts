@@ -100,7 +100,7 @@ await t.test('any text at all is read or refused, with places within it', async 
         if (line < 1 || line > lines + 1) throw new Error(`line ${line} of ${lines}`)
       }
     }),
-    { numRuns: 3000 },
+    { numRuns: 500 },
   )
   for (const deep of ['['.repeat(1e5), '{a: '.repeat(1e4), '- '.repeat(1e4)]) {
     t.ok(readYaml(deep).problems.length > 0)

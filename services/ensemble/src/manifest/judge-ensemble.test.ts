@@ -345,7 +345,7 @@ await t.test('any Ensemble gets a verdict, and what is accepted can be planned',
         throw new Error(verdict.message)
       }
     }),
-    { numRuns: 2500 },
+    { numRuns: 500 },
   )
   for (const reason of ['accepted', 'CycleDetected', 'UnknownTensor', 'ShapeMismatch']) {
     t.ok(reasons.has(reason), `${reason} of ${JSON.stringify([...reasons])}`)
@@ -378,7 +378,7 @@ await t.test('of any config.pbtxt the verdict is that of planning', async (t) =>
         )
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: 500 },
   )
   t.ok(accepted > 50, `${accepted} accepted`)
   t.ok(refused > 50, `${refused} refused`)

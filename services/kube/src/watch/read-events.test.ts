@@ -55,7 +55,7 @@ await t.test('no line breaks it: an event, or a KubeError that shows the line', 
         return error instanceof KubeError
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: 500 },
   )
   t.throws(() => parseEvent('hello', '/x'), /\/x: got "hello", want an event of a watch/)
 })

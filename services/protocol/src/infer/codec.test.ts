@@ -221,7 +221,7 @@ await t.test('any bytes decode or are refused with a reason', async (t) => {
         onlyTypedErrors(t, decode, bytes)
         onlyTypedErrors(t, decode, bytes.subarray(0, end))
       }),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     )
   }
 })

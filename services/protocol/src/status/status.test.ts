@@ -140,7 +140,7 @@ await t.test(
           t.match(error, { reason: 'MALFORMED_MESSAGE' })
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     )
   },
 )
