@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findKubeBinaries } from '@tutti/kube/testing'
@@ -89,11 +89,4 @@ export function find(objects: readonly Rendered[], kind: string, name?: string):
 /** The kinds and names of what is rendered, sorted. */
 export function namesOf(objects: readonly Rendered[]): string[] {
   return objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).toSorted()
-}
-
-/** A values file. */
-export async function writeValues(folder: string, text: string): Promise<string> {
-  const path = join(folder, 'values.yaml')
-  await writeFile(path, text)
-  return path
 }

@@ -3,6 +3,7 @@ import { adder, makeAdders, SPACE } from './adders.ts'
 import { createClaim } from './claim.ts'
 import { showDevices } from './device-shows.ts'
 import { createEdge } from './edge.ts'
+import { showFirstRequests } from './first-requests.ts'
 import { applyExposed, beginRest, HOSTS, showGateway, showIngress } from './ingress-shows.ts'
 import { apply, createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
 import { install, removeAfter } from './release.ts'
@@ -26,6 +27,7 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   const goOn = await beginRest(t, edge)
   await t.test('Ensembles behind an Ingress', (t) => showIngress(t, edge))
   await t.test('an Ensemble behind a Gateway', (t) => showGateway(t, edge))
+  await t.test('the first requests to Models and Ensembles that are Ready', showFirstRequests)
   await t.test('files of Models', (t) => showStorage(t, folder))
   await t.test('devices of Models', showDevices)
   await t.test('a stream that rested for more than a minute goes on', goOn)

@@ -146,16 +146,40 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     await kubectl('delete', 'ensemble/long', 'model/slow', `--namespace=${SPACE}`)
   })
 
-  await show('a step is evicted', async () => {
+  /** Evicts a pod of `first`; the function that comes back knows the others. */
+  const evictOne = async (): Promise<(pod: PlainObject) => boolean> => {
     const [pod] = await steps.pods(STEPS.first)
     if (pod === undefined) throw new Error('there is no pod of first')
     await steps.evict(pod)
-    await steps.settled(STEPS.first, 2, ({ metadata }) => metadata.uid !== pod['metadata'].uid)
+    return ({ metadata }) => metadata.uid !== pod['metadata'].uid
+  }
+
+  await show('a step is evicted', async () => {
+    await steps.settled(STEPS.first, 2, await evictOne())
   })
 
   await show('the operator is restarted', async () => {
     await kubectl('rollout', 'restart', 'deployment/tutti-operator', `--namespace=${SYSTEM}`)
     await rolledOut(SYSTEM, 'tutti-operator')
+  })
+
+  await show('a step is evicted while there is no operator', async () => {
+    const operator = ['deployment/tutti-operator', `--namespace=${SYSTEM}`]
+    const pods = [
+      'pods',
+      '--selector=app.kubernetes.io/component=operator',
+      `--namespace=${SYSTEM}`,
+    ]
+    await kubectl('scale', ...operator, '--replicas=0')
+    await kubectl('wait', '--for=delete', '--timeout=300s', ...pods)
+    const isOther = await evictOne()
+    await until('another one runs', async () => {
+      const others = (await steps.pods(STEPS.first)).filter(isOther)
+      return others.length === 2 && others.every(({ status }) => status.phase === 'Running')
+    })
+    await kubectl('scale', ...operator, '--replicas=2')
+    await rolledOut(SYSTEM, 'tutti-operator')
+    await steps.settled(STEPS.first, 2, isOther)
   })
 
   await show('each router ends in turn', async () => {

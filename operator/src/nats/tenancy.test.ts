@@ -104,6 +104,10 @@ await t.test('two namespaces on one broker', WITH_NATS, async (t) => {
       })
       await b.connection.flush()
       a.connection.publish('tutti.team-b.hb.step', 'x')
+      // Nor does the answer of somebody of the own namespace who is asked to send it there.
+      a.connection.subscribe('tutti.team.ask', { callback: (_error, one) => one.respond('x') })
+      a.connection.publish('tutti.team.ask', Empty, { reply: 'tutti.team-b.hb.step' })
+      await a.connection.flush()
       await a.connection.flush()
       await b.connection.request('tutti.team-b.ask', Empty, { timeout: 30_000 })
       t.equal(heard[0], 'tutti.team-b.ask')
