@@ -1,5 +1,14 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
-import type { LoadRequest } from './load.ts'
+
+/** One run of requests over one connection, always `inFlight` of them open. */
+export interface LoadRequest {
+  readonly port: number
+  readonly path: string
+  /** One gRPC message with its frame header. */
+  readonly body: Buffer
+  readonly inFlight: number
+  readonly requests: number
+}
 
 /** The load generator for machines without h2load. @returns requests per second. */
 export async function http2Load(load: LoadRequest): Promise<number> {

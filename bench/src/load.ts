@@ -3,17 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { http2Load } from './http2-load.ts'
-
-/** One run of requests over one connection, always `inFlight` of them open. */
-export interface LoadRequest {
-  readonly port: number
-  readonly path: string
-  /** One gRPC message with its frame header. */
-  readonly body: Buffer
-  readonly inFlight: number
-  readonly requests: number
-}
+import { http2Load, type LoadRequest } from './http2-load.ts'
 
 /** Runs a load and gives the requests per second. Throws if any request failed on the way. */
 export interface LoadGenerator {

@@ -1,7 +1,7 @@
 import { runExecutable } from '@tutti/chassis'
 import { routerExecutable } from '@tutti/router'
 import { runFetch, stepExecutable } from '@tutti/step'
-import type { Command } from './commands.ts'
+import type { Command } from './command.ts'
 
 export const stepCommand: Command = {
   name: 'step',

@@ -2,8 +2,6 @@ import { reportFailure, type Surroundings } from '@tutti/chassis'
 import manifest from '../package.json' with { type: 'json' }
 import { COMMANDS } from './commands.ts'
 
-export type { Surroundings } from '@tutti/chassis'
-
 const USAGE_ERROR = 2
 
 /**

@@ -2,7 +2,7 @@ import { ServeError, type StatusCode } from '@tutti/errors'
 import type { NamedTensor, StepRequest } from '@tutti/tensor'
 import type { HostRequest, HostResponse, ModelHost } from '../engine.ts'
 import { type Frame, FrameParser, OP } from './frames.ts'
-import type { InstanceSession } from './instance-session.ts'
+import type { DescribedResponse, InstanceSession } from './instance-session.ts'
 import { readNames, readText } from './json-fields.ts'
 import { parametersJson } from './request-context.ts'
 import { parseObject, readParameters } from './wire-response.ts'
@@ -139,13 +139,6 @@ function textOf({ reason, message }: ServeError, model: string): string {
   const isAbsent = reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY'
   if (!isAbsent) return message
   return `Failed for execute the inference request. Model '${model}' is not ready.`
-}
-
-/** A response for a process: tensors, final flag, and the rest as members of a JSON text. */
-export interface DescribedResponse {
-  readonly outputs: readonly NamedTensor[]
-  readonly isFinal: boolean
-  readonly members: readonly string[]
 }
 
 function describe(

@@ -13,7 +13,6 @@ import {
   type TensorPlace,
   type WireResponse,
 } from './frames.ts'
-import type { DescribedResponse } from './host-calls.ts'
 import {
   type FrameReceiver,
   InstanceProcess,
@@ -22,6 +21,13 @@ import {
 import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
 import { Readiness } from './readiness.ts'
 import { parseObject, readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
+
+/** A response for a process: tensors, final flag, and the rest as members of a JSON text. */
+export interface DescribedResponse {
+  readonly outputs: readonly NamedTensor[]
+  readonly isFinal: boolean
+  readonly members: readonly string[]
+}
 
 /** Takes the frames of a process that concern no execution. */
 export interface FrameTaker {

@@ -5,7 +5,7 @@ import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-c
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
 import { openDevices, prepareModel, readBackendConfig, requireDevices } from '@tutti/step'
-import type { Command } from '../commands.ts'
+import type { Command } from '../command.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const CONFIG_FLAGS = {

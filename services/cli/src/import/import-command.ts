@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type FlagTable, parseFlags, renderHelp, type Surroundings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Command } from '../commands.ts'
+import type { Command } from '../command.ts'
 import { type ImportedRepository, importTriton } from './import-triton.ts'
 import { renderManifest } from './render-manifest.ts'
 

@@ -1,10 +1,9 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { type Executable, runExecutable, systemClock } from '@tutti/chassis'
+import { type Executable, runExecutable, type Surroundings, systemClock } from '@tutti/chassis'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
-import type { Command } from '../commands.ts'
-import type { Surroundings } from '../run.ts'
+import type { Command } from '../command.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
 import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'

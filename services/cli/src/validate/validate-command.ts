@@ -1,7 +1,7 @@
 import { type FlagTable, parseFlags, renderHelp } from '@tutti/chassis'
 import { modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { Command } from '../commands.ts'
+import type { Command } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
 import {
   type LocatedManifest,

@@ -4,7 +4,6 @@ import type { Envelope } from '@tutti/protocol'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/entry-list.ts'
-import type { Execution } from './execution.ts'
 
 /** What comes with a request besides its tensors. */
 export interface RequestLimits {
@@ -21,6 +20,14 @@ export interface Abandonment {
   abandon(request: AcceptedRequest, error: ServeError): void
 }
 
+/** What runs requests. */
+export interface RunningRequests {
+  /** @returns false if the answer of the request is counted already. */
+  abandon(request: AcceptedRequest, error: ServeError): boolean
+  /** How many responses a request has had. */
+  sentTo(request: AcceptedRequest): number
+}
+
 /** A request between acceptance and its one final response. It listens for cancel and deadline until then. */
 export class AcceptedRequest {
   readonly request: StepRequest
@@ -31,7 +38,7 @@ export class AcceptedRequest {
   /** Set while the request waits. */
   entry: QueueEntry<AcceptedRequest> | undefined
   /** Set while the request runs. */
-  execution: Execution | undefined
+  execution: RunningRequests | undefined
   readonly #sink: EnvelopeSink
   readonly #signal: CancelSignal
   readonly #onAbort: () => void

@@ -11,13 +11,14 @@ import { DynamicQueue } from '../queue/dynamic-queue.ts'
 import { compileDynamicRules } from '../queue/queue-rules.ts'
 import type { RequestQueue } from '../queue/request-queue.ts'
 import { SerialQueue } from '../queue/serial-queue.ts'
-import type { VersionLoadOptions } from './load-version.ts'
+import type { StepSettings } from '../step-options.ts'
 
 /** The part of the settings that a scheduler takes from its step. */
-export type SchedulerSettings = Pick<
-  VersionLoadOptions,
-  'replica' | 'maxQueuedRequests' | 'clock' | 'log' | 'dropped'
->
+export interface SchedulerSettings
+  extends Pick<StepSettings, 'replica' | 'maxQueuedRequests' | 'clock' | 'log'> {
+  /** Counts a result that nobody waited for. */
+  readonly dropped: () => void
+}
 
 /** Puts together what a loaded version's config asks for: queue, batching, order, output rules. */
 export function buildScheduler(o: {

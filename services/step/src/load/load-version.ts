@@ -4,16 +4,14 @@ import { compileRequestCheck, type ModelVersionSource, printModelConfig } from '
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import type { Serving } from '../hosted-model.ts'
 import type { StepSettings } from '../step-options.ts'
-import { buildScheduler } from './build-scheduler.ts'
+import { buildScheduler, type SchedulerSettings } from './build-scheduler.ts'
 import { countInstances, countSlots } from './instance-count.ts'
 import { requireDevices } from './instance-devices.ts'
 import type { PreparedModel } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 import { warmUp } from './warm-up.ts'
 
-export interface VersionLoadOptions extends StepSettings {
-  /** Counts a result that nobody waited for. */
-  readonly dropped: () => void
+export interface VersionLoadOptions extends StepSettings, SchedulerSettings {
   /** What the models may ask of the server. */
   readonly host: ModelHost
 }
