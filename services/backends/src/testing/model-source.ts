@@ -1,4 +1,11 @@
-import type { ModelConfig, ModelInput, ModelOutput, ModelVersionSource } from '@tutti/model-config'
+import {
+  emptyModelConfig,
+  type ModelConfig,
+  type ModelInput,
+  type ModelOutput,
+  type ModelVersionSource,
+} from '@tutti/model-config'
+import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import { type ConfigDatatype, EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
 
 /** What a test says of a declared input or output. */
@@ -10,19 +17,13 @@ export interface DeclaredTensor {
   readonly reshape?: readonly number[]
 }
 
-function declare(tensor: DeclaredTensor): ModelInput & ModelOutput {
-  return {
-    name: tensor.name,
-    data_type: tensor.type,
-    format: 'FORMAT_NONE',
-    dims: tensor.dims,
-    ...(tensor.reshape === undefined ? {} : { reshape: { shape: tensor.reshape } }),
-    is_shape_tensor: false,
-    allow_ragged_batch: false,
-    optional: tensor.optional ?? false,
-    is_non_linear_format_io: false,
-    label_filename: '',
-  }
+function toInput({ name, type, dims, optional = false, reshape }: DeclaredTensor): ModelInput {
+  const reshaped = reshape === undefined ? {} : { reshape: { shape: reshape } }
+  return modelInput(name, type, dims, { ...reshaped, optional })
+}
+
+function toOutput({ name, type, dims, reshape }: DeclaredTensor): ModelOutput {
+  return modelOutput(name, type, dims, reshape === undefined ? {} : { reshape: { shape: reshape } })
 }
 
 /** A configuration with proto defaults, as the step would hand it over. */
@@ -32,21 +33,10 @@ export function modelConfig(
   rest: Partial<ModelConfig> = {},
 ): ModelConfig {
   return {
-    name: 'm',
-    platform: '',
+    ...emptyModelConfig('m'),
     backend: 'onnxruntime',
-    runtime: '',
-    max_batch_size: 0,
-    input: inputs.map(declare),
-    output: outputs.map(declare),
-    batch_input: [],
-    batch_output: [],
-    instance_group: [],
-    default_model_filename: '',
-    cc_model_filenames: {},
-    metric_tags: {},
-    parameters: {},
-    model_warmup: [],
+    input: inputs.map(toInput),
+    output: outputs.map(toOutput),
     ...rest,
   }
 }

@@ -1,4 +1,11 @@
-import type { EnsembleStep, ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
+import {
+  type EnsembleStep,
+  emptyModelConfig,
+  type ModelConfig,
+  type ModelInput,
+  type ModelOutput,
+} from '@tutti/model-config'
+import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import { EMPTY_CONTEXT, type RequestContext } from '@tutti/tensor'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import { planEnsemble } from '../plan-ensemble.ts'
@@ -19,19 +26,8 @@ type ConfigDraft = Partial<Omit<ModelConfig, 'input' | 'output'>> & {
 /** A complete config; tensors are FP32 [4] unless they say otherwise. */
 export function modelConfig(draft: ConfigDraft = {}): ModelConfig {
   return {
-    name: 'model',
-    platform: '',
+    ...emptyModelConfig('model'),
     backend: 'onnxruntime',
-    runtime: '',
-    max_batch_size: 0,
-    batch_input: [],
-    batch_output: [],
-    instance_group: [],
-    default_model_filename: '',
-    cc_model_filenames: {},
-    metric_tags: {},
-    parameters: {},
-    model_warmup: [],
     ...draft,
     input: (draft.input ?? []).map(toInput),
     output: (draft.output ?? []).map(toOutput),
@@ -108,27 +104,10 @@ export function requestContext(context: Partial<RequestContext> = {}): RequestCo
   }
 }
 
-function toInput(draft: TensorDraft): ModelInput {
-  return {
-    data_type: 'TYPE_FP32',
-    format: 'FORMAT_NONE',
-    dims: [4],
-    is_shape_tensor: false,
-    allow_ragged_batch: false,
-    optional: false,
-    is_non_linear_format_io: false,
-    ...draft,
-  }
+function toInput({ name, ...draft }: TensorDraft): ModelInput {
+  return modelInput(name, 'TYPE_FP32', [4], draft)
 }
 
-function toOutput(draft: TensorDraft): ModelOutput {
-  const { optional: _, ...output } = draft
-  return {
-    data_type: 'TYPE_FP32',
-    dims: [4],
-    label_filename: '',
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
-    ...output,
-  }
+function toOutput({ name, optional: _, ...draft }: TensorDraft): ModelOutput {
+  return modelOutput(name, 'TYPE_FP32', [4], draft)
 }

@@ -1,14 +1,10 @@
 import { deflateSync, gunzipSync, gzipSync } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
+import { modelInput } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'
 import type { RestServerOptions } from './rest-options.ts'
 import { type RestServer, startRestServer } from './rest-server.ts'
-import {
-  createRestBackend,
-  modelInput,
-  type RestBackend,
-  response,
-} from './testing/rest-backend.ts'
+import { createRestBackend, type RestBackend, response } from './testing/rest-backend.ts'
 
 interface Setup {
   readonly url: string

@@ -1,2 +1,3 @@
+export { modelInput, modelOutput } from './declared-tensors.ts'
 export { instanceGroup } from './instance-group.ts'
 export { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from './published-configs.ts'

@@ -1,8 +1,9 @@
 import type { ModelInput } from '@tutti/model-config'
+import { modelInput } from '@tutti/model-config/testing'
 import { decodeBytesTensor } from '@tutti/tensor'
 import t from 'tap'
 import { decodeRestRequest, type RestInferRequest } from './decode-request.ts'
-import { decodeText, failureOf, modelConfig, modelInput } from './testing/rest-fixtures.ts'
+import { decodeText, failureOf, modelConfig } from './testing/rest-fixtures.ts'
 
 function binaryInput(size: string): string {
   return `{"inputs":[{"name":"x","datatype":"INT8","shape":[2],"parameters":{"binary_data_size":${size}}}]}`
@@ -104,15 +105,15 @@ await t.test('binary sizes that do not add up are refused', async (t) => {
 
 await t.test('the raw form takes name, datatype and shape from the model', async (t) => {
   const eight = new Uint8Array(8)
-  t.match(decodeRaw([modelInput('TYPE_FP32', [2])], 0, eight).inputs, [
+  t.match(decodeRaw([modelInput('in', 'TYPE_FP32', [2])], 0, eight).inputs, [
     { name: 'in', datatype: 'FP32', shape: [2], data: eight },
   ])
-  t.match(decodeRaw([modelInput('TYPE_FP32', [-1])], 8, eight).inputs, [{ shape: [1, 2] }])
-  t.match(decodeRaw([modelInput('TYPE_FP32', [-1, 2])], 0, new Uint8Array(0)).inputs, [
+  t.match(decodeRaw([modelInput('in', 'TYPE_FP32', [-1])], 8, eight).inputs, [{ shape: [1, 2] }])
+  t.match(decodeRaw([modelInput('in', 'TYPE_FP32', [-1, 2])], 0, new Uint8Array(0)).inputs, [
     { shape: [0, 2] },
   ])
-  t.match(decodeRaw([modelInput('TYPE_FP32', [-1, 0])], 0, eight).inputs, [{ shape: [0, 0] }])
-  const text = decodeRaw([modelInput('TYPE_STRING', [1])], 4, Buffer.from('abc'))
+  t.match(decodeRaw([modelInput('in', 'TYPE_FP32', [-1, 0])], 0, eight).inputs, [{ shape: [0, 0] }])
+  const text = decodeRaw([modelInput('in', 'TYPE_STRING', [1])], 4, Buffer.from('abc'))
   t.match(text, {
     isBinaryOutput: true,
     outputs: [],
@@ -125,22 +126,22 @@ await t.test('the raw form takes name, datatype and shape from the model', async
   const rows = [
     [[], 'Raw request must only have 1 input (found 1) to be deduced but got 0 inputs in'],
     [
-      [modelInput('TYPE_FP32', [1]), modelInput('TYPE_FP32', [1])],
+      [modelInput('in', 'TYPE_FP32', [1]), modelInput('in', 'TYPE_FP32', [1])],
       'Raw request must only have 1 input',
     ],
     [
-      [modelInput('TYPE_FP32', [-1, -1])],
+      [modelInput('in', 'TYPE_FP32', [-1, -1])],
       "The shape of the raw input 'in' can not be deduced because there are more than one variable-sized dimension",
     ],
     [
-      [modelInput('TYPE_STRING', [2])],
+      [modelInput('in', 'TYPE_STRING', [2])],
       "For BYTE datatype raw input 'in', the model must have input shape [1]",
     ],
     [
-      [modelInput('TYPE_STRING', [-1])],
+      [modelInput('in', 'TYPE_STRING', [-1])],
       "For BYTE datatype raw input 'in', the model must have input shape [1]",
     ],
-    [[modelInput('TYPE_INVALID', [1])], 'invalid datatype for input in'],
+    [[modelInput('in', 'TYPE_INVALID', [1])], 'invalid datatype for input in'],
   ] as const
   for (const [inputs, message] of rows) {
     const error = failureOf(() => decodeRaw(inputs, 0, eight))

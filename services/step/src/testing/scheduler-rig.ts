@@ -1,7 +1,8 @@
 import { silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { StatisticsRecorder } from '@tutti/front-door'
-import type { DynamicBatching, ModelConfig } from '@tutti/model-config'
+import { type DynamicBatching, emptyModelConfig, type ModelConfig } from '@tutti/model-config'
+import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import type { NamedTensor, StepRequest } from '@tutti/tensor'
 import type { RequestLimits } from '../execution/accepted-request.ts'
 import type { Scheduler } from '../execution/scheduler.ts'
@@ -24,30 +25,12 @@ export function dynamicBatching(rest: Partial<DynamicBatching> = {}): DynamicBat
 
 /** A normalised config: FP32 `x` [-1] -> FP32 `y` [-1], `max_batch_size` 4, served by the scripted engine. */
 export function scriptedConfig(rest: Partial<ModelConfig> = {}): ModelConfig {
-  const tensor = {
-    data_type: 'TYPE_FP32',
-    dims: [-1],
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
-  } as const
   return {
-    name: 'm',
-    platform: '',
+    ...emptyModelConfig('m'),
     backend: 'scripted',
-    runtime: '',
     max_batch_size: 4,
-    input: [
-      { ...tensor, name: 'x', format: 'FORMAT_NONE', allow_ragged_batch: false, optional: false },
-    ],
-    output: [{ ...tensor, name: 'y', label_filename: '' }],
-    batch_input: [],
-    batch_output: [],
-    instance_group: [],
-    default_model_filename: '',
-    cc_model_filenames: {},
-    metric_tags: {},
-    parameters: {},
-    model_warmup: [],
+    input: [modelInput('x', 'TYPE_FP32', [-1])],
+    output: [modelOutput('y', 'TYPE_FP32', [-1])],
     ...rest,
   }
 }

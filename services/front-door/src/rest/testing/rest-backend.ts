@@ -1,6 +1,6 @@
 import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { DataType, ModelConfig, ModelInput, ModelStatistics } from '@tutti/model-config'
+import { emptyModelConfig, type ModelConfig, type ModelStatistics } from '@tutti/model-config'
 import type { NamedTensor } from '@tutti/tensor'
 import type {
   InferenceBackend,
@@ -135,35 +135,8 @@ const statistics: ModelStatistics = {
 
 function echoConfig(o: Partial<ModelConfig> | undefined): ModelConfig {
   return {
-    name: 'echo',
-    platform: '',
+    ...emptyModelConfig('echo'),
     backend: 'onnxruntime',
-    runtime: '',
-    max_batch_size: 0,
-    input: [],
-    output: [],
-    batch_input: [],
-    batch_output: [],
-    instance_group: [],
-    default_model_filename: '',
-    cc_model_filenames: {},
-    metric_tags: {},
-    parameters: {},
-    model_warmup: [],
     ...o,
-  }
-}
-
-/** A declared input for `config.input`. */
-export function modelInput(name: string, dataType: DataType, dims: readonly number[]): ModelInput {
-  return {
-    name,
-    data_type: dataType,
-    format: 'FORMAT_NONE',
-    dims,
-    is_shape_tensor: false,
-    allow_ragged_batch: false,
-    optional: false,
-    is_non_linear_format_io: false,
   }
 }

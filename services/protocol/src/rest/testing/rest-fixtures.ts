@@ -1,39 +1,14 @@
 import { ServeError } from '@tutti/errors'
-import type { DataType, ModelConfig, ModelInput } from '@tutti/model-config'
+import { emptyModelConfig, type ModelConfig, type ModelInput } from '@tutti/model-config'
 import { decodeRestRequest, type RestInferRequest } from '../decode-request.ts'
 
 /** A configuration of which only inputs and batching matter. */
 export function modelConfig(inputs: readonly ModelInput[] = [], maxBatchSize = 0): ModelConfig {
   return {
-    name: 'm',
-    platform: '',
+    ...emptyModelConfig('m'),
     backend: 'python',
-    runtime: '',
     max_batch_size: maxBatchSize,
     input: inputs,
-    output: [],
-    batch_input: [],
-    batch_output: [],
-    instance_group: [],
-    default_model_filename: '',
-    cc_model_filenames: {},
-    metric_tags: {},
-    parameters: {},
-    model_warmup: [],
-  }
-}
-
-/** A declared input `in`. */
-export function modelInput(dataType: DataType, dims: readonly number[]): ModelInput {
-  return {
-    name: 'in',
-    data_type: dataType,
-    format: 'FORMAT_NONE',
-    dims,
-    is_shape_tensor: false,
-    allow_ragged_batch: false,
-    optional: false,
-    is_non_linear_format_io: false,
   }
 }
 
