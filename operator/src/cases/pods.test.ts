@@ -1,10 +1,9 @@
 // needs: apiserver
-import { silentLogger, systemClock } from '@tutti/chassis'
-import { createClient, createTransport } from '@tutti/kube'
-import { type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
+import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { type CasePlace, isGone, openCasePlace, openCaseRig } from '../testing/case-rig.ts'
-import { freePodPort, installCrds } from '../testing/prepare-server.ts'
+import { type CasePlace, isGone, openCaseRig } from '../testing/case-rig.ts'
+import type { Play } from '../testing/pod-player.ts'
+import { startNode } from '../testing/prepare-server.ts'
 
 const NEEDED = ['kube-controller-manager', 'kube-scheduler'] as const
 
@@ -76,64 +75,69 @@ await t.test('pods of Models', { skip: withoutKube(...NEEDED) }, async (t) => {
   })
 })
 
-await t.test(
-  'pods that Kubernetes calls ready while nobody answers in them',
-  { skip: withoutKube(...NEEDED, 'kwok') },
-  async (t) => {
-    const server = await startApiServer({ kwokNodes: 3 })
-    t.teardown(() => server.stop())
-    await installCrds(server)
-    const around = { clock: systemClock, log: silentLogger, userAgent: 'case' }
-    const transport = createTransport(server.access(), around)
-    t.teardown(() => transport.close())
-    const place = await openCasePlace(server, {
-      podPort: await freePodPort(),
-      direct: createClient(transport),
-      hasControllers: true,
-    })
-    await place.startOperator(t)
-    const { plain } = server
+const NODES = ['node-1', 'node-2', 'node-3'] as const
 
-    await t.test('replicas are on different nodes, and in different zones', async (t) => {
-      const nodesOf = async (name: string, replicas: number): Promise<string[]> => {
-        await place.applyModel(name, fixed(replicas))
-        await untilCounted(place, name, replicas)
-        const pods = await stepsOf(place)
-        const own = pods.filter(({ metadata }) => metadata.labels['tutti.dev/model'] === name)
-        return own.map(({ spec }) => spec.nodeName)
-      }
-      t.same((await nodesOf('spread', 3)).toSorted(), ['fake-0', 'fake-1', 'fake-2'])
-      const zones = { 'fake-0': 'a', 'fake-1': 'a', 'fake-2': 'b' }
-      for (const [node, zone] of Object.entries(zones)) {
-        const labels = { 'topology.kubernetes.io/zone': zone }
-        await plain.patch(`/api/v1/nodes/${node}`, { metadata: { labels } })
-      }
-      t.ok((await nodesOf('zoned', 2)).includes('fake-2'), 'the only node of zone b has one of two')
-      for (const name of ['spread', 'zoned']) await plain.delete(place.path('models', name))
-      await plain.until(place.path('deployments', 'zoned-step'), isGone)
-    })
-
-    await place.applyModel('many', fixed(230))
-    await t.test('they count as pods, and make no Model ready', async (t) => {
-      const status = await untilCounted(place, 'many', 230)
-      t.equal(status['signature'], undefined)
-      await place.condition('models', 'many', 'WorkloadAvailable=True/Available')
-      await place.condition('models', 'many', 'SchemaVerified=Unknown/Pending')
-      await place.condition('models', 'many', 'Ready=False/NoReplica')
-    })
-
-    await t.test(
-      'a node is taken away: what finds no room says so, until it is back',
-      async (t) => {
-        const node = '/api/v1/nodes/fake-0'
-        const taints = [{ key: 'example.com/gone', effect: 'NoExecute' }]
-        await plain.patch(node, { spec: { taints } })
-        const model = await place.condition('models', 'many', 'Degraded=True/Unschedulable')
-        t.match(model['status'].lastFailure.message, /1 node\(s\) had untolerated taint/)
-        await plain.patch(node, { spec: { taints: null } })
-        await place.condition('models', 'many', 'Degraded=False/AsExpected')
-        await untilCounted(place, 'many', 230)
-      },
-    )
+/** What Kubernetes calls ready, at an address where nobody answers. */
+const DEAF: Play = {
+  kind: 'status',
+  status: {
+    phase: 'Running',
+    podIP: '127.81.255.254',
+    podIPs: [{ ip: '127.81.255.254' }],
+    conditions: ['Initialized', 'ContainersReady', 'Ready', 'PodScheduled'].map((type) => ({
+      type,
+      status: 'True',
+      lastTransitionTime: new Date().toISOString(),
+    })),
   },
-)
+}
+
+await t.test('pods on several nodes', { skip: withoutKube(...NEEDED) }, async (t) => {
+  const rig = await openCaseRig(t)
+  const { plain } = rig.server
+  for (const name of NODES.slice(1)) t.teardown(await startNode(plain, name))
+  const place = await rig.openPlace()
+  await place.startOperator(t)
+
+  await t.test('replicas are on different nodes, and in different zones', async (t) => {
+    const nodesOf = async (name: string, replicas: number): Promise<string[]> => {
+      await place.applyModel(name, fixed(replicas))
+      await untilCounted(place, name, replicas)
+      const pods = await stepsOf(place)
+      const own = pods.filter(({ metadata }) => metadata.labels['tutti.dev/model'] === name)
+      return own.map(({ spec }) => spec.nodeName)
+    }
+    t.same((await nodesOf('spread', 3)).toSorted(), NODES)
+    const zones = { 'node-1': 'a', 'node-2': 'a', 'node-3': 'b' }
+    for (const [node, zone] of Object.entries(zones)) {
+      const labels = { 'topology.kubernetes.io/zone': zone }
+      await plain.patch(`/api/v1/nodes/${node}`, { metadata: { labels } })
+    }
+    t.ok((await nodesOf('zoned', 2)).includes('node-3'), 'the only node of zone b has one of two')
+    for (const name of ['spread', 'zoned']) await plain.delete(place.path('models', name))
+    await plain.until(place.path('deployments', 'zoned-step'), isGone)
+  })
+
+  // Of them 42 find room on a node.
+  const spec = { ...fixed(120), resources: { requests: { cpu: '1500m' } } }
+  await t.test('those in which nobody answers count, and make no Model ready', async (t) => {
+    rig.plays.set('many', DEAF)
+    await place.applyModel('many', spec)
+    const status = await untilCounted(place, 'many', 120)
+    t.equal(status['signature'], undefined)
+    await place.condition('models', 'many', 'WorkloadAvailable=True/Available')
+    await place.condition('models', 'many', 'SchemaVerified=Unknown/Pending')
+    await place.condition('models', 'many', 'Ready=False/NoReplica')
+  })
+
+  await t.test('a node is taken away: what finds no room says so, until it is back', async (t) => {
+    const node = '/api/v1/nodes/node-2'
+    const taints = [{ key: 'example.com/gone', effect: 'NoExecute' }]
+    await plain.patch(node, { spec: { taints } })
+    const model = await place.condition('models', 'many', 'Degraded=True/Unschedulable')
+    t.match(model['status'].lastFailure.message, /1 node\(s\) had untolerated taint/)
+    await plain.patch(node, { spec: { taints: null } })
+    await place.condition('models', 'many', 'Degraded=False/AsExpected')
+    await untilCounted(place, 'many', 120)
+  })
+})

@@ -137,7 +137,7 @@ async function start(t: Test, server: ApiServer, o: CaseOperatorOptions): Promis
 const READY: Play = { kind: 'ready' }
 
 /** @param o.hasControllers - there is somebody who makes service accounts. */
-export async function openCasePlace(
+async function openCasePlace(
   server: ApiServer,
   o: Pick<CaseOperatorOptions, 'podPort' | 'direct'> & { readonly hasControllers: boolean },
 ): Promise<CasePlace> {

@@ -1,7 +1,7 @@
 import type { ApiServerOptions } from './api-server.ts'
 import { filesIn } from './api-server-files.ts'
 
-/** Loopback, as the addresses of pretended pods and nodes. */
+/** Loopback, as the addresses of pods that tests play. */
 const SERVICE_RANGE = '127.96.0.0/16'
 
 /** Flags of kube-apiserver. */
@@ -10,7 +10,7 @@ export function apiServerFlags(
   o: ApiServerOptions & { readonly etcdUrl: string; readonly port: number },
 ): readonly string[] {
   const files = filesIn(folder)
-  const { hasControllers, kwokNodes = 0, flags = [] } = o
+  const { hasControllers, flags = [] } = o
   return [
     `--etcd-servers=${o.etcdUrl}`,
     '--bind-address=127.0.0.1',
@@ -29,9 +29,7 @@ export function apiServerFlags(
     `--service-cluster-ip-range=${SERVICE_RANGE}`,
     '--allow-privileged=true',
     // Without controllers a namespace gets no service account, and pods without one would be refused.
-    ...(hasControllers === true || kwokNodes > 0
-      ? []
-      : ['--disable-admission-plugins=ServiceAccount']),
+    ...(hasControllers === true ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ...flags,
   ]
 }

@@ -12,8 +12,6 @@ export interface ApiUser {
 export interface ApiServerOptions {
   /** True to start kube-controller-manager and kube-scheduler too: garbage collection, Deployments' pods, rollouts. */
   readonly hasControllers?: boolean
-  /** Pretended nodes (kwok), each with 32 CPUs, 256 GiB and 8 GPUs: pods become ready without a container. Needs controllers. */
-  readonly kwokNodes?: number
   /** More flags of kube-apiserver. */
   readonly flags?: readonly string[]
   /** More flags of kube-controller-manager. */

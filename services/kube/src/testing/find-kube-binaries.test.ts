@@ -16,12 +16,12 @@ await t.test('why tests are skipped is said by name', async (t) => {
   t.equal(withoutKube(), 'neither TUTTI_KUBE_BIN nor KUBEBUILDER_ASSETS is set')
   env['TUTTI_KUBE_MISSING'] = 'there is no Go'
   t.equal(withoutKube(), 'there is no Go')
-  const folder = t.testdir({ etcd: '', 'kube-apiserver': '', kwok: '' })
+  const folder = t.testdir({ etcd: '', 'kube-apiserver': '', helm: '' })
   env['KUBEBUILDER_ASSETS'] = folder
   t.equal(findKubeBinaries(), folder)
   t.equal(withoutKube(), false)
-  t.equal(withoutKube('kwok'), false)
-  t.equal(withoutKube('kwok', 'helm'), `${folder} lacks helm`)
+  t.equal(withoutKube('helm'), false)
+  t.equal(withoutKube('helm', 'kubectl'), `${folder} lacks kubectl`)
   env['TUTTI_KUBE_BIN'] = '/nowhere'
   t.equal(withoutKube(), '/nowhere lacks etcd, kube-apiserver')
 })

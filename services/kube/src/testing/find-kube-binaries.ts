@@ -9,7 +9,6 @@ export type KubeProgram =
   | 'kube-controller-manager'
   | 'kube-scheduler'
   | 'kubectl'
-  | 'kwok'
   | 'helm'
 
 const ALWAYS: readonly KubeProgram[] = ['etcd', 'kube-apiserver']
@@ -22,7 +21,7 @@ export function findKubeBinaries(): string | undefined {
 /**
  * For tap's `skip`: why tests that need a real API server cannot run, or false if they can.
  *
- * @param more - programs that the test needs beside etcd and kube-apiserver; for kwok the controllers are needed too.
+ * @param more - programs that the test needs beside etcd and kube-apiserver.
  */
 export function withoutKube(...more: readonly KubeProgram[]): string | false {
   const folder = findKubeBinaries()

@@ -94,46 +94,6 @@ await t.test(
   },
 )
 
-await t.test(
-  'pods become ready on pretended nodes, with addresses of loopback',
-  {
-    skip: withoutKube('kube-controller-manager', 'kube-scheduler', 'kwok'),
-  },
-  async (t) => {
-    const server = await startApiServer({ kwokNodes: 2 })
-    t.teardown(() => server.stop())
-    const { plain } = server
-    const labels = { app: 'x' }
-    const gpu = { limits: { 'nvidia.com/gpu': '8' } }
-    await plain.create('/api/v1/namespaces', { metadata: { name: 'pods' } })
-    await plain.create('/apis/apps/v1/namespaces/pods/deployments', {
-      metadata: { name: 'x' },
-      spec: {
-        replicas: 3,
-        selector: { matchLabels: labels },
-        template: {
-          metadata: { labels },
-          spec: { containers: [{ name: 'main', image: 'localhost/x:1', resources: gpu }] },
-        },
-      },
-    })
-    await plain.create('/api/v1/namespaces/pods/services', {
-      metadata: { name: 'x' },
-      spec: { selector: labels, ports: [{ port: 80 }] },
-    })
-    const path = '/apis/apps/v1/namespaces/pods/deployments/x'
-    // There are GPUs for two.
-    await plain.until(path, (deployment) => deployment?.['status']?.readyReplicas === 2)
-    const pods = await plain.list('/api/v1/namespaces/pods/pods')
-    const addresses = pods.flatMap(({ status }) => [status.podIP, status.hostIP]).filter(Boolean)
-    t.equal(addresses.length, 4)
-    const service = await plain.get('/api/v1/namespaces/pods/services/x')
-    for (const address of [...addresses, service['spec'].clusterIP]) t.match(address, /^127\./)
-    await plain.delete('/api/v1/namespaces/pods')
-    await plain.until('/api/v1/namespaces/pods', (namespace) => namespace === undefined)
-  },
-)
-
 await t.test('several run at once', { skip: withoutKube() }, async (t) => {
   const [first, second] = await Promise.all([startApiServer(), startApiServer()])
   t.teardown(() => Promise.all([first.stop(), second.stop()]))

@@ -11,7 +11,6 @@ import { apiServerFlags, controllerFlags } from './api-server-flags.ts'
 import { findKubeBinaries } from './find-kube-binaries.ts'
 import { onFreePort } from './on-free-port.ts'
 import { type PlainClient, plainClient } from './plain-client.ts'
-import { startPretendedNodes } from './pretended-nodes.ts'
 import { type Etcd, startEtcd } from './start-etcd.ts'
 
 const READY_MS = 120_000
@@ -96,18 +95,7 @@ class LaunchedApiServer implements ApiServer {
       this.#plain = plainClient({ url: this.url, ca: this.ca, token: this.token })
       await this.#startApiServer()
     })
-    const { kwokNodes = 0, hasControllers = kwokNodes > 0 } = this.#options
-    if (hasControllers) await this.#startControllers()
-    if (kwokNodes > 0) {
-      this.#others.push(
-        await startPretendedNodes({
-          bin: this.#bin,
-          kubeconfig: await this.kubeconfig(),
-          client: this.plain,
-          count: kwokNodes,
-        }),
-      )
-    }
+    if (this.#options.hasControllers === true) await this.#startControllers()
   }
 
   access(token = this.token): ClusterAccess {
