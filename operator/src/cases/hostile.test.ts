@@ -1,7 +1,8 @@
 // needs: apiserver
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { isThere, openCaseRig } from '../testing/case-rig.ts'
+import { openCaseRig } from '../testing/case-rig.ts'
+import { isThere } from '../testing/namespaced.ts'
 import { sideBySide } from '../testing/side-by-side.ts'
 
 const skip = withoutKube('kube-controller-manager', 'kube-scheduler')

@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { type CasePlace, isThere, MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
+import { type CasePlace, MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
+import { isThere } from '../testing/namespaced.ts'
 import { sideBySide } from '../testing/side-by-side.ts'
 
 const skip = withoutKube('kube-controller-manager', 'kube-scheduler')

@@ -1,7 +1,8 @@
 // needs: apiserver
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { type CasePlace, isGone, openCaseRig } from '../testing/case-rig.ts'
+import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
+import { isGone } from '../testing/namespaced.ts'
 import type { Play } from '../testing/pod-player.ts'
 import { startNode } from '../testing/prepare-server.ts'
 

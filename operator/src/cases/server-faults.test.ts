@@ -2,7 +2,8 @@
 import { type FaultRule, type ProxiedRequest, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { begin, liveIn, nothingLeft } from '../testing/case-life.ts'
-import { type CasePlace, isGone, openCaseRig } from '../testing/case-rig.ts'
+import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
+import { isGone } from '../testing/namespaced.ts'
 import { sideBySide } from '../testing/side-by-side.ts'
 
 const skip = withoutKube('kube-controller-manager', 'kube-scheduler')

@@ -2,7 +2,8 @@
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { begin, nothingLeft } from '../testing/case-life.ts'
-import { hasCondition, isGone, MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
+import { MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
+import { hasCondition, isGone } from '../testing/namespaced.ts'
 import { installCrds, startNode } from '../testing/prepare-server.ts'
 import { sideBySide } from '../testing/side-by-side.ts'
 

@@ -1,7 +1,8 @@
 import type { HttpFaultProxy } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import type { CaseOperator } from './case-operator.ts'
-import { type CasePlace, type CaseRig, isGone, MADE_KINDS, type StartOptions } from './case-rig.ts'
+import { type CasePlace, type CaseRig, MADE_KINDS, type StartOptions } from './case-rig.ts'
+import { isGone } from './namespaced.ts'
 
 export interface Phase {
   readonly name: string

@@ -10,7 +10,8 @@ import {
 import type { Test } from 'tap'
 import { createCaches } from '../controllers/caches.ts'
 import { type CaseOperator, type CaseOperatorOptions, startCaseOperator } from './case-operator.ts'
-import { CONFIG_TEXT } from './model-cluster.ts'
+import { CONFIG_TEXT, MODEL_SPEC } from './model-cluster.ts'
+import { applierOf, hasCondition, isThere, type Paths, pathsIn } from './namespaced.ts'
 import { type Play, PodPlayer } from './pod-player.ts'
 import { freePodPort, installCrds, startNode } from './prepare-server.ts'
 import { startVersion, type VersionOperator, type VersionOptions } from './version-operator.ts'
@@ -44,7 +45,7 @@ export interface CasePlace {
   startOperator(t: Test, o?: StartOptions): Promise<CaseOperator>
   /** For this namespace, one of those that share a lease. The test's teardown stops it, if the test does not. */
   startVersion(t: Test, o: StartVersionOptions): Promise<VersionOperator>
-  readonly path: (plural: string, name?: string) => string
+  readonly path: Paths
   applyModel(name: string, spec?: PlainObject): Promise<PlainObject>
   /** Over the Model of that name: one step, with the tensors that all models of tests have. */
   applyEnsemble(name: string, model: string, spec?: PlainObject): Promise<PlainObject>
@@ -56,19 +57,6 @@ export interface CasePlace {
   look(): Promise<readonly string[]>
 }
 
-const GROUPS: Readonly<Record<string, string>> = {
-  models: 'apis/tutti.dev/v1alpha1',
-  ensembles: 'apis/tutti.dev/v1alpha1',
-  deployments: 'apis/apps/v1',
-  controllerrevisions: 'apis/apps/v1',
-  ingresses: 'apis/networking.k8s.io/v1',
-  networkpolicies: 'apis/networking.k8s.io/v1',
-  horizontalpodautoscalers: 'apis/autoscaling/v2',
-  poddisruptionbudgets: 'apis/policy/v1',
-  roles: 'apis/rbac.authorization.k8s.io/v1',
-  rolebindings: 'apis/rbac.authorization.k8s.io/v1',
-  httproutes: 'apis/gateway.networking.k8s.io/v1',
-}
 /** Kinds that the operator makes. */
 export const MADE_KINDS: readonly string[] = [
   'deployments',
@@ -151,10 +139,7 @@ async function openCasePlace(
   if (o.hasControllers) {
     await plain.until(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, isThere)
   }
-  const path: CasePlace['path'] = (plural, name) => {
-    const base = `/${GROUPS[plural] ?? 'api/v1'}/namespaces/${namespace}/${plural}`
-    return name === undefined ? base : `${base}/${name}`
-  }
+  const path = pathsIn(namespace)
   const condition: CasePlace['condition'] = async (plural, name, wanted) =>
     (await plain.until(path(plural, name), (object) => hasCondition(object, wanted))) ?? {}
   return {
@@ -188,23 +173,13 @@ async function bindAdmin(plain: PlainClient, namespace: string): Promise<void> {
   })
 }
 
-function appliers(plain: PlainClient, path: CasePlace['path']) {
-  const apply = (plural: string, kind: string, name: string, spec: PlainObject) =>
-    plain.apply(path(plural, name), {
-      apiVersion: 'tutti.dev/v1alpha1',
-      kind,
-      metadata: { name },
-      spec,
-    })
+function appliers(plain: PlainClient, path: Paths) {
+  const apply = applierOf(plain, path)
   return {
     applyModel: (name: string, spec: PlainObject = {}) =>
-      apply('models', 'Model', name, {
-        modelFormat: { name: 'onnx' },
-        storageUri: 'http://models.example/yolo.tar',
-        ...spec,
-      }),
+      apply('Model', name, { ...MODEL_SPEC, ...spec }),
     applyEnsemble: (name: string, model: string, spec: PlainObject = {}) =>
-      apply('ensembles', 'Ensemble', name, {
+      apply('Ensemble', name, {
         maxBatchSize: 4,
         inputs: [{ name: 'image', datatype: 'FP32', shape: [3, -1, -1] }],
         outputs: [{ name: 'boxes', from: 'detect.boxes' }],
@@ -212,18 +187,6 @@ function appliers(plain: PlainClient, path: CasePlace['path']) {
         ...spec,
       }),
   }
-}
-
-export const isThere = (object: PlainObject | undefined): boolean => object !== undefined
-export const isGone = (object: PlainObject | undefined): boolean => object === undefined
-
-/** @param wanted - `Ready=True` or `Accepted=False/SchemaPending`. */
-export function hasCondition(object: PlainObject | undefined, wanted: string): boolean {
-  return (object?.['status']?.conditions ?? []).some(
-    ({ type, status, reason, observedGeneration }: PlainObject) =>
-      observedGeneration === object?.['metadata'].generation &&
-      [`${type}=${status}`, `${type}=${status}/${reason}`].includes(wanted),
-  )
 }
 
 async function look(

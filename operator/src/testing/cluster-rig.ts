@@ -17,6 +17,7 @@ import {
 import type { Test } from 'tap'
 import { Cache, type OpenReflector } from '../runtime/cache.ts'
 import { MANAGED_BY } from '../runtime/children.ts'
+import { type Paths, pathsIn } from './namespaced.ts'
 import { type TestMetrics, testMetrics } from './test-metrics.ts'
 import { TOY, type Toy } from './toy.ts'
 
@@ -50,14 +51,9 @@ export interface ClusterRig {
   readonly metrics: TestMetrics
   /** Applies a toy as a user would. */
   applyToy(name: string, spec: Toy['spec']): Promise<void>
-  /** `/apis/apps/v1/namespaces/N/deployments/NAME`, for the plain client. */
-  path(plural: string, name: string): string
+  readonly path: Paths
 }
 
-const GROUPS: Readonly<Record<string, string>> = {
-  toys: 'apis/test.tutti.dev/v1',
-  deployments: 'apis/apps/v1',
-}
 let made = 0
 
 /** Makes a rig in a new namespace; its teardown is the test's. */
@@ -85,8 +81,7 @@ export async function openClusterRig(t: Test, server: ApiServer): Promise<Cluste
   })
   for (const cache of Object.values(caches)) cache.start()
   await Promise.all(Object.values(caches).map((cache) => cache.synced))
-  const path: ClusterRig['path'] = (plural, name) =>
-    `/${GROUPS[plural] ?? 'api/v1'}/namespaces/${namespace}/${plural}/${name}`.replace(/\/$/, '')
+  const path = pathsIn(namespace)
   return {
     namespace,
     plain,

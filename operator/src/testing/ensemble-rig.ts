@@ -14,6 +14,7 @@ import type { RouterDefaults } from '../resources/router-deployment.ts'
 import { ROUTER_LABELS } from '../resources/router-names.ts'
 import type { EventInput } from '../runtime/events.ts'
 import { acceptModel } from './accept-model.ts'
+import { applierOf, hasCondition, type Paths, pathsIn } from './namespaced.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 import { stepSettings } from './step-settings.ts'
 import { type TestMetrics, testMetrics } from './test-metrics.ts'
@@ -36,28 +37,15 @@ export interface EnsembleRig {
 /** What tests do in one namespace. */
 export interface EnsembleNamespace {
   readonly name: string
-  path(plural: string, name?: string): string
-  applyEnsemble(name: string, spec: PlainObject): Promise<void>
+  readonly path: Paths
+  applyEnsemble(name: string, spec: PlainObject): Promise<unknown>
   /** Applies a Model, and says that it is accepted and served with this config.pbtxt. */
   serveModel(name: string, text: string): Promise<void>
-  applyModel(name: string): Promise<void>
+  applyModel(name: string): Promise<unknown>
   /** Makes a router pod that is ready and answers at an address of its own. */
   startRouter(name: string): Promise<PodServer>
   /** Resolves when a condition has the status, and the reason if one is given. */
   condition(name: string, type: string, status: string, reason?: string): Promise<PlainObject>
-}
-
-const GROUPS: Readonly<Record<string, string>> = {
-  models: 'apis/tutti.dev/v1alpha1',
-  ensembles: 'apis/tutti.dev/v1alpha1',
-  deployments: 'apis/apps/v1',
-  controllerrevisions: 'apis/apps/v1',
-  ingresses: 'apis/networking.k8s.io/v1',
-  networkpolicies: 'apis/networking.k8s.io/v1',
-  httproutes: 'apis/gateway.networking.k8s.io/v1',
-  poddisruptionbudgets: 'apis/policy/v1',
-  roles: 'apis/rbac.authorization.k8s.io/v1',
-  rolebindings: 'apis/rbac.authorization.k8s.io/v1',
 }
 
 let made = 0
@@ -141,28 +129,15 @@ function openNamespace(
 ): EnsembleNamespace {
   const { plain } = server
   let routers = 0
-  const path: EnsembleNamespace['path'] = (plural, name) => {
-    const base = `/${GROUPS[plural] ?? 'api/v1'}/namespaces/${namespace}/${plural}`
-    return name === undefined ? base : `${base}/${name}`
-  }
-  const apply = async (plural: string, kind: string, name: string, spec: PlainObject) => {
-    await plain.apply(path(plural, name), {
-      apiVersion: 'tutti.dev/v1alpha1',
-      kind,
-      metadata: { name, namespace },
-      spec,
-    })
-  }
+  const path = pathsIn(namespace)
+  const apply = applierOf(plain, path)
   const applyModel = (name: string) =>
-    apply('models', 'Model', name, {
-      modelFormat: { name: 'onnx' },
-      storageUri: 'pvc://models/x',
-    })
+    apply('Model', name, { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/x' })
   return {
     name: namespace,
     path,
     applyModel,
-    applyEnsemble: (name, spec) => apply('ensembles', 'Ensemble', name, spec),
+    applyEnsemble: (name, spec) => apply('Ensemble', name, spec),
     serveModel: async (name, text) => {
       await applyModel(name)
       await acceptModel({ plain, path, name, text })
@@ -190,14 +165,9 @@ function openNamespace(
       return pod
     },
     condition: async (name, type, status, reason) => {
+      const wanted = [`${type}=${status}`, ...(reason === undefined ? [] : [reason])].join('/')
       const found = await plain.until(path('ensembles', name), (object) =>
-        (object?.['status']?.conditions ?? []).some(
-          (one: PlainObject) =>
-            one['type'] === type &&
-            one['status'] === status &&
-            one['observedGeneration'] === object?.['metadata'].generation &&
-            (reason === undefined || one['reason'] === reason),
-        ),
+        hasCondition(object, wanted),
       )
       return found?.['status'] ?? {}
     },

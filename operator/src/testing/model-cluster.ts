@@ -22,6 +22,7 @@ import { RouterViews } from '../pods/router-views.ts'
 import type { Controller } from '../runtime/controller.ts'
 import type { EventInput } from '../runtime/events.ts'
 import { createRuntimeMetrics } from '../runtime/metrics.ts'
+import { applierOf, pathsIn } from './namespaced.ts'
 import { type Play, PodPlayer } from './pod-player.ts'
 import { freePodPort, installCrds, startNode } from './prepare-server.ts'
 import { stepSettings } from './step-settings.ts'
@@ -33,6 +34,12 @@ max_batch_size: 4
 input { name: "image" data_type: TYPE_FP32 dims: [ 3, -1, -1 ] }
 output { name: "boxes" data_type: TYPE_FP32 dims: [ -1, 4 ] }
 `
+
+/** Of a Model of which a test says no more. */
+export const MODEL_SPEC: PlainObject = {
+  modelFormat: { name: 'onnx' },
+  storageUri: 'http://models.example/yolo.tar',
+}
 
 /** A real API server with Kubernetes' own controllers, ours for Models, and pods that tests play. */
 export interface ModelCluster {
@@ -188,16 +195,7 @@ function actions(plain: PlainClient) {
       return name
     },
     applyModel: (namespace: string, name: string, spec: PlainObject = {}) =>
-      plain.apply(modelPath(namespace, name), {
-        apiVersion: 'tutti.dev/v1alpha1',
-        kind: 'Model',
-        metadata: { name, namespace },
-        spec: {
-          modelFormat: { name: 'onnx' },
-          storageUri: 'http://models.example/yolo.tar',
-          ...spec,
-        },
-      }),
+      applierOf(plain, pathsIn(namespace))('Model', name, { ...MODEL_SPEC, ...spec }),
     untilModel: async (
       namespace: string,
       name: string,
@@ -213,11 +211,11 @@ function actions(plain: PlainClient) {
 }
 
 export function modelPath(namespace: string, name: string): string {
-  return `/apis/tutti.dev/v1alpha1/namespaces/${namespace}/models/${name}`
+  return pathsIn(namespace)('models', name)
 }
 
 export function deploymentPath(namespace: string, name: string): string {
-  return `/apis/apps/v1/namespaces/${namespace}/deployments/${name}-step`
+  return pathsIn(namespace)('deployments', `${name}-step`)
 }
 
 /** `True/Ready`, say; undefined if it is not of the newest generation. */

@@ -1,5 +1,6 @@
 import type { PlainObject } from '@tutti/kube/testing'
-import { type ModelCluster, modelPath } from './model-cluster.ts'
+import type { ModelCluster } from './model-cluster.ts'
+import { pathsIn } from './namespaced.ts'
 
 /** Of a pod whose init container fails again and again. */
 export const FETCH_FAILED: PlainObject = {
@@ -56,10 +57,9 @@ export function revisionsOf({ plain }: ModelCluster, namespace: string): Promise
 /** Name -> resourceVersion of all that the operator writes. */
 export async function versionsOf({ plain }: ModelCluster, namespace: string): Promise<PlainObject> {
   const lists = await Promise.all(
-    [
-      ...COLLECTIONS.map((path) => path(namespace)),
-      modelPath(namespace, '').replace(/\/$/, ''),
-    ].map((path) => plain.list(path)),
+    [...COLLECTIONS.map((path) => path(namespace)), pathsIn(namespace)('models')].map((path) =>
+      plain.list(path),
+    ),
   )
   return Object.fromEntries(
     lists

@@ -3,6 +3,7 @@ import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@
 import t from 'tap'
 import { ROUTER_LABELS } from '../../resources/router-names.ts'
 import { type EnsembleNamespace, openEnsembleRig } from '../../testing/ensemble-rig.ts'
+import { isGone, isThere } from '../../testing/namespaced.ts'
 import { installCrds, installGatewayApi } from '../../testing/prepare-server.ts'
 
 const ENSEMBLE = {
@@ -24,9 +25,6 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ['poddisruptionbudgets', 'tutti-router'],
   ['deployments', 'tutti-router'],
 ]
-
-const isThere = (object: PlainObject | undefined): boolean => object !== undefined
-const isGone = (object: PlainObject | undefined): boolean => object === undefined
 
 function withReplicas(replicas: number) {
   return (object: PlainObject | undefined): boolean => object?.['spec'].replicas === replicas

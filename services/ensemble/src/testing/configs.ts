@@ -108,6 +108,7 @@ function toInput({ name, ...draft }: TensorDraft): ModelInput {
   return modelInput(name, 'TYPE_FP32', [4], draft)
 }
 
-function toOutput({ name, optional: _, ...draft }: TensorDraft): ModelOutput {
-  return modelOutput(name, 'TYPE_FP32', [4], draft)
+function toOutput(draft: TensorDraft): ModelOutput {
+  const { name, optional: _, ...rest } = draft
+  return modelOutput(name, 'TYPE_FP32', [4], rest)
 }
