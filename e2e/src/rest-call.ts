@@ -1,4 +1,5 @@
-import { type IncomingHttpHeaders, request } from 'node:http'
+import { type Agent, type IncomingHttpHeaders, request as requestPlain } from 'node:http'
+import { request as requestSecure } from 'node:https'
 
 /** A whole HTTP answer. */
 export interface RestAnswer {
@@ -10,6 +11,12 @@ export interface RestAnswer {
 }
 
 export interface RestCallOptions {
+  /** Default: 127.0.0.1. */
+  readonly address?: string | undefined
+  /** The authority of the server, PEM: with TLS then, under the name of the header `host`. */
+  readonly ca?: Buffer | undefined
+  /** Keeps connections; one for each request without it. */
+  readonly agent?: Agent
   readonly body?: Uint8Array | string
   readonly headers?: Readonly<Record<string, string>>
   /** Destroys the connection. */
@@ -19,7 +26,7 @@ export interface RestCallOptions {
 }
 
 /**
- * One HTTP request on a connection of its own, so that nothing that a pool does shows in a test.
+ * One HTTP request, on a connection of its own unless there is an agent, so that nothing that a pool does shows in a test.
  *
  * @throws Error of the connection, if it ends before the answer is whole.
  */
@@ -31,12 +38,15 @@ export function restCall(
 ): Promise<RestAnswer> {
   return new Promise((resolve, reject) => {
     const body = Buffer.from(o.body ?? '')
+    const { address = '127.0.0.1', agent = false, ca } = o
+    const request = ca === undefined ? requestPlain : requestSecure
     const outgoing = request({
-      host: '127.0.0.1',
+      host: address,
       port,
       method,
       path,
-      agent: false,
+      agent,
+      ...(ca !== undefined && { ca, servername: o.headers?.['host'] }),
       headers: {
         'content-length': String(body.byteLength),
         ...(o.onContinue !== undefined && { expect: '100-continue' }),

@@ -1,5 +1,5 @@
-import { Agent, request } from 'node:https'
-import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'
+import { Agent } from 'node:https'
+import { type ServiceError, status } from '@grpc/grpc-js'
 import {
   decodeInferResponse,
   encodeInferRequest,
@@ -7,9 +7,11 @@ import {
   inferenceServices,
 } from '@tutti/protocol'
 import type { Test } from 'tap'
+import { restCall } from '../rest-call.ts'
 import { inferPath, JSON_LENGTH, restBody, restOutputs } from '../rest-infer.ts'
 import type { Tensor } from '../tensors.ts'
 import { INGRESS, NODE_ADDRESS } from './kubectl.ts'
+import { openGrpc } from './plain-grpc.ts'
 
 /** What clients ask, and where. */
 export interface Question {
@@ -32,7 +34,7 @@ const DEADLINE_MS = 90_000
 /** A client of gRPC outside of the cluster, on a connection of its own with TLS that is closed with the test. */
 export function askGrpc(t: Test, question: Question): Asker {
   const { model: modelName, inputs, output } = question
-  const client = openGrpc(t, question)
+  const client = openGrpc(t, `${NODE_ADDRESS}:${INGRESS.https}`, question)
   const message = Buffer.from(encodeInferRequest({ modelName, inputs }))
   const { path, requestSerialize, responseDeserialize } = inferenceServices().inference.ModelInfer
   return () =>
@@ -57,7 +59,7 @@ export interface Conversation {
 /** Opens a stream outside of the cluster, with TLS, on a connection of its own that is closed with the test. */
 export function converse(t: Test, question: Question): Conversation {
   const { model: modelName, inputs, output } = question
-  const client = openGrpc(t, question)
+  const client = openGrpc(t, `${NODE_ADDRESS}:${INGRESS.https}`, question)
   const { path, requestSerialize, responseDeserialize } =
     inferenceServices().inference.ModelStreamInfer
   const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
@@ -83,46 +85,19 @@ export function askRest(t: Test, { ca, host, model, inputs, output }: Question):
   const agent = new Agent({ keepAlive: true, ca, servername: host })
   t.teardown(() => agent.destroy())
   const { body, jsonBytes } = restBody(inputs)
-  const headers = { host, 'content-length': body.byteLength, [JSON_LENGTH]: String(jsonBytes) }
-  const where = { host: NODE_ADDRESS, port: INGRESS.https, method: 'POST', path: inferPath(model) }
-  return () =>
-    new Promise((resolve) => {
-      const outgoing = request({ ...where, agent, headers, timeout: DEADLINE_MS })
-      const fail = (error: Error): void => resolve({ problem: `REST ${error.message}` })
-      outgoing.once('timeout', () => outgoing.destroy(new Error('no answer in time')))
-      outgoing.once('error', fail)
-      outgoing.once('response', (incoming) => {
-        const chunks: Buffer[] = []
-        incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-        incoming.once('error', fail)
-        incoming.once('end', () => {
-          const { statusCode = 0 } = incoming
-          const whole = Buffer.concat(chunks)
-          if (statusCode !== 200) {
-            resolve({ problem: `REST ${statusCode}: ${whole.toString()}` })
-            return
-          }
-          const answer = {
-            status: statusCode,
-            headers: incoming.headers,
-            body: whole,
-            json: () => ({}),
-          }
-          resolve({ bytes: Uint8Array.from(restOutputs(answer).get(output) ?? []) })
-        })
-      })
-      outgoing.end(body)
-    })
-}
-
-function openGrpc(t: Test, { ca, host }: Question): Client {
-  const client = new Client(`${NODE_ADDRESS}:${INGRESS.https}`, credentials.createSsl(ca), {
-    'grpc.default_authority': host,
-    'grpc.ssl_target_name_override': host,
-    'grpc.use_local_subchannel_pool': 1,
-  })
-  t.teardown(() => client.close())
-  return client
+  const headers = { host, [JSON_LENGTH]: String(jsonBytes) }
+  const place = { address: NODE_ADDRESS, ca, agent, body, headers }
+  return async () => {
+    try {
+      const signal = AbortSignal.timeout(DEADLINE_MS)
+      const answer = await restCall(INGRESS.https, 'POST', inferPath(model), { ...place, signal })
+      if (answer.status !== 200)
+        return { problem: `REST ${answer.status}: ${answer.body.toString()}` }
+      return { bytes: Uint8Array.from(restOutputs(answer).get(output) ?? []) }
+    } catch (error) {
+      return { problem: `REST ${error instanceof Error ? error.message : String(error)}` }
+    }
+  }
 }
 
 function toProblem(error: ServiceError | null): Outcome {

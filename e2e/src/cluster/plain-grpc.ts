@@ -16,18 +16,23 @@ export interface PlainGrpc {
 const same = (bytes: Buffer): Buffer => bytes
 const options = (): { readonly deadline: number } => ({ deadline: Date.now() + DEADLINE_MS })
 
-/** Opens a client that is closed with the test; with TLS if the authority of the server is given. */
-export function openPlainGrpc(
+/** Opens a connection that is closed with the test; with TLS if the authority of the server is given. */
+export function openGrpc(
   t: Test,
   address: string,
   { host, ca }: { readonly host: string; readonly ca?: Buffer | undefined },
-): PlainGrpc {
+): Client {
   const trust = ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca)
   const client = new Client(address, trust, {
     'grpc.default_authority': host,
     ...(ca !== undefined && { 'grpc.ssl_target_name_override': host }),
+    'grpc.use_local_subchannel_pool': 1,
   })
   t.teardown(() => client.close())
+  return client
+}
+
+export function plainGrpc(client: Client): PlainGrpc {
   return {
     check: () =>
       new Promise((resolve, reject) => {

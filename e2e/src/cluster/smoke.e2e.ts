@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t from 'tap'
+import { restCall } from '../rest-call.ts'
 import { tempFolder } from '../temp-repository.ts'
 import { until } from '../until.ts'
 import {
@@ -13,8 +14,7 @@ import {
   NODE_ADDRESS,
   withoutOwnNode,
 } from './kubectl.ts'
-import { openPlainGrpc } from './plain-grpc.ts'
-import { getPlain } from './plain-http.ts'
+import { openGrpc, plainGrpc } from './plain-grpc.ts'
 import { askProbe, probeObjects, probePods } from './probe.ts'
 
 t.setTimeout(600_000)
@@ -149,7 +149,7 @@ await t.test('the cluster itself', { skip }, async (t) => {
       [INGRESS.http, undefined],
       [INGRESS.https, authority],
     ] as const) {
-      const grpc = openPlainGrpc(t, `${NODE_ADDRESS}:${port}`, { host, ca })
+      const grpc = plainGrpc(openGrpc(t, `${NODE_ADDRESS}:${port}`, { host, ca }))
       const serving = await until('the ingress controller leads there', () => {
         return grpc.check().catch(() => undefined)
       })
@@ -157,7 +157,9 @@ await t.test('the cluster itself', { skip }, async (t) => {
       const answers = await grpc.converse(20)
       t.equal(answers.length, 20)
       t.ok(answers.every((answer) => answer.includes('grpc.health.v1.Health')))
-      const name = await getPlain(`${NODE_ADDRESS}:${port}`, '/hostname', { host, ca })
+      const where = { address: NODE_ADDRESS, ca, headers: { host } }
+      const { body } = await restCall(port, 'GET', '/hostname', where)
+      const name = body.toString().trim()
       t.ok(
         [first, second].some(({ metadata }) => metadata.name === name),
         `${port}: REST`,

@@ -1,6 +1,4 @@
-import { type InferCallOptions, InferenceClient } from '@tutti/protocol'
-import type { Test } from 'tap'
-import type { Target } from '../serving.ts'
+import type { InferCallOptions, InferenceClient } from '@tutti/protocol'
 import { answerProblem, type Question } from './questions.ts'
 
 /** How one request ended. */
@@ -20,13 +18,6 @@ export type Outcome =
  * limit, so that a request that hangs shows as what it is.
  */
 export const LONG_MS = 80_000
-
-/** A client on a connection of its own that is closed with the test. */
-export function openClient(t: Test, target: Pick<Target, 'grpcPort'>): InferenceClient {
-  const client = new InferenceClient({ address: `127.0.0.1:${target.grpcPort}` })
-  t.teardown(() => client.close())
-  return client
-}
 
 /** Asks once and judges what comes. Never rejects. */
 export async function ask(

@@ -1,7 +1,8 @@
 // needs: nats
 import t, { type Test } from 'tap'
+import { openClient } from '../grpc-client.ts'
 import { until } from '../until.ts'
-import { ask, describe, openClient, unclean } from './asking.ts'
+import { ask, describe, unclean } from './asking.ts'
 import { type Harness, type Peer, SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
 import { chainQuestion, ENDLESS, identityQuestion, slowQuestion } from './questions.ts'

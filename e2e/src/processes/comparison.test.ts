@@ -1,8 +1,8 @@
 // needs: nats
 import type { InferRequestParts } from '@tutti/protocol'
 import t from 'tap'
+import { openClient } from '../grpc-client.ts'
 import { serve } from '../serving.ts'
-import { openClient } from './asking.ts'
 import { grpcAnswer, type RestCase, restAnswer } from './comparison.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { bytesOf, fp32, identityQuestion, slowQuestion, versionedQuestion } from './questions.ts'

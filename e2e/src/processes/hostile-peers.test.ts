@@ -1,8 +1,9 @@
 // needs: nats
 import t from 'tap'
+import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
 import { until } from '../until.ts'
-import { ask, describe, type Outcome, openClient } from './asking.ts'
+import { ask, describe, type Outcome } from './asking.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { HONEST_MODELS } from './hostile-material.ts'
 import { HostilePeer } from './hostile-peer.ts'

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { openClient } from '../grpc-client.ts'
 import type { Target } from '../serving.ts'
 import { until } from '../until.ts'
-import { ask, describe, type Outcome, openClient } from './asking.ts'
+import { ask, describe, type Outcome } from './asking.ts'
 import type { Question } from './questions.ts'
 
 /** Clients that ask one thing after the other until they are told to stop. */

@@ -1,8 +1,8 @@
 // needs: nats
 import t, { type Test } from 'tap'
+import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
 import { until } from '../until.ts'
-import { openClient } from './asking.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { between, oneOf } from './history-requests.ts'
 import {

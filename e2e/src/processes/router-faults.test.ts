@@ -1,6 +1,7 @@
 // needs: nats
 import t from 'tap'
-import { ask, openClient } from './asking.ts'
+import { openClient } from '../grpc-client.ts'
+import { ask } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
 import { chainQuestion, identityQuestion, slowQuestion } from './questions.ts'

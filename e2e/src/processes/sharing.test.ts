@@ -1,7 +1,8 @@
 // needs: nats
 import t from 'tap'
+import { openClient } from '../grpc-client.ts'
 import { until } from '../until.ts'
-import { ask, openClient } from './asking.ts'
+import { ask } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
 import { ENDLESS, slowQuestion } from './questions.ts'

@@ -1,6 +1,7 @@
 // needs: nats
 import t from 'tap'
-import { ask, describe, openClient } from './asking.ts'
+import { openClient } from '../grpc-client.ts'
+import { ask, describe } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { chainQuestion, ENDLESS, slowQuestion } from './questions.ts'
 import { untilReady } from './seen.ts'

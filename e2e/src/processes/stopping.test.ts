@@ -1,6 +1,7 @@
 // needs: nats
 import t from 'tap'
-import { ask, describe, type Outcome, openClient } from './asking.ts'
+import { openClient } from '../grpc-client.ts'
+import { ask, describe, type Outcome } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
 import {
