@@ -12,6 +12,7 @@ import {
   withoutKube,
 } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
+import { bindAdmin } from './testing/prepare-server.ts'
 import { sideBySide } from './testing/side-by-side.ts'
 import { installToys } from './testing/toy.ts'
 
@@ -93,11 +94,7 @@ await t.test('as processes, against a real API server', { skip: withoutKube() },
   const { plain } = server
   await installToys(plain)
   await server.createServiceAccountDir('tutti-system', 'operator')
-  await plain.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-    metadata: { name: 'operator' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ kind: 'ServiceAccount', namespace: 'tutti-system', name: 'operator' }],
-  })
+  await bindAdmin(plain, 'tutti-system')
   let made = 0
   /** A namespace with toys, and a lease, of a subtest's own. */
   const open = async (t: Test) => {

@@ -13,7 +13,7 @@ import {
 } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { openCaseRig } from '../testing/case-rig.ts'
-import { installCrds } from '../testing/prepare-server.ts'
+import { bindAdmin, installCrds } from '../testing/prepare-server.ts'
 
 const PROGRAM = join(import.meta.dirname, '..', 'main.ts')
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti-operator'
@@ -106,11 +106,7 @@ async function looksAt(port: number): Promise<number> {
 }
 
 async function prepare({ plain }: ApiServer): Promise<void> {
-  await plain.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-    metadata: { name: 'operator' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ kind: 'ServiceAccount', namespace: 'tutti-system', name: 'operator' }],
-  })
+  await bindAdmin(plain, 'tutti-system')
   for (let i = 0; i < NAMESPACES; i += 1) {
     const namespace = `ns-${i}`
     await plain.create('/api/v1/namespaces', { metadata: { name: namespace } })

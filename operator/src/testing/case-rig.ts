@@ -13,7 +13,7 @@ import { type CaseOperator, type CaseOperatorOptions, startCaseOperator } from '
 import { CONFIG_TEXT, MODEL_SPEC } from './model-cluster.ts'
 import { applierOf, hasCondition, isThere, type Paths, pathsIn } from './namespaced.ts'
 import { type Play, PodPlayer } from './pod-player.ts'
-import { freePodPort, installCrds, startNode } from './prepare-server.ts'
+import { bindAdmin, freePodPort, installCrds, startNode } from './prepare-server.ts'
 import { startVersion, type VersionOperator, type VersionOptions } from './version-operator.ts'
 
 /**
@@ -159,18 +159,6 @@ async function openCasePlace(
     look: () => look(plain, path, namespace),
     ...appliers(plain, path),
   }
-}
-
-/** Lets the operator of that namespace do everything. */
-async function bindAdmin(plain: PlainClient, namespace: string): Promise<void> {
-  const group = 'rbac.authorization.k8s.io'
-  await plain.apply(`/apis/${group}/v1/clusterrolebindings/${namespace}`, {
-    apiVersion: `${group}/v1`,
-    kind: 'ClusterRoleBinding',
-    metadata: { name: namespace },
-    roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ kind: 'ServiceAccount', namespace, name: 'operator' }],
-  })
 }
 
 function appliers(plain: PlainClient, path: Paths) {

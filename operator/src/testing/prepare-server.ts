@@ -33,6 +33,18 @@ export async function installCrds({ plain }: Pick<ApiServer, 'plain'>): Promise<
   }
 }
 
+/** Lets the operator of that namespace do everything. */
+export async function bindAdmin(plain: PlainClient, namespace: string): Promise<void> {
+  const group = 'rbac.authorization.k8s.io'
+  await plain.apply(`/apis/${group}/v1/clusterrolebindings/${namespace}`, {
+    apiVersion: `${group}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name: namespace },
+    roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ kind: 'ServiceAccount', namespace, name: 'operator' }],
+  })
+}
+
 /** Puts HTTPRoute into a server, with a schema that takes anything. It is served a moment later. */
 export async function installGatewayApi({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
   const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
