@@ -1,13 +1,20 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
+const ATTEMPTS = 20
+
 /**
- * A loopback port where nobody listens, for programs that take no port 0. It is below the range from which systems take ports of
- * outgoing connections, so that none of those takes it before it is used.
+ * Below the range from which systems take ports of outgoing connections: a client that tries to reconnect while a server is down
+ * can then neither take its port nor connect to itself on it.
  */
+function randomPort(): number {
+  return randomInt(12_000, 30_000)
+}
+
+/** A loopback port where nobody listens, for programs that take no port 0. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(12_000, 30_000)
+    const port = randomPort()
     const listener = createServer()
     const isFree = await new Promise<boolean>((resolve) => {
       listener.once('error', () => resolve(false))
@@ -16,5 +23,17 @@ export async function freePort(): Promise<number> {
     if (!isFree) continue
     await new Promise((resolve) => listener.close(resolve))
     return port
+  }
+}
+
+/** Calls `start` with ports until it finds one that is free. @throws what `start` throws else. */
+export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(randomPort())
+    } catch (error) {
+      const isTaken = error instanceof Error && error.message.includes('address already in use')
+      if (!isTaken || attempt === ATTEMPTS) throw error
+    }
   }
 }

@@ -1,6 +1,6 @@
 export { type FaultProxy, type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
 export { findNatsServer, withoutNatsServer } from './find-nats-server.ts'
-export { freePort } from './free-port.ts'
+export { freePort, onFreePort } from './free-port.ts'
 export { createManualClock, type ManualClock } from './manual-clock.ts'
 export { createSignalSource, type ManualSignals } from './manual-signals.ts'
 export {

@@ -1,20 +1,12 @@
-import { randomInt } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findNatsServer } from './find-nats-server.ts'
+import { onFreePort } from './free-port.ts'
 import { accessConfig, type NatsAccess } from './nats-access.ts'
 import { type StartedProcess, startProcess } from './start-process.ts'
 import type { TestCertificates } from './test-certificates.ts'
-
-/*
- * Below the range from which systems take ports of outgoing connections: a client that tries to reconnect while the server is
- * down can then neither take the port nor connect to itself on it.
- */
-const FIRST_PORT = 12_000
-const PAST_LAST_PORT = 30_000
-const ATTEMPTS = 20
 
 export interface NatsServerOptions {
   /** Default: one that is free. */
@@ -55,28 +47,15 @@ export async function startNatsServer(o: NatsServerOptions = {}): Promise<NatsSe
   if (path === undefined) throw new Error('no nats-server is found; see withoutNatsServer')
   const folder = await mkdtemp(join(tmpdir(), 'tutti-nats-'))
   try {
-    return await startOnFreePort(path, folder, o)
+    const start = async (port: number): Promise<NatsServer> => {
+      const server = new GuardedNatsServer(path, folder, port, o)
+      await server.restart()
+      return server
+    }
+    return await (o.port === undefined ? onFreePort(start) : start(o.port))
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
     throw error
-  }
-}
-
-async function startOnFreePort(
-  path: string,
-  folder: string,
-  o: NatsServerOptions,
-): Promise<NatsServer> {
-  for (let attempt = 1; ; attempt++) {
-    const port = o.port ?? randomInt(FIRST_PORT, PAST_LAST_PORT)
-    const server = new GuardedNatsServer(path, folder, port, o)
-    try {
-      await server.restart()
-      return server
-    } catch (error) {
-      const isTaken = error instanceof Error && error.message.includes('address already in use')
-      if (!isTaken || o.port !== undefined || attempt === ATTEMPTS) throw error
-    }
   }
 }
 

@@ -10,7 +10,7 @@ export function apiServerFlags(
   o: ApiServerOptions & { readonly etcdUrl: string; readonly port: number },
 ): readonly string[] {
   const files = filesIn(folder)
-  const { hasControllers, flags = [] } = o
+  const { hasControllers } = o
   return [
     `--etcd-servers=${o.etcdUrl}`,
     '--bind-address=127.0.0.1',
@@ -30,7 +30,6 @@ export function apiServerFlags(
     '--allow-privileged=true',
     // Without controllers a namespace gets no service account, and pods without one would be refused.
     ...(hasControllers === true ? [] : ['--disable-admission-plugins=ServiceAccount']),
-    ...flags,
   ]
 }
 

@@ -12,8 +12,6 @@ export interface ApiUser {
 export interface ApiServerOptions {
   /** True to start kube-controller-manager and kube-scheduler too: garbage collection, Deployments' pods, rollouts. */
   readonly hasControllers?: boolean
-  /** More flags of kube-apiserver. */
-  readonly flags?: readonly string[]
   /** More flags of kube-controller-manager. */
   readonly controllerFlags?: readonly string[]
   readonly users?: readonly ApiUser[]
@@ -25,9 +23,8 @@ export interface ApiServerOptions {
  */
 export interface ApiServer {
   readonly url: URL
-  /** PEM of the authority that signed the server's certificate, and its file. */
+  /** PEM of the authority that signed the server's certificate. */
   readonly ca: string
-  readonly caFile: string
   /** The server's own, for a proxy in front of it. */
   readonly certFile: string
   readonly keyFile: string
@@ -42,15 +39,10 @@ export interface ApiServer {
   createToken(namespace: string, serviceAccount: string): Promise<string>
   /** A folder as a pod has it, for TUTTI_SERVICE_ACCOUNT_DIR: `token`, `ca.crt`, `namespace`. */
   createServiceAccountDir(namespace: string, serviceAccount: string): Promise<string>
-  /** What the API server logged since it was last started. */
-  readonly lines: readonly string[]
   /** Kills the API server with SIGKILL; etcd and its data stay. */
   kill(): Promise<void>
   /** Starts the API server again on the same port with the same data, after killing it if it runs; resolves when it is ready. */
   restart(): Promise<void>
-  /** Holds the API server with SIGSTOP: connections stay open, and nothing moves. */
-  pause(): void
-  resume(): void
   /** Makes etcd forget all that was before now: watches from before get 410 (once the server's own memory is gone too: restart). */
   compact(): Promise<void>
   /** Ends everything and removes the data. Fine to call again. */

@@ -3,13 +3,12 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { onFreePort, type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import type { ApiServer, ApiServerOptions } from './api-server.ts'
 import { filesIn, kubeconfigText, writeServerFiles } from './api-server-files.ts'
 import { apiServerFlags, controllerFlags } from './api-server-flags.ts'
 import { findKubeBinaries } from './find-kube-binaries.ts'
-import { onFreePort } from './on-free-port.ts'
 import { type PlainClient, plainClient } from './plain-client.ts'
 import { type Etcd, startEtcd } from './start-etcd.ts'
 
@@ -47,7 +46,6 @@ function exitAtOnce(): void {
 
 class LaunchedApiServer implements ApiServer {
   ca = ''
-  readonly caFile: string
   readonly certFile: string
   readonly keyFile: string
   readonly token = randomBytes(16).toString('hex')
@@ -65,8 +63,7 @@ class LaunchedApiServer implements ApiServer {
     this.#bin = bin
     this.#folder = folder
     this.#options = o
-    const { ca, cert, key } = filesIn(folder)
-    this.caFile = ca
+    const { cert, key } = filesIn(folder)
     this.certFile = cert
     this.keyFile = key
   }
@@ -80,13 +77,9 @@ class LaunchedApiServer implements ApiServer {
     return this.#plain
   }
 
-  get lines(): readonly string[] {
-    return this.#running().lines
-  }
-
   async start(): Promise<void> {
     await writeServerFiles(this.#folder, { token: this.token, users: this.#options.users })
-    this.ca = await readFile(this.caFile, 'utf8')
+    this.ca = await readFile(filesIn(this.#folder).ca, 'utf8')
     this.#etcd = await startEtcd(this.#bin, this.#folder)
     this.#others.push(this.#etcd.process)
     await onFreePort(async (port) => {
@@ -144,30 +137,16 @@ class LaunchedApiServer implements ApiServer {
     await this.#startApiServer()
   }
 
-  pause(): void {
-    this.#running().kill('SIGSTOP')
-  }
-
-  resume(): void {
-    this.#running().kill('SIGCONT')
-  }
-
   async compact(): Promise<void> {
     await this.#etcd?.compact()
   }
 
   async stop(): Promise<void> {
-    // One that is paused takes no other signal. All data goes: nobody needs to end in order.
-    this.#apiServer?.kill('SIGCONT')
+    // All data goes: nobody needs to end in order.
     this.#plain?.close()
     const ends = this.#others.toReversed().map((other) => other.stop('SIGKILL'))
     await Promise.all([...ends, this.kill()])
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 })
-  }
-
-  #running(): StartedProcess {
-    if (this.#apiServer === undefined) throw new Error('the API server was never started')
-    return this.#apiServer
   }
 
   /** False once it has ended: nobody needs to ask any more. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
-import { onFreePort } from './on-free-port.ts'
+import { onFreePort, type StartedProcess, startProcess } from '@tutti/chassis/testing'
 
 /** The data of an API server. */
 export interface Etcd {
