@@ -9,32 +9,28 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cacheFolder } from './cache-folder.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from './go.mjs'
-import { goBuild, goInstall, moduleFolder } from './go-build.mjs'
+import { goBuild, goInstall } from './go-build.mjs'
 import { withLock } from './lock.mjs'
 
 /** The module with which programs of Kubernetes are built. */
 export const SOURCES = join(dirname(fileURLToPath(import.meta.url)), 'kubernetes')
 const KUBERNETES = '1.34.4'
-const KWOK = '0.8.0'
 const HELM = '3.22.0'
 /** Without these nothing can be tested; the tests that need another one ask for it by name. */
 const NEEDED = ['etcd', 'kube-apiserver']
 /** Variables with the folder of somebody who has them, in the order in which they count. */
 const NAMING = ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS']
 const OF_ONE_BINARY = [...NEEDED, 'kube-controller-manager', 'kube-scheduler', 'kubectl']
-/** Of kwok's module: what a node and a pod without containers go through. */
-const STAGES = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']
 
 /**
  * What the tests with a real API server need to know: `TUTTI_KUBE_BIN`, a folder with etcd, kube-apiserver and, unless somebody
- * else made it, kube-controller-manager, kube-scheduler, kubectl, kwok (with kwok-stages.yaml) and helm; or
+ * else made it, kube-controller-manager, kube-scheduler, kubectl and helm; or
  * `TUTTI_KUBE_MISSING`, why there is none: those tests then report themselves as skipped.
  *
  * In this order: the folder that TUTTI_KUBE_BIN names; the one that KUBEBUILDER_ASSETS names, as for Go operators; a cache
@@ -61,7 +57,7 @@ export async function findKubeBinaries({ env = process.env, say = console.error 
       `${folder}.lock`,
       async () => {
         if (existsSync(folder)) return
-        say(`Building Kubernetes ${KUBERNETES}, kwok and helm from their Go modules (once) ...`)
+        say(`Building Kubernetes ${KUBERNETES} and helm from their Go modules (once) ...`)
         await build({ go: go.path, folder, env })
       },
       () => say('Waiting for another run to build Kubernetes ...'),
@@ -107,7 +103,7 @@ function missing(reason) {
 function digestOfInputs() {
   const hash = createHash('sha256')
   for (const file of readdirSync(SOURCES).toSorted()) hash.update(readFileSync(join(SOURCES, file)))
-  hash.update(JSON.stringify([KUBERNETES, KWOK, HELM, STAGES, OF_ONE_BINARY]))
+  hash.update(JSON.stringify([KUBERNETES, HELM, OF_ONE_BINARY]))
   return `${hash.digest('hex').slice(0, 16)}-${process.platform}-${process.arch}`
 }
 
@@ -123,9 +119,7 @@ async function build({ go, folder, env }) {
     cpSync(SOURCES, source, { recursive: true })
     mkdirSync(bin)
     await buildKubernetes(go, { source, bin, env: goEnv })
-    await goInstall(go, { cwd: source, env: goEnv, module: `sigs.k8s.io/kwok/cmd/kwok@v${KWOK}` })
     await goInstall(go, { cwd: source, env: goEnv, module: `helm.sh/helm/v3/cmd/helm@v${HELM}` })
-    await writeStages(go, { bin, cwd: source, env: goEnv })
     renameSync(bin, folder)
   } finally {
     rmSync(unfinished, { recursive: true, force: true })
@@ -156,19 +150,4 @@ export function kubernetesVersion() {
     [`${version}.buildDate`]: '1970-01-01T00:00:00Z',
     'k8s.io/client-go/pkg/version.gitVersion': `v${KUBERNETES}`,
   }
-}
-
-/** kwok ends at once unless it is told what its nodes and pods go through. */
-async function writeStages(go, { bin, cwd, env }) {
-  const module = await moduleFolder(go, { cwd, env, module: `sigs.k8s.io/kwok@v${KWOK}` })
-  const files = STAGES.flatMap((stage) => {
-    const folder = join(module, 'kustomize', 'stage', stage)
-    const names = readdirSync(folder).filter((name) => name !== 'kustomization.yaml')
-    return names
-      .filter((name) => name.endsWith('.yaml'))
-      .toSorted()
-      .map((name) => join(folder, name))
-  })
-  const texts = files.map((file) => readFileSync(file, 'utf8').trimEnd())
-  writeFileSync(join(bin, 'kwok-stages.yaml'), `${texts.join('\n---\n')}\n`)
 }

@@ -8,13 +8,6 @@ const silent = { say: () => {} }
 /** A Go that notes what it is asked, and leaves the files that a real one would. */
 function fakeGo(root, { install = 'touch "$GOBIN/${2##*/}"' } = {}) {
   const bin = join(root, 'go-bin')
-  const module = join(root, 'module')
-  for (const stage of ['node/fast', 'node/heartbeat-with-lease', 'pod/fast']) {
-    const folder = join(module, 'kustomize', 'stage', stage)
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, 'kustomization.yaml'), 'no stage\n')
-    writeFileSync(join(folder, 'stage.yaml'), `kind: Stage # ${stage}\n`)
-  }
   mkdirSync(bin, { recursive: true })
   const script = `#!/bin/sh
 echo "$1 $GOFLAGS/$GOWORK $*" >> ${root}/log
@@ -22,7 +15,6 @@ case "$1" in
 version) echo "go version go1.26.8 linux/amd64" ;;
 build) while [ "$1" != -o ]; do shift; done; touch "$2" ;;
 install) for last; do :; done; set -- install "$last"; ${install} ;;
-mod) echo '{"Dir": "${module}"}' ;;
 esac`
   writeFileSync(join(bin, 'go'), script)
   chmodSync(join(bin, 'go'), 0o755)
@@ -55,17 +47,13 @@ await test('without one they are built once, however many ask', async (t) => {
   t.same(await ask(), first)
   const folder = first.TUTTI_KUBE_BIN
   t.match(basename(folder), /^kubernetes-[0-9a-f]{16}-/)
-  for (const program of ['etcd', 'kube-apiserver', 'kubectl', 'kwok@v0.8.0']) {
+  for (const program of ['etcd', 'kube-apiserver', 'kubectl', 'helm@v3.22.0']) {
     t.ok(existsSync(join(folder, program)), program)
   }
-  t.match(
-    readFileSync(join(folder, 'kwok-stages.yaml'), 'utf8'),
-    /^kind: Stage # node\/fast\n---\nkind: [^]*pod\/fast\n$/,
-  )
   const log = logOf(root)
   t.same(
     log.map((line) => line.split(' ')[0]),
-    ['build', 'install', 'install', 'mod'],
+    ['build', 'install'],
   )
   // Nothing of Go's around it changes the build.
   for (const line of log) t.match(line, /^\w+ \/off /)
@@ -88,7 +76,7 @@ await test('a build that fails says so, and leaves nothing', async (t) => {
   const env = fakeGo(root, { install: 'echo no route >&2; exit 1' })
   const said = []
   const found = await findKubeBinaries({ env, say: (line) => said.push(line) })
-  t.match(found.TUTTI_KUBE_MISSING, /The build of .*kwok@v.* failed with exit code 1/)
+  t.match(found.TUTTI_KUBE_MISSING, /The build of .*helm@v.* failed with exit code 1/)
   t.match(said.join('\n'), /no route/)
   t.same(readdirSync(join(env.XDG_CACHE_HOME, 'tutti')), [])
 })

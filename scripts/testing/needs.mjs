@@ -15,7 +15,7 @@ export const NEEDS = {
     names: ['TUTTI_NATS_SERVER'],
     provide: async () => ({ TUTTI_NATS_SERVER: await ensureNatsServer() }),
   },
-  /** etcd, kube-apiserver and the other programs of Kubernetes, kwok and helm. */
+  /** etcd, kube-apiserver and the other programs of Kubernetes, and helm. */
   apiserver: {
     names: ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS'],
     provide: () => findKubeBinaries(),
