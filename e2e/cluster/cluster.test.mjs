@@ -11,7 +11,7 @@ import { anotherTag, makeNatsImage, namesIn } from './images.mjs'
 import { Phases, Shown } from './report.mjs'
 
 const MAIN = fileURLToPath(new URL('main.mjs', import.meta.url))
-const E2E = fileURLToPath(new URL('../../scripts/e2e.mjs', import.meta.url))
+const E2E = fileURLToPath(new URL('e2e.mjs', import.meta.url))
 
 await test('a cluster that KUBECONFIG names is neither started nor ended', async (t) => {
   const said = []

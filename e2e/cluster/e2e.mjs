@@ -1,13 +1,13 @@
 // All of it on a real cluster: npm run e2e [-- [--if-built] PART-OF-PATH ...]. What it needs: e2e/cluster/README.md.
 
-import { ensureImages } from '../e2e/cluster/built-images.mjs'
-import { openCluster } from '../e2e/cluster/cluster.mjs'
-import { builtImages } from '../e2e/cluster/images.mjs'
-import { Phases, Shown } from '../e2e/cluster/report.mjs'
-import { needImages, runClusterTests } from '../e2e/cluster/run-tests.mjs'
-import { runScript, SetupFailure } from './setup/failure.mjs'
-import { withSignals } from './setup/signals.mjs'
-import { renderTotals } from './testing/tap-output.mjs'
+import { runScript, SetupFailure } from '../../scripts/setup/failure.mjs'
+import { withSignals } from '../../scripts/setup/signals.mjs'
+import { renderTotals } from '../../scripts/testing/tap-output.mjs'
+import { ensureImages } from './built-images.mjs'
+import { openCluster } from './cluster.mjs'
+import { builtImages } from './images.mjs'
+import { Phases, Shown } from './report.mjs'
+import { needImages, runClusterTests } from './run-tests.mjs'
 
 /** Skips the tests rather than to build programs for them; images are built all the same, which most changes make necessary. */
 const ONLY_IF_BUILT = '--if-built'
