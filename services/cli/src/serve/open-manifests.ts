@@ -130,11 +130,7 @@ async function findDirectories(
   models: readonly LocatedModel[],
 ): Promise<readonly ModelDirectory[]> {
   const { flags, cache, clock, log, signal } = o
-  const retrying = (why: { readonly error: string; readonly delayMs: number }): void =>
-    log.warn('fetch failed, trying again', why)
-  const waiting = (directory: string): void =>
-    log.info('waiting for another fetch into the folder', { directory })
-  const places = new StoragePlaces({ flags, cache, clock, signal, retrying, waiting })
+  const places = new StoragePlaces({ flags, cache, clock, signal, log })
   const directories: ModelDirectory[] = []
   const problems: Problem[] = []
   for (const located of models) {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Clock } from '@tutti/chassis'
+import type { Clock, Logger } from '@tutti/chassis'
 import type { ModelManifest } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { fetchArtifact, readCredentials, verifyArtifact } from '@tutti/repository'
@@ -13,9 +13,7 @@ export interface StoragePlacesOptions {
   readonly cache: string
   readonly clock: Clock
   readonly signal: AbortSignal
-  readonly retrying: (why: { readonly error: string; readonly delayMs: number }) => void
-  /** Another process fetches into the same folder. */
-  readonly waiting: (directory: string) => void
+  readonly log: Pick<Logger, 'warn'>
 }
 
 type Storage = Pick<ModelManifest['spec'], 'storageUri' | 'storage'>
@@ -84,7 +82,7 @@ export class StoragePlaces {
   }
 
   async #fetch(key: string, { storageUri: uri, storage }: Storage): Promise<string> {
-    const { cache, clock, signal, retrying } = this.#o
+    const { cache, clock, signal, log } = this.#o
     const secret = storage?.secretRef?.name
     const folder = secret === undefined ? undefined : this.#secrets.get(secret)
     if (secret !== undefined && folder === undefined) {
@@ -94,8 +92,7 @@ export class StoragePlaces {
     try {
       const credentials = folder === undefined ? {} : await readCredentials(folder)
       const digest = storage?.digest
-      const waiting = (): void => this.#o.waiting(to)
-      await fetchArtifact({ uri, to, digest, credentials, clock, signal, retrying, waiting })
+      await fetchArtifact({ uri, to, digest, credentials, clock, signal, log })
       return to
     } catch (error) {
       throw refusal('storageUri', ServeError.from(error).message, error)

@@ -2,11 +2,11 @@ import { backoffMs, sleep } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
 
-/** A failure that may pass. */
+/** A failure that may pass with time. */
 export class TransientFailure extends Error {
-  /** What it amounts to if no further attempt follows. */
+  /** What the caller gets if no further attempt follows. */
   readonly failure: ServeError
-  /** As the server wishes. */
+  /** As the server asks for. */
   readonly retryAfterMs: number
 
   constructor(failure: ServeError, retryAfterMs = 0) {
@@ -18,38 +18,35 @@ export class TransientFailure extends Error {
 
 const FIRST_MS = 250
 const LONGEST_MS = 15_000
-/** A server may ask for more, but nobody would wait longer for a pod. */
-const LONGEST_WISH_MS = 60_000
+/** A server may ask for more, but a pod that starts should not wait longer. */
+const LONGEST_RETRY_AFTER_MS = 60_000
 
 /**
- * Calls `attempt` again while it fails in passing. Only attempts in a row that bring nothing count: a large model over a bad line
- * comes in the end.
+ * Calls `attempt` again after each transient failure. Only consecutive attempts without progress count, so that a large model comes
+ * through a bad line.
  *
- * @param attempt - calls `moved` for every piece of news.
- * @throws ServeError, that of the last attempt.
+ * @param attempt - calls `progress` for every piece that it got.
+ * @throws ServeError of the last attempt.
  */
 export async function persist<T>(
-  o: Pick<FetchContext, 'bounds' | 'clock' | 'signal' | 'random' | 'retrying'>,
-  attempt: (moved: () => void) => Promise<T>,
+  o: Pick<FetchContext, 'bounds' | 'clock' | 'signal' | 'random' | 'log'>,
+  attempt: (progress: () => void) => Promise<T>,
 ): Promise<T> {
   let failures = 0
   for (;;) {
-    let hasMoved = false
+    let hasProgress = false
     try {
       return await attempt(() => {
-        hasMoved = true
+        hasProgress = true
       })
-    } catch (thrown) {
-      if (!(thrown instanceof TransientFailure)) throw thrown
-      failures = hasMoved ? 1 : failures + 1
-      if (failures >= o.bounds.attempts) throw thrown.failure
-      const own = backoffMs(failures - 1, {
-        firstMs: FIRST_MS,
-        longestMs: LONGEST_MS,
-        ...(o.random !== undefined && { random: o.random }),
-      })
-      const delayMs = Math.max(own, Math.min(thrown.retryAfterMs, LONGEST_WISH_MS))
-      o.retrying?.({ error: thrown.message, delayMs })
+    } catch (error) {
+      if (!(error instanceof TransientFailure)) throw error
+      failures = hasProgress ? 1 : failures + 1
+      if (failures >= o.bounds.attempts) throw error.failure
+      const { random = Math.random } = o
+      const backoff = backoffMs(failures - 1, { firstMs: FIRST_MS, longestMs: LONGEST_MS, random })
+      const delayMs = Math.max(backoff, Math.min(error.retryAfterMs, LONGEST_RETRY_AFTER_MS))
+      o.log.warn('fetch failed, trying again', { error: error.message, delayMs })
       await sleep(delayMs, o)
     }
   }

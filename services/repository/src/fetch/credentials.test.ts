@@ -62,14 +62,17 @@ await t.test('what cannot be used is refused by key, without its value', async (
     [{ 'ca.crt': 'hidden' }, 'key ca.crt of the secret has no certificate in PEM'],
     [
       { 'ca.crt': NO_CERTIFICATE },
-      'key ca.crt of the secret has a certificate that cannot be read, the 1. of it',
+      'key ca.crt of the secret has a certificate that cannot be read, number 1',
     ],
     [
       { 'ca.crt': `${ca}\n${ca.slice(0, ca.length / 2)}` },
-      'key ca.crt of the secret has a certificate that cannot be read, the 2. of it',
+      'key ca.crt of the secret has a certificate that cannot be read, number 2',
     ],
     [{ AWS_ENDPOINT_URL: 'hidden' }, 'key AWS_ENDPOINT_URL of the secret is no http(s)://HOST'],
-    [{ AWS_ENDPOINT_URL: 'http://u:hidden@h' }, 'key AWS_ENDPOINT_URL of the secret has a user'],
+    [
+      { AWS_ENDPOINT_URL: 'http://u:hidden@h' },
+      'key AWS_ENDPOINT_URL of the secret is no http(s)://HOST',
+    ],
   ]
   for (const [secret, text] of cases) {
     const error: unknown = await read(t, secret).catch((thrown: unknown) => thrown)

@@ -31,115 +31,99 @@ const KEYS = [
   'AWS_REGION',
   'AWS_ENDPOINT_URL',
 ] as const
+/** Their values are sent as they are; a client library would refuse others with the value in its message. */
+const HEADERS: ReadonlySet<string> = new Set([
+  'token',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SESSION_TOKEN',
+  'AWS_REGION',
+])
 
-type Values = ReadonlyMap<string, string>
+type Values = { readonly [Key in (typeof KEYS)[number]]?: string }
 
 /**
- * Reads the folder that a Secret is mounted at: a file for each key. Keys that are none of ours do not count.
+ * Reads the folder that a Secret is mounted at: a file for each key. Other keys do not count.
  *
  * @throws ServeError SETTING_INVALID that names the key, never its value.
  */
 export async function readCredentials(directory: string): Promise<FetchCredentials> {
-  const values = new Map<string, string>()
-  for (const key of KEYS) {
-    const text = await readKey(directory, key)
-    if (text !== undefined && text !== '') values.set(key, text)
-  }
-  const ca = values.get('ca.crt')
-  const awsRegion = values.get('AWS_REGION')
+  const pairs = await Promise.all(KEYS.map(async (key) => [key, await readKey(directory, key)]))
+  const values: Values = Object.fromEntries(pairs.filter(([, text]) => text !== ''))
+  const { 'ca.crt': ca, AWS_REGION: awsRegion, AWS_ENDPOINT_URL: endpoint } = values
   return {
-    ...(ca !== undefined && { ca: requireCertificates(ca) }),
-    ...(awsRegion !== undefined && { awsRegion: headerText('AWS_REGION', awsRegion) }),
     ...toAuthorization(values),
     ...toAws(values),
-    ...toEndpoint(values.get('AWS_ENDPOINT_URL')),
+    ...(ca !== undefined && { ca: requireCertificates(ca) }),
+    ...(awsRegion !== undefined && { awsRegion }),
+    ...(endpoint !== undefined && { awsEndpoint: toEndpoint(endpoint) }),
   }
 }
 
-async function readKey(directory: string, key: string): Promise<string | undefined> {
-  const path = join(directory, key)
+/** @returns '' if there is no such key. */
+async function readKey(directory: string, key: string): Promise<string> {
+  let text: string
   try {
-    return (await readBounded(path, MAX_BYTES)).trim()
+    text = (await readBounded(join(directory, key), MAX_BYTES)).trim()
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    const { message } = ServeError.from(error)
-    throw refusal(key, `cannot be read: ${message}`, error)
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    throw refusal(key, `cannot be read: ${ServeError.from(error).message}`, error)
   }
-}
-
-function toAuthorization(values: Values): Pick<FetchCredentials, 'authorization'> {
-  const [token, username, password] = ['token', 'username', 'password'].map((key) =>
-    values.get(key),
-  )
-  if (token !== undefined) {
-    if (username !== undefined) throw refusal('token', 'came with username, want one of the two')
-    return { authorization: new Secret(`Bearer ${headerText('token', token)}`) }
-  }
-  if (username === undefined && password === undefined) return {}
-  if (username === undefined) throw refusal('username', 'is missing beside password')
-  const pair = Buffer.from(`${username}:${password ?? ''}`, 'utf8').toString('base64')
-  return { authorization: new Secret(`Basic ${pair}`) }
-}
-
-function toAws(values: Values): Pick<FetchCredentials, 'aws'> {
-  const [accessKeyId, secretAccessKey, sessionToken] = [
-    'AWS_ACCESS_KEY_ID',
-    'AWS_SECRET_ACCESS_KEY',
-    'AWS_SESSION_TOKEN',
-  ].map((key) => values.get(key))
-  if (accessKeyId === undefined && secretAccessKey === undefined) return {}
-  if (accessKeyId === undefined) throw refusal('AWS_ACCESS_KEY_ID', 'is missing')
-  if (secretAccessKey === undefined) throw refusal('AWS_SECRET_ACCESS_KEY', 'is missing')
-  return {
-    aws: {
-      accessKeyId: headerText('AWS_ACCESS_KEY_ID', accessKeyId),
-      secretAccessKey: new Secret(secretAccessKey),
-      ...(sessionToken !== undefined && {
-        sessionToken: new Secret(headerText('AWS_SESSION_TOKEN', sessionToken)),
-      }),
-    },
-  }
-}
-
-function toEndpoint(text: string | undefined): Pick<FetchCredentials, 'awsEndpoint'> {
-  if (text === undefined) return {}
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw refusal('AWS_ENDPOINT_URL', 'is no http(s)://HOST[:PORT][/PATH]')
-  }
-  const awsEndpoint = new URL(text)
-  if (awsEndpoint.username !== '' || awsEndpoint.search !== '') {
-    throw refusal('AWS_ENDPOINT_URL', 'has a user or a query, want neither')
-  }
-  return { awsEndpoint }
-}
-
-/** TLS leaves out what it cannot read, and the server would be said not to be trusted. */
-function requireCertificates(text: string): string {
-  // Each with what follows it: one without an end is none that can be read.
-  const found = text
-    .split(/(?=-----BEGIN )/)
-    .filter((part) => /^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/.test(part))
-  if (found.length === 0) throw refusal('ca.crt', 'has no certificate in PEM')
-  for (const [i, one] of found.entries()) {
-    if (!isReadable(one)) {
-      throw refusal('ca.crt', `has a certificate that cannot be read, the ${i + 1}. of it`)
-    }
+  if (HEADERS.has(key) && !/^[!-~]*$/.test(text)) {
+    throw refusal(key, 'has characters that no header can carry')
   }
   return text
 }
 
-function isReadable(certificate: string): boolean {
-  try {
-    return new X509Certificate(certificate).raw.byteLength > 0
-  } catch {
-    return false
+function toAuthorization({
+  token,
+  username,
+  password = '',
+}: Values): Pick<FetchCredentials, 'authorization'> {
+  if (token !== undefined && username !== undefined) {
+    throw refusal('token', 'came with username, want one of the two')
   }
+  if (token !== undefined) return { authorization: new Secret(`Bearer ${token}`) }
+  if (username === undefined && password !== '') {
+    throw refusal('username', 'is missing beside password')
+  }
+  if (username === undefined) return {}
+  const pair = Buffer.from(`${username}:${password}`, 'utf8').toString('base64')
+  return { authorization: new Secret(`Basic ${pair}`) }
 }
 
-/** A header of several lines would be refused by the client library with the value in its text. */
-function headerText(key: string, value: string): string {
-  if (!/^[!-~]+$/.test(value)) throw refusal(key, 'has characters that no header can carry')
-  return value
+function toAws({
+  AWS_ACCESS_KEY_ID: accessKeyId,
+  AWS_SECRET_ACCESS_KEY: secret,
+  AWS_SESSION_TOKEN: token,
+}: Values): Pick<FetchCredentials, 'aws'> {
+  if (accessKeyId === undefined && secret === undefined) return {}
+  if (accessKeyId === undefined) throw refusal('AWS_ACCESS_KEY_ID', 'is missing')
+  if (secret === undefined) throw refusal('AWS_SECRET_ACCESS_KEY', 'is missing')
+  const sessionToken = token === undefined ? {} : { sessionToken: new Secret(token) }
+  return { aws: { accessKeyId, secretAccessKey: new Secret(secret), ...sessionToken } }
+}
+
+function toEndpoint(text: string): URL {
+  const url = /^https?:\/\//.test(text) ? URL.parse(text) : null
+  if (url !== null && url.username === '' && url.search === '') return url
+  throw refusal('AWS_ENDPOINT_URL', 'is no http(s)://HOST[:PORT][/PATH] without user and query')
+}
+
+/** TLS leaves out certificates that it cannot read; the server would then seem not to be trusted. */
+function requireCertificates(text: string): string {
+  const found = text
+    .split(/(?=-----BEGIN )/)
+    .filter((part) => /^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/.test(part))
+  if (found.length === 0) throw refusal('ca.crt', 'has no certificate in PEM')
+  for (const [i, certificate] of found.entries()) {
+    try {
+      // Without its end a certificate cannot be parsed.
+      void new X509Certificate(certificate)
+    } catch (error) {
+      throw refusal('ca.crt', `has a certificate that cannot be read, number ${i + 1}`, error)
+    }
+  }
+  return text
 }
 
 function refusal(key: string, problem: string, cause?: unknown): ServeError {

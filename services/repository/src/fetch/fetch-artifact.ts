@@ -1,17 +1,19 @@
-import { type Clock, systemClock } from '@tutti/chassis'
+import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { FetchCredentials } from './credentials.ts'
-import { fetchHttp, mismatch } from './fetch-http.ts'
-import { FETCH_BOUNDS, type FetchBounds, type FetchContext } from './fetch-options.ts'
+import { fetchHttp, requireDigest } from './fetch-http.ts'
+import {
+  FETCH_BOUNDS,
+  type FetchBounds,
+  type FetchContext,
+  type FetchOptions,
+} from './fetch-options.ts'
 import { fetchS3 } from './fetch-s3.ts'
-import { parseSourceUri, type SourceUri } from './source-uri.ts'
+import { parseSourceUri, type SourceUri, showUri } from './source-uri.ts'
 import { digestTree, type TreeDigest } from './tree-digest.ts'
 import { type FetchRecord, WorkFolder } from './work-folder.ts'
-import { WorkLock, type WorkLockOptions } from './work-lock.ts'
 
-export interface FetchRequest
-  extends Pick<FetchContext, 'random' | 'retrying'>,
-    Pick<WorkLockOptions, 'waiting'> {
+export interface FetchRequest extends Pick<FetchContext, 'random'> {
   readonly uri: string
   /** The model's directory, whole once it is there; what an earlier fetch put there is replaced. */
   readonly to: string
@@ -21,6 +23,8 @@ export interface FetchRequest
   readonly bounds?: Partial<FetchBounds>
   readonly signal: AbortSignal
   readonly clock?: Clock
+  /** Gets a line for each failed attempt. */
+  readonly log?: Pick<Logger, 'warn'>
 }
 
 export interface FetchResult extends Pick<FetchRecord, 'digest' | 'files' | 'bytes'> {
@@ -29,33 +33,37 @@ export interface FetchResult extends Pick<FetchRecord, 'digest' | 'files' | 'byt
 }
 
 /**
- * Fetches a model's directory from where it is stored. After a failure the next call goes on where this one ended.
+ * Fetches a model's directory from where it is stored.
  *
  * @throws ServeError FLAG_INVALID for an address or a digest that is none, and the ARTIFACT_ reasons.
  */
 export async function fetchArtifact(o: FetchRequest): Promise<FetchResult> {
-  const source = parseSourceUri(o.uri)
-  const wanted = checkDigest(o.digest)
+  const { uri, to, digest } = o
+  const source = parseSourceUri(uri)
+  requireSha256(digest)
   const context: FetchContext = {
+    credentials: {},
+    clock: systemClock,
+    log: silentLogger,
+    ...o,
     bounds: { ...FETCH_BOUNDS, ...o.bounds },
-    credentials: o.credentials ?? {},
-    clock: o.clock ?? systemClock,
-    signal: o.signal,
-    ...(o.random !== undefined && { random: o.random }),
-    ...(o.retrying !== undefined && { retrying: o.retrying }),
   }
-  const work = new WorkFolder(o.to)
-  const attempt = { source, wanted, uri: o.uri, work, context }
-  // Without a lock: where nothing is to be done, nothing need be writable.
+  const work = new WorkFolder(to)
+  const attempt = { source, digest, uri, work, context }
+  // Before anything is written: a volume that has the model may be read-only.
   const there = await findThere(attempt)
-  if (isWanted(there, wanted)) return toResult(there, false)
-  const lock = await WorkLock.take(work.lockPath, { ...context, ...toWaiting(o) })
+  if (there !== undefined && there.digest === digest) return toResult(there, false)
   try {
-    const signal = AbortSignal.any([o.signal, lock.lost])
-    const kept = lock.hasWaited ? await findThere(attempt) : there
-    return await fetchLocked({ ...attempt, context: { ...context, signal }, kept })
+    const hasLeftovers = await work.open()
+    const fields = { directory: work.target }
+    if (hasLeftovers) context.log.warn('an earlier fetch did not end, beginning anew', fields)
+    return await fetchInto(attempt, digest === undefined ? there : undefined)
+  } catch (error) {
+    if (!(await work.isLost())) throw error
+    const text = `another fetch into '${to}' began, want one at a time`
+    throw new ServeError('ARTIFACT_NOT_STORED', text, { cause: error })
   } finally {
-    await lock.release()
+    await work.close()
   }
 }
 
@@ -69,84 +77,61 @@ export async function verifyArtifact(
   directory: string,
   o: { readonly digest?: string | undefined; readonly bounds?: Partial<FetchBounds> } = {},
 ): Promise<TreeDigest> {
-  const wanted = checkDigest(o.digest)
+  requireSha256(o.digest)
   const found = await digestTree(directory, { ...FETCH_BOUNDS, ...o.bounds })
-  if (wanted !== undefined && found.files === 0) {
+  if (o.digest !== undefined && found.files === 0) {
     // A kubelet makes the folder that a volume's path names, so an empty one is a path that leads nowhere.
-    throw new ServeError('ARTIFACT_NOT_FOUND', `'${directory}' is empty, want files with ${wanted}`)
+    const text = `'${directory}' is empty, want files with ${o.digest}`
+    throw new ServeError('ARTIFACT_NOT_FOUND', text)
   }
-  if (wanted !== undefined && found.digest !== wanted) {
-    throw mismatch(directory, found.digest, wanted)
-  }
+  requireDigest(directory, found.digest, o.digest)
   return found
 }
 
-interface Attempt {
-  readonly source: SourceUri
-  readonly wanted: string | undefined
-  readonly uri: string
-  readonly work: WorkFolder
-  readonly context: FetchContext
-}
+type Attempt = Omit<FetchOptions, 'validator'> & { readonly source: SourceUri }
 
-/** @param o.kept - what lies at the target, if it came from there. */
-async function fetchLocked(
-  o: Attempt & { readonly kept: FetchRecord | undefined },
-): Promise<FetchResult> {
-  const { source, wanted, uri, work, context, kept } = o
-  if (isWanted(kept, wanted)) return toResult(kept, false)
-  await work.open()
-  const options = {
-    context,
-    work,
-    uri,
-    digest: wanted,
-    kept: wanted === undefined ? kept : undefined,
-  }
-  const record =
+/** @param kept - what the target holds, if the server is to be asked whether it is still the same. */
+async function fetchInto(o: Attempt, kept: FetchRecord | undefined): Promise<FetchResult> {
+  const { source, digest: wanted, uri, work, context } = o
+  const options = { ...o, validator: kept?.validator ?? '' }
+  const found =
     source.kind === 'http' ? await fetchHttp(source.url, options) : await fetchS3(source, options)
-  if (record === kept) await work.abandon()
-  return toResult(record, record !== kept)
+  if (found === undefined && kept !== undefined) return toResult(kept, false)
+  if (found === undefined) {
+    const text = `'${showUri(uri)}' answered 304, which was not asked for`
+    throw new ServeError('ARTIFACT_UNAVAILABLE', text)
+  }
+  const { digest: tree, files, bytes } = await digestTree(found.root, context.bounds)
+  const { digest = tree, validator } = found
+  requireDigest(uri, digest, wanted)
+  context.signal.throwIfAborted()
+  const record = { uri, digest, tree, files, bytes, validator }
+  await work.publish(found.root, record)
+  return toResult(record, true)
 }
 
-function isWanted(
-  there: FetchRecord | undefined,
-  wanted: string | undefined,
-): there is FetchRecord {
-  return there !== undefined && there.digest === wanted
-}
-
-/** What lies at the target already: what came from the address and nobody touched since, or what has the wanted digest. */
-async function findThere({
-  source,
-  wanted,
-  uri,
-  work,
-  context,
-}: Attempt): Promise<FetchRecord | undefined> {
+/** What the target holds: what came from the address and was not touched since, or what has the wanted digest. */
+async function findThere(o: Attempt): Promise<FetchRecord | undefined> {
+  const { source, digest: wanted, uri, work, context } = o
   const record = await work.record()
   const isKnown = record?.uri === uri
   // Of s3 the digest is that of the tree: then it does not matter who put it there.
-  const isTold = source.kind === 's3' && wanted !== undefined
-  if (!isKnown && !isTold) return undefined
+  const isComparable = source.kind === 's3' && wanted !== undefined
+  if (!isKnown && !isComparable) return undefined
   try {
     const { digest, files, bytes } = await digestTree(work.target, context.bounds)
-    if (isTold && digest === wanted) {
+    if (isComparable && digest === wanted) {
       return { uri, digest, tree: digest, files, bytes, validator: '' }
     }
     return isKnown && digest === record.tree ? record : undefined
   } catch {
-    // Whatever it is, it is not what is wanted.
+    // What cannot be read is fetched anew.
     return undefined
   }
 }
 
-function toWaiting({ waiting }: FetchRequest): Pick<WorkLockOptions, 'waiting'> {
-  return waiting === undefined ? {} : { waiting }
-}
-
-function checkDigest(digest: string | undefined): string | undefined {
-  if (digest === undefined || /^sha256:[0-9a-f]{64}$/.test(digest)) return digest
+function requireSha256(digest: string | undefined): void {
+  if (digest === undefined || /^sha256:[0-9a-f]{64}$/.test(digest)) return
   throw new ServeError(
     'FLAG_INVALID',
     `--digest: "${digest}", want sha256: and 64 hex digits in lower case`,

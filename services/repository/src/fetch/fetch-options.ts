@@ -1,14 +1,15 @@
-import type { Clock } from '@tutti/chassis'
+import type { Clock, Logger } from '@tutti/chassis'
 import type { FetchCredentials } from './credentials.ts'
+import type { WorkFolder } from './work-folder.ts'
 
-/** What a fetch may take at most. */
+/** Limits of a fetch. */
 export interface FetchBounds {
   /** Bytes of all files together, and of an archive as it is sent. */
   readonly maxBytes: number
   readonly maxFiles: number
-  /** Attempts in a row that bring nothing new. */
+  /** Consecutive attempts without progress. */
   readonly attempts: number
-  /** Milliseconds without a byte, after which an attempt is given up. */
+  /** Milliseconds without a byte, after which an attempt fails. */
   readonly stallMs: number
 }
 
@@ -28,6 +29,26 @@ export interface FetchContext {
   readonly signal: AbortSignal
   /** Uniform in [0, 1); for the waits between attempts. */
   readonly random?: () => number
-  /** An attempt failed and another follows. */
-  retrying?(o: { readonly error: string; readonly delayMs: number }): void
+  readonly log: Pick<Logger, 'warn'>
+}
+
+/** One fetch over a protocol. */
+export interface FetchOptions {
+  readonly context: FetchContext
+  readonly work: WorkFolder
+  readonly uri: string
+  /** `sha256:` and hex digits. */
+  readonly digest: string | undefined
+  /** Of what the target holds, if the server is to be asked whether it is still the same; else ''. */
+  readonly validator: string
+}
+
+/** What a fetch brought to the work folder. */
+export interface Fetched {
+  /** The folder that holds the model's files. */
+  readonly root: string
+  /** Of the archive; absent if there was none. */
+  readonly digest?: string
+  /** The server's name of this state: an entity tag, or the digest of a listing; '' if there is none. */
+  readonly validator: string
 }

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { answerStatus } from '../testing/artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from '../testing/scripted-s3.ts'
 import { type FetchRequest, fetchArtifact, verifyArtifact } from './fetch-artifact.ts'
-import { toBase } from './s3-client.ts'
+import { toBase } from './s3-bucket.ts'
 
 const MODEL = {
   'models/yolo/config.pbtxt': 'backend: "b"',
@@ -131,37 +131,38 @@ await t.test('faults that pass', async (t) => {
   t.same(await files(), FILES)
 })
 
-await t.test('what was gathered before is not fetched again', async (t) => {
-  const { s3, failure, fetched, gets, files } = await prepare(t)
+await t.test('an object that cannot be read ends the fetch', async (t) => {
+  const { s3, failure, fetched, folder, files } = await prepare(t)
   for (let i = 10; i < 30; i++) s3.objects.set(`models/yolo/2/${i}`, `${i}`)
-  // The last that is listed: all but those that run beside it are there by then.
-  s3.denied.add('models/yolo/z')
-  s3.objects.set('models/yolo/z', 'z')
+  s3.denied.add('models/yolo/2/20')
   t.match(await failure(), { reason: 'ARTIFACT_DENIED', message: /answered 403, AccessDenied/ })
+  t.same(await readdir(folder), [], 'nothing is left of it')
   s3.denied.clear()
-  const before = gets()
-  t.match(await fetched(), { files: 24, isFetched: true })
-  t.ok(gets() - before <= 4)
-  t.equal((await files()).length, 26)
+  t.match(await fetched(), { files: 23, isFetched: true })
+  t.equal((await files()).length, 25)
 })
 
-await t.test('objects that change under the fetch are listed anew', async (t) => {
-  const { s3, to, fetched, failure } = await prepare(t)
-  let changes = 1
-  s3.onGet = (key) => {
-    if (!key.endsWith('model.bin') || changes === 0) return
-    changes -= 1
-    s3.objects.set(key, `version ${changes}`)
-  }
-  t.match(await fetched(), { isFetched: true })
-  t.equal(await readFile(join(to, '1/model.bin'), 'utf8'), 'version 0')
-  changes = 100
-  s3.objects.set('models/yolo/1/model.bin', 'again')
-  t.match(await failure(), {
-    reason: 'ARTIFACT_UNAVAILABLE',
-    message: "'s3://bucket/models/yolo' changed 3 times while it was fetched",
-  })
-})
+await t.test(
+  'an object that changes during the fetch fails it, and the next one is whole',
+  async (t) => {
+    const { s3, to, folder, fetched, failure } = await prepare(t)
+    const message = "object 'models/yolo/1/model.bin' changed during the fetch"
+    for (const change of [
+      (key: string) => s3.objects.set(key, 'new'),
+      (key: string) => s3.objects.delete(key),
+    ]) {
+      s3.onGet = (key) => {
+        if (key.endsWith('model.bin')) change(key)
+      }
+      t.match(await failure(), { reason: 'ARTIFACT_UNAVAILABLE', message })
+      t.same(await readdir(folder), [])
+    }
+    s3.onGet = () => {}
+    s3.objects.set('models/yolo/1/model.bin', 'newest')
+    t.match(await fetched(), { isFetched: true })
+    t.equal(await readFile(join(to, '1/model.bin'), 'utf8'), 'newest')
+  },
+)
 
 await t.test('a digest is that of the tree', async (t) => {
   const { failure, fetched } = await prepare(t)

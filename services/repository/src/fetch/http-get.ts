@@ -1,19 +1,12 @@
-import {
-  type Agent,
-  type ClientRequest,
-  Agent as HttpAgent,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  request as requestHttp,
-} from 'node:http'
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { Agent, request as httpsRequest } from 'node:https'
 import { getCACertificates } from 'node:tls'
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import { TransientFailure } from './attempts.ts'
 import type { FetchContext } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
 
-/** The head of an answer, and its bytes as they come. Whoever has it reads or destroys the body. */
+/** The head of a response, and its bytes as they come. Who has it reads or destroys the body. */
 export interface HttpAnswer {
   readonly url: URL
   readonly status: number
@@ -23,26 +16,20 @@ export interface HttpAnswer {
 
 export type HttpHeaders = Readonly<Record<string, string>>
 
-/** Connections of one fetch at the same time. */
-const MAX_SOCKETS = 8
-
-/** GET requests of one fetch, over connections that are kept. It follows nothing and decodes nothing. */
+/** Sends the GET requests of one fetch. It follows no redirect and decodes nothing: digests are of the bytes as sent. */
 export class HttpClient {
-  readonly #o: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>
-  readonly #plain: Agent
-  readonly #secure: HttpsAgent
+  readonly #o: Pick<FetchContext, 'bounds' | 'signal'>
+  /** Absent: that of Node.js. */
+  readonly #secureAgent: Agent | undefined
 
   constructor(o: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>) {
     const { ca } = o.credentials
-    const agent = { keepAlive: true, maxSockets: MAX_SOCKETS }
     this.#o = o
-    this.#plain = new HttpAgent(agent)
-    this.#secure = new HttpsAgent(
-      ca === undefined ? agent : { ...agent, ca: [...getCACertificates(), ca] },
-    )
+    if (ca === undefined) return
+    this.#secureAgent = new Agent({ keepAlive: true, ca: [...getCACertificates(), ca] })
   }
 
-  /** @throws TransientFailure, or ServeError ARTIFACT_UNTRUSTED; the signal's reason if it aborts. */
+  /** @throws TransientFailure, ServeError ARTIFACT_UNTRUSTED; the signal's reason if it aborts. */
   async get(url: URL, headers: HttpHeaders): Promise<HttpAnswer> {
     try {
       const body = await this.#send(url, headers)
@@ -52,7 +39,7 @@ export class HttpClient {
     }
   }
 
-  /** What an error of a connection or of a body amounts to. */
+  /** Converts an error of a connection or a body. A ServeError stays what it is. */
   toFailure(url: URL, error: unknown): unknown {
     const { signal } = this.#o
     if (signal.aborted) return signal.reason
@@ -62,19 +49,14 @@ export class HttpClient {
     return new TransientFailure(new ServeError('ARTIFACT_UNAVAILABLE', text, { cause: error }))
   }
 
-  close(): void {
-    this.#plain.destroy()
-    this.#secure.destroy()
-  }
-
   #send(url: URL, headers: HttpHeaders): Promise<IncomingMessage> {
     const { bounds, signal } = this.#o
-    const isSecure = url.protocol === 'https:'
     return new Promise((resolve, reject) => {
       const options = { headers: { ...headers, 'accept-encoding': 'identity' }, signal }
-      const request: ClientRequest = isSecure
-        ? requestHttps(url, { ...options, agent: this.#secure })
-        : requestHttp(url, { ...options, agent: this.#plain })
+      const request =
+        url.protocol === 'https:'
+          ? httpsRequest(url, { ...options, agent: this.#secureAgent })
+          : httpRequest(url, options)
       request.setTimeout(bounds.stallMs, () => {
         request.destroy(new Error(`no byte came for ${bounds.stallMs} ms`))
       })
@@ -85,8 +67,28 @@ export class HttpClient {
   }
 }
 
+const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
+const REASONS: Readonly<Record<number, Reason>> = {
+  401: 'ARTIFACT_DENIED',
+  403: 'ARTIFACT_DENIED',
+  404: 'ARTIFACT_NOT_FOUND',
+  410: 'ARTIFACT_NOT_FOUND',
+}
+
+/** Converts a response without the artifact to an error. Its body is not read any more. @param detail - e.g. S3's code. */
+export function toStatusFailure(answer: HttpAnswer, detail = ''): ServeError | TransientFailure {
+  const { status, headers, url, body } = answer
+  body.destroy()
+  const text = `'${showUri(url)}' answered ${status}${detail === '' ? '' : `, ${detail}`}`
+  const failure = new ServeError(REASONS[status] ?? 'ARTIFACT_UNAVAILABLE', text)
+  if (!TRANSIENT.has(status)) return failure
+  // Seconds only: a date would need clocks that agree.
+  const { 'retry-after': seconds = '' } = headers
+  return new TransientFailure(failure, /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1000 : 0)
+}
+
 function describe(error: Error): string {
-  // Several addresses were tried: the message of the whole is empty.
+  // Where several addresses failed, the message of the whole is empty.
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error
   const { message } = inner instanceof Error ? inner : error
   return message === '' ? codeOf(error) : message
@@ -96,7 +98,7 @@ function codeOf(error: Error): string {
   return 'code' in error ? String(error.code) : error.name
 }
 
-/** Certificates that are not trusted, and servers that speak no TLS: no attempt changes that. */
+/** Certificates that are not trusted, and servers without TLS: no further attempt helps. */
 function isTlsFault(error: Error): boolean {
   return /CERT|EPROTO|ERR_SSL|ERR_TLS|SELF_SIGNED|UNABLE_TO_/.test(codeOf(error))
 }

@@ -15,12 +15,7 @@ export interface TreeDigest {
   readonly bytes: number
 }
 
-interface Found {
-  readonly name: string
-  readonly path: string
-}
-
-/** A volume's own; it can mostly not even be read. */
+/** A volume's own; most processes cannot even read it. */
 const NOT_OF_THE_MODEL = 'lost+found'
 
 /**
@@ -36,48 +31,48 @@ export async function digestTree(
   bounds: Pick<FetchBounds, 'maxBytes' | 'maxFiles'>,
 ): Promise<TreeDigest> {
   const plan = new TreePlan(bounds)
+  const paths = new Map<string, string>()
   try {
     const root = await realpath(directory)
-    const files = await listFiles({ root, plan }, root, '')
+    await listFiles({ root, plan, paths }, root, '')
     const hash = createHash('sha256')
-    for (const { name, path } of files.toSorted(byBytes)) {
-      hash.update(`${await hashFile(path)}  ${name}\n`)
+    for (const name of [...paths.keys()].toSorted(byBytes)) {
+      hash.update(`${await hashFile(paths.get(name) ?? '')}  ${name}\n`)
     }
     return { digest: `sha256:${hash.digest('hex')}`, files: plan.files, bytes: plan.bytes }
   } catch (error) {
     if (error instanceof ServeError) throw error
-    const { message } = ServeError.from(error)
     const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     const reason = isAbsent ? 'ARTIFACT_NOT_FOUND' : 'REPOSITORY_UNREADABLE'
-    throw new ServeError(reason, `'${directory}' cannot be read: ${message}`, { cause: error })
+    const text = `'${directory}' cannot be read: ${ServeError.from(error).message}`
+    throw new ServeError(reason, text, { cause: error })
   }
 }
 
+/** @param o.paths - gets the path of each file by its name in the tree. */
 async function listFiles(
-  o: { readonly root: string; readonly plan: TreePlan },
+  o: { readonly root: string; readonly plan: TreePlan; readonly paths: Map<string, string> },
   directory: string,
   prefix: string,
-): Promise<Found[]> {
-  const files: Found[] = []
+): Promise<void> {
+  const { root, plan, paths } = o
   for (const entry of await readdir(directory)) {
-    if (prefix === '' && entry === NOT_OF_THE_MODEL) continue
     const name = `${prefix}${entry}`
+    if (name === NOT_OF_THE_MODEL) continue
     const path = await realpath(join(directory, entry))
-    if (!isInside(o.root, path)) {
+    if (!isInside(root, path)) {
       throw new ServeError('ARTIFACT_INVALID', `'${name}' is a link that leads out of the folder`)
     }
     const found = await stat(path)
     if (found.isDirectory()) {
-      o.plan.add('directory', name)
-      files.push(...(await listFiles(o, path, `${name}/`)))
+      plan.add('directory', name)
+      await listFiles(o, path, `${name}/`)
     } else if (found.isFile()) {
-      o.plan.add('file', name, found.size)
-      files.push({ name, path })
+      paths.set(plan.add('file', name, found.size), path)
     } else throw new ServeError('ARTIFACT_INVALID', `'${name}' is neither a file nor a folder`)
   }
-  return files
 }
 
-function byBytes(a: Found, b: Found): number {
-  return Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }

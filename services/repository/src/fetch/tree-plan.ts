@@ -5,17 +5,15 @@ const MAX_PATH_BYTES = 1024
 const MAX_NAME_BYTES = 255
 const MAX_DEPTH = 32
 
-/** What is to become of one path below a model's directory. */
-type Kind = 'file' | 'directory' | 'link'
-
 /**
- * The paths of a tree that is about to be written, as names from outside. Each is judged before anything is written: it stays
- * below the tree, excludes no other, and all of them together stay within the bounds.
+ * The paths of a model's folder, as names from outside. Each is checked before it is written: it stays in the folder, excludes no
+ * other, and all together stay within the bounds.
  */
 export class TreePlan {
   readonly #bounds: Pick<FetchBounds, 'maxBytes' | 'maxFiles'>
-  readonly #kinds = new Map<string, Kind>()
-  #files = 0
+  /** Of files and links. */
+  readonly #paths = new Set<string>()
+  #entries = 0
   #bytes = 0
 
   constructor(bounds: Pick<FetchBounds, 'maxBytes' | 'maxFiles'>) {
@@ -23,70 +21,59 @@ export class TreePlan {
   }
 
   get files(): number {
-    return this.#files
+    return this.#paths.size
   }
 
   get bytes(): number {
     return this.#bytes
   }
 
-  kind(path: string): Kind | undefined {
-    return this.#kinds.get(path)
+  /** Whether the path is that of a file or link. */
+  has(path: string): boolean {
+    return this.#paths.has(path)
   }
 
   /**
+   * @param kind - links are added as files.
    * @param name - relative, with `/`; a leading `./` and a trailing `/` do not count.
-   * @param sizeBytes - what it will hold.
-   * @returns the path, without what does not count; '' for the tree itself.
+   * @returns the path, without what does not count; '' for the folder itself.
    * @throws ServeError ARTIFACT_INVALID that shows the name and says why, ARTIFACT_TOO_LARGE.
    */
-  add(kind: Kind, name: string, sizeBytes = 0): string {
+  add(kind: 'file' | 'directory', name: string, sizeBytes = 0): string {
     const path = name.replace(/^(\.\/+)+/, '').replace(/\/+$/, '')
-    if (path === '' || path === '.') {
-      if (kind === 'directory') return ''
-      throw invalid(name, 'it is no name of a file')
-    }
-    const fault = pathFault(path)
-    if (fault !== undefined) throw invalid(name, fault)
-    this.#addParents(path, name)
-    const before = this.#kinds.get(path)
-    if (before !== undefined && (before !== 'directory' || kind !== 'directory')) {
-      throw invalid(name, `it is there twice, as ${before} and ${kind}`)
-    }
-    if (before === undefined) this.#count(kind, sizeBytes)
-    this.#kinds.set(path, kind)
+    if (kind === 'directory' && (path === '' || path === '.')) return ''
+    const problem = pathProblem(path) ?? this.#conflict(path)
+    if (problem !== undefined) throw invalid(name, problem)
+    if (kind === 'file') this.#paths.add(path)
+    this.#count(sizeBytes)
     return path
   }
 
-  #addParents(path: string, name: string): void {
+  #conflict(path: string): string | undefined {
+    if (this.#paths.has(path)) return 'it is there twice'
     for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) {
       const parent = path.slice(0, at)
-      const kind = this.#kinds.get(parent)
-      if (kind === undefined) {
-        this.#count('directory', 0)
-        this.#kinds.set(parent, 'directory')
-      } else if (kind !== 'directory') throw invalid(name, `it lies in '${parent}', a ${kind}`)
+      if (this.#paths.has(parent)) return `it lies in '${parent}', which is no folder`
     }
+    return undefined
   }
 
-  #count(kind: Kind, sizeBytes: number): void {
-    if (kind !== 'directory') this.#files += 1
+  #count(sizeBytes: number): void {
+    this.#entries += 1
     this.#bytes += sizeBytes
     const { maxBytes, maxFiles } = this.#bounds
-    // Directories count too: an archive of nothing else must end some time.
-    if (this.#kinds.size >= 2 * maxFiles || this.#files > maxFiles) {
+    // Folders count too: an archive may hold nothing else.
+    if (this.files > maxFiles || this.#entries > 2 * maxFiles) {
       throw new ServeError('ARTIFACT_TOO_LARGE', `more than ${maxFiles} files, want at most that`)
     }
     if (this.#bytes > maxBytes) {
-      throw new ServeError(
-        'ARTIFACT_TOO_LARGE',
-        `${this.#bytes} bytes or more, want at most ${maxBytes}`,
-      )
+      const text = `${this.#bytes} bytes or more, want at most ${maxBytes}`
+      throw new ServeError('ARTIFACT_TOO_LARGE', text)
     }
   }
 }
 
-function pathFault(path: string): string | undefined {
+function pathProblem(path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `want at most ${MAX_PATH_BYTES} bytes`
   const parts = path.split('/')
   if (parts.length > MAX_DEPTH) return `want at most ${MAX_DEPTH} levels`
@@ -103,12 +90,12 @@ function isPlain(part: string): boolean {
   return !/[\\\u0000-\u001f\u007f]/.test(part) && Buffer.byteLength(part) <= MAX_NAME_BYTES
 }
 
-/** @throws nothing; makes the error for a name from outside. */
+/** Makes the error for a name from outside. */
 export function invalid(name: string, problem: string): ServeError {
   return new ServeError('ARTIFACT_INVALID', `"${show(name)}" is refused: ${problem}`)
 }
 
-/** What came from outside, in one line that is short enough for a message. */
+/** One line that is short enough for a message. */
 function show(text: string): string {
   const line = JSON.stringify(text).slice(1, -1)
   return line.length > 100 ? `${line.slice(0, 100)}...` : line

@@ -1,7 +1,16 @@
-import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises'
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { onDisk, syncDirectory } from './on-disk.ts'
 
 /** What was fetched, as noted beside it, so that it is not fetched again. */
 export interface FetchRecord {
@@ -12,140 +21,123 @@ export interface FetchRecord {
   readonly tree: string
   readonly files: number
   readonly bytes: number
-  /** How the server called this state of it: an entity tag, or the digest of a listing; '' if it did not. */
+  /** The server's name of this state: an entity tag, or the digest of a listing; '' if there is none. */
   readonly validator: string
 }
 
 /**
- * The place where a model is put together, beside where it will be: on the same file system, so that it appears there at once and
- * whole, and kept after a failure, so that the next attempt goes on. With `--to /models/model` it is `/models/.model.fetch`, and the
- * record is `/models/.model.fetched.json`.
+ * The place where a model is put together: beside the target, on the same file system, so that one rename publishes it. For
+ * `--to /models/model` it is a folder in `/models/.model.fetch`, and the record is `/models/.model.fetched.json`.
  */
 export class WorkFolder {
   readonly target: string
-  /** Of the file that a WorkLock is. */
-  readonly lockPath: string
   readonly #root: string
   readonly #recordPath: string
+  #own = ''
 
   constructor(target: string) {
     this.target = resolve(target)
-    const parent = dirname(this.target)
-    const name = basename(this.target)
-    this.#root = join(parent, `.${name}.fetch`)
-    this.#recordPath = join(parent, `.${name}.fetched.json`)
-    this.lockPath = join(parent, `.${name}.fetch.lock`)
-  }
-
-  /** Where the model's files are gathered. */
-  get tree(): string {
-    return join(this.#root, 'tree')
+    const hidden = join(dirname(this.target), `.${basename(this.target)}`)
+    this.#root = `${hidden}.fetch`
+    this.#recordPath = `${hidden}.fetched.json`
   }
 
   path(name: string): string {
-    return join(this.#root, name)
-  }
-
-  /** @throws ServeError ARTIFACT_NOT_STORED, also if what lies at the target was not fetched by us. */
-  async open(): Promise<void> {
-    await onDisk(this.target, () => this.#checkReplaceable())
-    await onDisk(this.#root, () => mkdir(this.#root, { recursive: true }))
-  }
-
-  async clear(name: string): Promise<void> {
-    await onDisk(this.path(name), () => rm(this.path(name), { recursive: true, force: true }))
-  }
-
-  /** What lies at the target by an earlier fetch; undefined if nothing does, or nothing is known of it. */
-  async record(): Promise<FetchRecord | undefined> {
-    return (await exists(this.target)) ? readNote(this.#recordPath, isRecord) : undefined
-  }
-
-  /** A note of this work, if it is one. */
-  async note<T>(name: string, is: (value: unknown) => value is T): Promise<T | undefined> {
-    return readNote(this.path(name), is)
-  }
-
-  async writeNote(name: string, value: unknown): Promise<void> {
-    await writeWhole(this.path(name), JSON.stringify(value))
+    return join(this.#own, name)
   }
 
   /**
-   * Puts a gathered tree where the model belongs, in place of what an earlier fetch put there, and ends the work.
+   * Makes a folder of its own and deletes those of earlier fetches. One that still runs fails then; it never shares files with this one.
+   *
+   * @returns whether there were any.
+   * @throws ServeError ARTIFACT_NOT_STORED, also if the target holds something that was not fetched.
+   */
+  async open(): Promise<boolean> {
+    await onDisk(this.target, () => this.#checkReplaceable())
+    return await onDisk(this.#root, async () => {
+      await mkdir(this.#root, { recursive: true })
+      const earlier = await readdir(this.#root)
+      this.#own = await mkdtemp(join(this.#root, 'work-'))
+      // Moved first: what a running fetch publishes must not lose files on its way.
+      for (const name of earlier) await rename(join(this.#root, name), this.path(name))
+      for (const name of earlier) await rm(this.path(name), { recursive: true, force: true })
+      return earlier.length > 0
+    })
+  }
+
+  /** Whether a later fetch has deleted the folder. */
+  async isLost(): Promise<boolean> {
+    return this.#own !== '' && !(await exists(this.#own))
+  }
+
+  /** Deletes what was not published. */
+  async close(): Promise<void> {
+    if (this.#own === '') return
+    // The extraction of a bad archive may still write a file.
+    await rm(this.#own, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+    // Another fetch may have begun; then the folder is not empty.
+    await rmdir(this.#root).catch(() => {})
+  }
+
+  /** What an earlier fetch put at the target; undefined if there is nothing, or no record of it. */
+  async record(): Promise<FetchRecord | undefined> {
+    return (await exists(this.target)) ? await readRecord(this.#recordPath) : undefined
+  }
+
+  /**
+   * Puts a tree where the model belongs, in place of what an earlier fetch put there.
    *
    * @param tree - the folder whose contents are the model's.
-   * @throws ServeError ARTIFACT_NOT_STORED, also if what lies there was not fetched by us.
+   * @throws ServeError ARTIFACT_NOT_STORED, also if the target holds something that was not fetched.
    */
   async publish(tree: string, record: FetchRecord): Promise<void> {
     const { target } = this
     await onDisk(target, async () => {
-      await this.#makeRoom()
-      // First: a model without a record would be somebody else's to the next fetch, a record without its model is nothing.
-      await writeWhole(this.#recordPath, JSON.stringify(record))
+      await this.#checkReplaceable()
+      // Before the model: no later fetch would replace a model without a record, while a record without its model is harmless.
+      await writeFile(this.path('record'), JSON.stringify(record))
+      await rename(this.path('record'), this.#recordPath)
+      if (await exists(target)) await rename(target, this.path('replaced'))
       await rename(tree, target)
-      await syncDirectory(dirname(target))
-      await rm(this.#root, { recursive: true, force: true })
     })
-  }
-
-  /** Ends work that nothing came of. */
-  async abandon(): Promise<void> {
-    await onDisk(this.#root, () => rm(this.#root, { recursive: true, force: true }))
-  }
-
-  async #makeRoom(): Promise<void> {
-    const { target } = this
-    if (!(await exists(target))) return
-    await this.#checkReplaceable()
-    if ((await readdir(target)).length === 0) {
-      await rmdir(target)
-      return
-    }
-    await this.clear('replaced')
-    await rename(target, this.path('replaced'))
   }
 
   async #checkReplaceable(): Promise<void> {
     const { target } = this
     if (!(await exists(target)) || (await readdir(target)).length === 0) return
-    if ((await readNote(this.#recordPath, isRecord)) !== undefined) return
+    if ((await readRecord(this.#recordPath)) !== undefined) return
     const text = `'${target}' holds something that was not fetched, want a folder that does not exist yet`
     throw new ServeError('ARTIFACT_NOT_STORED', text)
   }
 }
 
-async function exists(path: string): Promise<boolean> {
+/** Runs what writes, so that a full or read-only disk is told from a bad line. @throws ServeError ARTIFACT_NOT_STORED */
+export async function onDisk<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {
-    await stat(path)
-    return true
-  } catch {
-    // What cannot be looked at shows when it is written.
-    return false
+    return await write()
+  } catch (error) {
+    if (error instanceof ServeError) throw error
+    const text = `'${path}' cannot be written: ${ServeError.from(error).message}`
+    throw new ServeError('ARTIFACT_NOT_STORED', text, { cause: error })
   }
 }
 
-/** Writes a small file so that it is there whole or not at all. */
-async function writeWhole(path: string, text: string): Promise<void> {
-  await onDisk(path, async () => {
-    await writeFile(`${path}.new`, text, { flush: true })
-    await rename(`${path}.new`, path)
-  })
+async function exists(path: string): Promise<boolean> {
+  // What cannot be read fails when it is written.
+  return await stat(path).then(
+    () => true,
+    () => false,
+  )
 }
 
-/** What is no note of ours counts as none: then everything begins anew. */
-async function readNote<T>(
-  path: string,
-  is: (value: unknown) => value is T,
-): Promise<T | undefined> {
+/** What is no record of ours counts as none: then everything is fetched. */
+async function readRecord(path: string): Promise<FetchRecord | undefined> {
   try {
-    const value: unknown = JSON.parse(await readFile(path, 'utf8'))
-    return is(value) ? value : undefined
+    const value: FetchRecord = JSON.parse(await readFile(path, 'utf8'))
+    const { uri, digest, tree, validator } = value
+    const isRecord = [uri, digest, tree, validator].every((text) => typeof text === 'string')
+    return isRecord ? value : undefined
   } catch {
     return undefined
   }
-}
-
-function isRecord(value: unknown): value is FetchRecord {
-  const { uri, digest, tree, validator } = Object(value)
-  return [uri, digest, tree, validator].every((text) => typeof text === 'string')
 }

@@ -96,13 +96,8 @@ async function fetchTo(o: {
   try {
     const credentials: FetchCredentials =
       o.secretDir === undefined ? {} : await readCredentials(o.secretDir)
-    const retrying = (why: { readonly error: string; readonly delayMs: number }): void =>
-      log.warn('fetch failed, trying again', why)
-    const waiting = (): void =>
-      log.info('waiting for another fetch into the folder', { directory: to })
     const { signal } = stop
-    const how = { credentials, bounds, signal, retrying, waiting }
-    const found = await fetchArtifact({ uri, to, digest, ...how })
+    const found = await fetchArtifact({ uri, to, digest, credentials, bounds, signal, log })
     const { isFetched, ...what } = found
     const message = isFetched ? 'model fetched' : 'model was there already'
     log.info(message, { uri: showUri(uri), directory: to, ...what })

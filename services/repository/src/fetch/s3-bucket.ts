@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
+import { ServeError } from '@tutti/errors'
+import { AwsV4Signer } from 'aws4fetch'
+import { persist, TransientFailure } from './attempts.ts'
+import type { FetchContext } from './fetch-options.ts'
+import { type HttpAnswer, HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
+import { readElements, readTag } from './s3-xml.ts'
+import { showUri } from './source-uri.ts'
+import { invalid } from './tree-plan.ts'
+
+/** An object as a bucket lists it. */
+export interface S3Object {
+  readonly key: string
+  readonly etag: string
+  readonly sizeBytes: number
+}
+
+const DEFAULT_REGION = 'us-east-1'
+/** Above a page of 1000 keys of 1024 bytes each, percent-encoded. */
+const MAX_TEXT = 16 * 2 ** 20
+/** Every request here has an empty body. */
+const EMPTY_SHA256 = createHash('sha256').digest('hex')
+/** S3's codes for credentials that it does not take, also with another status than 403. */
+const DENIED = /^(ExpiredToken|InvalidToken|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied)$/
+
+/** Reads a bucket. Requests are signed if there are credentials. */
+export class S3Bucket {
+  readonly client: HttpClient
+  readonly #context: FetchContext
+  readonly #base: URL
+
+  constructor(bucket: string, context: FetchContext) {
+    this.client = new HttpClient(context)
+    this.#context = context
+    this.#base = toBase(bucket, context.credentials)
+  }
+
+  /** Lists the objects below a prefix, page by page. */
+  async *list(prefix: string): AsyncGenerator<readonly S3Object[]> {
+    let token = ''
+    do {
+      const xml = await persist(this.#context, () => this.#page(prefix, token))
+      // A server that does not know the encoding does not name it either.
+      const isEncoded = readTag(xml, 'EncodingType') === 'url'
+      yield readElements(xml, 'Contents').map((text) => toObject(text, isEncoded))
+      const next = readTag(xml, 'NextContinuationToken')
+      if (next !== '' && next === token) {
+        const text = `'${showUri(this.#base)}': the list of keys does not end`
+        throw new ServeError('ARTIFACT_UNAVAILABLE', text)
+      }
+      token = next
+    } while (token !== '')
+  }
+
+  object(key: string, headers: HttpHeaders): Promise<HttpAnswer> {
+    const url = new URL(this.#base)
+    url.pathname += key.split('/').map(encode).join('/')
+    return this.#get(url, headers)
+  }
+
+  /** Converts a response without what was asked for; its body says more. */
+  async refused(answer: HttpAnswer): Promise<ServeError | TransientFailure> {
+    const text = await this.#text(answer).catch(() => '')
+    const code = readTag(text, 'Code')
+    const region = answer.headers['x-amz-bucket-region']
+    const where = region === undefined ? '' : `; the bucket is in the region ${String(region)}`
+    const parts = [code, readTag(text, 'Message')].filter((part) => part !== '')
+    const failure = toStatusFailure(answer, `${parts.join(': ')}${where}`)
+    if (!DENIED.test(code) || failure instanceof TransientFailure) return failure
+    return new ServeError('ARTIFACT_DENIED', failure.message)
+  }
+
+  async #page(prefix: string, token: string): Promise<string> {
+    const url = new URL(this.#base)
+    const continuation = token === '' ? '' : `continuation-token=${encode(token)}&`
+    url.search = `${continuation}encoding-type=url&list-type=2&prefix=${encode(prefix)}`
+    const answer = await this.#get(url)
+    if (answer.status !== 200) throw await this.refused(answer)
+    const xml = await this.#text(answer)
+    const isCut =
+      readTag(xml, 'IsTruncated') === 'true' && readTag(xml, 'NextContinuationToken') === ''
+    if (xml.trimEnd().endsWith('</ListBucketResult>') && !isCut) return xml
+    const text = `'${showUri(url)}' answered with half a list of keys`
+    throw new TransientFailure(new ServeError('ARTIFACT_UNAVAILABLE', text))
+  }
+
+  async #get(url: URL, headers: HttpHeaders = {}): Promise<HttpAnswer> {
+    const { credentials, clock } = this.#context
+    const { aws, awsRegion = DEFAULT_REGION } = credentials
+    if (aws === undefined) return await this.client.get(url, headers)
+    const sessionToken = aws.sessionToken?.reveal()
+    const signer = new AwsV4Signer({
+      url: url.href,
+      headers: { ...headers, 'x-amz-content-sha256': EMPTY_SHA256 },
+      accessKeyId: aws.accessKeyId,
+      secretAccessKey: aws.secretAccessKey.reveal(),
+      ...(sessionToken !== undefined && { sessionToken }),
+      service: 's3',
+      region: awsRegion,
+      datetime: new Date(clock.epochMs()).toISOString().replaceAll(/[:-]|\.\d{3}/g, ''),
+    })
+    const signed = await signer.sign()
+    return await this.client.get(url, Object.fromEntries(signed.headers))
+  }
+
+  async #text({ url, body }: HttpAnswer): Promise<string> {
+    let text = ''
+    try {
+      for await (const piece of body.setEncoding('utf8') as AsyncIterable<string>) {
+        text += piece
+        if (text.length > MAX_TEXT) {
+          const problem = `answered more than ${MAX_TEXT} characters, want a list of keys`
+          throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(url)}' ${problem}`)
+        }
+      }
+      return text
+    } catch (error) {
+      throw this.client.toFailure(url, error)
+    }
+  }
+}
+
+/**
+ * The URL where a bucket's keys begin. With AWS_ENDPOINT_URL the bucket is the first part of the path, unless the host's name begins
+ * with it; without, it is part of the host's name at AWS, where certificates allow that.
+ */
+export function toBase(
+  bucket: string,
+  { awsEndpoint, awsRegion = DEFAULT_REGION }: FetchContext['credentials'],
+): URL {
+  if (awsEndpoint === undefined) {
+    const host = `s3.${awsRegion}.amazonaws.com`
+    return new URL(
+      bucket.includes('.') ? `https://${host}/${bucket}/` : `https://${bucket}.${host}/`,
+    )
+  }
+  const base = new URL(awsEndpoint)
+  if (!base.pathname.endsWith('/')) base.pathname += '/'
+  const isInHost = isIP(base.hostname) === 0 && base.hostname.startsWith(`${bucket}.`)
+  if (!isInHost) base.pathname += `${bucket}/`
+  return base
+}
+
+/** As S3 signs it: everything but letters, digits and `-_.~`. */
+function encode(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+function toObject(xml: string, isEncoded: boolean): S3Object {
+  const text = readTag(xml, 'Key')
+  const size = readTag(xml, 'Size')
+  if (!/^\d{1,15}$/.test(size)) throw invalid(text, `its size is "${size}"`)
+  try {
+    const key = isEncoded ? decodeURIComponent(text.replaceAll('+', ' ')) : text
+    return { key, etag: readTag(xml, 'ETag'), sizeBytes: Number(size) }
+  } catch {
+    throw invalid(text, 'it is no percent-encoded key')
+  }
+}
