@@ -1,13 +1,18 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
-import { persist, TransientFailure } from './attempts.ts'
-import type { FetchContext } from './fetch-options.ts'
+import type { FetchOptions } from './fetch-options.ts'
 import { type HttpAnswer, type HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
 import { showUri } from './source-uri.ts'
 import { onDisk } from './work-folder.ts'
 
-export interface DownloadOptions {
-  readonly context: FetchContext
+/** What came of a file. */
+export interface Part {
+  sizeBytes: number
+  /** A strong entity tag, or ''. */
+  readonly etag: string
+}
+
+export interface DownloadOptions extends Pick<FetchOptions, 'context' | 'parts'> {
   readonly client: HttpClient
   /** Of the file that is written; its folder exists. */
   readonly path: string
@@ -17,93 +22,67 @@ export interface DownloadOptions {
   refused?(answer: HttpAnswer): Promise<Error>
 }
 
-/** A file that has been downloaded. */
-export interface Downloaded {
-  readonly sizeBytes: number
-  /** A strong entity tag, or ''. */
-  readonly etag: string
-}
-
-/** What came so far. */
-interface Part {
-  readonly file: FileHandle
-  sizeBytes: number
-  etag: string
-}
-
 /**
- * Downloads a file. After a cut connection it asks for the rest, if the server named the state of the file (ETag); else it begins anew.
+ * Downloads a file. After a cut connection the next call asks for the rest, if the server named the state of the file (ETag); else it
+ * begins anew.
  *
  * @returns undefined if the server says that nothing changed (304).
- * @throws ServeError.
+ * @throws ServeError ARTIFACT_UNAVAILABLE if a further call may help.
  */
-export async function downloadFile(o: DownloadOptions): Promise<Downloaded | undefined> {
-  const file = await onDisk(o.path, () => open(o.path, 'a'))
-  const part = { file, sizeBytes: 0, etag: '' }
-  try {
-    const isWhole = await persist(o.context, (progress) => attempt(o, part, progress))
-    return isWhole ? { sizeBytes: part.sizeBytes, etag: part.etag } : undefined
-  } finally {
-    await file.close()
-  }
-}
-
-/** @returns false if nothing changed. */
-async function attempt(o: DownloadOptions, part: Part, progress: () => void): Promise<boolean> {
-  const { sizeBytes, etag } = part
-  const asksForRest = sizeBytes > 0 && etag !== ''
-  const answer = await o.get(asksForRest ? { range: `bytes=${sizeBytes}-`, 'if-range': etag } : {})
-  const { status } = answer
+export async function downloadFile(o: DownloadOptions): Promise<Part | undefined> {
+  const { parts, path } = o
+  const part = parts.get(path)
+  const answer = await o.get(
+    part === undefined ? {} : { range: `bytes=${part.sizeBytes}-`, 'if-range': part.etag },
+  )
+  const { status, headers, body, url } = answer
   if (status === 304) {
-    answer.body.destroy()
-    return false
+    body.destroy()
+    return undefined
   }
-  if (status === 206 || (status === 416 && asksForRest)) requireRest(answer, part)
-  else if (status !== 200) throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
-  else await beginAnew(o, part, answer)
-  await receive(o, part, answer, progress)
-  return true
-}
-
-/** @throws TransientFailure if the response is not the rest of the part; the next attempt begins anew. */
-function requireRest({ url, status, headers, body }: HttpAnswer, part: Part): void {
+  if (status === 200) {
+    parts.delete(path)
+    // Weak tags say that two states mean the same, not that they have the same bytes.
+    const etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
+    return await receive(o, { sizeBytes: 0, etag }, answer)
+  }
+  if (part === undefined || (status !== 206 && status !== 416)) {
+    throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
+  }
   const isNext = headers['content-range']?.startsWith(`bytes ${part.sizeBytes}-`) === true
-  if (status === 206 && isNext && part.etag !== '' && headers.etag === part.etag) return
+  if (status === 206 && isNext && headers.etag === part.etag) return await receive(o, part, answer)
   body.destroy()
-  part.etag = ''
+  parts.delete(path)
   const text = `'${showUri(url)}' answered ${status} with another part than was asked for`
-  throw new TransientFailure(new ServeError('ARTIFACT_UNAVAILABLE', text))
-}
-
-async function beginAnew(o: DownloadOptions, part: Part, { headers }: HttpAnswer): Promise<void> {
-  // Weak tags say that two states mean the same, not that they have the same bytes.
-  part.etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
-  part.sizeBytes = 0
-  await onDisk(o.path, () => part.file.truncate())
+  throw new ServeError('ARTIFACT_UNAVAILABLE', text)
 }
 
 async function receive(
-  { context, client, path }: DownloadOptions,
+  { context, client, path, parts }: DownloadOptions,
   part: Part,
   { url, headers, body }: HttpAnswer,
-  progress: () => void,
-): Promise<void> {
+): Promise<Part> {
   const { maxBytes } = context.bounds
-  const requireRoom = (bytes: number): void => {
+  const requireSpace = (bytes: number): void => {
     if (part.sizeBytes + bytes <= maxBytes) return
     const text = `'${showUri(url)}' has more than ${maxBytes} bytes, want at most that`
     throw new ServeError('ARTIFACT_TOO_LARGE', text)
   }
+  const file = await onDisk(path, () => open(path, part.sizeBytes === 0 ? 'w' : 'a'))
+  // Without a tag the rest could be that of another state.
+  if (part.etag !== '') parts.set(path, part)
   try {
-    requireRoom(Number(headers['content-length'] ?? 0))
+    requireSpace(Number(headers['content-length'] ?? 0))
     for await (const piece of body as AsyncIterable<Buffer>) {
-      requireRoom(piece.byteLength)
-      await onDisk(path, () => part.file.appendFile(piece))
+      requireSpace(piece.byteLength)
+      await onDisk(path, () => file.appendFile(piece))
       part.sizeBytes += piece.byteLength
-      progress()
     }
+    return part
   } catch (error) {
-    body.destroy()
     throw client.toFailure(url, error)
+  } finally {
+    body.destroy()
+    await file.close()
   }
 }

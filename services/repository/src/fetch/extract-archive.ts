@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, realpath, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
@@ -11,14 +11,15 @@ import type { FetchContext } from './fetch-options.ts'
 import { invalid, TreePlan } from './tree-plan.ts'
 import { onDisk } from './work-folder.ts'
 
-const FILES: ReadonlySet<string> = new Set(['File', 'OldFile', 'ContiguousFile'])
-const DIRECTORIES: ReadonlySet<string> = new Set(['Directory', 'GNUDumpDir'])
+const FILES: readonly string[] = ['File', 'OldFile', 'ContiguousFile']
 /** A tar archive consists of blocks of this size (POSIX, pax). */
 const BLOCK_BYTES = 512
 /** Longest header of names, links and attributes. */
 const MAX_META_BYTES = 64 * 1024
 /** Beside the contents, for each file of an archive. */
 const OVERHEAD_BYTES = 8 * 1024
+/** All other errors are the archive's. */
+const DISK_ERRORS = /^(EACCES|EDQUOT|EFBIG|EIO|ENOSPC|EPERM|EROFS)$/
 
 type Limits = Pick<FetchContext, 'bounds' | 'signal'>
 
@@ -36,26 +37,27 @@ export async function extractArchive(archive: string, tree: string, o: Limits): 
   const links = new Map<string, string>()
   await unpack(archive, tree, (entry) => admit(entry, plan, links), o)
   if (plan.files === 0) throw new ServeError('ARTIFACT_INVALID', 'the archive has no files')
-  const root = await findRoot(tree, links)
   // Made last: nothing is ever written through a link.
-  for (const [path, target] of links) {
+  for (const [name, target] of links) {
+    const path = join(tree, name)
     await onDisk(path, async () => {
-      await mkdir(join(tree, path, '..'), { recursive: true })
-      await symlink(target, join(tree, path))
+      await mkdir(dirname(path), { recursive: true })
+      await symlink(target, path)
     })
   }
-  for (const path of links.keys()) await checkLink(root, join(tree, path), path)
+  const root = await findRoot(tree)
+  for (const name of links.keys()) await checkLink(root, join(tree, name), name)
   return root
 }
 
 /** @returns whether `tar` is to write the entry. @throws ServeError if it must not be in an archive. */
 function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, string>): boolean {
   const { type, path: name, size, linkpath = '' } = entry
-  if (FILES.has(type)) {
+  if (FILES.includes(type)) {
     plan.add('file', name, size)
     // Of the mode only counts whether the owner may execute.
     entry.mode = ((entry.mode ?? 0) & 0o100) === 0 ? 0o644 : 0o755
-  } else if (DIRECTORIES.has(type)) {
+  } else if (type === 'Directory') {
     plan.add('directory', name)
     entry.mode = 0o755
   } else if (type === 'Link') {
@@ -99,12 +101,16 @@ async function unpack(
       }
     },
   })
-  writer.on('error', (error: unknown) => stop.abort(toFailure(error)))
+  const { promise: written, resolve } = Promise.withResolvers<void>()
+  writer.on('end', resolve)
+  writer.on('error', (error: unknown) => {
+    stop.abort(toFailure(error))
+    // Without its folder it neither goes on nor ends.
+    if (error instanceof Error && error.name === 'CwdError') resolve()
+  })
   writer.on('ignoredEntry', ({ type, path }: ReadEntry) => {
     if (type !== 'SymbolicLink') stop.abort(invalid(path, `it is of the kind ${type}`))
   })
-  const { promise: written, resolve } = Promise.withResolvers<void>()
-  writer.on('end', resolve)
   try {
     for await (const piece of readTar(archive, bounds, either)) {
       if (!writer.write(piece)) await once(writer, 'drain', { signal: either })
@@ -151,13 +157,10 @@ async function isGzip(path: string): Promise<boolean> {
 }
 
 /** `tar czf yolo.tgz yolo` has everything in one folder; a folder with the name of a version is the model's own. */
-async function findRoot(tree: string, links: ReadonlyMap<string, string>): Promise<string> {
-  const entries = await readdir(tree, { withFileTypes: true })
-  const linked = [...links.keys()].map((path) => path.replace(/\/.*/, ''))
-  const names = new Set([...entries.map(({ name }) => name), ...linked])
-  const [only] = entries
-  const isWrapped = names.size === 1 && only?.isDirectory() === true && !/^\d+$/.test(only.name)
-  return isWrapped ? join(tree, only.name) : tree
+async function findRoot(tree: string): Promise<string> {
+  const [only, ...others] = await readdir(tree, { withFileTypes: true })
+  const isWrapped = only?.isDirectory() === true && others.length === 0
+  return isWrapped && !/^\d+$/.test(only.name) ? join(tree, only.name) : tree
 }
 
 /** Follows a link to its end: what it passes may be a link too. */
@@ -167,14 +170,14 @@ async function checkLink(root: string, path: string, name: string): Promise<void
   if (!isInside(await realpath(root), end)) throw invalid(name, 'it is a link that leads out')
 }
 
-/** Errors of system calls are the disk's, all others the archive's. */
 function toFailure(error: unknown): ServeError {
   if (error instanceof ServeError) return error
   const { message } = ServeError.from(error)
-  if (error instanceof Error && 'syscall' in error) {
-    const text = `the archive cannot be extracted: ${message}`
-    return new ServeError('ARTIFACT_NOT_STORED', text, { cause: error })
-  }
-  const text = `it is no tar archive, gzipped or not, that can be read: ${message}`
-  return new ServeError('ARTIFACT_INVALID', text, { cause: error })
+  const isOfDisk = error instanceof Error && 'code' in error && DISK_ERRORS.test(String(error.code))
+  const text = isOfDisk
+    ? `the archive cannot be extracted: ${message}`
+    : `it is no tar archive, gzipped or not, that can be read: ${message}`
+  return new ServeError(isOfDisk ? 'ARTIFACT_NOT_STORED' : 'ARTIFACT_INVALID', text, {
+    cause: error,
+  })
 }

@@ -1,6 +1,8 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { persist } from './attempts.ts'
 import type { FetchCredentials } from './credentials.ts'
+import type { Part } from './download-file.ts'
 import { fetchHttp, requireDigest } from './fetch-http.ts'
 import {
   FETCH_BOUNDS,
@@ -88,14 +90,20 @@ export async function verifyArtifact(
   return found
 }
 
-type Attempt = Omit<FetchOptions, 'validator'> & { readonly source: SourceUri }
+type Attempt = Pick<FetchOptions, 'context' | 'work' | 'uri' | 'digest'> & {
+  readonly source: SourceUri
+}
 
 /** @param kept - what the target holds, if the server is to be asked whether it is still the same. */
 async function fetchInto(o: Attempt, kept: FetchRecord | undefined): Promise<FetchResult> {
   const { source, digest: wanted, uri, work, context } = o
-  const options = { ...o, validator: kept?.validator ?? '' }
-  const found =
-    source.kind === 'http' ? await fetchHttp(source.url, options) : await fetchS3(source, options)
+  const parts = new Map<string, Part>()
+  const bytesSoFar = (): number =>
+    [...parts.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  const options = { ...o, parts, validator: kept?.validator ?? '' }
+  const found = await persist(context, bytesSoFar, () =>
+    source.kind === 'http' ? fetchHttp(source.url, options) : fetchS3(source, options),
+  )
   if (found === undefined && kept !== undefined) return toResult(kept, false)
   if (found === undefined) {
     const text = `'${showUri(uri)}' answered 304, which was not asked for`

@@ -152,6 +152,16 @@ await t.test('a cut download of what changed since begins anew', async (t) => {
   t.equal(await weights(), 'two')
 })
 
+await t.test('one that lost its tag on the way begins anew', async (t) => {
+  const { server, fetched } = await prepare(t, ({ cut }) => [
+    cut(20_000, ONE, ETAG),
+    cut(20_000, TWO),
+    serveBytes(ONE, ETAG),
+  ])
+  t.match(await fetched(), { digest: sha256(ONE) })
+  t.equal(server.heard[2]?.headers.range, undefined)
+})
+
 await t.test('a cut download begins anew where the server does not name its state', async (t) => {
   for (const etag of [undefined, 'W/"v1"']) {
     const { server, fetched } = await prepare(t, ({ cut }) => [
@@ -164,6 +174,12 @@ await t.test('a cut download begins anew where the server does not name its stat
 })
 
 const rangeOf = (from: number) => `bytes ${from}-${ONE.byteLength - 1}/${ONE.byteLength}`
+
+await t.test('one that is always cut and never goes on is given up', async (t) => {
+  const { server, failure } = await prepare(t, ({ cut }) => [cut(20_000, ONE)])
+  t.match(await failure({ bounds: { attempts: 4 } }), { reason: 'ARTIFACT_UNAVAILABLE' })
+  t.equal(server.heard.length, 4)
+})
 
 await t.test('a server that answers with another part is not believed', async (t) => {
   const wrong: readonly Answer[] = [
@@ -197,7 +213,7 @@ await t.test('a part of what was asked for as a whole is not taken', async (t) =
   const { server, failure, fetched } = await prepare(t, () => [part])
   t.match(await failure({ bounds: { attempts: 1 } }), {
     reason: 'ARTIFACT_UNAVAILABLE',
-    message: /answered 206 with another part than was asked for/,
+    message: /yolo.tar' answered 206$/,
   })
   server.script(part, serveBytes(ONE, ETAG))
   t.match(await fetched(), { digest: sha256(ONE) })
@@ -209,9 +225,9 @@ await t.test('what a status means', async (t) => {
     [403, 'ARTIFACT_DENIED', 1],
     [404, 'ARTIFACT_NOT_FOUND', 1],
     [410, 'ARTIFACT_NOT_FOUND', 1],
-    [400, 'ARTIFACT_UNAVAILABLE', 1],
-    [416, 'ARTIFACT_UNAVAILABLE', 1],
     [304, 'ARTIFACT_UNAVAILABLE', 1],
+    [400, 'ARTIFACT_UNAVAILABLE', 3],
+    [416, 'ARTIFACT_UNAVAILABLE', 3],
     [429, 'ARTIFACT_UNAVAILABLE', 3],
     [503, 'ARTIFACT_UNAVAILABLE', 3],
   ]
@@ -221,9 +237,6 @@ await t.test('what a status means', async (t) => {
     t.match(await failure({ bounds: { attempts: 3 } }), { reason, message })
     t.equal(server.heard.length, asked, `${status}`)
   }
-  const { failure, waits } = await prepare(t, () => [answerStatus(503, { 'retry-after': '7' })])
-  await failure({ bounds: { attempts: 2 } })
-  t.ok(waits.includes(7000))
 })
 
 await t.test('nobody is there', async (t) => {

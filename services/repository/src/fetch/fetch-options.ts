@@ -1,5 +1,6 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { FetchCredentials } from './credentials.ts'
+import type { Part } from './download-file.ts'
 import type { WorkFolder } from './work-folder.ts'
 
 /** Limits of a fetch. */
@@ -7,7 +8,7 @@ export interface FetchBounds {
   /** Bytes of all files together, and of an archive as it is sent. */
   readonly maxBytes: number
   readonly maxFiles: number
-  /** Consecutive attempts without progress. */
+  /** Consecutive ones without progress. */
   readonly attempts: number
   /** Milliseconds without a byte, after which an attempt fails. */
   readonly stallMs: number
@@ -32,13 +33,15 @@ export interface FetchContext {
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** One fetch over a protocol. */
+/** One attempt over a protocol. */
 export interface FetchOptions {
   readonly context: FetchContext
   readonly work: WorkFolder
   readonly uri: string
   /** `sha256:` and hex digits. */
   readonly digest: string | undefined
+  /** What came so far, by path: an attempt goes on where the one before it ended. */
+  readonly parts: Map<string, Part>
   /** Of what the target holds, if the server is to be asked whether it is still the same; else ''. */
   readonly validator: string
 }

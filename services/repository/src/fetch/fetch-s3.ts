@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { addText } from '../content-hash.ts'
 import { downloadFile } from './download-file.ts'
-import type { FetchContext, Fetched, FetchOptions } from './fetch-options.ts'
+import type { Fetched, FetchOptions } from './fetch-options.ts'
 import { S3Bucket, type S3Object } from './s3-bucket.ts'
 import { showUri } from './source-uri.ts'
 import { invalid, TreePlan } from './tree-plan.ts'
@@ -30,15 +30,17 @@ export async function fetchS3(
 ): Promise<Fetched | undefined> {
   const stop = new AbortController()
   const signal = AbortSignal.any([o.context.signal, stop.signal])
-  const context = { ...o.context, signal }
-  const bucket = new S3Bucket(source.bucket, context)
-  const objects = await listModel(bucket, source.prefix, { ...o, context })
+  const attempt = { ...o, context: { ...o.context, signal } }
+  const bucket = new S3Bucket(source.bucket, attempt.context)
+  const objects = await listModel(bucket, source.prefix, attempt)
   const validator = digestListing(objects)
   if (o.validator === validator) return undefined
-  const root = o.work.path('tree')
+  // Of this state alone: the attempt before may have found another.
+  const root = o.work.path(validator)
+  for (const path of o.parts.keys()) if (!path.startsWith(root)) o.parts.delete(path)
   const rest = objects.values()
   const downloadSome = async (): Promise<void> => {
-    for (const object of rest) await download(bucket, object, { context, root })
+    for (const object of rest) await download(bucket, object, join(root, object.path), attempt)
   }
   const downloads = Array.from({ length: PARALLEL }, () =>
     downloadSome().catch((error: unknown) => stop.abort(error)),
@@ -81,15 +83,16 @@ function digestListing(objects: readonly ModelObject[]): string {
 
 async function download(
   bucket: S3Bucket,
-  { key, path: name, etag, sizeBytes }: ModelObject,
-  { context, root }: { readonly context: FetchContext; readonly root: string },
+  { key, etag, sizeBytes }: S3Object,
+  path: string,
+  o: FetchOptions,
 ): Promise<void> {
   const changed = (): ServeError =>
     new ServeError('ARTIFACT_UNAVAILABLE', `object '${key}' changed during the fetch`)
-  const path = join(root, name)
+  if (o.parts.get(path)?.sizeBytes === sizeBytes) return
   await onDisk(path, () => mkdir(dirname(path), { recursive: true }))
-  const found = await downloadFile({
-    context,
+  const part = await downloadFile({
+    ...o,
     client: bucket.client,
     path,
     get: (headers) => bucket.object(key, { ...headers, ...(etag !== '' && { 'if-match': etag }) }),
@@ -99,5 +102,7 @@ async function download(
     },
   })
   // A server may not know `if-match`.
-  if (found?.sizeBytes !== sizeBytes || (etag !== '' && found.etag !== etag)) throw changed()
+  if (part?.sizeBytes === sizeBytes && (etag === '' || part.etag === etag)) return
+  o.parts.delete(path)
+  throw changed()
 }

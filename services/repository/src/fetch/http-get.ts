@@ -2,7 +2,6 @@ import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage 
 import { Agent, request as httpsRequest } from 'node:https'
 import { getCACertificates } from 'node:tls'
 import { type Reason, ServeError } from '@tutti/errors'
-import { TransientFailure } from './attempts.ts'
 import type { FetchContext } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
 
@@ -29,7 +28,7 @@ export class HttpClient {
     this.#secureAgent = new Agent({ keepAlive: true, ca: [...getCACertificates(), ca] })
   }
 
-  /** @throws TransientFailure, ServeError ARTIFACT_UNTRUSTED; the signal's reason if it aborts. */
+  /** @throws ServeError ARTIFACT_UNAVAILABLE, ARTIFACT_UNTRUSTED; the signal's reason if it aborts. */
   async get(url: URL, headers: HttpHeaders): Promise<HttpAnswer> {
     try {
       const body = await this.#send(url, headers)
@@ -45,8 +44,8 @@ export class HttpClient {
     if (signal.aborted) return signal.reason
     if (!(error instanceof Error) || error instanceof ServeError) return error
     const text = `'${showUri(url)}' cannot be read: ${describe(error)}`
-    if (isTlsFault(error)) return new ServeError('ARTIFACT_UNTRUSTED', text, { cause: error })
-    return new TransientFailure(new ServeError('ARTIFACT_UNAVAILABLE', text, { cause: error }))
+    const reason = isTlsFault(error) ? 'ARTIFACT_UNTRUSTED' : 'ARTIFACT_UNAVAILABLE'
+    return new ServeError(reason, text, { cause: error })
   }
 
   #send(url: URL, headers: HttpHeaders): Promise<IncomingMessage> {
@@ -67,7 +66,6 @@ export class HttpClient {
   }
 }
 
-const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
 const REASONS: Readonly<Record<number, Reason>> = {
   401: 'ARTIFACT_DENIED',
   403: 'ARTIFACT_DENIED',
@@ -76,15 +74,10 @@ const REASONS: Readonly<Record<number, Reason>> = {
 }
 
 /** Converts a response without the artifact to an error. Its body is not read any more. @param detail - e.g. S3's code. */
-export function toStatusFailure(answer: HttpAnswer, detail = ''): ServeError | TransientFailure {
-  const { status, headers, url, body } = answer
+export function toStatusFailure({ status, url, body }: HttpAnswer, detail = ''): ServeError {
   body.destroy()
   const text = `'${showUri(url)}' answered ${status}${detail === '' ? '' : `, ${detail}`}`
-  const failure = new ServeError(REASONS[status] ?? 'ARTIFACT_UNAVAILABLE', text)
-  if (!TRANSIENT.has(status)) return failure
-  // Seconds only: a date would need clocks that agree.
-  const { 'retry-after': seconds = '' } = headers
-  return new TransientFailure(failure, /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1000 : 0)
+  return new ServeError(REASONS[status] ?? 'ARTIFACT_UNAVAILABLE', text)
 }
 
 function describe(error: Error): string {

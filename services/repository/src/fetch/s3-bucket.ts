@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { ServeError } from '@tutti/errors'
 import { AwsV4Signer } from 'aws4fetch'
-import { persist, TransientFailure } from './attempts.ts'
 import type { FetchContext } from './fetch-options.ts'
 import { type HttpAnswer, HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
 import { readElements, readTag } from './s3-xml.ts'
@@ -40,7 +39,7 @@ export class S3Bucket {
   async *list(prefix: string): AsyncGenerator<readonly S3Object[]> {
     let token = ''
     do {
-      const xml = await persist(this.#context, () => this.#page(prefix, token))
+      const xml = await this.#page(prefix, token)
       // A server that does not know the encoding does not name it either.
       const isEncoded = readTag(xml, 'EncodingType') === 'url'
       yield readElements(xml, 'Contents').map((text) => toObject(text, isEncoded))
@@ -60,15 +59,14 @@ export class S3Bucket {
   }
 
   /** Converts a response without what was asked for; its body says more. */
-  async refused(answer: HttpAnswer): Promise<ServeError | TransientFailure> {
+  async refused(answer: HttpAnswer): Promise<ServeError> {
     const text = await this.#text(answer).catch(() => '')
     const code = readTag(text, 'Code')
     const region = answer.headers['x-amz-bucket-region']
     const where = region === undefined ? '' : `; the bucket is in the region ${String(region)}`
     const parts = [code, readTag(text, 'Message')].filter((part) => part !== '')
     const failure = toStatusFailure(answer, `${parts.join(': ')}${where}`)
-    if (!DENIED.test(code) || failure instanceof TransientFailure) return failure
-    return new ServeError('ARTIFACT_DENIED', failure.message)
+    return DENIED.test(code) ? new ServeError('ARTIFACT_DENIED', failure.message) : failure
   }
 
   async #page(prefix: string, token: string): Promise<string> {
@@ -82,7 +80,7 @@ export class S3Bucket {
       readTag(xml, 'IsTruncated') === 'true' && readTag(xml, 'NextContinuationToken') === ''
     if (xml.trimEnd().endsWith('</ListBucketResult>') && !isCut) return xml
     const text = `'${showUri(url)}' answered with half a list of keys`
-    throw new TransientFailure(new ServeError('ARTIFACT_UNAVAILABLE', text))
+    throw new ServeError('ARTIFACT_UNAVAILABLE', text)
   }
 
   async #get(url: URL, headers: HttpHeaders = {}): Promise<HttpAnswer> {
