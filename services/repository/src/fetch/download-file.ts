@@ -35,26 +35,26 @@ export async function downloadFile(o: DownloadOptions): Promise<Part | undefined
   const answer = await o.get(
     part === undefined ? {} : { range: `bytes=${part.sizeBytes}-`, 'if-range': part.etag },
   )
-  const { status, headers, body, url } = answer
-  if (status === 304) {
-    body.destroy()
+  if (answer.status === 304) {
+    answer.body.destroy()
     return undefined
   }
-  if (status === 200) {
-    parts.delete(path)
-    // Weak tags say that two states mean the same, not that they have the same bytes.
-    const etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
-    return await receive(o, { sizeBytes: 0, etag }, answer)
-  }
-  if (part === undefined || (status !== 206 && status !== 416)) {
-    throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
-  }
-  const isNext = headers['content-range']?.startsWith(`bytes ${part.sizeBytes}-`) === true
-  if (status === 206 && isNext && headers.etag === part.etag) return await receive(o, part, answer)
-  body.destroy()
-  parts.delete(path)
-  const text = `'${showUri(url)}' answered ${status} with another part than was asked for`
-  throw new ServeError('ARTIFACT_UNAVAILABLE', text)
+  // After another answer, 503 for example, the next attempt still goes on with the part.
+  if ([200, 206, 416].includes(answer.status)) parts.delete(path)
+  const next = toPart(answer, part)
+  if (next === undefined) throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
+  return await receive(o, next, answer)
+}
+
+/** @returns what the body belongs to; undefined if it is neither the file nor its rest. */
+function toPart({ status, headers }: HttpAnswer, part: Part | undefined): Part | undefined {
+  // Weak tags say that two states mean the same, not that they have the same bytes.
+  const etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
+  if (status === 200) return { sizeBytes: 0, etag }
+  if (status !== 206 || part === undefined || etag !== part.etag) return undefined
+  return headers['content-range']?.startsWith(`bytes ${part.sizeBytes}-`) === true
+    ? part
+    : undefined
 }
 
 async function receive(

@@ -13,17 +13,13 @@ export interface TarEntry {
 const BLOCK = 512
 
 /** A tar archive of any entries, hostile ones too, which no tar program would write. */
-export function tarArchive(
-  entries: readonly TarEntry[],
-  o: { readonly end?: boolean } = {},
-): Buffer {
+export function tarArchive(entries: readonly TarEntry[]): Buffer {
   const blocks = entries.flatMap((entry) => {
     const data = Buffer.from(entry.data ?? '')
     const padding = Buffer.alloc((BLOCK - (data.byteLength % BLOCK)) % BLOCK)
     return [header(entry, data.byteLength), data, padding]
   })
-  if (o.end !== false) blocks.push(Buffer.alloc(2 * BLOCK))
-  return Buffer.concat(blocks)
+  return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)])
 }
 
 function header(entry: TarEntry, length: number): Buffer {

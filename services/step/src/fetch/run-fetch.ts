@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { access, writeFile } from 'node:fs/promises'
 import {
   createLogger,
   type Logger,
@@ -116,18 +116,11 @@ function toBounds(flags: FetchFlags): FetchBounds {
   }
 }
 
-/** Only into a file that is there: where nobody made one, nobody reads it. */
+/** Only into a file that is there: without one, no kubelet reads it. */
 async function noteEnd(path: string, message: string): Promise<void> {
-  if (path === '') return
   try {
-    const file = await open(path, 'r+')
-    try {
-      const text = Buffer.from(message).subarray(0, MAX_MESSAGE_BYTES)
-      await file.truncate(0).catch(() => {})
-      await file.write(text, 0, text.byteLength, 0)
-    } finally {
-      await file.close()
-    }
+    await access(path)
+    await writeFile(path, Buffer.from(message).subarray(0, MAX_MESSAGE_BYTES))
   } catch {
     // stderr has the message too.
   }
