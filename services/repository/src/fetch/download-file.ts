@@ -1,16 +1,9 @@
 import { open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
-import type { FetchOptions } from './fetch-options.ts'
+import type { FetchOptions, Part } from './fetch-options.ts'
 import { type HttpAnswer, type HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
 import { showUri } from './source-uri.ts'
 import { onDisk } from './work-folder.ts'
-
-/** What came of a file. */
-export interface Part {
-  sizeBytes: number
-  /** A strong entity tag, or ''. */
-  readonly etag: string
-}
 
 export interface DownloadOptions extends Pick<FetchOptions, 'context' | 'parts'> {
   readonly client: HttpClient

@@ -2,13 +2,13 @@ import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chass
 import { ServeError } from '@tutti/errors'
 import { persist } from './attempts.ts'
 import type { FetchCredentials } from './credentials.ts'
-import type { Part } from './download-file.ts'
 import { fetchHttp, requireDigest } from './fetch-http.ts'
 import {
   FETCH_BOUNDS,
   type FetchBounds,
   type FetchContext,
   type FetchOptions,
+  type Part,
 } from './fetch-options.ts'
 import { fetchS3 } from './fetch-s3.ts'
 import { parseSourceUri, type SourceUri, showUri } from './source-uri.ts'

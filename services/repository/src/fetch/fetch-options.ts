@@ -1,6 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { FetchCredentials } from './credentials.ts'
-import type { Part } from './download-file.ts'
 import type { WorkFolder } from './work-folder.ts'
 
 /** Limits of a fetch. */
@@ -31,6 +30,13 @@ export interface FetchContext {
   /** Uniform in [0, 1); for the waits between attempts. */
   readonly random?: () => number
   readonly log: Pick<Logger, 'warn'>
+}
+
+/** What came of a file. */
+export interface Part {
+  sizeBytes: number
+  /** A strong entity tag, or ''. */
+  readonly etag: string
 }
 
 /** One attempt over a protocol. */
