@@ -1,4 +1,4 @@
-"""The two published systems as NVIDIA's four clients use them: models loaded over the API, a face restored, a second network added
+"""The two published systems as NVIDIA's four clients use them: models loaded over the API or found, a face restored, a second network added
 beside the first, a picture's words read. All four clients must get the same bytes, and so must every way to serve.
 """
 
@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 import ssl
+import time
 
 import numpy as np
 import tritonclient.grpc as grpc_client
@@ -66,10 +67,19 @@ class Env:
         return os.path.join(self.flags.samples, name)
 
     def load(self, *models):
-        """Each by the next of the clients."""
+        """Each by the next of the clients, or waits until the server has found them itself."""
         for (_, client), model in zip(list(self.clients.values()) * 2, models):
-            client.load_model(model)
+            if self.flags.polls:
+                self.wait(model)
+            else:
+                client.load_model(model)
             assert all(c.is_model_ready(model) for _, c in self.clients.values()), model
+
+    def wait(self, model):
+        until = time.monotonic() + 120
+        while not all(client.is_model_ready(model) for _, client in self.clients.values()):
+            assert time.monotonic() < until, f"{model} is not ready after 120 s"
+            time.sleep(0.1)
 
     def infer(self, model, array, source, target):
         """What all clients get for the array; it must be the same."""
@@ -131,8 +141,8 @@ def file_of(image):
 
 @check
 def face(env):
-    """nothing is loaded until the API loads the four models of the face system, which then restores a picture"""
-    assert not any(client.is_model_ready(model) for _, client in env.clients.values() for model in FACE)
+    """the four models of the face system restore a picture; where the API loads them, they are not there before"""
+    assert env.flags.polls or not any(client.is_model_ready(model) for _, client in env.clients.values() for model in FACE)
     env.load(*FACE)
     restore(env, "v2.1")
 
@@ -184,4 +194,5 @@ if __name__ == "__main__":
     parser.add_argument("--repository", required=True, help="a folder that is served; the second network is put there")
     parser.add_argument("--more", required=True, help="the folder that has the second network")
     parser.add_argument("--results", required=True, help="a folder for results, the same for every way to serve")
+    parser.add_argument("--polls", action="store_true", help="the server loads by itself what is in the folder")
     run(Env(parser.parse_args()))

@@ -11,11 +11,11 @@ import { SKIP, startHarness } from './harness.ts'
 t.setTimeout(600_000)
 
 const FLAGS = [
-  '--model-control-mode=explicit',
   `--backend-config=python,interpreter=${PYTHON}`,
   `--backend-config=pytorch,interpreter=${TORCH_PYTHON}`,
 ]
-/** What one of the two steps may serve, the second network too; the other has what is before and behind. */
+const POLL = ['--model-control-mode=poll', '--repository-poll-secs=1']
+/** What one of the two steps serves, the second network too; the other has what is before and behind. */
 const NETWORKS = [
   'infer_face_restoration_v2.1',
   'infer_face_restoration_v2.2',
@@ -40,27 +40,34 @@ await t.test(
   { skip: WITHOUT_BOTH },
   async (t) => {
     const results = await tempFolder(t)
-    const check = (t: Test, target: Target, repository: string): Promise<void> =>
+    const check = (
+      t: Test,
+      target: Target,
+      repository: string,
+      more: readonly string[] = [],
+    ): Promise<void> =>
       runTritonChecks(t, 'seed_systems.py', target, [
         `--samples=${SAMPLES}`,
         `--repository=${repository}`,
         `--more=${FACE}`,
         `--results=${results}`,
+        ...more,
       ])
     await t.test('in one process', async (t) => {
       const repository = await makeRepository(t)
-      await check(t, await serve(t, { repositories: [repository], flags: FLAGS }), repository)
+      const flags = ['--model-control-mode=explicit', ...FLAGS]
+      await check(t, await serve(t, { repositories: [repository], flags }), repository)
     })
     await t.test('over steps, and the bytes are the same', { skip: SKIP }, async (t) => {
       const harness = await startHarness(t)
       const repository = await makeRepository(t)
       const repositories = [repository]
       const [router] = await Promise.all([
-        harness.router({ repositories, flags: ['--model-control-mode=explicit'] }),
-        harness.step({ repositories, models: AROUND, flags: FLAGS }),
-        harness.step({ repositories, models: NETWORKS, flags: FLAGS }),
+        harness.router({ repositories, flags: POLL }),
+        harness.step({ repositories, models: AROUND, flags: [...POLL, ...FLAGS] }),
+        harness.step({ repositories, models: NETWORKS, flags: [...POLL, ...FLAGS] }),
       ])
-      await check(t, router, repository)
+      await check(t, router, repository, ['--polls'])
     })
   },
 )

@@ -102,7 +102,6 @@ export {
   StepStatus,
 } from './manifest/status.ts'
 export { type ConvertedEnsemble, toEnsembleConfig } from './manifest/to-ensemble-config.ts'
-export { mayLoad } from './may-load.ts'
 export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'
@@ -113,7 +112,6 @@ export {
   toStatisticsJson,
 } from './statistics-wire.ts'
 export type {
-  LoadableModels,
   PinnedVersion,
   ServedModel,
   ServedVersion,
@@ -124,10 +122,3 @@ export type {
 export { findStepCycle } from './step-dependencies.ts'
 export { parseDescriptionJson, toDescriptionJson } from './step-wire.ts'
 export { validateEnsembleConfig } from './validate-ensemble-config.ts'
-export {
-  isNewer,
-  parseWantedJson,
-  toWantedJson,
-  type WantedEnsemble,
-  type WantedModel,
-} from './wanted-wire.ts'

@@ -26,16 +26,6 @@ export interface ServedModel {
   readonly reason: string
 }
 
-/** Which models a step process loads when it is told to. */
-export interface LoadableModels {
-  /** Those that it knows of now. */
-  readonly names: readonly string[]
-  /** True if it takes others too: new ones, or such that come with the request. */
-  readonly isOpen: boolean
-  /** Others that it takes even if it is not open: it is to serve them, and has none of them yet. */
-  readonly awaited: readonly string[]
-}
-
 /** A model version as requests pin it: served on for them after it was replaced. */
 export interface PinnedVersion {
   readonly model: string
@@ -47,8 +37,6 @@ export interface PinnedVersion {
 export interface StepDescription {
   readonly replica: string
   readonly models: readonly ServedModel[]
-  /** Absent for a process that loads nothing on request. */
-  readonly loadable?: LoadableModels
 }
 
 /** The questions that a router asks a step process besides inference. */

@@ -28,29 +28,11 @@ const ModelJson = z.object({
 const DescriptionJson = z.object({
   replica: z.string(),
   models: z.array(ModelJson),
-  loadable: z
-    .object({
-      names: z.array(z.string()),
-      isOpen: z.boolean(),
-      awaited: z.array(z.string()).default([]),
-    })
-    .optional(),
 })
 
 /** A step's description as JSON. Copies. */
-export function toDescriptionJson(description: StepDescription): Json {
-  const { replica, models, loadable } = description
-  return {
-    replica,
-    models: models.map(toModelJson),
-    ...(loadable !== undefined && {
-      loadable: {
-        names: [...loadable.names],
-        isOpen: loadable.isOpen,
-        awaited: [...loadable.awaited],
-      },
-    }),
-  }
+export function toDescriptionJson({ replica, models }: StepDescription): Json {
+  return { replica, models: models.map(toModelJson) }
 }
 
 function toModelJson(model: ServedModel): Json {
@@ -74,12 +56,8 @@ function toModelJson(model: ServedModel): Json {
  * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
  */
 export function parseDescriptionJson(json: unknown): StepDescription {
-  const { replica, models, loadable } = parseWire('step description', DescriptionJson, json)
-  return {
-    replica,
-    models: models.map(toServedModel),
-    ...(loadable !== undefined && { loadable }),
-  }
+  const { replica, models } = parseWire('step description', DescriptionJson, json)
+  return { replica, models: models.map(toServedModel) }
 }
 
 function toServedModel(model: z.infer<typeof ModelJson>): ServedModel {

@@ -51,7 +51,7 @@ export const REASONS = {
   MODEL_WARMUP_FAILED: { code: 'INTERNAL', meaning: 'a warm-up sample failed' },
   MODEL_CONTROL_REFUSED: {
     code: 'UNAVAILABLE',
-    meaning: 'load and unload are not allowed in this model control mode',
+    meaning: 'load and unload are not allowed here',
   },
   BACKEND_UNSUPPORTED: {
     code: 'INVALID_ARGUMENT',

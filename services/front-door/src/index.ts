@@ -1,9 +1,3 @@
-export {
-  CONTROL_FLAGS,
-  type ControlFlags,
-  checkControlFlags,
-  chooseStartModels,
-} from './control-flags.ts'
 export { DOOR_FLAGS } from './door-flags.ts'
 export {
   checkAnswered,
@@ -38,6 +32,8 @@ export {
   type ServerMetricsOptions,
 } from './metrics.ts'
 export type { JsonAnswers } from './metrics-server.ts'
+export { POLL_FLAGS } from './poll-flags.ts'
+export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'
 export { requestedNames, toAnswer } from './served/answer.ts'
 export { withNames } from './served/index-names.ts'
 export {

@@ -17,7 +17,7 @@ export {
   type ModelRepositoryOptions,
   type OpenedModel,
 } from './model-repository.ts'
-export { OverrideDirectories, type OverrideDirectory } from './override-directory.ts'
+export { OverrideDirectories } from './override-directory.ts'
 export { type PollingOptions, pollRepository } from './poll-repository.ts'
 export type { RepositoryModel } from './repository-model.ts'
 export { type RepositoryChanges, RepositoryWatch } from './repository-watch.ts'

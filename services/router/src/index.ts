@@ -1,5 +1,4 @@
-export { type LoadFailures, RepositoryControl } from './control/model-control.ts'
-export type { ModelHosts } from './control/model-hosts.ts'
+export { type LoadFailures, type ModelHosts, RepositoryControl } from './control/model-control.ts'
 export { type EnsembleSource, readEnsembles } from './ensemble-source.ts'
 export { NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
 export { Router, type RouterOptions } from './router.ts'

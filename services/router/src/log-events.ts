@@ -82,22 +82,6 @@ export function unloadRequested(log: Logger, model: string, unloadDependents: bo
   log.info('model unload requested', { model, unloadDependents })
 }
 
-/** Another router could not be told what is wanted, or did not tell. */
-export function wantedNotTold(log: Logger, router: string, error: ServeError): void {
-  log.warn('routers did not agree yet', { router, reason: error.reason, error: error.message })
-}
-
-/** A step that came later, or was away, could not be brought to what is wanted. */
-export function wantedNotApplied(
-  log: Logger,
-  replica: string,
-  model: string,
-  error: ServeError,
-): void {
-  const { reason, message } = error
-  log.warn('step lacks what is wanted', { replica, model, reason, error: message })
-}
-
 /** The repositories could not be looked at for changes; the next look tries again. */
 export function repositoryUnreadable(log: Logger, error: ServeError): void {
   log.warn('model repository could not be polled', { reason: error.reason, error: error.message })

@@ -1,5 +1,4 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelControl } from '@tutti/front-door'
 import type { Envelope } from '@tutti/protocol'
 import { TensorMemory } from '@tutti/tensor'
 import { type BearerResponse, LocalBearer, RESPONSE_WINDOW } from '@tutti/transport'
@@ -251,36 +250,17 @@ await t.test(
 
 async function* nothing(): AsyncGenerator<BearerResponse> {}
 
-await t.test('questions of models: readiness, and control where there is some', async (t) => {
-  const said: unknown[] = []
-  const control: ModelControl = {
-    load: async (model, { config, files }) => void said.push([model, config, [...files.keys()]]),
-    unload: async (model, { unloadDependents }) => void said.push([model, unloadDependents]),
-  }
-  const { router } = await scriptedRouter({ models: { one: plus(1) }, control })
-  const o = { files: new Map([['1/model.onnx', new Uint8Array()]]), ...quiet }
-  t.equal(await router.answer('ready', { model: 'one', version: '' }, o), true)
-  t.equal(await router.answer('ready', { model: 'nope', version: '' }, o), false)
-  await router.answer('load', { model: 'one', config: '{}' }, o)
-  await router.answer('unload', { model: 'one', unloadDependents: true }, o)
-  t.same(said, [
-    ['one', '{}', ['1/model.onnx']],
-    ['one', true],
-  ])
+await t.test('models ask whether others are ready', async (t) => {
+  const { router } = await scriptedRouter({ models: { one: plus(1) } })
+  t.equal(await router.answer('ready', { model: 'one', version: '' }), true)
+  t.equal(await router.answer('ready', { model: 'nope', version: '' }), false)
   const cases = [
     ['ready', { model: 'one', version: 'x' }, 'INVALID_VERSION'],
     ['ready', { model: 'one' }, 'MALFORMED_MESSAGE'],
-    ['load', null, 'MALFORMED_MESSAGE'],
-    ['unload', { model: 'one', unloadDependents: 'yes' }, 'MALFORMED_MESSAGE'],
+    ['ready', null, 'MALFORMED_MESSAGE'],
     ['describe', null, 'UNSUPPORTED'],
   ] as const
   for (const [question, argument, reason] of cases) {
-    t.match(await router.answer(question, argument, o).catch((error: unknown) => error), { reason })
-  }
-  const plain = await scriptedRouter({ models: { one: plus(1) } })
-  for (const question of ['load', 'unload'] as const) {
-    const argument = { model: 'one', config: '', unloadDependents: false }
-    const refused = plain.router.answer(question, argument, o)
-    t.match(await refused.catch((error: unknown) => error), { reason: 'MODEL_CONTROL_REFUSED' })
+    t.match(await router.answer(question, argument).catch((error: unknown) => error), { reason })
   }
 })

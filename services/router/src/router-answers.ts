@@ -1,39 +1,22 @@
 import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { ModelControl } from '@tutti/front-door'
 import type { AnswerQuestion, Question } from '@tutti/transport'
 
 /** Makes the answers to what steps ask a router, for their models and for what they replaced. */
 export function createRouterAnswers(o: {
   isModelReady(model: string, version: string): Promise<boolean>
-  /** Undefined where models are not for others to load. */
-  control(): ModelControl | undefined
   /** True if no request can ask the replica for the version any more. */
   isUnpinned(replica: string, pin: PinnedVersion): boolean
 }): AnswerQuestion {
-  return async (question, argument, { files }) => {
+  return async (question, argument) => {
     const said = new Argument(question, argument)
     switch (question) {
       case 'ready':
         return await o.isModelReady(said.text('model'), said.text('version'))
-      case 'load': {
-        const config = said.text('config')
-        await allowed(o.control()).load(said.text('model'), {
-          files,
-          ...(config !== '' && { config }),
-        })
-        return null
-      }
-      case 'unload': {
-        const unloadDependents = said.flag('unloadDependents')
-        await allowed(o.control()).unload(said.text('model'), { unloadDependents })
-        return null
-      }
       case 'unpinned': {
         const replica = said.text('replica')
         return said.pins('pins').map((pin) => o.isUnpinned(replica, pin))
       }
-      case 'wanted':
       case 'describe':
       case 'statistics':
         break
@@ -74,23 +57,8 @@ class Argument {
     throw this.#malformed(field, value, 'a list of [model, version, revision]')
   }
 
-  flag(field: string): boolean {
-    const value = this.#fields.get(field)
-    if (typeof value === 'boolean') return value
-    throw this.#malformed(field, value, 'true or false')
-  }
-
   #malformed(field: string, value: unknown, want: string): ServeError {
     const text = `question '${this.#question}': ${field} is ${typeof value}, want ${want}`
     return new ServeError('MALFORMED_MESSAGE', text, { details: { field } })
   }
-}
-
-/** @throws ServeError in Triton's words where there is none. */
-function allowed(control: ModelControl | undefined): ModelControl {
-  if (control !== undefined) return control
-  throw new ServeError(
-    'MODEL_CONTROL_REFUSED',
-    'explicit model load / unload is not allowed if polling is enabled',
-  )
 }

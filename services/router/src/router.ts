@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { CallContext, Tracing } from '@tutti/chassis'
 import type {
   EnsemblePlan,
-  LoadableModels,
   PinnedVersion,
   ServedByRouter,
   StepControl,
@@ -122,7 +121,6 @@ export class Router implements InferenceBackend {
     })
     this.answer = createRouterAnswers({
       isModelReady: (model, version) => this.isModelReady(model, version),
-      control: () => this.#control,
       isUnpinned: (replica, pin) => this.#isUnpinned(replica, pin),
     })
     this.#newRequestKey = o.newRequestKey ?? requestKeys()
@@ -162,7 +160,7 @@ export class Router implements InferenceBackend {
     return this.#view.ensembles
   }
 
-  /** Lets clients load and unload. */
+  /** What clients load and unload with; undefined where they may not. */
   get control(): ModelControl | undefined {
     return this.#control
   }
@@ -174,21 +172,6 @@ export class Router implements InferenceBackend {
   /** What is known of a model or ensemble now. */
   find(name: string): CatalogModel | CatalogEnsemble | undefined {
     return this.#view.catalog.models.get(name)
-  }
-
-  /** What steps load on request, by replica. */
-  loadable(): ReadonlyMap<string, LoadableModels> {
-    return this.#view.loadable
-  }
-
-  /** True if the replica takes new requests for the model, or for one [version, revision] of it. */
-  offers(replica: string, model: string, wanted?: readonly [number, string]): boolean {
-    return this.#view.offers(replica, model, wanted)
-  }
-
-  /** Resolves when what is served is as wanted, or the time is over. */
-  until(isSo: () => boolean, o: { readonly timeoutMs: number }): Promise<void> {
-    return this.#view.until(isSo, o)
   }
 
   /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */
@@ -316,7 +299,7 @@ export class Router implements InferenceBackend {
   #isUnpinned(replica: string, pin: PinnedVersion): boolean {
     const { model, version, revision } = pin
     // The question may be faster than the description that says so.
-    if (this.offers(replica, model, [version, revision])) return false
+    if (this.#view.offers(replica, pin)) return false
     // Where others serve the revision, they take what is left.
     const live = this.#view.liveRevisions(model, version)
     return live.some((other) => other.revision === revision) || !this.#pins.isPinned(pin)

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import type { LoadableModels, ServedByRouter, StepControl, StepDescription } from '@tutti/ensemble'
+import type { PinnedVersion, ServedByRouter, StepControl, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import { areAllReady } from '@tutti/front-door'
 import type { StepDirectory } from '@tutti/transport'
@@ -20,16 +20,12 @@ import {
 import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
 import { type Revisions, StepMembers } from './step-members.ts'
-import { Watchers } from './watchers.ts'
 
 export interface ServedViewOptions {
   readonly directory: StepDirectory
   readonly ensembles: readonly EnsembleSource[]
-  /**
-   * Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring; or one of those
-   * for which the function says so.
-   */
-  readonly awaitsSteps?: boolean | ((ensemble: string) => boolean)
+  /** Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring. */
+  readonly awaitsSteps?: boolean
   /** False as long as models may be there that were not heard of yet: then one that is not known may well exist. */
   readonly hasHeardSteps?: () => boolean
   /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
@@ -57,7 +53,6 @@ export class ServedView {
   readonly #changed: (catalog: Catalog) => void
   readonly #members: StepMembers
   readonly #acceptance: Acceptance | undefined
-  readonly #watchers = new Watchers()
   #ensembles: readonly EnsembleSource[]
   #catalog: Catalog = EMPTY_CATALOG
 
@@ -69,7 +64,7 @@ export class ServedView {
     this.#acceptance = o.servesAccepted === true ? new Acceptance(o) : undefined
     this.#members = new StepMembers(o.directory, this.#acceptance)
     // Ensembles that wait for their models are there from the start.
-    if (this.#awaitsSteps) this.#rebuild()
+    if (o.awaitsSteps === true) this.#rebuild()
   }
 
   get catalog(): Catalog {
@@ -93,11 +88,6 @@ export class ServedView {
   /** What requests reach now, for the operator. */
   get served(): ServedByRouter {
     return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
-  }
-
-  /** What steps load on request, by replica. */
-  get loadable(): ReadonlyMap<string, LoadableModels> {
-    return this.#members.loadable
   }
 
   /**
@@ -134,14 +124,9 @@ export class ServedView {
     this.setEnsembles(accepted.ensembles.map(({ source }) => source))
   }
 
-  /** True if the replica takes new requests for the model, or for one [version, revision] of it. */
-  offers(replica: string, model: string, wanted?: readonly [number, string]): boolean {
-    return this.#members.offers(replica, model, wanted)
-  }
-
-  /** Resolves when what is served is as wanted, or the time is over. */
-  until(isSo: () => boolean, o: { readonly timeoutMs: number }): Promise<void> {
-    return this.#watchers.until(isSo, { ...o, clock: this.#o.clock })
+  /** True if the replica takes new requests for the version. */
+  offers(replica: string, version: PinnedVersion): boolean {
+    return this.#members.offers(replica, version)
   }
 
   /** What is served under a model version now, the best first. */
@@ -183,28 +168,19 @@ export class ServedView {
   /** Triton's strict readiness: no ensemble waits, and every known version is ready. */
   areAllReady(): boolean {
     const { entries } = this
-    if (entries.some((entry) => isWaiting(entry) && this.#awaits(entry.name))) return false
+    if (this.#o.awaitsSteps === true && entries.some(isWaiting)) return false
     return areAllReady(entries)
   }
 
   #unknown(error: ServeError, name: string): ServeError {
     const entry = this.#catalog.models.get(name)
     if (entry?.kind !== 'ensemble' || entry.missing.length === 0) return error
-    return this.#awaits(name) ? noStepYet(error, entry) : error
-  }
-
-  get #awaitsSteps(): boolean {
-    return this.#o.awaitsSteps !== undefined && this.#o.awaitsSteps !== false
-  }
-
-  #awaits(ensemble: string): boolean {
-    const { awaitsSteps = false } = this.#o
-    return typeof awaitsSteps === 'function' ? awaitsSteps(ensemble) : awaitsSteps
+    return this.#o.awaitsSteps === true ? noStepYet(error, entry) : error
   }
 
   #rebuild(): void {
     const previous = this.#catalog
-    const { log, takesDown = false } = this.#o
+    const { log, takesDown = false, awaitsSteps = false } = this.#o
     const acceptance = this.#acceptance
     this.#catalog = buildCatalog(this.#members.described, this.#ensembles, {
       previous,
@@ -212,8 +188,7 @@ export class ServedView {
       ...(acceptance !== undefined && { lost: (isDescribed) => acceptance.lost(isDescribed) }),
     })
     this.#changed(this.#catalog)
-    this.#watchers.look()
-    catalogChanged(log, this.#catalog, previous, { awaitsSteps: this.#awaitsSteps })
+    catalogChanged(log, this.#catalog, previous, { awaitsSteps })
   }
 }
 

@@ -1,5 +1,5 @@
 import type {
-  LoadableModels,
+  PinnedVersion,
   ServedModel,
   ServedVersion,
   StepControl,
@@ -71,31 +71,13 @@ export class StepMembers {
     })
   }
 
-  /** What the replicas load on request, of those that take work. */
-  get loadable(): ReadonlyMap<string, LoadableModels> {
-    const found = new Map<string, LoadableModels>()
-    for (const [replica, { described }] of this.#members) {
-      const loadable = described?.description.loadable
-      if (loadable !== undefined && this.#directory.takesWork(replica)) found.set(replica, loadable)
-    }
-    return found
-  }
-
-  /**
-   * True if the replica takes new requests for the model.
-   *
-   * @param wanted - [version, revision]; any if absent.
-   */
-  offers(replica: string, name: string, wanted?: readonly [number, string]): boolean {
-    const serves = this.#members.get(replica)?.serves
+  /** True if the replica takes new requests for the version. */
+  offers(replica: string, wanted: PinnedVersion): boolean {
+    const { model: name, version, revision } = wanted
     const model = this.#models(replica).find((known) => known.name === name)
-    return (
-      model?.versions.some(({ version, revision, state }) => {
-        if (state !== 'READY') return false
-        if (wanted !== undefined && (wanted[0] !== version || wanted[1] !== revision)) return false
-        return serves?.has(revisionKey([name, version, revision])) ?? true
-      }) ?? false
-    )
+    if (model?.versions.some((known) => isReadyAs(known, wanted)) !== true) return false
+    const serves = this.#members.get(replica)?.serves
+    return serves?.has(revisionKey([name, version, revision])) ?? true
   }
 
   #described(replica: string): readonly ServedModel[] {
@@ -115,7 +97,7 @@ export class StepMembers {
   ): Promise<boolean> {
     const asked: Promise<boolean>[] = []
     for (const [replica, { control }] of this.#members) {
-      if (!this.offers(replica, name, [version, revision])) continue
+      if (!this.offers(replica, { model: name, version, revision })) continue
       const model = this.#models(replica).find((known) => known.name === name)
       const served = model?.versions.find((known) => known.version === version)
       if (served?.judgesReadiness !== true || control?.isReady === undefined) return true

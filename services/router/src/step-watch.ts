@@ -20,8 +20,6 @@ interface Watched {
   stop: () => void
   failures: number
   isDescribed: boolean
-  /** Nothing changed since it was described. */
-  isCurrent: boolean
 }
 
 const DEFAULT_PARALLELISM = 4
@@ -48,11 +46,6 @@ export class StepWatch {
     return true
   }
 
-  /** True if nothing has changed at the step since it was described. */
-  isCurrent(replica: string): boolean {
-    return this.#watched.get(replica)?.isCurrent ?? true
-  }
-
   /** The step is there, and what it serves may have changed. */
   changed(replica: string): void {
     const known = this.#watched.get(replica)
@@ -61,7 +54,6 @@ export class StepWatch {
       stop: () => {},
       failures: 0,
       isDescribed: known?.isDescribed ?? false,
-      isCurrent: false,
     })
     this.#due.add(replica)
     this.#ask()
@@ -95,7 +87,6 @@ export class StepWatch {
       const description = await this.#o.describe(replica, { signal: cancel.signal })
       if (this.#watched.get(replica) === watched) {
         watched.isDescribed = true
-        watched.isCurrent = true
         this.#o.described(replica, description)
       }
     } catch (error) {

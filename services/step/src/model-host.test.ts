@@ -1,5 +1,7 @@
 import type { HostCallOptions, HostRequest, HostResponse } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
+import { FLAGS_RULE } from '@tutti/front-door'
+import { RecordingControl } from '@tutti/front-door/testing'
 import type { Envelope } from '@tutti/protocol'
 import type { StepRequest } from '@tutti/tensor'
 import {
@@ -66,15 +68,17 @@ function open(own: Partial<Envelope> = {}, remainingMs?: number) {
   const limits = { envelope, ...(remainingMs !== undefined && { remainingMs }) }
   const submitted = rig.submit('r', request, { ...limits, signal: cancel.signal })
   const routers = new ScriptedRouters()
+  const control = new RecordingControl()
   const host = createModelHost({
     replica: 'step-1',
     clock: rig.clock,
     routers: () => routers,
+    control: () => control,
     findCaller: (caller) => rig.scheduler.findRunning(caller),
   })
   const infer = (o: Partial<HostRequest> = {}, options: Partial<HostCallOptions> = {}) =>
     host.infer(hostRequest(o), { signal: quiet, caller: request, isDecoupled: false, ...options })
-  return { ...rig, request, cancel, submitted, routers, host, infer }
+  return { ...rig, request, cancel, submitted, routers, control, host, infer }
 }
 
 function hostRequest(o: Partial<HostRequest> = {}): HostRequest {
@@ -197,6 +201,7 @@ await t.test('whatever goes wrong is a final response', async (t) => {
     replica: 'step-1',
     clock: open().clock,
     routers: () => undefined,
+    control: () => undefined,
     findCaller: () => undefined,
   })
   const caller = batchRequest()
@@ -257,29 +262,44 @@ await t.test('a model that leaves the stream early cancels it', async (t) => {
   t.match(routers.calls[0]?.signal, { aborted: true, reason: { reason: 'CANCELLED' } })
 })
 
-await t.test('readiness, load and unload go to a router as questions', async (t) => {
+await t.test('whether a model is ready, a router says', async (t) => {
   const { host, routers } = open()
-  const files = new Map([['1/model.onnx', new Uint8Array(3)]])
   routers.answer = true
   t.equal(await host.isReady('m', '-1', { signal: quiet }), true)
   routers.answer = null
   t.equal(await host.isReady('m', '2', { signal: quiet }), false)
-  await host.load('m', { config: '{}', files, signal: quiet })
-  await host.unload('m', { unloadDependents: true, signal: quiet })
-  const endless = { timeoutMs: Number.POSITIVE_INFINITY, signal: quiet }
   t.same(routers.asked, [
     ['ready', { model: 'm', version: '' }, { signal: quiet }],
     ['ready', { model: 'm', version: '2' }, { signal: quiet }],
-    ['load', { model: 'm', config: '{}' }, { ...endless, files }],
-    ['unload', { model: 'm', unloadDependents: true }, endless],
   ])
-  routers.answer = new ServeError('MODEL_CONTROL_REFUSED', 'not allowed')
-  const refused: (readonly [string, Promise<void>])[] = [
-    ['load', host.load('m', { config: '', files: new Map(), signal: quiet })],
-    ['unload', host.unload('m', { unloadDependents: false, signal: quiet })],
-  ]
-  for (const [what, call] of refused) {
-    t.match(await failureOf(call), { reason: 'MODEL_CONTROL_REFUSED' }, what)
+})
+
+await t.test('models load and unload others where this process lets them', async (t) => {
+  const { host, control, clock } = open()
+  const files = new Map([['1/model.onnx', new Uint8Array(3)]])
+  await host.load('m', { config: '{}', files, signal: quiet })
+  await host.load('m', { config: '', files: new Map(), signal: quiet })
+  await host.unload('m', { unloadDependents: true, signal: quiet })
+  t.same(control.loads, [
+    ['m', { config: '{}', files }],
+    ['m', { files: new Map() }],
+  ])
+  t.same(control.unloads, [['m', true]])
+  for (const none of [undefined, FLAGS_RULE]) {
+    const refusing = createModelHost({
+      replica: 'step-1',
+      clock,
+      routers: () => undefined,
+      control: () => none,
+      findCaller: () => undefined,
+    })
+    const refused: (readonly [string, Promise<void>])[] = [
+      ['load', refusing.load('m', { config: '', files: new Map(), signal: quiet })],
+      ['unload', refusing.unload('m', { unloadDependents: false, signal: quiet })],
+    ]
+    for (const [what, call] of refused) {
+      t.match(await failureOf(call), { reason: 'MODEL_CONTROL_REFUSED' }, what)
+    }
   }
 })
 
@@ -293,6 +313,7 @@ await t.test(
       replica: 'step-1',
       clock: rig.clock,
       routers: () => routers,
+      control: () => undefined,
       findCaller: (caller) => rig.scheduler.findRunning(caller),
     })
     const requests = ['a', 'b'].map((id) => batchRequest({ id }))

@@ -1,6 +1,7 @@
 import type { HostCallOptions, HostRequest, HostResponse, ModelHost } from '@tutti/backends'
 import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { type ModelControl, requireControl } from '@tutti/front-door'
 import { parseModelVersion } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
 import type { RequestContext, StepRequest, TensorRef } from '@tutti/tensor'
@@ -13,6 +14,8 @@ export interface ModelHostOptions {
   readonly clock: Clock
   /** Undefined until the step has joined its routers. */
   routers(): RouterCalls | undefined
+  /** Undefined where models are not for others to load. */
+  control(): ModelControl | undefined
   /** The running request that an engine was given as this object; undefined for one that is over, and for a warm-up. */
   findCaller(request: StepRequest): AcceptedRequest | undefined
 }
@@ -20,7 +23,7 @@ export interface ModelHostOptions {
 const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
-/** Gives the models of a step their way to other models, through the routers of the repository. */
+/** Gives the models of a step their way to other models, through the routers of the repository; what loads them is in this process. */
 export function createModelHost(o: ModelHostOptions): ModelHost {
   const connected = (): RouterCalls => {
     const routers = o.routers()
@@ -33,14 +36,10 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
       const argument = { model, version: latest(version) ? '' : version }
       return (await connected().ask('ready', argument, { signal })) === true
     },
-    load: async (model, { config, files, signal }) => {
-      const timeoutMs = Number.POSITIVE_INFINITY
-      await connected().ask('load', { model, config }, { signal, files, timeoutMs })
-    },
-    unload: async (model, { unloadDependents, signal }) => {
-      const timeoutMs = Number.POSITIVE_INFINITY
-      await connected().ask('unload', { model, unloadDependents }, { signal, timeoutMs })
-    },
+    load: async (model, { config, files }) =>
+      requireControl(o.control()).load(model, { files, ...(config !== '' && { config }) }),
+    unload: async (model, { unloadDependents }) =>
+      requireControl(o.control()).unload(model, { unloadDependents }),
   }
 }
 

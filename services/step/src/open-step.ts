@@ -57,6 +57,7 @@ class HostingStep implements Step {
       replica,
       clock: settings.clock,
       routers: () => settings.routers?.(),
+      control: () => settings.control?.(),
       findCaller: (request) => this.#findRunning(request),
     })
     this.models = new ModelLoader({

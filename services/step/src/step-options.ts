@@ -1,7 +1,7 @@
 import { type Devices, type Engine, type Engines, NO_DEVICES } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion } from '@tutti/ensemble'
-import type { ServerMetrics } from '@tutti/front-door'
+import type { ModelControl, ServerMetrics } from '@tutti/front-door'
 import type { ModelRepository, RepositoryModel } from '@tutti/repository'
 import type { RouterCalls } from '@tutti/transport'
 
@@ -12,7 +12,7 @@ export interface StepOptions {
   /** Loaded at the start. */
   readonly models: readonly RepositoryModel[]
   /** Where models come from that are loaded later; without it none can be. */
-  readonly repository?: Pick<ModelRepository, 'take' | 'names'>
+  readonly repository?: Pick<ModelRepository, 'take'>
   /** Resolves once no request that pinned the version can come any more; a replaced version is kept until then. */
   readonly unpinned?: (pin: PinnedVersion) => Promise<void>
   readonly engines: Engines | readonly Engine[]
@@ -31,6 +31,8 @@ export interface StepOptions {
   readonly maxQueuedRequests?: number
   /** The routers that models call others through; undefined until there are some. Without it models can call none. */
   readonly routers?: () => RouterCalls | undefined
+  /** What models load and unload others with; undefined where they may not. */
+  readonly control?: () => ModelControl | undefined
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: ServerMetrics

@@ -27,8 +27,6 @@ export interface VersionLoad {
 
 /** Loads and unloads models while the process serves. */
 export interface StepModels {
-  /** Names of the directories in its repositories, ensembles among them. @throws ServeError REPOSITORY_UNREADABLE */
-  names(): Promise<readonly string[]>
   /**
    * Loads a model as it is on disk, or as the overrides say, and resolves when all its versions are READY; what is served stays
    * until then. At once if nothing changed.

@@ -33,28 +33,17 @@ export interface PeerLoad {
 }
 
 /**
- * What peers ask one another beside inference. Routers ask steps and other routers to `describe` themselves, steps for
- * `statistics`, to `load` and to `unload`; steps ask routers whether a model is `ready`, to `load` and `unload` for their models,
- * and whether a version is `unpinned`; routers tell routers what is `wanted`.
+ * What peers ask one another beside inference. Routers ask steps and other routers to `describe` themselves, and steps for
+ * `statistics`; steps ask routers whether a model is `ready` and whether a version is `unpinned`.
  */
-export const QUESTIONS = [
-  'describe',
-  'statistics',
-  'ready',
-  'load',
-  'unload',
-  'unpinned',
-  'wanted',
-] as const
+export const QUESTIONS = ['describe', 'statistics', 'ready', 'unpinned'] as const
 
 export type Question = (typeof QUESTIONS)[number]
 
 export interface AskOptions {
   readonly signal: CancelSignal
-  /** For the answer; `askMs` if absent, Infinity for as long as the peer lives. */
+  /** For the answer; `askMs` if absent. */
   readonly timeoutMs?: number
-  /** Beside the argument, as they are. */
-  readonly files?: ReadonlyMap<string, Uint8Array>
 }
 
 /** Questions beside inference; JSON in, JSON out, one question and one answer, of any size up to `answerBytes`. */
@@ -70,11 +59,7 @@ export interface PeerQuestions {
  * Answers a question; the answer must be JSON.
  * @throws ServeError UNSUPPORTED for one that is not for this role.
  */
-export type AnswerQuestion = (
-  question: Question,
-  argument: unknown,
-  o: { readonly files: ReadonlyMap<string, Uint8Array>; readonly signal: CancelSignal },
-) => Promise<unknown>
+export type AnswerQuestion = (question: Question, argument: unknown) => Promise<unknown>
 
 /** The routers of its repository, as a step calls them for its models. */
 export interface RouterCalls {
@@ -114,8 +99,6 @@ export interface StepPeer {
   /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
   readonly routers: RouterCalls
-  /** Says now what it serves: who gets an answer that is sent after this has heard it. */
-  announce(): void
   /** Asks every router that is there. Resolves when each has answered, or cannot; never rejects. */
   askRouters(
     question: Question,
@@ -152,8 +135,6 @@ export interface RouterPeer extends PeerQuestions {
   /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
   readonly bearer: TensorBearer
-  /** Ids of the other routers of the repository. */
-  routers(): readonly string[]
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   close(): Promise<void>
 }

@@ -200,7 +200,12 @@ for (const [where, open] of [
     t.equal(await infer('call', { ready: 'twice' }), 1)
     t.equal(await infer('call', { ready: 'nope' }), 0)
     t.match(await infer('call', { model: 'nope' }), /^MODEL_NOT_FOUND: .*'nope' is not found/)
-    t.match(await infer('call', { load: 'add' }), /^MODEL_CONTROL_REFUSED: /)
+    t.match(
+      await infer('call', { load: 'add' }),
+      open === serve
+        ? /^MODEL_CONTROL_REFUSED: .* is not allowed if polling is enabled/
+        : /^MODEL_CONTROL_REFUSED: explicit model load of 'add' is not allowed: the flags of steps/,
+    )
     t.match(
       await infer('call', { model: 'call' }),
       /^NESTING_TOO_DEEP: 'call' calls 'call' calls 'call' calls 'call' calls 'call': 4 calls deep, want at most 3$/,
@@ -213,6 +218,12 @@ for (const [where, open] of [
     t.equal(await left, 'left', 'a client that goes away ends what was called for it')
   })
 }
+
+await t.test('in one process a model loads another, where clients may', async (t) => {
+  const { infer } = await serve(t, ['--model-control-mode=explicit', '--load-model=call'])
+  t.match(await infer('call', { model: 'add' }), /^MODEL_NOT_FOUND: /)
+  t.equal(await infer('call', { load: 'twice', model: 'twice' }), 3)
+})
 
 await t.test(
   'a router that goes away under the call of a model is an error of that call',

@@ -7,7 +7,7 @@ import {
   type StartOptions,
   toTracingOptions,
 } from '@tutti/chassis'
-import { chooseStartModels, refuseFailures, ServerMetrics } from '@tutti/front-door'
+import { refuseFailures, ServerMetrics } from '@tutti/front-door'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { RepositoryControl, Router } from '@tutti/router'
 import {
@@ -20,6 +20,7 @@ import {
 } from '@tutti/step'
 import { LocalBearer, LocalRouters, type RouterCalls, StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
+import { chooseStartModels } from './control-flags.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
@@ -83,6 +84,7 @@ async function openServer(
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
     defaultMaxBatchSize,
     routers: () => routers,
+    control: () => router.control,
     clock,
     log,
     metrics,
@@ -97,7 +99,8 @@ async function openServer(
     strictReadiness: flags['strict-readiness'],
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
     takesDown: true,
-    listNames: () => control.names(),
+    // What cannot be read now is not listed by name; what is known of it already is.
+    listNames: () => repository.names().catch(() => []),
     clock,
     log,
     tracing,
@@ -113,10 +116,8 @@ async function openServer(
   const polling = new AbortController()
   const watch = await loadStartModels(flags, { control, repository })
   if (flags['model-control-mode'] === 'explicit') router.allowControl(control)
-  if (watch !== undefined) {
-    const ended = followRepository(watch, o, { control, signal: polling.signal })
-    opened.defer(() => ended)
-  }
+  const ended = watch && followRepository(watch, o, { control, signal: polling.signal })
+  opened.defer(async () => ended)
   opened.defer(() => polling.abort())
   return { step, router, metrics, stop: () => polling.abort(), close: () => opened.disposeAsync() }
 }

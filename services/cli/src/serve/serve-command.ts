@@ -4,6 +4,7 @@ import { type Executable, runExecutable, type Surroundings, systemClock } from '
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
+import { checkControlFlags } from './control-flags.ts'
 import { checkManifestFlags } from './manifest-flags.ts'
 import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'
@@ -20,6 +21,7 @@ function serveExecutable(around: Surroundings): Executable<typeof SERVE_FLAGS> {
     processFlags: (flags) => flags,
     check: (flags) => {
       checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
+      checkControlFlags(flags)
       checkManifestFlags(flags)
       readStorageMaps(flags)
     },

@@ -2,6 +2,7 @@ import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
 import { DOOR_FLAGS } from '@tutti/front-door'
 import { NESTING_FLAGS } from '@tutti/router'
 import { MODEL_FLAGS } from '@tutti/step'
+import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
 
 const { 'exit-timeout-secs': exitTimeout, ...logging } = PROCESS_FLAGS
@@ -11,6 +12,7 @@ const { 'model-repository': repository, ...loading } = MODEL_FLAGS
 export const SERVE_FLAGS = {
   'model-repository': repository,
   ...MANIFEST_FLAGS,
+  ...CONTROL_FLAGS,
   ...loading,
   'exit-timeout-secs': exitTimeout,
   ...NESTING_FLAGS,

@@ -4,8 +4,8 @@ import {
   type ControlParameter,
   readLoadParameters,
   readUnloadDependents,
-  requireControl,
 } from '../request/load-parameters.ts'
+import { requireControl } from '../request/model-control.ts'
 import { requireLive } from './infer-call.ts'
 import { type HandlerContext, unary } from './unary-handler.ts'
 
@@ -56,13 +56,13 @@ export function repositoryHandlers(context: HandlerContext) {
       const sizes = [...parameters.files.values()].map((file) => file.byteLength)
       // In place of the bytes in which they came: they differ if these were compressed.
       live.holdMessage(sizes.reduce((sum, size) => sum + size, parameters.config?.length ?? 0))
-      await requireControl(live.backend).load(request.model_name, parameters)
+      await requireControl(live.backend.control).load(request.model_name, parameters)
       return {}
     }),
     RepositoryModelUnload: unary(context, async (request: ControlRequest, { backend }) => {
       check(request, backend)
       const unloadDependents = readUnloadDependents(toParameters(request))
-      await requireControl(backend).unload(request.model_name, { unloadDependents })
+      await requireControl(backend.control).unload(request.model_name, { unloadDependents })
       return {}
     }),
   }

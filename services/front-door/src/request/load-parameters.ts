@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { InferenceBackend, LoadParameters, ModelControl } from '../inference-backend.ts'
+import type { LoadParameters } from '../inference-backend.ts'
 
 /** How a load request names a file: `file:<version>/<name>`. */
 export const FILE_PREFIX = 'file:'
@@ -8,15 +8,6 @@ export const FILE_PREFIX = 'file:'
 export interface ControlParameter {
   readonly name: string
   readonly value: string | Uint8Array | boolean | bigint | undefined
-}
-
-/** @throws ServeError MODEL_CONTROL_REFUSED with Triton's text in the modes `none` and `poll`. */
-export function requireControl(backend: InferenceBackend): ModelControl {
-  if (backend.control !== undefined) return backend.control
-  throw new ServeError(
-    'MODEL_CONTROL_REFUSED',
-    'explicit model load / unload is not allowed if polling is enabled',
-  )
 }
 
 /** @throws ServeError INVALID_PARAMETER with Triton's text for a parameter of another type, or that is none. */

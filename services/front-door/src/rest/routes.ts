@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { toJsonConfig } from '@tutti/model-config'
 import { parseJson } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
-import { requireControl } from '../request/load-parameters.ts'
+import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { parseLoadBody, parseUnloadBody } from './control-bodies.ts'
 import { answerInfer } from './infer-call.ts'
@@ -93,11 +93,11 @@ function repositoryRoutes(): readonly RestRoute[] {
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
     ...controlRoutes('load', async (model, body, backend) => {
       const parameters = parseLoadBody(body)
-      await requireControl(backend).load(model, parameters)
+      await requireControl(backend.control).load(model, parameters)
     }),
     ...controlRoutes('unload', async (model, body, backend) => {
       const unloadDependents = parseUnloadBody(body)
-      await requireControl(backend).unload(model, { unloadDependents })
+      await requireControl(backend.control).unload(model, { unloadDependents })
     }),
   ]
 }

@@ -1,4 +1,5 @@
 export { type GrpcDoor, inferObject, openGrpcDoor } from './grpc-door.ts'
+export { RecordingControl } from './recording-control.ts'
 export {
   echo,
   type ModelScript,

@@ -13,32 +13,28 @@ import type { ModelRepository, RepositoryChanges } from '@tutti/repository'
 import { loadEnded, unloadRequested } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import { dependenciesOf, EnsembleSet } from './ensemble-set.ts'
-import type { ModelHosts } from './model-hosts.ts'
 import { Operations } from './operations.ts'
 import { type ReadEnsemble, type ReadModels, readModels } from './read-models.ts'
+
+/** What executes models that are no ensembles. */
+export interface ModelHosts {
+  /**
+   * Resolves when the model is READY, at once if nothing changed.
+   * @throws ServeError with the texts of triton-semantics 3.3.
+   */
+  load(name: string, parameters?: LoadParameters): Promise<void>
+  /** The model takes no new requests from now on. Unknown names are no error. */
+  unload(name: string): Promise<void> | void
+}
 
 export interface RepositoryControlOptions {
   readonly router: Pick<Router, 'setEnsembles' | 'find'>
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
-  readonly repository: Pick<ModelRepository, 'take' | 'names' | 'readConfig'>
+  readonly repository: Pick<ModelRepository, 'take' | 'readConfig'>
   /** What manifests say of ensembles beyond their configurations, by name. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
   readonly hosts: ModelHosts
   readonly log: Logger
-  /** Hears of every load and unload that took effect, and is waited for before the request is answered. */
-  readonly changed?: (change: ControlChange) => Promise<void>
-}
-
-/** A load or unload of one name. */
-export interface ControlChange {
-  readonly name: string
-  readonly isLoaded: boolean
-  /** Asked for by name, not only because an ensemble is composed of it. */
-  readonly isExplicit: boolean
-  /** What came with the load of a model. */
-  readonly parameters?: LoadParameters
-  /** Set for an ensemble that is loaded. */
-  readonly ensemble?: ReadEnsemble
 }
 
 /** Why models were not loaded, by name. */
@@ -61,17 +57,6 @@ export class RepositoryControl implements ModelControl {
     this.#o = o
   }
 
-  /** Names of all models and ensembles that could be loaded, each once. */
-  async names(): Promise<readonly string[]> {
-    const { repository, hosts } = this.#o
-    // What cannot be read now is not listed by name; what is known of it already is.
-    const lists = await Promise.all([
-      repository.names().catch(() => []),
-      hosts.names().catch(() => []),
-    ])
-    return [...new Set(lists.flat())]
-  }
-
   async load(name: string, parameters: LoadParameters): Promise<void> {
     const isOverridden = parameters.config !== undefined || parameters.files.size > 0
     const failures = await this.#load([name], isOverridden ? parameters : undefined)
@@ -80,16 +65,9 @@ export class RepositoryControl implements ModelControl {
     if (failure !== undefined) throw failure
   }
 
-  /**
-   * Loads several models as they are on disk: at the start, or because they changed. Never rejects.
-   *
-   * @param o.isKept - tells of those too that cannot be loaded yet: who can may come later.
-   */
-  async loadAll(
-    names: readonly string[],
-    o: { readonly isKept?: boolean } = {},
-  ): Promise<LoadFailures> {
-    const failures = await this.#load(names, undefined, o.isKept)
+  /** Loads several models as they are on disk: at the start, or because they changed. Never rejects. */
+  async loadAll(names: readonly string[]): Promise<LoadFailures> {
+    const failures = await this.#load(names, undefined)
     for (const name of names) loadEnded(this.#o.log, name, failures.get(name))
     return failures
   }
@@ -102,19 +80,6 @@ export class RepositoryControl implements ModelControl {
     }
     this.#o.router.setEnsembles(this.#ensembles.sources)
     await this.loadAll(changes.changed)
-  }
-
-  /** Takes what another router did. The hosts have heard of it. */
-  adopt(change: Omit<ControlChange, 'parameters'> & { readonly isOverridden: boolean }): void {
-    const { name, ensemble } = change
-    put(this.#explicit, name, change.isLoaded && change.isExplicit)
-    put(this.#overridden, name, change.isLoaded && change.isOverridden)
-    if (!change.isLoaded) {
-      this.#operations.unload(name)
-      this.#ensembles.unload(name)
-    } else if (ensemble === undefined) this.#ensembles.delete(name)
-    else this.#ensembles.add(ensemble.source, ensemble.digest)
-    this.#o.router.setEnsembles(this.#ensembles.sources)
   }
 
   async unload(name: string, o: { readonly unloadDependents: boolean }): Promise<void> {
@@ -135,19 +100,18 @@ export class RepositoryControl implements ModelControl {
     this.#explicit.delete(name)
     this.#overridden.delete(name)
     this.#operations.unload(name)
-    let dependencies: readonly string[] = []
-    if (this.#ensembles.has(name)) {
-      dependencies = this.#ensembles.unload(name)
-      this.#o.router.setEnsembles(this.#ensembles.sources)
-    } else await this.#o.hosts.unload(name)
-    await this.#tell({ name, isLoaded: false, isExplicit: true })
+    if (!this.#ensembles.has(name)) {
+      await this.#o.hosts.unload(name)
+      return []
+    }
+    const dependencies = this.#ensembles.unload(name)
+    this.#o.router.setEnsembles(this.#ensembles.sources)
     return dependencies
   }
 
   async #load(
     names: readonly string[],
     parameters: LoadParameters | undefined,
-    isKept = false,
   ): Promise<LoadFailures> {
     const operation = this.#operations.begin()
     for (const name of names) {
@@ -168,7 +132,6 @@ export class RepositoryControl implements ModelControl {
           const own = names.includes(name) ? { parameters } : undefined
           const failure = await this.#loadModel(name, own, operation)
           if (failure !== undefined) failures.set(name, failure)
-          if (failure === undefined || isKept) await this.#tellLoaded(name, own?.parameters)
         }),
       )
       await this.#commit(read, failures, operation)
@@ -214,23 +177,6 @@ export class RepositoryControl implements ModelControl {
     this.#o.router.setEnsembles(this.#ensembles.sources)
     // The directory held a model before.
     for (const name of models) await this.#o.hosts.unload(name)
-    for (const [name, ensemble] of read.ensembles) {
-      const isTaken = this.#ensembles.has(name) && !failures.has(name)
-      const isExplicit = this.#explicit.has(name)
-      if (isTaken) await this.#tell({ name, isLoaded: true, isExplicit, ensemble })
-    }
-  }
-
-  async #tellLoaded(name: string, parameters: LoadParameters | undefined): Promise<void> {
-    const isExplicit = this.#explicit.has(name)
-    const own = parameters === undefined ? {} : { parameters }
-    // What was loaded with parameters and is only needed by an ensemble was left as it is.
-    if (parameters === undefined && this.#overridden.has(name)) return
-    await this.#tell({ name, isLoaded: true, isExplicit, ...own })
-  }
-
-  async #tell(change: ControlChange): Promise<void> {
-    await this.#o.changed?.(change)
   }
 
   #take({ source, digest }: ReadEnsemble, failures: Map<string, ServeError>): void {
@@ -276,11 +222,6 @@ export class RepositoryControl implements ModelControl {
     }
     return [...reached]
   }
-}
-
-function put(names: Set<string>, name: string, isIn: boolean): void {
-  if (isIn) names.add(name)
-  else names.delete(name)
 }
 
 type Entry = ReturnType<Router['find']>

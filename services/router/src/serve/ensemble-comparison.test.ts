@@ -50,14 +50,6 @@ await t.test('two ensembles of one name are said once, with both routers', async
   t.equal(messages().length, 1)
 })
 
-await t.test('what is unloaded is not compared', async (t) => {
-  const { changed, messages } = open([ensemble('e', 'x', { isUnloaded: true })], {
-    'router-b': () => ({ ensembles: [['e', 1, 'y']] }),
-  })
-  await changed('router-b')
-  t.same(messages(), [])
-})
-
 await t.test('a router that cannot be asked, or answers nonsense, does no harm', async (t) => {
   const { changed, messages } = open([], { 'router-b': () => ({ ensembles: [['e', '1', 'y']] }) })
   await changed('router-b')

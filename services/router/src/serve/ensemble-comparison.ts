@@ -94,8 +94,7 @@ export class EnsembleComparison {
   }
 }
 
-function toDescribed({ name, versions, isUnloaded }: EnsembleSource): readonly Described[] {
-  if (isUnloaded === true) return []
+function toDescribed({ name, versions }: EnsembleSource): readonly Described[] {
   return versions.map(({ version, revision }) => [name, version, revision] as const)
 }
 

@@ -1,5 +1,4 @@
 import type { Executable } from '@tutti/chassis'
-import { checkControlFlags } from '@tutti/front-door'
 import { toBrokerOptions } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
@@ -13,7 +12,6 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   flags: ROUTER_FLAGS,
   processFlags: (flags) => flags,
   check: (flags) => {
-    checkControlFlags(flags)
     checkSources(flags)
     toBrokerOptions(flags)
   },

@@ -23,6 +23,15 @@ function check(...argv: string[]): void {
   checkSources(parseFlags(ROUTER_FLAGS, argv).values)
 }
 
+await t.test('clients load and unload at tutti serve alone', async (t) => {
+  for (const [flag, message] of [
+    ['--model-control-mode=explicit', /"explicit", want one of none, poll/],
+    ['--load-model=m', /unknown flag --load-model/],
+  ] as const) {
+    t.throws(() => check(flag), { reason: 'FLAG_INVALID', message })
+  }
+})
+
 await t.test('on Kubernetes no flag says what is served', async (t) => {
   for (const flag of [
     '--model-repository=x',

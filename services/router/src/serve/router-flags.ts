@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { CONTROL_FLAGS, DOOR_FLAGS } from '@tutti/front-door'
+import { DOOR_FLAGS, POLL_FLAGS } from '@tutti/front-door'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'
@@ -23,7 +23,7 @@ export const ROUTER_FLAGS = {
     description:
       'Serve what the operator has accepted in the namespace that --repository-name names, instead of repositories.',
   },
-  ...CONTROL_FLAGS,
+  ...POLL_FLAGS,
   ...BROKER_FLAGS,
   'strict-readiness': {
     type: 'bool',

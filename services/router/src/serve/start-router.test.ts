@@ -216,6 +216,22 @@ await t.test(
   },
 )
 
+await t.test('clients load and unload nothing over processes', async (t) => {
+  const peer = new ScriptedRouterPeer()
+  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+  for (const verb of ['load', 'unload']) {
+    const text = `explicit model ${verb} of 'm' is not allowed: the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll`
+    const path = `/v2/repository/models/m/${verb}`
+    t.same(await get(ready.httpPort, path, {}), [503, JSON.stringify({ error: text })])
+  }
+  const [, index] = await get(ready.httpPort, '/v2/repository/index', {})
+  t.match(JSON.parse(index), [
+    { name: 'ens', state: 'READY' },
+    { name: 'm', state: 'READY' },
+  ])
+})
+
 await t.test('without strict readiness it is ready as soon as it serves', async (t) => {
   const argv = [`--model-repository=${repository(t)}`, '--strict-readiness=false']
   const { ready } = await start(t, argv)

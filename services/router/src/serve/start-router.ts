@@ -13,16 +13,22 @@ import {
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import { checkAnswered, type Doors, openMetricsDoor, ServerMetrics } from '@tutti/front-door'
+import {
+  checkAnswered,
+  type Doors,
+  FLAGS_RULE,
+  MODEL_RESOURCE_RULES,
+  openMetricsDoor,
+  ServerMetrics,
+} from '@tutti/front-door'
 import { scanRepositories } from '@tutti/repository'
 import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
-import { MODEL_RESOURCE_RULES } from '../accepted/model-resource-rules.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
-import { type ControlUpkeep, openControl } from './open-control.ts'
+import { pollEnsembles } from './poll-ensembles.ts'
 import { openRouterDoors } from './router-doors.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
 import { StepHearing } from './step-hearing.ts'
@@ -82,22 +88,11 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
     clock,
     log: stepLog,
     peer: () => peer,
-    upkeep: () => upkeep,
     hasHeardSteps: () => hearing.isOver && accepted?.hasSynced !== false,
     revisionRefused: (replica) => steps.refresh(replica),
   })
   const accepted = openAccepted({ ...o, clock, log: stepLog, router })
   opened.defer(async () => accepted?.close())
-  const upkeep = await openControl({
-    flags,
-    name,
-    router,
-    peers: join.promise,
-    isCurrent: (replica) => steps.isCurrent(replica),
-    clock,
-    log,
-  })
-  opened.defer(() => upkeep.close())
   const steps = new StepLink({ router, peers: join.promise, clock, log: stepLog })
   opened.defer(() => steps.close())
   const causes = () => [...findCauses(peer, steps, hearing), ...findUnread(accepted)]
@@ -105,15 +100,15 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const answers = new Map([['/tutti/v1/served', () => router.served]])
   const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
-  const joined = await joinBroker(o, { name, directory, router, upkeep, steps, join, clock })
+  const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
   opened.defer(() => joined.close())
   peer = joined
   join.resolve(joined)
   // The doors should not open on an empty catalog where steps are there.
   await hearing.begin(joined, steps, { clock, signal: o.signal })
-  await upkeep.start()
+  const follow = await pollEnsembles(flags, { router, clock, log })
   const closing = new AbortController()
-  const followed = upkeep.follow(closing.signal)
+  const followed = follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
   const doorParts = { backend: router, metrics, metricsServer, clock, opened }
@@ -127,18 +122,19 @@ function makeRouter(
   o: Pick<RouterOptions, 'name' | 'ensembles' | 'directory' | 'tracing' | 'metrics'> &
     Pick<RouterOptions, 'clock' | 'log' | 'hasHeardSteps' | 'revisionRefused'> & {
       readonly peer: () => RouterPeer | undefined
-      readonly upkeep: () => ControlUpkeep
     },
 ): Router {
-  const { peer, upkeep, ...rest } = o
-  return new Router({
+  const { peer, ...rest } = o
+  const router = new Router({
     ...rest,
     bearer: { call: (...call) => joinedPeer(peer()).bearer.call(...call) },
     strictReadiness: flags['strict-readiness'],
-    ...controlOptions(flags, upkeep),
+    awaitsSteps: true,
     servesAccepted: flags.kubernetes,
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
   })
+  router.allowControl(flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE)
+  return router
 }
 
 function toRunning(o: {
@@ -172,13 +168,12 @@ function joinBroker(
     readonly name: string
     readonly directory: StepDirectory
     readonly router: Router
-    readonly upkeep: ControlUpkeep
     readonly steps: StepLink
     readonly join: { readonly promise: Promise<RouterPeer> }
     readonly clock: Clock
   },
 ): Promise<RouterPeer> {
-  const { name, directory, router, upkeep, steps, join, clock } = parts
+  const { name, directory, router, steps, join, clock } = parts
   const others = new EnsembleComparison({
     self: name,
     // What was accepted comes to every router, a moment apart.
@@ -191,7 +186,7 @@ function joinBroker(
     peer: name,
     directory,
     handle: router.nested,
-    answer: upkeep.answer,
+    answer: router.answer,
     describe: others.describe,
     routerChanged: others.routerChanged,
     settings: { maxCalls: o.flags['max-bls-requests'] },
@@ -200,20 +195,6 @@ function joinBroker(
     stepChanged: (replica, revisions) => steps.changed(replica, revisions),
     stepGone: (replica, error) => steps.gone(replica, error),
   })
-}
-
-/** Where clients say what is served, Triton's rules hold; else steps come and go, and ensembles wait for them. */
-function controlOptions(
-  flags: RouterFlags,
-  upkeep: () => ControlUpkeep,
-): Pick<RouterOptions, 'awaitsSteps' | 'takesDown' | 'listNames'> {
-  if (flags['model-control-mode'] !== 'explicit') return { awaitsSteps: true }
-  const started = new Set(flags['load-model'])
-  return {
-    awaitsSteps: (ensemble) => started.has(ensemble),
-    takesDown: true,
-    listNames: () => upkeep().names(),
-  }
 }
 
 async function scanEnsembles(flags: RouterFlags): Promise<readonly EnsembleSource[]> {
@@ -233,7 +214,6 @@ function openAccepted(
 ): AcceptedLink | undefined {
   const { flags, env = {}, clock, log, router } = o
   if (!flags.kubernetes) return undefined
-  router.allowControl(MODEL_RESOURCE_RULES)
   const namespace = flags['repository-name']
   const watch = o.watch ?? watchRevisions({ access: clusterOf(env, clock), namespace, clock, log })
   return new AcceptedLink({ router, watch, log })

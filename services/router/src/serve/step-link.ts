@@ -43,11 +43,6 @@ export class StepLink {
     return this.#watch.isSettled
   }
 
-  /** True if nothing has changed at the step since it was described. */
-  isCurrent(replica: string): boolean {
-    return this.#watch.isCurrent(replica)
-  }
-
   changed(replica: string, revisions: Revisions): void {
     stepAnnounced(this.#log, replica, revisions.length)
     this.#router.stepAnnounced(replica, revisions)

@@ -63,10 +63,6 @@ export class ScriptedRouterPeer implements RouterPeer {
     return answer(question, argument)
   }
 
-  routers(): readonly string[] {
-    return []
-  }
-
   async drain(): Promise<void> {
     this.events.push('drained')
   }

@@ -1,7 +1,7 @@
 import { type Clock, createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import type { EnsembleRules, ServedModel, StepControl } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { type ModelControl, ServerMetrics } from '@tutti/front-door'
+import { ServerMetrics } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
@@ -45,7 +45,6 @@ export async function scriptedRouter(o: {
   readonly rules?: Readonly<Record<string, EnsembleRules>>
   readonly clock?: Clock
   readonly nesting?: RouterOptions['nesting']
-  readonly control?: ModelControl
 }) {
   const bearer = new LocalBearer()
   const envelopes: Envelope[] = []
@@ -75,7 +74,6 @@ export async function scriptedRouter(o: {
     tracing: createTracing({ serviceName: 'test' }),
     metrics,
   })
-  if (o.control !== undefined) router.allowControl(o.control)
   const control: StepControl = {
     describe: async () => ({
       replica: 'step-1',

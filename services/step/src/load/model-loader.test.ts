@@ -352,7 +352,6 @@ await t.test('what there is not to load says so, and what is an ensemble too', a
     message:
       "failed to load 'm', failed to poll from model repository: it is an ensemble, which a router serves",
   })
-  t.same(await step.models.names(), ['m'])
 })
 
 await t.test('statistics and metrics begin anew with each load', async (t) => {

@@ -11,7 +11,7 @@ import type { LoadContext, VersionLoadOptions } from './load-version.ts'
 export interface ModelLoaderOptions {
   readonly table: ModelTable
   /** Where models are looked for; a process without one loads only what it is given. */
-  readonly repository?: Pick<ModelRepository, 'take' | 'names'>
+  readonly repository?: Pick<ModelRepository, 'take'>
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
 }
@@ -47,11 +47,6 @@ export class ModelLoader {
   constructor(o: ModelLoaderOptions) {
     this.#o = o
     this.#limit = new Limit(o.settings.loadParallelism)
-  }
-
-  /** Names of the directories in the repositories, ensembles among them. */
-  names(): Promise<readonly string[]> {
-    return this.#o.repository?.names() ?? Promise.resolve([])
   }
 
   /**

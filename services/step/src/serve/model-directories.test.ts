@@ -22,11 +22,6 @@ async function infer(port: number, model: string): Promise<readonly [number, unk
   return [answer.status, body.outputs?.[0].data ?? body.error]
 }
 
-const post = async (port: number, path: string): Promise<readonly [number, string]> => {
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: '{}' })
-  return [answer.status, await answer.text()]
-}
-
 const check = (...argv: string[]): void =>
   stepExecutable.check(parseFlags(STEP_FLAGS, ['--nats=nats://a:1', ...argv]).values)
 
@@ -118,18 +113,11 @@ await t.test('without a name, or without a config.pbtxt, it takes the given one'
   t.equal((await infer(Number(ready.httpPort), 'ns:m.v2-1'))[0], 200)
 })
 
-await t.test('it follows the model control mode', async (t) => {
+await t.test('its contents are followed in the mode poll', async (t) => {
   const folder = t.testdir()
   const directory = join(folder, 'model')
   await cp(join(BASIC, 'add_one_batch'), directory, { recursive: true })
   const named = `--model-directory=add_one_batch=${directory}`
-  const explicit = await startTestStep(t, [named, '--model-control-mode=explicit'])
-  const port = Number(explicit.ready.httpPort)
-  t.equal((await infer(port, 'add_one_batch'))[0], 404)
-  t.match(JSON.parse((await post(port, '/v2/repository/index'))[1]), [{ name: 'add_one_batch' }])
-  t.equal((await post(port, '/v2/repository/models/add_one_batch/load'))[0], 200)
-  t.equal((await infer(port, 'add_one_batch'))[0], 200)
-
   const polled = await startTestStep(t, [
     named,
     '--model-control-mode=poll',

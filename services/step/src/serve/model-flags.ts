@@ -1,5 +1,4 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
-import { CONTROL_FLAGS } from '@tutti/front-door'
 import { openDevices } from './open-devices.ts'
 
 /** The flags of every executable that loads models: tritonserver's names and defaults where it has the flag. */
@@ -10,7 +9,6 @@ export const MODEL_FLAGS = {
     aliases: ['model-store'],
     description: 'Folder that holds models; several may be given.',
   },
-  ...CONTROL_FLAGS,
   'strict-readiness': {
     type: 'bool',
     default: true,

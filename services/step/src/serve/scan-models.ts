@@ -1,5 +1,4 @@
 import { ServeError } from '@tutti/errors'
-import { checkControlFlags } from '@tutti/front-door'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import {
   ModelRepository,
@@ -12,17 +11,13 @@ import type { ModelFlags } from './model-flags.ts'
 
 /**
  * @param o.hasOthers - models are given in another way than by repositories.
- * @throws ServeError FLAG_INVALID if the flags name no repository, a backend setting that is not known, or do not fit together.
+ * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting that is not known.
  */
 export function checkModelFlags(
-  flags: Pick<
-    ModelFlags,
-    'model-repository' | 'backend-config' | 'model-control-mode' | 'load-model'
-  >,
+  flags: Pick<ModelFlags, 'model-repository' | 'backend-config'>,
   o: { readonly hasOthers?: boolean } = {},
 ): void {
   readBackendConfig(flags['backend-config'])
-  checkControlFlags(flags)
   if (flags['model-repository'].length > 0 || o.hasOthers === true) return
   throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
     details: { field: '--model-repository' },

@@ -1,6 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { chooseStartModels, refuseFailures } from '@tutti/front-door'
+import { refuseFailures } from '@tutti/front-door'
+import { isEnsembleConfig } from '@tutti/model-config'
 import {
   type ModelRepository,
   pollRepository,
@@ -9,26 +10,16 @@ import {
 } from '@tutti/repository'
 import type { StepEvents } from '../log-events.ts'
 import type { Step } from '../step.ts'
-import { OwnModels, refreshNames } from './loadable-models.ts'
 import { chooseModels, type OtherModels, scanModels } from './scan-models.ts'
-import { StepModelControl } from './step-control.ts'
 import type { StepFlags } from './step-flags.ts'
 
-/** What a step does with its repositories beside serving, by the model control mode. */
-export interface ModelUpkeep {
-  readonly own: OwnModels
-  /** Set in the mode explicit. */
-  readonly control?: StepModelControl
-  /** Follows what changes on disk until the signal aborts. Resolves then. */
-  follow(o: UpkeepOptions): Promise<void>
-}
+/** Follows what changes on disk until the signal aborts, in the mode that does. Resolves then. */
+export type FollowModels = (o: FollowOptions) => Promise<void>
 
-export interface UpkeepOptions {
+export interface FollowOptions {
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly events: StepEvents
-  /** What may be loaded changed. */
-  readonly changed: () => void
 }
 
 /**
@@ -39,15 +30,9 @@ export interface UpkeepOptions {
  */
 export async function loadStartModels(
   flags: StepFlags,
-  o: {
-    readonly step: Step
-    readonly repository: ModelRepository
-    readonly others: OtherModels
-    readonly replica: string
-  },
-): Promise<ModelUpkeep> {
-  const { step, repository, others, replica } = o
-  const own = new OwnModels(repository, flags.model)
+  o: { readonly step: Step; readonly repository: ModelRepository; readonly others: OtherModels },
+): Promise<FollowModels> {
+  const { step, repository, others } = o
   const load = async (names: readonly string[]): Promise<void> => {
     const failures = await loadModels(step, names)
     if (flags['exit-on-error']) refuseFailures(failures)
@@ -56,18 +41,35 @@ export async function loadStartModels(
     const models = await scanModels(flags, others)
     checkOverridden(models, others)
     await load(chooseModels(models, flags.model).map(({ name }) => name))
-    return { own, follow: async () => {} }
+    return async () => {}
   }
-  if (flags['model-control-mode'] === 'poll') {
-    const watch = new RepositoryWatch(own)
-    await load(await watch.start())
-    return { own, follow: (how) => followDisk(flags, step, watch, how) }
+  const watch = new RepositoryWatch(ownModels(repository, flags.model))
+  await load(await watch.start())
+  return (how) => followDisk(flags, step, watch, how)
+}
+
+/**
+ * The part of the repositories that is to be followed.
+ *
+ * @param chosen - all models that are no ensembles if empty.
+ */
+function ownModels(
+  repository: ModelRepository,
+  chosen: readonly string[],
+): Pick<ModelRepository, 'names' | 'take'> {
+  const isOwn = async (name: string): Promise<boolean> => {
+    if (chosen.length > 0) return chosen.includes(name)
+    const config = await repository.readConfig(name)
+    return config === undefined || !isEnsembleConfig(config)
   }
-  const names = chooseStartModels(flags, await own.names())
-  for (const name of names) if (!own.may(name)) throw mayNot(name)
-  await load(names)
-  const control = new StepModelControl({ step, own, replica })
-  return { own, control, follow: (how) => refreshNames(own, how) }
+  return {
+    names: async () => {
+      const names = await repository.names()
+      const areOwn = await Promise.all(names.map(isOwn))
+      return names.filter((_, i) => areOwn[i])
+    },
+    take: (name) => repository.take(name),
+  }
 }
 
 /** Where nothing comes later, an override of what is not there is a typing error. */
@@ -87,7 +89,7 @@ function followDisk(
   flags: StepFlags,
   step: Step,
   watch: RepositoryWatch,
-  { clock, signal, events }: UpkeepOptions,
+  { clock, signal, events }: FollowOptions,
 ): Promise<void> {
   return pollRepository({
     watch,
@@ -117,12 +119,4 @@ async function loadModels(
   }
   await Promise.all(names.map(load))
   return failures
-}
-
-function mayNot(name: string): ServeError {
-  return new ServeError(
-    'FLAG_INVALID',
-    `--load-model: "${name}" is none of the models that --model names`,
-    { details: { field: '--load-model' } },
-  )
 }

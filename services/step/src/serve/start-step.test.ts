@@ -84,25 +84,40 @@ await t.test('it says over the broker what it serves', async (t) => {
   )
   for (const [, , revision] of options.revisions()) t.match(revision, /^[0-9a-f]{64}$/)
   t.match(options.load(), { inFlight: 0, queued: 0, freeSlots: Number })
-  const asked = { files: new Map(), signal: new AbortController().signal }
   const description = parseDescriptionJson(options.describe())
   t.equal(description.replica, ready.replica)
   t.same(
     description.models.map(({ name }) => name),
     ['add_one', 'versioned'],
   )
-  const all = parseStatisticsJson(await options.answer('statistics', null, asked))
+  const all = parseStatisticsJson(await options.answer('statistics', null))
   t.equal(all.length, 3)
   const one = { model: 'versioned', version: '3' }
-  const some = parseStatisticsJson(await options.answer('statistics', one, asked))
+  const some = parseStatisticsJson(await options.answer('statistics', one))
   t.match(some, [{ name: 'versioned', version: '3' }])
   for (const odd of ['x', { model: 7 }, { version: [] }]) {
-    const refused = options.answer('statistics', odd, asked)
+    const refused = options.answer('statistics', odd)
     t.match(await rejection(refused), { reason: 'MALFORMED_MESSAGE' })
   }
-  t.equal(await options.answer('ready', one, asked), true)
-  t.equal(await options.answer('ready', { model: 'nobody', version: '1' }, asked), false)
-  t.match(await rejection(options.answer('wanted', one, asked)), { reason: 'UNSUPPORTED' })
+  t.equal(await options.answer('ready', one), true)
+  t.equal(await options.answer('ready', { model: 'nobody', version: '1' }), false)
+  t.match(await rejection(options.answer('unpinned', one)), { reason: 'UNSUPPORTED' })
+})
+
+await t.test('clients load and unload nothing at a step', async (t) => {
+  const { ready } = await start(t, [`--model-repository=${BASIC}`, '--model=add_one'])
+  const port = Number(ready.httpPort)
+  for (const verb of ['load', 'unload']) {
+    const [status, text] = await get(port, `/v2/repository/models/add_one/${verb}`, {})
+    t.equal(status, 503)
+    t.match(
+      text,
+      `explicit model ${verb} of 'add_one' is not allowed: the flags of steps and routers`,
+    )
+  }
+  t.match(JSON.parse((await get(port, '/v2/repository/index', {}))[1]), [{ state: 'READY' }])
+  const explicit = start(t, [`--model-repository=${BASIC}`, '--model-control-mode=explicit'])
+  t.match(await rejection(explicit), { message: /"explicit", want one of none, poll/ })
 })
 
 await t.test('it is ready when it is on the broker, and says what is missing', async (t) => {

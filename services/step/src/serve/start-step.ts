@@ -15,11 +15,12 @@ import {
 import {
   checkAnswered,
   type Doors,
+  FLAGS_RULE,
   openDoors,
   openMetricsDoor,
   ServerMetrics,
 } from '@tutti/front-door'
-import { type AnswerQuestion, openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
+import { openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
 import { StepEvents } from '../log-events.ts'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
@@ -29,10 +30,10 @@ import { toStepSettings } from './model-flags.ts'
 import { openEngines } from './open-engines.ts'
 import { PinWatch } from './pin-watch.ts'
 import { openRepository } from './scan-models.ts'
-import { loadStartModels, type ModelUpkeep } from './start-models.ts'
+import { type FollowModels, loadStartModels } from './start-models.ts'
 import { StepAnswers } from './step-answers.ts'
-import { StepBackend, type StepBackendOptions } from './step-backend.ts'
-import type { STEP_FLAGS, StepFlags } from './step-flags.ts'
+import { StepBackend } from './step-backend.ts'
+import type { STEP_FLAGS } from './step-flags.ts'
 import { toPeerOptions } from './step-peer.ts'
 
 export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
@@ -90,17 +91,17 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
     defaultMaxBatchSize,
     routers: () => peer?.routers,
+    control: () => FLAGS_RULE,
     clock,
     log,
     metrics,
   })
   answers.begin(step)
   opened.defer(() => step.close())
-  const upkeep = await loadStartModels(flags, { step, repository, others, replica })
-  const backend = openBackend(flags, { step, upkeep, replica, clock, tracing })
-  const changes = createChanges()
-  opened.defer(step.onChange(changes.tell))
-  const itself = describeItself(step, upkeep, { replica, announce: () => peer?.announce() })
+  const follow = await loadStartModels(flags, { step, repository, others })
+  const strictReadiness = flags['strict-readiness']
+  const backend = new StepBackend({ step, replica, strictReadiness, clock, tracing })
+  const itself = toPeerOptions(step, { replica })
   answers.describeWith(() => itself.describe())
   const joined = await (o.openPeer ?? openStepPeer)({
     broker: toBrokerOptions(flags),
@@ -108,11 +109,10 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     clock,
     log,
     ...itself,
-    onChange: changes.listen,
   })
   peer = joined
   opened.defer(() => joined.close())
-  const closing = followModels(upkeep, { opened, clock, log, changed: changes.tell })
+  const closing = followModels(follow, { opened, clock, log })
   const doors = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, replica }, causes }))
@@ -122,18 +122,17 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
 
 /** Keeps up with the repositories. @returns ends it. */
 function followModels(
-  upkeep: ModelUpkeep,
+  follow: FollowModels,
   o: {
     readonly opened: AsyncDisposableStack
     readonly clock: Clock
     readonly log: Logger
-    readonly changed: () => void
   },
 ): AbortController {
   const { opened, log, ...how } = o
   const closing = new AbortController()
   const events = new StepEvents(log)
-  const followed = upkeep.follow({ ...how, signal: closing.signal, events })
+  const followed = follow({ ...how, signal: closing.signal, events })
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
   return closing
@@ -164,57 +163,5 @@ function toRunning(o: {
     },
     close: () => opened.disposeAsync(),
     isBusy: () => step.isBusy,
-  }
-}
-
-/** What the step says of itself over the broker, and takes from it. */
-function describeItself(
-  step: Step,
-  { own, control }: ModelUpkeep,
-  o: { readonly replica: string; readonly announce: () => void },
-) {
-  const { replica, announce } = o
-  if (control === undefined) return toPeerOptions(step, { replica })
-  const answer = announced(control.answer, announce)
-  return toPeerOptions(step, { replica, loadable: () => own.loadable, control: answer })
-}
-
-/** Tells its listeners that what the step says of itself has changed. */
-function createChanges() {
-  const listeners = new Set<() => void>()
-  return {
-    tell: (): void => {
-      for (const listener of listeners) listener()
-    },
-    listen: (listener: () => void): (() => void) => {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-  }
-}
-
-function openBackend(
-  flags: StepFlags,
-  o: Omit<StepBackendOptions, 'strictReadiness' | 'control' | 'listNames'> & {
-    readonly upkeep: ModelUpkeep
-  },
-): StepBackend {
-  const { upkeep, ...parts } = o
-  const { control, own } = upkeep
-  return new StepBackend({
-    ...parts,
-    strictReadiness: flags['strict-readiness'],
-    ...(control !== undefined && { control, listNames: () => own.names() }),
-  })
-}
-
-/** What an answer changed is announced before the answer is sent. */
-function announced(answer: AnswerQuestion, announce: () => void): AnswerQuestion {
-  return async (...asked) => {
-    try {
-      return await answer(...asked)
-    } finally {
-      announce()
-    }
   }
 }

@@ -91,7 +91,6 @@ await t.test('it says what it loads while it loads', async (t) => {
     replica: 'r1',
     models: [],
     repository: {
-      names: async () => ['m'],
       take: async () => ({ model, digest: 'd', release: async () => {} }),
     },
     engines: [engine],

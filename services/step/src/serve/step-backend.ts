@@ -4,20 +4,19 @@ import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   areAllReady,
+  FLAGS_RULE,
   type FoundVersion,
   findModel,
   type IndexEntry,
   type InferenceBackend,
   type InferRequest,
   type InferResponse,
-  type ModelControl,
   type ResolvedModel,
   readyVersions,
   requestedNames,
   selectStatistics,
   toAnswer,
   toIndex,
-  withNames,
 } from '@tutti/front-door'
 import {
   isDecoupled,
@@ -38,15 +37,12 @@ export interface StepBackendOptions {
   readonly strictReadiness: boolean
   readonly clock: Clock
   readonly tracing: Tracing
-  /** Loads and unloads for clients; absent where they may not. */
-  readonly control?: ModelControl
-  /** Names of all models that could be loaded, for the index; absent if there are no others than what is served. */
-  readonly listNames?: () => Promise<readonly string[]>
 }
 
 /** What clients see who talk to a step directly: its models as one Triton server. */
 export class StepBackend implements InferenceBackend {
   readonly memory: TensorMemory
+  readonly control = FLAGS_RULE
   readonly #o: StepBackendOptions
   #models: ReadonlyMap<string, ServedModel> = new Map()
   #isLive = true
@@ -61,10 +57,6 @@ export class StepBackend implements InferenceBackend {
   /** From now on the server is neither live nor ready; the doors refuse new requests. */
   stop(): void {
     this.#isLive = false
-  }
-
-  get control(): ModelControl | undefined {
-    return this.#o.control
   }
 
   isLive(): boolean {
@@ -110,9 +102,7 @@ export class StepBackend implements InferenceBackend {
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
-    const listed = toIndex(this.#models.values(), readyOnly)
-    if (readyOnly || this.#o.listNames === undefined) return listed
-    return withNames(listed, await this.#o.listNames())
+    return toIndex(this.#models.values(), readyOnly)
   }
 
   #learn(): void {

@@ -1,5 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { DOOR_FLAGS } from '@tutti/front-door'
+import { DOOR_FLAGS, POLL_FLAGS } from '@tutti/front-door'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 
@@ -26,6 +26,7 @@ export const STEP_FLAGS = {
     description: 'Serve only this model; several may be given. Default: all that are no ensembles.',
   },
   ...BROKER_FLAGS,
+  ...POLL_FLAGS,
   ...loading,
   ...DOOR_FLAGS,
   ...PROCESS_FLAGS,

@@ -1,37 +1,20 @@
-import { type LoadableModels, toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
+import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
-import type { AnswerQuestion, Question, StepPeerOptions } from '@tutti/transport'
+import type { Question, StepPeerOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
-/**
- * What a step says of itself and answers over the broker.
- *
- * @param o.loadable - what it loads on request; nothing if absent.
- * @param o.control - answers `load` and `unload`, where there is something to load.
- */
+/** What a step says of itself and answers over the broker. */
 export function toPeerOptions(
   step: Step,
-  o: {
-    readonly replica: string
-    readonly loadable?: () => LoadableModels
-    readonly control?: AnswerQuestion
-  },
+  { replica }: { readonly replica: string },
 ): Pick<StepPeerOptions, 'handle' | 'answer' | 'revisions' | 'load' | 'onChange'> & {
   describe(): Json
 } {
   return {
     handle: step.handle,
-    describe: () => {
-      const loadable = o.loadable?.()
-      const models = step.served()
-      return toDescriptionJson({
-        replica: o.replica,
-        models,
-        ...(loadable !== undefined && { loadable }),
-      })
-    },
-    answer: async (question, argument, how) => {
+    describe: () => toDescriptionJson({ replica, models: step.served() }),
+    answer: async (question, argument) => {
       if (question === 'statistics') {
         const { model, version } = toFilter(question, argument)
         return toStatisticsJson(await step.control.statistics(model, version))
@@ -39,9 +22,6 @@ export function toPeerOptions(
       if (question === 'ready') {
         const { model, version } = toFilter(question, argument)
         return (await step.control.isReady?.(model, Number(version))) ?? true
-      }
-      if ((question === 'load' || question === 'unload') && o.control !== undefined) {
-        return o.control(question, argument, how)
       }
       throw new ServeError('UNSUPPORTED', `question '${question}' is not for this step`)
     },

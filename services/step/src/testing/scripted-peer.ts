@@ -41,10 +41,6 @@ export class ScriptedStepPeer implements StepPeer {
     return this.#options
   }
 
-  announce(): void {
-    this.events.push('announced')
-  }
-
   /** What routers answer; there are none unless a test says so. */
   askRouters: StepPeer['askRouters'] = async () => []
 

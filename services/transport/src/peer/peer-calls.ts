@@ -130,14 +130,12 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
   async ask(peer: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
     const { clock, settings } = this.#o
     const timeoutMs = o.timeoutMs ?? settings.askMs
-    const isBounded = timeoutMs !== Number.POSITIVE_INFINITY
     const scope = openCallScope({ clock, parent: o.signal })
     const unanswered = (): void =>
       scope.cancel(new ServeError('STEP_UNAVAILABLE', `no answer came within ${timeoutMs} ms`))
-    const stopTimer = isBounded ? clock.setTimer(timeoutMs, unanswered) : undefined
-    const said = { question, argument, ...(isBounded && { remainingMs: timeoutMs }) }
+    const stopTimer = clock.setTimer(timeoutMs, unanswered)
     try {
-      const { envelope, tensors } = toQuestionCall(said, o.files)
+      const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
       const { signal } = scope.context
       for await (const response of this.#call(peer, envelope, tensors, signal)) {
         return readAnswer(question, response, settings.answerBytes)
@@ -146,7 +144,7 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     } catch (error) {
       throw ServeError.from(error).withDetails({ replica: peer })
     } finally {
-      stopTimer?.()
+      stopTimer()
       scope.close()
     }
   }
@@ -212,13 +210,9 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     )
   }
 
-  async #answer({ envelope, inputs, signal }: CallJob, sink: EnvelopeSink): Promise<void> {
-    const { question, argument, files } = readQuestion(
-      envelope,
-      inputs,
-      this.#o.settings.answerBytes,
-    )
-    sink.send(toAnswer(await this.#o.answer(question, argument, { files, signal })))
+  async #answer({ envelope, inputs }: CallJob, sink: EnvelopeSink): Promise<void> {
+    const { question, argument } = readQuestion(envelope, inputs, this.#o.settings.answerBytes)
+    sink.send(toAnswer(await this.#o.answer(question, argument)))
   }
 }
 

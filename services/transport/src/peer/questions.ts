@@ -6,28 +6,27 @@ import type { BearerResponse } from '../tensor-bearer.ts'
 
 /*
  * A question is a call to the peer itself instead of a model of it: its envelope names no model, its step is the question,
- * its inputs are the argument (JSON) and files. So it has what calls have: any size in pieces, a time, a cancel, and an end
+ * its input is the argument (JSON). So it has what calls have: any size in pieces, a time, a cancel, and an end
  * when the other side dies.
  */
 
 const ARGUMENT = 'argument'
 const ANSWER = 'answer'
-const NO_FILES: ReadonlyMap<string, Uint8Array> = new Map()
 
 /** A question as the asked peer reads it. */
 export interface AskedQuestion {
   readonly question: Question
   readonly argument: unknown
-  readonly files: ReadonlyMap<string, Uint8Array>
 }
 
 /** @returns what a call carries; `tensors` are the bytes of the envelope's inputs. */
-export function toQuestionCall(
-  o: { readonly question: Question; readonly argument: unknown; readonly remainingMs?: number },
-  files: ReadonlyMap<string, Uint8Array> = NO_FILES,
-): { readonly envelope: Envelope; readonly tensors: readonly Uint8Array[] } {
-  const named = [[ARGUMENT, toJson(o.argument)] as const, ...files]
-  const envelope = {
+export function toQuestionCall(o: {
+  readonly question: Question
+  readonly argument: unknown
+  readonly remainingMs: number
+}): { readonly envelope: Envelope; readonly tensors: readonly Uint8Array[] } {
+  const argument = toJson(o.argument)
+  const envelope: Envelope = {
     requestKey: '',
     model: '',
     version: 0,
@@ -36,18 +35,14 @@ export function toQuestionCall(
     attempt: 1,
     context: EMPTY_CONTEXT,
     requestedOutputs: [],
-    inputs: named.map(([name, bytes]) => ({
-      name,
-      datatype: 'UINT8' as const,
-      shape: [bytes.byteLength],
-    })),
-    ...(o.remainingMs !== undefined && { remainingMs: o.remainingMs }),
+    inputs: [{ name: ARGUMENT, datatype: 'UINT8', shape: [argument.byteLength] }],
+    remainingMs: o.remainingMs,
   }
-  return { envelope, tensors: named.map(([, bytes]) => bytes) }
+  return { envelope, tensors: [argument] }
 }
 
 /**
- * @param inputs - bytes of the envelope's inputs; files are views of them.
+ * @param inputs - bytes of the envelope's inputs.
  * @param mostBytes - of the argument.
  * @throws ServeError UNSUPPORTED for a question that nobody knows, MALFORMED_MESSAGE, MESSAGE_TOO_LARGE.
  */
@@ -60,17 +55,11 @@ export function readQuestion(
   if (question === undefined) {
     throw new ServeError('UNSUPPORTED', `question '${envelope.step}': want ${QUESTIONS.join(', ')}`)
   }
-  const [argument, ...files] = envelope.inputs.map(
-    ({ name }, i) => [name, inputs[i] ?? new Uint8Array()] as const,
-  )
-  if (argument?.[0] !== ARGUMENT) {
+  const [argument] = inputs
+  if (argument === undefined || envelope.inputs[0]?.name !== ARGUMENT) {
     throw new ServeError('MALFORMED_MESSAGE', `question '${question}': got no argument`)
   }
-  return {
-    question,
-    argument: fromJson(`question '${question}'`, argument[1], mostBytes),
-    files: new Map(files),
-  }
+  return { question, argument: fromJson(`question '${question}'`, argument, mostBytes) }
 }
 
 /** The response that carries an answer. */

@@ -68,8 +68,8 @@ class CallingPeer implements RouterPeer {
     )
     const { endpoint } = this
     const { handle } = o
-    const answer: AnswerQuestion = async (question, argument, how) =>
-      question === 'describe' ? o.describe() : o.answer(question, argument, how)
+    const answer: AnswerQuestion = async (question, argument) =>
+      question === 'describe' ? o.describe() : o.answer(question, argument)
     this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, answer })
     this.bearer = this.#calls
   }
@@ -84,10 +84,6 @@ class CallingPeer implements RouterPeer {
 
   get obstacles(): readonly string[] {
     return this.endpoint.obstacles
-  }
-
-  routers(): readonly string[] {
-    return this.endpoint.membership.peers('router')
   }
 
   async ask(peer: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {

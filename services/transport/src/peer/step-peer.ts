@@ -68,8 +68,8 @@ class ServingPeer implements StepPeer {
     )
     const { endpoint } = this
     const { handle } = o
-    const answer: AnswerQuestion = async (question, argument, how) =>
-      question === 'describe' ? o.describe() : o.answer(question, argument, how)
+    const answer: AnswerQuestion = async (question, argument) =>
+      question === 'describe' ? o.describe() : o.answer(question, argument)
     this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, answer })
     const routers = new RouterChoice(this.#calls)
     this.routers = routers
@@ -85,10 +85,6 @@ class ServingPeer implements StepPeer {
 
   get obstacles(): readonly string[] {
     return this.endpoint.obstacles
-  }
-
-  announce(): void {
-    this.endpoint.announce()
   }
 
   askRouters(

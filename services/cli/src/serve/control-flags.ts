@@ -1,5 +1,6 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { POLL_FLAGS } from '@tutti/front-door'
 
 /** Which models are served when: tritonserver's names and defaults. */
 export const CONTROL_FLAGS = {
@@ -16,14 +17,7 @@ export const CONTROL_FLAGS = {
     description:
       'Load this model at the start, in the mode explicit; several may be given. * alone loads all.',
   },
-  'repository-poll-secs': {
-    type: 'int',
-    min: 1,
-    max: 86_400,
-    default: 15,
-    unit: 's',
-    description: 'Time between two looks at the repositories, in the mode poll.',
-  },
+  'repository-poll-secs': POLL_FLAGS['repository-poll-secs'],
 } as const satisfies FlagTable
 
 export type ControlFlags = FlagValues<typeof CONTROL_FLAGS>

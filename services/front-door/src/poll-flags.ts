@@ -1,0 +1,23 @@
+import type { FlagTable } from '@tutti/chassis'
+
+/**
+ * Which models a process serves when: tritonserver's names and defaults. Its mode `explicit`, in which clients load and unload, is
+ * for servers of one process.
+ */
+export const POLL_FLAGS = {
+  'model-control-mode': {
+    type: 'enum',
+    values: ['none', 'poll'],
+    default: 'none',
+    description:
+      'none: all is loaded at the start and stays. poll: changes in the repositories are followed. Only tutti serve has explicit.',
+  },
+  'repository-poll-secs': {
+    type: 'int',
+    min: 1,
+    max: 86_400,
+    default: 15,
+    unit: 's',
+    description: 'Time between two looks at the repositories, in the mode poll.',
+  },
+} as const satisfies FlagTable
