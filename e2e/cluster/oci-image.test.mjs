@@ -40,11 +40,11 @@ await test('an image is an archive that tar reads, and whose digests hold', asyn
       .split('\n')
       .map((line) => line.replace(/ +(\d+) .* /, ' $1 ')),
     [
+      '-rwxr-xr-x 0/0 0 other',
+      'drwxrwxrwt 0/0 0 tmp/',
       'drwxr-xr-x 0/0 0 usr/',
       'drwxr-xr-x 0/0 0 usr/bin/',
-      'drwxrwxrwt 0/0 0 tmp/',
       '-rwxr-xr-x 0/0 1000 usr/bin/program',
-      '-rwxr-xr-x 0/0 0 other',
     ],
   )
   t.same(namesIn(path), ['localhost/x:test'])
