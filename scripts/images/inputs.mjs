@@ -1,20 +1,24 @@
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const DOCKERFILE = 'images/Dockerfile'
-/** Are let in, and no image has them. */
-const NOT_KEPT = /\.test\.[a-z]+$|(^|\/)(README\.md|\.tap)$/
+const IGNORE_FILE = `${DOCKERFILE}.dockerignore`
+/** Are shown to the build, and change no image. */
+const NOT_KEPT = /\.(test|soak|nightly)\.[a-z]+$|(^|\/)README\.md$/
 
 /**
  * A digest of what images are built from: the Dockerfile, and the files that it is shown. The base is not in it, nor packages of
- * Debian, which are as new as the day of the build.
+ * Debian, which are as new as the day of the build. Outside of a checkout of git it is another one each time.
  *
  * @param {string} root - of the checkout.
  */
 export function inputsDigest(root) {
+  const files = inputFiles(root)
+  if (files === undefined) return `unknown:${randomUUID()}`
   const hash = createHash('sha256')
-  for (const file of inputFiles(root)) {
+  for (const file of files) {
     hash
       .update(`${file}\0`)
       .update(readFileSync(join(root, file)))
@@ -23,45 +27,17 @@ export function inputsDigest(root) {
   return `sha256:${hash.digest('hex')}`
 }
 
-/** Paths in the checkout, sorted. */
+/** Paths in the checkout, sorted: those that git knows or would add, of what the .dockerignore lets in. */
 export function inputFiles(root) {
-  const ignoreFile = `${DOCKERFILE}.dockerignore`
-  const rules = parseRules(readFileSync(join(root, ignoreFile), 'utf8'))
-  const found = walk(root, '', rules).filter((path) => isLetIn(path, rules))
-  const files = [...new Set([DOCKERFILE, ignoreFile, ...found])]
+  const rules = readFileSync(join(root, IGNORE_FILE), 'utf8').split('\n')
+  const shown = rules.filter((rule) => rule.startsWith('!')).map((rule) => rule.slice(1))
+  const { status, stdout } = spawnSync(
+    'git',
+    ['ls-files', '-z', '-co', '--deduplicate', '--exclude-standard', '--', ...shown],
+    { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 },
+  )
+  if (status !== 0) return undefined
+  const found = stdout.split('\0').filter((path) => path !== '' && !NOT_KEPT.test(path))
+  const files = [DOCKERFILE, IGNORE_FILE, ...found].filter((path) => existsSync(join(root, path)))
   return files.toSorted((one, other) => (one < other ? -1 : 1))
-}
-
-/**
- * As docker reads such a file: of the lines that match a path, or a folder that it is in, the last one holds.
- *
- * @returns {{ pattern: RegExp, letsIn: boolean, isAnywhere: boolean, top: string }[]}
- */
-function parseRules(text) {
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  return lines.map((line) => {
-    const letsIn = line.startsWith('!')
-    const glob = letsIn ? line.slice(1) : line
-    const isAnywhere = glob.startsWith('**/')
-    const source = glob
-      .replace(/^\*\*\//, '')
-      .replaceAll('.', '\\.')
-      .replaceAll('*', '[^/]*')
-    const pattern = new RegExp(`${isAnywhere ? '(^|/)' : '^'}${source}(/|$)`)
-    return { pattern, letsIn, isAnywhere, top: glob.split('/')[0] }
-  })
-}
-
-function isLetIn(path, rules) {
-  return rules.findLast(({ pattern }) => pattern.test(path))?.letsIn ?? true
-}
-
-function walk(root, folder, rules) {
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = folder === '' ? entry.name : `${folder}/${entry.name}`
-    const isWanted = folder !== '' || rules.some(({ letsIn, top }) => letsIn && top === entry.name)
-    const isOut = rules.some(({ isAnywhere, pattern }) => isAnywhere && pattern.test(path))
-    if (!isWanted || isOut || NOT_KEPT.test(path)) return []
-    return entry.isDirectory() ? walk(root, path, rules) : [path]
-  })
 }

@@ -1,4 +1,6 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'tap'
 import { inputFiles, inputsDigest } from './inputs.mjs'
@@ -6,13 +8,12 @@ import { inputFiles, inputsDigest } from './inputs.mjs'
 const root = resolve(import.meta.dirname, '..', '..')
 
 const CHECKOUT = {
+  '.gitignore': 'dist\n',
   'package.json': '{}',
   'README.md': 'not shown',
-  '.git': { HEAD: 'x' },
   images: {
     Dockerfile: 'FROM x',
-    'Dockerfile.dockerignore':
-      '*\n!package.json\n!services\n!e2e\ne2e/*\n!e2e/package.json\n**/dist\n',
+    'Dockerfile.dockerignore': '*\n!package.json\n!services\n!e2e/package.json\n**/dist\n',
   },
   services: {
     a: {
@@ -24,18 +25,32 @@ const CHECKOUT = {
   e2e: { 'package.json': '{}', src: { 'x.ts': '' } },
 }
 
+function checkout(t) {
+  const folder = t.testdir(CHECKOUT)
+  execFileSync('git', ['init', '--quiet'], { cwd: folder })
+  return folder
+}
+
 await test('images are built from what the Dockerfile is shown, tests aside', async (t) => {
-  t.same(inputFiles(t.testdir(CHECKOUT)), [
+  const folder = checkout(t)
+  const files = [
     'e2e/package.json',
     'images/Dockerfile',
     'images/Dockerfile.dockerignore',
     'package.json',
     'services/a/src/a.ts',
-  ])
+  ]
+  t.same(inputFiles(folder), files)
+  execFileSync('git', ['add', '.'], { cwd: folder })
+  rmSync(join(folder, 'package.json'))
+  t.same(
+    inputFiles(folder),
+    files.filter((path) => path !== 'package.json'),
+  )
 })
 
 await test('the digest changes with these files, and with no other', async (t) => {
-  const folder = t.testdir(CHECKOUT)
+  const folder = checkout(t)
   const before = inputsDigest(folder)
   t.match(before, /^sha256:[0-9a-f]{64}$/)
   for (const path of ['services/a/src/a.test.ts', 'services/a/dist/a.js', 'e2e/src/x.ts']) {
@@ -49,15 +64,29 @@ await test('the digest changes with these files, and with no other', async (t) =
   }
 })
 
+await test('outside of a checkout images are built each time', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'tutti-inputs-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  cpSync(t.testdir(CHECKOUT), folder, { recursive: true })
+  t.not(inputsDigest(folder), inputsDigest(folder))
+})
+
 await test('of this checkout: sources and manifests, nothing that is built', async (t) => {
   const files = inputFiles(root)
   for (const wanted of ['package-lock.json', 'operator/src/main.ts', 'bench/package.json']) {
     t.ok(files.includes(wanted), wanted)
   }
-  // The two programs that run inside the build: what drives it, and checks, is in no image.
   t.same(
-    files.filter((path) => path.startsWith('scripts/')),
-    ['scripts/images/assemble.mjs', 'scripts/images/sbom.mjs'],
+    files.filter((path) => path.startsWith('images/')),
+    [
+      'images/Dockerfile',
+      'images/Dockerfile.dockerignore',
+      'images/assemble.sh',
+      ...['operator', 'router', 'step'].map((name) => `images/bin/tutti-${name}`),
+      'images/check.mjs',
+    ],
   )
-  t.notOk(files.some((path) => /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src/.test(path)))
+  t.notOk(
+    files.some((path) => /(^|\/)(dist|node_modules)\/|^charts\/|^e2e\/src|^scripts/.test(path)),
+  )
 })

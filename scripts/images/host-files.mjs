@@ -2,34 +2,35 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where Debian's images, and ours, have the authorities that programs trust. */
+/** Where Debian's images, and ours, have the certificate authorities that programs trust. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 const PUBLIC_REGISTRY = 'https://registry.npmjs.org/'
 /** What reaches Debian's archives, of all that apt can be told. */
 const APT_SETTINGS = /^Acquire::(Check-|https?::)/
 
 /**
- * How this machine reaches npm, Debian and PyPI, as files that a build is lent: RUN sees them, and no image has them.
+ * Files that tell npm, apt and pip how this machine reaches their registries. Buildah mounts them: RUN sees them, and no image
+ * has them.
  *
  * @param {string} folder - for those that have to be written.
  * @param {{ env?: NodeJS.ProcessEnv, ask?: (command: string, args: readonly string[]) => string, exists?: (path: string) => boolean }} [o]
  * @returns {{ source: string, target: string }[]}
  */
-export function hostSettings(
+export function hostFiles(
   folder,
   { env = process.env, ask = askProgram, exists = existsSync } = {},
 ) {
   const npm = (key) => {
     const value = ask('npm', ['config', 'get', key])
-    return value === '' || value === 'null' || value === 'undefined' ? undefined : value
+    return ['', 'null', 'undefined'].includes(value) ? undefined : value
   }
   const authorities = [npm('cafile'), env.NODE_EXTRA_CA_CERTS, env.SSL_CERT_FILE].find(
     (file) => file !== undefined && exists(file),
   )
-  const registry = npm('registry')
+  const registry = npm('registry') ?? PUBLIC_REGISTRY
   const npmrc = [
     ...(authorities === undefined ? [] : [`cafile=${AUTHORITIES}`]),
-    ...(registry === undefined || registry === PUBLIC_REGISTRY ? [] : [`registry=${registry}`]),
+    ...(registry === PUBLIC_REGISTRY ? [] : [`registry=${registry}`]),
   ]
   const apt = ask('apt-config', ['dump'])
     .split('\n')
@@ -37,7 +38,7 @@ export function hostSettings(
   const write = (name, lines, target) => {
     if (lines.length === 0) return []
     mkdirSync(folder, { recursive: true })
-    // The address of a proxy or a registry may have a password in it. Not of the files: apt reads them as another user, too.
+    // An address may have a password in it. The files stay readable: apt reads them as another user.
     chmodSync(folder, 0o700)
     writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
     return [{ source: join(folder, name), target }]
@@ -45,7 +46,7 @@ export function hostSettings(
   return [
     ...(authorities === undefined ? [] : [{ source: authorities, target: AUTHORITIES }]),
     ...write('npmrc', npmrc, '/usr/local/etc/npmrc'),
-    ...write('apt.conf', apt, '/etc/apt/apt.conf.d/99lent'),
+    ...write('apt.conf', apt, '/etc/apt/apt.conf.d/99host'),
     ...(exists('/etc/pip.conf') ? [{ source: '/etc/pip.conf', target: '/etc/pip.conf' }] : []),
   ]
 }

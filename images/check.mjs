@@ -1,0 +1,48 @@
+// Checks an image while it is built, as its user: node check.mjs operator
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+const APP = '/app'
+/** Of all files of a program; CUDA's provider, which is larger than all others, does not count. */
+const LIMIT_MB = { operator: 100, router: 100, step: 150 }
+const UNWANTED =
+  /^(operator|services)\/.*\/(testing|tests)\/|node_modules\/(typescript|tap)\/|\.((test|soak|nightly)\.[a-z]+|[cm]?ts|map)$/
+
+const [program] = process.argv.slice(2)
+const hasRuntime = program === 'step'
+const files = readdirSync(APP, { recursive: true, encoding: 'utf8' })
+
+assert.deepEqual([process.getuid(), process.getgid()], [65532, 65532], 'user and group')
+assert.deepEqual(
+  files.filter((file) => UNWANTED.test(file)),
+  [],
+  'files that no program needs',
+)
+assert.ok(!existsSync('/usr/local/lib/node_modules'), 'npm')
+assert.equal(existsSync(`${APP}/node_modules/onnxruntime-node`), hasRuntime, 'ONNX Runtime')
+
+const bytes = files
+  .filter((file) => !file.includes('providers_cuda'))
+  .reduce((sum, file) => sum + lstatSync(`${APP}/${file}`).size, 0)
+assert.ok(bytes < LIMIT_MB[program] * 1e6, `got ${bytes} bytes, want ${LIMIT_MB[program]} MB`)
+
+const readJson = (path) => JSON.parse(readFileSync(`${APP}/${path}`, 'utf8'))
+const { bomFormat, components } = readJson('sbom.cdx.json')
+const listed = new Set(components.map(({ purl }) => decodeURIComponent(purl)))
+const { packages } = readJson('node_modules/.package-lock.json')
+// Links have no version; the workspaces that they name do.
+const installed = Object.entries(packages).flatMap(([path, { name, version }]) => {
+  return version ? `pkg:npm/${name ?? path.split('node_modules/').at(-1)}@${version}` : []
+})
+assert.equal(bomFormat, 'CycloneDX')
+assert.deepEqual(
+  installed.filter((purl) => !listed.has(purl)),
+  [],
+  'packages that the list lacks',
+)
+
+if (hasRuntime) createRequire(`${APP}/services/backends/package.json`)('onnxruntime-node')
+const { status, stderr } = spawnSync(`tutti-${program}`, ['--help'], { encoding: 'utf8' })
+assert.equal(status, 0, stderr)
