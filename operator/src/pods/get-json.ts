@@ -26,7 +26,7 @@ export interface GetJsonOptions extends JsonPlace {
 export async function getJson(o: GetJsonOptions): Promise<unknown> {
   o.signal.throwIfAborted()
   try {
-    return parse(o, await readBody(o, await open(o)))
+    return parse(o, await readBody(o, await send(o)))
   } catch (error) {
     if (o.signal.aborted) throw o.signal.reason
     if (error instanceof ServeError) throw error
@@ -44,26 +44,10 @@ export function failureAt(
   return new ServeError(reason, `pod "${pod}", ${ip}:${port}${path}: ${problem}`, { cause })
 }
 
-/** A kept connection may be closed by the server just when it is used: nobody has seen the question, so it is put again. */
-async function open(o: GetJsonOptions): Promise<IncomingMessage> {
-  for (;;) {
-    const request = send(o)
-    try {
-      return await request.response
-    } catch (error) {
-      if (!request.isReused() || o.signal.aborted) throw error
-    }
-  }
-}
-
-function send({ agent, ip: host, port, path, signal }: GetJsonOptions): {
-  readonly response: Promise<IncomingMessage>
-  isReused(): boolean
-} {
+function send({ agent, ip: host, port, path, signal }: GetJsonOptions): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  const request = get({ agent, host, port, path, signal }, resolve)
-  request.once('error', reject)
-  return { response: promise, isReused: () => request.reusedSocket }
+  get({ agent, host, port, path, signal }, resolve).once('error', reject)
+  return promise
 }
 
 async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<string> {

@@ -9,9 +9,9 @@ import {
   type StepLoad,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import { failureAt, getJson, type JsonPlace } from './get-json.ts'
 import { openLimit } from './open-limit.ts'
-import { Turns } from './turns.ts'
 
 /** Where a pod of ours is asked. */
 export interface PodAddress {
@@ -50,25 +50,20 @@ export interface PodClientOptions {
   readonly maxBytes?: number
   /** Steps of a namespace that are asked at the same time, and as many routers; default 8. */
   readonly maxConnections?: number
-  /** Questions to steps of a namespace, or to its routers, that wait; default 1024: eight Models of a hundred pods each. */
-  readonly maxWaiting?: number
 }
 
 /** Of an answer: a router of some ten thousand models; a step of more than a ControllerRevision can hold. */
 const MAX_BYTES = { router: 8 * 2 ** 20, step: 2 * 2 ** 20 } as const
-/** Connections that are kept while nobody asks, of all pods together; one more costs the one that was kept longest. */
-const MOST_IDLE = 256
 
 /** Where all our processes answer the operator. */
 export const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
   const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o
-  const { maxConnections: most = 8, maxWaiting: mostWaiting = 1024 } = o
-  const agent = openAgent()
+  // Without kept connections: Node's servers close them before most pods are asked again.
+  const agent = new Agent()
   // What runs in pods is its namespace's, and may be silent on purpose; what runs in steps, without anybody having meant it.
-  // The agent's own bounds are of no use here: behind a host that is busy it does not look for others that wait.
-  const turns = new Turns({ most, mostWaiting })
+  const limiter = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
   const closing = new AbortController()
   const ask = async <T>(
     pod: PodAddress,
@@ -83,19 +78,15 @@ export function createPodClient(o: PodClientOptions): PodClient {
       signals: [signal, closing.signal],
       toError: () => (isAsked ? toSilent(place, timeoutMs) : toUnasked(place, timeoutMs)),
     })
-    const turn = { group: `${of} ${pod.namespace}`, member: pod.ip, signal: limit.signal }
-    let end: (() => void) | undefined
-    try {
-      end = await turns.take(turn)
-      if (end === undefined) {
-        throw failureAt(place, 'OVERLOADED', `${mostWaiting} of the namespace wait already`)
-      }
+    const put = async (): Promise<T> => {
       isAsked = true
       const maxBytes = o.maxBytes ?? MAX_BYTES[of]
       const json = await getJson({ ...place, agent, maxBytes, signal: limit.signal })
       return naming(pod, () => parse(json))
+    }
+    try {
+      return await limiter.run(`${of} ${pod.namespace}`, put, limit.signal)
     } finally {
-      end?.()
       limit.close()
     }
   }
@@ -130,17 +121,6 @@ const SERVED = '/tutti/v1/served'
 const SERVED_BY_ROUTER = { of: 'router', path: SERVED, parse: parseServedByRouter } as const
 const SERVED_BY_STEP = { of: 'step', path: SERVED, parse: parseDescriptionJson } as const
 const LOAD_OF_STEP = { of: 'step', path: '/tutti/v1/load', parse: parseStepLoad } as const
-
-function openAgent(): Agent {
-  // Below the 5 s after which Node's servers close an idle connection.
-  const agent = new Agent({ keepAlive: true, timeout: 4000 })
-  agent.on('free', () => {
-    const [oldest, ...others] = Object.values(agent.freeSockets)
-    if (others.length < MOST_IDLE) return
-    for (const socket of oldest ?? []) socket.destroy()
-  })
-  return agent
-}
 
 function naming<T>(pod: PodAddress, parse: () => T): T {
   try {

@@ -3,8 +3,8 @@ import { type Clock, type Logger, systemClock } from '@tutti/chassis'
 import type { ServedByRouter } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
+import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import { routerLooksDifferent, routersCannotBeAsked } from './log-events.ts'
-import { NamespaceLanes } from './namespace-lanes.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady } from './pod-state.ts'
 
@@ -55,18 +55,15 @@ export class RouterViews {
   readonly #asking = new Map<string, Promise<Answer>>()
   /** Routers that said something else since the last poll, whoever asked. */
   readonly #changed = new Set<string>()
-  readonly #lanes: NamespaceLanes<string>
+  readonly #limiter = new KeyedLimiter({ total: NAMESPACES_AT_ONCE })
+  /** By namespace. */
+  readonly #polls = new Map<string, Promise<void>>()
   readonly #closing = new AbortController()
   #stopTimer: () => void = () => {}
 
   constructor(o: RouterViewsOptions) {
     this.#o = o
     this.#clock = o.clock ?? systemClock
-    this.#lanes = new NamespaceLanes({
-      perNamespace: 1,
-      total: NAMESPACES_AT_ONCE,
-      work: (namespace) => this.#poll(namespace),
-    })
   }
 
   /** Begins to ask from time to time. */
@@ -74,7 +71,7 @@ export class RouterViews {
     this.#stopTimer = this.#clock.setTimer(this.#o.pollMs ?? 10_000, () => {
       this.start()
       this.#forgetOthers()
-      for (const namespace of this.#o.namespaces()) this.#lanes.offer(namespace, [namespace])
+      for (const namespace of this.#o.namespaces()) this.#beginPoll(namespace)
     })
   }
 
@@ -101,8 +98,18 @@ export class RouterViews {
   async close(): Promise<void> {
     this.#closing.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
     this.#stopTimer()
-    await this.#lanes.idle()
+    await Promise.all(this.#polls.values())
     await Promise.allSettled(this.#asking.values())
+  }
+
+  /** A namespace that is not through with the last poll is left out of this one. */
+  #beginPoll(namespace: string): void {
+    if (this.#polls.has(namespace)) return
+    const poll = this.#limiter.run(namespace, () => this.#poll(namespace))
+    this.#polls.set(
+      namespace,
+      poll.finally(() => this.#polls.delete(namespace)),
+    )
   }
 
   async #poll(namespace: string): Promise<void> {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, type Logger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { KeyedLimiter } from './keyed-limiter.ts'
 import { reconcileFailed, reconcileHangs } from './log-events.ts'
 import type { ControllerMetrics, RuntimeMetrics } from './metrics.ts'
-import { Slots } from './slots.ts'
 import type { Source } from './sources.ts'
 import { TerminalError } from './terminal-error.ts'
 import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
@@ -36,10 +36,10 @@ export interface ControllerOptions {
   /** Reconciles that may go on at once; default 8: they wait for the API server most of the time. */
   readonly slots?: number
   /**
-   * The namespace of a key, say: of each lane no more reconciles go on at once than there are slots, those that wait aside
-   * included. Needed if reconciles wait aside: it is their bound.
+   * The namespace of a key, say. Groups take turns, and of each no more reconciles go on at once than there are slots, those that
+   * wait aside included. Default: all keys are of one.
    */
-  readonly laneOf?: (key: string) => string
+  readonly groupOf?: (key: string) => string
   /** Time for one reconcile; default 60 s. */
   readonly timeoutMs?: number
   /** How often all own objects are looked at again, against what nobody foresaw; default 10 h. */
@@ -53,17 +53,8 @@ export interface ControllerOptions {
 /** After its time is over, how long a reconcile may take to return before its slot is given to others. */
 const RETURN_MS = 10_000
 
-/**
- * Reconciles of all lanes that lanes share evenly; with the 8 slots of the default a lane has fewer than those from the 33rd lane
- * on, and one from the 129th on. However many wait aside, another lane gets its own.
- */
-const MOST_IN_LANES = 256
-
-/**
- * Reconciles that may wait aside at once; one more keeps its slot. Well above the former: lanes that were alone keep what they have
- * until it ends, and each lane has one. 32 lanes with 8 each, and those that come then with their shares, use it up at 586 lanes.
- */
-const MOST_ASIDE = 1024
+/** Reconciles that go on at once, those that wait aside included: with 8 slots, 128 groups can use all of theirs. */
+const MOST_IN_FLIGHT = 1024
 
 /** A resync is spread over this share of its interval. */
 const RESYNC_SPREAD = 0.1
@@ -76,7 +67,8 @@ export class Controller {
   readonly name: string
   readonly #o: ControllerOptions
   readonly #clock: Clock
-  readonly #slots: Slots
+  readonly #slots: KeyedLimiter
+  readonly #groupOf: (key: string) => string
   readonly #log: Logger
   readonly #metrics: ControllerMetrics
   readonly #queue: Workqueue
@@ -91,16 +83,16 @@ export class Controller {
     this.#o = o
     this.#clock = o.clock ?? systemClock
     const most = o.slots ?? 8
-    this.#slots = new Slots({ most, mostLent: MOST_ASIDE, onFree: () => this.#pump() })
+    this.#slots = new KeyedLimiter({ total: most })
+    this.#groupOf = o.groupOf ?? (() => '')
     this.#log = o.log.child({ controller: o.name })
     this.#metrics = o.metrics.controller(o.name, most)
     this.#queue = new Workqueue({
       clock: this.#clock,
       random: o.random ?? Math.random,
       observer: this.#metrics.queue,
-      ...(o.laneOf !== undefined && {
-        lanes: { of: o.laneOf, most, mostInAll: MOST_IN_LANES },
-      }),
+      groupOf: this.#groupOf,
+      limits: { total: MOST_IN_FLIGHT, perKey: most },
     })
     this.#metrics.readQueue(this.#queue)
     this.#queue.onReady(() => this.#pump())
@@ -153,7 +145,8 @@ export class Controller {
     this.#isPumping = true
     setImmediate(() => {
       this.#isPumping = false
-      while (this.#slots.hasFree) {
+      for (;;) {
+        if (!this.#slots.hasRoom('')) return
         const taken = this.#queue.take()
         if (taken === undefined) return
         void this.#process(taken)
@@ -163,27 +156,51 @@ export class Controller {
 
   async #process(taken: TakenKey): Promise<void> {
     const { key } = taken
-    const slot = this.#slots.take()
+    const slot = this.#takeSlot(this.#groupOf(key))
     const reconcileId = randomUUID()
     const log = this.#log.child({ key, reconcileId })
     const limit = this.#openLimit(log, () => {
       slot.release()
-      this.#queue.leaveLane(key)
+      this.#queue.release(key)
     })
     const since = this.#clock.now()
     this.#metrics.started()
     try {
-      const aside: ReconcileContext['aside'] = (wait) => slot.aside(wait)
-      const context = { signal: limit.signal, log, reconcileId, aside }
+      const context = { signal: limit.signal, log, reconcileId, aside: slot.aside }
       const result = await this.#o.reconcile(context, key)
       this.#ended(taken, result, since)
     } catch (error) {
       this.#failed(taken, error, { log, since })
     } finally {
       limit.close()
-      this.#queue.done(key)
       slot.release()
+      this.#queue.done(key)
     }
+  }
+
+  /** Takes a slot that is free. Who comes back to it from aside goes before new keys. */
+  #takeSlot(group: string): Pick<ReconcileContext, 'aside'> & { readonly release: () => void } {
+    let held = this.#slots.tryAcquire(group)
+    let isReleased = false
+    const give = (): void => {
+      held?.()
+      held = undefined
+      this.#pump()
+    }
+    const release = (): void => {
+      isReleased = true
+      give()
+    }
+    const aside: ReconcileContext['aside'] = async (wait) => {
+      give()
+      try {
+        return await wait()
+      } finally {
+        if (!isReleased) held = await this.#slots.acquire(group)
+        if (isReleased) give()
+      }
+    }
+    return { aside, release }
   }
 
   #ended({ key, priority }: TakenKey, { requeueAfterMs }: Result, since: number): void {
@@ -211,7 +228,7 @@ export class Controller {
     reconcileFailed(o.log, error, { isTerminal, failures: this.#queue.failures(key) })
   }
 
-  /** The signal of one reconcile. One that does not return loses its slot and its place in its lane, never its key. */
+  /** The signal of one reconcile. One that does not return loses its slot and counts for no limit, never its key. */
   #openLimit(log: Logger, onHang: () => void): { readonly signal: AbortSignal; close(): void } {
     const timeoutMs = this.#o.timeoutMs ?? 60_000
     const over = new AbortController()

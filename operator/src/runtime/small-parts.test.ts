@@ -2,7 +2,6 @@ import { createManualClock } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { digestOf, toCanonicalJson } from './canonical.ts'
-import { DelayHeap } from './delay-heap.ts'
 import { LruMap } from './lru-map.ts'
 import { isOlderVersion } from './resource-version.ts'
 import { TokenBucket } from './token-bucket.ts'
@@ -32,19 +31,6 @@ await t.test('versions are compared as numbers of any length', async (t) => {
   )
   t.equal(isOlderVersion('a', '1'), false)
   t.equal(isOlderVersion('1', ''), false)
-})
-
-await t.test('the heap gives what was put in, the earliest first', async (t) => {
-  fc.assert(
-    fc.property(fc.array(fc.nat(100)), (times) => {
-      const heap = new DelayHeap()
-      for (const at of times) heap.push({ key: 'k', at })
-      const came: number[] = []
-      for (let next = heap.pop(); next !== undefined; next = heap.pop()) came.push(next.at)
-      return came.join() === times.toSorted((one, other) => one - other).join()
-    }),
-  )
-  t.equal(new DelayHeap().pop(), undefined)
 })
 
 await t.test('the map drops what was used least recently, and tells', async (t) => {

@@ -1,13 +1,12 @@
 import { createManualClock, type ManualClock } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { KeyLanesOptions } from './key-lanes.ts'
-import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
+import { type Priority, type TakenKey, Workqueue, type WorkqueueOptions } from './workqueue.ts'
 
 /** Without jitter: 0.5 is its middle. */
-const rig = (lanes?: KeyLanesOptions) => {
+const rig = (o: Pick<WorkqueueOptions, 'groupOf' | 'limits'> = {}) => {
   const clock = createManualClock()
-  const queue = new Workqueue({ clock, random: () => 0.5, ...(lanes !== undefined && { lanes }) })
+  const queue = new Workqueue({ clock, random: () => 0.5, ...o })
   return { clock, queue }
 }
 
@@ -74,8 +73,6 @@ await t.test('an add ends the wait, and a ready key does not wait again', async 
   queue.addAfter('b', 100)
   t.equal(queue.waiting, 0)
   t.same(queue.take(), { key: 'b', priority: 'high' })
-  t.equal(clock.pending, 1)
-  clock.advance(100)
   t.equal(clock.pending, 0)
   t.equal(queue.depth, 0)
 })
@@ -158,21 +155,6 @@ await t.test('it tells how long keys waited and how long they took', async (t) =
   t.same(told, ['added', 'taken 5', 'retried', 'done 7'])
 })
 
-await t.test('entries whose keys wait no longer do not pile up', async (t) => {
-  const { clock, queue } = rig()
-  for (let at = 0; at < 5000; at++) {
-    queue.addAfter('a', 36_000_000 - at)
-    queue.add('a')
-    queue.take()
-    queue.done('a')
-  }
-  queue.addAfter('b', 10)
-  clock.advance(10)
-  t.equal(queue.take()?.key, 'b')
-  clock.advance(40_000_000)
-  t.equal(queue.depth, 0)
-})
-
 type Command =
   | { readonly kind: 'add' | 'rate' | 'forget'; readonly key: string; readonly priority: Priority }
   | {
@@ -199,14 +181,15 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 /** The same queue in the plainest words: what is wanted now, what is wanted later, who is busy. */
 class Model {
   readonly now = new Map<string, Priority>()
-  readonly lanes: KeyLanesOptions | undefined
+  readonly groupOf: ((key: string) => string) | undefined
   readonly later = new Map<string, { at: number; priority: Priority }>()
   readonly busy = new Set<string>()
   readonly failures = new Map<string, number>()
   taken = 0
 
-  constructor(lanes: KeyLanesOptions | undefined) {
-    this.lanes = lanes
+  /** @param groupOf - of each group one key is processed at a time. */
+  constructor(groupOf: ((key: string) => string) | undefined) {
+    this.groupOf = groupOf
   }
 
   add(key: string, priority: Priority): void {
@@ -247,8 +230,9 @@ class Model {
   }
 
   hasRoom(key: string): boolean {
-    const lane = [...this.busy].filter((other) => this.lanes?.of(other) === this.lanes?.of(key))
-    return this.lanes === undefined || lane.length < this.lanes.most
+    const { groupOf } = this
+    if (groupOf === undefined) return true
+    return [...this.busy].every((other) => groupOf(other) !== groupOf(key))
   }
 
   get ready(): readonly string[] {
@@ -305,16 +289,16 @@ function finish(queue: Workqueue, model: Model, clock: ManualClock): void {
   if (wanted.size > 0) throw new Error(`${[...wanted].join()} lost`)
 }
 
-const TWO_LANES: KeyLanesOptions = { of: (key) => (key < 'c' ? 'one' : 'other'), most: 1 }
+const twoGroups = (key: string): string => (key < 'c' ? 'one' : 'other')
 
-for (const lanes of [undefined, TWO_LANES]) {
-  const name = lanes === undefined ? 'without lanes' : 'in lanes'
+for (const groupOf of [undefined, twoGroups]) {
+  const name = groupOf === undefined ? 'without limits' : 'in groups'
   await t.test(`it keeps its promises in every order of events, ${name}`, async (t) => {
     let takes = 0
     fc.assert(
       fc.property(fc.array(command, { maxLength: 200, size: 'max' }), (commands) => {
-        const { clock, queue } = rig(lanes)
-        const model = new Model(lanes)
+        const { clock, queue } = rig(groupOf && { groupOf, limits: { perKey: 1 } })
+        const model = new Model(groupOf)
         let woken = 0
         queue.onReady(() => (woken += 1))
         for (const c of commands) {
@@ -334,10 +318,17 @@ for (const lanes of [undefined, TWO_LANES]) {
   })
 }
 
+await t.test('groups take turns, and within a group the first is first', async (t) => {
+  const { queue } = rig({ groupOf: (key) => key.slice(0, 1) })
+  for (const key of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) queue.add(key)
+  const taken = Array.from({ length: 6 }, () => queue.take()?.key)
+  t.same(taken, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+})
+
 await t.test(
-  'a full lane is passed over, until one of its keys is done or leaves it',
+  'a group at its limit is passed over, until one of its keys is done or released',
   async (t) => {
-    const { queue } = rig({ of: (key) => key.slice(0, 1), most: 1 })
+    const { queue } = rig({ groupOf: (key) => key.slice(0, 1), limits: { perKey: 1 } })
     let woken = 0
     queue.onReady(() => (woken += 1))
     for (const key of ['a1', 'a2', 'b1']) queue.add(key)
@@ -351,7 +342,7 @@ await t.test(
     t.equal(woken, before + 1)
     t.equal(queue.take()?.key, 'a2')
     // It hangs.
-    queue.leaveLane('a2')
+    queue.release('a2')
     t.equal(queue.take()?.key, 'a4', 'what changed goes first')
     queue.done('a2')
     t.equal(queue.take(), undefined)
@@ -360,71 +351,31 @@ await t.test(
   },
 )
 
-await t.test('a key whose turn has come is not overtaken in its lane', async (t) => {
-  const { queue } = rig({ of: () => 'one', most: 1 })
-  for (const key of ['a', 'waits', 'last']) queue.add(key)
-  t.equal(queue.take()?.key, 'a')
-  t.equal(queue.take(), undefined)
-  // They come while the lane is full, and stand before it in the list of what is ready.
-  for (const key of ['b', 'c']) queue.add(key)
-  queue.done('a')
-  t.equal(queue.take()?.key, 'waits')
-  t.equal(queue.take(), undefined)
-  queue.done('waits')
-  t.equal(queue.take()?.key, 'last')
-})
-
-await t.test('what is of a higher priority takes its turn, not its place after that', async (t) => {
-  const { queue } = rig({ of: () => 'one', most: 1 })
+await t.test('a key that is raised has one place alone', async (t) => {
+  const { queue } = rig({ groupOf: () => 'one', limits: { perKey: 1 } })
   queue.add('a')
   for (const key of ['waits', 'last']) queue.add(key, { priority: 'low' })
   t.equal(queue.take()?.key, 'a')
-  t.equal(queue.take(), undefined)
-  queue.done('a')
-  for (const key of ['b', 'c']) {
-    queue.add(key)
-    t.equal(queue.take()?.key, key)
-    t.equal(queue.take(), undefined)
-    queue.done(key)
-  }
-  t.same(queue.take(), { key: 'waits', priority: 'low' })
-  // One that is raised has one place alone.
   queue.add('last')
-  queue.done('waits')
+  queue.done('a')
   t.same(queue.take(), { key: 'last', priority: 'high' })
   queue.done('last')
+  t.same(queue.take(), { key: 'waits', priority: 'low' })
+  queue.done('waits')
   t.equal(queue.take(), undefined)
   t.equal(queue.depth, 0)
 })
 
-await t.test('lanes share what there is for all of them, each has one', async (t) => {
-  const { queue } = rig({ of: (key) => key.slice(0, 1), most: 4, mostInAll: 8 })
-  const addAll = (lanes: string) => {
-    for (const lane of lanes) for (let at = 0; at < 5; at++) queue.add(`${lane}${at}`)
-    const taken: string[] = []
-    for (let one = queue.take(); one !== undefined; one = queue.take()) taken.push(one.key)
-    return taken
-  }
-  t.same(addAll('ab'), ['a0', 'a1', 'a2', 'a3', 'b0', 'b1', 'b2', 'b3'])
-  t.same(addAll('c'), ['c0', 'c1'])
-  t.same(addAll('defghi'), ['d0', 'd1', 'e0', 'f0', 'g0', 'h0', 'i0'])
-  // A lane that has more than its share gets no more until it has less.
-  queue.done('a0')
-  t.equal(queue.take(), undefined)
-  for (const lane of 'bcdefghi') for (let at = 0; at < 5; at++) queue.done(`${lane}${at}`)
-  const all = (): number => {
-    let count = 0
-    for (let one = queue.take(); one !== undefined; one = queue.take()) {
-      queue.done(one.key)
-      count += 1
-    }
-    return count
-  }
-  t.equal(all(), 9 * 5 - 17 - 1)
-  // It is alone now, and has more room from the next of its keys on that ends.
-  for (const key of ['a1', 'a2', 'a3']) queue.done(key)
-  t.equal(all(), 1)
-  t.equal(queue.depth, 0)
+await t.test('a bound for all holds beside that of a group', async (t) => {
+  const limits = { total: 3, perKey: 2 }
+  const { queue } = rig({ groupOf: (key) => key.slice(0, 1), limits })
+  for (const key of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) queue.add(key)
+  const taken = [queue.take()?.key, queue.take()?.key, queue.take()?.key, queue.take()?.key]
+  t.same(taken, ['a1', 'b1', 'c1', undefined])
+  queue.done('c1')
+  t.equal(queue.take()?.key, 'a2')
+  queue.done('b1')
+  t.equal(queue.take()?.key, 'b2', 'a has two')
 })
 
 await t.test('a hundred thousand keys', async (t) => {

@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '@tutti/chassis'
-import { DelayHeap } from './delay-heap.ts'
-import { KeyLanes, type KeyLanesOptions } from './key-lanes.ts'
-import { KeyList } from './key-list.ts'
+import { KeyedLimiter, type KeyedLimiterOptions, type Release } from './keyed-limiter.ts'
+import { RoundRobin } from './round-robin.ts'
 
 /** `high`: something changed. `low`: the initial list, a resync, a fan-out to many; it waits until nothing high is ready. */
 export type Priority = 'high' | 'low'
@@ -35,25 +34,30 @@ export interface WorkqueueOptions {
   /** From 0 up to 1, not 1. */
   readonly random?: () => number
   readonly observer?: WorkqueueObserver
-  /** Default: there is always room. */
-  readonly lanes?: KeyLanesOptions
+  /** The group of a key, its namespace say; groups take turns. Default: all keys are of one. */
+  readonly groupOf?: (key: string) => string
+  /** How many are processed at once, in all and of each group; default: no bound. */
+  readonly limits?: KeyedLimiterOptions
 }
 
 /** Delays are drawn from 80 % to 120 %, so that many that failed together do not come back together. */
 const JITTER = 0.2
 
-/** Entries of the heap that count no longer, beside as many as do, before they are dropped. */
-const STALE_ENTRIES = 1024
-
 interface Waiting {
   readonly at: number
   readonly priority: Priority
+  readonly stopTimer: () => void
+}
+
+interface Processing {
+  readonly since: number
+  readonly release: Release
 }
 
 /**
  * A queue of keys, as client-go's: a key is in it once, however often it is added; nobody else gets a key that is being
- * processed, and one that is added meanwhile comes exactly once more, after `done`. A key whose lane is full is passed over until
- * another of its lane is done, and has that one's place then: only what has a higher priority goes before it.
+ * processed, and one that is added meanwhile comes exactly once more, after `done`. Keys of high priority go first; of one priority
+ * groups take turns, and within a group the key that was added first is next. A group that is at its limit is passed over.
  */
 export class Workqueue {
   readonly #clock: Clock
@@ -61,18 +65,15 @@ export class Workqueue {
   readonly #longestRetryMs: number
   readonly #random: () => number
   readonly #observer: WorkqueueObserver | undefined
-  readonly #lanes: KeyLanes | undefined
-  readonly #lists: Readonly<Record<Priority, KeyList>> = { high: new KeyList(), low: new KeyList() }
+  readonly #groupOf: (key: string) => string
+  readonly #limiter: KeyedLimiter
+  readonly #ready = { high: new RoundRobin<string>(), low: new RoundRobin<string>() }
   /** Keys that are to be processed, ready or as soon as they are done. */
   readonly #dirty = new Map<string, { priority: Priority; readonly addedAt: number }>()
-  /** Keys that are being processed, with the moment at which they were taken. */
-  readonly #processing = new Map<string, number>()
+  readonly #processing = new Map<string, Processing>()
   readonly #waiting = new Map<string, Waiting>()
-  readonly #heap = new DelayHeap()
   readonly #failures = new Map<string, number>()
   readonly #idle = new Set<() => void>()
-  #stopTimer: (() => void) | undefined
-  #timerAt = Number.POSITIVE_INFINITY
   #depth = 0
   #isShut = false
   #onReady: () => void = () => {}
@@ -83,10 +84,11 @@ export class Workqueue {
     this.#longestRetryMs = o.longestRetryMs ?? 300_000
     this.#random = o.random ?? Math.random
     this.#observer = o.observer
-    this.#lanes = o.lanes && new KeyLanes(o.lanes)
+    this.#groupOf = o.groupOf ?? (() => '')
+    this.#limiter = new KeyedLimiter(o.limits ?? {})
   }
 
-  /** Keys that can be taken now, or once there is room in their lane. */
+  /** Keys that can be taken now, or once their group is below its limit. */
   get depth(): number {
     return this.#depth
   }
@@ -103,7 +105,7 @@ export class Workqueue {
   /** Milliseconds since each key that is being processed was taken. */
   processingMs(): readonly number[] {
     const now = this.#clock.now()
-    return [...this.#processing.values()].map((since) => now - since)
+    return [...this.#processing.values()].map(({ since }) => now - since)
   }
 
   /** Calls `listener` whenever a key became ready; one listener at a time. */
@@ -115,7 +117,8 @@ export class Workqueue {
   add(key: string, { priority = 'high' }: AddOptions = {}): void {
     if (this.#isShut) return
     const waited = this.#waiting.get(key)
-    if (waited !== undefined) this.#waiting.delete(key)
+    waited?.stopTimer()
+    this.#waiting.delete(key)
     const wanted = waited?.priority === 'high' ? 'high' : priority
     const dirty = this.#dirty.get(key)
     if (dirty !== undefined) {
@@ -130,24 +133,18 @@ export class Workqueue {
   /** The key is to be processed in `delayMs`; the earliest of several such wishes holds, and one that is ready stays so. */
   addAfter(key: string, delayMs: number, { priority = 'high' }: AddOptions = {}): void {
     if (this.#isShut) return
-    const dirty = this.#dirty.get(key)
-    if (delayMs <= 0 || dirty !== undefined) {
+    if (delayMs <= 0 || this.#dirty.has(key)) {
       this.add(key, { priority })
       return
     }
     const known = this.#waiting.get(key)
-    const at = this.#clock.now() + delayMs
-    const isEarlier = known === undefined || at < known.at
-    const merged = {
-      at: isEarlier ? at : known.at,
-      priority: known?.priority === 'high' ? known.priority : priority,
-    }
-    this.#waiting.set(key, merged)
-    if (isEarlier) {
-      this.#heap.push({ key, at })
-      this.#dropStale()
-      this.#setTimer()
-    }
+    const now = this.#clock.now()
+    const at = Math.min(now + delayMs, known?.at ?? Number.POSITIVE_INFINITY)
+    const merged = known?.priority === 'high' ? 'high' : priority
+    known?.stopTimer()
+    // add() takes the key out of #waiting, with its priority.
+    const stopTimer = this.#clock.setTimer(at - now, () => this.add(key, { priority: 'low' }))
+    this.#waiting.set(key, { at, priority: merged, stopTimer })
   }
 
   /** The key failed: it comes again after a delay that doubles with each failure since it was last forgotten. */
@@ -176,42 +173,35 @@ export class Workqueue {
 
   /** The key is no longer being processed; if it was added meanwhile, it is ready now. */
   done(key: string): void {
-    const since = this.#processing.get(key)
-    if (since === undefined) return
+    const taken = this.#processing.get(key)
+    if (taken === undefined) return
     this.#processing.delete(key)
-    this.#observer?.done(this.#clock.now() - since)
+    taken.release()
+    this.#observer?.done(this.#clock.now() - taken.since)
     const dirty = this.#dirty.get(key)
     if (dirty !== undefined) this.#makeReady(key, dirty.priority)
-    this.leaveLane(key)
+    else if (this.#depth > 0) this.#onReady()
     if (this.#processing.size === 0) {
       for (const resolve of this.#idle) resolve()
       this.#idle.clear()
     }
   }
 
-  /** The key gives its place in its lane to others, though it is still being processed. */
-  leaveLane(key: string): void {
-    const woken = this.#lanes?.leave(key) ?? []
-    for (const next of woken) {
-      const dirty = this.#dirty.get(next)
-      if (dirty !== undefined) this.#lists[dirty.priority].push(next)
-    }
-    if (woken.length > 0) this.#onReady()
+  /** The key counts for no limit any more, though it is still being processed. */
+  release(key: string): void {
+    this.#processing.get(key)?.release()
+    if (this.#depth > 0) this.#onReady()
   }
 
   /** Takes nothing more, and drops what is ready and what waits; what is being processed goes on. */
   shutDown(): void {
     this.#isShut = true
-    this.#stopTimer?.()
-    this.#stopTimer = undefined
-    this.#timerAt = Number.POSITIVE_INFINITY
+    for (const { stopTimer } of this.#waiting.values()) stopTimer()
     this.#waiting.clear()
-    this.#heap.clear()
     this.#dirty.clear()
     this.#failures.clear()
-    this.#lists.high.clear()
-    this.#lists.low.clear()
-    this.#lanes?.drop()
+    this.#ready.high.clear()
+    this.#ready.low.clear()
     this.#depth = 0
   }
 
@@ -228,60 +218,26 @@ export class Workqueue {
   ): void {
     if (wanted === 'low' || dirty.priority === 'high') return
     dirty.priority = 'high'
-    // Its place among the low ones stays; #takeFrom passes over it.
-    if (!this.#processing.has(key)) this.#lists.high.push(key)
+    const group = this.#groupOf(key)
+    if (this.#ready.low.delete(group, key)) this.#ready.high.add(group, key)
   }
 
   #makeReady(key: string, priority: Priority): void {
-    this.#lists[priority].push(key)
+    this.#ready[priority].add(this.#groupOf(key), key)
     this.#depth += 1
     this.#onReady()
   }
 
   #takeFrom(priority: Priority): TakenKey | undefined {
-    const list = this.#lists[priority]
-    for (let key = list.shift(); key !== undefined; key = list.shift()) {
-      const dirty = this.#dirty.get(key)
-      // A place that its key has left for a higher priority.
-      if (dirty?.priority !== priority || this.#processing.has(key)) continue
-      if (this.#lanes?.enter(key, priority) === false) continue
-      const now = this.#clock.now()
-      this.#dirty.delete(key)
-      this.#processing.set(key, now)
-      this.#depth -= 1
-      this.#observer?.taken(now - dirty.addedAt)
-      return { key, priority }
-    }
-    return undefined
-  }
-
-  /** A key that was added before its time leaves its entry in the heap, perhaps for hours. */
-  #dropStale(): void {
-    if (this.#heap.size < 2 * this.#waiting.size + STALE_ENTRIES) return
-    this.#heap.clear()
-    for (const [key, { at }] of this.#waiting) this.#heap.push({ key, at })
-  }
-
-  #setTimer(): void {
-    const at = this.#heap.peek()?.at ?? Number.POSITIVE_INFINITY
-    if (at >= this.#timerAt) return
-    this.#stopTimer?.()
-    this.#timerAt = at
-    this.#stopTimer = this.#clock.setTimer(at - this.#clock.now(), () => this.#addDue())
-  }
-
-  #addDue(): void {
-    this.#timerAt = Number.POSITIVE_INFINITY
-    this.#stopTimer = undefined
+    const next = this.#ready[priority].take((group) => this.#limiter.hasRoom(group))
+    const release = next && this.#limiter.tryAcquire(next.key)
+    if (next === undefined || release === undefined) return undefined
+    const { item: key } = next
     const now = this.#clock.now()
-    for (let next = this.#heap.peek(); next !== undefined; next = this.#heap.peek()) {
-      const known = this.#waiting.get(next.key)
-      const counts = known?.at === next.at
-      if (counts && next.at > now) break
-      this.#heap.pop()
-      // add() takes the key out of #waiting, with its priority.
-      if (counts) this.add(next.key, { priority: known.priority })
-    }
-    this.#setTimer()
+    this.#observer?.taken(now - (this.#dirty.get(key)?.addedAt ?? now))
+    this.#dirty.delete(key)
+    this.#processing.set(key, { since: now, release })
+    this.#depth -= 1
+    return { key, priority }
   }
 }

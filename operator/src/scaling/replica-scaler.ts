@@ -1,7 +1,7 @@
 import type { Clock, CounterMetric, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { NamespaceLanes } from '../pods/namespace-lanes.ts'
 import type { PodAddress, PodClient } from '../pods/pod-client.ts'
+import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import type { ManagedController } from '../runtime/manager.ts'
 import { decideReplicas, type NativeScaling, type PodLoad, type Wish } from './decide-replicas.ts'
 import { loadUnknown, replicasDecided } from './log-events.ts'
@@ -41,12 +41,11 @@ interface Decided {
 }
 
 /** Models that are looked at at the same time: of one namespace, and of all together. */
-const AT_ONCE = { perNamespace: 8, total: 256 } as const
+const AT_ONCE = { perKey: 8, total: 256 } as const
 
 /**
  * Looks from time to time how loaded the pods of Models are, and decides how many there are to be. It writes nothing: the
- * Model's reconcile does, so that a Deployment has one writer. A namespace whose pods are silent is looked at less often than
- * the others, as it is not looked at anew before all of it has been.
+ * Model's reconcile does, so that a Deployment has one writer. A Model whose last look has not ended is left out of the next one.
  */
 export class ReplicaScaler implements ManagedController {
   readonly name = 'model-scaling'
@@ -54,14 +53,15 @@ export class ReplicaScaler implements ManagedController {
   readonly #decided = new Map<string, Decided>()
   /** As they were at the last look, by key. */
   #models: ReadonlyMap<string, ScaledModel> = new Map()
-  readonly #lanes: NamespaceLanes<string>
+  readonly #limiter = new KeyedLimiter(AT_ONCE)
+  /** By key. */
+  readonly #looks = new Map<string, Promise<void>>()
   readonly #aborting = new AbortController()
   #isStopped = false
   #stopTimer: () => void = () => {}
 
   constructor(o: ReplicaScalerOptions) {
     this.#o = o
-    this.#lanes = new NamespaceLanes({ ...AT_ONCE, work: (key) => this.#decide(key) })
     for (const direction of ['up', 'down'] as const) o.scalings.init({ direction })
   }
 
@@ -90,7 +90,7 @@ export class ReplicaScaler implements ManagedController {
   }
 
   async drained(): Promise<void> {
-    await this.#lanes.idle()
+    await Promise.all(this.#looks.values())
   }
 
   #schedule(): void {
@@ -106,11 +106,12 @@ export class ReplicaScaler implements ManagedController {
     const models = [...this.#o.models()].filter(({ scaling }) => scaling.min < scaling.max)
     this.#models = new Map(models.map((model) => [model.key, model]))
     for (const key of this.#decided.keys()) if (!this.#models.has(key)) this.#decided.delete(key)
-    const namespaces = Map.groupBy(models, ({ namespace }) => namespace)
-    for (const [namespace, ofIt] of namespaces) {
-      this.#lanes.offer(
-        namespace,
-        ofIt.map(({ key }) => key),
+    for (const { key, namespace } of models) {
+      if (this.#looks.has(key)) continue
+      const look = this.#limiter.run(namespace, () => this.#decide(key))
+      this.#looks.set(
+        key,
+        look.finally(() => this.#looks.delete(key)),
       )
     }
   }

@@ -59,7 +59,7 @@ export function createEnsembleController(o: EnsembleControllerOptions): Ensemble
     name: 'ensemble',
     sources: createSources(o),
     reconcile: (context, key) => reconciler.reconcile(context, key),
-    laneOf: namespaceOfKey,
+    groupOf: namespaceOfKey,
     clock: o.clock,
     log: o.log,
     metrics: o.metrics,

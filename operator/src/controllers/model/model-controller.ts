@@ -34,7 +34,7 @@ export function createModelController(o: ModelControllerOptions): Controller {
     name: 'model',
     sources: toSources(o),
     reconcile: (context, key) => o.reconciler.reconcile(context, key),
-    laneOf: namespaceOfKey,
+    groupOf: namespaceOfKey,
     clock,
     log,
     metrics,

@@ -3,6 +3,7 @@ import { type Client, isNotFound, isUidMismatch, POD } from '@tutti/kube'
 import { ACCEPTED_GATE, areContainersReady, statusOf } from '../../pods/pod-state.ts'
 import { FIELD_MANAGER } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
+import { KeyedLimiter } from '../../runtime/keyed-limiter.ts'
 import { judgePod } from './judge-routable.ts'
 import type { ModelWorld } from './judgement.ts'
 import type { ModelMetrics } from './metrics.ts'
@@ -27,9 +28,8 @@ export async function openGates(
   o: OpenGatesOptions,
 ): Promise<void> {
   const due = world.pods.filter((pod) => isShut(pod) && judgePod(world, pod).status === 'True')
-  for (let first = 0; first < due.length; first += AT_ONCE) {
-    await Promise.all(due.slice(first, first + AT_ONCE).map((pod) => open(pod, o)))
-  }
+  const limiter = new KeyedLimiter({ total: AT_ONCE })
+  await Promise.all(due.map((pod) => limiter.run('', () => open(pod, o))))
 }
 
 function isShut(modelPod: ModelPod): boolean {
