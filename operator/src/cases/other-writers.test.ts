@@ -1,5 +1,4 @@
 // needs: apiserver
-import { isDeepStrictEqual } from 'node:util'
 import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { type CasePlace, MADE_KINDS, openCaseRig } from '../testing/case-rig.ts'
@@ -153,28 +152,28 @@ await t.test('others write beside the operator', { skip }, async (t) => {
     'case 12: labels or the owner of what was accepted are taken away': async (t: Test) => {
       const { place, operator } = await begin(t)
       const before = await place.look()
-      for (const kind of ['model', 'ensemble']) {
-        for (const taken of [
-          { labels: { 'tutti.dev/accepted': null } },
-          { labels: { 'app.kubernetes.io/managed-by': null } },
-          { ownerReferences: null },
-        ]) {
-          const selector = `tutti.dev%2Faccepted%3D${kind}`
-          const [found] = await place.plain.list(
-            `${place.path('controllerrevisions')}?labelSelector=${selector}`,
-          )
-          const path = place.path('controllerrevisions', found?.['metadata'].name)
-          await place.plain.patch(path, { metadata: taken })
-          await place.plain.until(
-            path,
-            (now) =>
-              now?.['metadata'].ownerReferences?.length === 1 &&
-              isDeepStrictEqual(now['metadata'].labels, found?.['metadata'].labels),
-          )
-          await operator.atRest()
-          t.same(await place.look(), before, `${kind} ${JSON.stringify(taken)}`)
-        }
+      for (const [kind, plural, name, wanted] of [
+        ['model', 'models', 'yolo', 'Degraded=True/ApplyFailed'],
+        ['ensemble', 'ensembles', 'ens', 'Accepted=False/RevisionRefused'],
+      ] as const) {
+        const selector = `tutti.dev%2Faccepted%3D${kind}`
+        const [found] = await place.plain.list(
+          `${place.path('controllerrevisions')}?labelSelector=${selector}`,
+        )
+        const path = place.path('controllerrevisions', found?.['metadata'].name)
+        await place.plain.patch(path, {
+          metadata: { labels: { 'app.kubernetes.io/managed-by': null } },
+        })
+        const object = await place.condition(plural, name, wanted)
+        t.match(JSON.stringify(object['status'].conditions), /already exists, .*: delete it/)
+        await place.plain.delete(path)
+        // An edit is quicker than the next try.
+        await place.plain.patch(place.path(plural, name), { metadata: { annotations: { a: 'b' } } })
+        await place.ready(plural, name)
+        await place.plain.patch(place.path(plural, name), { metadata: { annotations: null } })
       }
+      await operator.atRest()
+      t.same(await place.look(), before)
     },
 
     'case 11: a Deployment is paused by hand': async (t: Test) => {

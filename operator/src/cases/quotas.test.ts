@@ -113,34 +113,6 @@ await t.test('a quota of the namespace', { skip }, async (t) => {
       await heals(t, o, { 'count/controllerrevisions.apps': '2' })
     },
 
-    'case 3: it is full of what those left behind that are gone': async (t: Test) => {
-      const place = await rig.openPlace()
-      await place.startOperator(t)
-      const left = place.path('controllerrevisions', 'gone-model-1')
-      const labels = { 'app.kubernetes.io/managed-by': 'tutti-operator' }
-      await place.plain.create(place.path('controllerrevisions'), {
-        metadata: { name: 'gone-model-1', labels: { ...labels, 'tutti.dev/accepted': 'model' } },
-        revision: 1,
-        data: {},
-      })
-      await allow(place, { 'count/controllerrevisions.apps': '2' })
-      await place.applyModel('yolo')
-      await place.ready('models', 'yolo')
-      await place.applyEnsemble('ens', 'yolo')
-      await place.condition('ensembles', 'ens', 'Accepted=False/RevisionRefused')
-      await place.plain.until(place.path('ensembles', 'ens'), (found) =>
-        found?.['status'].conditions.some(({ message }: PlainObject) =>
-          message.includes(
-            'delete those of which nothing is to be served any more: "gone-model-1"',
-          ),
-        ),
-      )
-      await place.plain.delete(left)
-      // Nothing tells that there is room: an edit is quicker than the next try.
-      await place.applyEnsemble('ens', 'yolo', { maxBatchSize: 2 })
-      await allReady(place)
-    },
-
     'case 3: it refuses Ingresses': async (t: Test) => {
       const o = await begin(t, { 'count/ingresses.networking.k8s.io': '0' })
       const expose = { ingress: { hosts: ['a.example'] } }

@@ -16,36 +16,30 @@ import {
   toSelector,
 } from '../runtime/children.ts'
 import { ownerState } from '../runtime/owner-check.ts'
-import { isQuotaExceeded, isRefusal } from '../runtime/refusal.ts'
+import { isRefusal } from '../runtime/refusal.ts'
 import {
   ACCEPTED_LABEL,
+  acceptedOf,
   byRevision,
   planAccepted,
   type Revision,
   type RevisionPlan,
   type WantedRevision,
 } from './accepted-revisions.ts'
-import { unusedOfLeft, withAdvice } from './left-revisions.ts'
-import { isAbout, isFound, restoreLost, restoreRevision } from './restore-revision.ts'
 
 export interface StoreOptions {
   readonly client: Client
   readonly owner: Owner
   /** The owner's, as a cache has them. */
   readonly known: readonly Revision[]
-  /**
-   * Those of its name that have no owner. What an earlier owner left behind goes once there is something of this one; what names
-   * this one's uid gets its owner back.
-   */
+  /** Those of its name that have no owner: what an earlier one left behind goes once there is something of this one. */
   readonly orphans: readonly Revision[]
-  /** All of the namespace that have no owner: where a quota is full, some of them may be in the way. */
-  readonly left: () => readonly Revision[]
   /** Of which one is to be the newest; nothing is made if there is none. */
   readonly wanted: readonly WantedRevision[]
   /**
    * What can be forgotten.
    *
-   * @param revisions - the newest first; what is about to be made is the newest already.
+   * @param revisions - the newest first.
    * @param history - so many are kept although nothing needs them, so that a rollback finds them.
    */
   readonly findUnused: (revisions: readonly Revision[], history: number) => readonly Revision[]
@@ -60,8 +54,8 @@ export interface StoredRevisions {
   readonly revisions: readonly Revision[]
   /** What of it came now, or came back; all of that, also if another one was refused. */
   readonly made: readonly Revision[]
-  /** Why what is wanted is not the newest: the server refuses it. */
-  readonly refusal?: KubeError
+  /** Why what is wanted is not the newest. To be thrown once everything else is done, so that it is tried again. */
+  readonly refusal?: Error
   /** Why something out of use is still there: the server refuses to delete it. To be thrown once everything else is done. */
   readonly left?: KubeError
 }
@@ -70,116 +64,39 @@ export interface StoredRevisions {
  * Makes what was accepted the newest of the owner's ControllerRevisions, and deletes those that are out of use. What they hold is
  * never changed. Nothing is done for an owner that is gone or has changed.
  *
- * @throws KubeError for what is worth another try; Error if an object of such a name is another's.
+ * @throws KubeError for what is worth another try.
  */
 export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
-  const labels = labelsOf(o.owner)
-  const known = o.known.filter((one) => isFound(one, labels)).toSorted(byRevision)
-  const lost = lostOf(o)
+  const known = o.known.filter((one) => isLabelled(one, o.owner)).toSorted(byRevision)
   const { create, renew } = planAccepted(o.wanted, known)
-  const isPlanned = create.length > 0 || renew !== undefined || lost.length > 0
+  const isPlanned = create.length > 0 || renew !== undefined
   if (!isPlanned && unusedOf(known, o).length === 0) return { revisions: known, made: [] }
   // After a restart the cache may be far behind: an edit that was accepted long ago must not be undone.
   const state = await ownerState(o.client, o.owner, o.signal)
   if (state !== 'present') return { revisions: known, made: [] }
-  for (const one of lost) await restoreLost(one, { ...o, labels })
   // Asked of the server: numbers must count up, whatever the cache has seen. It happens once for each change.
-  return await storeBeside((await list(o)).toSorted(byRevision), o)
-}
-
-/** @param live - what the server has of the owner, the newest first. */
-async function storeBeside(live: readonly Revision[], o: StoreOptions): Promise<StoredRevisions> {
-  const plan = planAccepted(o.wanted, live)
-  // Before anything is made: a quota that is full of what nobody uses would refuse it for ever.
-  const room = plan.create.length > 0 ? spareOrphans(live, o) : []
-  const before = [...forgettable(plan, live, { ...o, history: HISTORY }), ...room]
-  const first = await forget(live, before, o)
-  const { made, refusal } = await carryOut(plan, o)
+  const live = (await list(o)).toSorted(byRevision)
+  const { made, refusal } = await carryOut(planAccepted(o.wanted, live), o)
   const renewed = new Set(made.map(({ metadata }) => metadata.uid))
-  const others = first.revisions.filter(({ metadata }) => !renewed.has(metadata.uid))
+  const others = live.filter(({ metadata }) => !renewed.has(metadata.uid))
   const revisions = [...made, ...others].toSorted(byRevision)
-  const isThere = (one: Revision): boolean => !room.includes(one)
-  const isFull = isQuotaExceeded(refusal)
-  const spare = isFull ? spareOf(plan, others, o) : []
-  const orphans = o.orphans.filter(isThere)
-  const unused = refusal === undefined ? unusedOf(revisions, { ...o, orphans }) : spare
-  const last = await forget(revisions, unused, o)
-  const left = last.left ?? first.left
-  return {
-    revisions: last.revisions,
-    made,
-    ...(refusal !== undefined && {
-      refusal: isFull ? withAdvice(refusal, o.left().filter(isThere)) : refusal,
-    }),
-    ...(left !== undefined && { left }),
-  }
+  if (refusal !== undefined) return { revisions, made, refusal }
+  return { made, ...(await forget(revisions, o)) }
 }
 
-/** What can go so that the next try has room: a rollback makes anew what it does not find. */
-function spareOf(
-  plan: RevisionPlan,
-  others: readonly Revision[],
-  o: StoreOptions,
-): readonly Revision[] {
-  return forgettable(plan, others, { ...o, history: 0 }).slice(-1)
-}
-
-/** What an earlier owner left behind that can go before anything is made. */
-function spareOrphans(
-  live: readonly Revision[],
-  { orphans, owner, findUnused }: StoreOptions,
-): readonly Revision[] {
-  const others = orphans.filter((one) => !isAbout(one, owner))
-  const unused = live.length > 0 ? others : unusedOfLeft(others, findUnused)
-  return unused.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-}
-
-/** The owner's own, of which somebody took a label or the owner away; a cache still shows them. */
-function lostOf({ owner, known, orphans }: StoreOptions): readonly Revision[] {
-  const labels = labelsOf(owner)
-  const lost = [
-    ...known.filter((one) => !isFound(one, labels)),
-    ...orphans.filter((one) => isAbout(one, owner)),
-  ]
-  return lost.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-}
-
-/**
- * What can go before all that is planned is there. Never the newest: if it stays the newest, routers go on with it.
- *
- * @param live - the newest first.
- */
-function forgettable(
-  { create }: RevisionPlan,
-  live: readonly Revision[],
-  { findUnused, history }: Pick<StoreOptions, 'findUnused'> & { readonly history: number },
-): readonly Revision[] {
-  const [newest] = live
-  if (newest === undefined || create.length === 0) return []
-  const coming = create.map((one) => ({
-    ...newest,
-    ...one,
-    metadata: { ...newest.metadata, uid: '', name: one.name },
-  }))
-  const unused = new Set(findUnused([...coming.toReversed(), ...live], history))
-  const rest = live.slice(1)
-  return rest.filter((one) => unused.has(one) && one.metadata.deletionTimestamp === undefined)
-}
-
-/** Deletes some of them. @returns those that are there still, all others among them. */
+/** Deletes what is out of use. @returns what is there still. */
 async function forget(
   revisions: readonly Revision[],
-  unused: readonly Revision[],
   o: StoreOptions,
 ): Promise<Pick<StoredRevisions, 'revisions' | 'left'>> {
   const gone = new Set<Revision>()
   let left: KubeError | undefined
-  for (const revision of unused) {
+  for (const revision of unusedOf(revisions, o)) {
     try {
       await remove(revision, o)
       gone.add(revision)
     } catch (error) {
-      // It is in nobody's way: what is wanted is made all the same.
+      // It is in nobody's way.
       if (!isRefusal(error)) throw error
       left ??= error
     }
@@ -193,8 +110,9 @@ function unusedOf(
   revisions: readonly Revision[],
   { findUnused, orphans, owner }: StoreOptions,
 ): readonly Revision[] {
-  const others = orphans.filter((one) => !isAbout(one, owner))
-  const unused = [...findUnused(revisions, HISTORY), ...(revisions.length > 0 ? others : [])]
+  // One from which somebody took its owner may still be needed.
+  const left = orphans.filter((one) => acceptedOf(one)?.resource.uid !== owner.object.metadata.uid)
+  const unused = [...findUnused(revisions, HISTORY), ...(revisions.length > 0 ? left : [])]
   return unused.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
 }
 
@@ -202,7 +120,7 @@ async function list({ client, owner, signal }: StoreOptions): Promise<readonly R
   const { namespace = '', uid } = owner.object.metadata
   const labelSelector = toSelector(kindLabels(owner))
   const { items } = await client.list(CONTROLLER_REVISION, { namespace, labelSelector, signal })
-  return items.filter((item) => controllerOf(item)?.uid === uid && isFound(item, labelsOf(owner)))
+  return items.filter((item) => controllerOf(item)?.uid === uid && isLabelled(item, owner))
 }
 
 async function carryOut(
@@ -214,8 +132,11 @@ async function carryOut(
     for (const revision of create) made.push(await make(revision, o))
     if (renew !== undefined) made.push(await makeNewest(renew, o))
   } catch (error) {
-    if (!isRefusal(error)) throw error
-    return { made, refusal: error }
+    if (isRefusal(error)) return { made, refusal: error }
+    // The name follows from the content: somebody took the labels or the owner away, or made it.
+    if (!isAlreadyExists(error)) throw error
+    const message = `${error.message}, and it lacks the labels or the owner that the operator gives it: delete it`
+    return { made, refusal: new Error(message, { cause: error }) }
   }
   return { made }
 }
@@ -231,23 +152,14 @@ async function makeNewest(
 }
 
 async function make(
-  wanted: RevisionPlan['create'][number],
+  { name, revision, data }: RevisionPlan['create'][number],
   { client, owner, signal }: StoreOptions,
 ): Promise<Revision> {
-  const { name, revision, data } = wanted
   const { namespace = '' } = owner.object.metadata
   const labels = labelsOf(owner)
   const metadata = { namespace, name, labels, ownerReferences: [toOwnerReference(owner)] }
-  try {
-    const options = { fieldManager: FIELD_MANAGER, signal }
-    return await client.create(CONTROLLER_REVISION, { metadata, data, revision }, options)
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error
-    const restored = await restoreRevision(wanted, { client, owner, labels, signal })
-    if (restored !== undefined) return restored
-    // Of an owner of that name before, and soon collected.
-    throw new Error(`ControllerRevision "${name}" belongs to another owner`, { cause: error })
-  }
+  const options = { fieldManager: FIELD_MANAGER, signal }
+  return await client.create(CONTROLLER_REVISION, { metadata, data, revision }, options)
 }
 
 async function remove(revision: Revision, { client, signal }: StoreOptions): Promise<void> {
@@ -270,4 +182,9 @@ function labelsOf(owner: Owner): Readonly<Record<string, string>> {
 function kindLabels({ resource, object }: Owner): Readonly<Record<string, string>> {
   const kind = resource.kind.toLowerCase()
   return { [ACCEPTED_LABEL]: kind, [`tutti.dev/${kind}`]: object.metadata.name }
+}
+
+/** True for what caches and routers find: somebody may have taken a label away. */
+function isLabelled({ metadata: { labels = {} } }: Revision, owner: Owner): boolean {
+  return Object.entries(labelsOf(owner)).every(([key, value]) => labels[key] === value)
 }

@@ -137,7 +137,6 @@ export class EnsembleReconciler {
       owner: { resource: ENSEMBLE, object, isLive },
       known: view.revisionsOf(object),
       orphans: view.orphansOf(object),
-      left: () => view.left(),
       wanted,
       // Beside the one that counts.
       findUnused: (all, history) => all.slice(1 + history),

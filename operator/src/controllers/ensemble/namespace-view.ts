@@ -4,7 +4,6 @@ import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import type { Cache } from '../../runtime/cache.ts'
 import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'
 import { INDEX } from '../caches.ts'
-import { isLeft } from '../left-revisions.ts'
 import { findRival, servedNameOf } from '../served-names.ts'
 import { stepModelsOf } from './read-ensemble.ts'
 
@@ -58,11 +57,6 @@ export class NamespaceView {
     return this.#caches.revisions
       .byIndex(INDEX.namespace, this.#namespace)
       .filter((revision) => isOrphanOf(revision, 'ensemble', metadata.name))
-  }
-
-  /** What was accepted and has no owner. */
-  left(): readonly Stored<ControllerRevision>[] {
-    return this.#caches.revisions.byIndex(INDEX.namespace, this.#namespace).filter(isLeft)
   }
 
   /** What counts of an Ensemble. */

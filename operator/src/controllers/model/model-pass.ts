@@ -219,7 +219,6 @@ export class ModelPass {
       owner: this.#owner,
       known: reader.revisionsOf(this.#model),
       orphans: reader.orphansOf(this.#model),
-      left: () => reader.leftOf(this.#model),
       wanted,
       findUnused: (all, history) => findUnused(pods, all, history),
       signal: this.#signal,

@@ -3,7 +3,6 @@ import type { ModelObject } from '../../api/kinds.ts'
 import { COMPONENT } from '../../resources/step-labels.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
 import { type Caches, INDEX, inNamespaceOf, rivalOf } from '../caches.ts'
-import { isLeft } from '../left-revisions.ts'
 import type { Served } from '../served-names.ts'
 
 /** What a reconcile reads, from caches. */
@@ -18,8 +17,6 @@ export interface ModelReader {
   revisionsOf(model: Stored<ModelObject>): readonly Revision[]
   /** Those that an earlier Model of that name left behind. */
   orphansOf(model: Stored<ModelObject>): readonly Revision[]
-  /** Those of its namespace that have no owner. */
-  leftOf(model: Stored<ModelObject>): readonly Revision[]
 }
 
 /** Reads the caches. */
@@ -38,6 +35,5 @@ export function createModelReader(caches: Caches): ModelReader {
       inNamespaceOf(model, caches.revisions).filter((revision) =>
         isOrphanOf(revision, 'model', model.metadata.name),
       ),
-    leftOf: (model) => inNamespaceOf(model, caches.revisions).filter(isLeft),
   }
 }
