@@ -17,11 +17,8 @@ import {
 } from '@tutti/kube'
 import manifest from '../package.json' with { type: 'json' }
 import type { OperatorConfig } from './config.ts'
-import {
-  type ControllerContext,
-  type ControllerSet,
-  createControllers,
-} from './controllers/index.ts'
+import type { ControllerContext, ControllerSet } from './controllers/context.ts'
+import { createControllers } from './controllers/index.ts'
 import type { OPERATOR_FLAGS, OperatorFlags } from './operator-flags.ts'
 import { EventRecorder } from './runtime/events.ts'
 import { LeaderElection } from './runtime/leader.ts'

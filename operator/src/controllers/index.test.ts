@@ -3,7 +3,8 @@ import t from 'tap'
 import { OPERATOR_FLAGS } from '../operator-flags.ts'
 import { memoryClient } from '../testing/memory-client.ts'
 import { testMetrics } from '../testing/test-metrics.ts'
-import { type ControllerContext, createControllers } from './index.ts'
+import type { ControllerContext } from './context.ts'
+import { createControllers } from './index.ts'
 
 await t.test(
   'every controller is made once, and reads each kind from as few caches as can be',

@@ -1,4 +1,4 @@
-import type { ControllerContext, ControllerSet } from '../controllers/index.ts'
+import type { ControllerContext, ControllerSet } from '../controllers/context.ts'
 import { Applier, type SyncResult, throwIfFailed } from '../runtime/apply.ts'
 import { setCondition, toTime } from '../runtime/conditions.ts'
 import { createController, type Result } from '../runtime/controller.ts'

@@ -13,7 +13,7 @@ import {
   type Source,
 } from '../../runtime/sources.ts'
 import { type Caches, INDEX, inNamespaceOf, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
-import type { ControllerContext } from '../index.ts'
+import type { ControllerContext } from '../context.ts'
 import { servedNameKey } from '../served-names.ts'
 import type { ModelReconciler } from './model-reconciler.ts'
 import type { PodObserver } from './pod-observer.ts'

@@ -5,7 +5,7 @@ import { Cache, type OpenReflector } from '../../runtime/cache.ts'
 import { Controller } from '../../runtime/controller.ts'
 import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
-import type { ControllerSet } from '../index.ts'
+import type { ControllerSet } from '../context.ts'
 
 export interface NatsServersOptions {
   readonly tenancy: Pick<NatsTenancy, 'secretNames' | 'ensureServers'>

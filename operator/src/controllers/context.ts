@@ -1,0 +1,33 @@
+import type { Clock, Logger, Metrics } from '@tutti/chassis'
+import type { Client } from '@tutti/kube'
+import type { OperatorFlags } from '../operator-flags.ts'
+import type { OpenReflector } from '../runtime/cache.ts'
+import type { EventRecorder } from '../runtime/events.ts'
+import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
+import type { RuntimeMetrics } from '../runtime/metrics.ts'
+
+/** What controllers are made of. */
+export interface ControllerContext {
+  /** Writes only while this process leads. */
+  readonly client: Client
+  readonly openReflector: OpenReflector
+  readonly events: EventRecorder
+  readonly metrics: RuntimeMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly flags: OperatorFlags
+  /** What a scrape shows beside the runtime's. */
+  readonly scrapes: Metrics
+  /** The operator's own, where its Lease is. */
+  readonly namespace: string
+  /** Of the metrics listeners of routers and steps; default 8002. */
+  readonly podPort?: number
+  /** How often it is looked whether trouble of a router is over; default 60 s. */
+  readonly troublePollMs?: number
+}
+
+/** Controllers, and the caches that they read; the manager starts both. */
+export interface ControllerSet {
+  readonly caches: readonly ManagedCache[]
+  readonly controllers: readonly ManagedController[]
+}
