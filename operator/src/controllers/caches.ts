@@ -17,8 +17,8 @@ import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from '../api/k
 import { isOfRouter, MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
-import { stepKeysOf } from './ensemble/read-ensemble.ts'
 import type { ControllerContext } from './context.ts'
+import { stepKeysOf } from './ensemble/read-ensemble.ts'
 import { withoutValues } from './model/credentials-digest.ts'
 import { findRival, type Served, servedNameKey } from './served-names.ts'
 

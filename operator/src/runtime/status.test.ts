@@ -8,8 +8,6 @@ import { installToys, TOY, type Toy, type ToyStatus } from '../testing/toy.ts'
 import { setCondition } from './conditions.ts'
 import { StatusWriter } from './status.ts'
 
-/** Without its text. */
-const shorten = ({ text: _text, ...rest }: ToyStatus): ToyStatus => rest
 const { signal } = new AbortController()
 const at = '2026-01-01T00:00:00Z'
 const condition = (status: 'True' | 'False', message = 'm') =>
@@ -134,37 +132,11 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.match(await rig.live(), { metadata: { generation: 2 }, status: { observedGeneration: 2 } })
   })
 
-  await t.test('what does not fit into the object is shortened, and tried once', async (t) => {
+  await t.test('what does not fit into the object is an error that says so', async (t) => {
     const rig = await open(t)
     await rig.applyToy('a', { replicas: 1, text: 'x'.repeat(1_300_000) })
     await rig.caughtUp()
-    const status = { observedGeneration: 1, text: 'y'.repeat(300_000) }
-    const write = () =>
-      rig.writer.write({ resource: TOY, object: rig.toy(), status, shorten }, { signal })
-    await t.rejects(rig.write(status), /request is too large/)
-    t.equal(await write(), 'written')
-    t.same((await rig.live())['status'], { observedGeneration: 1 })
-    await rig.caughtUp()
-    const count = rig.proxy.writes.length
-    t.equal(await write(), 'unchanged')
-    t.equal(rig.proxy.writes.length, count)
-  })
-
-  await t.test('what did not fit is tried again once annotations leave room', async (t) => {
-    const rig = await open(t)
-    const path = rig.path('toys', 'a')
-    await rig.applyToy('a', { replicas: 1, text: 'x'.repeat(1_100_000) })
-    await rig.plain.patch(path, { metadata: { annotations: { large: 'z'.repeat(250_000) } } })
-    await rig.caughtUp()
-    const status = { observedGeneration: 2, text: 'y'.repeat(300_000) }
-    const write = () =>
-      rig.writer.write({ resource: TOY, object: rig.toy(), status, shorten }, { signal })
-    t.equal(await write(), 'written')
-    t.same((await rig.live())['status'], { observedGeneration: 2 })
-    await rig.plain.patch(path, { metadata: { annotations: null } })
-    await rig.caughtUp()
-    t.equal(await write(), 'written')
-    t.same((await rig.live())['status'], status)
+    await t.rejects(rig.write({ text: 'y'.repeat(300_000) }), /request is too large/)
   })
 
   await t.test('a failure is thrown, and the next pass writes it', async (t) => {

@@ -3,7 +3,6 @@ import {
   type Desired,
   isConflict,
   isNotFound,
-  isTooLarge,
   type KubeError,
   type KubeObject,
   keyOf,
@@ -39,17 +38,6 @@ interface StatusWrite<S> {
   readonly resource: Resource<WithStatus<S>>
   readonly object: Stored<WithStatus<S>>
   readonly status: S
-  /** The status without what it can do without: for an object that is too large with all of it. */
-  readonly shorten?: (status: S) => S
-}
-
-/** What the server found too large. */
-interface TooLarge {
-  readonly uid: string
-  /** Of the object beside its status. */
-  readonly sizeStamp: string
-  /** Of the status. */
-  readonly digest: string
 }
 
 export interface StatusWriterOptions {
@@ -64,7 +52,6 @@ const MOST_TRIES = 5
 export class StatusWriter {
   readonly #o: StatusWriterOptions
   readonly #written = new Map<string, WrittenStatus>()
-  readonly #tooLarge = new Map<string, TooLarge>()
 
   constructor(o: StatusWriterOptions) {
     this.#o = o
@@ -90,7 +77,7 @@ export class StatusWriter {
     o: StatusWrite<S>,
     { signal }: { readonly signal: AbortSignal },
   ): Promise<StatusResult> {
-    const result = this.#isOvertaken(o.object) ? 'unchanged' : await this.#writeFitting(o, signal)
+    const result = this.#isOvertaken(o.object) ? 'unchanged' : await this.#ensure(o, signal)
     this.#o.metrics.statusWrites.add({ kind: o.resource.kind, result })
     return result
   }
@@ -98,32 +85,11 @@ export class StatusWriter {
   /** The object is gone. @param key - as its cache has it. */
   forget(key: string): void {
     this.#written.delete(key)
-    this.#tooLarge.delete(key)
   }
 
   #isOvertaken(object: Stored<WithStatus<unknown>>): boolean {
     const written = this.#writtenOf(object)
     return written !== undefined && (object.metadata.generation ?? 0) < written.generation
-  }
-
-  /** What was too large is not sent again while nothing has changed. */
-  async #writeFitting<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
-    const { object, status, shorten } = o
-    const { uid } = object.metadata
-    const key = toKeyString(keyOf(object))
-    const digest = digestOf(status)
-    const refused = this.#tooLarge.get(key)
-    const isKnown =
-      refused?.uid === uid && refused.digest === digest && refused.sizeStamp === sizeStampOf(object)
-    if (shorten === undefined || !isKnown) {
-      try {
-        return await this.#ensure(o, signal)
-      } catch (error) {
-        if (shorten === undefined || !isTooLarge(error)) throw error
-        this.#tooLarge.set(key, { uid, sizeStamp: sizeStampOf(object), digest })
-      }
-    }
-    return await this.#ensure({ ...o, status: shorten(status) }, signal)
   }
 
   async #ensure<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
@@ -199,10 +165,4 @@ export class StatusWriter {
     const written = this.#written.get(toKeyString(keyOf(object)))
     return written?.uid === object.metadata.uid ? written : undefined
   }
-}
-
-/** By which it is seen that an object beside its status may have another size: a generation counts edits of the spec alone. */
-function sizeStampOf({ metadata }: Stored<KubeObject>): string {
-  const { generation, labels, annotations, finalizers, ownerReferences } = metadata
-  return digestOf({ generation, labels, annotations, finalizers, ownerReferences })
 }

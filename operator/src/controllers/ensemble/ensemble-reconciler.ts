@@ -19,7 +19,6 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf, isLeftUndone, type Revision, toWanted } from '../accepted-revisions.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
-import { shortenStatus } from '../shorten-status.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
 import { eventsOfChange, hasWarning, revisionAccepted } from './events.ts'
@@ -175,7 +174,7 @@ export class EnsembleReconciler {
       before,
       at: toTime(clock.epochMs()),
     })
-    const write = { resource: ENSEMBLE, object, status, shorten: shortenStatus }
+    const write = { resource: ENSEMBLE, object, status }
     const result = await statuses.write<EnsembleStatus>(write, o)
     if (result !== 'written') return
     for (const event of eventsOfChange(object, before, status)) events.record(event)

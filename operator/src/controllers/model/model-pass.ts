@@ -29,7 +29,6 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import { isLeftUndone } from '../accepted-revisions.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
-import { shortenStatus } from '../shorten-status.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { type CheckedModel, checkModel } from './check-model.ts'
 import { templateOf } from './deployment-state.ts'
@@ -261,7 +260,7 @@ export class ModelPass {
   async #tell(world: ModelWorld): Promise<void> {
     const { statuses, events, clock } = this.#o
     const status = summarize(world, clock.epochMs())
-    const write = { resource: MODEL, object: this.#model, status, shorten: shortenStatus }
+    const write = { resource: MODEL, object: this.#model, status }
     const result = await statuses.write<ModelStatus>(write, { signal: this.#signal })
     if (result !== 'written') return
     for (const event of eventsOfChange(this.#model, this.#before, status)) events.record(event)
