@@ -90,15 +90,6 @@ export function planAccepted(
   return isNewest ? { create } : { create, renew: { object, revision: last + 1 } }
 }
 
-/** True if what is wanted is not what counts now, and no refusal tells why: nothing is stored for an owner that has moved. */
-export function isLeftUndone(
-  wanted: readonly WantedRevision[],
-  o: { readonly revisions: readonly Revision[]; readonly refusal?: unknown },
-): boolean {
-  if (wanted.length === 0 || o.refusal !== undefined) return false
-  return wanted.every(({ name }) => name !== o.revisions[0]?.metadata.name)
-}
-
 /**
  * True for what was accepted of an earlier resource of that name, which was deleted without its children
  * (`--cascade=orphan`). Routers go on with it until it is deleted.

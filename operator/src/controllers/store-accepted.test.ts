@@ -168,9 +168,15 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
 
   await t.test('nothing is done for an owner that has changed or is gone', async (t) => {
     await plain.patch(`${models}/m`, { spec: { paused: true } })
-    t.same((await store(client, model, { wanted: wanted('d') })).made, [])
+    await t.rejects(store(client, model, { wanted: wanted('d') }), /has been edited/)
     await plain.delete(`${models}/m`)
-    t.same((await store(client, model, { wanted: wanted('d') })).made, [])
+    await t.rejects(store(client, model, { wanted: wanted('d') }), /is gone/)
+    t.same(
+      await plain.list(
+        '/apis/apps/v1/namespaces/default/controllerrevisions?fieldSelector=metadata.name=d',
+      ),
+      [],
+    )
   })
 })
 

@@ -15,7 +15,7 @@ import {
   toOwnerReference,
   toSelector,
 } from '../runtime/children.ts'
-import { ownerState } from '../runtime/owner-check.ts'
+import { OwnerCheck } from '../runtime/owner-check.ts'
 import { isRefusal } from '../runtime/refusal.ts'
 import {
   ACCEPTED_LABEL,
@@ -62,9 +62,10 @@ export interface StoredRevisions {
 
 /**
  * Makes what was accepted the newest of the owner's ControllerRevisions, and deletes those that are out of use. What they hold is
- * never changed. Nothing is done for an owner that is gone or has changed.
+ * never changed.
  *
- * @throws KubeError for what is worth another try.
+ * @throws KubeError for what is worth another try; OwnerMoved if something is to be changed for an owner that is gone or has been
+ * edited.
  */
 export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
   const known = o.known.filter((one) => isLabelled(one, o.owner)).toSorted(byRevision)
@@ -72,8 +73,7 @@ export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
   const isPlanned = create.length > 0 || renew !== undefined
   if (!isPlanned && unusedOf(known, o).length === 0) return { revisions: known, made: [] }
   // After a restart the cache may be far behind: an edit that was accepted long ago must not be undone.
-  const state = await ownerState(o.client, o.owner, o.signal)
-  if (state !== 'present') return { revisions: known, made: [] }
+  await new OwnerCheck(o.client, o.owner, o.signal).ensure()
   // Asked of the server: numbers must count up, whatever the cache has seen. It happens once for each change.
   const live = (await list(o)).toSorted(byRevision)
   const { made, refusal } = await carryOut(planAccepted(o.wanted, live), o)

@@ -15,7 +15,7 @@ import { ChildWriter, type ChildWriterOptions, type Place } from './child-writer
 import { childIdOf, controllerOf, type DesiredChild, type Owner, toOwned } from './children.ts'
 import { handOverReplicas } from './hand-over.ts'
 import type { ApplyOutcome } from './metrics.ts'
-import { OwnerCheck, OwnerMoved, type OwnerState } from './owner-check.ts'
+import { OwnerCheck, OwnerMoved } from './owner-check.ts'
 
 /**
  * What an applier reads of the children of one kind: `Cache` has it. Its objects are whole, managedFields apart: what a `trim`
@@ -55,8 +55,6 @@ export interface SyncOptions {
 }
 
 export interface SyncResult {
-  /** Unless `present`, nothing was made or deleted: the owner is gone, or its cache is behind and a change will come. */
-  readonly owner: OwnerState
   /** In the order of the children that are wanted. */
   readonly outcomes: readonly ChildOutcome[]
   /** What was deleted because it is not wanted any more. */
@@ -95,26 +93,23 @@ export class Applier {
    * Applies every desired child in order, each whether or not those before it went well, but for what it needs of them; then, if
    * all are there, deletes what the owner controls and is not wanted.
    *
-   * @throws the signal's reason if it aborts; all else is in the outcomes.
+   * @throws the signal's reason if it aborts; OwnerMoved if something is to be changed for an owner that is gone or has been edited;
+   * all else is in the outcomes.
    */
   async sync(
     owner: Owner,
     desired: readonly DesiredChild[],
     { signal, onRepaired }: SyncOptions,
   ): Promise<SyncResult> {
-    if (owner.object.metadata.deletionTimestamp !== undefined) return gone('gone')
+    if (owner.object.metadata.deletionTimestamp !== undefined)
+      throw new OwnerMoved('the owner is being deleted')
     const check = new OwnerCheck(this.#o.client, owner, signal)
     const pass: Pass = { owner, check, signal, ...(onRepaired !== undefined && { onRepaired }) }
     const outcomes: ChildOutcome[] = []
-    try {
-      for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
-      const isComplete = outcomes.every(({ result }) => SETTLED.has(result))
-      const pruned = isComplete ? await this.#prune(pass, desired, outcomes) : []
-      return { owner: 'present', outcomes, pruned }
-    } catch (error) {
-      if (error instanceof OwnerMoved) return gone(error.state)
-      throw error
-    }
+    for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
+    const isComplete = outcomes.every(({ result }) => SETTLED.has(result))
+    const pruned = isComplete ? await this.#prune(pass, desired, outcomes) : []
+    return { outcomes, pruned }
   }
 
   async #syncChild(
@@ -245,10 +240,6 @@ function lacksNeeds({ needs }: DesiredChild, before: readonly ChildOutcome[]): b
 }
 
 const RESULTS: readonly ApplyOutcome[] = ['applied', 'skipped', 'conflict', 'error']
-
-function gone(owner: OwnerState): SyncResult {
-  return { owner, outcomes: [], pruned: [] }
-}
 
 function kindIdOf({ group, kind }: Resource): string {
   return `${group}/${kind}`

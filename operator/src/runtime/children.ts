@@ -40,8 +40,6 @@ export function toSelector(labels: Readonly<Record<string, string>>): string {
 export interface Owner {
   readonly resource: Resource
   readonly object: Stored<KubeObject>
-  /** True if the server gave it, for this pass: what is edited since then is for the next one. */
-  readonly isLive?: boolean
 }
 
 /** A child as it is wanted: all fields that the operator wants to own, and no others. */

@@ -1,9 +1,7 @@
 import {
   type Client,
   type Desired,
-  isConflict,
   isNotFound,
-  type KubeError,
   type KubeObject,
   keyOf,
   type Resource,
@@ -26,8 +24,6 @@ export type StatusResult = 'written' | 'unchanged' | 'gone'
 interface WrittenStatus {
   readonly uid: string
   readonly resourceVersion: string
-  /** That the status is about. */
-  readonly generation: number
   /** Of what was written. */
   readonly digest: string
   /** What the server answered: with the conditions of others, if there are any. */
@@ -44,9 +40,6 @@ export interface StatusWriterOptions {
   readonly client: Client
   readonly metrics: Pick<RuntimeMetrics, 'statusWrites'>
 }
-
-/** An object may be edited again while its newest version is read. */
-const MOST_TRIES = 5
 
 /** Writes statuses by server-side apply, only where they differ from what the server has. Call it once a reconcile. */
 export class StatusWriter {
@@ -67,17 +60,15 @@ export class StatusWriter {
 
   /**
    * Makes the status of the object what is wanted: all of it, as what is left out goes away. Conditions of other managers stay.
-   * An edit since the object was looked at is no hindrance: the status says which generation it is about. A status of an earlier
-   * generation than the one that was written last is left out: the cache that showed it is behind, and shows the later one soon.
    *
-   * @throws KubeError, a Conflict too if the object is another by now or its status has changed: the reconcile comes again with
-   * fresh data.
+   * @throws KubeError, a Conflict too if the object has changed since it was looked at: the reconcile comes again with fresh data.
    */
   async write<S>(
     o: StatusWrite<S>,
     { signal }: { readonly signal: AbortSignal },
   ): Promise<StatusResult> {
-    const result = this.#isOvertaken(o.object) ? 'unchanged' : await this.#ensure(o, signal)
+    const isStored = this.#isStored(o.object, digestOf(o.status))
+    const result = isStored ? 'unchanged' : await this.#put(o, signal)
     this.#o.metrics.statusWrites.add({ kind: o.resource.kind, result })
     return result
   }
@@ -85,15 +76,6 @@ export class StatusWriter {
   /** The object is gone. @param key - as its cache has it. */
   forget(key: string): void {
     this.#written.delete(key)
-  }
-
-  #isOvertaken(object: Stored<WithStatus<unknown>>): boolean {
-    const written = this.#writtenOf(object)
-    return written !== undefined && (object.metadata.generation ?? 0) < written.generation
-  }
-
-  async #ensure<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
-    return this.#isStored(o.object, digestOf(o.status)) ? 'unchanged' : await this.#put(o, signal)
   }
 
   #isStored(object: Stored<WithStatus<unknown>>, digest: string): boolean {
@@ -107,17 +89,10 @@ export class StatusWriter {
   async #put<S>(o: StatusWrite<S>, signal: AbortSignal): Promise<StatusResult> {
     const written = this.#writtenOf(o.object)
     const isNewer = written !== undefined && isBehind(o.object, written)
-    let { resourceVersion } = isNewer ? written : o.object.metadata
+    const { resourceVersion } = isNewer ? written : o.object.metadata
     try {
-      for (let tries = MOST_TRIES; ; tries -= 1) {
-        try {
-          await this.#send(o, resourceVersion, signal)
-          return 'written'
-        } catch (error) {
-          if (!isConflict(error) || tries === 1) throw error
-          resourceVersion = await this.#versionAfter(o, error, signal)
-        }
-      }
+      await this.#send(o, resourceVersion, signal)
+      return 'written'
     } catch (error) {
       if (!isNotFound(error)) throw error
       this.forget(toKeyString(keyOf(o.object)))
@@ -141,24 +116,9 @@ export class StatusWriter {
     this.#written.set(toKeyString(key), {
       uid: object.metadata.uid,
       resourceVersion: answer.metadata.resourceVersion,
-      generation: object.metadata.generation ?? 0,
       digest: digestOf(status),
       stored: answer.status,
     })
-  }
-
-  /** Of the very object as it is now, if its status is as it was. @throws the conflict */
-  async #versionAfter<S>(
-    { resource, object }: StatusWrite<S>,
-    conflict: KubeError,
-    signal: AbortSignal,
-  ): Promise<string> {
-    const { metadata, status } = await this.#o.client.get(resource, keyOf(object), { signal })
-    const isSame =
-      metadata.uid === object.metadata.uid &&
-      digestOf(status ?? {}) === digestOf(this.current(object) ?? {})
-    if (!isSame) throw conflict
-    return metadata.resourceVersion
   }
 
   #writtenOf(object: Stored<KubeObject>): WrittenStatus | undefined {

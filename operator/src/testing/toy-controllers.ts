@@ -1,12 +1,14 @@
+import type { Stored } from '@tutti/kube'
 import type { ControllerContext, ControllerSet } from '../controllers/context.ts'
 import { Applier, type SyncResult, throwIfFailed } from '../runtime/apply.ts'
 import { setCondition, toTime } from '../runtime/conditions.ts'
 import { createController, type Result } from '../runtime/controller.ts'
 import { inNamespaces } from '../runtime/in-namespaces.ts'
+import { untilOwnerMoves } from '../runtime/owner-check.ts'
 import { childSource, ownSource } from '../runtime/sources.ts'
 import { StatusWriter } from '../runtime/status.ts'
 import { toyCaches } from './cluster-rig.ts'
-import { TOY, toyChildren } from './toy.ts'
+import { TOY, type Toy, toyChildren } from './toy.ts'
 
 /** A controller of toys, with all that the runtime has: what a real one looks like, in small. */
 export function createToyControllers(context: ControllerContext): ControllerSet {
@@ -26,8 +28,11 @@ export function createToyControllers(context: ControllerContext): ControllerSet 
       return {}
     }
     holdLoop(toy.spec.holdMs)
+    return await untilOwnerMoves(() => look(toy, signal))
+  }
+
+  const look = async (toy: Stored<Toy>, signal: AbortSignal): Promise<Result> => {
     const result = await applier.sync({ resource: TOY, object: toy }, toyChildren(toy), { signal })
-    if (result.owner !== 'present') return result.owner === 'behind' ? { requeueAfterMs: 100 } : {}
     const { isReady, message } = judge(result)
     if (!isReady) {
       const [reason, action] = ['Conflict', 'Apply']

@@ -14,9 +14,9 @@ import { urlsOf } from '../../resources/ensemble-routes.ts'
 import { findCondition, toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
-import { followOwner, OwnerMoved } from '../../runtime/owner-check.ts'
+import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
-import { acceptedOf, isLeftUndone, type Revision, toWanted } from '../accepted-revisions.ts'
+import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
@@ -71,23 +71,17 @@ export class EnsembleReconciler {
     }
     // What belongs to it goes with it, by owner references.
     if (object.metadata.deletionTimestamp !== undefined) return {}
-    const look = (one: Ensemble, isLive: boolean) => this.#look(one, { ...context, isLive })
-    const owner = { resource: ENSEMBLE, object }
-    const { signal } = context
-    return (await followOwner(owner, look, { client: this.#o.client, signal })) ?? {}
+    return await untilOwnerMoves(() => this.#look(object, context))
   }
 
-  async #look(
-    object: Ensemble,
-    { signal, aside, isLive }: ReconcileContext & { readonly isLive: boolean },
-  ): Promise<Result> {
+  async #look(object: Ensemble, { signal, aside }: ReconcileContext): Promise<Result> {
     const { namespace = '' } = object.metadata
     const view = new NamespaceView(this.#o, namespace)
     const { manifest } = readEnsemble(object)
     const spec = manifest?.spec
     const isPaused = spec?.paused === true
     const verdict = judge(object, view)
-    const wish = { view, verdict, isPaused, isLive, signal }
+    const wish = { view, verdict, isPaused, signal }
     const stored = await this.#accept(object, wish)
     const { revisions, refusal } = stored
     const [newest] = revisions
@@ -99,7 +93,7 @@ export class EnsembleReconciler {
       ...(newest !== undefined && { served: toServed(newest) }),
       ...(refusal !== undefined && { refusal: refusal.message }),
       steps: spec === undefined ? [] : judgeSteps(spec, view),
-      exposure: await this.#expose(object, isPaused ? undefined : spec, { isLive, signal }),
+      exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
       trouble: this.#o.states.get(namespace),
       routers: await aside(() => this.#o.routers.look(namespace, { maxAgeMs, signal })),
     }
@@ -111,9 +105,9 @@ export class EnsembleReconciler {
   async #expose(
     object: Ensemble,
     spec: EnsembleSpec | undefined,
-    o: { readonly isLive: boolean; readonly signal: AbortSignal },
+    signal: AbortSignal,
   ): Promise<ExposureProblem | undefined> {
-    return spec && (await this.#o.exposure.sync(object, spec, o))
+    return spec && (await this.#o.exposure.sync(object, spec, { signal }))
   }
 
   /** Stores what is accepted, unless it is already what counts. */
@@ -123,17 +117,16 @@ export class EnsembleReconciler {
       readonly view: NamespaceView
       readonly verdict: Verdict
       readonly isPaused: boolean
-      readonly isLive: boolean
       readonly signal: AbortSignal
     },
   ): Promise<StoredRevisions> {
     const { client, events } = this.#o
-    const { view, verdict, isPaused, isLive, signal } = o
+    const { view, verdict, isPaused, signal } = o
     const accepted = verdict.accepted && !isPaused ? [toAccepted(object, verdict)] : []
     const wanted = accepted.map((one) => toWanted(one, { ignoresGeneration: false }))
     const stored = await storeAccepted({
       client,
-      owner: { resource: ENSEMBLE, object, isLive },
+      owner: { resource: ENSEMBLE, object },
       known: view.revisionsOf(object),
       orphans: view.orphansOf(object),
       wanted,
@@ -141,7 +134,6 @@ export class EnsembleReconciler {
       findUnused: (all, history) => all.slice(1 + history),
       signal,
     })
-    if (isLeftUndone(wanted, stored)) throw new OwnerMoved('behind')
     for (const { metadata } of stored.made) events.record(revisionAccepted(object, metadata.name))
     if (stored.made.length > 0 && verdict.accepted) {
       for (const warning of verdict.warnings) events.record(hasWarning(object, warning))

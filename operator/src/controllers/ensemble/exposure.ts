@@ -11,7 +11,6 @@ import {
 } from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
-import { OwnerMoved } from '../../runtime/owner-check.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
 import { readEdgeToken } from '../namespace/exposed-ensembles.ts'
 
@@ -52,23 +51,21 @@ export class Exposure {
   }
 
   /**
-   * @param o.isLive - the object is as the server has it, not as a cache does.
    * @throws what is worth another try; OwnerMoved if something was to be changed for an Ensemble that has moved.
    */
   async sync(
     object: Stored<EnsembleObject>,
     spec: EnsembleSpec,
-    { isLive, signal }: { readonly isLive: boolean; readonly signal: AbortSignal },
+    { signal }: { readonly signal: AbortSignal },
   ): Promise<ExposureProblem | undefined> {
     const { namespace = '' } = object.metadata
     const { expose } = spec
     const isGateway = expose?.gateway !== undefined
     const hasGateway = this.#httpRoutes.isServed
     const applier = hasGateway ? this.#withGateway : this.#withoutGateway
-    const ensemble = { resource: ENSEMBLE, object, isLive }
+    const ensemble = { resource: ENSEMBLE, object }
     const routes = isGateway && !hasGateway ? [] : routesOf(object, expose)
-    const { outcomes, owner } = await applier.sync(ensemble, routes, { signal })
-    if (owner !== 'present') throw new OwnerMoved(owner)
+    const { outcomes } = await applier.sync(ensemble, routes, { signal })
     const problem = findProblem(outcomes)
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })

@@ -24,9 +24,7 @@ import type { Owner } from '../../runtime/children.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
-import { OwnerMoved } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
-import { isLeftUndone } from '../accepted-revisions.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
@@ -73,8 +71,6 @@ const AGED_MS = 60_000
 /** What one look is about. */
 export interface PassInput extends Pick<ReconcileContext, 'signal' | 'aside'> {
   readonly model: Stored<ModelObject>
-  /** The server gave it, for this pass. */
-  readonly isLive: boolean
   readonly key: string
 }
 
@@ -93,10 +89,10 @@ export class ModelPass {
   readonly #before: ModelStatus
   #left: StoredRevisions['left']
 
-  constructor(o: ModelPassOptions, { model, isLive, key, signal, aside }: PassInput) {
+  constructor(o: ModelPassOptions, { model, key, signal, aside }: PassInput) {
     this.#o = o
     this.#model = model
-    this.#owner = { resource: MODEL, object: model, isLive }
+    this.#owner = { resource: MODEL, object: model }
     this.#key = key
     this.#signal = signal
     this.#aside = aside
@@ -108,7 +104,6 @@ export class ModelPass {
     const { settings } = this.#o
     const wish = checked.spec && toWish(model, checked.spec, { settings, secret })
     const synced = await this.#sync(checked, wish)
-    if (synced !== undefined && synced.owner !== 'present') throw new OwnerMoved(synced.owner)
     const deployment = findDeployment(synced) ?? this.#o.reader.deploymentOf(model)
     // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
     const pods = await this.#observe(
@@ -222,7 +217,6 @@ export class ModelPass {
       findUnused: (all, history) => findUnused(pods, all, history),
       signal: this.#signal,
     })
-    if (isLeftUndone(wanted, stored)) throw new OwnerMoved('behind')
     for (const { metadata } of stored.made) {
       metrics.accepted.add({})
       events.record(revisionAccepted(this.#model, metadata.name))

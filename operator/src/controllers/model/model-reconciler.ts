@@ -1,7 +1,5 @@
-import type { Stored } from '@tutti/kube'
-import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
-import { followOwner } from '../../runtime/owner-check.ts'
+import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import { ModelPass, type ModelPassOptions } from './model-pass.ts'
 
 /** Makes a Model come true, one look at a time: read, judge, apply, ask, accept, and one status. */
@@ -23,9 +21,6 @@ export class ModelReconciler {
     }
     // Its children go with it, by their owner references.
     if (model.metadata.deletionTimestamp !== undefined) return {}
-    const look = (object: Stored<ModelObject>, isLive: boolean) =>
-      new ModelPass(this.#o, { model: object, isLive, key, signal, aside }).run()
-    const owner = { resource: MODEL, object: model }
-    return (await followOwner(owner, look, { client: this.#o.client, signal })) ?? {}
+    return await untilOwnerMoves(() => new ModelPass(this.#o, { model, key, signal, aside }).run())
   }
 }
