@@ -16,7 +16,6 @@ import { childIdOf, controllerOf } from '../../runtime/children.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
 import { INDEX } from '../caches.ts'
-import { type FoundMember, outOfUse } from './out-of-use.ts'
 
 /** What an applier reads of the members of one kind: `Cache` has it, with the index of namespaces. */
 export interface MemberCache extends Pick<ChildCache, 'resource' | 'get'> {
@@ -29,6 +28,12 @@ export interface RouterProblem {
   readonly message: string
   /** True if it ends by itself. */
   readonly isPassing?: boolean
+}
+
+/** A member of a router set as it is. */
+interface FoundMember {
+  readonly resource: Resource
+  readonly object: Stored<KubeObject>
 }
 
 export interface RouterApplierOptions extends ChildWriterOptions {
@@ -55,7 +60,7 @@ export class RouterApplier {
 
   /**
    * Makes the set of a namespace what is wanted. A member that is refused does not hold up the others, but one that depends on it
-   * may not work. What is not wanted any more goes, but for what a refusal leaves in use (see `outOfUse`).
+   * may not work. What is not wanted any more goes once all that is wanted is there.
    *
    * @returns the first problem that only a person can set right, else the first that passes.
    * @throws KubeError for what is worth another try; 'terminating' namespaces are no error.
@@ -65,26 +70,24 @@ export class RouterApplier {
     members: readonly RouterMember[],
     o: Signalled,
   ): Promise<RouterProblem | undefined> {
-    const problems: (RouterProblem & Pick<RouterMember, 'resource'>)[] = []
+    const problems: RouterProblem[] = []
     for (const member of members) {
       try {
         const problem = await this.#ensure(namespace, member, o)
-        if (problem !== undefined) problems.push({ ...problem, resource: member.resource })
+        if (problem !== undefined) problems.push(problem)
       } catch (error) {
         if (isNamespaceTerminating(error)) return undefined
-        problems.push({ ...this.#toRefusal(member, error), resource: member.resource })
+        problems.push(this.#toRefusal(member, error))
       }
     }
+    const [first] = problems
+    if (first !== undefined) return problems.find(({ isPassing }) => isPassing !== true) ?? first
     const wanted = new Set(members.map((one) => childIdOf(one.resource, keyOf(one.object))))
     const unwanted = this.#membersOf(namespace).filter(
       ({ resource, object }) => !wanted.has(childIdOf(resource, keyOf(object))),
     )
-    const missing = problems.map(({ resource }) => resource)
-    await this.#deleteAll(namespace, outOfUse(unwanted, missing), o)
-    const first = problems.find(({ isPassing }) => isPassing !== true) ?? problems[0]
-    if (first === undefined) return undefined
-    const { resource: _, ...problem } = first
-    return problem
+    await this.#deleteAll(namespace, unwanted, o)
+    return undefined
   }
 
   /** Deletes the set of a namespace, as the server has it: a cache may be behind. @throws KubeError */
