@@ -1,7 +1,6 @@
 import { toNatsSettings } from '../nats/nats-flags.ts'
 import { NatsTenancy } from '../nats/nats-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
-import { RouterPolling } from '../pods/router-polling.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import { inNamespaces } from '../runtime/in-namespaces.ts'
 import { toRouterDefaults, toStepSettings } from '../serving-settings.ts'
@@ -59,7 +58,7 @@ export function createControllers(given: ControllerContext): ControllerSet {
       ...ensembles.controllers,
       models.controller,
       models.scaler,
-      new RouterPolling(routers, podClient),
+      routers,
     ],
   }
 }

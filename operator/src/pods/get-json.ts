@@ -1,4 +1,4 @@
-import { type Agent, get, type IncomingMessage } from 'node:http'
+import { get, type IncomingMessage } from 'node:http'
 import { type Reason, ServeError } from '@tutti/errors'
 
 /** Where JSON comes from. */
@@ -11,7 +11,6 @@ export interface JsonPlace {
 }
 
 export interface GetJsonOptions extends JsonPlace {
-  readonly agent: Agent
   /** Largest answer that is read. */
   readonly maxBytes: number
   readonly signal: AbortSignal
@@ -44,9 +43,10 @@ export function failureAt(
   return new ServeError(reason, `pod "${pod}", ${ip}:${port}${path}: ${problem}`, { cause })
 }
 
-function send({ agent, ip: host, port, path, signal }: GetJsonOptions): Promise<IncomingMessage> {
+function send({ ip: host, port, path, signal }: GetJsonOptions): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  get({ agent, host, port, path, signal }, resolve).once('error', reject)
+  // A connection of its own: Node's servers close idle ones before most pods are asked again.
+  get({ agent: false, host, port, path, signal }, resolve).once('error', reject)
   return promise
 }
 
@@ -69,22 +69,9 @@ async function readBody(o: GetJsonOptions, response: IncomingMessage): Promise<s
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** May be half of a surrogate pair: the API server would store another character, and a status never be as it is wanted. */
-const HALF_CHARACTER = /\\u[dD][89a-fA-F]/
-
-/** For `JSON.parse`, which gives a property's name no second look: objects are made anew where one is not whole. */
-function toWellFormed(_key: string, value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed()
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  if (Object.keys(value).every((name) => name.isWellFormed())) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, field]) => [name.toWellFormed(), field]),
-  )
-}
-
 function parse(o: GetJsonOptions, text: string): unknown {
   try {
-    return HALF_CHARACTER.test(text) ? JSON.parse(text, toWellFormed) : JSON.parse(text)
+    return JSON.parse(text)
   } catch (cause) {
     throw failureAt(o, 'MALFORMED_MESSAGE', 'the answer is no JSON', cause)
   }

@@ -1,4 +1,3 @@
-import { Agent } from 'node:http'
 import type { Clock } from '@tutti/chassis'
 import {
   parseDescriptionJson,
@@ -10,8 +9,8 @@ import {
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
+import { openLimit } from '../runtime/open-limit.ts'
 import { failureAt, getJson, type JsonPlace } from './get-json.ts'
-import { openLimit } from './open-limit.ts'
 
 /** Where a pod of ours is asked. */
 export interface PodAddress {
@@ -36,8 +35,6 @@ export interface PodClient {
   servedByRouter(pod: PodAddress, o: AskOptions): Promise<ServedByRouter>
   servedByStep(pod: PodAddress, o: AskOptions): Promise<StepDescription>
   loadOfStep(pod: PodAddress, o: AskOptions): Promise<StepLoad>
-  /** Ends the connections and the questions; later ones fail with SERVER_STOPPING. */
-  close(): Promise<void>
 }
 
 export interface PodClientOptions {
@@ -60,11 +57,8 @@ export const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
   const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o
-  // Without kept connections: Node's servers close them before most pods are asked again.
-  const agent = new Agent()
   // What runs in pods is its namespace's, and may be silent on purpose; what runs in steps, without anybody having meant it.
   const limiter = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
-  const closing = new AbortController()
   const ask = async <T>(
     pod: PodAddress,
     { of, path, parse }: Question<T>,
@@ -75,13 +69,13 @@ export function createPodClient(o: PodClientOptions): PodClient {
     const limit = openLimit({
       clock,
       timeoutMs,
-      signals: [signal, closing.signal],
+      signal,
       toError: () => (isAsked ? toSilent(place, timeoutMs) : toUnasked(place, timeoutMs)),
     })
     const put = async (): Promise<T> => {
       isAsked = true
       const maxBytes = o.maxBytes ?? MAX_BYTES[of]
-      const json = await getJson({ ...place, agent, maxBytes, signal: limit.signal })
+      const json = await getJson({ ...place, maxBytes, signal: limit.signal })
       return naming(pod, () => parse(json))
     }
     try {
@@ -94,10 +88,6 @@ export function createPodClient(o: PodClientOptions): PodClient {
     servedByRouter: (pod, options) => ask(pod, SERVED_BY_ROUTER, options),
     servedByStep: (pod, options) => ask(pod, SERVED_BY_STEP, options),
     loadOfStep: (pod, options) => ask(pod, LOAD_OF_STEP, options),
-    close: async () => {
-      closing.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
-      agent.destroy()
-    },
   }
 }
 

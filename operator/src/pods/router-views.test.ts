@@ -37,7 +37,6 @@ async function open(
     port: server.port,
     ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
   })
-  t.teardown(() => client.close())
   const pods: Stored<Pod>[] = []
   const changes: string[] = []
   const waiting: (() => void)[] = []
@@ -52,7 +51,10 @@ async function open(
       for (const wake of waiting.splice(0)) wake()
     },
   })
-  t.teardown(() => views.close())
+  t.teardown(() => {
+    views.abort()
+    return views.drained()
+  })
   const changed = (): Promise<void> => new Promise((resolve) => waiting.push(resolve))
   return { clock, server, pods, views, changes, changed }
 }

@@ -4,6 +4,7 @@ import type { ServedByRouter } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
+import type { ManagedController } from '../runtime/manager.ts'
 import { routerLooksDifferent, routersCannotBeAsked } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady } from './pod-state.ts'
@@ -48,7 +49,8 @@ const MOST_KEPT = 16 * 2 ** 20
  * What the ready routers serve, for all controllers together: answers are shared for a moment, and asked for again from time to
  * time, so that somebody notices when a router loses a model.
  */
-export class RouterViews {
+export class RouterViews implements ManagedController {
+  readonly name = 'router-polling'
   readonly #o: RouterViewsOptions
   readonly #clock: Clock
   readonly #answers = new Map<string, Answer>()
@@ -95,9 +97,16 @@ export class RouterViews {
     return views.toSorted((one, other) => (one.pod < other.pod ? -1 : 1))
   }
 
-  async close(): Promise<void> {
+  /** Reconciles that go on may still ask. */
+  stop(): void {}
+
+  abort(): void {
     this.#closing.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
     this.#stopTimer()
+  }
+
+  async drained(): Promise<void> {
+    if (!this.#closing.signal.aborted) return
     await Promise.all(this.#polls.values())
     await Promise.allSettled(this.#asking.values())
   }

@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import { KeyedLimiter } from './keyed-limiter.ts'
 import { reconcileFailed, reconcileHangs } from './log-events.ts'
 import type { ControllerMetrics, RuntimeMetrics } from './metrics.ts'
+import { openLimit } from './open-limit.ts'
 import type { Source } from './sources.ts'
 import { TerminalError } from './terminal-error.ts'
 import { type Priority, type TakenKey, Workqueue } from './workqueue.ts'
@@ -231,26 +232,25 @@ export class Controller {
   /** The signal of one reconcile. One that does not return loses its slot and counts for no limit, never its key. */
   #openLimit(log: Logger, onHang: () => void): { readonly signal: AbortSignal; close(): void } {
     const timeoutMs = this.#o.timeoutMs ?? 60_000
-    const over = new AbortController()
-    let stopTimer = this.#clock.setTimer(timeoutMs, () => {
-      this.#metrics.timedOut()
-      over.abort(
-        new ServeError('DEADLINE_EXCEEDED', `the reconcile took longer than ${timeoutMs} ms`),
-      )
-      stopTimer = this.#clock.setTimer(RETURN_MS, () => {
-        reconcileHangs(log, timeoutMs + RETURN_MS)
-        onHang()
-      })
+    let stopHangTimer = (): void => {}
+    const limit = openLimit({
+      clock: this.#clock,
+      timeoutMs,
+      signal: this.#stopping.signal,
+      toError: () => {
+        this.#metrics.timedOut()
+        stopHangTimer = this.#clock.setTimer(RETURN_MS, () => {
+          reconcileHangs(log, timeoutMs + RETURN_MS)
+          onHang()
+        })
+        return new ServeError('DEADLINE_EXCEEDED', `the reconcile took longer than ${timeoutMs} ms`)
+      },
     })
-    const stopping = this.#stopping.signal
-    const onStop = (): void => over.abort(stopping.reason)
-    if (stopping.aborted) onStop()
-    stopping.addEventListener('abort', onStop, { once: true })
     return {
-      signal: over.signal,
+      signal: limit.signal,
       close: () => {
-        stopTimer()
-        stopping.removeEventListener('abort', onStop)
+        limit.close()
+        stopHangTimer()
       },
     }
   }

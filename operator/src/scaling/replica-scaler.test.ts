@@ -41,7 +41,6 @@ function rig(t: Test) {
       if (state.load instanceof Error) throw state.load
       return state.load
     },
-    close: async () => {},
   }
   const scaler = new ReplicaScaler({
     client,

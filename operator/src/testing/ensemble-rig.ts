@@ -8,7 +8,6 @@ import { createEnsembleControllers } from '../controllers/create-ensemble-contro
 import { RouterStates } from '../controllers/namespace/router-states.ts'
 import { NatsTenancy } from '../nats/nats-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
-import { RouterPolling } from '../pods/router-polling.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import type { RouterDefaults } from '../resources/router-deployment.ts'
 import { ROUTER_LABELS } from '../resources/router-names.ts'
@@ -98,7 +97,7 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
       troublePollMs: 500,
     })
     const caches = [...Object.values(shared), ...ours.caches]
-    const controllers = [...ours.controllers, new RouterPolling(routers, podClient)]
+    const controllers = [...ours.controllers, routers]
     for (const cache of caches) cache.start()
     await Promise.all(caches.map((cache) => cache.synced))
     for (const controller of controllers) controller.start()

@@ -138,14 +138,12 @@ async function openRig(
     load: () => cluster.load,
   })
   t.teardown(async () => {
-    for (const one of [controller, scaler]) {
+    for (const one of [controller, scaler, routers]) {
       one.stop()
       one.abort()
       await one.drained()
     }
     await player.close()
-    await routers.close()
-    await podClient.close()
     await Promise.all(Object.values(caches).map((cache) => cache.close()))
     await transport.close()
   })
