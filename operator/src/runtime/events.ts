@@ -28,7 +28,6 @@ export interface EventInput {
   readonly action: string
   /** For people; cut to 1 KiB. */
   readonly note: string
-  readonly related?: KubeObject
 }
 
 /** Without those that say the same as another: two conditions may. */
@@ -53,9 +52,7 @@ export interface EventRecorderOptions {
 const BURST = 25
 const REFILL_MS = 300_000
 const MOST_OBJECTS = 4096
-const FINISHED_MS = 360_000
 const REFRESH_MS = 1_800_000
-const SWEEP_MS = 60_000
 const NOTE_BYTES = 1024
 const TRIES = 4
 /** Events that are on their way to the server; a server that does not answer must not fill the memory. */
@@ -67,32 +64,27 @@ interface Series {
   /** How often it came in all, and how often the server was told that it came. */
   count: number
   toldCount: number
-  lastAt: number
-  lastEpochMs: number
   toldAt: number
 }
 
 /**
- * Tells the API server what happened, in the background. An event that repeats becomes a series: told at its first repetition,
- * then every half hour, and at its end. An object has 25 events at once, then one each five minutes.
+ * Tells the API server what happened, in the background. An event that repeats becomes a series: told at its first repetition, then
+ * every half hour. An object has 25 events at once, then one each five minutes.
  */
 export class EventRecorder {
   readonly #o: EventRecorderOptions
   readonly #clock: Clock
   readonly #log: Logger
-  readonly #series: LruMap<Series>
+  readonly #series = new LruMap<Series>(MOST_OBJECTS)
   readonly #buckets = new LruMap<TokenBucket>(MOST_OBJECTS)
   readonly #inFlight = new Set<Promise<void>>()
   readonly #stopping = new AbortController()
   readonly #run = randomUUID()
-  #stopSweep: () => void = () => {}
-  #isSweeping = false
 
   constructor(o: EventRecorderOptions) {
     this.#o = o
     this.#clock = o.clock ?? systemClock
     this.#log = limitLog(o.log, { clock: this.#clock, lines: 10, everyMs: 10_000 })
-    this.#series = new LruMap(MOST_OBJECTS, (series) => this.#tell(series))
   }
 
   /** Records an event; never throws, never waits. */
@@ -105,17 +97,13 @@ export class EventRecorder {
       return
     }
     known.count += 1
-    known.lastAt = this.#clock.now()
-    known.lastEpochMs = this.#clock.epochMs()
     this.#o.metrics.events.add({ result: 'folded' })
-    const isDue = known.toldCount === 1 || known.lastAt - known.toldAt >= REFRESH_MS
+    const isDue = known.toldCount === 1 || this.#clock.now() - known.toldAt >= REFRESH_MS
     if (isDue && this.#mayWrite(input.regarding)) this.#tell(known)
   }
 
   /** Resolves when everything on its way has been answered, or given up because of the signal. */
   async close(o: { readonly signal: AbortSignal }): Promise<void> {
-    this.#stopSweep()
-    for (const [, series] of this.#series.entries()) this.#tell(series)
     const abort = (): void => {
       this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
     }
@@ -129,16 +117,7 @@ export class EventRecorder {
   #begin(key: string, input: EventInput): void {
     if (!this.#mayWrite(input.regarding)) return
     const event = this.#toEvent(key, input)
-    const now = this.#clock.now()
-    this.#series.set(key, {
-      event,
-      count: 1,
-      toldCount: 1,
-      lastAt: now,
-      lastEpochMs: this.#clock.epochMs(),
-      toldAt: now,
-    })
-    this.#scheduleSweep()
+    this.#series.set(key, { event, count: 1, toldCount: 1, toldAt: this.#clock.now() })
     this.#send(event.reason, () => this.#create(event))
   }
 
@@ -156,11 +135,10 @@ export class EventRecorder {
   }
 
   #tell(series: Series): void {
-    if (series.toldCount === series.count) return
     series.toldCount = series.count
     series.toldAt = this.#clock.now()
-    const { event, count, lastEpochMs } = series
-    const told = { count, lastObservedTime: toMicroTime(lastEpochMs) }
+    const { event, count } = series
+    const told = { count, lastObservedTime: toMicroTime(this.#clock.epochMs()) }
     this.#send(event.reason, async () => {
       try {
         await this.#o.client.mergePatch(EVENT, toKey(event), {
@@ -216,23 +194,8 @@ export class EventRecorder {
     }
   }
 
-  #scheduleSweep(): void {
-    if (this.#isSweeping) return
-    this.#isSweeping = true
-    this.#stopSweep = this.#clock.setTimer(SWEEP_MS, () => {
-      this.#isSweeping = false
-      const now = this.#clock.now()
-      for (const [key, series] of this.#series.entries()) {
-        if (now - series.lastAt < FINISHED_MS) continue
-        this.#series.delete(key)
-        this.#tell(series)
-      }
-      if (this.#series.size > 0) this.#scheduleSweep()
-    })
-  }
-
   #toEvent(key: string, input: EventInput): Event {
-    const { regarding, related } = input
+    const { regarding } = input
     const epochMs = this.#clock.epochMs()
     const id = createHash('sha256').update(`${this.#run}/${key}/${epochMs}`).digest('hex')
     return {
@@ -251,7 +214,6 @@ export class EventRecorder {
       type: input.type,
       note: cut(input.note),
       regarding: toReference(regarding),
-      ...(related === undefined ? {} : { related: toReference(related) }),
     }
   }
 
@@ -260,10 +222,10 @@ export class EventRecorder {
   }
 }
 
-function keyOfEvent({ regarding, related, type, reason, action, note }: EventInput): string {
+function keyOfEvent({ regarding, type, reason, action, note }: EventInput): string {
   const { kind, metadata } = regarding
   const object = metadata.uid ?? `${metadata.namespace ?? ''}/${metadata.name}`
-  return JSON.stringify([kind, object, related?.metadata.uid, type, reason, action, note])
+  return JSON.stringify([kind, object, type, reason, action, note])
 }
 
 function toKey({ metadata }: Event): { name: string; namespace: string } {

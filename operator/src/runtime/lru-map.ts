@@ -2,16 +2,10 @@
 export class LruMap<V> {
   readonly #entries = new Map<string, V>()
   readonly #most: number
-  readonly #onDropped: (value: V) => void
 
-  /** @param most - entries held. @param onDropped - called with what had to go. */
-  constructor(most: number, onDropped: (value: V) => void = () => {}) {
+  /** @param most - entries held. */
+  constructor(most: number) {
     this.#most = most
-    this.#onDropped = onDropped
-  }
-
-  get size(): number {
-    return this.#entries.size
   }
 
   get(key: string): V | undefined {
@@ -26,18 +20,9 @@ export class LruMap<V> {
   set(key: string, value: V): void {
     this.#entries.delete(key)
     this.#entries.set(key, value)
-    if (this.#entries.size <= this.#most) return
-    const [oldest] = this.#entries
-    if (oldest === undefined) return
-    this.#entries.delete(oldest[0])
-    this.#onDropped(oldest[1])
-  }
-
-  delete(key: string): void {
-    this.#entries.delete(key)
-  }
-
-  entries(): Iterable<readonly [string, V]> {
-    return this.#entries
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.#most) return
+      this.#entries.delete(oldest)
+    }
   }
 }
