@@ -1,7 +1,7 @@
 import type { Condition } from '@tutti/kube'
 
 /** A condition as a controller judges it. */
-export interface ConditionInput {
+interface ConditionInput {
   readonly type: string
   readonly status: Condition['status']
   /** One CamelCase word. */
@@ -14,25 +14,6 @@ export interface ConditionInput {
 
 /** metav1.Condition's bound, in characters. */
 const LONGEST_MESSAGE = 32_768
-
-/**
- * The conditions with one of them set. `lastTransitionTime` moves only when the status does, so that a condition that stays
- * as it is makes no write.
- *
- * @param at - RFC 3339, whole seconds.
- * @returns `conditions` itself if nothing changes.
- */
-export function setCondition(
-  conditions: readonly Condition[],
-  input: ConditionInput,
-  at: string,
-): readonly Condition[] {
-  const index = conditions.findIndex(({ type }) => type === input.type)
-  const old = conditions[index]
-  const condition = toNext(old, input, at)
-  if (old === undefined) return [...conditions, condition]
-  return isSame(old, condition) ? conditions : conditions.with(index, condition)
-}
 
 /** A condition as a status that was read has it. */
 type Known = Omit<Condition, 'observedGeneration'> & {
@@ -84,15 +65,6 @@ function toNext(old: Known | undefined, input: ConditionInput, at: string): Cond
     reason,
     message: cutText(message, LONGEST_MESSAGE),
   }
-}
-
-function isSame(old: Condition, now: Condition): boolean {
-  return (
-    old.status === now.status &&
-    old.reason === now.reason &&
-    old.message === now.message &&
-    old.observedGeneration === now.observedGeneration
-  )
 }
 
 /** The text, or its beginning: at most `longest` UTF-16 units, and no half of a character at the end. */

@@ -5,13 +5,18 @@ import t, { type Test } from 'tap'
 import { openClusterRig } from '../testing/cluster-rig.ts'
 import { eventually } from '../testing/eventually.ts'
 import { installToys, TOY, type Toy, type ToyStatus } from '../testing/toy.ts'
-import { setCondition } from './conditions.ts'
+import { toConditions } from './conditions.ts'
 import { StatusWriter } from './status.ts'
 
 const { signal } = new AbortController()
 const at = '2026-01-01T00:00:00Z'
 const condition = (status: 'True' | 'False', message = 'm') =>
-  setCondition([], { type: 'Ready', status, reason: 'R', message, observedGeneration: 1 }, at)
+  toConditions(['Ready'], {
+    judged: { Ready: { status, reason: 'R', message } },
+    before: [],
+    observedGeneration: 1,
+    at,
+  })
 
 await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
   const server = await startApiServer()

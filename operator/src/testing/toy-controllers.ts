@@ -1,7 +1,7 @@
 import type { Stored } from '@tutti/kube'
 import type { ControllerContext, ControllerSet } from '../controllers/context.ts'
 import { Applier, type SyncResult, throwIfFailed } from '../runtime/apply.ts'
-import { setCondition, toTime } from '../runtime/conditions.ts'
+import { toConditions, toTime } from '../runtime/conditions.ts'
 import { createController, type Result } from '../runtime/controller.ts'
 import { inNamespaces } from '../runtime/in-namespaces.ts'
 import { untilOwnerMoves } from '../runtime/owner-check.ts'
@@ -39,19 +39,16 @@ export function createToyControllers(context: ControllerContext): ControllerSet 
       events.record({ regarding: toy, type: 'Warning', reason, action, note: message })
     }
     const { generation: observedGeneration = 0 } = toy.metadata
-    const conditions = setCondition(
-      statuses.current(toy)?.conditions ?? [],
-      {
-        type: 'Ready',
-        status: isReady ? 'True' : 'False',
-        reason: isReady ? 'Applied' : 'Conflict',
-        message,
-        observedGeneration,
-      },
-      toTime(clock.epochMs()),
-    )
-    const status = { observedGeneration, conditions }
-    await statuses.write({ resource: TOY, object: toy, status }, { signal })
+    const status = isReady ? 'True' : 'False'
+    const reason = isReady ? 'Applied' : 'Conflict'
+    const conditions = toConditions(['Ready'], {
+      judged: { Ready: { status, reason, message } },
+      before: statuses.current(toy)?.conditions,
+      observedGeneration,
+      at: toTime(clock.epochMs()),
+    })
+    const write = { resource: TOY, object: toy, status: { observedGeneration, conditions } }
+    await statuses.write(write, { signal })
     throwIfFailed(result)
     return isReady ? {} : { requeueAfterMs: 500 }
   }

@@ -17,11 +17,12 @@ import type { EventRecorder } from '../../runtime/events.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
+import { eventsOfChange, revisionAccepted } from '../events.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
-import { eventsOfChange, hasWarning, revisionAccepted } from './events.ts'
+import { BAD_OF_ENSEMBLE, eventTextOf, hasWarning } from './events.ts'
 import type { Exposure, ExposureProblem } from './exposure.ts'
 import type { EnsembleState, ServedRevision } from './judge-ensemble-state.ts'
 import { judgeSteps } from './judge-steps.ts'
@@ -169,7 +170,8 @@ export class EnsembleReconciler {
     const write = { resource: ENSEMBLE, object, status }
     const result = await statuses.write<EnsembleStatus>(write, o)
     if (result !== 'written') return
-    for (const event of eventsOfChange(object, before, status)) events.record(event)
+    const change = { before, after: status, bad: BAD_OF_ENSEMBLE, textOf: eventTextOf }
+    for (const event of eventsOfChange(object, change)) events.record(event)
   }
 
   #again(object: Ensemble, { served, routers, verdict, exposure }: EnsembleState): Result {

@@ -28,8 +28,7 @@ export interface ExposureProblem {
 export class Exposure {
   readonly #client: Client
   readonly #httpRoutes: Cache<HttpRoute>
-  readonly #withGateway: Applier
-  readonly #withoutGateway: Applier
+  readonly #applier: Applier
 
   constructor(
     o: Omit<ApplierOptions, 'caches'> & {
@@ -41,13 +40,11 @@ export class Exposure {
   ) {
     this.#client = o.client
     this.#httpRoutes = o.httpRoutes
-    this.#withoutGateway = new Applier({ ...o, caches: [o.ingresses] })
-    this.#withGateway = new Applier({ ...o, caches: [o.ingresses, o.httpRoutes] })
+    this.#applier = new Applier({ ...o, caches: [o.ingresses, o.httpRoutes] })
   }
 
   forget(key: string): void {
-    this.#withGateway.forget(key)
-    this.#withoutGateway.forget(key)
+    this.#applier.forget(key)
   }
 
   /**
@@ -62,10 +59,9 @@ export class Exposure {
     const { expose } = spec
     const isGateway = expose?.gateway !== undefined
     const hasGateway = this.#httpRoutes.isServed
-    const applier = hasGateway ? this.#withGateway : this.#withoutGateway
     const ensemble = { resource: ENSEMBLE, object }
     const routes = isGateway && !hasGateway ? [] : routesOf(object, expose)
-    const { outcomes } = await applier.sync(ensemble, routes, { signal })
+    const { outcomes } = await this.#applier.sync(ensemble, routes, { signal })
     const problem = findProblem(outcomes)
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })

@@ -25,12 +25,13 @@ import { findCondition } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
+import { eventsOfChange, revisionAccepted } from '../events.ts'
 import type { RouterStates } from '../namespace/router-states.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { type CheckedModel, checkModel } from './check-model.ts'
 import { templateOf } from './deployment-state.ts'
-import { childRepaired, eventsOfChange, replicasChanged, revisionAccepted } from './events.ts'
+import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
 import { isVerified } from './judge-model.ts'
 import { isLeftAsWas, type ModelWorld } from './judgement.ts'
 import type { ModelMetrics } from './metrics.ts'
@@ -257,8 +258,15 @@ export class ModelPass {
     const write = { resource: MODEL, object: this.#model, status }
     const result = await statuses.write<ModelStatus>(write, { signal: this.#signal })
     if (result !== 'written') return
-    for (const event of eventsOfChange(this.#model, this.#before, status)) events.record(event)
+    const before = this.#before
+    const change = { before, after: status, bad: BAD_OF_MODEL, textOf: reasonOf }
+    for (const event of eventsOfChange(this.#model, change)) events.record(event)
   }
+}
+
+/** Messages name pods, which come and go. */
+function reasonOf({ reason }: { readonly reason: string }): string {
+  return reason
 }
 
 /** What is known before anything is accepted, and routers are asked. */
