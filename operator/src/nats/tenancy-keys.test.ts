@@ -94,16 +94,6 @@ await t.test('any other damage is an error of the same kind', async (t) => {
   )
 })
 
-await t.test('one key in two places is refused', async (t) => {
-  const texts = toSecretTexts(KEYS)
-  t.throws(() => parseTenancyKeys({ ...texts, 'system-account.pub': KEYS.account }), {
-    message: 'key "system-account.pub" is the one of "account.pub", want another',
-  })
-  t.throws(() => parseTenancyKeys({ ...texts, 'signing-next.nk': KEYS.signing.current.seed }), {
-    message: 'key "signing-next.nk" is the one of "signing.nk", want another',
-  })
-})
-
 await t.test('external servers: an account and a key that signs its users', async (t) => {
   const [account, signing] = [createNkey('account'), createNkey('account')]
   const texts = { 'account.pub': account.publicKey, 'signing.nk': signing.seed }

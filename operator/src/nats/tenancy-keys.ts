@@ -77,22 +77,13 @@ export function toSecretTexts(keys: TenancyKeys): SecretTexts {
 
 /** @throws DamagedKeysError that names the key, and what was wanted there. */
 export function parseTenancyKeys(texts: SecretTexts): TenancyKeys {
-  const keys = {
+  return {
     operator: readSeed(texts, KEY_NAMES.operator, 'operator'),
     account: readPublicKey(texts, KEY_NAMES.account),
     systemAccount: readPublicKey(texts, KEY_NAMES.systemAccount),
     signing: readSigningKeys(texts),
     routePassword: readPassword(texts),
   }
-  const { current, next, previous } = keys.signing
-  refuseEqual([
-    [KEY_NAMES.account, keys.account],
-    [KEY_NAMES.systemAccount, keys.systemAccount],
-    [KEY_NAMES.signing, current.publicKey],
-    [KEY_NAMES.nextSigning, next?.publicKey],
-    [KEY_NAMES.previousSigning, previous?.publicKey],
-  ])
-  return keys
 }
 
 /**
@@ -157,18 +148,4 @@ function readText(texts: SecretTexts, name: string): string {
   const text = texts[name]?.trim()
   if (text === undefined) throw new DamagedKeysError(`key "${name}" is missing`)
   return text
-}
-
-function refuseEqual(
-  keys: readonly (readonly [name: string, publicKey: string | undefined])[],
-): void {
-  const seen = new Map<string, string>()
-  for (const [name, publicKey] of keys) {
-    if (publicKey === undefined) continue
-    const other = seen.get(publicKey)
-    if (other !== undefined) {
-      throw new DamagedKeysError(`key "${name}" is the one of "${other}", want another`)
-    }
-    seen.set(publicKey, name)
-  }
 }
