@@ -17,7 +17,6 @@ import type { RouterStates } from '../namespace/router-states.ts'
 import { createModelMetrics } from './metrics.ts'
 import { createModelController } from './model-controller.ts'
 import { createModelReader } from './model-reader.ts'
-import { ModelReconciler } from './model-reconciler.ts'
 import { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
@@ -61,7 +60,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     log: log.child({ controller: 'model-scaling' }),
     ...(o.scalingMs !== undefined && { everyMs: o.scalingMs }),
   })
-  const reconciler = new ModelReconciler({
+  const passes = {
     ...o,
     reader,
     observer,
@@ -69,8 +68,8 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     applier: new Applier({ client, clock, metrics: o.metrics, caches: childCaches(caches) }),
     statuses: new StatusWriter({ client, metrics: o.metrics }),
     metrics,
-  })
-  const controller = createModelController({ ...o, reconciler, observer })
+  }
+  const controller = createModelController({ ...o, passes })
   const routersChanged = (namespace: string): void => {
     for (const key of keysOf(caches.models.byIndex(INDEX.namespace, namespace))) {
       controller.enqueue(key, 'low')

@@ -3,7 +3,13 @@ import { type EnsembleObject, MODEL, type ModelObject } from '../../api/kinds.ts
 import { isReady } from '../../pods/pod-state.ts'
 import { isOfRouter } from '../../resources/step-labels.ts'
 import type { Cache } from '../../runtime/cache.ts'
-import { type Controller, createController } from '../../runtime/controller.ts'
+import {
+  type Controller,
+  createController,
+  type ReconcileContext,
+  type Result,
+} from '../../runtime/controller.ts'
+import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import {
   childSource,
   isAnyChange,
@@ -15,14 +21,12 @@ import {
 import { type Caches, INDEX, inNamespaceOf, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerContext } from '../context.ts'
 import { servedNameKey } from '../served-names.ts'
-import type { ModelReconciler } from './model-reconciler.ts'
-import type { PodObserver } from './pod-observer.ts'
+import { ModelPass, type ModelPassOptions } from './model-pass.ts'
 
 export interface ModelControllerOptions
   extends Pick<ControllerContext, 'clock' | 'log' | 'metrics'> {
   readonly caches: Caches
-  readonly reconciler: ModelReconciler
-  readonly observer: PodObserver
+  readonly passes: ModelPassOptions
   /** For one reconcile; see ControllerOptions. */
   readonly reconcileMs?: number
 }
@@ -33,7 +37,7 @@ export function createModelController(o: ModelControllerOptions): Controller {
   return createController({
     name: 'model',
     sources: toSources(o),
-    reconcile: (context, key) => o.reconciler.reconcile(context, key),
+    reconcile: (context, key) => reconcile(o.passes, context, key),
     groupOf: namespaceOfKey,
     clock,
     log,
@@ -42,7 +46,22 @@ export function createModelController(o: ModelControllerOptions): Controller {
   })
 }
 
-function toSources({ caches, observer }: ModelControllerOptions): readonly Source[] {
+async function reconcile(
+  o: ModelPassOptions,
+  { signal, aside }: ReconcileContext,
+  key: string,
+): Promise<Result> {
+  const model = o.reader.model(key)
+  if (model === undefined) {
+    for (const one of [o.applier, o.statuses, o.scaler]) one.forget(key)
+    return {}
+  }
+  // Its children go with it, by their owner references.
+  if (model.metadata.deletionTimestamp !== undefined) return {}
+  return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, aside }).run())
+}
+
+function toSources({ caches, passes }: ModelControllerOptions): readonly Source[] {
   const { models, pods } = caches
   const sameName = <T extends ModelObject | EnsembleObject>(cache: Cache<T>): Source =>
     referenceSource({
@@ -51,7 +70,7 @@ function toSources({ caches, observer }: ModelControllerOptions): readonly Sourc
       toKeys: (object) => keysOf(models.byIndex(INDEX.servedName, servedNameKey(object))),
     })
   pods.subscribe((event) => {
-    if (event.type === 'deleted') observer.forget(event.object.metadata.uid)
+    if (event.type === 'deleted') passes.observer.forget(event.object.metadata.uid)
   })
   return [
     ownSource(models),
