@@ -1,6 +1,6 @@
 import type { ModelSpec } from '@tutti/ensemble'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
-import { stepContainer } from './step-container.ts'
+import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import type { StepSettings } from './step-settings.ts'
 
 /** Where the artifacts of a model come from. */
@@ -72,9 +72,7 @@ function buildFetched(spec: ModelSpec, uri: string, settings: StepSettings): Art
     initContainers: [buildFetch({ spec, settings, args, mounts })],
     volumes: [
       { name: VOLUME, emptyDir: {} },
-      ...(secretRef === undefined
-        ? []
-        : [{ name: 'credentials', secret: { secretName: secretRef.name, defaultMode: 0o440 } }]),
+      ...(secretRef === undefined ? [] : [secretVolume('credentials', secretRef.name)]),
     ],
     mount: { ...models, readOnly: true },
   }
@@ -103,8 +101,8 @@ function buildFetch(o: {
   readonly mounts: readonly VolumeMount[]
 }): Container {
   return {
-    ...stepContainer(FETCH, o.settings, o.args),
-    volumeMounts: [...o.mounts, { name: 'tmp', mountPath: '/tmp' }],
+    ...ourContainer(FETCH, o.settings, { command: 'tutti-step', args: o.args }),
+    volumeMounts: [...o.mounts, TMP_MOUNT],
     ...toFetchResources(o.spec),
   }
 }

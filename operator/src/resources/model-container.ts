@@ -1,10 +1,20 @@
 import { DEFAULT_DEVICE, type ModelSpec, toMilliseconds, toModelOverrides } from '@tutti/ensemble'
-import type { Container, Probe, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
+import type { Container, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { MODEL_DIRECTORY } from './model-artifacts.ts'
 import { toPlain } from './plain.ts'
-import { stepContainer } from './step-container.ts'
-import { NATS_CREDENTIALS, PORTS, type StepSettings } from './step-settings.ts'
+import {
+  containerPorts,
+  NATS_MOUNT,
+  NATS_VOLUME,
+  natsCredentialArgs,
+  natsServerArgs,
+  ourContainer,
+  probe,
+  TMP_MOUNT,
+  TMP_VOLUME,
+} from './serving-pod.ts'
+import { PORTS, type StepSettings } from './step-settings.ts'
 
 /** The container that serves. */
 export const MAIN = 'main'
@@ -48,16 +58,14 @@ export function buildMainContainer(o: MainContainerOptions): Container {
   const { spec, settings } = o
   const times = podTimesOf(spec)
   return {
-    ...stepContainer(MAIN, settings, toArgs(o, times)),
-    ports: Object.entries(PORTS)
-      .toSorted(([one], [other]) => (one < other ? -1 : 1))
-      .map(([name, containerPort]) => ({ name, containerPort, protocol: 'TCP' })),
+    ...ourContainer(MAIN, settings, { command: 'tutti-step', args: toArgs(o, times) }),
+    ports: containerPorts(PORTS),
     resources: toResources(spec),
     volumeMounts: [
       o.mount,
-      { name: 'nats', mountPath: NATS_CREDENTIALS.directory, readOnly: true },
+      NATS_MOUNT,
       ...(usesSharedMemory(spec) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
-      { name: 'tmp', mountPath: '/tmp' },
+      TMP_MOUNT,
     ],
     startupProbe: probe('/readyz', { periodSeconds: 1, failureThreshold: times.loadS }),
     readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 3 }),
@@ -69,36 +77,30 @@ export function buildMainContainer(o: MainContainerOptions): Container {
 /** Volumes that only `main` needs, beside the artifacts. */
 export function buildMainVolumes(spec: ModelSpec): readonly Volume[] {
   return [
-    { name: 'nats', secret: { secretName: NATS_CREDENTIALS.secret, defaultMode: 0o440 } },
+    NATS_VOLUME,
     ...(usesSharedMemory(spec)
       ? [{ name: 'shm', emptyDir: { medium: 'Memory' as const, sizeLimit: sharedMemoryOf(spec) } }]
       : []),
-    { name: 'tmp', emptyDir: {} },
+    TMP_VOLUME,
   ]
 }
 
 function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
   const { modelName, spec, namespace, settings } = o
-  const { servers, prefix, hasAuthorities } = settings.nats
-  const { directory, credentials, authorities } = NATS_CREDENTIALS
   return [
     '--model-directory',
     `${modelName}=${MODEL_DIRECTORY}`,
     '--model-overrides',
     // In a fixed order of keys: the text is part of the pod template.
     `${modelName}=${toCanonicalJson(toModelOverrides(spec))}`,
-    ...servers.flatMap((server) => ['--nats', server]),
-    '--nats-prefix',
-    prefix,
+    ...natsServerArgs(settings.nats),
     '--repository-name',
     namespace,
     // Instances that may choose execute on them then, and a pod whose devices cannot be used says so and serves nothing.
     ...Object.entries(devicesOf(spec) ?? {}).map(
       ([name, count]) => `--accelerator=${name}=${count}`,
     ),
-    '--nats-creds-file',
-    `${directory}/${credentials}`,
-    ...(hasAuthorities ? ['--nats-tls-ca', `${directory}/${authorities}`] : []),
+    ...natsCredentialArgs(settings.nats),
     '--grpc-port',
     String(PORTS.grpc),
     '--http-port',
@@ -108,10 +110,6 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
     '--exit-timeout-secs',
     String(times.exitS),
   ]
-}
-
-function probe(path: string, o: Pick<Probe, 'periodSeconds' | 'failureThreshold'>): Probe {
-  return { httpGet: { path, port: 'metrics' }, timeoutSeconds: 5, ...o }
 }
 
 /** Whose code may use it beside the server: loaders of data, processes of their own. */

@@ -7,15 +7,13 @@ import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-contai
 import type { ModelParts } from './model-parts.ts'
 import { toPlain } from './plain.ts'
 import { overlayPodSpec } from './pod-overlay.ts'
-import { spreadPods } from './spread-pods.ts'
+import { ourPodSpec } from './serving-pod.ts'
 import { stepLabels, stepSelector } from './step-labels.ts'
 
 /** On every pod: the digest of the template that it was made from, so that pods of the newest one are known at a glance. */
 export const TEMPLATE_ANNOTATION = 'tutti.dev/template'
 /** On every pod that fetches with credentials: a digest of them, so that new ones make new pods. */
 const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
-/** The user and group of our images. */
-const USER = 65_532
 /** Beyond the time of a load: for scheduling, the pull of the image and the fetch. */
 const START_S = 600
 const OLD_REPLICA_SETS = 3
@@ -65,29 +63,20 @@ function buildPodSpec(parts: ModelParts): PodSpec {
   const { spec, settings, childName: serviceAccountName, modelName, namespace } = parts
   const { initContainers, volumes, mount } = buildArtifactParts(spec, settings)
   const main = buildMainContainer({ spec, settings, modelName, namespace, mount })
-  const { imagePullSecrets } = settings
-  return {
+  const base = ourPodSpec({
     serviceAccountName,
-    automountServiceAccountToken: false,
-    // Their variables, a few for each Service of the namespace, would make old and new pods differ.
-    enableServiceLinks: false,
-    terminationGracePeriodSeconds: podTimesOf(spec).graceS,
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER,
-      runAsGroup: USER,
-      fsGroup: USER,
-      fsGroupChangePolicy: 'OnRootMismatch',
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
-    ...(imagePullSecrets.length > 0 && {
-      imagePullSecrets: imagePullSecrets.map((name) => ({ name })),
-    }),
+    hasToken: false,
+    graceS: podTimesOf(spec).graceS,
+    imagePullSecrets: settings.imagePullSecrets,
+    labels: stepSelector(parts.name),
+  })
+  return {
+    ...base,
+    securityContext: { ...base.securityContext, fsGroupChangePolicy: 'OnRootMismatch' },
     ...(initContainers.length > 0 && { initContainers }),
     containers: [main],
     volumes: [...volumes, ...buildMainVolumes(spec)],
     readinessGates: [{ conditionType: ACCEPTED_GATE }],
-    ...spreadPods(stepSelector(parts.name)),
     ...toPlacement(spec),
   }
 }

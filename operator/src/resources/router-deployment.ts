@@ -1,15 +1,22 @@
-import type { Container, Deployment, Desired, PodSpec, Probe } from '@tutti/kube'
+import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
 import { EDGE_FILE } from './router-edge.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
 import type { RouterSettings } from './router-settings.ts'
-import { spreadPods } from './spread-pods.ts'
 import {
-  NATS_CREDENTIALS,
-  type NatsSettings,
-  type NetworkSettings,
-  PORTS,
-} from './step-settings.ts'
+  containerPorts,
+  NATS_MOUNT,
+  NATS_VOLUME,
+  natsCredentialArgs,
+  natsServerArgs,
+  ourContainer,
+  ourPodSpec,
+  probe,
+  secretVolume,
+  TMP_MOUNT,
+  TMP_VOLUME,
+} from './serving-pod.ts'
+import { type NatsSettings, type NetworkSettings, PORTS } from './step-settings.ts'
 
 /** What the operator's configuration says about all routers. */
 export interface RouterDefaults {
@@ -28,8 +35,6 @@ export interface RouterParts {
   readonly settings: RouterSettings
 }
 
-const USER = 65_532
-const SECRET_MODE = 0o440
 const EDGE_DIRECTORY = '/var/run/tutti/edge'
 const DRAIN_MS = 30_000
 /** Until Services and ingresses know that a pod ends; it takes requests as before meanwhile. */
@@ -67,30 +72,17 @@ function drainSecondsOf({ settings }: RouterParts): number {
 
 function buildPodSpec(parts: RouterParts): PodSpec {
   const { settings, defaults } = parts
-  const { imagePullSecrets } = defaults
   return {
-    serviceAccountName: ROUTER_NAMES.router,
-    // Only here: it may read what was accepted.
-    automountServiceAccountToken: true,
-    enableServiceLinks: false,
-    terminationGracePeriodSeconds: PRE_STOP_S + drainSecondsOf(parts) + EXIT_S,
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER,
-      runAsGroup: USER,
-      fsGroup: USER,
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
-    ...(imagePullSecrets.length > 0 && {
-      imagePullSecrets: imagePullSecrets.map((name) => ({ name })),
+    ...ourPodSpec({
+      serviceAccountName: ROUTER_NAMES.router,
+      // Only here: it may read what was accepted.
+      hasToken: true,
+      graceS: PRE_STOP_S + drainSecondsOf(parts) + EXIT_S,
+      imagePullSecrets: defaults.imagePullSecrets,
+      labels: ROUTER_SELECTOR,
     }),
     containers: [buildContainer(parts)],
-    volumes: [
-      { name: 'nats', secret: { secretName: NATS_CREDENTIALS.secret, defaultMode: SECRET_MODE } },
-      { name: 'edge', secret: { secretName: ROUTER_NAMES.edge, defaultMode: SECRET_MODE } },
-      { name: 'tmp', emptyDir: {} },
-    ],
-    ...spreadPods(ROUTER_SELECTOR),
+    volumes: [NATS_VOLUME, secretVolume('edge', ROUTER_NAMES.edge), TMP_VOLUME],
     ...toPlain({ nodeSelector: settings.nodeSelector, tolerations: settings.tolerations }),
   }
 }
@@ -105,28 +97,17 @@ function buildContainer(parts: RouterParts): Container {
     metrics: PORTS.metrics,
   }
   return {
-    name: 'main',
-    image: settings.image ?? defaults.image,
-    imagePullPolicy: defaults.imagePullPolicy,
-    command: ['tutti-router'],
-    args: toArgs(parts),
-    env: [{ name: 'HOME', value: '/tmp' }],
-    ports: Object.entries(ports).map(([name, containerPort]) => ({
-      name,
-      containerPort,
-      protocol: 'TCP',
-    })),
+    ...ourContainer(
+      'main',
+      { image: settings.image ?? defaults.image, imagePullPolicy: defaults.imagePullPolicy },
+      { command: 'tutti-router', args: toArgs(parts) },
+    ),
+    ports: containerPorts(ports),
     resources: toPlain(settings.resources ?? RESOURCES),
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      capabilities: { drop: ['ALL'] },
-      readOnlyRootFilesystem: true,
-    },
-    terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
-      { name: 'nats', mountPath: NATS_CREDENTIALS.directory, readOnly: true },
+      NATS_MOUNT,
       { name: 'edge', mountPath: EDGE_DIRECTORY, readOnly: true },
-      { name: 'tmp', mountPath: '/tmp' },
+      TMP_MOUNT,
     ],
     startupProbe: probe('/livez', { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 2 }),
@@ -137,19 +118,13 @@ function buildContainer(parts: RouterParts): Container {
 
 function toArgs(parts: RouterParts): readonly string[] {
   const { namespace, defaults, settings } = parts
-  const { servers, prefix, hasAuthorities } = defaults.nats
-  const { directory, credentials, authorities } = NATS_CREDENTIALS
   const { maxInFlightRequests, maxInFlightBytes, logVerbose } = settings
   return [
     '--kubernetes',
     '--repository-name',
     namespace,
-    ...servers.flatMap((server) => ['--nats', server]),
-    '--nats-prefix',
-    prefix,
-    '--nats-creds-file',
-    `${directory}/${credentials}`,
-    ...(hasAuthorities ? ['--nats-tls-ca', `${directory}/${authorities}`] : []),
+    ...natsServerArgs(defaults.nats),
+    ...natsCredentialArgs(defaults.nats),
     ...numberFlag('--grpc-port', PORTS.grpc),
     ...numberFlag('--http-port', PORTS.http),
     ...numberFlag('--metrics-port', PORTS.metrics),
@@ -166,8 +141,4 @@ function toArgs(parts: RouterParts): readonly string[] {
 
 function numberFlag(flag: string, value: number | undefined): readonly string[] {
   return value === undefined ? [] : [flag, String(value)]
-}
-
-function probe(path: string, o: Pick<Probe, 'periodSeconds' | 'failureThreshold'>): Probe {
-  return { httpGet: { path, port: 'metrics' }, timeoutSeconds: 5, ...o }
 }
