@@ -6,8 +6,6 @@ export interface AppliedChild {
   readonly digest: string
   /** Of the answer; see stampOf. */
   readonly stamp: string
-  /** On the clock: from then on it is applied again, whatever is known. */
-  readonly expiresAt: number
 }
 
 /** What was applied, by owner and child; in memory only. What an earlier process applied is known by the mark that it left. */

@@ -57,8 +57,6 @@ export interface SyncOptions {
 export interface SyncResult {
   /** In the order of the children that are wanted. */
   readonly outcomes: readonly ChildOutcome[]
-  /** What was deleted because it is not wanted any more. */
-  readonly pruned: readonly { readonly resource: Resource; readonly key: ObjectKey }[]
 }
 
 export interface ApplierOptions extends ChildWriterOptions {
@@ -108,8 +106,8 @@ export class Applier {
     const outcomes: ChildOutcome[] = []
     for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
     const isComplete = outcomes.every(({ result }) => SETTLED.has(result))
-    const pruned = isComplete ? await this.#prune(pass, desired, outcomes) : []
-    return { outcomes, pruned }
+    if (isComplete) await this.#prune(pass, desired, outcomes)
+    return { outcomes }
   }
 
   async #syncChild(
@@ -166,9 +164,8 @@ export class Applier {
     pass: Pass,
     desired: readonly DesiredChild[],
     outcomes: ChildOutcome[],
-  ): Promise<SyncResult['pruned']> {
+  ): Promise<void> {
     const wanted = new Set(desired.map((child) => childIdOf(child.resource, keyOf(child.object))))
-    const pruned: { resource: Resource; key: ObjectKey }[] = []
     for (const { resource, byOwner } of this.#ownedLists(pass.owner)) {
       for (const object of byOwner) {
         const key = keyOf(object)
@@ -177,16 +174,12 @@ export class Applier {
         try {
           await pass.check.ensure()
           const { owner, signal } = pass
-          const place = placeOf(owner)
-          if (await this.#writer.delete({ resource, object }, { place, signal })) {
-            pruned.push({ resource, key })
-          }
+          await this.#writer.delete({ resource, object }, { place: placeOf(owner), signal })
         } catch (error) {
           outcomes.push(this.#toFailure(pass, { resource, key }, error))
         }
       }
     }
-    return pruned
   }
 
   *#ownedLists({ object }: Owner): Iterable<{

@@ -1,4 +1,3 @@
-import type { Clock } from '@tutti/chassis'
 import {
   type Client,
   type Desired,
@@ -18,11 +17,7 @@ import { isBehind } from './resource-version.ts'
 
 export interface ChildWriterOptions {
   readonly client: Client
-  readonly clock: Clock
-  readonly random?: () => number
   readonly metrics: Pick<RuntimeMetrics, 'applies'>
-  /** After which time a child is applied again even if nothing seems to have changed; default 10 h, spread by a tenth. */
-  readonly reapplyMs?: number
 }
 
 /** Under what a child is remembered: its owner's key and uid, or names of its own if it has none. */
@@ -94,7 +89,7 @@ export class ChildWriter {
     if (current === undefined) return { result: 'applied', object: await this.#apply(wish, o) }
     const known = this.#recall(wish, { ...o, current })
     const newest = toNewest(current, known, desired)
-    const isSameWish = known?.digest === wish.digest && known.expiresAt > this.#o.clock.now()
+    const isSameWish = known?.digest === wish.digest
     if (isSameWish && known.stamp === newest.stamp) {
       this.count(resource, 'skipped')
       return { result: 'unchanged', object: current }
@@ -135,13 +130,11 @@ export class ChildWriter {
 
   /** @param object - the child as the server has it, with all of the wish. */
   #remember(wish: Wish, place: Place, object: Stored<KubeObject>): AppliedChild {
-    const { reapplyMs = 36_000_000, random = Math.random, clock } = this.#o
     const child = {
       uid: object.metadata.uid,
       resourceVersion: object.metadata.resourceVersion,
       digest: wish.digest,
       stamp: stampOf(object, wish.desired),
-      expiresAt: clock.now() + reapplyMs * (0.9 + 0.2 * random()),
     }
     this.#memory.set(place, idOf(wish), child)
     return child
@@ -150,13 +143,12 @@ export class ChildWriter {
   /**
    * Deletes the very object that was seen, as it was seen: what changed since then is judged anew.
    *
-   * @returns false if it was gone.
    * @throws KubeError, a Conflict if it changed.
    */
   async delete(
     { resource, object }: { readonly resource: Resource; readonly object: Stored<KubeObject> },
     { place, signal }: Pick<WriteOptions, 'place' | 'signal'>,
-  ): Promise<boolean> {
+  ): Promise<void> {
     const { uid, resourceVersion } = object.metadata
     this.#memory.drop(place, childIdOf(resource, keyOf(object)))
     try {
@@ -165,10 +157,8 @@ export class ChildWriter {
         propagation: 'Background',
         signal,
       })
-      return true
     } catch (error) {
-      if (isNotFound(error)) return false
-      throw error
+      if (!isNotFound(error)) throw error
     }
   }
 }

@@ -15,7 +15,6 @@ export interface ReconcileContext {
   readonly signal: AbortSignal
   /** Its lines say controller, key and reconcileId. */
   readonly log: Logger
-  readonly reconcileId: string
   /**
    * Waits for something that is not ours and may take long, as a process in somebody's pod, and lends its slot to others
    * meanwhile. What it returns, it returns.
@@ -167,7 +166,7 @@ export class Controller {
     const since = this.#clock.now()
     this.#metrics.started()
     try {
-      const context = { signal: limit.signal, log, reconcileId, aside: slot.aside }
+      const context = { signal: limit.signal, log, aside: slot.aside }
       const result = await this.#o.reconcile(context, key)
       this.#ended(taken, result, since)
     } catch (error) {
@@ -232,7 +231,7 @@ export class Controller {
   /** The signal of one reconcile. One that does not return loses its slot and counts for no limit, never its key. */
   #openLimit(log: Logger, onHang: () => void): { readonly signal: AbortSignal; close(): void } {
     const timeoutMs = this.#o.timeoutMs ?? 60_000
-    let stopHangTimer = (): void => {}
+    let stopHangTimer: (() => void) | undefined
     const limit = openLimit({
       clock: this.#clock,
       timeoutMs,
@@ -250,7 +249,7 @@ export class Controller {
       signal: limit.signal,
       close: () => {
         limit.close()
-        stopHangTimer()
+        stopHangTimer?.()
       },
     }
   }

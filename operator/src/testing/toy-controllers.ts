@@ -17,7 +17,7 @@ export function createToyControllers(context: ControllerContext): ControllerSet 
   const openReflector = inNamespaces(context.openReflector, namespaces)
   const { toys, ...children } = toyCaches({ openReflector })
   const caches = Object.values(children)
-  const applier = new Applier({ client, caches, clock, metrics })
+  const applier = new Applier({ client, caches, metrics })
   const statuses = new StatusWriter({ client, metrics })
 
   const reconcile = async ({ signal }: { signal: AbortSignal }, key: string): Promise<Result> => {

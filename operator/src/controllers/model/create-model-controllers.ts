@@ -65,7 +65,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     reader,
     observer,
     scaler,
-    applier: new Applier({ client, clock, metrics: o.metrics, caches: childCaches(caches) }),
+    applier: new Applier({ client, metrics: o.metrics, caches: childCaches(caches) }),
     statuses: new StatusWriter({ client, metrics: o.metrics }),
     metrics,
   }

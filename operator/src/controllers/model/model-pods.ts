@@ -1,7 +1,7 @@
 import type { ServedModel } from '@tutti/ensemble'
 import type { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
-import { areContainersReady, isAlive, isReady } from '../../pods/pod-state.ts'
+import { areContainersReady, isAlive } from '../../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 
 /** A pod of a Model, and what it said. */
@@ -42,8 +42,4 @@ export function currentPods(pods: readonly ModelPod[]): readonly ModelPod[] {
 /** True for a pod whose processes are ready and that has a version to serve. */
 export function canServe(pod: ModelPod): boolean {
   return areContainersReady(pod.pod) && readyVersionsOf(pod).length > 0
-}
-
-export function countReady(pods: readonly ModelPod[]): number {
-  return pods.filter(({ pod }) => isReady(pod)).length
 }

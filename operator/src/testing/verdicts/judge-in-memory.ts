@@ -127,7 +127,6 @@ async function reconcileAll(
   const context = {
     signal: new AbortController().signal,
     log: silentLogger,
-    reconcileId: '',
     aside: callIt,
   }
   const options = { ...around, client, metrics }
