@@ -151,6 +151,23 @@ await t.test(
   },
 )
 
+await t.test('one that waits aside for two things at once lends one slot', async (t) => {
+  const ran: string[] = []
+  const { controller, add } = controllerRig({
+    slots: 1,
+    groupOf: (key) => key,
+    reconcile: async ({ aside }, key) => {
+      await Promise.all([aside(async () => {}), aside(async () => {})])
+      ran.push(key)
+      return {}
+    },
+  })
+  controller.start()
+  for (const key of ['a', 'b', 'c']) add(key)
+  await settle()
+  t.same(ran.toSorted(), ['a', 'b', 'c'])
+})
+
 await t.test('what fails aside fails its reconcile', async (t) => {
   const { controller, add, total } = controllerRig({
     slots: 1,

@@ -192,6 +192,8 @@ export class Controller {
       give()
     }
     const aside: ReconcileContext['aside'] = async (wait) => {
+      // It is lent already, or was released for good.
+      if (held === undefined) return await wait()
       give()
       try {
         return await wait()
