@@ -9,13 +9,8 @@ export {
   openMetricsDoor,
 } from './doors.ts'
 export type { EdgeRoute } from './edge/edge-gate.ts'
-export {
-  GRPC_SERVER_DEFAULTS,
-  type GrpcServer,
-  type GrpcServerBounds,
-  type GrpcServerOptions,
-  startGrpcServer,
-} from './grpc/grpc-server.ts'
+export { type GrpcServerOptions, startGrpcServer } from './grpc/grpc-server.ts'
+export { GRPC_SERVER_DEFAULTS, type GrpcServer, type GrpcServerBounds } from './grpc/rpc-server.ts'
 export type {
   IndexEntry,
   InferenceBackend,

@@ -7,9 +7,8 @@ export { decodeInferRequest } from './infer/decode-request.ts'
 export { decodeInferResponse, decodeStreamResponse } from './infer/decode-response.ts'
 export {
   encodeInferRequest,
-  encodeInferResponse,
   encodeInferResponseFrame,
-  encodeStreamResponse,
+  encodeStreamResponseFrame,
 } from './infer/encode.ts'
 export {
   type InferRequestMessage,

@@ -3,10 +3,13 @@ import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { decodeInferRequest } from './infer/decode-request.ts'
-import { encodeInferResponse, encodeStreamResponse } from './infer/encode.ts'
+import { encodeInferResponseFrame, encodeStreamResponseFrame } from './infer/encode.ts'
 import { InferenceClient } from './inference-client.ts'
 import { inferenceServices } from './services.ts'
 import { toGrpcStatus } from './status/grpc-status.ts'
+
+/** grpc-js puts the header before a message itself. */
+const FRAME_HEADER_BYTES = 5
 
 const x: NamedTensor = { name: 'x', datatype: 'UINT8', shape: [2], data: Uint8Array.of(1, 2) }
 const ask = { modelName: 'm', id: 'r', inputs: [x] }
@@ -47,7 +50,8 @@ function echo(bytes: Buffer): Buffer {
     shape,
     data: rawInputContents[i] ?? new Uint8Array(0),
   }))
-  return encodeInferResponse({ modelName, modelVersion: '1', id, parameters: new Map(), outputs })
+  const response = { modelName, modelVersion: '1', id, parameters: new Map(), outputs }
+  return encodeInferResponseFrame(response).subarray(FRAME_HEADER_BYTES)
 }
 
 await t.test('a request goes out and its answer comes back', async (t) => {
@@ -125,7 +129,8 @@ await t.test('a stream carries many requests and ends', async (t) => {
   const client = await openServer(t, {
     ModelStreamInfer: (call: StreamCall) => {
       call.on('data', (bytes) => {
-        call.write(encodeStreamResponse({ errorMessage: decodeInferRequest(bytes).id }))
+        const frame = encodeStreamResponseFrame({ errorMessage: decodeInferRequest(bytes).id })
+        call.write(frame.subarray(FRAME_HEADER_BYTES))
       })
       call.on('end', () => call.end())
     },

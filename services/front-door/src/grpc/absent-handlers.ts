@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { type HandlerContext, unary } from './unary-handler.ts'
+import { unary } from './method.ts'
 
 interface RegionRequest {
   readonly name: string
@@ -27,15 +27,15 @@ function refuse(what: string) {
 }
 
 /** The calls of Triton's that are not offered here: each says so. */
-export function absentHandlers(context: HandlerContext) {
+export function absentHandlers() {
   return {
-    SystemSharedMemoryStatus: unary(context, noRegions('system')),
-    SystemSharedMemoryRegister: unary(context, refuseSharedMemory),
-    SystemSharedMemoryUnregister: unary(context, refuseSharedMemory),
-    CudaSharedMemoryStatus: unary(context, noRegions('cuda')),
-    CudaSharedMemoryRegister: unary(context, refuseSharedMemory),
-    CudaSharedMemoryUnregister: unary(context, refuseSharedMemory),
-    TraceSetting: unary(context, refuse('trace settings')),
-    LogSettings: unary(context, refuse('log settings')),
+    SystemSharedMemoryStatus: unary(noRegions('system')),
+    SystemSharedMemoryRegister: unary(refuseSharedMemory),
+    SystemSharedMemoryUnregister: unary(refuseSharedMemory),
+    CudaSharedMemoryStatus: unary(noRegions('cuda')),
+    CudaSharedMemoryRegister: unary(refuseSharedMemory),
+    CudaSharedMemoryUnregister: unary(refuseSharedMemory),
+    TraceSetting: unary(refuse('trace settings')),
+    LogSettings: unary(refuse('log settings')),
   }
 }

@@ -15,7 +15,8 @@ import {
   response,
   ScriptedBackend,
 } from '../testing/index.ts'
-import { GRPC_SERVER_DEFAULTS, startGrpcServer } from './grpc-server.ts'
+import { startGrpcServer } from './grpc-server.ts'
+import { GRPC_SERVER_DEFAULTS } from './rpc-server.ts'
 
 const MEBIBYTE = 1024 * 1024
 const PATH = '/inference.GRPCInferenceService/ModelInfer'

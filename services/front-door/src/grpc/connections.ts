@@ -1,50 +1,50 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import { setSessionWindow } from './grpc-internals.ts'
 import type { GrpcLog } from './log-events.ts'
 
 export interface ConnectionsOptions {
   readonly maxConnections: number
   readonly windowBytes: number
+  readonly keepaliveMs: number
   readonly log: GrpcLog
 }
 
 /** For the last frames of a connection on their way to its client. */
 const LINGER_MS = 500
+/** How long a client may take to answer a ping; not longer than the time without a sign of life before it. */
+const PING_TIMEOUT_MS = 20_000
 
-/** The listening sockets of one server and the connections that they accepted. */
+/** The listening socket of a server and the connections that it accepted. */
 export class Connections {
-  readonly #servers: readonly Http2Server[]
+  readonly #server: Http2Server
   readonly #sessions = new Set<ServerHttp2Session>()
   readonly #sockets = new Set<Socket>()
   readonly #closed: Promise<unknown>
   #isListening = true
 
-  constructor(servers: readonly Http2Server[], o: ConnectionsOptions) {
-    this.#servers = servers
-    this.#closed = Promise.all(servers.map(whenClosed))
-    for (const server of servers) {
-      // Beyond the bound a connection is dropped as it comes: it holds nothing yet, so there is nobody to answer.
-      server.maxConnections = o.maxConnections
-      server.on('drop', () => o.log.connectionDropped(o.maxConnections))
-      // Without a listener an accept that fails (no file descriptor left) would end the process.
-      server.on('error', (error: Error) => o.log.listenerFailed(error))
-      server.on('connection', (socket: Socket) => {
-        this.#sockets.add(socket)
-        socket.once('close', () => this.#sockets.delete(socket))
-      })
-      server.on('session', (session) => {
-        this.#sessions.add(session)
-        session.once('close', () => this.#sessions.delete(session))
-        setSessionWindow(session, o.windowBytes)
-      })
-    }
+  constructor(server: Http2Server, o: ConnectionsOptions) {
+    this.#server = server
+    this.#closed = new Promise<void>((resolve) => server.once('close', resolve))
+    // Beyond the bound a connection is dropped as it comes: it holds nothing yet, so there is nobody to answer.
+    server.maxConnections = o.maxConnections
+    server.on('drop', () => o.log.connectionDropped(o.maxConnections))
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    server.on('session', (session) => {
+      this.#sessions.add(session)
+      session.once('close', () => this.#sessions.delete(session))
+      // Otherwise it caps all streams of the connection at 64 KiB per round trip.
+      session.setLocalWindowSize(o.windowBytes)
+      keepAlive(session, o.keepaliveMs)
+    })
   }
 
   /** Takes no more connections, and tells the clients of those that there are to open no more calls on them. */
   stopAccepting(): void {
-    if (this.#isListening) for (const server of this.#servers) server.close()
+    if (this.#isListening) this.#server.close()
     this.#isListening = false
     for (const session of this.#sessions) session.close()
   }
@@ -68,6 +68,15 @@ export class Connections {
   }
 }
 
-function whenClosed(server: Http2Server): Promise<void> {
-  return new Promise((resolve) => server.once('close', resolve))
+/** Pings a client that gives no sign of life, and drops the connection if it does not answer. */
+function keepAlive(session: ServerHttp2Session, keepaliveMs: number): void {
+  session.setTimeout(keepaliveMs, () => {
+    if (session.destroyed) return
+    const drop = setTimeout(() => session.destroy(), Math.min(keepaliveMs, PING_TIMEOUT_MS)).unref()
+    session.once('close', () => clearTimeout(drop))
+    session.ping((error) => {
+      clearTimeout(drop)
+      if (error !== null) session.destroy()
+    })
+  })
 }

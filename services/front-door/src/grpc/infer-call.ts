@@ -10,7 +10,7 @@ import { classifyOutputs } from '../request/classify.ts'
 import { readRequestParameters } from '../request/request-context.ts'
 import { readInputs } from '../request/request-inputs.ts'
 import { readRequestedOutputs } from '../request/requested-outputs.ts'
-import type { LiveCall } from './live-call.ts'
+import type { ServerCall } from './server-call.ts'
 
 /** A request that was read and resolved, but not yet executed. */
 export interface PreparedInfer {
@@ -70,12 +70,11 @@ export async function onlyResponse(
  */
 export async function inferOnce(
   bytes: Buffer,
-  live: LiveCall,
+  call: ServerCall,
   maxBytes: number,
 ): Promise<InferResponse> {
-  live.holdMessage(bytes.byteLength)
   const message = decodeInferRequest(bytes)
-  const model = live.backend.resolve(message.modelName, message.modelVersion)
+  const model = call.backend.resolve(message.modelName, message.modelVersion)
   if (model.isDecoupled) {
     throw new ServeError(
       'UNSUPPORTED',
@@ -84,6 +83,6 @@ export async function inferOnce(
     )
   }
   const prepared = prepareInfer(message, model, maxBytes)
-  const response = await onlyResponse(model.infer(prepared.request, live.context))
+  const response = await onlyResponse(model.infer(prepared.request, call.context))
   return toAnswer(response, prepared)
 }

@@ -1,13 +1,11 @@
-import type { ServerDuplexStream } from '@grpc/grpc-js'
 import { type Clock, isTimeOver } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   decodeInferRequest,
-  encodeStreamResponse,
+  encodeStreamResponseFrame,
   type InferRequestMessage,
   NO_PARAMETERS,
   type StreamResponseParts,
-  toGrpcStatus,
 } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
 import type { InferResponse } from '../inference-backend.ts'
@@ -18,24 +16,16 @@ import {
   requireLive,
   toAnswer,
 } from './infer-call.ts'
-import type { LiveCall } from './live-call.ts'
 import { isRefusedBeforeWork } from './refused-before-work.ts'
+import type { ServerCall } from './server-call.ts'
 
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64
-/** Bytes of responses that may wait for the client before the models are held up. */
-const MAX_UNSENT_BYTES = 1024 * 1024
-
-type StreamCall = ServerDuplexStream<Buffer, Buffer>
 
 export interface InferStreamOptions {
-  readonly call: StreamCall
-  readonly live: LiveCall
+  readonly call: ServerCall
   readonly maxBytes: number
   readonly clock: Clock
-  /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
-  readonly isGrpcError: boolean
-  readonly onError: (error: ServeError) => void
 }
 
 /**
@@ -44,72 +34,69 @@ export interface InferStreamOptions {
  */
 export class InferStreamCall {
   readonly #o: InferStreamOptions
+  /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
+  readonly #isGrpcError: boolean
   /** Resolves when every ordered request so far is answered. */
   #turn: Promise<void> = Promise.resolve()
   #outstanding = 0
-  #unsentBytes = 0
   #isEnded = false
-  #isFailed = false
   #isStopping = false
-  /** Of messages that the client has not taken: ends the wait for it. */
-  readonly #untaken = new Set<() => void>()
 
   constructor(o: InferStreamOptions) {
     this.#o = o
-    o.live.whenClosed(() => {
-      for (const end of this.#untaken) end()
-    })
+    this.#isGrpcError = o.call.metadata.get('triton_grpc_error')[0] === 'true'
   }
 
   /** Begins to read requests. */
   start(): void {
-    const { call, live } = this.#o
-    live.failWith((error) => this.#fail(error))
-    live.whenStopping(() => {
+    const { call } = this.#o
+    call.whenStopping(() => {
       this.#isStopping = true
       call.pause()
       this.#finishIfDone()
     })
-    call.on('data', (bytes: Buffer) => this.#accept(bytes))
-    call.on('end', () => {
-      this.#isEnded = true
-      this.#finishIfDone()
-    })
+    call.read(
+      (bytes) => this.#accept(bytes),
+      (surplusBytes) => {
+        if (surplusBytes > 0) {
+          throw new ServeError(
+            'MALFORMED_MESSAGE',
+            `stream has ${surplusBytes} bytes after its last message, want none`,
+          )
+        }
+        this.#isEnded = true
+        this.#finishIfDone()
+      },
+    )
   }
 
+  /** Without a message there is no id to answer to, so bytes that are none fail the stream as a whole. */
   #accept(bytes: Buffer): void {
-    if (this.#isFailed) return
+    const message = decodeInferRequest(bytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause()
-    const turn = this.#turn
-    let answer: Promise<void>
-    try {
-      this.#o.live.holdMessage(bytes.byteLength)
-      answer = this.#answer(decodeInferRequest(bytes), turn)
-    } catch (error) {
-      // Without a message there is no id to answer to, so the stream is at fault as a whole.
-      this.#o.live.fail(ServeError.from(error))
-      return
-    }
-    void answer
-      .catch((error: unknown) => this.#o.live.fail(ServeError.from(error)))
-      .finally(() => this.#release(bytes.byteLength))
+    void this.#work(message, bytes.byteLength)
   }
 
-  #release(bytes: number): void {
-    this.#o.live.releaseMessage(bytes)
+  async #work(message: InferRequestMessage, bytes: number): Promise<void> {
+    const { call } = this.#o
+    try {
+      await this.#answer(message, this.#turn)
+    } catch (error) {
+      call.fail(ServeError.from(error))
+    }
+    call.release(bytes)
     this.#outstanding -= 1
-    if (!this.#isEnded && !this.#isStopping && this.#o.call.isPaused()) this.#o.call.resume()
+    if (!this.#isStopping) call.resume()
     this.#finishIfDone()
   }
 
   #finishIfDone(): void {
-    if (this.#outstanding > 0 || this.#isFailed) return
-    if (this.#isEnded) {
-      this.#o.live.answered()
-      this.#o.call.end()
-    } else if (this.#isStopping) {
-      this.#o.live.fail(
+    const { call } = this.#o
+    if (this.#outstanding > 0 || call.isOver) return
+    if (this.#isEnded) call.end()
+    else if (this.#isStopping) {
+      call.fail(
         new ServeError(
           'SERVER_STOPPING',
           'GRPC server is shutting down and has stopped accepting new requests.',
@@ -131,7 +118,7 @@ export class InferStreamCall {
 
   #prepare(message: InferRequestMessage): PreparedInfer | ServeError {
     try {
-      const { backend } = this.#o.live
+      const { backend } = this.#o.call
       requireLive(backend)
       const model = backend.resolve(message.modelName, message.modelVersion)
       return prepareInfer(message, model, this.#o.maxBytes)
@@ -149,13 +136,13 @@ export class InferStreamCall {
     const answer = prepared instanceof ServeError ? prepared : await this.#encodeOnly(prepared)
     await turn
     if (answer instanceof ServeError) await this.#sendError(message, answer)
-    else await this.#send(answer)
+    else await this.#o.call.send(answer)
   }
 
   /** Executes a request for its only response. A function of its own: one that waits on would keep the tensors. */
   async #encodeOnly(prepared: PreparedInfer): Promise<Buffer | ServeError> {
     try {
-      const responses = prepared.model.infer(prepared.request, this.#o.live.context)
+      const responses = prepared.model.infer(prepared.request, this.#o.call.context)
       const response = await onlyResponse(responses)
       return this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) })
     } catch (error) {
@@ -165,12 +152,12 @@ export class InferStreamCall {
 
   async #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
     try {
-      const responses = prepared.model.infer(prepared.request, this.#o.live.context)
+      const responses = prepared.model.infer(prepared.request, this.#o.call.context)
       for await (const response of responses) {
         const isEmpty = response.final && response.outputs.length === 0
         if (isEmpty && !prepared.isEmptyFinalWanted) return
         const answer = toFinalAnswer(response, prepared, response.final)
-        await this.#send(this.#encode({ errorMessage: '', response: answer }))
+        await this.#o.call.send(this.#encode({ errorMessage: '', response: answer }))
         if (response.final) return
       }
     } catch (error) {
@@ -179,12 +166,12 @@ export class InferStreamCall {
   }
 
   async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
-    this.#o.onError(error)
-    const { live, clock, isGrpcError } = this.#o
+    const { call, clock } = this.#o
+    call.logFailure(error)
     const isModelError = !isRefusedBeforeWork(error)
     // The model's timer may fire before the call's. The time is over for the stream as a whole, not for this request alone.
-    const isLate = error.reason === 'DEADLINE_EXCEEDED' && isTimeOver(live.context, clock)
-    if (isLate || (isGrpcError && isModelError)) return live.fail(error)
+    const isLate = error.reason === 'DEADLINE_EXCEEDED' && isTimeOver(call.context, clock)
+    if (isLate || (this.#isGrpcError && isModelError)) return call.fail(error)
     const response = {
       modelName: isModelError ? message.modelName : '',
       modelVersion: isModelError ? message.modelVersion : '',
@@ -192,41 +179,14 @@ export class InferStreamCall {
       parameters: isModelError ? finalFlag(NO_PARAMETERS, true) : NO_PARAMETERS,
       outputs: [],
     }
-    await this.#send(this.#encode({ errorMessage: error.message, response }))
+    await call.send(this.#encode({ errorMessage: error.message, response }))
   }
 
   /** The message, counted until it is sent. @throws ServeError OVERLOADED */
   #encode(message: StreamResponseParts): Buffer {
-    const bytes = encodeStreamResponse(message)
-    this.#o.live.holdAnswer(bytes.byteLength)
-    return bytes
-  }
-
-  /** Resolves at once while the client keeps up, else once it has taken the message or is gone. */
-  async #send(bytes: Buffer): Promise<void> {
-    const { call, live } = this.#o
-    if (live.isClosed || this.#isFailed) return live.releaseMessage(bytes.byteLength)
-    if (this.#unsentBytes === 0) live.offered()
-    this.#unsentBytes += bytes.byteLength
-    const taken = new Promise<void>((resolve) => {
-      this.#untaken.add(resolve)
-      call.write(bytes, () => {
-        this.#untaken.delete(resolve)
-        this.#unsentBytes -= bytes.byteLength
-        live.releaseMessage(bytes.byteLength)
-        if (this.#unsentBytes === 0) live.allTaken()
-        else live.offered()
-        resolve()
-      })
-    })
-    if (this.#unsentBytes > MAX_UNSENT_BYTES) await taken
-  }
-
-  /** Ends the stream with a status; what was sent before it still arrives. */
-  #fail(error: ServeError): void {
-    if (this.#isFailed) return
-    this.#isFailed = true
-    this.#o.call.emit('error', toGrpcStatus(error))
+    const frame = encodeStreamResponseFrame(message)
+    this.#o.call.charge(frame.byteLength)
+    return frame
   }
 }
 

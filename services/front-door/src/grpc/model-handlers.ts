@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
 import type { ServerIdentity } from '../server-identity.ts'
 import { requireLive } from './infer-call.ts'
-import { type HandlerContext, unary } from './unary-handler.ts'
+import { unary } from './method.ts'
 
 interface NamedVersion {
   readonly name: string
@@ -10,16 +10,16 @@ interface NamedVersion {
 }
 
 /** The calls about the server itself. */
-export function serverHandlers(context: HandlerContext, identity: ServerIdentity) {
+export function serverHandlers(identity: ServerIdentity) {
   return {
-    ServerLive: unary(context, (_request, { backend }) => {
+    ServerLive: unary((_request, { backend }) => {
       if (!backend.isLive()) throw new ServeError('SERVER_STOPPING', 'Server exiting')
       return { live: true }
     }),
-    ServerReady: unary(context, (_request, { backend }) => ({
+    ServerReady: unary((_request, { backend }) => ({
       ready: backend.isLive() && backend.isReady(),
     })),
-    ServerMetadata: unary(context, (_request, { backend }) => {
+    ServerMetadata: unary((_request, { backend }) => {
       requireLive(backend)
       const { name, version, extensions } = identity
       return { name, version, extensions: [...extensions] }
@@ -28,13 +28,13 @@ export function serverHandlers(context: HandlerContext, identity: ServerIdentity
 }
 
 /** The calls about models, inference apart. */
-export function modelHandlers(context: HandlerContext) {
+export function modelHandlers() {
   return {
-    ModelReady: unary(context, async ({ name, version }: NamedVersion, { backend }) => {
+    ModelReady: unary(async ({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       return { ready: await backend.isModelReady(name, version) }
     }),
-    ModelMetadata: unary(context, ({ name, version }: NamedVersion, { backend }) => {
+    ModelMetadata: unary(({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       const { versions, inputs, outputs, ...rest } = backend.modelMetadata(name, version)
       const toMessage = (tensor: (typeof inputs)[number]) => ({
@@ -49,11 +49,11 @@ export function modelHandlers(context: HandlerContext) {
         outputs: outputs.map(toMessage),
       }
     }),
-    ModelConfig: unary(context, ({ name, version }: NamedVersion, { backend }) => {
+    ModelConfig: unary(({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       return { config: modelConfigToProto(backend.resolve(name, version).config) }
     }),
-    ModelStatistics: unary(context, async ({ name, version }: NamedVersion, { backend }) => {
+    ModelStatistics: unary(async ({ name, version }: NamedVersion, { backend }) => {
       requireLive(backend)
       return statisticsToProto(await backend.statistics(name, version))
     }),

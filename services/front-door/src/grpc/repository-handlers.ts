@@ -7,7 +7,7 @@ import {
 } from '../request/load-parameters.ts'
 import { requireControl } from '../request/model-control.ts'
 import { requireLive } from './infer-call.ts'
-import { type HandlerContext, unary } from './unary-handler.ts'
+import { unary } from './method.ts'
 
 interface RepositoryRequest {
   readonly repository_name: string
@@ -40,26 +40,22 @@ function check(request: RepositoryRequest, backend: InferenceBackend): void {
 }
 
 /** The calls about the model repository. */
-export function repositoryHandlers(context: HandlerContext) {
+export function repositoryHandlers() {
   return {
     RepositoryIndex: unary(
-      context,
       async (request: RepositoryRequest & { readonly ready: boolean }, { backend }) => {
         check(request, backend)
         const models = await backend.repositoryIndex(request.ready)
         return { models: models.map((entry) => ({ ...entry })) }
       },
     ),
-    RepositoryModelLoad: unary(context, async (request: ControlRequest, live) => {
-      check(request, live.backend)
+    RepositoryModelLoad: unary(async (request: ControlRequest, { backend }) => {
+      check(request, backend)
       const parameters = readLoadParameters(toParameters(request))
-      const sizes = [...parameters.files.values()].map((file) => file.byteLength)
-      // In place of the bytes in which they came: they differ if these were compressed.
-      live.holdMessage(sizes.reduce((sum, size) => sum + size, parameters.config?.length ?? 0))
-      await requireControl(live.backend.control).load(request.model_name, parameters)
+      await requireControl(backend.control).load(request.model_name, parameters)
       return {}
     }),
-    RepositoryModelUnload: unary(context, async (request: ControlRequest, { backend }) => {
+    RepositoryModelUnload: unary(async (request: ControlRequest, { backend }) => {
       check(request, backend)
       const unloadDependents = readUnloadDependents(toParameters(request))
       await requireControl(backend.control).unload(request.model_name, { unloadDependents })

@@ -1,7 +1,8 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
 import { Admission } from '../admission.ts'
-import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from '../grpc/grpc-server.ts'
+import { type GrpcServerOptions, startGrpcServer } from '../grpc/grpc-server.ts'
+import type { GrpcServer } from '../grpc/rpc-server.ts'
 import { ScriptedBackend, type ScriptedModel } from './scripted-backend.ts'
 
 /** A gRPC door over scripted models, with a client. */

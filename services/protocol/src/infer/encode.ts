@@ -160,12 +160,6 @@ function sizeOfOutput(output: Message['outputs'][number]): number {
   return sizeOfText(output.name) + sizeOfParameters(output.parameters ?? NO_PARAMETERS)
 }
 
-function encode(encoder: MessageEncoder): Buffer {
-  const writer = new WireWriter(encoder.sizeBytes)
-  encoder.write(writer)
-  return writer.bytes
-}
-
 function responseEncoder(response: InferResponseParts): MessageEncoder {
   return new MessageEncoder({
     texts: [response.modelName, response.modelVersion, response.id],
@@ -183,45 +177,48 @@ function responseEncoder(response: InferResponseParts): MessageEncoder {
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */
 export function encodeInferRequest(request: InferRequestParts): Buffer {
-  return encode(
-    new MessageEncoder({
-      texts: [request.modelName, request.modelVersion ?? '', request.id ?? ''],
-      parameters: request.parameters ?? NO_PARAMETERS,
-      tensors: request.inputs,
-      outputs: request.outputs ?? [],
-      rawTag: 58,
-    }),
-  )
-}
-
-/**
- * Encodes a ModelInferResponse: one entry of raw_output_contents per output, in the same order, never typed contents.
- *
- * @returns one buffer; each tensor is copied once.
- * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
- */
-export function encodeInferResponse(response: InferResponseParts): Buffer {
-  return encode(responseEncoder(response))
-}
-
-const FRAME_HEADER_BYTES = 5
-
-/** Encodes a ModelInferResponse as `encodeInferResponse`, with gRPC's frame header before it: not compressed, its length. */
-export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
-  const encoder = responseEncoder(response)
-  const writer = new WireWriter(FRAME_HEADER_BYTES + encoder.sizeBytes)
-  writer.byte(0)
-  writer.position = writer.bytes.writeUInt32BE(encoder.sizeBytes, writer.position)
+  const encoder = new MessageEncoder({
+    texts: [request.modelName, request.modelVersion ?? '', request.id ?? ''],
+    parameters: request.parameters ?? NO_PARAMETERS,
+    tensors: request.inputs,
+    outputs: request.outputs ?? [],
+    rawTag: 58,
+  })
+  const writer = new WireWriter(encoder.sizeBytes)
   encoder.write(writer)
   return writer.bytes
 }
 
-/** Encodes a ModelStreamInferResponse, in one buffer as `encodeInferResponse`. */
-export function encodeStreamResponse(message: StreamResponseParts): Buffer {
+const FRAME_HEADER_BYTES = 5
+
+/** A writer behind the header of gRPC's frame: not compressed, its length. */
+function frameWriter(messageBytes: number): WireWriter {
+  const writer = new WireWriter(FRAME_HEADER_BYTES + messageBytes)
+  writer.byte(0)
+  writer.position = writer.bytes.writeUInt32BE(messageBytes, writer.position)
+  return writer
+}
+
+/**
+ * Encodes a ModelInferResponse as a frame of gRPC: one entry of raw_output_contents per output, in the same order, never
+ * typed contents.
+ *
+ * @returns one buffer; each tensor is copied once.
+ * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
+ */
+export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
+  const encoder = responseEncoder(response)
+  const writer = frameWriter(encoder.sizeBytes)
+  encoder.write(writer)
+  return writer.bytes
+}
+
+/** Encodes a ModelStreamInferResponse as a frame of gRPC, as `encodeInferResponseFrame`. */
+export function encodeStreamResponseFrame(message: StreamResponseParts): Buffer {
   const error = sizeOfText(message.errorMessage)
   const encoder = message.response === undefined ? undefined : responseEncoder(message.response)
   const body = encoder === undefined ? 0 : 1 + sizeOfVarint(encoder.sizeBytes) + encoder.sizeBytes
-  const writer = new WireWriter(error + body)
+  const writer = frameWriter(error + body)
   writer.text(10, message.errorMessage)
   if (encoder !== undefined) {
     writer.byte(18)

@@ -1,0 +1,120 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, type Http2Server } from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { silentLogger, systemClock } from '@tutti/chassis'
+import t, { type Test } from 'tap'
+import { Admission } from '../admission.ts'
+import { listenOn } from '../listen.ts'
+import { testMethods } from '../testing/interop/test-service.ts'
+import { ScriptedBackend } from '../testing/scripted-backend.ts'
+import { GRPC_SERVER_DEFAULTS, startRpcServer } from './rpc-server.ts'
+
+const run = promisify(execFile)
+
+const INTEROP = 'google.golang.org/grpc/interop/client@v1.85.0'
+const H2SPEC = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible'
+
+/** All cases of the client but those of credentials, load balancing and ORCA's metrics, which are not offered. */
+const CASES = [
+  'empty_unary',
+  'large_unary',
+  'client_streaming',
+  'server_streaming',
+  'ping_pong',
+  'empty_stream',
+  'timeout_on_sleeping_server',
+  'cancel_after_begin',
+  'cancel_after_first_response',
+  'status_code_and_message',
+  'special_status_message',
+  'custom_metadata',
+  'unimplemented_method',
+  'unimplemented_service',
+] as const
+
+async function hasGo(): Promise<boolean> {
+  try {
+    await run('go', ['version'])
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Builds a Go program in a folder that goes with the test. @returns the folder. */
+async function build(t: Test, program: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tutti-go-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const env = { ...process.env, GOBIN: folder, GOFLAGS: '-buildvcs=false' }
+  await run('go', ['install', program], { env, timeout: 600_000 })
+  return folder
+}
+
+async function startTestServer(t: Test): Promise<number> {
+  const server = await startRpcServer({
+    ...GRPC_SERVER_DEFAULTS,
+    methods: testMethods(),
+    gate: () => new ScriptedBackend({}),
+    address: '127.0.0.1',
+    port: 0,
+    admission: new Admission(),
+    clock: systemClock,
+    log: silentLogger,
+  })
+  t.teardown(() => server.close())
+  return server.port
+}
+
+/** A server of node:http2 alone, answering as ours answers what is no gRPC. */
+async function startBareServer(t: Test): Promise<number> {
+  const server: Http2Server = createServer()
+  server.on('stream', (stream) => {
+    stream.on('error', () => {})
+    stream.respond({ ':status': 415 }, { endStream: true })
+  })
+  const port = await listenOn(server, { address: '127.0.0.1', port: 0, onError: () => {} })
+  t.teardown(() => server.close())
+  return port
+}
+
+/** @returns the titles of h2spec's cases that failed. */
+async function h2specFailures(folder: string, port: number): Promise<readonly string[]> {
+  const report = join(folder, `${port}.xml`)
+  // It exits 1 if any case fails.
+  await run(join(folder, 'h2spec'), ['-h', '127.0.0.1', '-p', String(port), '-j', report]).catch(
+    () => undefined,
+  )
+  const cases = (await readFile(report, 'utf8')).split('<testcase ').slice(1)
+  if (cases.length < 100) throw new Error(`h2spec ran ${cases.length} cases, want at least 100`)
+  return cases
+    .filter((text) => text.includes('<failure') || text.includes('<error'))
+    .map((text) => {
+      const [, section = '', title = ''] = /package="([^"]*)" classname="([^"]*)"/.exec(text) ?? []
+      return `${section}: ${title}`
+    })
+}
+
+const skip = (await hasGo()) ? false : 'there is no Go'
+
+await t.test("gRPC's interop cases pass", { skip, timeout: 900_000 }, async (t) => {
+  const folder = await build(t, INTEROP)
+  const port = await startTestServer(t)
+  for (const name of CASES) {
+    const o = [`--server_host=127.0.0.1`, `--server_port=${port}`, `--test_case=${name}`]
+    await t.resolves(run(join(folder, 'client'), o, { timeout: 60_000 }), name)
+  }
+})
+
+await t.test('HTTP/2 is spoken no worse than by Node itself', { skip, timeout: 900_000 }, async (t) => {
+  const folder = await build(t, H2SPEC)
+  const nodes = await h2specFailures(folder, await startBareServer(t))
+  const ours = await h2specFailures(folder, await startTestServer(t))
+  t.comment(`node:http2 alone fails ${nodes.length} cases`, nodes)
+  t.same(
+    ours.filter((title) => !nodes.includes(title)),
+    [],
+  )
+})

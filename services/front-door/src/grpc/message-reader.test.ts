@@ -1,0 +1,85 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { FRAME_HEADER_BYTES, MessageReader } from './message-reader.ts'
+import { toFrame } from './method.ts'
+
+const MAX_BYTES = 10_000
+
+/** Cuts bytes at places; each modulo what there is. */
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const sorted = places
+    .map((place) => place % (bytes.byteLength + 1))
+    .toSorted((a, b) => a - b)
+  return [0, ...sorted].map((from, i) => bytes.subarray(from, sorted[i] ?? bytes.byteLength))
+}
+
+function readAll(reader: MessageReader, pieces: readonly Buffer[]): Buffer[] {
+  const frames: Buffer[] = []
+  for (const piece of pieces) {
+    reader.add(piece)
+    for (let frame = reader.next(); frame !== undefined; frame = reader.next()) frames.push(frame)
+  }
+  return frames
+}
+
+const messages = fc.array(fc.uint8Array({ maxLength: 300 }), { minLength: 1, maxLength: 20 })
+const places = fc.array(fc.nat(), { maxLength: 30 })
+
+await t.test('messages are the same, however their stream is cut', async (t) => {
+  fc.assert(
+    fc.property(messages, places, (sent, cuts) => {
+      const reader = new MessageReader(MAX_BYTES)
+      const frames = sent.map(toFrame)
+      t.strictSame(readAll(reader, cut(Buffer.concat(frames), cuts)), frames)
+      t.equal(reader.pendingBytes, 0)
+    }),
+  )
+})
+
+await t.test('pieces may come before earlier frames are taken', async (t) => {
+  fc.assert(
+    fc.property(messages, places, (sent, cuts) => {
+      const reader = new MessageReader(MAX_BYTES)
+      const frames = sent.map(toFrame)
+      for (const piece of cut(Buffer.concat(frames), cuts)) reader.add(piece)
+      t.strictSame(readAll(reader, [Buffer.alloc(0)]), frames)
+    }),
+  )
+})
+
+await t.test('a frame that comes within one piece is not copied', async (t) => {
+  const piece = Buffer.concat([toFrame(Buffer.from('one')), toFrame(Buffer.from('two'))])
+  const [one, two] = readAll(new MessageReader(MAX_BYTES), [piece])
+  t.equal(one?.buffer, piece.buffer)
+  t.equal(two?.buffer, piece.buffer)
+  t.equal(two?.byteOffset, piece.byteOffset + 8)
+})
+
+await t.test('a length over the bound is refused as soon as its header is there', async (t) => {
+  const header = Buffer.from([0, 0xff, 0xff, 0xff, 0xff])
+  for (const pieces of [[header], [header.subarray(0, 3), header.subarray(3)]]) {
+    t.throws(() => readAll(new MessageReader(MAX_BYTES), pieces), {
+      reason: 'MESSAGE_TOO_LARGE',
+      message: 'message has 4294967295 bytes, want at most 10000',
+    })
+  }
+})
+
+await t.test('a length that is only claimed takes no memory', async (t) => {
+  const size = 2 ** 31 - 1
+  const reader = new MessageReader(size)
+  const header = Buffer.alloc(FRAME_HEADER_BYTES)
+  header.writeUInt32BE(size, 1)
+  const before = process.memoryUsage().arrayBuffers
+  t.same(readAll(reader, [header, Buffer.alloc(1000)]), [])
+  t.ok(process.memoryUsage().arrayBuffers - before < 2 ** 20)
+  t.equal(reader.pendingBytes, FRAME_HEADER_BYTES + 1000)
+})
+
+await t.test('what has come of a frame is told', async (t) => {
+  const reader = new MessageReader(MAX_BYTES)
+  const frame = toFrame(Buffer.from('message'))
+  readAll(reader, [Buffer.concat([frame, frame.subarray(0, 7)])])
+  t.equal(reader.pendingBytes, 7)
+  t.strictSame(readAll(reader, [frame.subarray(7)]), [frame])
+})

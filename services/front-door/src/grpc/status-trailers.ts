@@ -1,0 +1,39 @@
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { ServeError } from '@tutti/errors'
+import { toGrpcStatus } from '@tutti/protocol'
+
+export const CONTENT_TYPE = 'application/grpc+proto'
+
+/** The trailers of an answer without error. */
+export const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
+
+/** The trailers that carry an error. */
+export function toTrailers(error: ServeError): OutgoingHttpHeaders {
+  const { code, details, metadata } = toGrpcStatus(error)
+  return {
+    'grpc-status': code,
+    'grpc-message': encodeURI(details),
+    ...metadata.toHttp2Headers(),
+  }
+}
+
+/** Answers a stream with nothing but trailers, wherever it stands: half read, too. Nothing happens if its client is gone. */
+export function respondOnlyTrailers(stream: ServerHttp2Stream, error: ServeError): void {
+  if (stream.destroyed || stream.closed || stream.headersSent) return
+  stream.respond(
+    { ':status': 200, 'content-type': CONTENT_TYPE, ...toTrailers(error) },
+    { endStream: true },
+  )
+  // A reset without error after a whole answer tells the client to stop sending (RFC 9113, 8.1).
+  stream.close(constants.NGHTTP2_NO_ERROR)
+}
+
+/** Sends the trailers of a stream that waits for them. */
+export function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  stream.sendTrailers(trailers)
+  if (stream.readableEnded) return
+  // Not at once: a reset would overtake the trailers.
+  setImmediate(() => {
+    if (!stream.destroyed && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
+  })
+}

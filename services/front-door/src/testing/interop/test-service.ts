@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { loadPackageDefinition, Metadata, type ServiceClientConstructor } from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
+import {
+  deserialize,
+  type Handler,
+  type Method,
+  type MethodDefinition,
+  toFrame,
+  toMethods,
+  unary,
+} from '../../grpc/method.ts'
+import type { ServerCall } from '../../grpc/server-call.ts'
+
+const INITIAL_KEY = 'x-grpc-test-echo-initial'
+const TRAILING_KEY = 'x-grpc-test-echo-trailing-bin'
+
+interface EchoStatus {
+  readonly code: number
+  readonly message: string
+}
+
+interface SimpleRequest {
+  readonly response_size: number
+  readonly response_status: EchoStatus | null
+}
+
+interface StreamingRequest {
+  readonly response_parameters: readonly {
+    readonly size: number
+    readonly interval_us: number
+  }[]
+  readonly response_status: EchoStatus | null
+}
+
+const payload = (size: number) => ({ payload: { type: 0, body: Buffer.alloc(size) } })
+
+function statusError({ code, message }: EchoStatus): ServeError | undefined {
+  const name = Object.entries(STATUS_CODES).find(([, number]) => number === code)?.[0]
+  if (code === 0 || name === undefined) return undefined
+  return new ServeError('INTERNAL', message, { code: name as StatusCode })
+}
+
+function copyOf(metadata: Metadata, key: string): Metadata {
+  const copy = new Metadata()
+  for (const value of metadata.get(key)) copy.add(key, value)
+  return copy
+}
+
+/** Echoes what the case of custom metadata sends: one key before the messages, one after them. */
+function begin(call: ServerCall): Metadata {
+  const { metadata } = call
+  call.sendHeaders(copyOf(metadata, INITIAL_KEY))
+  return copyOf(metadata, TRAILING_KEY)
+}
+
+function send(
+  call: ServerCall,
+  definition: MethodDefinition,
+  size: number,
+): Promise<void> | undefined {
+  return call.send(toFrame(definition.responseSerialize(payload(size))))
+}
+
+const unaryCall: Handler = (call, definition) =>
+  call.readOne((bytes) => {
+    const request = deserialize<SimpleRequest>(definition, bytes)
+    const error = request.response_status && statusError(request.response_status)
+    if (error) return call.refuse(error)
+    const trailing = begin(call)
+    call.end(toFrame(definition.responseSerialize(payload(request.response_size))), trailing)
+  })
+
+/** Answers a request with its responses, at their intervals. */
+async function answer(
+  call: ServerCall,
+  definition: MethodDefinition,
+  request: StreamingRequest,
+): Promise<void> {
+  for (const { size, interval_us } of request.response_parameters) {
+    if (interval_us > 0) await sleep(interval_us / 1000)
+    await send(call, definition, size)
+  }
+  const error = request.response_status && statusError(request.response_status)
+  if (error) call.refuse(error)
+}
+
+/** One after the other, as the cases expect; the end of the requests ends the call. */
+const streaming: Handler = (call, definition) => {
+  const trailing = begin(call)
+  let turn = Promise.resolve()
+  call.read(
+    (bytes) => {
+      const request = deserialize<StreamingRequest>(definition, bytes)
+      call.release(bytes.byteLength)
+      turn = turn.then(() => answer(call, definition, request))
+    },
+    () => void turn.then(() => call.end(undefined, trailing)),
+  )
+}
+
+const streamingInputCall: Handler = (call, definition) => {
+  let size = 0
+  call.read(
+    (bytes) => {
+      size += deserialize<{ payload: { body: Buffer } }>(definition, bytes).payload.body.byteLength
+      call.release(bytes.byteLength)
+    },
+    () => call.end(toFrame(definition.responseSerialize({ aggregated_payload_size: size }))),
+  )
+}
+
+/** `grpc.testing.TestService`, which gRPC's interop clients check a server with. */
+export function testMethods(): readonly Method[] {
+  const proto = fileURLToPath(new URL('./test-service.proto', import.meta.url))
+  const root = loadPackageDefinition(loadSync(proto, { keepCase: true, defaults: true })) as {
+    readonly grpc: { readonly testing: { readonly TestService: ServiceClientConstructor } }
+  }
+  return toMethods(root.grpc.testing.TestService.service, {
+    EmptyCall: unary(() => ({})),
+    UnaryCall: unaryCall,
+    StreamingOutputCall: streaming,
+    StreamingInputCall: streamingInputCall,
+    FullDuplexCall: streaming,
+  })
+}
