@@ -7,9 +7,7 @@ const MAX_BYTES = 10_000
 
 /** Cuts bytes at places; each modulo what there is. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const sorted = places
-    .map((place) => place % (bytes.byteLength + 1))
-    .toSorted((a, b) => a - b)
+  const sorted = places.map((place) => place % (bytes.byteLength + 1)).toSorted((a, b) => a - b)
   return [0, ...sorted].map((from, i) => bytes.subarray(from, sorted[i] ?? bytes.byteLength))
 }
 

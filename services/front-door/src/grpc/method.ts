@@ -35,15 +35,18 @@ export function toMethods(
   })
 }
 
+interface UnaryHandler {
+  /** The definition makes the requests; which type they have, each handler says. */
+  answer(request: object, call: ServerCall): object | Promise<object>
+}
+
 /** Makes a handler of a function from message to message: its result or its error is the one answer of the call. */
-export function unary<Request, Response extends object>(
-  answer: (request: Request, call: ServerCall) => Response | Promise<Response>,
-): Handler {
+export function unary(answer: UnaryHandler['answer']): Handler {
   return (call, definition) =>
     call.readOne(
       (bytes) =>
         void answerOne(call, {
-          answer: () => answer(deserialize<Request>(definition, bytes), call),
+          answer: () => answer(deserialize(definition, bytes), call),
           encode: (response) => toFrame(definition.responseSerialize(response)),
         }),
     )
@@ -77,10 +80,9 @@ export function toFrame(message: Uint8Array): Buffer {
 }
 
 /** @throws ServeError MALFORMED_MESSAGE */
-export function deserialize<Request>(definition: MethodDefinition, bytes: Buffer): Request {
+export function deserialize(definition: MethodDefinition, bytes: Buffer): object {
   try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the definition is that of the method
-    return definition.requestDeserialize(bytes) as Request
+    return definition.requestDeserialize(bytes)
   } catch (error) {
     throw new ServeError('MALFORMED_MESSAGE', `malformed message: ${String(error)}`, {
       cause: error,

@@ -1,4 +1,4 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { type CallScopeOptions, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
@@ -54,7 +54,7 @@ export class ServerCalls {
     stream.on('error', ignoreStreamError)
     if (!String(headers['content-type']).startsWith('application/grpc')) {
       stream.respond({ ':status': 415 }, { endStream: true })
-      stream.close(constants.NGHTTP2_NO_ERROR)
+      stream.resume()
       return
     }
     try {

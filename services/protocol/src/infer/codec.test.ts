@@ -5,7 +5,11 @@ import t, { type Test } from 'tap'
 import { inferenceServices } from '../services.ts'
 import { decodeInferRequest } from './decode-request.ts'
 import { decodeInferResponse, decodeStreamResponse } from './decode-response.ts'
-import { encodeInferRequest, encodeInferResponseFrame, encodeStreamResponseFrame } from './encode.ts'
+import {
+  encodeInferRequest,
+  encodeInferResponseFrame,
+  encodeStreamResponseFrame,
+} from './encode.ts'
 import type { WireParameters } from './infer-message.ts'
 
 /** What stands behind the header of a frame that is not compressed. */
@@ -181,7 +185,9 @@ await t.test('responses agree with proto-loader both ways', async (t) => {
         back.outputs.map(({ data, ...rest }) => ({ ...rest, data: hex(data) })),
         outputs.map(({ data, ...rest }) => ({ ...rest, data: hex(data) })),
       )
-      const message = decodeStreamResponse(messageOf(encodeStreamResponseFrame({ errorMessage: name, response })))
+      const message = decodeStreamResponse(
+        messageOf(encodeStreamResponseFrame({ errorMessage: name, response })),
+      )
       t.equal(message.errorMessage, name)
       t.equal(message.response?.outputs.length, outputs.length)
       const seen = ModelStreamInfer.responseDeserialize(

@@ -66,7 +66,7 @@ function send(
 
 const unaryCall: Handler = (call, definition) =>
   call.readOne((bytes) => {
-    const request = deserialize<SimpleRequest>(definition, bytes)
+    const request = deserialize(definition, bytes) as SimpleRequest
     const error = request.response_status && statusError(request.response_status)
     if (error) return call.refuse(error)
     const trailing = begin(call)
@@ -93,7 +93,7 @@ const streaming: Handler = (call, definition) => {
   let turn = Promise.resolve()
   call.read(
     (bytes) => {
-      const request = deserialize<StreamingRequest>(definition, bytes)
+      const request = deserialize(definition, bytes) as StreamingRequest
       call.release(bytes.byteLength)
       turn = turn.then(() => answer(call, definition, request))
     },
@@ -105,7 +105,8 @@ const streamingInputCall: Handler = (call, definition) => {
   let size = 0
   call.read(
     (bytes) => {
-      size += deserialize<{ payload: { body: Buffer } }>(definition, bytes).payload.body.byteLength
+      const { payload } = deserialize(definition, bytes) as { payload: { body: Buffer } }
+      size += payload.body.byteLength
       call.release(bytes.byteLength)
     },
     () => call.end(toFrame(definition.responseSerialize({ aggregated_payload_size: size }))),
