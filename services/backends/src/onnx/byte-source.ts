@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
-import { refuseModel } from './wire-format.ts'
+import { refuseModel } from './model-fields.ts'
 
 /** Bytes that are read piece by piece, so that a model's weights never enter our memory. */
 export interface ByteSource {

@@ -5,9 +5,10 @@ import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { buildOnnx, type OnnxSpec } from '../testing/onnx-writer.ts'
+import { writeBytes, writeNumber } from '../testing/wire-fields.ts'
 import { inspectOnnx } from './inspect.ts'
+import { joinBytes } from './model-fields.ts'
 import { isBatchable, toPorts, toSignature } from './model-ports.ts'
-import { joinBytes, writeBytes, writeNumber } from './wire-format.ts'
 
 const IDENTITY = [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }]
 
@@ -134,8 +135,8 @@ await t.test('what is no model is MODEL_LOAD_FAILED', async (t) => {
     { bytes: new TextEncoder().encode('not a model at all'), text: 'wire type' },
     { bytes: Uint8Array.of(0x3a, 0x7f), text: 'passes the end of its message by' },
     { bytes: new Uint8Array(30).fill(0xff), text: 'longer than 10 bytes' },
-    { bytes: Uint8Array.of(0x3a), text: 'a number is cut short' },
-    { bytes: Uint8Array.of(0x00, 0x01), text: 'field number 0' },
+    { bytes: Uint8Array.of(0x3a), text: 'a varint is cut short' },
+    { bytes: Uint8Array.of(0x00, 0x01), text: '0 is no field number' },
     { bytes: writeNumber(7, 1), text: 'a graph is not a message' },
     {
       bytes: graphField(writeBytes(12, writeBytes(1, Uint8Array.of(0xff)))),

@@ -1,5 +1,18 @@
-import { ServeError } from '@tutti/errors'
+import { WireReader } from '@tutti/tensor'
 import { type ByteSource, memorySource, openFileSource } from './byte-source.ts'
+import {
+  type Field,
+  type FieldHeader,
+  MAX_HEADER_BYTES,
+  readFields,
+  readHeader,
+  readInteger,
+  readMessage,
+  readText,
+  refuseModel,
+  requireMessage,
+  toModelError,
+} from './model-fields.ts'
 import {
   DIM,
   ENTRY,
@@ -13,18 +26,6 @@ import {
   TYPE,
   VALUE_INFO,
 } from './model-proto.ts'
-import {
-  type Field,
-  type FieldHeader,
-  MAX_HEADER_BYTES,
-  readFields,
-  readHeader,
-  readInteger,
-  readMessage,
-  readText,
-  refuseModel,
-  requireMessage,
-} from './wire-format.ts'
 
 /** One input or output as the model file declares it. */
 export interface OnnxValue {
@@ -68,7 +69,7 @@ async function* walk(source: ByteSource, start: number, end: number): AsyncGener
   let offset = start
   while (offset < end) {
     const bytes = await source.read(offset, Math.min(MAX_HEADER_BYTES, end - offset))
-    const header = readHeader(bytes, 0, end - offset)
+    const header = readHeader(new WireReader(bytes), end - offset)
     const at = { ...header, start: offset + header.start, end: offset + header.end }
     yield at
     offset = at.end
@@ -252,8 +253,7 @@ export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxModel
   try {
     await readModel(source, draft)
   } catch (error) {
-    if (error instanceof ServeError) throw error
-    throw new ServeError('MODEL_LOAD_FAILED', 'the model file cannot be read', { cause: error })
+    throw toModelError(error)
   } finally {
     await source.close()
   }

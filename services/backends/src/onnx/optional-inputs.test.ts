@@ -3,9 +3,10 @@ import { type Datatype, decodeBytesTensor } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { buildOnnx, type InitializerSpec } from '../testing/onnx-writer.ts'
+import { writeBytes, writeNumber, writeVarint } from '../testing/wire-fields.ts'
 import { inspectOnnx } from './inspect.ts'
+import { joinBytes } from './model-fields.ts'
 import { openInputs } from './optional-inputs.ts'
-import { joinBytes, writeBytes, writeNumber, writeVarint } from './wire-format.ts'
 
 function scaleModel(scale: Omit<InitializerSpec, 'name'>): Uint8Array {
   return buildOnnx({

@@ -1,19 +1,27 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, type Datatype, elementCount, encodeBytesTensor } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  elementCount,
+  encodeBytesTensor,
+  sizeOfField,
+  WIRE_BYTES,
+  WireWriter,
+} from '@tutti/tensor'
 import { fromElementType } from './element-type.ts'
-import { GRAPH, MODEL, TENSOR } from './model-proto.ts'
 import {
   type Field,
   joinBytes,
+  readBigints,
   readFields,
   readInteger,
   readIntegers,
   readMessage,
   readText,
   refuseModel,
-  WIRE,
-  writeBytes,
-} from './wire-format.ts'
+  toModelError,
+} from './model-fields.ts'
+import { GRAPH, MODEL, TENSOR } from './model-proto.ts'
 
 /** A default value that stood in the model. `data` is in the v2 layout, a copy. */
 export interface DefaultTensor {
@@ -38,22 +46,6 @@ interface TensorDraft {
 
 const EXTERNAL = 1
 
-function readRawIntegers(field: Field): bigint[] {
-  if (field.wire === WIRE.VARINT) return [field.value]
-  const out: bigint[] = []
-  let value = 0n
-  let shift = 0n
-  for (const byte of field.bytes) {
-    value |= BigInt(byte & 0x7f) << shift
-    shift += 7n
-    if ((byte & 0x80) !== 0) continue
-    out.push(value)
-    value = 0n
-    shift = 0n
-  }
-  return out
-}
-
 function readTensorField(draft: TensorDraft, field: Field): void {
   switch (field.field) {
     case TENSOR.DIMS:
@@ -75,7 +67,7 @@ function readTensorField(draft: TensorDraft, field: Field): void {
     case TENSOR.INT32_DATA:
     case TENSOR.INT64_DATA:
     case TENSOR.UINT64_DATA:
-      draft.integers.push(...readRawIntegers(field))
+      draft.integers.push(...readBigints(field, 'an element'))
       break
     case TENSOR.STRING_DATA:
       draft.strings.push(readMessage(field, 'an element'))
@@ -160,6 +152,12 @@ function cutInitializers(
   return joinBytes(parts)
 }
 
+function graphField(graph: Uint8Array): Uint8Array {
+  const writer = new WireWriter(sizeOfField(graph.byteLength))
+  writer.field(MODEL.GRAPH * 8 + WIRE_BYTES, graph)
+  return writer.bytes
+}
+
 /**
  * Makes initializer-backed inputs true inputs: their initializers are cut out of the graph and returned as defaults, which
  * the caller feeds when a request leaves the input out. The binding lists only inputs without an initializer and ignores
@@ -173,11 +171,19 @@ export function openInputs(
   model: Uint8Array,
   names: ReadonlySet<string>,
 ): { model: Uint8Array<ArrayBuffer>; defaults: readonly DefaultTensor[] } {
+  try {
+    return cutDefaults(model, names)
+  } catch (error) {
+    throw toModelError(error)
+  }
+}
+
+function cutDefaults(model: Uint8Array, names: ReadonlySet<string>): ReturnType<typeof openInputs> {
   const defaults: DefaultTensor[] = []
   const parts: Uint8Array[] = []
   for (const field of readFields(model)) {
     if (field.field !== MODEL.GRAPH) parts.push(field.raw)
-    else parts.push(writeBytes(MODEL.GRAPH, cutInitializers(field.bytes, names, defaults)))
+    else parts.push(graphField(cutInitializers(field.bytes, names, defaults)))
   }
   const found = new Set(defaults.map((tensor) => tensor.name))
   for (const name of names) {

@@ -1,5 +1,6 @@
 import type { Datatype } from '@tutti/tensor'
 import { toElementType } from '../onnx/element-type.ts'
+import { joinBytes } from '../onnx/model-fields.ts'
 import {
   ATTRIBUTE,
   ATTRIBUTE_TYPE,
@@ -15,7 +16,7 @@ import {
   TYPE,
   VALUE_INFO,
 } from '../onnx/model-proto.ts'
-import { joinBytes, writeBytes, writeNumber } from '../onnx/wire-format.ts'
+import { writeBytes, writeNumber } from './wire-fields.ts'
 
 /** An input or output. A number as `type` is an ONNX element type, for those that have no datatype here. */
 export interface ValueSpec {

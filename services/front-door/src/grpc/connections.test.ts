@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { InferenceClient } from '@tutti/protocol'
 import t from 'tap'
 import { type ModelScript, openGrpcDoor, response } from '../testing/index.ts'
@@ -27,4 +30,19 @@ await t.test('the last answer before a close is whole', async (t) => {
     t.equal((await answer).outputs[0]?.data.byteLength, data.byteLength)
   }
   await closed
+})
+
+await t.test('a client that answers no ping is dropped, one that does stays', async (t) => {
+  const { server, client } = await openGrpcDoor(t, { m: {} }, { keepaliveMs: 50 })
+  await client.infer({ modelName: 'm', inputs: [] })
+  const silent = connect(server.port, '127.0.0.1')
+  t.teardown(() => silent.destroy())
+  silent.on('error', () => {})
+  silent.resume()
+  // The preface and empty settings, and then nothing more.
+  silent.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  silent.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+  await once(silent, 'close')
+  await sleep(200)
+  t.match(await client.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
 })

@@ -54,7 +54,6 @@ await t.test('an answer is headers, one message and trailers, as gRPC asks', asy
     {},
     { 'content-type': 'application/grpc+proto' },
     { 'grpc-encoding': 'identity' },
-    // Left to grpc-js, answered alike.
     { 'content-type': 'application/grpc+json' },
   ]) {
     const stream = open(headers)
@@ -153,4 +152,28 @@ await t.test('much both ways on one connection stops neither side', async (t) =>
     Array.from({ length: 8 }, () => client.infer({ modelName: 'm', inputs: [input] })),
   )
   for (const { outputs } of answers) t.equal(outputs[0]?.data.byteLength, big.byteLength)
+})
+
+await t.test('another method is refused as inference is', async (t) => {
+  const { address } = await openGrpcDoor(t, { m: {} })
+  const open = openSession(t, address)
+  const path = '/inference.GRPCInferenceService/ModelReady'
+  for (const [body, text] of [
+    [Buffer.alloc(0), 'call has 0 bytes, want one message'],
+    [Buffer.from([0, 0, 0]), 'call has 3 bytes, want one message'],
+    [
+      Buffer.concat([frame(Buffer.alloc(0)), Buffer.alloc(2)]),
+      'call has 2 bytes after its message',
+    ],
+    [Buffer.concat([frame(Buffer.alloc(0)), frame(Buffer.alloc(0))]), 'call has a second message'],
+    [frame(Buffer.of(0x0f)), 'malformed message'],
+    [Buffer.from([7, 0, 0, 0, 0]), 'message has the flags 7, want 0 or 1'],
+  ] as const) {
+    const stream = open({ ':path': path })
+    stream.end(body)
+    const { headers } = await readAnswer(stream)
+    t.equal(headers['grpc-status'], '3', text)
+    t.ok(headers['grpc-status-details-bin'], text)
+    t.match(decodeURI(String(headers['grpc-message'])), text)
+  }
 })

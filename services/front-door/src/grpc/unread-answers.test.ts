@@ -44,7 +44,7 @@ function frame(id: string, encoding = 'identity'): Buffer {
 /** Each way on which an answer leaves the door. */
 const WAYS = [
   { way: 'on the stream itself', method: 'ModelInfer', encoding: 'identity' },
-  { way: 'over grpc-js', method: 'ModelInfer', encoding: 'gzip' },
+  { way: 'to a compressed request', method: 'ModelInfer', encoding: 'gzip' },
   { way: 'in a request stream', method: 'ModelStreamInfer', encoding: 'identity' },
 ] as const
 

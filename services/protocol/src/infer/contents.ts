@@ -1,12 +1,13 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, type Datatype } from '@tutti/tensor'
 import {
+  DATATYPES,
+  type Datatype,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,
   WIRE_VARINT,
   WireReader,
-} from '../wire/wire-reader.ts'
+} from '@tutti/tensor'
 
 /** The members of InferTensorContents, in the order in which Triton looks at them. `fallback` is what an error names. */
 const MEMBERS = [

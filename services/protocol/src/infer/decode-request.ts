@@ -1,6 +1,5 @@
-import type { Parameter } from '@tutti/tensor'
+import { type Parameter, WireReader } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import { WireReader } from '../wire/wire-reader.ts'
 import { decodeParameterEntry, decodeTensor } from './decode-tensor.ts'
 import {
   type InferRequestMessage,

@@ -1,6 +1,12 @@
-import { isDatatype, type NamedTensor, type Parameter, type Parameters } from '@tutti/tensor'
+import {
+  isDatatype,
+  malformed,
+  type NamedTensor,
+  type Parameter,
+  type Parameters,
+  WireReader,
+} from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import { malformed, WireReader } from '../wire/wire-reader.ts'
 import { readContents } from './contents.ts'
 import { decodeParameterEntry, decodeTensor } from './decode-tensor.ts'
 import {

@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { Parameter } from '@tutti/tensor'
+import type { Parameter, WireReader } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import type { WireReader } from '../wire/wire-reader.ts'
 import type { TensorMessage, WireParameters } from './infer-message.ts'
 
 function decodeParameter(reader: WireReader, before: Parameter | undefined): Parameter | undefined {

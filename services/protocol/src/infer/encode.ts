@@ -1,12 +1,14 @@
 import { ServeError } from '@tutti/errors'
-import type { NamedTensor, Parameter, Parameters } from '@tutti/tensor'
 import {
+  type NamedTensor,
+  type Parameter,
+  type Parameters,
   sizeOfField,
   sizeOfInt64,
   sizeOfText,
   sizeOfVarint,
   WireWriter,
-} from '../wire/wire-writer.ts'
+} from '@tutti/tensor'
 import {
   type InferRequestParts,
   type InferResponseParts,

@@ -1,5 +1,4 @@
-import { WireReader } from '../wire/wire-reader.ts'
-import { sizeOfField, sizeOfInt64, sizeOfText, WireWriter } from '../wire/wire-writer.ts'
+import { sizeOfField, sizeOfInt64, sizeOfText, WireReader, WireWriter } from '@tutti/tensor'
 
 const ERROR_INFO_URL = 'type.googleapis.com/google.rpc.ErrorInfo'
 

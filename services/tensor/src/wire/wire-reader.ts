@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
 
 const TWO_TO_32 = 4294967296
@@ -14,6 +13,8 @@ export const WIRE_BYTES = 2
 const WIRE_GROUP = 3
 const WIRE_GROUP_END = 4
 export const WIRE_FIXED32 = 5
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** An error for bytes that are no valid protobuf message. */
 export function malformed(what: string): ServeError {
@@ -111,16 +112,28 @@ export class WireReader {
     return this.bytes.readDoubleLE(at)
   }
 
+  /** The length that a length-delimited field begins with; its bytes need not be there. */
+  length(): number {
+    const first = this.bytes[this.position]
+    if (first !== undefined && first < 0x80 && this.position < this.limit) {
+      this.position += 1
+      return first
+    }
+    this.varint()
+    if (this.high !== 0 || this.low < 0) throw malformed('a length is over 2^31 - 1 bytes')
+    return this.low
+  }
+
   /** A view of the next length-delimited field, not a copy. */
   view(): Buffer {
-    const length = this.#length()
+    const length = this.length()
     const at = this.#take(length)
     return this.bytes.subarray(at, at + length)
   }
 
   /** @throws ServeError MALFORMED_MESSAGE if the bytes are not UTF-8, as proto3 demands of strings. */
   text(): string {
-    const length = this.#length()
+    const length = this.length()
     const at = this.#take(length)
     const end = at + length
     const { bytes } = this
@@ -134,14 +147,16 @@ export class WireReader {
       }
       if (i === end) return text
     }
-    const view = bytes.subarray(at, end)
-    if (!isUtf8(view)) throw malformed(`a string at byte ${at} is not UTF-8`)
-    return view.toString('utf8')
+    try {
+      return utf8.decode(bytes.subarray(at, end))
+    } catch {
+      throw malformed(`a string at byte ${at} is not UTF-8`)
+    }
   }
 
   /** Begins a nested message; pass what it returns to `leave` once `hasMore` is false. */
   enter(): number {
-    const length = this.#length()
+    const length = this.length()
     if (length > this.limit - this.position) this.#take(length)
     const outer = this.limit
     this.limit = this.position + length
@@ -160,7 +175,7 @@ export class WireReader {
       case WIRE_FIXED64:
         return void this.#take(8)
       case WIRE_BYTES:
-        return void this.#take(this.#length())
+        return void this.#take(this.length())
       case WIRE_GROUP:
         return this.#skipGroup(tag >>> 3, depth)
       case WIRE_FIXED32:
@@ -185,17 +200,6 @@ export class WireReader {
 
   #signed(): bigint {
     return BigInt(this.high | 0) * BigInt(TWO_TO_32) + BigInt(this.low >>> 0)
-  }
-
-  #length(): number {
-    const first = this.bytes[this.position]
-    if (first !== undefined && first < 0x80 && this.position < this.limit) {
-      this.position += 1
-      return first
-    }
-    this.varint()
-    if (this.high !== 0 || this.low < 0) throw malformed('a length is over 2^31 - 1 bytes')
-    return this.low
   }
 
   /** Moves past `length` bytes and returns where they begin. */
