@@ -12,7 +12,7 @@ export interface ConnectionsOptions {
 
 /** For the last frames of a connection on their way to its client. */
 const LINGER_MS = 500
-/** How long a client may take to answer a ping; not longer than the time without a sign of life before it. */
+/** How long a client may take to answer a ping; not longer than the time from one to the next. */
 const PING_TIMEOUT_MS = 20_000
 
 /** The listening socket of a server and the connections that it accepted. */
@@ -68,15 +68,20 @@ export class Connections {
   }
 }
 
-/** Pings a client that gives no sign of life, and drops the connection if it does not answer. */
+/**
+ * Pings a client again and again, and drops the connection if it does not answer. Node's own timeout of a session would spare
+ * busy ones the ping, but is set back several times for each call.
+ */
 function keepAlive(session: ServerHttp2Session, keepaliveMs: number): void {
-  session.setTimeout(keepaliveMs, () => {
+  let drop: NodeJS.Timeout | undefined
+  const ping = (): void => {
     if (session.destroyed) return
-    const drop = setTimeout(() => session.destroy(), Math.min(keepaliveMs, PING_TIMEOUT_MS)).unref()
-    session.once('close', () => clearTimeout(drop))
-    session.ping((error) => {
-      clearTimeout(drop)
-      if (error !== null) session.destroy()
-    })
+    drop = setTimeout(() => session.destroy(), Math.min(keepaliveMs, PING_TIMEOUT_MS)).unref()
+    session.ping(() => clearTimeout(drop))
+  }
+  const timer = setInterval(ping, keepaliveMs).unref()
+  session.once('close', () => {
+    clearInterval(timer)
+    clearTimeout(drop)
   })
 }

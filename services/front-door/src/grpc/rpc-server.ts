@@ -28,7 +28,7 @@ export interface GrpcServerBounds {
   readonly maxConnections: number
   /** Clients wait with further calls on a connection. */
   readonly maxConcurrentStreamsPerConnection: number
-  /** A connection without any sign of life is asked for one after this time, and dropped if none comes. */
+  /** Each connection is pinged at this interval, and dropped if its client does not answer. */
   readonly keepaliveMs: number
   /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
   readonly writeTimeoutMs: number
