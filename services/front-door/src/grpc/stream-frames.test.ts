@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import { deflateSync } from 'node:zlib'
+import { decodeStreamResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'
+import t from 'tap'
+import { openGrpcDoor } from '../testing/index.ts'
+import { MessageReader } from './message-reader.ts'
+import { toFrame } from './method.ts'
+
+await t.test('a stream that ends within a message ends with a reason', async (t) => {
+  const { address, admission } = await openGrpcDoor(t, { m: {} })
+  const session = connect(`http://${address}`)
+  t.teardown(() => session.destroy())
+  const call = session.request({
+    ':method': 'POST',
+    ':path': inferenceServices().inference.ModelStreamInfer.path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  })
+  call.end(Buffer.from([0, 0, 0, 0, 9, 1]))
+  call.resume()
+  const [headers] = await once(call, 'response')
+  t.equal(headers['grpc-status'], '3')
+  t.equal(
+    decodeURI(headers['grpc-message']),
+    'stream has 6 bytes after its last message, want none',
+  )
+  await once(call, 'close')
+  t.equal(admission.requests, 0)
+})
+
+await t.test('compressed and plain requests of a stream keep their order', async (t) => {
+  const { address, admission } = await openGrpcDoor(t, { m: {} })
+  const session = connect(`http://${address}`)
+  t.teardown(() => session.destroy())
+  const call = session.request({
+    ':method': 'POST',
+    ':path': inferenceServices().inference.ModelStreamInfer.path,
+    'content-type': 'application/grpc',
+    'grpc-encoding': 'deflate',
+    te: 'trailers',
+  })
+  const ids = Array.from({ length: 200 }, (_, i) => String(i))
+  const frames = ids.map((id, i) => {
+    const message = encodeInferRequest({ modelName: 'm', id, inputs: [] })
+    const frame = toFrame(i % 2 === 0 ? message : deflateSync(message))
+    frame[0] = i % 2
+    return frame
+  })
+  const answers: Buffer[] = []
+  call.on('data', (piece: Buffer) => answers.push(piece))
+  call.end(Buffer.concat(frames))
+  const [trailers] = await once(call, 'trailers')
+  t.equal(trailers['grpc-status'], '0')
+  await once(call, 'close')
+  const reader = new MessageReader(1000)
+  reader.add(Buffer.concat(answers))
+  const seen: (string | undefined)[] = []
+  for (let frame = reader.next(); frame !== undefined; frame = reader.next()) {
+    seen.push(decodeStreamResponse(frame.subarray(5)).response?.id)
+  }
+  t.strictSame(seen, ids)
+  t.equal(admission.bytes, 0)
+})
