@@ -33,10 +33,7 @@ function inferHandlers(
     ModelInfer: (call) =>
       call.readOne(
         (bytes) =>
-          void answerOne(call, {
-            answer: () => inferOnce(bytes, call, maxBytes),
-            encode: encodeInferResponseFrame,
-          }),
+          void answerOne(call, () => inferOnce(bytes, call, maxBytes), encodeInferResponseFrame),
       ),
     ModelStreamInfer: (call) => new InferStreamCall({ call, maxBytes, clock: o.clock }).start(),
   }

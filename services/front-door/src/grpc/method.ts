@@ -45,26 +45,24 @@ export function unary(answer: UnaryHandler['answer']): Handler {
   return (call, definition) =>
     call.readOne(
       (bytes) =>
-        void answerOne(call, {
-          answer: () => answer(deserialize(definition, bytes), call),
-          encode: (response) => toFrame(definition.responseSerialize(response)),
-        }),
+        void answerOne(
+          call,
+          () => answer(deserialize(definition, bytes), call),
+          (response) => toFrame(definition.responseSerialize(response)),
+        ),
     )
 }
 
-/** Ends a call with the response that `answer` gives, or with its error. Never rejects. */
+/** Ends a call with the response that `answer` gives, made a frame by `encode`, or with its error. Never rejects. */
 export async function answerOne<Response>(
   call: ServerCall,
-  o: {
-    readonly answer: () => Response | Promise<Response>
-    /** Makes a frame of the response. */
-    readonly encode: (response: Response) => Buffer
-  },
+  answer: () => Response | Promise<Response>,
+  encode: (response: Response) => Buffer,
 ): Promise<void> {
   try {
-    const response = await o.answer()
+    const response = await answer()
     // The deadline may have been answered, or the client gone, meanwhile.
-    if (!call.isOver) call.end(o.encode(response))
+    if (!call.isOver) call.end(encode(response))
   } catch (error) {
     call.refuse(ServeError.from(error))
   }

@@ -10,9 +10,9 @@ import type { Method } from './method.ts'
 import { ServerCalls } from './server-calls.ts'
 
 const MEBIBYTE = 1024 * 1024
-const MAX_MESSAGE_BYTES = 2 ** 31 - 1
-/** HTTP/2 windows are at least its default and at most 2^31 - 1 bytes. */
-const WINDOW_BYTES = { least: 65_535, most: 2 ** 31 - 1 }
+const INT32_MAX = 2 ** 31 - 1
+/** gRPC's framing here, and what HTTP/2 allows: not less than its default. */
+const RANGES = { maxMessageBytes: [1, INT32_MAX], windowBytes: [65_535, INT32_MAX] } as const
 
 /** Bounds of the gRPC door; each is a number of what its name says. */
 export interface GrpcServerBounds {
@@ -70,20 +70,12 @@ export interface GrpcServer {
 }
 
 function checkBounds(bounds: GrpcServerBounds): void {
-  const { maxMessageBytes, windowBytes } = bounds
-  if (!(maxMessageBytes >= 1 && maxMessageBytes <= MAX_MESSAGE_BYTES)) {
-    throw new ServeError(
-      'SETTING_INVALID',
-      `maxMessageBytes is ${maxMessageBytes}, want 1 to ${MAX_MESSAGE_BYTES}`,
-      { details: { field: 'maxMessageBytes' } },
-    )
-  }
-  if (!(windowBytes >= WINDOW_BYTES.least && windowBytes <= WINDOW_BYTES.most)) {
-    throw new ServeError(
-      'SETTING_INVALID',
-      `windowBytes is ${windowBytes}, want ${WINDOW_BYTES.least} to ${WINDOW_BYTES.most}`,
-      { details: { field: 'windowBytes' } },
-    )
+  for (const field of ['maxMessageBytes', 'windowBytes'] as const) {
+    const [least, most] = RANGES[field]
+    const value = bounds[field]
+    if (value >= least && value <= most) continue
+    const message = `${field} is ${value}, want ${least} to ${most}`
+    throw new ServeError('SETTING_INVALID', message, { details: { field } })
   }
 }
 
@@ -120,58 +112,44 @@ export async function startRpcServer(o: RpcServerOptions): Promise<GrpcServer> {
   const onError = (error: Error): void => log.listenerFailed(error)
   const port = await listenOn(server, { address, port: o.port, onError })
   log.listening(address, port)
-  return new RunningGrpcServer({ port, calls, connections, clock: o.clock, log })
-}
-
-interface Running {
-  readonly port: number
-  readonly calls: ServerCalls
-  readonly connections: Connections
-  readonly clock: Clock
-  readonly log: GrpcLog
+  return toServer({ port, calls, connections, clock: o.clock, log })
 }
 
 /** How long an answer given at the end of a drain may take to reach its client. */
 const LAST_ANSWERS_MS = 1000
 
-class RunningGrpcServer implements GrpcServer {
+function toServer(o: {
   readonly port: number
-  readonly #o: Running
-
-  constructor(o: Running) {
-    this.port = o.port
-    this.#o = o
+  readonly calls: ServerCalls
+  readonly connections: Connections
+  readonly clock: Clock
+  readonly log: GrpcLog
+}): GrpcServer {
+  const { port, calls, connections, clock, log } = o
+  const stopAccepting = (): void => {
+    connections.stopAccepting()
+    calls.stop()
   }
-
-  stopAccepting(): void {
-    this.#o.connections.stopAccepting()
-    this.#o.calls.stop()
-  }
-
-  async drain({ timeoutMs }: { readonly timeoutMs: number }): Promise<boolean> {
-    this.stopAccepting()
-    const { calls, log } = this.#o
-    if (await this.#idleWithin(timeoutMs)) return true
-    log.drainTimedOut(calls.size)
-    calls.failAll(
-      new ServeError('SERVER_STOPPING', `Server is stopping, the request was not answered in time`),
-    )
-    await this.#idleWithin(LAST_ANSWERS_MS)
-    return false
-  }
-
-  async close(): Promise<void> {
-    await this.#o.connections.close()
-    this.#o.calls.close()
-  }
-
-  #idleWithin(timeoutMs: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const stopTimer = this.#o.clock.setTimer(timeoutMs, () => resolve(false))
-      this.#o.calls.whenIdle(() => {
+  const idleWithin = (timeoutMs: number): Promise<boolean> =>
+    new Promise((resolve) => {
+      const stopTimer = clock.setTimer(timeoutMs, () => resolve(false))
+      calls.whenIdle(() => {
         stopTimer()
         resolve(true)
       })
     })
+  const drain: GrpcServer['drain'] = async ({ timeoutMs }) => {
+    stopAccepting()
+    if (await idleWithin(timeoutMs)) return true
+    log.drainTimedOut(calls.size)
+    const message = 'Server is stopping, the request was not answered in time'
+    calls.failAll(new ServeError('SERVER_STOPPING', message))
+    await idleWithin(LAST_ANSWERS_MS)
+    return false
   }
+  const close = async (): Promise<void> => {
+    await connections.close()
+    calls.close()
+  }
+  return { port, stopAccepting, drain, close }
 }
