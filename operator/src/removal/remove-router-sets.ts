@@ -18,7 +18,7 @@ import { ROUTER_LABEL_SELECTOR, ROUTER_NAMES } from '../resources/router-names.t
 import { FIELD_MANAGER, isManaged, toSelector } from '../runtime/children.ts'
 
 export interface RemovalOptions {
-  readonly client: Pick<Client, 'get' | 'list' | 'delete' | 'setScale'>
+  readonly client: Pick<Client, 'get' | 'list' | 'delete' | 'mergePatch'>
   /** The operator's Deployment. */
   readonly operator: ObjectKey
   /** Which are looked at; all if there is none. */
@@ -67,7 +67,12 @@ async function stopOperator(o: RemovalOptions): Promise<void> {
   const { client, operator, signal } = o
   const deployment = await orAbsent(client.get(DEPLOYMENT, operator, { signal }))
   if (deployment === undefined) return
-  await client.setScale(DEPLOYMENT, operator, { replicas: 0, fieldManager: FIELD_MANAGER, signal })
+  await client.mergePatch(DEPLOYMENT, operator, {
+    subresource: 'scale',
+    patch: { spec: { replicas: 0 } },
+    fieldManager: FIELD_MANAGER,
+    signal,
+  })
   const labelSelector = toSelector(deployment.spec.selector.matchLabels ?? {})
   const listed = { labelSelector, signal, namespace: operator.namespace ?? '' }
   const deadline = o.clock.now() + o.waitMs

@@ -16,10 +16,8 @@ await t.test('reads always go through, writes only while the lease is held', asy
     () => leading.create(LEASE, { metadata: KEY }, options),
     () => leading.apply(LEASE, { metadata: KEY }, options),
     () => leading.applyStatus(LEASE, { metadata: KEY }, options),
-    () => leading.setScale(LEASE, KEY, { ...options, replicas: 1 }),
     () => leading.replace(LEASE, lease, options),
     () => leading.mergePatch(LEASE, KEY, { ...options, patch: {} }),
-    () => leading.jsonPatch(LEASE, KEY, { ...options, patch: [] }),
     () => leading.delete(LEASE, KEY),
   ]
   for (const write of writes) await t.rejects(async () => void (await write()), NotLeadingError)

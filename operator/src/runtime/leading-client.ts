@@ -23,14 +23,11 @@ export function leadingClient(client: Client, leader: { readonly holdsLease: boo
     list: (resource, o) => client.list(resource, o),
     watch: (resource, o) => client.watch(resource, o),
     serves: (resource, o) => client.serves(resource, o),
-    getScale: (resource, key, o) => client.getScale(resource, key, o),
     create: (resource, object, o) => send(() => client.create(resource, object, o)),
     apply: (resource, object, o) => send(() => client.apply(resource, object, o)),
     applyStatus: (resource, object, o) => send(() => client.applyStatus(resource, object, o)),
-    setScale: (resource, key, o) => send(() => client.setScale(resource, key, o)),
     replace: (resource, object, o) => send(() => client.replace(resource, object, o)),
     mergePatch: (resource, key, o) => send(() => client.mergePatch(resource, key, o)),
-    jsonPatch: (resource, key, o) => send(() => client.jsonPatch(resource, key, o)),
     delete: (resource, key, o) => send(() => client.delete(resource, key, o)),
   }
 }

@@ -108,9 +108,6 @@ class MemoryServer {
           this.objects.delete(idOf(resource, key))
         }),
       apply: notThere,
-      getScale: notThere,
-      setScale: notThere,
-      jsonPatch: notThere,
       watch: notThere,
       serves: notThere,
     } as unknown as MemoryClient

@@ -1,5 +1,5 @@
 import type { CancelSignal } from '@tutti/errors'
-import type { Desired, JsonObject, JsonValue, KubeObject, ObjectKey, Stored } from './object.ts'
+import type { Desired, JsonObject, KubeObject, ObjectKey, Stored } from './object.ts'
 import type { Resource } from './resource.ts'
 
 export interface CallOptions {
@@ -11,17 +11,12 @@ export interface CallOptions {
 export interface WriteOptions extends CallOptions {
   /** In whose name fields are owned. */
   readonly fieldManager: string
-  /** True to have everything checked and nothing stored; what would be made new has no resourceVersion yet. */
-  readonly isDryRun?: boolean
-}
-
-export interface ApplyOptions extends WriteOptions {
-  /** True to take fields over from other managers; else they are a Conflict whose causes name them. Default true. */
-  readonly isForced?: boolean
 }
 
 export interface PatchOptions extends WriteOptions {
-  readonly subresource?: 'status' | 'scale'
+  readonly patch: JsonObject
+  /** `scale` as kubectl and the HPA write it; absent for the object itself. */
+  readonly subresource?: 'scale'
 }
 
 export interface ListOptions extends CallOptions {
@@ -36,8 +31,7 @@ export interface ListOptions extends CallOptions {
 export interface DeleteOptions extends CallOptions {
   /** Without both the object of that name goes, whoever made it. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
-  readonly propagation?: 'Background' | 'Foreground' | 'Orphan'
-  readonly gracePeriodSeconds?: number
+  readonly propagation?: 'Background'
 }
 
 export interface WatchOptions {
@@ -77,17 +71,6 @@ export interface Watch<T extends KubeObject> {
   close(): void
 }
 
-/** The subresource `scale`. */
-export interface Scale {
-  readonly spec: { readonly replicas: number }
-  readonly status: { readonly replicas: number; readonly selector?: string }
-}
-
-export type JsonPatch = readonly (
-  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: JsonValue }
-  | { readonly op: 'remove'; readonly path: string }
-)[]
-
 /**
  * Reads and writes objects. Every method throws a KubeError (see its predicates); bodies of writes are checked strictly: a
  * field that the server does not know is an error, never dropped. Reads give objects as they come: fields that our types
@@ -99,7 +82,7 @@ export interface Client {
     key: ObjectKey,
     o?: CallOptions,
   ): Promise<Stored<T>>
-  /** All objects, read page by page. An expired page token starts the list again, once. */
+  /** All objects, read page by page; isExpired if a page token expires meanwhile. */
   list<T extends KubeObject>(resource: Resource<T>, o?: ListOptions): Promise<ObjectList<T>>
   create<T extends KubeObject>(
     resource: Resource<T>,
@@ -107,23 +90,20 @@ export interface Client {
     o: WriteOptions,
   ): Promise<Stored<T>>
   /**
-   * Server-side apply: makes the object or changes what the manager owns of it. With `metadata.uid` it never makes one: an
-   * object that is gone is isUidMismatch.
+   * Server-side apply: makes the object or changes what the manager owns of it; fields of other managers are taken over.
+   * With `metadata.uid` it never makes one: an object that is gone is isUidMismatch.
    */
   apply<T extends KubeObject>(
     resource: Resource<T>,
     object: NoInfer<Desired<T>>,
-    o: ApplyOptions,
+    o: WriteOptions,
   ): Promise<Stored<T>>
   /** Server-side apply to the subresource `status`; an object that is gone is isNotFound. */
   applyStatus<T extends KubeObject>(
     resource: Resource<T>,
     object: NoInfer<Desired<T>>,
-    o: ApplyOptions,
+    o: WriteOptions,
   ): Promise<Stored<T>>
-  getScale(resource: Resource, key: ObjectKey, o?: CallOptions): Promise<Scale>
-  /** Sets the replicas through the subresource `scale`, as kubectl and the HPA do. */
-  setScale(resource: Resource, key: ObjectKey, o: SetScaleOptions): Promise<Scale>
   /** Puts the whole object; its `metadata.resourceVersion` makes an object that changed meanwhile a Conflict. */
   replace<T extends KubeObject>(
     resource: Resource<T>,
@@ -133,12 +113,7 @@ export interface Client {
   mergePatch<T extends KubeObject>(
     resource: Resource<T>,
     key: ObjectKey,
-    o: PatchOptions & { readonly patch: JsonObject },
-  ): Promise<Stored<T>>
-  jsonPatch<T extends KubeObject>(
-    resource: Resource<T>,
-    key: ObjectKey,
-    o: PatchOptions & { readonly patch: JsonPatch },
+    o: PatchOptions,
   ): Promise<Stored<T>>
   /** A precondition that does not hold is a Conflict. Resolves when the deletion is accepted; finalizers may hold it. */
   delete(resource: Resource, key: ObjectKey, o?: DeleteOptions): Promise<void>
@@ -146,8 +121,4 @@ export interface Client {
   watch<T extends KubeObject>(resource: Resource<T>, o: WatchOptions): Promise<Watch<T>>
   /** True if the server knows the resource in that version (a CRD may be missing). */
   serves(resource: Resource, o?: CallOptions): Promise<boolean>
-}
-
-export interface SetScaleOptions extends WriteOptions {
-  readonly replicas: number
 }

@@ -12,6 +12,7 @@ import { POD_DISRUPTION_BUDGET } from './kinds/scaling.ts'
 import {
   isAlreadyExists,
   isConflict,
+  isExpired,
   isForbidden,
   isNotFound,
   isTerminal,
@@ -96,12 +97,6 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.equal(dropped.spec.replicas, 1, 'what is no longer named goes back to its default')
   })
 
-  await t.test('a dry run stores nothing', async (t) => {
-    const namespace = await newNamespace()
-    await client.apply(DEPLOYMENT, deployment(namespace), { ...OPTIONS, isDryRun: true })
-    t.ok(isNotFound(await failureOf(client.get(DEPLOYMENT, { namespace, name: 'x' }))))
-  })
-
   await t.test('an apply with a uid never makes an object', async (t) => {
     const namespace = await newNamespace()
     const desired = deployment(namespace, 1)
@@ -120,26 +115,14 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.notOk(isTransient(other))
   })
 
-  await t.test(
-    'a field of another manager is a conflict that names it, unless forced',
-    async (t) => {
-      const namespace = await newNamespace()
-      const key = { namespace, name: 'x' }
-      await client.apply(DEPLOYMENT, deployment(namespace, 1), OPTIONS)
-      await client.mergePatch(DEPLOYMENT, key, {
-        fieldManager: 'kubectl-edit',
-        patch: { spec: { replicas: 5 } },
-      })
-      const conflict = await failureOf(
-        client.apply(DEPLOYMENT, deployment(namespace, 1), { ...OPTIONS, isForced: false }),
-      )
-      t.ok(isConflict(conflict) && !isAlreadyExists(conflict))
-      t.ok(
-        conflict instanceof KubeError && conflict.causes.some((c) => c.field === '.spec.replicas'),
-      )
-      t.equal((await client.apply(DEPLOYMENT, deployment(namespace, 1), OPTIONS)).spec.replicas, 1)
-    },
-  )
+  await t.test('an apply takes a field over from another manager', async (t) => {
+    const namespace = await newNamespace()
+    const key = { namespace, name: 'x' }
+    await client.apply(DEPLOYMENT, deployment(namespace, 1), OPTIONS)
+    const edit = { fieldManager: 'kubectl-edit', patch: { spec: { replicas: 5 } } }
+    t.equal((await client.mergePatch(DEPLOYMENT, key, edit)).spec.replicas, 5)
+    t.equal((await client.apply(DEPLOYMENT, deployment(namespace, 1), OPTIONS)).spec.replicas, 1)
+  })
 
   await t.test('a field that the server does not know is terminal in every verb', async (t) => {
     const namespace = await newNamespace()
@@ -181,13 +164,13 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.equal(written.metadata.generation, 1)
   })
 
-  await t.test('scale is read and set through its subresource', async (t) => {
+  await t.test('scale is set through its subresource', async (t) => {
     const namespace = await newNamespace()
     const key = { namespace, name: 'x' }
     await client.apply(DEPLOYMENT, deployment(namespace), OPTIONS)
-    t.equal((await client.setScale(DEPLOYMENT, key, { ...OPTIONS, replicas: 0 })).spec.replicas, 0)
-    const scale = await client.getScale(DEPLOYMENT, key)
-    t.same(scale, { spec: { replicas: 0 }, status: { replicas: 0, selector: 'app=x' } })
+    const patch = { spec: { replicas: 0 } }
+    await client.mergePatch(DEPLOYMENT, key, { ...OPTIONS, subresource: 'scale', patch })
+    t.equal((await client.get(DEPLOYMENT, key)).spec.replicas, 0)
   })
 
   await t.test('create, replace and delete keep to what was read', async (t) => {
@@ -213,22 +196,6 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.ok(isNotFound(await failureOf(client.delete(LEASE, key))))
   })
 
-  await t.test('a patch by JSON pointer tests before it writes', async (t) => {
-    const namespace = await newNamespace()
-    const key = { namespace, name: 'x' }
-    const metadata = { ...key, finalizers: ['tutti.dev/a'] }
-    await client.create(CONFIG_MAP, { metadata, data: { a: '1' } }, OPTIONS)
-    const remove = { op: 'remove', path: '/metadata/finalizers/0' } as const
-    const test = (value: string) => ({ op: 'test', path: remove.path, value }) as const
-    const refused = await failureOf(
-      client.jsonPatch(CONFIG_MAP, key, { ...OPTIONS, patch: [test('other'), remove] }),
-    )
-    t.ok(isTerminal(refused), String(refused))
-    const patch = [test('tutti.dev/a'), remove]
-    const patched = await client.jsonPatch(CONFIG_MAP, key, { ...OPTIONS, patch })
-    t.equal(patched.metadata.finalizers, undefined)
-  })
-
   await t.test('a list is read page by page, and has whole objects', async (t) => {
     const namespace = await newNamespace()
     for (let i = 0; i < 7; i++) {
@@ -252,21 +219,17 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.ok((await counted.list(CONFIG_MAP)).items.length >= 7, 'of all namespaces')
   })
 
-  await t.test('a list whose pages expire begins anew, once', async (t) => {
+  await t.test('a list whose pages expire says so', async (t) => {
     const namespace = await newNamespace()
     for (const name of ['a', 'b', 'c']) {
       await client.create(CONFIG_MAP, { metadata: { name, namespace } }, OPTIONS)
     }
     const proxy = await startHttpFaultProxy(server)
     t.teardown(() => proxy.close())
-    const expired = { when: hasToken, fault: { type: 'answer', status: 410 } } as const
+    proxy.addRule({ when: hasToken, fault: { type: 'answer', status: 410 } })
     const counted = openClient(t, proxy.access())
-    proxy.addRule({ ...expired, times: 1 })
-    t.equal((await counted.list(CONFIG_MAP, { namespace, pageSize: 2 })).items.length, 3)
-    t.equal(proxy.requests, 4)
-    proxy.addRule(expired)
-    t.match(await failureOf(counted.list(CONFIG_MAP, { namespace, pageSize: 2 })), { status: 410 })
-    t.equal(proxy.requests, 8)
+    const error = await failureOf(counted.list(CONFIG_MAP, { namespace, pageSize: 2 }))
+    t.ok(isExpired(error), String(error))
   })
 
   await t.test('who may not is told so', async (t) => {

@@ -1,276 +1,148 @@
-import type {
-  ApplyOptions,
-  CallOptions,
-  Client,
-  DeleteOptions,
-  JsonPatch,
-  ListOptions,
-  ObjectList,
-  PatchOptions,
-  Scale,
-  SetScaleOptions,
-  Watch,
-  WatchOptions,
-  WriteOptions,
-} from './client.ts'
-import { isExpired, KubeError } from './kube-error.ts'
-import {
-  type Desired,
-  type JsonObject,
-  type KubeObject,
-  keyOf,
-  type ObjectKey,
-  type Stored,
-} from './object.ts'
+import type { CallOptions, Client, ListOptions, ObjectList, WriteOptions } from './client.ts'
+import { isNotFound } from './kube-error.ts'
+import { type KubeObject, keyOf, type ObjectKey, type Stored } from './object.ts'
 import { isRecord, toList, toStored } from './parse-object.ts'
 import { apiVersionOf, collectionPath, groupPath, objectPath, type Resource } from './resource.ts'
-import type { Method, Query, Transport } from './transport/transport.ts'
+import type { Transport, TransportRequest } from './transport/transport.ts'
 import { readEvents } from './watch/read-events.ts'
 
 const PAGE_SIZE = 500
 
+type ReadVerb = 'get' | 'list' | 'watch' | 'serves'
+
 /** Makes a client that sends its requests by `transport`, which stays the caller's to close. */
 export function createClient(transport: Transport): Client {
-  return new TransportClient(transport)
+  return { ...readVerbs(transport), ...writeVerbs(transport) }
 }
 
-/** A write as it goes out. */
-interface Write {
-  readonly method: Method
-  readonly path: string
-  readonly body: unknown
-  readonly contentType?: string
-  readonly query?: Query
-  readonly isIdempotent?: boolean
-  readonly options: WriteOptions
-}
-
-class TransportClient implements Client {
-  readonly #transport: Transport
-
-  constructor(transport: Transport) {
-    this.#transport = transport
-  }
-
-  async get<T extends KubeObject>(
-    resource: Resource<T>,
-    key: ObjectKey,
-    o: CallOptions = {},
-  ): Promise<Stored<T>> {
-    const path = objectPath(resource, key)
-    const { body } = await this.#transport.request({ method: 'GET', path, ...limits(o) })
-    return toStored<T>(body, path)
-  }
-
-  async list<T extends KubeObject>(
-    resource: Resource<T>,
-    o: ListOptions = {},
-  ): Promise<ObjectList<T>> {
-    try {
-      return await this.#listOnce(resource, o)
-    } catch (error) {
-      if (!isExpired(error)) throw error
-      return await this.#listOnce(resource, o)
-    }
-  }
-
-  async #listOnce<T extends KubeObject>(
-    resource: Resource<T>,
-    o: ListOptions,
-  ): Promise<ObjectList<T>> {
-    const path = collectionPath(resource, o.namespace)
-    const items: Stored<T>[] = []
-    for (let token = ''; ; ) {
-      const { body } = await this.#transport.request({
+function readVerbs(transport: Transport): Pick<Client, ReadVerb> {
+  return {
+    get: (resource, key, o = {}) => readObject(transport, resource, key, o),
+    list: (resource, o = {}) => readPages(transport, resource, o),
+    watch: async (resource, o) => {
+      const path = collectionPath(resource, o.namespace)
+      const stream = await transport.stream({
         method: 'GET',
         path,
         query: {
-          limit: o.pageSize ?? PAGE_SIZE,
+          watch: 1,
+          allowWatchBookmarks: true,
           labelSelector: o.labelSelector,
           fieldSelector: o.fieldSelector,
-          continue: token === '' ? undefined : token,
+          timeoutSeconds: o.timeoutSeconds,
+          resourceVersion: o.resourceVersion === '' ? undefined : o.resourceVersion,
+          ...(o.isInitial && { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }),
         },
-        ...limits(o),
+        idleMs: o.idleMs,
+        // Whoever watches has a way of its own to come back.
+        isIdempotent: false,
+        ...(o.signal && { signal: o.signal }),
       })
-      const page = toList<T>(body, resource, path)
-      for (const item of page.items) items.push(item)
-      if (page.next === '') return { items, resourceVersion: page.resourceVersion }
-      token = page.next
-    }
+      return { events: readEvents(stream.lines, path), close: () => stream.close() }
+    },
+    serves: async (resource, o = {}) => {
+      const path = groupPath(resource)
+      try {
+        const { body } = await transport.request({ method: 'GET', path, ...limits(o) })
+        const resources: unknown = isRecord(body) ? body['resources'] : undefined
+        if (!Array.isArray(resources)) return false
+        return resources.some((entry) => isRecord(entry) && entry['name'] === resource.plural)
+      } catch (error) {
+        if (isNotFound(error)) return false
+        throw error
+      }
+    },
   }
+}
 
-  create<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NoInfer<Desired<T>>,
-    o: WriteOptions,
-  ): Promise<Stored<T>> {
-    const path = collectionPath(resource, object.metadata.namespace)
-    return this.#write<T>({ method: 'POST', path, body: typed(resource, object), options: o })
-  }
+async function readObject<T extends KubeObject>(
+  transport: Transport,
+  resource: Resource<T>,
+  key: ObjectKey,
+  o: CallOptions,
+): Promise<Stored<T>> {
+  const path = objectPath(resource, key)
+  const { body } = await transport.request({ method: 'GET', path, ...limits(o) })
+  return toStored<T>(body, path)
+}
 
-  apply<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NoInfer<Desired<T>>,
-    o: ApplyOptions,
-  ): Promise<Stored<T>> {
-    return this.#apply(resource, object, objectPath(resource, keyOf(object)), o)
-  }
-
-  applyStatus<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NoInfer<Desired<T>>,
-    o: ApplyOptions,
-  ): Promise<Stored<T>> {
-    return this.#apply(resource, object, objectPath(resource, keyOf(object), 'status'), o)
-  }
-
-  #apply<T extends KubeObject>(
-    resource: Resource<T>,
-    object: { readonly metadata: { readonly uid?: string } },
-    path: string,
-    o: ApplyOptions,
-  ): Promise<Stored<T>> {
-    return this.#write<T>({
-      method: 'PATCH',
-      path,
-      body: typed(resource, object),
-      contentType: 'application/apply-patch+yaml',
-      query: { force: o.isForced ?? true },
-      // Without a uid the second one could make an object anew that was deleted after the first.
-      isIdempotent: object.metadata.uid !== undefined || path.endsWith('/status'),
-      options: o,
-    })
-  }
-
-  async getScale(resource: Resource, key: ObjectKey, o: CallOptions = {}): Promise<Scale> {
-    const path = objectPath(resource, key, 'scale')
-    const { body } = await this.#transport.request({ method: 'GET', path, ...limits(o) })
-    return toScale(body, path)
-  }
-
-  async setScale(resource: Resource, key: ObjectKey, o: SetScaleOptions): Promise<Scale> {
-    const path = objectPath(resource, key, 'scale')
-    const patch = { spec: { replicas: o.replicas } }
-    return toScale(await this.#sendPatch(path, patch, 'merge', o), path)
-  }
-
-  replace<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NoInfer<T>,
-    o: WriteOptions,
-  ): Promise<Stored<T>> {
-    const path = objectPath(resource, keyOf(object))
-    return this.#write<T>({ method: 'PUT', path, body: typed(resource, object), options: o })
-  }
-
-  mergePatch<T extends KubeObject>(
-    resource: Resource<T>,
-    key: ObjectKey,
-    o: PatchOptions & { readonly patch: JsonObject },
-  ): Promise<Stored<T>> {
-    return this.#patch<T>('merge', objectPath(resource, key, o.subresource), o)
-  }
-
-  jsonPatch<T extends KubeObject>(
-    resource: Resource<T>,
-    key: ObjectKey,
-    o: PatchOptions & { readonly patch: JsonPatch },
-  ): Promise<Stored<T>> {
-    return this.#patch<T>('json', objectPath(resource, key, o.subresource), o)
-  }
-
-  async #patch<T extends KubeObject>(
-    type: 'merge' | 'json',
-    path: string,
-    o: PatchOptions & { readonly patch: unknown },
-  ): Promise<Stored<T>> {
-    return toStored<T>(await this.#sendPatch(path, o.patch, type, o), path)
-  }
-
-  #sendPatch(
-    path: string,
-    body: unknown,
-    type: 'merge' | 'json',
-    options: WriteOptions,
-  ): Promise<unknown> {
-    const contentType = `application/${type}-patch+json`
-    return this.#send({ method: 'PATCH', path, body, contentType, options })
-  }
-
-  async delete(resource: Resource, key: ObjectKey, o: DeleteOptions = {}): Promise<void> {
-    const { preconditions, propagation, gracePeriodSeconds } = o
-    await this.#transport.request({
-      method: 'DELETE',
-      path: objectPath(resource, key),
-      body: {
-        apiVersion: 'v1',
-        kind: 'DeleteOptions',
-        preconditions,
-        propagationPolicy: propagation,
-        gracePeriodSeconds,
-      },
-      isIdempotent: preconditions?.uid !== undefined,
-      ...limits(o),
-    })
-  }
-
-  async watch<T extends KubeObject>(resource: Resource<T>, o: WatchOptions): Promise<Watch<T>> {
-    const path = collectionPath(resource, o.namespace)
-    const stream = await this.#transport.stream({
+async function readPages<T extends KubeObject>(
+  transport: Transport,
+  resource: Resource<T>,
+  o: ListOptions,
+): Promise<ObjectList<T>> {
+  const path = collectionPath(resource, o.namespace)
+  const items: Stored<T>[] = []
+  for (let token = ''; ; ) {
+    const { body } = await transport.request({
       method: 'GET',
       path,
       query: {
-        watch: 1,
-        allowWatchBookmarks: true,
+        limit: o.pageSize ?? PAGE_SIZE,
         labelSelector: o.labelSelector,
         fieldSelector: o.fieldSelector,
-        timeoutSeconds: o.timeoutSeconds,
-        resourceVersion: o.resourceVersion === '' ? undefined : o.resourceVersion,
-        ...(o.isInitial && { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }),
+        continue: token === '' ? undefined : token,
       },
-      idleMs: o.idleMs,
-      // Whoever watches has a way of its own to come back.
-      isIdempotent: false,
-      ...(o.signal && { signal: o.signal }),
+      ...limits(o),
     })
-    return { events: readEvents<T>(stream.lines, path), close: () => stream.close() }
+    const page = toList<T>(body, resource, path)
+    for (const item of page.items) items.push(item)
+    if (page.next === '') return { items, resourceVersion: page.resourceVersion }
+    token = page.next
   }
+}
 
-  async serves(resource: Resource, o: CallOptions = {}): Promise<boolean> {
-    const path = groupPath(resource)
-    try {
-      const { body } = await this.#transport.request({ method: 'GET', path, ...limits(o) })
-      const resources: unknown = isRecord(body) ? body['resources'] : undefined
-      if (!Array.isArray(resources)) return false
-      return resources.some((entry) => isRecord(entry) && entry['name'] === resource.plural)
-    } catch (error) {
-      if (error instanceof KubeError && error.status === 404) return false
-      throw error
-    }
+function writeVerbs(transport: Transport): Omit<Client, ReadVerb> {
+  const write = async <T extends KubeObject>(
+    o: WriteOptions,
+    request: TransportRequest,
+  ): Promise<Stored<T>> => {
+    const query = { ...request.query, fieldManager: o.fieldManager, fieldValidation: 'Strict' }
+    const { body } = await transport.request({ ...request, query, ...limits(o) })
+    return toStored<T>(body, request.path)
   }
+  const toApply = (resource: Resource, object: ApplyBody, subresource?: 'status') => ({
+    method: 'PATCH' as const,
+    path: objectPath(resource, keyOf(object), subresource),
+    body: typed(resource, object),
+    contentType: 'application/apply-patch+yaml',
+    query: { force: true },
+    // Without a uid the second one could make an object anew that was deleted after the first.
+    isIdempotent: object.metadata.uid !== undefined || subresource === 'status',
+  })
+  return {
+    create: (resource, object, o) => {
+      const path = collectionPath(resource, object.metadata.namespace)
+      return write(o, { method: 'POST', path, body: typed(resource, object) })
+    },
+    apply: (resource, object, o) => write(o, toApply(resource, object)),
+    applyStatus: (resource, object, o) => write(o, toApply(resource, object, 'status')),
+    replace: (resource, object, o) => {
+      const path = objectPath(resource, keyOf(object))
+      return write(o, { method: 'PUT', path, body: typed(resource, object) })
+    },
+    mergePatch: (resource, key, o) =>
+      write(o, {
+        method: 'PATCH',
+        path: objectPath(resource, key, o.subresource),
+        body: o.patch,
+        contentType: 'application/merge-patch+json',
+      }),
+    delete: async (resource, key, o = {}) => {
+      const { preconditions, propagation: propagationPolicy } = o
+      await transport.request({
+        method: 'DELETE',
+        path: objectPath(resource, key),
+        body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy },
+        isIdempotent: preconditions?.uid !== undefined,
+        ...limits(o),
+      })
+    },
+  }
+}
 
-  async #write<T extends KubeObject>(o: Write): Promise<Stored<T>> {
-    return toStored<T>(await this.#send(o), o.path)
-  }
-
-  async #send(o: Write): Promise<unknown> {
-    const { fieldManager, isDryRun, ...rest } = o.options
-    const { body } = await this.#transport.request({
-      method: o.method,
-      path: o.path,
-      body: o.body,
-      ...(o.contentType !== undefined && { contentType: o.contentType }),
-      query: {
-        ...o.query,
-        fieldManager,
-        fieldValidation: 'Strict',
-        dryRun: isDryRun ? 'All' : undefined,
-      },
-      isIdempotent: o.isIdempotent ?? false,
-      ...limits(rest),
-    })
-    return body
-  }
+interface ApplyBody {
+  readonly metadata: { readonly namespace?: string; readonly name: string; readonly uid?: string }
 }
 
 function typed(resource: Resource, object: object): unknown {
@@ -280,25 +152,4 @@ function typed(resource: Resource, object: object): unknown {
 function limits(o: CallOptions): CallOptions {
   const { signal, timeoutMs } = o
   return { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) }
-}
-
-function toScale(body: unknown, path: string): Scale {
-  const { spec, status } = isRecord(body) ? body : {}
-  const wanted = isRecord(spec) ? spec['replicas'] : undefined
-  const { replicas, selector } = isRecord(status) ? status : {}
-  if (!isRecord(status)) {
-    throw new KubeError({
-      status: 0,
-      reason: 'BadResponse',
-      message: `${path}: the answer is no Scale`,
-    })
-  }
-  // Zero is left out.
-  return {
-    spec: { replicas: typeof wanted === 'number' ? wanted : 0 },
-    status: {
-      replicas: typeof replicas === 'number' ? replicas : 0,
-      ...(typeof selector === 'string' && { selector }),
-    },
-  }
 }

@@ -43,7 +43,7 @@ const CASES: readonly (readonly [Partial<errors.KubeError>, readonly string[]])[
   [{ status: 413, reason: 'RequestEntityTooLarge' }, ['isTerminal', 'isTooLarge']],
   [{ status: 422, reason: 'Invalid', ...field('spec.replicas') }, ['isTerminal']],
   [{ status: 422, reason: 'Invalid', ...field('metadata.uid') }, ['isUidMismatch']],
-  [{ status: 429, reason: 'TooManyRequests' }, ['isTooMany', 'isTransient']],
+  [{ status: 429, reason: 'TooManyRequests' }, ['isTransient']],
   [{ status: 500, reason: 'InternalError', message: 'etcd is gone' }, ['isTransient']],
   [
     { status: 500, reason: '', message: '.spec.color: field not declared in schema' },

@@ -68,10 +68,6 @@ export function isExpired(error: unknown): error is KubeError {
   return error instanceof KubeError && (error.status === 410 || error.reason === 'Expired')
 }
 
-export function isTooMany(error: unknown): error is KubeError {
-  return error instanceof KubeError && error.status === 429
-}
-
 export function isForbidden(error: unknown): error is KubeError {
   return error instanceof KubeError && error.status === 403
 }

@@ -128,16 +128,14 @@ await t.test('a request has path, query, headers and body', async (t) => {
       answer(response, 201, { url: request.url, headers: request.headers, body })
     })
   })
-  const { status, body, headers } = await bench.transport.request({
+  const { status, body } = await bench.transport.request({
     method: 'PATCH',
     path: '/apis/x%2Fy',
     query: { force: true, limit: 5, none: undefined, labelSelector: 'a=b,c' },
     body: { name: 'ü' },
     contentType: 'application/apply-patch+yaml',
-    accept: 'application/json;as=Table',
   })
   t.equal(status, 201)
-  t.equal(headers['content-type'], 'application/json')
   t.match(body, {
     url: '/base/apis/x%2Fy?force=true&limit=5&labelSelector=a%3Db%2Cc',
     body: '{"name":"ü"}',
@@ -146,7 +144,7 @@ await t.test('a request has path, query, headers and body', async (t) => {
       'user-agent': 'tester/1',
       'content-type': 'application/apply-patch+yaml',
       'content-length': '13',
-      accept: 'application/json;as=Table',
+      accept: 'application/json',
     },
   })
 })

@@ -1,10 +1,10 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Clock, Logger, Metrics } from '@tutti/chassis'
 import { KubeError } from '../kube-error.ts'
 import type { ClusterAccess, Credentials } from './cluster-access.ts'
 import { createConnections } from './connections.ts'
 import { createExchange, type Exchange } from './exchange.ts'
-import { parseBody, readText, toHeaders } from './read-response.ts'
+import { parseBody, readText } from './read-response.ts'
 import { type RepeatOptions, repeatRequest } from './repeat-request.ts'
 import { type CountRequest, createRequestMetrics } from './request-metrics.ts'
 import { createLineSplitter } from './split-lines.ts'
@@ -19,6 +19,7 @@ import type {
 import { createWarningLog } from './warning-log.ts'
 
 const DEFAULT_TIMEOUT_MS = 30_000
+
 export interface TransportOptions {
   readonly clock: Clock
   readonly log: Logger
@@ -40,7 +41,7 @@ class HttpTransport implements Transport {
   readonly #options: TransportOptions
   readonly #count: CountRequest
   readonly #connections
-  readonly #warn: (headers: Readonly<Record<string, string>>) => void
+  readonly #warn: (headers: IncomingHttpHeaders) => void
   readonly #open = new Set<Exchange>()
   readonly #repeatOptions: RepeatOptions
   #isClosed = false
@@ -80,9 +81,8 @@ class HttpTransport implements Transport {
       const text = await readText(exchange, response)
       this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
       const status = this.#check(o, response, text)
-      const headers = toHeaders(response)
-      this.#warn(headers)
-      return { status, headers, body: parseBody(titleOf(o), text) }
+      this.#warn(response.headers)
+      return { status, body: parseBody(titleOf(o), text) }
     } finally {
       this.#leave(exchange)
     }
@@ -92,18 +92,17 @@ class HttpTransport implements Transport {
     const { exchange, response, startedMs } = await this.#head(o, true)
     this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
     try {
-      const status = response.statusCode ?? 0
-      if (status >= 400) this.#check(o, response, await readText(exchange, response))
-      const headers = toHeaders(response)
-      this.#warn(headers)
+      if ((response.statusCode ?? 0) >= 400) {
+        this.#check(o, response, await readText(exchange, response))
+      }
+      this.#warn(response.headers)
       let isClosed = false
       const close = (): void => {
         isClosed = true
         exchange.abort(closedError())
         this.#leave(exchange)
       }
-      const lines = this.#readLines(exchange, response, o, () => isClosed)
-      return { status, headers, lines, close }
+      return { lines: this.#readLines(exchange, response, o, () => isClosed), close }
     } catch (error) {
       this.#leave(exchange)
       throw error
@@ -178,8 +177,7 @@ class HttpTransport implements Transport {
   }
 
   #headers(o: TransportRequest, body: string | undefined): Record<string, string | number> {
-    const accept = o.accept ?? 'application/json'
-    const sent = { accept, 'user-agent': this.#options.userAgent }
+    const sent = { accept: 'application/json', 'user-agent': this.#options.userAgent }
     if (body === undefined) return sent
     const length = Buffer.byteLength(body)
     return {

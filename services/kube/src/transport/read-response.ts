@@ -34,15 +34,6 @@ export function parseBody(title: string, text: string): unknown {
   }
 }
 
-/** Each header as one text. */
-export function toHeaders(response: IncomingMessage): Record<string, string> {
-  const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(response.headers)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
-  }
-  return headers
-}
-
 function badResponse(message: string, cause?: unknown): KubeError {
   return new KubeError({ status: 0, reason: 'BadResponse', message, cause })
 }

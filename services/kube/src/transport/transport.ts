@@ -14,8 +14,6 @@ export interface TransportRequest {
   readonly body?: unknown
   /** Of the body; `application/json` if absent. */
   readonly contentType?: string
-  /** `application/json` if absent. */
-  readonly accept?: string
   readonly signal?: CancelSignal
   /** Of each try: for a request until all has come, for a stream until its head has. Default 30000. */
   readonly timeoutMs?: number
@@ -28,15 +26,12 @@ export interface TransportRequest {
 
 export interface TransportResponse {
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
   /** Parsed JSON, not checked. */
   readonly body: unknown
 }
 
 /** A response whose lines come over time. */
 export interface TransportStream {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
   /**
    * Lines without their ends, once through. Ends when the server ends the response; throws a KubeError with status 0 if the
    * connection is lost or idle for too long, and the signal's reason if it aborts.

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from '@tutti/chassis'
 import { KubeEvents } from '../log-events.ts'
 
@@ -5,7 +6,7 @@ import { KubeEvents } from '../log-events.ts'
 const MOST_WARNINGS = 100
 
 /** Logs what an API server warns of in its answers (a version that is going, say), each text once. */
-export function createWarningLog(log: Logger): (headers: Readonly<Record<string, string>>) => void {
+export function createWarningLog(log: Logger): (headers: IncomingHttpHeaders) => void {
   const events = new KubeEvents(log)
   const seen = new Set<string>()
   return (headers) => {
