@@ -1,10 +1,9 @@
-import type { Clock } from '@tutti/chassis'
+import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
 import type { ModelMetrics } from './model-metrics.ts'
 import { createOnnxEngine } from './onnxruntime/onnx-engine.ts'
 import { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
-import type { PythonLog } from './python/python-log.ts'
 import { createPytorchEngine } from './pytorch/pytorch-engine.ts'
 
 /** The engines that this build has, by Triton's backend name. */
@@ -12,7 +11,7 @@ export type Engines = ReadonlyMap<string, Engine>
 
 export interface EnginesOptions {
   /** Default: no log. */
-  readonly log?: PythonLog
+  readonly log?: Logger
   readonly clock?: Clock
   /** Where metrics of models go. Default: nowhere. */
   readonly metrics?: ModelMetrics

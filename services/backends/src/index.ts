@@ -28,7 +28,5 @@ export {
 } from './model-metrics.ts'
 export { inspectOnnx, type OnnxModel, type OnnxValue } from './onnx/inspect.ts'
 export { createOnnxEngine, type OnnxEngineOptions } from './onnxruntime/onnx-engine.ts'
-export type { EngineLog } from './onnxruntime/session-instance.ts'
 export { createPythonEngine, type PythonEngineOptions } from './python/python-engine.ts'
-export type { PythonLog } from './python/python-log.ts'
 export type { PythonSettings } from './python/python-settings.ts'

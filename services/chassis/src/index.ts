@@ -61,7 +61,8 @@ export {
   type SignalSource,
   type StopSignal,
 } from './lifecycle.ts'
-export { type LogLimit, limitLog } from './limit-log.ts'
+export { limitLog } from './limit-log.ts'
+export { LineBudget } from './line-budget.ts'
 export {
   createLogger,
   type LogFields,

@@ -1,26 +1,11 @@
-import type { Clock } from './clock.ts'
+import { LineBudget, type LogLimit } from './line-budget.ts'
 import type { LogFields, Logger, LogLevel } from './log.ts'
-
-/** How much of what others cause is logged. */
-export interface LogLimit {
-  readonly clock: Pick<Clock, 'now'>
-  /** Lines with one message that may come at once; default 100: every replica of a large installation that restarts. */
-  readonly lines?: number
-  /** Milliseconds until one more may come; default 1000. */
-  readonly everyMs?: number
-}
 
 /** Characters of one text field; the texts of others may be as long as a message. */
 const TEXT_LIMIT = 1024
 
-interface Bucket {
-  left: number
-  filledAt: number
-  suppressed: number
-}
-
 /**
- * A logger for lines that others can cause as often as they like: each message has a bucket of lines, and what is over it is
+ * A logger for lines that others can cause as often as they like: each message has a budget of lines, and what is over it is
  * counted in the field `suppressed` of the next line with that message. Long texts in fields are cut.
  */
 export function limitLog(log: Logger, limit: LogLimit): Logger {
@@ -31,12 +16,12 @@ class LimitedLog implements Logger {
   readonly #log: Logger
   readonly #limit: LogLimit
   /** By message: a constant each, so that there are few. Shared with the children. */
-  readonly #buckets: Map<string, Bucket>
+  readonly #budgets: Map<string, LineBudget>
 
-  constructor(log: Logger, limit: LogLimit, buckets: Map<string, Bucket>) {
+  constructor(log: Logger, limit: LogLimit, budgets: Map<string, LineBudget>) {
     this.#log = log
     this.#limit = limit
-    this.#buckets = buckets
+    this.#budgets = budgets
   }
 
   get isDebug(): boolean {
@@ -60,7 +45,7 @@ class LimitedLog implements Logger {
   }
 
   child(fields: LogFields): Logger {
-    return new LimitedLog(this.#log.child(fields), this.#limit, this.#buckets)
+    return new LimitedLog(this.#log.child(fields), this.#limit, this.#budgets)
   }
 
   #write(level: LogLevel, message: string, fields: LogFields = {}): void {
@@ -72,20 +57,9 @@ class LimitedLog implements Logger {
 
   /** @returns how many were left out before this line; undefined if it is to be left out too. */
   #take(message: string): number | undefined {
-    const { clock, lines = 100, everyMs = 1000 } = this.#limit
-    const now = clock.now()
-    const bucket = this.#buckets.get(message) ?? { left: lines, filledAt: now, suppressed: 0 }
-    this.#buckets.set(message, bucket)
-    bucket.left = Math.min(lines, bucket.left + (now - bucket.filledAt) / everyMs)
-    bucket.filledAt = now
-    if (bucket.left < 1) {
-      bucket.suppressed += 1
-      return undefined
-    }
-    const { suppressed } = bucket
-    bucket.left -= 1
-    bucket.suppressed = 0
-    return suppressed
+    const budget = this.#budgets.get(message) ?? new LineBudget(this.#limit)
+    this.#budgets.set(message, budget)
+    return budget.take()
   }
 }
 

@@ -1,3 +1,4 @@
+import { silentLogger } from '@tutti/chassis'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ModelConfig } from '@tutti/model-config'
@@ -75,7 +76,7 @@ await t.test('a model is a file, or a directory with a file and its data', async
 await t.test('what cannot be loaded is refused with its reason', async (t) => {
   const log: unknown[] = []
   const engine = createOnnxEngine({
-    log: { info: () => {}, warn: (message, fields) => log.push({ message, ...fields }) },
+    log: { ...silentLogger, warn: (message, fields) => log.push({ message, ...fields }) },
   })
   const directory = await writeModel(t, buildAddModel(2))
   const group = instanceGroup({ name: 'g0', kind: 'KIND_GPU', gpus: [0] })

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
-import { type Clock, systemClock } from '@tutti/chassis'
+import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
@@ -17,7 +17,7 @@ import { cudaProviderProblem } from './cuda-provider.ts'
 import { OnnxModel } from './onnx-model.ts'
 import type { OrtMetadata } from './ort-binding.ts'
 import type { SessionPlan } from './session-contract.ts'
-import { type EngineLog, SessionInstance } from './session-instance.ts'
+import { SessionInstance } from './session-instance.ts'
 import {
   compileSessionOptions,
   executionProviders,
@@ -29,7 +29,7 @@ import { SlotPool } from './slot-pool.ts'
 
 export interface OnnxEngineOptions {
   /** Default: no log. */
-  readonly log?: EngineLog
+  readonly log?: Logger
   readonly clock?: Clock
   /** Most bytes of input buffers kept for reuse, per model. Default 64 MiB. */
   readonly poolBytes?: number
@@ -41,7 +41,6 @@ const DEFAULT_FILENAME = 'model.onnx'
 const DEFAULT_POOL_BYTES = 64 * 1024 * 1024
 /** In the one log line about what a model's configuration sets in vain. */
 const MAX_LISTED_SETTINGS = 16
-const SILENT: EngineLog = { info: () => {}, warn: () => {} }
 
 // The thread's module is not imported, so its name is not rewritten when this one is compiled.
 const THREAD_MODULE = new URL(
@@ -110,13 +109,13 @@ function toContext(config: ModelConfig, ports: OnnxPorts): BatchContext {
 class OnnxEngine implements Engine {
   readonly backend = 'onnxruntime'
   readonly cuda = { problem: cudaProviderProblem, modelChooses: false }
-  readonly #log: EngineLog
+  readonly #log: Logger
   readonly #clock: Clock
   readonly #poolBytes: number
   readonly #threadModule: URL
 
   constructor(options: OnnxEngineOptions) {
-    this.#log = options.log ?? SILENT
+    this.#log = options.log ?? silentLogger
     this.#clock = options.clock ?? systemClock
     this.#poolBytes = options.poolBytes ?? DEFAULT_POOL_BYTES
     this.#threadModule = options.threadModule ?? THREAD_MODULE

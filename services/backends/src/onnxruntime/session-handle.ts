@@ -60,7 +60,6 @@ export class SessionHandle {
   readonly #thread: Worker
   readonly #pool: SlotPool
   #onEnd: ((problem: string) => void) | undefined
-  #hasReplied = false
   #waiting: OpenRun[] = []
   readonly #sent: SentSlot[] = []
   #turn: NodeJS.Immediate | undefined
@@ -95,11 +94,6 @@ export class SessionHandle {
     }
     this.#thread.on('message', (reply: SessionReply) => this.#settle(reply))
     return started
-  }
-
-  /** True once a run came back, well or not. */
-  get hasReplied(): boolean {
-    return this.#hasReplied
   }
 
   /** Calls back when the thread has ended, before its runs fail; at once if it has. */
@@ -156,7 +150,6 @@ export class SessionHandle {
   #settle(message: SessionReply): void {
     const sent = this.#sent.shift()
     assert(sent !== undefined, 'a session replied to nothing')
-    this.#hasReplied = true
     const [slot, ...extras] = message instanceof ArrayBuffer ? [message] : message
     const replies = readReplies(slot)
     // Outputs are copied out, because the slot is used again; in one piece, because each buffer costs the collector.

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '@tutti/chassis'
+import { type Clock, silentLogger } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { ADD_CONFIG, addRequest, writeModelFile } from '../testing/add-model.ts'
@@ -58,8 +58,8 @@ async function loadFaulty(t: Test, starts: string, instances = 1): Promise<Fault
   const engine = createOnnxEngine({
     clock,
     log: {
-      info: () => {},
-      warn: (message, fields) => log.push(`${message}: ${String(fields['problem'])}`),
+      ...silentLogger,
+      warn: (message, fields) => log.push(`${message}: ${String(fields?.['problem'])}`),
     },
     threadModule: new URL('../testing/faulty-thread.ts', import.meta.url),
   })
@@ -73,7 +73,7 @@ await t.test('a thread that ends fails its requests and is started again', async
     ['throw', 'threw as ordered'],
     ['exit', 'no error was reported'],
   ]) {
-    const { model, log } = await loadFaulty(t, `${fault},serve`)
+    const { model, clock, log } = await loadFaulty(t, `${fault},serve`)
     const failed = await executeOnce(model, [addRequest(1, 0), addRequest(1, 1)])
     for (const { error } of failed) {
       t.match(error, {
@@ -82,18 +82,21 @@ await t.test('a thread that ends fails its requests and is started again', async
         message: `the engine thread ended: ${problem}`,
       })
     }
-    const [again] = await executeOnce(model, [addRequest(1, 5)])
+    const next = executeOnce(model, [addRequest(1, 5)])
+    await clock.fire()
+    const [again] = await next
     t.same(fp32Values(again, 'sum'), [105, 106], 'the next request waits for the new thread')
-    t.same(log, [`engine thread ended, restarting: ${problem}`])
+    t.same(log, [`instance ended, restarting: ${problem}`])
   }
 })
 
 await t.test('all executions that are open when a thread ends fail, sent or not', async (t) => {
-  const { model } = await loadFaulty(t, 'exit,serve')
+  const { model, clock } = await loadFaulty(t, 'exit,serve')
   const open = Array.from({ length: 5 }, (_, i) => executeOnce(model, [addRequest(1, i)]))
   for (const [response] of await Promise.all(open)) {
     t.equal(response?.error?.reason, 'ENGINE_STOPPED')
   }
+  await clock.fire()
   const [again] = await executeOnce(model, [addRequest(1, 5)])
   t.same(fp32Values(again, 'sum'), [105, 106])
 })
@@ -101,29 +104,30 @@ await t.test('all executions that are open when a thread ends fail, sent or not'
 await t.test('restarts that fail are answered, and tried again with growing waits', async (t) => {
   const { model, clock, log } = await loadFaulty(t, 'throw,refuse,die,serve')
   await executeOnce(model, [addRequest(1, 0)])
-  const [refused] = await executeOnce(model, [addRequest(1, 0)])
+  const first = executeOnce(model, [addRequest(1, 0)])
+  await clock.fire()
+  const [refused] = await first
   t.match(refused?.error, {
     reason: 'ENGINE_STOPPED',
-    message: 'the engine cannot be restarted: ordered',
+    message: 'the model cannot be started again: ordered',
   })
   const waiting = executeOnce(model, [addRequest(1, 0)])
   await clock.fire()
   const [died] = await waiting
-  t.match(died?.error?.message, /cannot be restarted: died as ordered/)
+  t.match(died?.error?.message, /cannot be started again: died as ordered/)
   await clock.fire()
   const [good] = await executeOnce(model, [addRequest(1, 0)])
   t.same(fp32Values(good, 'sum'), [100, 101])
-  t.same(clock.delays, [100, 200])
+  t.same(clock.delays, [100, 200, 400])
   t.same(log, [
-    'engine thread ended, restarting: threw as ordered',
-    'engine thread did not start: the engine cannot be restarted: ordered',
-    'engine thread did not start: the engine cannot be restarted: died as ordered',
+    'instance ended, restarting: threw as ordered',
+    'instance did not start: the model cannot be started again: ordered',
+    'instance did not start: the model cannot be started again: died as ordered',
   ])
 })
 
 await t.test('closing ends the wait for a restart', async (t) => {
-  const { model, clock } = await loadFaulty(t, 'throw,refuse')
-  await executeOnce(model, [addRequest(1, 0)])
+  const { model, clock } = await loadFaulty(t, 'throw,serve')
   await executeOnce(model, [addRequest(1, 0)])
   await clock.armed()
   const waiting = executeOnce(model, [addRequest(1, 0)])

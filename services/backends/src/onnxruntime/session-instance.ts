@@ -1,15 +1,10 @@
-import type { Clock } from '@tutti/chassis'
+import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { Restarting } from '../restarting.ts'
 import type { PackedRun } from './batch.ts'
 import type { SessionPlan } from './session-contract.ts'
 import { type RunReceiver, SessionHandle, type SessionReady } from './session-handle.ts'
 import type { SlotPool } from './slot-pool.ts'
-
-/** Where restarts are reported. */
-export interface EngineLog {
-  info(message: string, fields: Readonly<Record<string, unknown>>): void
-  warn(message: string, fields: Readonly<Record<string, unknown>>): void
-}
 
 export interface SessionInstanceOptions {
   readonly plan: SessionPlan
@@ -17,35 +12,28 @@ export interface SessionInstanceOptions {
   readonly threadModule: URL
   readonly pool: SlotPool
   readonly clock: Clock
-  readonly log: EngineLog
+  readonly log: Logger
   /** For log lines and errors. */
   readonly model: string
   readonly version: string
   readonly instance: number
 }
 
-/** Waits between attempts to start a thread that has ended by itself: doubled from the first to the longest. */
-const FIRST_RESTART_MS = 100
-const LONGEST_RESTART_MS = 5000
+const RESTART_PACE = { firstMs: 100, longestMs: 5000, resetMs: 30_000 }
 
-/**
- * One instance of a model. If its thread ends by itself, the runs on it fail and a new one is started, at once and then with
- * growing waits; meanwhile runs wait for the attempt that is under way.
- */
+/** One instance of a model. If its thread ends by itself, the runs on it fail and a new one is started. */
 export class SessionInstance {
-  readonly #options: SessionInstanceOptions
-  #session: Promise<SessionHandle>
-  /** The same session once it has started, so that runs need not wait for a promise. */
-  #ready: SessionHandle | undefined
-  #isClosing = false
-  #restartMs = 0
-  #cancelTimer: (() => void) | undefined
-  #endWait: (() => void) | undefined
+  readonly #session: Restarting<SessionHandle>
 
-  private constructor(options: SessionInstanceOptions, first: SessionHandle) {
-    this.#options = options
-    this.#session = Promise.resolve(first)
-    this.#watch(first)
+  private constructor(o: SessionInstanceOptions, first: SessionHandle) {
+    const { clock, log, model, version, instance } = o
+    const start = async (): Promise<SessionHandle> => {
+      const handle = new SessionHandle(o)
+      await handle.started()
+      return handle
+    }
+    const fields = { model, version, instance }
+    this.#session = new Restarting({ pace: RESTART_PACE, clock, log, fields, start }, first)
   }
 
   /** @throws ServeError MODEL_LOAD_FAILED with the runtime's text if the session cannot be made. */
@@ -63,85 +51,19 @@ export class SessionInstance {
    * @param receiver - fails with ENGINE_FAILED and the runtime's text, or ENGINE_STOPPED if the thread ended.
    */
   run(packed: PackedRun, receiver: RunReceiver): void {
-    if (this.#isClosing) receiver.failed(closingError())
-    else if (this.#ready === undefined) void this.#runLater(packed, receiver)
-    else this.#ready.run(packed, receiver)
+    const { live } = this.#session
+    if (live !== undefined) live.run(packed, receiver)
+    else {
+      this.#session.next().then(
+        (session) => session.run(packed, receiver),
+        (error: unknown) => receiver.failed(ServeError.from(error)),
+      )
+    }
   }
 
   /** Ends the thread after the runs that it has. */
   async close(): Promise<void> {
-    this.#isClosing = true
-    this.#cancelTimer?.()
-    this.#endWait?.()
-    const session = await this.#session.catch(() => undefined)
+    const session = await this.#session.close()
     await session?.stop()
   }
-
-  async #runLater(packed: PackedRun, receiver: RunReceiver): Promise<void> {
-    let session: SessionHandle
-    try {
-      session = await this.#session
-    } catch (error) {
-      receiver.failed(ServeError.from(error))
-      return
-    }
-    if (this.#isClosing) receiver.failed(closingError())
-    else session.run(packed, receiver)
-  }
-
-  #watch(session: SessionHandle): void {
-    this.#ready = session
-    session.whenEnded((problem) => {
-      this.#ready = undefined
-      if (this.#isClosing) return
-      if (session.hasReplied) this.#restartMs = 0
-      this.#log('engine thread ended, restarting', problem)
-      this.#restart()
-    })
-  }
-
-  #restart(): void {
-    const session = this.#startAgain()
-    this.#session = session
-    // An attempt that fails is answered to whoever waits for it; the next one follows here.
-    session.catch((error: unknown) => {
-      if (this.#isClosing) return
-      this.#log('engine thread did not start', ServeError.from(error).message)
-      this.#restart()
-    })
-  }
-
-  async #startAgain(): Promise<SessionHandle> {
-    await this.#wait(this.#restartMs)
-    this.#restartMs = Math.min(Math.max(FIRST_RESTART_MS, this.#restartMs * 2), LONGEST_RESTART_MS)
-    if (this.#isClosing) throw closingError()
-    const handle = new SessionHandle(this.#options)
-    try {
-      await handle.started()
-    } catch (error) {
-      const { message } = ServeError.from(error)
-      throw new ServeError('ENGINE_STOPPED', `the engine cannot be restarted: ${message}`, {
-        cause: error,
-      })
-    }
-    this.#watch(handle)
-    return handle
-  }
-
-  async #wait(delayMs: number): Promise<void> {
-    if (delayMs === 0) return
-    await new Promise<void>((resolve) => {
-      this.#endWait = resolve
-      this.#cancelTimer = this.#options.clock.setTimer(delayMs, resolve)
-    })
-  }
-
-  #log(message: string, problem: string): void {
-    const { model, version, instance, log } = this.#options
-    log.warn(message, { model, version, instance, problem, restartInMs: this.#restartMs })
-  }
-}
-
-function closingError(): ServeError {
-  return new ServeError('ENGINE_STOPPED', 'the model is being unloaded')
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '@tutti/chassis'
+import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseJsonConfig, toJsonConfig } from '@tutti/model-config'
 import { ModelMetrics } from '../model-metrics.ts'
@@ -6,7 +6,6 @@ import { badFrame } from './frames.ts'
 import { HostQuestions } from './host-questions.ts'
 import { InstanceProcess } from './instance-process.ts'
 import { ProcessOutput } from './process-output.ts'
-import type { PythonLog } from './python-log.ts'
 import type { PythonSettings } from './python-settings.ts'
 import type { Zygote } from './zygote.ts'
 
@@ -24,7 +23,7 @@ export async function completeConfig(o: {
   readonly zygote: Zygote
   readonly settings: PythonSettings
   readonly clock: Clock
-  readonly log: PythonLog
+  readonly log: Logger
 }): Promise<ModelConfig> {
   const { config, clock, settings } = o
   const version = String(o.version)

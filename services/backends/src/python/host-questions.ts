@@ -1,10 +1,11 @@
+import { LineBudget, type Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ModelHost } from '../engine.ts'
 import type { MetricKind, MetricOperation, ModelMetricsSession } from '../model-metrics.ts'
 import { badFrame, type Frame, OP } from './frames.ts'
 import { noHost } from './host-calls.ts'
 import { readNumber, readText } from './json-fields.ts'
-import { LineBudget, type LineOrigin, type PythonLog } from './python-log.ts'
+import { type LineOrigin, MODEL_LINES } from './python-log.ts'
 import { parseObject, readDouble } from './wire-response.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -12,7 +13,7 @@ type Fields = Readonly<Record<string, unknown>>
 export interface HostQuestionsOptions {
   readonly host: ModelHost | undefined
   readonly metrics: ModelMetricsSession
-  readonly log: PythonLog
+  readonly log: Logger
   readonly origin: LineOrigin
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -40,7 +41,7 @@ export class HostQuestions {
 
   constructor(o: HostQuestionsOptions) {
     this.#o = o
-    this.#budget = new LineBudget(o.now)
+    this.#budget = new LineBudget({ clock: o, ...MODEL_LINES })
   }
 
   /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */

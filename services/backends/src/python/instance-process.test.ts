@@ -1,10 +1,10 @@
+import { silentLogger } from '@tutti/chassis'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { OP, plainFrame } from './frames.ts'
 import { InstanceProcess } from './instance-process.ts'
 import { ProcessOutput } from './process-output.ts'
-import { SILENT_LOG } from './python-log.ts'
 import type { ForkedProcess, Zygote } from './zygote.ts'
 
 /** A process whose end is told when the test says so, and the other end of its connection. */
@@ -25,7 +25,7 @@ async function forkScripted(t: Test) {
   const zygote: Pick<Zygote, 'fork'> = { fork: async () => forked }
   const process = await InstanceProcess.fork({
     zygote,
-    output: new ProcessOutput(SILENT_LOG, { model: 'm', version: '1', instance: 'm_0' }, () => 0),
+    output: new ProcessOutput(silentLogger, { model: 'm', version: '1', instance: 'm_0' }, () => 0),
     memory: undefined,
     arenaBytes: 1024,
     task: { task: 'complete' },

@@ -40,7 +40,6 @@ export interface FrameTaker {
 export interface InstanceSessionOptions extends Omit<InstanceProcessOptions, 'receiver'> {
   readonly isDecoupled: boolean
   readonly takers: readonly FrameTaker[]
-  readonly onEnd: (session: InstanceSession) => void
   /** Memory that an idle instance keeps, in bytes. */
   readonly idleBytes: number
 }
@@ -64,6 +63,7 @@ export class InstanceSession implements FrameReceiver {
   #nextKey = 1
   #guess = 0
   #trimTimer: NodeJS.Timeout | undefined
+  #onEnded: ((problem: string) => void) | undefined
   #onFinalized: ((answer: Readonly<Record<string, unknown>>) => void) | undefined
   #endError: ServeError | undefined
 
@@ -87,9 +87,10 @@ export class InstanceSession implements FrameReceiver {
     return this.#process
   }
 
-  /** How the process ended; undefined while it lives. */
-  get endError(): ServeError | undefined {
-    return this.#endError
+  /** Calls back when the process has ended, before its executions fail; at once if it has. */
+  whenEnded(callback: (problem: string) => void): void {
+    if (this.#endError === undefined) this.#onEnded = callback
+    else callback(this.#endError.message)
   }
 
   execute(requests: readonly StepRequest[], sink: ResponseSink, o: ExecutionEvents): OpenExecution {
@@ -223,7 +224,7 @@ export class InstanceSession implements FrameReceiver {
     clearTimeout(this.#trimTimer)
     this.#readiness.close()
     for (const taker of this.#o.takers) taker.close()
-    this.#o.onEnd(this)
+    this.#onEnded?.(error.message)
     for (const execution of this.#executions.values()) execution.fail(error)
   }
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
+import { LineBudget, type Logger } from '@tutti/chassis'
 import { LineSplitter } from './line-splitter.ts'
-import { LineBudget, type LineOrigin, type PythonLog } from './python-log.ts'
+import { type LineOrigin, MODEL_LINES } from './python-log.ts'
 
 /** Longer lines of a model are cut. */
 const MOST_LINE_BYTES = 8192
@@ -11,17 +12,17 @@ const FATAL = 'Fatal Python error:'
 
 /** Brings what a model's process prints into the log, line by line, and keeps the end of it for its obituary. */
 export class ProcessOutput {
-  readonly #log: PythonLog
+  readonly #log: Logger
   readonly #origin: LineOrigin
   readonly #budget: LineBudget
   readonly #sockets: Socket[] = []
   readonly #closed: Promise<void>[] = []
   #lastWords = ''
 
-  constructor(log: PythonLog, origin: LineOrigin, now: () => number) {
+  constructor(log: Logger, origin: LineOrigin, now: () => number) {
     this.#log = log
     this.#origin = origin
-    this.#budget = new LineBudget(now)
+    this.#budget = new LineBudget({ clock: { now }, ...MODEL_LINES })
   }
 
   take(stream: 'stdout' | 'stderr', socket: Socket): void {

@@ -1,4 +1,5 @@
 // needs: python
+import { silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
@@ -291,9 +292,9 @@ await t.test('models load, unload and ask for others', { skip: WITHOUT_PYTHON },
 await t.test('metrics and log lines of models come out', { skip: WITHOUT_PYTHON }, async (t) => {
   const metrics = new ModelMetrics()
   const lines: unknown[] = []
-  const keep = (level: string) => (message: string, fields: object) =>
+  const keep = (level: string) => (message: string, fields?: object) =>
     void lines.push({ level, message, ...fields })
-  const log = { info: keep('info'), warn: keep('warn'), error: keep('error'), debug: keep('debug') }
+  const log = { ...silentLogger, info: keep('info'), warn: keep('warn'), error: keep('error'), debug: keep('debug') }
   const { model } = await load(
     t,
     `def initialize(self, args):

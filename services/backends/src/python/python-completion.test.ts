@@ -1,4 +1,5 @@
 // needs: python
+import { silentLogger } from '@tutti/chassis'
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,7 +21,6 @@ import {
 import { findEnvironment } from './environment.ts'
 import { createPythonEngine } from './python-engine.ts'
 
-const quiet = () => {}
 const run = promisify(execFile)
 
 async function complete(t: Test, methods: string, config: ModelConfig, loadMs = 30_000) {
@@ -172,10 +172,8 @@ await t.test(
   async (t) => {
     const lines: unknown[] = []
     const log = {
-      info: quiet,
-      error: quiet,
-      debug: quiet,
-      warn: (_: string, fields: object) => void lines.push(fields),
+      ...silentLogger,
+      warn: (_: string, fields?: object) => void lines.push(fields),
     }
     const load = async (parameters: Readonly<Record<string, string>>) => {
       const entries = Object.entries(parameters).map(([name, string_value]) => [

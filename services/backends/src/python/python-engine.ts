@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { type Clock, systemClock } from '@tutti/chassis'
+import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   isDecoupled,
@@ -21,7 +21,6 @@ import { HostQuestions } from './host-questions.ts'
 import { modelPath } from './model-file.ts'
 import { type PythonPlacement, placePythonInstances } from './placement.ts'
 import { PythonInstance } from './python-instance.ts'
-import { type PythonLog, SILENT_LOG } from './python-log.ts'
 import { PythonModel } from './python-model.ts'
 import {
   DEFAULT_PYTHON_SETTINGS,
@@ -29,12 +28,11 @@ import {
   readModelSettings,
 } from './python-settings.ts'
 import { openSharedMemory, type SharedMemoryLike } from './shared-memory.ts'
-import type { ZygoteLease } from './zygote-pool.ts'
-import { ZygotePool } from './zygote-pool.ts'
+import { type ZygoteLease, ZygotePool } from './zygote-pool.ts'
 
 export interface PythonEngineOptions {
   /** Default: no log. */
-  readonly log?: PythonLog
+  readonly log?: Logger
   readonly clock?: Clock
   /** The interpreter of models without an environment of their own: a name on PATH, or a path. Default `python3`. */
   readonly interpreter?: string
@@ -87,7 +85,7 @@ class PythonEngine implements Engine {
   readonly backend: string
   readonly cuda?: EngineCuda
   readonly #program: PythonProgram
-  readonly #log: PythonLog
+  readonly #log: Logger
   readonly #clock: Clock
   readonly #interpreter: string
   readonly #settings: PythonSettings
@@ -102,7 +100,7 @@ class PythonEngine implements Engine {
     this.backend = program.backend
     if (program.cuda !== undefined) this.cuda = program.cuda
     this.#program = program
-    this.#log = o.log ?? SILENT_LOG
+    this.#log = o.log ?? silentLogger
     this.#clock = o.clock ?? systemClock
     this.#interpreter = o.interpreter ?? 'python3'
     this.#settings = { ...DEFAULT_PYTHON_SETTINGS, ...o.settings }

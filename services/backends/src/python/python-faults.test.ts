@@ -1,4 +1,5 @@
 // needs: python
+import { silentLogger } from '@tutti/chassis'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import t, { type Test } from 'tap'
@@ -339,10 +340,9 @@ await t.test(
   async (t) => {
     const lines: Record<string, unknown>[] = []
     const log = {
-      info: (message: string, fields: object) => void lines.push({ message, ...fields }),
-      warn: (message: string, fields: object) => void lines.push({ message, ...fields }),
-      error: () => {},
-      debug: () => {},
+      ...silentLogger,
+      info: (message: string, fields?: object) => void lines.push({ message, ...fields }),
+      warn: (message: string, fields?: object) => void lines.push({ message, ...fields }),
     }
     const model = await obeying(
       t,
@@ -359,7 +359,7 @@ def noisy(self, requests):
     for (let i = 0; i < 4; i += 1) await answerOf(model, 'exit')
     t.same(
       lines
-        .filter(({ message }) => message === 'model process ended, restarting')
+        .filter(({ message }) => message === 'instance ended, restarting')
         .map((l) => l['restartInMs']),
       [1, 2, 3, 3],
     )
@@ -386,12 +386,11 @@ await t.test(
   async (t) => {
     const lines: string[] = []
     const log = {
-      info: (message: string, fields: Record<string, unknown>) =>
-        void lines.push(`${message} ${String(fields['line'])}`),
-      warn: () => {},
-      error: (message: string, fields: Record<string, unknown>) =>
-        void lines.push(`${message} ${String(fields['problem'])}`),
-      debug: () => {},
+      ...silentLogger,
+      info: (message: string, fields?: Record<string, unknown>) =>
+        void lines.push(`${message} ${String(fields?.['line'])}`),
+      error: (message: string, fields?: Record<string, unknown>) =>
+        void lines.push(`${message} ${String(fields?.['problem'])}`),
     }
     for (const body of ['print("bye")', 'raise KeyError("k")', 'time.sleep(600)']) {
       const model = await loadPythonModel(t, finalize(body), { log, settings: { finalizeMs: 300 } })

@@ -1,12 +1,13 @@
-import { type Clock, sleep } from '@tutti/chassis'
+import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ResponseSink, StepRequest } from '@tutti/tensor'
 import type { ExecuteOptions, ExecutionTimes } from '../engine.ts'
+import { Restarting } from '../restarting.ts'
 import type { ProcessTask } from './instance-process.ts'
 import { type FrameTaker, InstanceSession } from './instance-session.ts'
 import type { OpenExecution } from './open-execution.ts'
 import { ProcessOutput } from './process-output.ts'
-import type { LineOrigin, PythonLog } from './python-log.ts'
+import type { LineOrigin } from './python-log.ts'
 import type { PythonSettings } from './python-settings.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
 import type { Zygote } from './zygote.ts'
@@ -18,7 +19,7 @@ export interface PythonInstanceOptions {
   readonly settings: PythonSettings
   readonly memory: SharedMemoryLike | undefined
   readonly clock: Clock
-  readonly log: PythonLog
+  readonly log: Logger
   /** A zygote that lives; another one after a crash. */
   readonly zygote: () => Promise<Zygote>
   /** For each process anew. */
@@ -29,24 +30,27 @@ export interface PythonInstanceOptions {
 const READINESS_MS = 5000
 
 /**
- * One instance of a model. If its process ends by itself, what is open on it fails and another one is started after a wait
- * that grows with each end in a row; meanwhile executions wait for the attempt that is under way.
+ * One instance of a model. If its process ends by itself, what is open on it fails and another one is started; meanwhile
+ * executions wait for the attempt that is under way.
  */
 export class PythonInstance {
   readonly #o: PythonInstanceOptions
-  #session: Promise<InstanceSession>
-  #live: InstanceSession | undefined
+  readonly #session: Restarting<InstanceSession>
   /** True if the model says itself whether it is ready. */
   readonly judgesReadiness: boolean
-  readonly #closing = new AbortController()
-  #failures = 0
-  #readyAt = 0
 
   private constructor(o: PythonInstanceOptions, session: InstanceSession, judges: boolean) {
     this.#o = o
     this.judgesReadiness = judges
-    this.#session = Promise.resolve(session)
-    this.#adopt(session)
+    const { clock, log, origin, settings } = o
+    const pace = {
+      firstMs: settings.restartFirstMs,
+      longestMs: settings.restartLongestMs,
+      resetMs: settings.restartResetMs,
+    }
+    const start = async (signal: AbortSignal): Promise<InstanceSession> =>
+      (await startSession(o, signal))[0]
+    this.#session = new Restarting({ pace, clock, log, fields: { ...origin }, start }, session)
   }
 
   /**
@@ -54,10 +58,8 @@ export class PythonInstance {
    * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading.
    */
   static async start(o: PythonInstanceOptions, signal?: AbortSignal): Promise<PythonInstance> {
-    let instance: PythonInstance | undefined
-    const [session, answer] = await startSession(o, (ended) => instance?.ended(ended), signal)
-    instance = new PythonInstance(o, session, answer['judges'] === true)
-    return instance
+    const [session, answer] = await startSession(o, signal)
+    return new PythonInstance(o, session, answer['judges'] === true)
   }
 
   /** Executes on the process that lives or comes next. Resolves when all requests are answered and the model has returned. */
@@ -66,15 +68,12 @@ export class PythonInstance {
     sink: ResponseSink,
     o: ExecuteOptions,
   ): Promise<ExecutionTimes> {
-    let session = this.#live
-    if (session === undefined) {
-      try {
-        session = await this.#session
-      } catch (error) {
-        return failAll(requests, sink, ServeError.from(error))
-      }
+    let session = this.#session.live
+    try {
+      session ??= await this.#session.next()
+    } catch (error) {
+      return failAll(requests, sink, ServeError.from(error))
     }
-    if (this.#closing.signal.aborted) return failAll(requests, sink, closingError())
     return await this.#run(session, requests, sink, o)
   }
 
@@ -83,15 +82,14 @@ export class PythonInstance {
     const { clock } = this.#o
     return new Promise((resolve) => {
       const stop = clock.setTimer(READINESS_MS, () => resolve(false))
-      const asked = this.#live?.isReady() ?? Promise.resolve(false)
+      const asked = this.#session.live?.isReady() ?? Promise.resolve(false)
       void asked.then(resolve).finally(stop)
     })
   }
 
   /** Ends the process: after `finalize`, or at once if it does not come to that in time. */
   async close(): Promise<void> {
-    this.#closing.abort(closingError())
-    const session = await this.#session.catch(() => undefined)
+    const session = await this.#session.close()
     if (session === undefined) return
     const { clock, settings, log, origin } = this.#o
     const stop = clock.setTimer(settings.finalizeMs, () => {
@@ -100,21 +98,6 @@ export class PythonInstance {
     const problem = await session.finalize()
     stop()
     if (problem !== undefined) log.error('finalize failed', { ...origin, problem })
-  }
-
-  /** A process that was ready has ended. */
-  ended(session: InstanceSession): void {
-    if (this.#live !== session) return
-    this.#live = undefined
-    if (this.#closing.signal.aborted) return
-    const { settings, clock, log, origin } = this.#o
-    if (clock.now() - this.#readyAt >= settings.restartResetMs) this.#failures = 0
-    log.warn('model process ended, restarting', {
-      ...origin,
-      problem: session.endError?.message,
-      restartInMs: this.#waitMs(),
-    })
-    this.#restart()
   }
 
   #run(
@@ -155,48 +138,6 @@ export class PythonInstance {
       session.process.kill(`it still executed ${seconds} s after the last caller had left`)
     })
   }
-
-  #adopt(session: InstanceSession): void {
-    this.#live = session
-    this.#readyAt = this.#o.clock.now()
-  }
-
-  #waitMs(): number {
-    const { restartFirstMs, restartLongestMs } = this.#o.settings
-    return Math.min(restartLongestMs, restartFirstMs * 2 ** Math.min(this.#failures, 30))
-  }
-
-  #restart(): void {
-    const session = this.#startAgain()
-    this.#session = session
-    // An attempt that fails is answered to whoever waits for it; the next one follows here.
-    session.catch((error: unknown) => {
-      if (this.#closing.signal.aborted) return
-      const { log, origin } = this.#o
-      const problem = ServeError.from(error).message
-      log.warn('model process did not start', { ...origin, problem, restartInMs: this.#waitMs() })
-      this.#restart()
-    })
-  }
-
-  async #startAgain(): Promise<InstanceSession> {
-    const { clock } = this.#o
-    const waitMs = this.#waitMs()
-    this.#failures += 1
-    await sleep(waitMs, { clock, signal: this.#closing.signal })
-    let session: InstanceSession
-    try {
-      const onEnd = (ended: InstanceSession): void => this.ended(ended)
-      session = (await startSession(this.#o, onEnd, this.#closing.signal))[0]
-    } catch (error) {
-      const { message } = ServeError.from(error)
-      throw new ServeError('ENGINE_STOPPED', `the model cannot be started again: ${message}`, {
-        cause: error,
-      })
-    }
-    this.#adopt(session)
-    return session
-  }
 }
 
 /**
@@ -207,7 +148,6 @@ export class PythonInstance {
  */
 async function startSession(
   o: PythonInstanceOptions,
-  onEnd: (session: InstanceSession) => void,
   signal?: AbortSignal,
 ): Promise<readonly [InstanceSession, Readonly<Record<string, unknown>>]> {
   const { settings, clock, origin } = o
@@ -221,7 +161,6 @@ async function startSession(
     name: origin.instance,
     isDecoupled: o.isDecoupled,
     takers: o.createTakers(),
-    onEnd,
   })
   const stopTimer = clock.setTimer(settings.loadMs, () => {
     session.process.kill(`it was not ready after ${settings.loadMs / 1000} s`)
@@ -244,10 +183,6 @@ async function startSession(
     stopTimer()
     signal?.removeEventListener('abort', onAbort)
   }
-}
-
-function closingError(): ServeError {
-  return new ServeError('ENGINE_STOPPED', 'the model is being unloaded')
 }
 
 const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }

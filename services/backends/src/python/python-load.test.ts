@@ -1,4 +1,5 @@
 // needs: python
+import { silentLogger } from '@tutti/chassis'
 import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { instanceGroup } from '@tutti/model-config/testing'
@@ -29,7 +30,6 @@ async function refusal(t: Teardown, code: string, o: PythonEngineOptions = {}): 
   return 'loaded'
 }
 
-const quiet = () => {}
 
 const initialize = (body: string) =>
   pythonModel(`${answerWith('x')}\n\ndef initialize(self, args):\n    ${body}`)
@@ -178,7 +178,7 @@ ${answerWith('x')}`)
   }
   const engine = createPythonEngine({
     interpreter: TEST_PYTHON ?? '',
-    log: { info, warn: quiet, error: quiet, debug: quiet },
+    log: { ...silentLogger, info },
     settings: { loadMs: 10_000_000 },
   })
   const unwanted = new AbortController()
@@ -223,7 +223,7 @@ await t.test(
 def execute(self, requests):
     os._exit(1)`),
       {
-        log: { info, warn: quiet, error: quiet, debug: quiet },
+        log: { ...silentLogger, info },
         settings: { restartFirstMs: 0, loadMs: 10_000_000 },
       },
     )

@@ -1,4 +1,5 @@
 // needs: python
+import { silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'
@@ -14,7 +15,6 @@ import {
   pythonModel,
   WITHOUT_PYTHON,
 } from '../testing/python-model.ts'
-import { SILENT_LOG } from './python-log.ts'
 
 const skip = WITHOUT_PYTHON
 const request = (...values: readonly number[]) => stepRequest([bytesRequestInput(...values)])
@@ -29,7 +29,7 @@ await t.test('a model without is_ready has no word on it', { skip }, async (t) =
 
 await t.test('a model says whether it is ready; what goes wrong is logged', { skip }, async (t) => {
   const lines: unknown[] = []
-  const log = { ...SILENT_LOG, info: (_: string, { line }: { line?: unknown }) => lines.push(line) }
+  const log = { ...silentLogger, info: (_: string, { line }: { line?: unknown }) => lines.push(line) }
   for (const [isReady, wanted, logged] of [
     ['def is_ready(self):\n    return True', true],
     ['def is_ready(self):\n    return False', false],

@@ -1,0 +1,103 @@
+import { type Clock, type LogFields, type Logger, sleep } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+
+/** Waits before something that ended by itself is started again: doubling from the first to the longest. */
+export interface RestartPace {
+  readonly firstMs: number
+  readonly longestMs: number
+  /** Something that lived so long makes the next wait the first again. */
+  readonly resetMs: number
+}
+
+/** A thread or a process. */
+export interface Endable {
+  /** Calls back when it has ended, before what is open on it fails; at once if it has. */
+  whenEnded(callback: (problem: string) => void): void
+}
+
+export interface RestartingOptions<S> {
+  readonly pace: RestartPace
+  readonly clock: Clock
+  readonly log: Logger
+  /** On each log line: model, version and instance. */
+  readonly fields: LogFields
+  /** Starts another one. @param signal - aborts when nobody waits for it any more. */
+  readonly start: (signal: AbortSignal) => Promise<S>
+}
+
+/**
+ * What an instance executes on, a thread or a process. If it ends by itself another one is started after a wait that grows with
+ * each end in a row; an attempt that fails is answered to those that wait for it, and the next one follows.
+ */
+export class Restarting<S extends Endable> {
+  readonly #o: RestartingOptions<S>
+  readonly #closing = new AbortController()
+  #next: Promise<S>
+  #live: S | undefined
+  #failures = 0
+
+  constructor(o: RestartingOptions<S>, first: S) {
+    this.#o = o
+    this.#next = Promise.resolve(first)
+    this.#adopt(first)
+  }
+
+  /** The one that lives; undefined while there is none, and from `close` on. */
+  get live(): S | undefined {
+    return this.#closing.signal.aborted ? undefined : this.#live
+  }
+
+  /** Resolves with the one that lives or comes next. @throws ServeError ENGINE_STOPPED if it does not start, or after `close`. */
+  async next(): Promise<S> {
+    this.#closing.signal.throwIfAborted()
+    const session = await this.#next
+    this.#closing.signal.throwIfAborted()
+    return session
+  }
+
+  /** Starts no other. @returns the one that is left to end, if there is one. */
+  async close(): Promise<S | undefined> {
+    this.#closing.abort(new ServeError('ENGINE_STOPPED', 'the model is being unloaded'))
+    return await this.#next.catch(() => undefined)
+  }
+
+  #adopt(session: S): void {
+    const { pace, clock } = this.#o
+    const sinceMs = clock.now()
+    this.#live = session
+    session.whenEnded((problem) => {
+      this.#live = undefined
+      if (this.#closing.signal.aborted) return
+      if (clock.now() - sinceMs >= pace.resetMs) this.#failures = 0
+      this.#restart('instance ended, restarting', problem)
+    })
+  }
+
+  #restart(message: string, problem: string): void {
+    const { log, fields, pace } = this.#o
+    const waitMs = Math.min(pace.longestMs, pace.firstMs * 2 ** Math.min(this.#failures, 30))
+    log.warn(message, { ...fields, problem, restartInMs: waitMs })
+    this.#failures += 1
+    const next = this.#startAfter(waitMs)
+    this.#next = next
+    next.catch((error: unknown) => {
+      if (this.#closing.signal.aborted) return
+      this.#restart('instance did not start', ServeError.from(error).message)
+    })
+  }
+
+  async #startAfter(waitMs: number): Promise<S> {
+    const { clock, start } = this.#o
+    const { signal } = this.#closing
+    await sleep(waitMs, { clock, signal })
+    try {
+      const session = await start(signal)
+      this.#adopt(session)
+      return session
+    } catch (error) {
+      const { message } = ServeError.from(error)
+      const problem = `the model cannot be started again: ${message}`
+      throw new ServeError('ENGINE_STOPPED', problem, { cause: error })
+    }
+  }
+}
