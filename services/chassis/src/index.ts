@@ -63,6 +63,7 @@ export {
 } from './lifecycle.ts'
 export { limitLog } from './limit-log.ts'
 export { LineBudget } from './line-budget.ts'
+export { LineSplitter } from './line-splitter.ts'
 export {
   createLogger,
   type LogFields,

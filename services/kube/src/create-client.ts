@@ -101,15 +101,6 @@ function writeVerbs(transport: Transport): Omit<Client, ReadVerb> {
     const { body } = await transport.request({ ...request, query, ...limits(o) })
     return toStored<T>(body, request.path)
   }
-  const toApply = (resource: Resource, object: ApplyBody, subresource?: 'status') => ({
-    method: 'PATCH' as const,
-    path: objectPath(resource, keyOf(object), subresource),
-    body: typed(resource, object),
-    contentType: 'application/apply-patch+yaml',
-    query: { force: true },
-    // Without a uid the second one could make an object anew that was deleted after the first.
-    isIdempotent: object.metadata.uid !== undefined || subresource === 'status',
-  })
   return {
     create: (resource, object, o) => {
       const path = collectionPath(resource, object.metadata.namespace)
@@ -142,7 +133,19 @@ function writeVerbs(transport: Transport): Omit<Client, ReadVerb> {
 }
 
 interface ApplyBody {
-  readonly metadata: { readonly namespace?: string; readonly name: string; readonly uid?: string }
+  readonly metadata: ObjectKey & { readonly uid?: string }
+}
+
+function toApply(resource: Resource, object: ApplyBody, subresource?: 'status'): TransportRequest {
+  return {
+    method: 'PATCH',
+    path: objectPath(resource, keyOf(object), subresource),
+    body: typed(resource, object),
+    contentType: 'application/apply-patch+yaml',
+    query: { force: true },
+    // Without a uid the second one could make an object anew that was deleted after the first.
+    isIdempotent: object.metadata.uid !== undefined || subresource === 'status',
+  }
 }
 
 function typed(resource: Resource, object: object): unknown {

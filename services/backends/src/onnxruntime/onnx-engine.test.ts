@@ -1,6 +1,6 @@
-import { silentLogger } from '@tutti/chassis'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { silentLogger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { assert, ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
   type ModelSignature,
@@ -9,8 +9,10 @@ import {
   noGpusAvailable,
 } from '@tutti/model-config'
 import type { Engine, EngineOptions } from '../engine.ts'
+import { modelPath } from '../model-file.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
+import { type Placement, placeInstances } from '../placement.ts'
 import type { BatchContext } from './batch.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
@@ -22,8 +24,6 @@ import {
   compileSessionOptions,
   executionProviders,
   type IneffectiveSetting,
-  type Placement,
-  placeInstances,
 } from './session-options.ts'
 import { SlotPool } from './slot-pool.ts'
 
@@ -31,14 +31,13 @@ export interface OnnxEngineOptions {
   /** Default: no log. */
   readonly log?: Logger
   readonly clock?: Clock
-  /** Most bytes of input buffers kept for reuse, per model. Default 64 MiB. */
-  readonly poolBytes?: number
   /** The module that session threads run; tests put a faulty one here. */
   readonly threadModule?: URL
 }
 
 const DEFAULT_FILENAME = 'model.onnx'
-const DEFAULT_POOL_BYTES = 64 * 1024 * 1024
+/** Most bytes of input buffers kept for reuse, per model. */
+const POOL_BYTES = 64 * 1024 * 1024
 /** In the one log line about what a model's configuration sets in vain. */
 const MAX_LISTED_SETTINGS = 16
 
@@ -59,21 +58,8 @@ async function resolveOnnxFile(path: string): Promise<string> {
   }
 }
 
-function modelPath(source: ModelVersionSource): string {
-  const filename = source.config.default_model_filename || DEFAULT_FILENAME
-  const path = resolve(source.versionDirectory, filename)
-  if (relative(source.versionDirectory, path).startsWith('..')) {
-    throw new ServeError(
-      'MODEL_LOAD_FAILED',
-      `unable to load model '${source.name}', default_model_filename '${filename}' is outside the version directory`,
-      { code: 'INVALID_ARGUMENT', details: { field: 'default_model_filename' } },
-    )
-  }
-  return path
-}
-
 function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]): void {
-  const gpu = placements.find((placement) => placement.kind === 'cuda')
+  const gpu = placements.find((placement) => placement.kind === 'GPU')
   const problem = cudaProviderProblem()
   if (gpu === undefined || problem === undefined) return
   throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
@@ -111,13 +97,11 @@ class OnnxEngine implements Engine {
   readonly cuda = { problem: cudaProviderProblem, modelChooses: false }
   readonly #log: Logger
   readonly #clock: Clock
-  readonly #poolBytes: number
   readonly #threadModule: URL
 
   constructor(options: OnnxEngineOptions) {
     this.#log = options.log ?? silentLogger
     this.#clock = options.clock ?? systemClock
-    this.#poolBytes = options.poolBytes ?? DEFAULT_POOL_BYTES
     this.#threadModule = options.threadModule ?? THREAD_MODULE
   }
 
@@ -129,7 +113,7 @@ class OnnxEngine implements Engine {
 
   async load(source: ModelVersionSource, options: EngineOptions): Promise<OnnxModel> {
     const { config } = source
-    const modelFile = await resolveOnnxFile(modelPath(source))
+    const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
     const declared = new Set(config.input.map(({ name }) => name))
     const all = toPorts(await inspectOnnx(modelFile))
     checkConfig(config, all)
@@ -158,7 +142,7 @@ class OnnxEngine implements Engine {
   ): Promise<{ instances: SessionInstance[]; outputs: readonly OrtMetadata[] }> {
     const { config } = source
     refuseWithoutCuda(config, placements)
-    const usesGpu = placements.some(({ kind }) => kind === 'cuda')
+    const usesGpu = placements.some(({ kind }) => kind === 'GPU')
     const compiled = compileSessionOptions(config, usesGpu)
     this.#warnOf(source.name, compiled.ineffective)
     const plan = (placement: Placement): SessionPlan => ({
@@ -168,10 +152,11 @@ class OnnxEngine implements Engine {
       outputs: ports.outputs.map(({ name, datatype }) => ({ name, datatype })),
       optionalInputs: ports.inputs.filter(({ optional }) => optional).map(({ name }) => name),
     })
-    const pool = new SlotPool(this.#poolBytes)
+    const pool = new SlotPool(POOL_BYTES)
     const start = (placement: Placement, i: number) => this.#start(source, plan(placement), pool, i)
     const [firstPlacement, ...others] = placements
-    const first = await start(firstPlacement ?? { kind: 'cpu' }, 0)
+    assert(firstPlacement !== undefined, 'a model has no instance')
+    const first = await start(firstPlacement, 0)
     const rest = await Promise.allSettled(others.map((placement, i) => start(placement, i + 1)))
     const started = rest.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     const instances = [first, ...started].map(({ instance }) => instance)

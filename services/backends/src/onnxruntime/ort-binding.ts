@@ -27,10 +27,9 @@ export type OrtArray =
   | Float32Array<ArrayBuffer>
   | Float64Array<ArrayBuffer>
 
-/** What the session says of one input or output. */
+/** What the session says of one output. */
 export interface OrtMetadata {
   readonly name: string
-  readonly isTensor: boolean
   /** -1 for unknown extents; [] for a scalar and also for an unknown rank. */
   readonly shape: readonly number[]
 }
@@ -51,7 +50,6 @@ export interface OrtSessionOptions {
 
 /** A loaded model. Every call blocks the calling thread. */
 export interface OrtSession {
-  readonly inputMetadata: readonly OrtMetadata[]
   readonly outputMetadata: readonly OrtMetadata[]
   loadModel(path: string, options: OrtSessionOptions): void
   loadModel(

@@ -16,11 +16,7 @@ export interface SessionPlan {
 
 /** The thread's first message: the session is loaded, or not. */
 export type SessionStarted =
-  | {
-      readonly ready: true
-      readonly inputs: readonly OrtMetadata[]
-      readonly outputs: readonly OrtMetadata[]
-    }
+  | { readonly ready: true; readonly outputs: readonly OrtMetadata[] }
   | { readonly ready: false; readonly problem: string }
 
 /** What stands behind the slot of a reply, in the order of its records: outputs apart, and texts of runs that failed. */

@@ -1,8 +1,7 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { modelConfig } from '../testing/model-source.ts'
-import { compileSessionOptions, executionProviders, placeInstances } from './session-options.ts'
+import { compileSessionOptions, executionProviders } from './session-options.ts'
 
 function withParameters(parameters: Readonly<Record<string, string>>): ModelConfig {
   const entries = Object.entries(parameters).map(([key, value]) => [key, { string_value: value }])
@@ -108,17 +107,8 @@ await t.test('every field that does nothing here is reported if it is set', asyn
   )
 })
 
-await t.test('instances are placed by the instance groups', async (t) => {
-  const config = modelConfig([], [], {
-    instance_group: [instanceGroup(), instanceGroup({ kind: 'KIND_GPU', count: 2, gpus: [0, 3] })],
-  })
-  const places = placeInstances(config, 6)
-  t.same(
-    places.map((place) => (place.kind === 'cpu' ? 'cpu' : place.deviceId)),
-    ['cpu', 0, 0, 3, 3, 'cpu'],
-  )
-  t.same(places.slice(1, 2).map(executionProviders), [
-    [{ name: 'cuda', deviceId: 0 }, { name: 'cpu' }],
-  ])
-  t.same(placeInstances(modelConfig([], []), 1), [{ kind: 'cpu' }])
+await t.test('an instance on a GPU leaves to the CPU what CUDA lacks', async (t) => {
+  const placement = { group: 'g', name: 'g_0', kind: 'GPU', deviceId: 3 } as const
+  t.same(executionProviders(placement), [{ name: 'cuda', deviceId: 3 }, { name: 'cpu' }])
+  t.same(executionProviders({ ...placement, kind: 'CPU' }), [{ name: 'cpu' }])
 })

@@ -1,11 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import type { InstanceGroup, ModelConfig } from '@tutti/model-config'
+import type { ModelConfig } from '@tutti/model-config'
+import type { Placement } from '../placement.ts'
 import type { OrtSessionOptions } from './ort-binding.ts'
-
-/** Where one instance runs. */
-export type Placement =
-  | { readonly kind: 'cpu' }
-  | { readonly kind: 'cuda'; readonly deviceId: number; readonly group: string }
 
 /** A parameter that is understood but has no effect here, and why. */
 export interface IneffectiveSetting {
@@ -201,27 +197,8 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
   return { session, ineffective: findIneffective(config, usesGpu) }
 }
 
-function placeGroup(group: InstanceGroup): Placement[] {
-  const count = Math.max(1, group.count)
-  if (group.kind !== 'KIND_GPU') return Array.from({ length: count }, () => ({ kind: 'cpu' }))
-  const gpus = group.gpus.length === 0 ? [0] : group.gpus
-  return gpus.flatMap((deviceId) =>
-    Array.from({ length: count }, () => ({ kind: 'cuda' as const, deviceId, group: group.name })),
-  )
-}
-
-/** Places `instances` instances by the config's instance groups, in their order; round robin if there are more. */
-export function placeInstances(config: ModelConfig, instances: number): readonly Placement[] {
-  const offered = config.instance_group.flatMap(placeGroup)
-  const fallback: Placement = { kind: 'cpu' }
-  return Array.from(
-    { length: instances },
-    (_, i) => offered[i % Math.max(1, offered.length)] ?? fallback,
-  )
-}
-
 /** The execution providers of an instance; operators that CUDA lacks fall to the CPU, as ONNX Runtime does it. */
 export function executionProviders(placement: Placement): OrtSessionOptions['executionProviders'] {
-  if (placement.kind === 'cpu') return [{ name: 'cpu' }]
+  if (placement.kind !== 'GPU') return [{ name: 'cpu' }]
   return [{ name: 'cuda', deviceId: placement.deviceId }, { name: 'cpu' }]
 }

@@ -147,13 +147,8 @@ class SessionThread {
   }
 
   started(): SessionStarted {
-    const { inputMetadata, outputMetadata } = this.#session
-    const plain = ({ name, isTensor, shape }: (typeof inputMetadata)[number]) => ({
-      name,
-      isTensor,
-      shape,
-    })
-    return { ready: true, inputs: inputMetadata.map(plain), outputs: outputMetadata.map(plain) }
+    const outputs = this.#session.outputMetadata.map(({ name, shape }) => ({ name, shape }))
+    return { ready: true, outputs }
   }
 
   /** Executes every run of a slot. @returns the message for the reply. */

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, readdir, readlink, rm, stat, symlink } from 'node:fs/promises'
+import { mkdir, readlink, rm, stat, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -14,8 +14,6 @@ export const ENVIRONMENT_CACHE = join(homedir(), '.cache', 'tutti', 'environment
 
 const PARAMETER = 'EXECUTION_ENV_PATH'
 const MODEL_DIRECTORY = '$$TRITON_MODEL_DIRECTORY'
-/** What is unpacked by a process that was killed meanwhile is removed after so long. */
-const STALE_MS = 24 * 3600 * 1000
 
 /** An environment that a model brings: a folder with `bin/python`. */
 export interface Environment {
@@ -76,14 +74,16 @@ function unpackOnce(archive: string, cache: string): Promise<string> {
   return started
 }
 
-/** Several processes may do this at once: each unpacks for itself, the first that is done is what all use. */
+/**
+ * Several processes may do this at once: each unpacks for itself, the first that is done is what all use. What a process leaves
+ * that is killed meanwhile stays until somebody empties the cache.
+ */
 async function unpackCached(archive: string, cache: string): Promise<string> {
   const digest = await digestOf(archive)
   const link = join(cache, digest)
   const known = await readlink(link).catch(() => undefined)
   if (known !== undefined) return join(cache, known)
   await mkdir(cache, { recursive: true })
-  await removeStale(cache)
   const name = `${digest}-${randomBytes(6).toString('hex')}`
   const directory = join(cache, name)
   await mkdir(directory)
@@ -123,20 +123,4 @@ async function digestOf(file: string): Promise<string> {
   const hash = createHash('sha256')
   await pipeline(createReadStream(file), hash)
   return hash.digest('hex')
-}
-
-/** Removes what was begun and never finished. */
-async function removeStale(cache: string): Promise<void> {
-  const names = await readdir(cache)
-  const links = names.filter((name) => /^[0-9a-f]{64}$/.test(name))
-  const used = new Set(
-    await Promise.all(links.map((name) => readlink(join(cache, name)).catch(() => ''))),
-  )
-  for (const name of names) {
-    if (used.has(name) || links.includes(name)) continue
-    const path = join(cache, name)
-    const found = await stat(path).catch(() => undefined)
-    if (found !== undefined && Date.now() - found.mtimeMs < STALE_MS) continue
-    await rm(path, { recursive: true, force: true })
-  }
 }

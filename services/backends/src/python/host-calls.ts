@@ -1,26 +1,14 @@
-import { ServeError, type StatusCode } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import type { NamedTensor, StepRequest } from '@tutti/tensor'
 import type { HostRequest, HostResponse, ModelHost } from '../engine.ts'
 import { type Frame, FrameParser, OP } from './frames.ts'
 import type { DescribedResponse, InstanceSession } from './instance-session.ts'
 import { readNames, readText } from './json-fields.ts'
 import { parametersJson } from './request-context.ts'
-import { parseObject, readParameters } from './wire-response.ts'
+import { parseObject, readParameters, toErrorNumber } from './wire-response.ts'
 
 /** Responses of one call that may be on the way before the model has taken the first. */
 const WINDOW = 4
-/** TritonError's numbers. */
-const CODES: Partial<Record<StatusCode, number>> = {
-  UNKNOWN: 0,
-  NOT_FOUND: 2,
-  INVALID_ARGUMENT: 3,
-  UNAVAILABLE: 4,
-  UNIMPLEMENTED: 5,
-  ALREADY_EXISTS: 6,
-  CANCELLED: 7,
-}
-const INTERNAL = 1
-
 interface OpenCall {
   readonly abort: AbortController
   /** Responses that may be sent before another is taken. */
@@ -150,7 +138,7 @@ function describe(
     members.push(`"parameters":${JSON.stringify(parametersJson(parameters))}`)
   }
   if (error !== undefined) {
-    const code = CODES[error.code] ?? INTERNAL
+    const code = toErrorNumber(error.code)
     members.push(`"error":${JSON.stringify({ message: textOf(error, model), code })}`)
   }
   return { outputs: error === undefined ? outputs : [], isFinal: final, members }

@@ -1,6 +1,6 @@
-import { silentLogger } from '@tutti/chassis'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { silentLogger } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { OP, plainFrame } from './frames.ts'
 import { InstanceProcess } from './instance-process.ts'

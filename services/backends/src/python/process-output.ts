@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
-import { LineBudget, type Logger } from '@tutti/chassis'
-import { LineSplitter } from './line-splitter.ts'
+import { LineBudget, LineSplitter, type Logger } from '@tutti/chassis'
 import { type LineOrigin, MODEL_LINES } from './python-log.ts'
 
 /** Longer lines of a model are cut. */

@@ -294,7 +294,13 @@ await t.test('metrics and log lines of models come out', { skip: WITHOUT_PYTHON 
   const lines: unknown[] = []
   const keep = (level: string) => (message: string, fields?: object) =>
     void lines.push({ level, message, ...fields })
-  const log = { ...silentLogger, info: keep('info'), warn: keep('warn'), error: keep('error'), debug: keep('debug') }
+  const log = {
+    ...silentLogger,
+    info: keep('info'),
+    warn: keep('warn'),
+    error: keep('error'),
+    debug: keep('debug'),
+  }
   const { model } = await load(
     t,
     `def initialize(self, args):

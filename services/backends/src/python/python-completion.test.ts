@@ -1,10 +1,11 @@
 // needs: python
-import { silentLogger } from '@tutti/chassis'
+
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { silentLogger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
 import { executeOnce } from '../testing/execute.ts'

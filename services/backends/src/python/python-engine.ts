@@ -13,13 +13,13 @@ import {
 } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
 import type { Engine, EngineCuda, EngineOptions, ModelHost } from '../engine.ts'
+import { modelPath } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
+import { type Placement, placeInstances } from '../placement.ts'
 import { completeConfig } from './complete-config.ts'
 import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
 import { HostCalls } from './host-calls.ts'
 import { HostQuestions } from './host-questions.ts'
-import { modelPath } from './model-file.ts'
-import { type PythonPlacement, placePythonInstances } from './placement.ts'
 import { PythonInstance } from './python-instance.ts'
 import { PythonModel } from './python-model.ts'
 import {
@@ -50,7 +50,7 @@ interface InstanceStart {
   readonly source: ModelVersionSource
   /** The model's file. */
   readonly file: string
-  readonly placement: PythonPlacement
+  readonly placement: Placement
   readonly lease: ZygoteLease
   readonly settings: PythonSettings
   readonly host: ModelHost | undefined
@@ -145,12 +145,12 @@ class PythonEngine implements Engine {
     }
     const lease = await this.#lease(source)
     const { host, signal } = options
-    const start = (placement: PythonPlacement): Promise<PythonInstance> => {
+    const start = (placement: Placement): Promise<PythonInstance> => {
       signal?.throwIfAborted()
       return this.#start({ source, file, placement, lease, settings, host }, signal)
     }
     try {
-      const instances = await startAll(placePythonInstances(config, options.instances), start)
+      const instances = await startAll(placeInstances(config, options.instances), start)
       return new PythonModel(toSignature(config), instances, () => lease.release())
     } catch (error) {
       lease.release()
@@ -245,8 +245,8 @@ const START_PARALLELISM = 8
  * After a failure none is started any more, and those that were are closed.
  */
 async function startAll(
-  [first, ...others]: readonly PythonPlacement[],
-  start: (placement: PythonPlacement) => Promise<PythonInstance>,
+  [first, ...others]: readonly Placement[],
+  start: (placement: Placement) => Promise<PythonInstance>,
 ): Promise<PythonInstance[]> {
   if (first === undefined) return []
   const instances = [await start(first)]

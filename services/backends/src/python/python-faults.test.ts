@@ -1,7 +1,8 @@
 // needs: python
-import { silentLogger } from '@tutti/chassis'
+
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
+import { silentLogger } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { executeOnce } from '../testing/execute.ts'

@@ -1,7 +1,8 @@
 // needs: python
-import { silentLogger } from '@tutti/chassis'
+
 import { chmod, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { silentLogger } from '@tutti/chassis'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { executeOnce } from '../testing/execute.ts'
@@ -29,7 +30,6 @@ async function refusal(t: Teardown, code: string, o: PythonEngineOptions = {}): 
   }
   return 'loaded'
 }
-
 
 const initialize = (body: string) =>
   pythonModel(`${answerWith('x')}\n\ndef initialize(self, args):\n    ${body}`)

@@ -29,7 +29,10 @@ await t.test('a model without is_ready has no word on it', { skip }, async (t) =
 
 await t.test('a model says whether it is ready; what goes wrong is logged', { skip }, async (t) => {
   const lines: unknown[] = []
-  const log = { ...silentLogger, info: (_: string, { line }: { line?: unknown }) => lines.push(line) }
+  const log = {
+    ...silentLogger,
+    info: (_: string, { line }: { line?: unknown }) => lines.push(line),
+  }
   for (const [isReady, wanted, logged] of [
     ['def is_ready(self):\n    return True', true],
     ['def is_ready(self):\n    return False', false],

@@ -27,6 +27,12 @@ const CODES: readonly StatusCode[] = [
   'CANCELLED',
 ]
 
+/** TritonError's number of a code; that of INTERNAL for one that Triton lacks. */
+export function toErrorNumber(code: StatusCode): number {
+  const number = CODES.indexOf(code)
+  return number === -1 ? CODES.indexOf('INTERNAL') : number
+}
+
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { LineSplitter } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Channel, ChannelListener } from './channel-listener.ts'
-import { LineSplitter } from './line-splitter.ts'
 
 /** Which interpreter runs, and what it has imported before it is forked. */
 export interface ZygoteSpec {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { ServeError } from '@tutti/errors'
 import type { ModelVersionSource } from '@tutti/model-config'
 import type { Engine } from '../engine.ts'
-import { modelPath, pathInVersion } from '../python/model-file.ts'
+import { modelPath, pathInVersion } from '../model-file.ts'
 import {
   createPythonEngine,
   type PythonEngineOptions,

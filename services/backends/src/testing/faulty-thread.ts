@@ -20,7 +20,7 @@ const script = readFileSync(join(dirname(plan.modelFile), 'faults'), 'utf8').spl
 const fault = script[Math.min(statSync(counter).size, script.length) - 1]
 
 function failIn(execution: () => void): void {
-  parentPort?.postMessage({ ready: true, inputs: [], outputs: [] }, [])
+  parentPort?.postMessage({ ready: true, outputs: [] }, [])
   parentPort?.once('message', execution)
 }
 

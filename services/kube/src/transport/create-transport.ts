@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Clock, Logger, Metrics } from '@tutti/chassis'
+import { type Clock, LineSplitter, type Logger, type Metrics } from '@tutti/chassis'
 import { KubeError } from '../kube-error.ts'
 import type { ClusterAccess, Credentials } from './cluster-access.ts'
 import { createConnections } from './connections.ts'
@@ -7,7 +7,6 @@ import { createExchange, type Exchange } from './exchange.ts'
 import { parseBody, readText } from './read-response.ts'
 import { type RepeatOptions, repeatRequest } from './repeat-request.ts'
 import { type CountRequest, createRequestMetrics } from './request-metrics.ts'
-import { createLineSplitter } from './split-lines.ts'
 import { toKubeError } from './to-kube-error.ts'
 import type {
   Query,
@@ -19,6 +18,8 @@ import type {
 import { createWarningLog } from './warning-log.ts'
 
 const DEFAULT_TIMEOUT_MS = 30_000
+/** etcd takes objects of 1.5 MiB by default; with what a watch adds, nothing comes near this. */
+const LONGEST_LINE_BYTES = 16 * 1024 * 1024
 
 export interface TransportOptions {
   readonly clock: Clock
@@ -148,17 +149,24 @@ class HttpTransport implements Transport {
     o: TransportRequest & { readonly idleMs: number },
     isClosed: () => boolean,
   ): AsyncGenerator<string> {
-    const splitter = createLineSplitter()
+    const lines: string[] = []
+    const splitter = new LineSplitter(LONGEST_LINE_BYTES, {
+      onLine: (line) => line !== '' && lines.push(line),
+      onTooLong: () => {
+        throw badLine()
+      },
+    })
     const late = (): Error => timeoutError(`${titleOf(o)}: nothing came for ${o.idleMs} ms`)
     exchange.limit(o.idleMs, late)
     try {
       for await (const piece of response) {
         exchange.limit(o.idleMs, late)
-        if (Buffer.isBuffer(piece)) yield* splitter.push(piece)
+        if (Buffer.isBuffer(piece)) splitter.push(piece)
+        yield* lines.splice(0)
         if (isClosed()) return
       }
-      const last = splitter.end()
-      if (last !== undefined) yield last
+      splitter.flush()
+      yield* lines
     } catch (error) {
       if (!isClosed()) throw exchange.toError(error)
     } finally {
@@ -219,6 +227,11 @@ function toQuery(query: Query | undefined): string {
 
 function timeoutError(message: string): KubeError {
   return new KubeError({ status: 0, reason: 'Timeout', message })
+}
+
+function badLine(): KubeError {
+  const message = `a line of the stream has more than ${LONGEST_LINE_BYTES} bytes`
+  return new KubeError({ status: 0, reason: 'BadResponse', message })
 }
 
 function closedError(): KubeError {

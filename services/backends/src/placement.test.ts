@@ -1,13 +1,12 @@
-// needs: python
 import type { InstanceGroup } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
-import { pythonConfig } from '../testing/python-model.ts'
-import { placePythonInstances } from './placement.ts'
+import { placeInstances } from './placement.ts'
+import { modelConfig } from './testing/model-source.ts'
 
 function place(groups: readonly Partial<InstanceGroup>[], count: number) {
-  const config = pythonConfig({ instance_group: groups.map(instanceGroup) })
-  return placePythonInstances(config, count).map(({ name, kind, deviceId }) =>
+  const config = modelConfig([], [], { instance_group: groups.map(instanceGroup) })
+  return placeInstances(config, count).map(({ name, kind, deviceId }) =>
     [name, kind, deviceId].join(' '),
   )
 }

@@ -1,14 +1,16 @@
 const LINE_END = 10
 
-/** What becomes of the lines. */
+/** What happens to the lines. */
 export interface LineTaker {
   /** Asked before each line. While it says no, lines are only counted: nothing is made of them. Default: always yes. */
   readonly isWanted?: () => boolean
   readonly onLine: (line: string) => void
   readonly onDropped?: (lines: number) => void
+  /** A line has more bytes than it may; it is cut short, unless this throws. */
+  readonly onTooLong?: () => void
 }
 
-/** Cuts what comes into lines. A longer one is cut short, its rest dropped. */
+/** Cuts a stream of bytes into lines, wherever its pieces begin and end. */
 export class LineSplitter {
   readonly #most: number
   readonly #taker: LineTaker
@@ -58,12 +60,14 @@ export class LineSplitter {
 
   #keep(bytes: Buffer): void {
     const kept = bytes.subarray(0, Math.max(0, this.#most - this.#size))
+    if (kept.length < bytes.length) this.#taker.onTooLong?.()
     this.#size += kept.length
     // A copy: the chunk is much larger, mostly.
     if (kept.length > 0) this.#parts.push(Buffer.from(kept))
   }
 
   #emit(): void {
+    // Whole lines only become text: a character's bytes may come in two pieces.
     const line = Buffer.concat(this.#parts).toString('utf8')
     this.#parts = []
     this.#size = 0
