@@ -36,12 +36,7 @@ export interface EnumFlag extends FlagBase {
   readonly default?: string
 }
 
-/** Texts with commas between them; a further occurrence adds to the list. Empty ones are refused. */
-export interface ListFlag extends FlagBase {
-  readonly type: 'list'
-}
-
-export type FlagSpec = StringFlag | IntFlag | BoolFlag | EnumFlag | ListFlag
+export type FlagSpec = StringFlag | IntFlag | BoolFlag | EnumFlag
 
 /** The flags of a command: plain data, from which parsing, `--help` and README tables all come. */
 export type FlagTable = Readonly<Record<string, FlagSpec>>
@@ -54,8 +49,8 @@ type ScalarOf<F extends FlagSpec> = F extends { type: 'int' }
       ? V
       : string
 
-/** What a flag parses to. A list for `list` and repeatable flags, empty if it never came. */
-export type FlagValue<F extends FlagSpec> = F extends { type: 'list' } | { repeatable: true }
+/** What a flag parses to. A list for repeatable flags, empty if it never came. */
+export type FlagValue<F extends FlagSpec> = F extends { repeatable: true }
   ? readonly string[]
   : F extends { default: string | number | boolean }
     ? ScalarOf<F>
@@ -73,12 +68,12 @@ export function describeFlagType(flag: FlagSpec): string {
   if (flag.type === 'int') return describeRange(flag)
   if (flag.type === 'enum') return flag.values.join(', ')
   if (flag.type === 'string') return flag.repeatable ? 'string, repeatable' : 'string'
-  return flag.type === 'bool' ? 'boolean' : 'comma separated, repeatable'
+  return 'boolean'
 }
 
 /** The default as text, `-` if there is none. */
 export function describeFlagDefault(flag: FlagSpec): string {
-  if (flag.type === 'list' || flag.default === undefined || flag.default === '') return '-'
+  if (flag.default === undefined || flag.default === '') return '-'
   return String(flag.default)
 }
 

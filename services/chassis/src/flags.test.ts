@@ -26,12 +26,11 @@ const FLAGS = {
     default: 'none',
     description: 'who loads',
   },
-  endpoints: { type: 'list', description: 'addresses' },
   suffix: { type: 'string', repeatable: true, default: '.onnx', description: 'of files' },
 } as const satisfies FlagTable
 
 await t.test('absent flags have their defaults', async (t) => {
-  const { values, given, help } = parseFlags(FLAGS, [])
+  const { values, help } = parseFlags(FLAGS, [])
   t.same(values, {
     'model-repository': [],
     file: undefined,
@@ -43,10 +42,8 @@ await t.test('absent flags have their defaults', async (t) => {
     'strict-readiness': true,
     verbose: undefined,
     'model-control-mode': 'none',
-    endpoints: [],
     suffix: ['.onnx'],
   })
-  t.equal(given.size, 0)
   t.equal(help, false)
 })
 
@@ -66,7 +63,6 @@ await t.test('flags are read however they are written', async (t) => {
     [['--strict-readiness', 'off'], { 'strict-readiness': false }],
     [['--strict-readiness=0'], { 'strict-readiness': false }],
     [['--model-control-mode=poll'], { 'model-control-mode': 'poll' }],
-    [['--endpoints=a,b', '--endpoints', 'c'], { endpoints: ['a', 'b', 'c'] }],
     [['--model-repository=a', '--model-store', 'b'], { 'model-repository': ['a', 'b'] }],
     [['--suffix=.pt'], { suffix: ['.pt'] }],
     [['--http-port=1', '--http-port=2'], { 'http-port': 2 }],
@@ -77,15 +73,7 @@ await t.test('flags are read however they are written', async (t) => {
 await t.test('what is no flag is kept in order, all of it after two dashes', async (t) => {
   const parsed = parseFlags(FLAGS, ['serve', '--verbose', '-', 'x', '--', '--verbose=no', '--help'])
   t.same(parsed.positionals, ['serve', '-', 'x', '--verbose=no', '--help'])
-  t.same([...parsed.given], ['verbose'])
   t.equal(parsed.help, false)
-})
-
-await t.test('a flag that was given its default is told from one that was not given', async (t) => {
-  t.same(
-    [...parseFlags(FLAGS, ['--model-store=a', '--id=triton']).given],
-    ['model-repository', 'id'],
-  )
 })
 
 await t.test('help is asked for by --help and -h, whatever else stands there', async (t) => {
@@ -121,11 +109,6 @@ await t.test('refused flags carry FLAG_INVALID, their name and what was wanted',
       ['--model-control-mode=all'],
       '--model-control-mode',
       'flag --model-control-mode: "all", want one of none, poll, explicit',
-    ],
-    [
-      ['--endpoints=a,,b'],
-      '--endpoints',
-      'flag --endpoints: "a,,b", want texts with commas between them',
     ],
     [['--__proto__=1'], '--__proto__', 'unknown flag --__proto__'],
   ]
@@ -196,15 +179,8 @@ await t.test('help and table come from the same data', async (t) => {
   t.same(
     describeFlags(FLAGS)
       .map((row) => row.type)
-      .slice(5, 11),
-    [
-      'int, at most 19',
-      'int',
-      'boolean',
-      'boolean',
-      'none, poll, explicit',
-      'comma separated, repeatable',
-    ],
+      .slice(5, 10),
+    ['int, at most 19', 'int', 'boolean', 'boolean', 'none, poll, explicit'],
   )
   const help = renderHelp({ usage: 'tutti serve [flags]', flags: FLAGS })
   t.match(help, /^usage: tutti serve \[flags\]\n\n {2}--model-repository, --model-store {2}\(/)

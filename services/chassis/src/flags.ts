@@ -11,8 +11,6 @@ import {
 /** A command line, read. */
 export interface ParsedFlags<T extends FlagTable> {
   readonly values: FlagValues<T>
-  /** Names of the flags that came, never their aliases; to tell a given value from a default. */
-  readonly given: ReadonlySet<keyof T & string>
   /** What is no flag, in order; everything after `--`. */
   readonly positionals: readonly string[]
   /** True if `--help` or `-h` came: nothing else was read, all values are defaults. */
@@ -35,7 +33,7 @@ export function parseFlags<const T extends FlagTable>(
 ): ParsedFlags<T> {
   if (asksForHelp(argv)) return toParsed(table, new Map(), [], true)
   const names = indexNames(table)
-  const came = new Map<string, (string | Scalar)[]>()
+  const came = new Map<string, Scalar[]>()
   const positionals: string[] = []
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? ''
@@ -52,7 +50,7 @@ export function parseFlags<const T extends FlagTable>(
     const takesNext = inline === undefined && wantsNext(flag.spec, next)
     if (takesNext) at++
     const value = toValue(written, flag.spec, inline ?? (takesNext ? next : undefined))
-    came.set(flag.name, [...(came.get(flag.name) ?? []), ...value])
+    came.set(flag.name, [...(came.get(flag.name) ?? []), value])
   }
   return toParsed(table, came, positionals, false)
 }
@@ -108,15 +106,14 @@ function toBool(text: string): boolean | undefined {
   return FALSE_WORDS.has(word) ? false : undefined
 }
 
-/** The values that one occurrence gives: one, or those of a list. */
-function toValue(written: string, spec: FlagSpec, text: string | undefined): readonly Scalar[] {
-  if (spec.type === 'bool') return [toSwitch(written, text)]
+/** The value that one occurrence gives. */
+function toValue(written: string, spec: FlagSpec, text: string | undefined): Scalar {
+  if (spec.type === 'bool') return toSwitch(written, text)
   if (text === undefined) {
     throw refusal(written, `flag ${written} has no value, want ${written}=<${spec.type}>`)
   }
-  if (spec.type === 'int') return [toInt(written, spec, text)]
-  if (spec.type === 'enum') return [toOneOf(written, spec, text)]
-  return spec.type === 'list' ? toList(written, text) : [text]
+  if (spec.type === 'int') return toInt(written, spec, text)
+  return spec.type === 'enum' ? toOneOf(written, spec, text) : text
 }
 
 function toSwitch(written: string, text: string | undefined): boolean {
@@ -128,12 +125,6 @@ function toSwitch(written: string, text: string | undefined): boolean {
 function toOneOf(written: string, spec: EnumFlag, text: string): string {
   if (spec.values.includes(text)) return text
   throw refusal(written, `flag ${written}: "${text}", want one of ${spec.values.join(', ')}`)
-}
-
-function toList(written: string, text: string): readonly string[] {
-  const parts = text.split(',')
-  if (!parts.includes('')) return parts
-  throw refusal(written, `flag ${written}: "${text}", want texts with commas between them`)
 }
 
 function toInt(written: string, spec: IntFlag, text: string): number {
@@ -160,14 +151,12 @@ function toParsed<T extends FlagTable>(
   return {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- fromEntries() forgets which key has which type; settle() gave each its own
     values: Object.freeze(values) as FlagValues<T>,
-    given: new Set(came.keys()),
     positionals,
     help,
   }
 }
 
 function settle(spec: FlagSpec, came: readonly Scalar[]): unknown {
-  if (spec.type === 'list') return came
   const isRepeatable = spec.type === 'string' && spec.repeatable === true
   if (!isRepeatable) return came.at(-1) ?? spec.default
   return came.length > 0 || spec.default === undefined ? came : [spec.default]

@@ -15,21 +15,17 @@ export interface CounterMetric<L extends string> {
   init(labels: Labels<L>): void
   /** @param amount - 1 if absent, never below 0. */
   add(labels: Labels<L>, amount?: number): void
-  /** Drops the series, when what it counts is gone. */
-  remove(labels: Labels<L>): void
 }
 
 export interface GaugeMetric<L extends string> {
   set(labels: Labels<L>, value: number): void
   /** @param amount - below 0 to go down. */
   add(labels: Labels<L>, amount: number): void
-  remove(labels: Labels<L>): void
 }
 
 export interface HistogramMetric<L extends string> {
   init(labels: Labels<L>): void
   observe(labels: Labels<L>, value: number): void
-  remove(labels: Labels<L>): void
 }
 
 /** One series of a metric that is read at each scrape from whoever owns the value. */
@@ -97,7 +93,6 @@ function toCounter<L extends string>(counter: Counter<L>): CounterMetric<L> {
   return {
     init: (labels) => counter.inc(labels, 0),
     add: (labels, amount = 1) => counter.inc(labels, amount),
-    remove: (labels) => counter.remove(labels),
   }
 }
 
@@ -105,7 +100,6 @@ function toGauge<L extends string>(gauge: Gauge<L>): GaugeMetric<L> {
   return {
     set: (labels, value) => gauge.set(labels, value),
     add: (labels, amount) => gauge.inc(labels, amount),
-    remove: (labels) => gauge.remove(labels),
   }
 }
 
@@ -113,6 +107,5 @@ function toHistogram<L extends string>(histogram: Histogram<L>): HistogramMetric
   return {
     init: (labels) => histogram.zero(labels),
     observe: (labels, value) => histogram.observe(labels, value),
-    remove: (labels) => histogram.remove(labels),
   }
 }

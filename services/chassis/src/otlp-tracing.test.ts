@@ -70,7 +70,7 @@ const PARENT = {
   tracestate: 'vendor=x',
 }
 
-await t.test('spans arrive with parents, kinds, times, attributes and events', async (t) => {
+await t.test('spans arrive with parents, kinds and attributes', async (t) => {
   const { endpoint, received, spans } = await startCollector(t)
   const tracing = createTracing({
     endpoint,
@@ -82,14 +82,10 @@ await t.test('spans arrive with parents, kinds, times, attributes and events', a
     parent: PARENT,
     kind: 'server',
     attributes: { model: 'ens' },
-    startTimeMs: 1_700_000_000_000.25,
   })
   const inner = tracing.startSpan('step detect', { parent: outer.traceParent, kind: 'client' })
-  inner.setAttribute('attempt', 2)
-  inner.addEvent('sent', { bytes: 10, inline: true })
-  inner.addEvent('accepted')
   inner.end()
-  outer.end(1_700_000_000_010.5)
+  outer.end()
   await tracing.shutdown()
 
   t.match(received[0], { path: '/v1/traces', headers: { 'x-key': 'k' } })
@@ -104,8 +100,6 @@ await t.test('spans arrive with parents, kinds, times, attributes and events', a
       parentSpanId: 'b7ad6b7169203331',
       traceState: 'vendor=x',
       kind: 2,
-      startTimeUnixNano: '1700000000000250000',
-      endTimeUnixNano: '1700000000010500000',
       attributes: [{ key: 'model', value: 'ens' }],
     },
   )
@@ -115,8 +109,6 @@ await t.test('spans arrive with parents, kinds, times, attributes and events', a
       traceId: '0af7651916cd43dd8448eb211c80319c',
       parentSpanId: parseTraceParent(outer.traceParent?.traceparent ?? '')?.spanId,
       kind: 3,
-      attributes: [{ key: 'attempt', value: 2 }],
-      events: [{ name: 'sent' }, { name: 'accepted' }],
     },
   )
   t.equal(outer.traceParent?.tracestate, 'vendor=x')
@@ -187,8 +179,6 @@ await t.test('without an endpoint the incoming context passes through', async (t
     t.equal(tracing.isEnabled, false)
     const span = tracing.startSpan('infer', { kind: 'server', parent: PARENT })
     t.equal(span.traceParent, PARENT)
-    span.setAttribute('a', 1)
-    span.addEvent('b')
     span.recordError(new ServeError('INTERNAL', 'c'))
     span.end()
     t.equal(tracing.startSpan('root', { kind: 'server' }).traceParent, undefined)

@@ -23,7 +23,6 @@ import { parseTraceParent } from './trace-parent.ts'
 import {
   passiveTracing,
   type Span,
-  type SpanAttributes,
   type SpanKind,
   type SpanOptions,
   type Tracing,
@@ -70,7 +69,6 @@ function startSpan(tracer: Tracer, name: string, o: SpanOptions): Span {
   const options = {
     kind: KINDS[o.kind],
     ...(o.attributes === undefined ? {} : { attributes: { ...o.attributes } }),
-    ...(o.startTimeMs === undefined ? {} : { startTime: toHrTime(o.startTimeMs) }),
   }
   return new OtlpSpan(tracer.startSpan(name, options, toContext(o.parent)))
 }
@@ -82,14 +80,6 @@ class OtlpSpan implements Span {
   constructor(span: SdkSpan) {
     this.#span = span
     this.traceParent = toTraceParent(span.spanContext())
-  }
-
-  setAttribute(name: string, value: string | number | boolean): void {
-    this.#span.setAttribute(name, value)
-  }
-
-  addEvent(name: string, attributes: SpanAttributes = {}): void {
-    this.#span.addEvent(name, { ...attributes })
   }
 
   recordError(error: ServeError): void {
@@ -104,15 +94,9 @@ class OtlpSpan implements Span {
     })
   }
 
-  end(endTimeMs?: number): void {
-    this.#span.end(endTimeMs === undefined ? undefined : toHrTime(endTimeMs))
+  end(): void {
+    this.#span.end()
   }
-}
-
-/** The SDK reads a small number as time since the process began; seconds and nanoseconds are not ambiguous. */
-function toHrTime(epochMs: number): [number, number] {
-  const seconds = Math.floor(epochMs / 1000)
-  return [seconds, Math.round((epochMs - seconds * 1000) * 1e6)]
 }
 
 function toContext(parent: TraceParent | undefined): Context {

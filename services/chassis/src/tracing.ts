@@ -10,20 +10,15 @@ export interface SpanOptions {
   readonly parent?: TraceParent | undefined
   readonly kind: SpanKind
   readonly attributes?: SpanAttributes
-  /** Epoch milliseconds with a fraction; now if absent. */
-  readonly startTimeMs?: number
 }
 
 /** A span that was started. After `end()` it takes nothing more. */
 export interface Span {
   /** What goes to whom this span calls. Without tracing the parent's, undefined if there was none. */
   readonly traceParent: TraceParent | undefined
-  setAttribute(name: string, value: string | number | boolean): void
-  addEvent(name: string, attributes?: SpanAttributes): void
   /** Marks the span as failed, with code, reason, message and where it happened. */
   recordError(error: ServeError): void
-  /** @param endTimeMs - epoch milliseconds; now if absent. */
-  end(endTimeMs?: number): void
+  end(): void
 }
 
 /** Makes spans and sends them away in the background. Never throws for what a collector does. */
@@ -49,8 +44,6 @@ class PassiveSpan implements Span {
     this.traceParent = parent
   }
 
-  setAttribute(): void {}
-  addEvent(): void {}
   recordError(): void {}
   end(): void {}
 }

@@ -1,9 +1,4 @@
-export type {
-  CallOptions,
-  Client,
-  Watch,
-  WriteOptions,
-} from './client.ts'
+export type { CallOptions, Client, Watch, WriteOptions } from './client.ts'
 export { createClient } from './create-client.ts'
 export {
   CONTROLLER_REVISION,
@@ -62,12 +57,7 @@ export {
   type Volume,
   type VolumeMount,
 } from './kinds/pod.ts'
-export {
-  ROLE,
-  ROLE_BINDING,
-  type Role,
-  type RoleBinding,
-} from './kinds/rbac.ts'
+export { ROLE, ROLE_BINDING, type Role, type RoleBinding } from './kinds/rbac.ts'
 export {
   HORIZONTAL_POD_AUTOSCALER,
   type HorizontalPodAutoscaler,

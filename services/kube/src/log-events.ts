@@ -1,16 +1,22 @@
 import type { Logger } from '@tutti/chassis'
 
+const MOST_WARNINGS = 100
+
 /** Every log line of this room has a name here. */
 export class KubeEvents {
   readonly #log: Logger
+  /** Different texts that are remembered; a server has a few. */
+  readonly #warnings = new Set<string>()
 
   constructor(log: Logger) {
     this.#log = log
   }
 
-  /** @param warning - the header `Warning` of an answer, about a version that is going, say. */
-  serverWarned(warning: string): void {
-    this.#log.warn('the API server warns', { warning })
+  /** Logs each text once. @param warning - the header `Warning` of an answer, about a version that is going, say. */
+  serverWarned(warning: string | undefined): void {
+    const { size } = this.#warnings
+    if (warning === undefined || size === MOST_WARNINGS) return
+    if (this.#warnings.add(warning).size > size) this.#log.warn('the API server warns', { warning })
   }
 
   /** The first failure after success is a warning; those that follow it are for debugging. */

@@ -1,6 +1,7 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { type Clock, LineSplitter, type Logger, type Metrics } from '@tutti/chassis'
 import { KubeError } from '../kube-error.ts'
+import { KubeEvents } from '../log-events.ts'
 import type { ClusterAccess, Credentials } from './cluster-access.ts'
 import { createConnections } from './connections.ts'
 import { createExchange, type Exchange } from './exchange.ts'
@@ -15,7 +16,6 @@ import type {
   TransportResponse,
   TransportStream,
 } from './transport.ts'
-import { createWarningLog } from './warning-log.ts'
 
 const DEFAULT_TIMEOUT_MS = 30_000
 /** etcd takes objects of 1.5 MiB by default; with what a watch adds, nothing comes near this. */
@@ -42,7 +42,7 @@ class HttpTransport implements Transport {
   readonly #options: TransportOptions
   readonly #count: CountRequest
   readonly #connections
-  readonly #warn: (headers: IncomingHttpHeaders) => void
+  readonly #events: KubeEvents
   readonly #open = new Set<Exchange>()
   readonly #repeatOptions: RepeatOptions
   #isClosed = false
@@ -52,7 +52,7 @@ class HttpTransport implements Transport {
     this.#options = o
     this.#connections = createConnections(access)
     this.#count = o.metrics ? createRequestMetrics(o.metrics, access.server.host) : () => {}
-    this.#warn = createWarningLog(o.log)
+    this.#events = new KubeEvents(o.log)
     this.#repeatOptions = {
       clock: o.clock,
       ...(o.random && { random: o.random }),
@@ -82,7 +82,7 @@ class HttpTransport implements Transport {
       const text = await readText(exchange, response)
       this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
       const status = this.#check(o, response, text)
-      this.#warn(response.headers)
+      this.#events.serverWarned(response.headers.warning)
       return { status, body: parseBody(titleOf(o), text) }
     } finally {
       this.#leave(exchange)
@@ -96,7 +96,7 @@ class HttpTransport implements Transport {
       if ((response.statusCode ?? 0) >= 400) {
         this.#check(o, response, await readText(exchange, response))
       }
-      this.#warn(response.headers)
+      this.#events.serverWarned(response.headers.warning)
       let isClosed = false
       const close = (): void => {
         isClosed = true
