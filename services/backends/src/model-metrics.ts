@@ -72,7 +72,7 @@ export class ModelMetrics {
   }
 
   /** @throws ServeError INVALID_REQUEST for a bad name, or one that is used with another kind or description. */
-  retainFamily(name: string, help: string, type: MetricKind): string {
+  retainFamily(name: string, help: string, type: MetricKind): Family {
     if (!NAME.test(name))
       throw refusal(`"${name}" is no metric name, want letters, digits, _ and :`)
     if (RESERVED.test(name))
@@ -89,24 +89,20 @@ export class ModelMetrics {
     const family = known ?? { name, help, type, metrics: new Map(), references: 0 }
     family.references += 1
     this.#families.set(name, family)
-    return name
+    return family
   }
 
-  releaseFamily(name: string): void {
-    const family = this.#families.get(name)
-    if (family === undefined) return
+  releaseFamily(family: Family): void {
     family.references -= 1
-    if (family.references === 0) this.#families.delete(name)
+    if (family.references === 0) this.#families.delete(family.name)
   }
 
   /** @throws ServeError INVALID_REQUEST for bad labels or buckets; OVERLOADED beyond the bound. */
   retainMetric(
-    familyName: string,
+    family: Family,
     labels: readonly (readonly [string, string])[],
     buckets: readonly number[],
   ): Metric {
-    const family = this.#families.get(familyName)
-    if (family === undefined) throw refusal(`there is no metric family "${familyName}"`)
     const bad = labels.find(([name]) => !LABEL.test(name))
     if (bad !== undefined) throw refusal(`"${bad[0]}" is no label name, want letters, digits and _`)
     if (family.type === 'histogram' && labels.some(([name]) => name === 'le')) {
@@ -129,7 +125,7 @@ export class ModelMetrics {
       metric.family.metrics.delete(metric.key)
       this.#metrics -= 1
     }
-    this.releaseFamily(metric.family.name)
+    this.releaseFamily(metric.family)
   }
 
   /** A family whose series would have the names of this one's. */
@@ -164,7 +160,7 @@ export class ModelMetrics {
 /** The metrics that one process has, by the numbers that it knows them by. */
 export class ModelMetricsSession {
   readonly #all: ModelMetrics
-  readonly #families = new Map<number, string>()
+  readonly #families = new Map<number, Family>()
   readonly #metrics = new Map<number, Metric>()
   #nextId = 1
 
@@ -180,10 +176,10 @@ export class ModelMetricsSession {
   }
 
   removeFamily(id: number): void {
-    const name = this.#families.get(id)
-    if (name === undefined) return
+    const family = this.#families.get(id)
+    if (family === undefined) return
     this.#families.delete(id)
-    this.#all.releaseFamily(name)
+    this.#all.releaseFamily(family)
   }
 
   /** @throws ServeError, whose text is for the model. */

@@ -20,11 +20,7 @@ import { OnnxModel } from './onnx-model.ts'
 import type { OrtMetadata } from './ort-binding.ts'
 import type { SessionPlan } from './session-contract.ts'
 import { SessionInstance } from './session-instance.ts'
-import {
-  compileSessionOptions,
-  executionProviders,
-  type IneffectiveSetting,
-} from './session-options.ts'
+import { compileSessionOptions, executionProviders } from './session-options.ts'
 import { SlotPool } from './slot-pool.ts'
 
 export interface OnnxEngineOptions {
@@ -169,10 +165,9 @@ class OnnxEngine implements Engine {
   }
 
   /** One line for a model, however much its configuration sets. */
-  #warnOf(model: string, ineffective: readonly IneffectiveSetting[]): void {
+  #warnOf(model: string, ineffective: readonly string[]): void {
     if (ineffective.length === 0) return
-    const listed = ineffective.slice(0, MAX_LISTED_SETTINGS)
-    const settings = listed.map(({ field, why }) => `${field}: ${why}`)
+    const settings = ineffective.slice(0, MAX_LISTED_SETTINGS)
     this.#log.warn('settings have no effect', { model, settings, count: ineffective.length })
   }
 

@@ -3,16 +3,11 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { Placement } from '../placement.ts'
 import type { OrtSessionOptions } from './ort-binding.ts'
 
-/** A parameter that is understood but has no effect here, and why. */
-export interface IneffectiveSetting {
-  readonly field: string
-  readonly why: string
-}
-
 export interface CompiledOptions {
   /** Everything but the execution provider, which belongs to the instance. */
   readonly session: Omit<OrtSessionOptions, 'executionProviders'>
-  readonly ineffective: readonly IneffectiveSetting[]
+  /** What is set and has no effect here, and why. */
+  readonly ineffective: readonly string[]
 }
 
 type Level = OrtSessionOptions['graphOptimizationLevel']
@@ -114,23 +109,23 @@ function refuseAccelerators(config: ModelConfig): void {
   }
 }
 
-function findIneffective(config: ModelConfig, usesGpu: boolean): IneffectiveSetting[] {
-  const out: IneffectiveSetting[] = []
+function findIneffective(config: ModelConfig, usesGpu: boolean): string[] {
+  const out: string[] = []
   for (const key of Object.keys(config.parameters)) {
     const field = `parameters["${key}"]`
     if (KNOWN.has(key) || key.startsWith('session.')) continue
-    if (key === ARENA_SHRINKAGE) out.push({ field, why: 'the binding takes no run options' })
+    if (key === ARENA_SHRINKAGE) out.push(`${field}: the binding takes no run options`)
     else if (key === 'gpu_mem_limit' && usesGpu) {
       refuseUnsupported(config, field, 'the binding cannot bound GPU memory')
     } else if (CUDA_HINTS.includes(key) || key === 'gpu_mem_limit') {
-      out.push({ field, why: 'the binding takes no CUDA options but the device' })
-    } else out.push({ field, why: 'the onnxruntime engine knows no such parameter' })
+      out.push(`${field}: the binding takes no CUDA options but the device`)
+    } else out.push(`${field}: the onnxruntime engine knows no such parameter`)
   }
   return [...out, ...ineffectiveFields(config)]
 }
 
 /** Fields of Triton's that are for other backends or for what the binding cannot do. Pinned memory says nothing: it is always on. */
-function ineffectiveFields(config: ModelConfig): IneffectiveSetting[] {
+function ineffectiveFields(config: ModelConfig): string[] {
   const { optimization, cc_model_filenames, runtime } = config
   const cuda = optimization?.cuda
   const graphs = 'the binding has no CUDA graphs'
@@ -169,7 +164,7 @@ function ineffectiveFields(config: ModelConfig): IneffectiveSetting[] {
     ],
     ['runtime', runtime !== '', 'there is one runtime'],
   ]
-  return rows.filter(([, isSet]) => isSet).map(([field, , why]) => ({ field, why }))
+  return rows.flatMap(([field, isSet, why]) => (isSet ? [`${field}: ${why}`] : []))
 }
 
 /**

@@ -92,9 +92,8 @@ class PythonEngine implements Engine {
   readonly #environmentCache: string
   readonly #metrics: ModelMetrics
   readonly #pool = new ZygotePool()
-  readonly #sharesMemory: boolean
-  #memory: SharedMemoryLike | undefined
-  #hasLookedForMemory = false
+  /** Opened for the first model; undefined if there is none. */
+  #memory: readonly [SharedMemoryLike | undefined] | undefined
 
   constructor(program: PythonProgram, o: PythonEngineOptions) {
     this.backend = program.backend
@@ -106,7 +105,7 @@ class PythonEngine implements Engine {
     this.#settings = { ...DEFAULT_PYTHON_SETTINGS, ...o.settings }
     this.#environmentCache = o.environmentCache ?? ENVIRONMENT_CACHE
     this.#metrics = o.metrics ?? new ModelMetrics()
-    this.#sharesMemory = o.sharesMemory ?? true
+    if (o.sharesMemory === false) this.#memory = [undefined]
   }
 
   /** A Python file tells nothing of itself; `complete` asks its code. */
@@ -173,6 +172,7 @@ class PythonEngine implements Engine {
   #start(o: InstanceStart, signal: AbortSignal | undefined): Promise<PythonInstance> {
     const { source, placement, host } = o
     const { config, version, modelDirectory } = source
+    this.#memory ??= [this.#openMemory()]
     const origin = { model: source.name, version: String(version), instance: placement.name }
     const options = {
       origin,
@@ -197,7 +197,7 @@ class PythonEngine implements Engine {
       },
       isDecoupled: isDecoupled(config),
       settings: o.settings,
-      memory: this.#sharedMemory(),
+      memory: this.#memory[0],
       clock: this.#clock,
       log: this.#log,
       zygote: () => o.lease.zygote(),
@@ -215,14 +215,11 @@ class PythonEngine implements Engine {
     return PythonInstance.start(options, signal)
   }
 
-  #sharedMemory(): SharedMemoryLike | undefined {
-    if (!this.#sharesMemory || this.#hasLookedForMemory) return this.#memory
-    this.#hasLookedForMemory = true
+  #openMemory(): SharedMemoryLike | undefined {
     const memory = openSharedMemory()
-    if (typeof memory === 'string') {
-      this.#log.warn('memory is not shared with models', { problem: memory })
-    } else this.#memory = memory
-    return this.#memory
+    if (typeof memory !== 'string') return memory
+    this.#log.warn('memory is not shared with models', { problem: memory })
+    return undefined
   }
 }
 

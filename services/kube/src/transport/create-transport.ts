@@ -203,7 +203,6 @@ class HttpTransport implements Transport {
       status,
       retryAfter: response.headers['retry-after'],
       text,
-      epochMs: this.#options.clock.epochMs(),
     })
   }
 

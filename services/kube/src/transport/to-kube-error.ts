@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { KubeError, type KubeErrorCause } from '../kube-error.ts'
 import { isRecord } from '../parse-object.ts'
 
@@ -16,22 +17,20 @@ const SHOWN_CHARS = 200
  * The error for an answer of 400 or above.
  *
  * @param text - the body, which should be a metav1.Status in JSON.
- * @param epochMs - the time, for a Retry-After that is a date.
  */
 export function toKubeError(o: {
   readonly title: string
   readonly status: number
   readonly retryAfter: string | undefined
   readonly text: string
-  readonly epochMs: number
 }): KubeError {
-  const headerMs = parseRetryAfter(o.retryAfter, o.epochMs)
+  const headerMs = parseRetryAfter(o.retryAfter)
   const body = parseStatus(o.text)
   if (body !== undefined) return fromStatus(body, o.status, headerMs)
   const shown = o.text.trim().slice(0, SHOWN_CHARS)
   return new KubeError({
     status: o.status,
-    reason: REASONS[o.status] ?? 'Unknown',
+    reason: reasonOf(o.status),
     message: `${o.title}: HTTP ${o.status}${shown === '' ? '' : `: ${shown}`}`,
     ...(headerMs === undefined ? {} : { retryAfterMs: headerMs }),
   })
@@ -49,19 +48,21 @@ export function fromStatus(body: unknown, code: number, retryAfterMs?: number): 
   const number = typeof status.code === 'number' && status.code > 0 ? status.code : code
   return new KubeError({
     status: number,
-    reason: toText(status.reason) ?? REASONS[number] ?? 'Unknown',
+    reason: toText(status.reason) ?? reasonOf(number),
     message: toText(status.message) ?? `the API server gave status ${number} and no message`,
     causes: toCauses(status.details?.causes),
     ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }),
   })
 }
 
-/** @returns the wait in milliseconds, if it is a number of seconds or a date. */
-export function parseRetryAfter(text: string | undefined, epochMs: number): number | undefined {
-  if (text === undefined || text.trim() === '') return undefined
-  const seconds = Number(text)
-  const ms = Number.isNaN(seconds) ? Date.parse(text) - epochMs : seconds * 1000
-  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
+/** API servers write seconds. @returns the wait in milliseconds. */
+function parseRetryAfter(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) * 1000 : undefined
+}
+
+/** For answers without a reason: HTTP's own word, as one. */
+function reasonOf(status: number): string {
+  return STATUS_CODES[status]?.replaceAll(' ', '') ?? 'Unknown'
 }
 
 function parseStatus(text: string): Status | undefined {
@@ -88,22 +89,4 @@ function toCauses(causes: unknown): KubeErrorCause[] {
 
 function toText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
-}
-
-/** metav1.StatusReason by code, for answers without one. */
-const REASONS: Readonly<Record<number, string>> = {
-  400: 'BadRequest',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  409: 'Conflict',
-  410: 'Gone',
-  413: 'RequestEntityTooLarge',
-  415: 'UnsupportedMediaType',
-  422: 'Invalid',
-  429: 'TooManyRequests',
-  500: 'InternalError',
-  503: 'ServiceUnavailable',
-  504: 'Timeout',
 }
