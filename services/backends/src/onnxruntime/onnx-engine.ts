@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
-import { assert, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import {
   type ModelConfig,
   type ModelSignature,
@@ -13,6 +13,7 @@ import { modelPath } from '../model-file.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
 import { type Placement, placeInstances } from '../placement.ts'
+import { startInstances } from '../start-instances.ts'
 import type { BatchContext } from './batch.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
@@ -118,24 +119,23 @@ class OnnxEngine implements Engine {
     const ports = { inputs, outputs: all.outputs }
     const placements = placeInstances(config, options.instances)
     const instances = await this.#startAll(source, modelFile, ports, placements)
-    const completed = completeRanks(ports, instances.outputs)
+    const completed = completeRanks(ports, instances[0]?.outputs ?? [])
     return new OnnxModel({
       signature: {
         inputs: inputs.map((port) => ({ ...port, dims: port.dims ?? [] })),
         outputs: toSignature(completed).outputs,
       },
       context: toContext(config, completed),
-      instances: instances.instances,
+      instances,
     })
   }
 
-  /** Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others together. */
   async #startAll(
     source: ModelVersionSource,
     modelFile: string,
     ports: OnnxPorts,
     placements: readonly Placement[],
-  ): Promise<{ instances: SessionInstance[]; outputs: readonly OrtMetadata[] }> {
+  ): Promise<SessionInstance[]> {
     const { config } = source
     refuseWithoutCuda(config, placements)
     const usesGpu = placements.some(({ kind }) => kind === 'GPU')
@@ -149,19 +149,9 @@ class OnnxEngine implements Engine {
       optionalInputs: ports.inputs.filter(({ optional }) => optional).map(({ name }) => name),
     })
     const pool = new SlotPool(POOL_BYTES)
-    const start = (placement: Placement, i: number) => this.#start(source, plan(placement), pool, i)
-    const [firstPlacement, ...others] = placements
-    assert(firstPlacement !== undefined, 'a model has no instance')
-    const first = await start(firstPlacement, 0)
-    const rest = await Promise.allSettled(others.map((placement, i) => start(placement, i + 1)))
-    const started = rest.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    const instances = [first, ...started].map(({ instance }) => instance)
-    const failed = rest.find((result) => result.status === 'rejected')
-    if (failed !== undefined) {
-      await Promise.all(instances.map((instance) => instance.close()))
-      throw ServeError.from(failed.reason)
-    }
-    return { instances, outputs: first.started.outputs }
+    return await startInstances(placements, (placement, i) =>
+      this.#start(source, plan(placement), pool, i),
+    )
   }
 
   /** One line for a model, however much its configuration sets. */

@@ -24,8 +24,11 @@ const RESTART_PACE = { firstMs: 100, longestMs: 5000, resetMs: 30_000 }
 /** One instance of a model. If its thread ends by itself, the runs on it fail and a new one is started. */
 export class SessionInstance {
   readonly #session: Restarting<SessionHandle>
+  /** What the session says of its outputs. */
+  readonly outputs: SessionReady['outputs']
 
-  private constructor(o: SessionInstanceOptions, first: SessionHandle) {
+  private constructor(o: SessionInstanceOptions, first: SessionHandle, { outputs }: SessionReady) {
+    this.outputs = outputs
     const { clock, log, model, version, instance } = o
     const start = async (): Promise<SessionHandle> => {
       const handle = new SessionHandle(o)
@@ -37,12 +40,9 @@ export class SessionInstance {
   }
 
   /** @throws ServeError MODEL_LOAD_FAILED with the runtime's text if the session cannot be made. */
-  static async start(
-    options: SessionInstanceOptions,
-  ): Promise<{ instance: SessionInstance; started: SessionReady }> {
+  static async start(options: SessionInstanceOptions): Promise<SessionInstance> {
     const handle = new SessionHandle(options)
-    const started = await handle.started()
-    return { instance: new SessionInstance(options, handle), started }
+    return new SessionInstance(options, handle, await handle.started())
   }
 
   /**

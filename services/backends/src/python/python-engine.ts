@@ -16,6 +16,7 @@ import type { Engine, EngineCuda, EngineOptions, ModelHost } from '../engine.ts'
 import { modelPath } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
 import { type Placement, placeInstances } from '../placement.ts'
+import { startInstances } from '../start-instances.ts'
 import { completeConfig } from './complete-config.ts'
 import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
 import { HostCalls } from './host-calls.ts'
@@ -149,7 +150,7 @@ class PythonEngine implements Engine {
       return this.#start({ source, file, placement, lease, settings, host }, signal)
     }
     try {
-      const instances = await startAll(placeInstances(config, options.instances), start)
+      const instances = await startInstances(placeInstances(config, options.instances), start)
       return new PythonModel(toSignature(config), instances, () => lease.release())
     } catch (error) {
       lease.release()
@@ -232,37 +233,6 @@ export function createPythonEngine(
   program: PythonProgram = PYTHON_PROGRAM,
 ): Engine {
   return new PythonEngine(program, o)
-}
-
-/** Instances that start at the same time. */
-const START_PARALLELISM = 8
-
-/**
- * Starts the first instance alone, so that a model that cannot be loaded fails once, and then the others several at a time.
- * After a failure none is started any more, and those that were are closed.
- */
-async function startAll(
-  [first, ...others]: readonly Placement[],
-  start: (placement: Placement) => Promise<PythonInstance>,
-): Promise<PythonInstance[]> {
-  if (first === undefined) return []
-  const instances = [await start(first)]
-  const rest = [...others]
-  const startNext = async (): Promise<void> => {
-    for (let next = rest.shift(); next !== undefined; next = rest.shift()) {
-      try {
-        instances.push(await start(next))
-      } catch (error) {
-        rest.length = 0
-        throw error
-      }
-    }
-  }
-  const lanes = await Promise.allSettled(Array.from({ length: START_PARALLELISM }, startNext))
-  const failed = lanes.find((lane) => lane.status === 'rejected')
-  if (failed === undefined) return instances
-  await Promise.all(instances.map((instance) => instance.close()))
-  throw ServeError.from(failed.reason)
 }
 
 /** @throws ServeError MODEL_LOAD_FAILED if it is absent or outside of the version directory. */
