@@ -3,25 +3,7 @@ import { z } from 'zod'
 import { Secret } from './secret.ts'
 import { renderTable } from './table.ts'
 
-/** What a setting's `.meta({...})` says beside zod's `description`. */
-export interface SettingMeta {
-  /** Name of the environment variable. */
-  readonly env: string
-  readonly description: string
-  /** `ms`, `bytes`, ...; absent if it has none. */
-  readonly unit?: string
-}
-
-/** A setting as documentation shows it. */
-export interface SettingRow {
-  readonly env: string
-  /** As text; `-` if there is none and the setting may be absent, `required` if it may not. */
-  readonly default: string
-  readonly unit: string
-  readonly description: string
-}
-
-/** One flat object, each field with `.meta({ env, description, unit? })` and a default where it has one. */
+/** One flat object, each field with `.meta({ env, description })` and a default where it has one. */
 export type SettingSchema = z.ZodObject
 
 /**
@@ -62,34 +44,23 @@ function toSettingError(error: z.ZodError, names: ReadonlyMap<PropertyKey, strin
 /** A setting whose value must not be printed. */
 export const secretSetting = z.string().transform((text) => new Secret(text))
 
-/** The settings of a schema in its order, for documentation. */
-export function describeSettings(schema: SettingSchema): readonly SettingRow[] {
-  return Object.values<z.ZodType>(schema.shape).map((field) => {
-    const { env, description, unit } = metaOf(field)
-    return { env, default: defaultOf(field), unit: unit ?? '', description }
-  })
-}
-
 /** The settings as the Markdown table of a README, which a test holds equal to the schema. */
 export function renderSettingTable(schema: SettingSchema): string {
-  const rows = describeSettings(schema).map((row) => [
-    `\`${row.env}\``,
-    row.default,
-    row.unit,
-    row.description,
-  ])
-  return renderTable(['variable', 'default', 'unit', 'meaning'], rows)
+  const rows = Object.values<z.ZodType>(schema.shape).map((field) => {
+    const { env, description } = metaOf(field)
+    return [`\`${env}\``, defaultOf(field), description]
+  })
+  return renderTable(['variable', 'default', 'meaning'], rows)
 }
 
-function metaOf(field: z.ZodType): SettingMeta {
-  const meta: Record<string, unknown> = { ...field.meta() }
-  const { env, description, unit } = meta
+function metaOf(field: z.ZodType): { readonly env: string; readonly description: string } {
+  const { env, description }: Record<string, unknown> = { ...field.meta() }
   assert(typeof env === 'string', 'a setting has no meta.env')
   assert(typeof description === 'string', `setting ${env} has no description`)
-  assert(unit === undefined || typeof unit === 'string', `setting ${env}: unit is no text`)
-  return unit === undefined ? { env, description } : { env, description, unit }
+  return { env, description }
 }
 
+/** As text; `-` if there is none and the setting may be absent, `required` if it may not. */
 function defaultOf(field: z.ZodType): string {
   const absent = field.safeParse(undefined)
   if (!absent.success) return 'required'
