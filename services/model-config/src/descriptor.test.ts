@@ -15,12 +15,6 @@ await t.test('every message and enum that a field names is described', async (t)
   }
 })
 
-await t.test('a message uses each field number once', async (t) => {
-  for (const { name, fields } of DESCRIPTOR.messages.values()) {
-    t.equal(new Set(fields.map((field) => field.number)).size, fields.length, name)
-  }
-})
-
 await t.test('every enum has a value 0, which is its default', async (t) => {
   for (const [name, values] of DESCRIPTOR.enums) {
     t.ok(Object.values(values).includes(0), name)

@@ -1,6 +1,6 @@
 import { assert } from '@tutti/errors'
+import type { EnumDescriptor, FieldDescriptor, MessageDescriptor } from './descriptor.ts'
 import { DESCRIPTOR } from './descriptor.ts'
-import type { EnumDescriptor, FieldDescriptor, MessageDescriptor } from './descriptor-types.ts'
 import type { ModelConfig } from './model-config.ts'
 
 /** A message while it is being read: only what was given, without defaults. */

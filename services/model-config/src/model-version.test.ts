@@ -1,15 +1,17 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { VersionPolicy } from './model-config.ts'
+import type { ModelConfig } from './model-config.ts'
 import { parseModelVersion, selectVersions } from './model-version.ts'
 
-function withPolicy(policy: VersionPolicy | undefined) {
+type VersionPolicy = ModelConfig['version_policy']
+
+function withPolicy(policy: VersionPolicy) {
   return { name: 'm', ...(policy !== undefined && { version_policy: policy }) }
 }
 
 await t.test('a policy selects from the versions that are there', async (t) => {
   const there = [3, 1, 10, 2]
-  const cases: readonly (readonly [VersionPolicy | undefined, readonly number[]])[] = [
+  const cases: readonly (readonly [VersionPolicy, readonly number[]])[] = [
     [undefined, [10]],
     [{ latest: { num_versions: 1 } }, [10]],
     [{ latest: { num_versions: 3 } }, [2, 3, 10]],
@@ -25,7 +27,7 @@ await t.test('a policy selects from the versions that are there', async (t) => {
 })
 
 await t.test("a policy that selects nothing is refused with Triton's text", async (t) => {
-  const cases: readonly (readonly [VersionPolicy | undefined, readonly number[]])[] = [
+  const cases: readonly (readonly [VersionPolicy, readonly number[]])[] = [
     [undefined, []],
     [{ all: {} }, []],
     [{ specific: { versions: [] } }, [1]],

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { FieldDescriptor, MessageDescriptor } from './descriptor-types.ts'
+import type { FieldDescriptor, MessageDescriptor } from './descriptor.ts'
 import {
   enumDescriptor,
   enumNameOf,

@@ -1,4 +1,4 @@
-import type { FieldDescriptor } from './descriptor-types.ts'
+import type { FieldDescriptor } from './descriptor.ts'
 import {
   defaultScalar,
   entriesOf,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { FieldDescriptor } from './descriptor-types.ts'
+import type { FieldDescriptor } from './descriptor.ts'
 import { enumDescriptor, messageDescriptor } from './message-draft.ts'
 import { INTEGER_RANGES, isIntegerType } from './number-range.ts'
 import { parseJsonConfig } from './parse-json-config.ts'

@@ -1,4 +1,4 @@
-import type { FieldDescriptor, MessageDescriptor } from './descriptor-types.ts'
+import type { FieldDescriptor, MessageDescriptor } from './descriptor.ts'
 import { defaultOf, messageDescriptor } from './message-draft.ts'
 import type { ModelConfig } from './model-config.ts'
 

@@ -1,4 +1,4 @@
-import type { FieldDescriptor, ScalarType } from './descriptor-types.ts'
+import type { FieldDescriptor, ScalarType } from './descriptor.ts'
 import { enumDescriptor, enumNameOf } from './message-draft.ts'
 import {
   describeRange,

@@ -1,4 +1,4 @@
-import type { FieldDescriptor } from './descriptor-types.ts'
+import type { FieldDescriptor } from './descriptor.ts'
 import { messageDescriptor } from './message-draft.ts'
 import type { ModelConfig } from './model-config.ts'
 

@@ -109,11 +109,14 @@ function describeRow(field: Row): string {
   const kind = field.map === undefined ? type : `map<${field.map},${type}>`
   const repeated = field.repeated ? 'repeated ' : ''
   const oneof = field.oneof === undefined ? '' : ` of ${field.oneof}`
-  return `${field.name} = ${field.number}: ${repeated}${kind}${oneof}`
+  return `${field.name}: ${repeated}${kind}${oneof}`
 }
 
 await t.test('the table that reads config.pbtxt is that of the .proto', async (t) => {
-  const ours = describe(loadProto('model_config.proto'))
+  // Text and JSON have no field numbers.
+  const ours = describe(loadProto('model_config.proto')).map((line) =>
+    line.replace(/ = \d+: /, ': '),
+  )
   t.strictSame(describeConfigTable().toSorted(byText), ours.toSorted(byText))
 })
 
