@@ -22,7 +22,7 @@ export type {
   PlanStepOutput,
   PlanTensor,
 } from './ensemble-plan.ts'
-export { checkEnsembleRules, type EnsembleRules } from './ensemble-rules.ts'
+export type { EnsembleRules } from './ensemble-rules.ts'
 export type {
   EnsembleRun,
   RunAction,
@@ -105,12 +105,7 @@ export { type ConvertedEnsemble, toEnsembleConfig } from './manifest/to-ensemble
 export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'
-export {
-  parseStatisticsJson,
-  parseStatisticsQuestion,
-  type StatisticsQuestion,
-  toStatisticsJson,
-} from './statistics-wire.ts'
+export { parseStatisticsJson, toStatisticsJson } from './statistics-wire.ts'
 export type {
   PinnedVersion,
   ServedModel,

@@ -16,7 +16,7 @@ import type {
   PlanStepInput,
   PlanTensor,
 } from './ensemble-plan.ts'
-import { checkEnsembleRules, type EnsembleRules } from './ensemble-rules.ts'
+import type { EnsembleRules } from './ensemble-rules.ts'
 import { checkDependencies } from './step-dependencies.ts'
 import { checkTensorMapping } from './tensor-mapping.ts'
 import { validateEnsembleConfig } from './validate-ensemble-config.ts'
@@ -25,7 +25,7 @@ import { validateEnsembleConfig } from './validate-ensemble-config.ts'
  * Checks an ensemble against the models that it composes and compiles it.
  *
  * @param o.lookup - undefined for a name that is in no repository.
- * @param o.rules - what a manifest says beyond the config.
+ * @param o.rules - what a manifest says beyond the config; they fit it.
  * @throws ServeError ENSEMBLE_INVALID or ENSEMBLE_DEPENDENCY, with Triton's text where Triton has the rule.
  * @see triton-semantics 1.1 to 1.3
  */
@@ -36,7 +36,6 @@ export function planEnsemble(o: {
 }): EnsemblePlan {
   const { config, rules } = o
   validateEnsembleConfig(config)
-  if (rules !== undefined) checkEnsembleRules(config, rules)
   const scheduling = config.ensemble_scheduling
   assert(scheduling !== undefined, `${config.name} is no ensemble`)
   const models = resolveComposingModels(config, o.lookup)

@@ -3,11 +3,7 @@ import type { BatchStatistics, ModelStatistics } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { mergeStatistics } from './merge-statistics.ts'
-import {
-  parseStatisticsJson,
-  parseStatisticsQuestion,
-  toStatisticsJson,
-} from './statistics-wire.ts'
+import { parseStatisticsJson, toStatisticsJson } from './statistics-wire.ts'
 
 const uint64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 const plain = { noNullPrototype: true }
@@ -86,16 +82,6 @@ await t.test('an error names the field', async (t) => {
     const expected = { reason: 'MALFORMED_MESSAGE', details: { field }, message: 'step statistics' }
     t.throws(() => parseStatisticsJson(json), expected, field)
   }
-})
-
-await t.test('a question is a model and a version', async (t) => {
-  t.same(parseStatisticsQuestion({ model: 'm', version: '', more: 1 }), { model: 'm', version: '' })
-  const expected = {
-    reason: 'MALFORMED_MESSAGE',
-    details: { field: 'version' },
-    message: 'version',
-  }
-  t.throws(() => parseStatisticsQuestion({ model: 'm' }), expected)
 })
 
 function key(one: ModelStatistics): string {

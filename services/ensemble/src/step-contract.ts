@@ -10,7 +10,7 @@ export interface ServedVersion {
   /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
   readonly reason: string
   /** True if, besides its state, it has to be asked whether it is ready. */
-  readonly judgesReadiness?: boolean | undefined
+  readonly judgesReadiness?: boolean
 }
 
 /** One model that a step process knows, whether it loaded or not. */

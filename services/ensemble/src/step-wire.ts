@@ -1,6 +1,6 @@
-import { type Json, toJsonConfig } from '@tutti/model-config'
+import type { Json } from '@tutti/model-config'
 import { z } from 'zod'
-import type { ServedModel, StepDescription } from './step-contract.ts'
+import type { StepDescription } from './step-contract.ts'
 import { ConfigJson, parseWire } from './wire-field.ts'
 
 /*
@@ -8,47 +8,42 @@ import { ConfigJson, parseWire } from './wire-field.ts'
  * one installation can be mixed while it is upgraded.
  */
 
+/** Pairs and no object: `__proto__` is a name like any other. */
+const LabelsJson = z.codec(
+  z.array(z.tuple([z.string(), z.array(z.string())])),
+  z.custom<Readonly<Record<string, readonly string[]>>>(),
+  {
+    decode: (pairs) => Object.fromEntries(pairs),
+    encode: (labels) =>
+      Object.entries(labels).map(([name, lines]): [string, string[]] => [name, [...lines]]),
+  },
+)
+
 const VersionJson = z.object({
   version: z.int().min(0),
   revision: z.string(),
   state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
   reason: z.string(),
-  judgesReadiness: z.boolean().optional(),
+  judgesReadiness: z.boolean().exactOptional(),
 })
 
 const ModelJson = z.object({
   name: z.string(),
-  config: ConfigJson.optional(),
-  /** Pairs and no object: `__proto__` is a name like any other. */
-  labels: z.array(z.tuple([z.string(), z.array(z.string())])),
+  config: ConfigJson.exactOptional(),
+  labels: LabelsJson,
   versions: z.array(VersionJson),
   reason: z.string(),
 })
 
-const DescriptionJson = z.object({
+/** From JSON to a description and back. */
+const DescriptionJson: z.ZodType<StepDescription, Json> = z.object({
   replica: z.string(),
   models: z.array(ModelJson),
 })
 
 /** A step's description as JSON. Copies. */
-export function toDescriptionJson({ replica, models }: StepDescription): Json {
-  return { replica, models: models.map(toModelJson) }
-}
-
-function toModelJson(model: ServedModel): Json {
-  return {
-    name: model.name,
-    ...(model.config !== undefined && { config: toJsonConfig(model.config) }),
-    labels: Object.entries(model.labels),
-    versions: model.versions.map(({ version, revision, state, reason, judgesReadiness }) => ({
-      version,
-      revision,
-      state,
-      reason,
-      ...(judgesReadiness !== undefined && { judgesReadiness }),
-    })),
-    reason: model.reason,
-  }
+export function toDescriptionJson(description: StepDescription): Json {
+  return z.encode(DescriptionJson, description)
 }
 
 /**
@@ -56,15 +51,5 @@ function toModelJson(model: ServedModel): Json {
  * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
  */
 export function parseDescriptionJson(json: unknown): StepDescription {
-  const { replica, models } = parseWire('step description', DescriptionJson, json)
-  return { replica, models: models.map(toServedModel) }
-}
-
-function toServedModel(model: z.infer<typeof ModelJson>): ServedModel {
-  const { config, labels, ...rest } = model
-  return {
-    ...rest,
-    labels: Object.fromEntries(labels),
-    ...(config !== undefined && { config }),
-  }
+  return parseWire('step description', DescriptionJson, json)
 }

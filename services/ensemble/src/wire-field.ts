@@ -1,16 +1,20 @@
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, parseJsonConfig } from '@tutti/model-config'
+import { type Json, type ModelConfig, parseJsonConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 
-/** A ModelConfig as protobuf JSON; parsed by the one who knows that format. Its errors name the field inside. */
-export const ConfigJson = z.unknown().transform((json, context): ModelConfig => {
-  try {
-    return parseJsonConfig(json)
-  } catch (error) {
-    const { message, details } = ServeError.from(error)
-    context.addIssue({ code: 'custom', message, path: toPath(details.field ?? '') })
-    return z.NEVER
-  }
+/** A ModelConfig as protobuf JSON; read by the one who knows that format. Its errors name the field inside. */
+export const ConfigJson = z.codec(z.custom<Json>(), z.custom<ModelConfig>(), {
+  decode: (json, { issues }): ModelConfig => {
+    try {
+      return parseJsonConfig(json)
+    } catch (error) {
+      const { message, details } = ServeError.from(error)
+      const path = toPath(details.field ?? '')
+      issues.push({ code: 'custom', input: json, message, path })
+      return z.NEVER
+    }
+  },
+  encode: toJsonConfig,
 })
 
 /** @throws ServeError MALFORMED_MESSAGE with the first field that does not fit, as a path. */

@@ -136,9 +136,11 @@ await t.test('an error names the field', async (t) => {
     ['models', 'models.m.input[0].dims', { m: { input: [{ dims: 5 }] } }],
     ['rules', 'rules.stepNames', {}],
     ['rules', 'rules', { ...json.rules, stepNames: ['a', 'a'] }],
-    ['rules', 'rules', { ...json.rules, dependsOn: [[99]] }],
-    ['rules', 'rules', { ...json.rules, timeoutMs: 0 }],
-    ['rules', 'rules', { ...json.rules, maxInFlightRequests: -1 }],
+    ['rules', 'rules', { ...json.rules, stepNames: ['a'] }],
+    ['rules', 'rules', { ...json.rules, dependsOn: [[99], [], []] }],
+    ['rules', 'rules', { ...json.rules, dependsOn: [] }],
+    ['rules', 'rules.timeoutMs', { ...json.rules, timeoutMs: 0 }],
+    ['rules', 'rules.maxInFlightRequests', { ...json.rules, maxInFlightRequests: -1 }],
   ]
   for (const [key, field, value] of cases) {
     t.throws(() => parseAcceptedJson({ ...json, [key]: value }), {

@@ -1,7 +1,6 @@
-import { ServeError } from '@tutti/errors'
-import { isEnsembleConfig, type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
+import { isEnsembleConfig, type Json, type ModelConfig } from '@tutti/model-config'
 import { z } from 'zod'
-import { checkEnsembleRules, type EnsembleRules } from '../ensemble-rules.ts'
+import type { EnsembleRules } from '../ensemble-rules.ts'
 import { ConfigJson, parseWire } from '../wire-field.ts'
 
 /*
@@ -25,27 +24,33 @@ export const AcceptedModel = z.object({
 export type AcceptedModel = z.infer<typeof AcceptedModel>
 
 const Rules = z.object({
-  stepNames: z.array(z.string()),
-  dependsOn: z.array(z.array(z.int())),
-  timeoutMs: z.int().optional(),
-  maxInFlightRequests: z.int().optional(),
+  stepNames: z.array(z.string().min(1)),
+  dependsOn: z.array(z.array(z.int().min(0))),
+  timeoutMs: z.int().min(1).exactOptional(),
+  maxInFlightRequests: z.int().min(1).exactOptional(),
 }) satisfies z.ZodType<EnsembleRules>
 
 /** A record of zod would drop `__proto__`, which is a served name like any other. */
-const ConfigsByName = z.unknown().transform((json, context): Record<string, ModelConfig> => {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    context.addIssue({ code: 'custom', message: 'want an object' })
-    return z.NEVER
-  }
-  const configs = Object.entries(json).map(([name, config]): [string, ModelConfig] => {
-    const { success, data, error } = ConfigJson.safeParse(config)
-    if (success) return [name, data]
-    for (const { message, path } of error.issues) {
-      context.addIssue({ code: 'custom', message, path: [name, ...path] })
+const ConfigsByName = z.codec(z.custom<Json>(), z.custom<Readonly<Record<string, ModelConfig>>>(), {
+  decode: (json, { issues }): Record<string, ModelConfig> => {
+    if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+      issues.push({ code: 'custom', input: json, message: 'want an object' })
+      return z.NEVER
     }
-    return [name, z.NEVER]
-  })
-  return Object.fromEntries(configs)
+    const configs = Object.entries(json).map(([name, config]): [string, ModelConfig] => {
+      const { success, data, error } = ConfigJson.safeParse(config)
+      if (success) return [name, data]
+      for (const { message, path } of error.issues) {
+        issues.push({ code: 'custom', input: config, message, path: [name, ...path] })
+      }
+      return [name, z.NEVER]
+    })
+    return Object.fromEntries(configs)
+  },
+  encode: (configs) =>
+    Object.fromEntries(
+      Object.entries(configs).map(([name, config]) => [name, z.encode(ConfigJson, config)]),
+    ),
 })
 
 /** An accepted Ensemble. The rules fit the config. */
@@ -61,29 +66,26 @@ export const AcceptedEnsemble = z
     /** By served name, the configs of the models it was judged with. In JSON, protobuf JSON. */
     models: ConfigsByName,
   })
-  .check(({ value, issues }) => {
-    const { config, rules } = value
-    try {
-      if (isEnsembleConfig(config)) checkEnsembleRules(config, rules)
-      else issues.push(issue(config, ['config'], 'it has no ensemble_scheduling'))
-    } catch (error) {
-      issues.push(issue(rules, ['rules'], ServeError.from(error).message))
+  .check(({ value: { config, rules }, issues }) => {
+    const issue = (field: 'config' | 'rules', message: string) =>
+      issues.push({ code: 'custom', input: rules, path: [field], message })
+    const { stepNames, dependsOn } = rules
+    if (!isEnsembleConfig(config)) issue('config', 'it has no ensemble_scheduling')
+    const count = config.ensemble_scheduling?.step.length ?? 0
+    if (stepNames.length !== count || new Set(stepNames).size !== count) {
+      issue('rules', `stepNames: got ${stepNames.join(', ')}, want ${count} different names`)
+    }
+    if (dependsOn.length !== count || dependsOn.flat().some((step) => step >= count)) {
+      issue('rules', `dependsOn: want ${count} lists of steps from 0 to ${count - 1}`)
     }
   })
 export type AcceptedEnsemble = z.infer<typeof AcceptedEnsemble>
 
 /** The data of a ControllerRevision. Copies. */
 export function toAcceptedJson(accepted: AcceptedModel | AcceptedEnsemble): Json {
-  const { kind, modelName, resource } = accepted
-  const head = { modelName, resource: { ...resource }, config: toJsonConfig(accepted.config) }
-  if (accepted.kind === 'Model') {
-    return { kind, ...head, versions: accepted.versions.map((version) => ({ ...version })) }
-  }
-  const models = Object.entries(accepted.models).map(([name, config]): [string, Json] => [
-    name,
-    toJsonConfig(config),
-  ])
-  return { kind, ...head, rules: toRulesJson(accepted.rules), models: Object.fromEntries(models) }
+  return accepted.kind === 'Model'
+    ? z.encode(AcceptedModel, accepted)
+    : z.encode(AcceptedEnsemble, accepted)
 }
 
 /**
@@ -98,21 +100,3 @@ export function parseAcceptedJson(json: unknown): AcceptedModel | AcceptedEnsemb
 }
 
 const Kind = z.object({ kind: z.enum(['Model', 'Ensemble']) })
-
-function toRulesJson({
-  stepNames,
-  dependsOn,
-  timeoutMs,
-  maxInFlightRequests,
-}: EnsembleRules): Json {
-  return {
-    stepNames: [...stepNames],
-    dependsOn: dependsOn.map((list) => [...list]),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(maxInFlightRequests !== undefined && { maxInFlightRequests }),
-  }
-}
-
-function issue(input: unknown, path: string[], message: string): z.core.$ZodRawIssue {
-  return { code: 'custom', input, path, message }
-}
