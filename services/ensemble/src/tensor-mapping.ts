@@ -4,12 +4,22 @@ import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
 
 /** What is known of an ensemble tensor, from whoever named it first. */
 export interface TensorDefinition {
+  /** The tensor of the step that names it; absent for an input or output of the ensemble. */
+  readonly at?: StepTensor
   /** The ensemble for its own inputs and outputs, else the first model that reads or makes it. */
   readonly model: string
   readonly dataType: DataType
   readonly dims: Shape
   /** With a leading -1 if the model batches. */
   readonly fullDims: Shape
+}
+
+/** An input or output of the model that a step runs. */
+export interface StepTensor {
+  readonly step: number
+  readonly side: 'input' | 'output'
+  /** As the model calls it. */
+  readonly name: string
 }
 
 /** By the ensemble tensor's name. */
@@ -22,6 +32,21 @@ interface DeclaredTensor {
   readonly reshape?: { readonly shape: Shape }
 }
 
+/** The first rule that the maps of the steps break, of the step `at.step` and the model that it runs. */
+export type MappingFault = { readonly model: ModelConfig; readonly at: StepTensor } & (
+  | { readonly kind: 'batch' }
+  | { readonly kind: 'unmapped'; readonly next: TensorDefinition }
+  | { readonly kind: 'unknown' | 'repeated'; readonly tensor: string }
+  | {
+      readonly kind: 'datatype' | 'shape'
+      readonly tensor: string
+      readonly first: TensorDefinition
+      readonly next: TensorDefinition
+    }
+)
+
+type Definitions = Map<string, TensorDefinition>
+
 /**
  * Checks the maps of every step against the models' completed configs.
  *
@@ -33,108 +58,111 @@ export function checkTensorMapping(
   config: ModelConfig,
   models: ReadonlyMap<string, ModelConfig>,
 ): TensorDefinitions {
-  const definitions = new Map<string, TensorDefinition>()
+  const { definitions, fault } = readTensorMapping(config, models)
+  if (fault === undefined) return definitions
+  throw new ServeError('ENSEMBLE_INVALID', textOf(config, fault), {
+    details: { ensemble: config.name, model: fault.model.name },
+  })
+}
+
+/** Reads the maps up to the first broken rule, in Triton's order. */
+export function readTensorMapping(
+  config: ModelConfig,
+  models: ReadonlyMap<string, ModelConfig>,
+): { readonly definitions: TensorDefinitions; readonly fault?: MappingFault } {
+  const definitions: Definitions = new Map()
   for (const tensor of [...config.input, ...config.output]) {
     // The steps see the reshaped tensor; a model's own reshape is its own business.
     const dims = tensor.reshape?.shape ?? tensor.dims
     if (definitions.has(tensor.name)) continue
     definitions.set(tensor.name, define(config, { ...tensor, dims }))
   }
-  for (const step of config.ensemble_scheduling?.step ?? []) {
+  for (const [index, step] of config.ensemble_scheduling?.step.entries() ?? []) {
     const model = models.get(step.model_name)
     if (model === undefined) continue
-    checkBatchCeiling(config, model)
-    checkInputs(config, step, model, definitions)
-    checkOutputs(config, step, model, definitions)
+    const fault =
+      batchFault(config, model, index) ??
+      inputFault(step, { model, index, definitions }) ??
+      outputFault(step, { model, index, definitions })
+    if (fault !== undefined) return { definitions, fault }
   }
-  return definitions
+  return { definitions }
 }
 
-function checkBatchCeiling(config: ModelConfig, model: ModelConfig): void {
-  if (model.max_batch_size === 0 || model.max_batch_size >= config.max_batch_size) return
-  const ceiling = `allows maximum batch size ${config.max_batch_size}`
-  throw invalid(
-    config,
-    model.name,
-    `ensemble ${config.name} ${ceiling}, but it contains model ${model.name} which only allows maximum batch size to be ${model.max_batch_size}`,
-  )
+interface StepMapping {
+  readonly model: ModelConfig
+  readonly index: number
+  readonly definitions: Definitions
 }
 
-function checkInputs(
-  config: ModelConfig,
-  step: EnsembleStep,
-  model: ModelConfig,
-  definitions: Map<string, TensorDefinition>,
-): void {
-  const prefix = `in ensemble ${config.name}, `
-  const known = new Set(model.input.map((input) => input.name))
-  for (const [input, tensor] of Object.entries(step.input_map)) {
-    if (known.has(input)) continue
-    throw invalid(
-      config,
-      step.model_name,
-      `${prefix}ensemble tensor ${tensor} is mapping to non-existing input ${input} in model ${step.model_name}`,
-    )
-  }
-  for (const input of model.input) {
-    const tensor = mapped(step.input_map, input.name)
-    if (tensor !== undefined) {
-      checkConsistent(config, tensor, define(model, input), definitions)
-    } else if (!input.optional) {
-      throw invalid(
-        config,
-        step.model_name,
-        `${prefix}input ${input.name} in model ${step.model_name} is not mapped to any ensemble tensors`,
-      )
+function batchFault(config: ModelConfig, model: ModelConfig, step: number) {
+  if (model.max_batch_size === 0 || model.max_batch_size >= config.max_batch_size) return undefined
+  return { kind: 'batch', model, at: { step, side: 'input', name: '' } } as const
+}
+
+function inputFault({ input_map: map }: EnsembleStep, o: StepMapping): MappingFault | undefined {
+  const unknown = unknownFault(map, 'input', o)
+  if (unknown !== undefined) return unknown
+  for (const input of o.model.input) {
+    const at = { step: o.index, side: 'input', name: input.name } as const
+    const tensor = Object.hasOwn(map, input.name) ? map[input.name] : undefined
+    if (tensor === undefined) {
+      if (input.optional) continue
+      return { kind: 'unmapped', model: o.model, at, next: define(o.model, input) }
     }
+    const fault = differenceFault(o, { at, tensor, declared: input })
+    if (fault !== undefined) return fault
   }
+  return undefined
 }
 
-function checkOutputs(
-  config: ModelConfig,
-  step: EnsembleStep,
-  model: ModelConfig,
-  definitions: Map<string, TensorDefinition>,
-): void {
-  const prefix = `in ensemble ${config.name}, `
-  const entries = Object.entries(step.output_map)
-  const known = new Set(model.output.map((output) => output.name))
-  for (const [output, tensor] of entries) {
-    if (known.has(output)) continue
-    throw invalid(
-      config,
-      step.model_name,
-      `${prefix}ensemble tensor ${tensor} is mapped from non-existing output ${output} in model ${step.model_name}`,
-    )
-  }
-  for (const [name, tensor] of entries) {
-    const declared = model.output.filter((output) => output.name === name)
-    for (const output of declared) {
-      checkConsistent(config, tensor, define(model, output), definitions)
+function outputFault({ output_map: map }: EnsembleStep, o: StepMapping): MappingFault | undefined {
+  const unknown = unknownFault(map, 'output', o)
+  if (unknown !== undefined) return unknown
+  for (const [name, tensor] of Object.entries(map)) {
+    const at = { step: o.index, side: 'output', name } as const
+    const outputs = o.model.output.filter((output) => output.name === name)
+    for (const declared of outputs) {
+      const fault = differenceFault(o, { at, tensor, declared })
+      if (fault !== undefined) return fault
     }
-    if (declared.length > 1) {
-      throw invalid(
-        config,
-        step.model_name,
-        `${prefix}multiple outputs in model ${step.model_name} are mapped to the same ensemble tensor ${tensor}`,
-      )
-    }
+    if (outputs.length > 1) return { kind: 'repeated', model: o.model, at, tensor }
   }
+  return undefined
 }
 
-function mapped(map: Readonly<Record<string, string>>, name: string): string | undefined {
-  return Object.hasOwn(map, name) ? map[name] : undefined
+function unknownFault(
+  map: Readonly<Record<string, string>>,
+  side: 'input' | 'output',
+  { model, index }: StepMapping,
+): MappingFault | undefined {
+  const names = new Set(model[side].map((tensor) => tensor.name))
+  const [name, tensor] = Object.entries(map).find(([key]) => !names.has(key)) ?? []
+  if (name === undefined || tensor === undefined) return undefined
+  return { kind: 'unknown', model, at: { step: index, side, name }, tensor }
+}
+
+function differenceFault(
+  { model, definitions }: StepMapping,
+  o: { readonly at: StepTensor; readonly tensor: string; readonly declared: DeclaredTensor },
+): MappingFault | undefined {
+  const { at, tensor } = o
+  const next = { ...define(model, o.declared), at }
+  const first = definitions.get(tensor)
+  if (first === undefined) definitions.set(tensor, next)
+  const kind = first && findDifference(first, next)
+  return first && kind && { kind, model, at, tensor, first, next }
 }
 
 /** What a configuration says of a tensor. `dims`: as its other side sees it, after a reshape of an ensemble's own. */
-export function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
+function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
   const { dims } = tensor
   const fullDims = model.max_batch_size > 0 ? [-1, ...dims] : dims
   return { model: model.name, dataType: tensor.data_type, dims, fullDims }
 }
 
-/** What keeps two definitions from being of one tensor. A batching model's [16] is the same as [-1,16] without batching. */
-export function findDifference(
+/** A batching model's [16] is the same as [-1,16] without batching. */
+function findDifference(
   first: TensorDefinition,
   next: TensorDefinition,
 ): 'datatype' | 'shape' | undefined {
@@ -143,30 +171,31 @@ export function findDifference(
   return fits ? undefined : 'shape'
 }
 
-function checkConsistent(
-  config: ModelConfig,
-  tensor: string,
-  definition: TensorDefinition,
-  definitions: Map<string, TensorDefinition>,
-): void {
-  const first = definitions.get(tensor)
-  if (first === undefined) {
-    definitions.set(tensor, definition)
-    return
+/** Triton's text. */
+function textOf(config: ModelConfig, fault: MappingFault): string {
+  const { model, at } = fault
+  const prefix = `in ensemble ${config.name}, `
+  switch (fault.kind) {
+    case 'batch':
+      return `ensemble ${config.name} allows maximum batch size ${config.max_batch_size}, but it contains model ${model.name} which only allows maximum batch size to be ${model.max_batch_size}`
+    case 'unmapped':
+      return `${prefix}input ${at.name} in model ${model.name} is not mapped to any ensemble tensors`
+    case 'unknown': {
+      const mapping = at.side === 'input' ? 'mapping to' : 'mapped from'
+      return `${prefix}ensemble tensor ${fault.tensor} is ${mapping} non-existing ${at.side} ${at.name} in model ${model.name}`
+    }
+    case 'repeated':
+      return `${prefix}multiple outputs in model ${model.name} are mapped to the same ensemble tensor ${fault.tensor}`
+    case 'datatype':
+      return `${prefix}ensemble tensor ${fault.tensor}: inconsistent data type: ${inferred(fault, (one) => one.dataType)}`
+    case 'shape':
   }
-  const where = `in ensemble ${config.name}, ensemble tensor ${tensor}: `
-  const inferred = (a: string, b: string): string =>
-    `${a} is inferred from model ${first.model} while ${b} is inferred from model ${definition.model}`
-  const difference = findDifference(first, definition)
-  if (difference === undefined) return
-  if (difference === 'datatype') {
-    const types = inferred(first.dataType, definition.dataType)
-    throw invalid(config, definition.model, `${where}inconsistent data type: ${types}`)
-  }
-  const shapes = inferred(formatShape(first.fullDims), formatShape(definition.fullDims))
-  throw invalid(config, definition.model, `${where}inconsistent shape: ${shapes}`)
+  return `${prefix}ensemble tensor ${fault.tensor}: inconsistent shape: ${inferred(fault, (one) => formatShape(one.fullDims))}`
 }
 
-function invalid(config: ModelConfig, model: string, message: string): ServeError {
-  return new ServeError('ENSEMBLE_INVALID', message, { details: { ensemble: config.name, model } })
+function inferred(
+  { first, next }: { readonly first: TensorDefinition; readonly next: TensorDefinition },
+  show: (definition: TensorDefinition) => string,
+): string {
+  return `${show(first)} is inferred from model ${first.model} while ${show(next)} is inferred from model ${next.model}`
 }
