@@ -15,7 +15,7 @@ import {
   nameConflict,
   notServedText,
 } from './served-names.ts'
-import { convertEnsemble } from './to-ensemble-config.ts'
+import { toEnsembleConfig } from './to-ensemble-config.ts'
 
 /** What is known of a served name. */
 export interface KnownModel {
@@ -82,7 +82,7 @@ function judge(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
   checkShape(manifest)
   checkNesting(spec, name, world)
   const models = findModels(spec, world)
-  const conversion = convertEnsemble(manifest, (model) => models.get(model)?.config)
+  const conversion = toEnsembleConfig(manifest, (model) => models.get(model)?.config)
   const configs = new Map([...models].map(([model, { config }]) => [model, config]))
   judgeTensors(conversion, configs)
   const { config, rules, warnings } = conversion
@@ -90,10 +90,10 @@ function judge(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
   return { accepted: true, config: completed, rules, models: Object.fromEntries(configs), warnings }
 }
 
-/** What `convertEnsemble` finds without models; a shorthand is left for when they are there. */
+/** What `toEnsembleConfig` finds without models; a shorthand is left for when they are there. */
 function checkShape(manifest: EnsembleManifest): void {
   try {
-    convertEnsemble(manifest, () => undefined)
+    toEnsembleConfig(manifest, () => undefined)
   } catch (error) {
     if (faultOf(error)?.reason !== 'SchemaPending') throw error
   }

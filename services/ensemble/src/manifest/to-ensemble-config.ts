@@ -10,16 +10,12 @@ import { type EnsembleManifest, modelNameOf } from './manifests.ts'
 import { inferOutput } from './output-types.ts'
 import { nameTensors, type TensorNames } from './tensor-names.ts'
 
-/** An Ensemble in Triton's terms. */
-export interface ConvertedEnsemble {
+/** An Ensemble in Triton's terms, with what is needed to say where something was written. */
+export interface EnsembleConversion {
   /** With `ensemble_scheduling`. An output without a type has TYPE_INVALID if its model is not known. */
   readonly config: ModelConfig
   /** What config.pbtxt has no words for. */
   readonly rules: EnsembleRules
-}
-
-/** The same with what is needed to say where something was written. */
-export interface EnsembleConversion extends ConvertedEnsemble {
   readonly graph: EnsembleGraph
   readonly names: TensorNames
   readonly warnings: readonly string[]
@@ -30,20 +26,11 @@ export interface EnsembleConversion extends ConvertedEnsemble {
  *
  * @param findModel - completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs that
  * name no type; by default none is known.
- * @throws ServeError ENSEMBLE_INVALID whose text begins with the path of what is wrong.
+ * @throws ServeError ENSEMBLE_INVALID with a fault; its text begins with the path of what is wrong.
  */
 export function toEnsembleConfig(
   manifest: EnsembleManifest,
   findModel: FindModel = () => undefined,
-): ConvertedEnsemble {
-  const { config, rules } = convertEnsemble(manifest, findModel)
-  return { config, rules }
-}
-
-/** @throws ServeError ENSEMBLE_INVALID with a fault. */
-export function convertEnsemble(
-  manifest: EnsembleManifest,
-  findModel: FindModel,
 ): EnsembleConversion {
   const { spec } = manifest
   const graph = resolveGraph(spec, findModel)
