@@ -301,15 +301,17 @@ await t.test(
 )
 
 await t.test('a source that runs too far ahead is failed', async (t) => {
-  const driver = new EnsembleDriver(STREAM, { maxOpenIterations: 3 })
+  const driver = new EnsembleDriver(STREAM)
   driver.start({ x: 'X' })
   const source = driver.of('source')
-  for (const index of [0, 1, 2]) driver.respond(source, { b: 'S' }, { index, final: false })
+  for (let index = 0; index < 1024; index++) {
+    driver.respond(source, { b: 'S' }, { index, final: false })
+  }
   t.match(driver.failure?.error, {
     reason: 'OVERLOADED',
     code: 'RESOURCE_EXHAUSTED',
     message:
-      "in ensemble 'E', model 'source' is ahead of the steps after it: got 3 open iterations, want fewer",
+      "in ensemble 'E', model 'source' is ahead of the steps after it: got 1024 open iterations, want fewer",
   })
   t.equal(driver.held, 0)
 })

@@ -25,23 +25,20 @@ import {
 type Responded = Extract<RunEvent, { type: 'StepResponded' }>
 type Failed = Extract<RunEvent, { type: 'StepFailed' }>
 
-interface RunLimits {
-  readonly context: RequestContext
-  readonly maxAttempts: number
-  readonly maxOpenIterations: number
-}
-
 /**
  * Responses of one decoupled step that the steps after it may have to finish with before it is to wait. Counted for each step:
  * were they counted together, one step could wait for room that only its own next response makes.
  */
 const MAX_AHEAD = 64
 
+/** Enough for a stream whose consumers keep up; memory of one request stays bounded where they do not. */
+const MAX_OPEN_ITERATIONS = 1024
+
 /** One request on its way through the needed part of a plan. */
 export class GraphRun implements EnsembleRun {
   readonly #plan: EnsemblePlan
   readonly #graph: RunGraph
-  readonly #o: RunLimits
+  readonly #context: RequestContext
   readonly #executions: OpenExecutions
   /** Those of which something may still come. */
   readonly #iterations = new Set<Iteration>()
@@ -54,11 +51,11 @@ export class GraphRun implements EnsembleRun {
   #hasEnded = false
   #emitted = 0
 
-  constructor(plan: EnsemblePlan, graph: RunGraph, o: RunLimits) {
+  constructor(plan: EnsemblePlan, graph: RunGraph, context: RequestContext) {
     this.#plan = plan
     this.#graph = graph
-    this.#o = o
-    this.#executions = new OpenExecutions(plan.steps.length, o.maxAttempts)
+    this.#context = context
+    this.#executions = new OpenExecutions(plan.steps.length)
   }
 
   start(inputs: TensorTable): readonly RunAction[] {
@@ -99,7 +96,7 @@ export class GraphRun implements EnsembleRun {
 
   #begin(inputs: TensorTable): void {
     try {
-      checkInputs(this.#plan, this.#o.context.id, inputs)
+      checkInputs(this.#plan, this.#context.id, inputs)
     } catch (error) {
       this.#release(inputs)
       this.#fail(ServeError.from(error), {})
@@ -179,7 +176,7 @@ export class GraphRun implements EnsembleRun {
       const step = this.#graph.steps[index]
       assert(step !== undefined, `step ${index} is not needed`)
       if (this.#graph.dependsOn[index]?.length === 0) iteration.open += 1
-      this.#executions.invoke(newExecution(step, iteration, this.#o.context), this.#actions)
+      this.#executions.invoke(newExecution(step, iteration, this.#context), this.#actions)
     }
     this.#settle(iteration)
   }
@@ -213,7 +210,7 @@ export class GraphRun implements EnsembleRun {
     let complete = 0
     while (this.#answers[complete]?.missingOutputs === 0) complete += 1
     for (const [i, iteration] of this.#answers.splice(0, complete).entries()) {
-      const o = { plan: this.#plan, graph: this.#graph, request: this.#o.context, iteration }
+      const o = { plan: this.#plan, graph: this.#graph, request: this.#context, iteration }
       this.#emit(ensembleResponse(o, this.#actions), isFinished && i === complete - 1)
       iteration.open -= 1
       this.#settle(iteration)
@@ -245,7 +242,7 @@ export class GraphRun implements EnsembleRun {
   /** @throws ServeError OVERLOADED if a decoupled step is too far ahead of the steps after it. */
   #checkRoom(execution: StepExecution): void {
     const { decoupled, model } = execution.step.plan
-    const bound = this.#o.maxOpenIterations
+    const bound = MAX_OPEN_ITERATIONS
     if (!decoupled || this.#iterations.size < bound) return
     throw new ServeError(
       'OVERLOADED',

@@ -11,16 +11,11 @@ export {
   ServedByRouter,
   StepLoad,
 } from './accepted/process-answers.ts'
-export { createEnsembleRun, type EnsembleRunOptions, STEP_ATTEMPTS } from './create-ensemble-run.ts'
-export { type EnsembleOrder, findDependencies, orderEnsembles } from './ensemble-order.ts'
+export { createEnsembleRun } from './create-ensemble-run.ts'
+export { findDependencies, orderEnsembles } from './ensemble-order.ts'
 export type {
   ComposingModel,
   EnsemblePlan,
-  PlanEnsembleTensor,
-  PlanStep,
-  PlanStepInput,
-  PlanStepOutput,
-  PlanTensor,
 } from './ensemble-plan.ts'
 export type { EnsembleRules } from './ensemble-rules.ts'
 export type {
@@ -29,21 +24,13 @@ export type {
   RunEvent,
   StepInput,
   TensorEntry,
-  TensorTable,
 } from './ensemble-run.ts'
-export {
-  type CelRule,
-  cel,
-  isMirrored,
-} from './manifest/cel.ts'
+export { cel, isMirrored } from './manifest/cel.ts'
 export { EnsembleExpose } from './manifest/ensemble-expose.ts'
-export {
-  ACCEPTED_REASONS,
-  type AcceptedReason,
-} from './manifest/ensemble-fault.ts'
-export { EnsembleSpec, EnsembleStepSpec } from './manifest/ensemble-spec.ts'
+export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'
+export { EnsembleSpec } from './manifest/ensemble-spec.ts'
 export { toMilliseconds } from './manifest/fields.ts'
-export { fromModelConfig, type ImportOptions } from './manifest/from-model-config.ts'
+export { fromModelConfig } from './manifest/from-model-config.ts'
 export {
   type EnsembleWorld,
   judgeEnsemble,
@@ -59,31 +46,23 @@ export {
 } from './manifest/manifests.ts'
 export {
   applyModelOverrides,
-  formatOfBackend,
   ModelOverrides,
   toModelOverrides,
 } from './manifest/model-overrides.ts'
 export {
   Accelerator,
   DEFAULT_DEVICE,
-  DisruptionBudget,
   ModelResources,
-  ModelRollout,
-  PodTemplate,
 } from './manifest/model-pods.ts'
-export { ModelScaling } from './manifest/model-scaling.ts'
-export { ModelStorage } from './manifest/model-serving.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
-export { type ParsedManifest, parseManifest } from './manifest/parse-manifest.ts'
+export { parseManifest } from './manifest/parse-manifest.ts'
 export { resourceNames } from './manifest/resource-names.ts'
 export {
   inOurWords,
-  type SchemaProblem,
   toProblemText,
   toSchemaProblems,
 } from './manifest/schema-problems.ts'
 export {
-  type Claimant,
   compareClaims,
   type NamedResource,
   nameConflict,
@@ -101,7 +80,7 @@ export {
   Signature,
   StepStatus,
 } from './manifest/status.ts'
-export { type ConvertedEnsemble, toEnsembleConfig } from './manifest/to-ensemble-config.ts'
+export { toEnsembleConfig } from './manifest/to-ensemble-config.ts'
 export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'
@@ -114,6 +93,5 @@ export type {
   StepDescription,
   VersionState,
 } from './step-contract.ts'
-export { findStepCycle } from './step-dependencies.ts'
 export { parseDescriptionJson, toDescriptionJson } from './step-wire.ts'
 export { validateEnsembleConfig } from './validate-ensemble-config.ts'

@@ -11,7 +11,6 @@ interface AttemptKey {
 
 /** The executions of one run that have not ended: in flight, or waiting for another attempt. */
 export class OpenExecutions {
-  readonly #maxAttempts: number
   /** Attempts so far, by step. Numbers are never given twice, so that a late event finds nothing. */
   readonly #attempts: number[]
   readonly #inFlight = new Map<number, StepExecution>()
@@ -19,9 +18,8 @@ export class OpenExecutions {
   readonly #waiting = new Map<number, StepExecution>()
   #timers = 0
 
-  constructor(stepCount: number, maxAttempts: number) {
+  constructor(stepCount: number) {
     this.#attempts = Array.from({ length: stepCount }, () => 0)
-    this.#maxAttempts = maxAttempts
   }
 
   get isEmpty(): boolean {
@@ -60,7 +58,6 @@ export class OpenExecutions {
       executed: event.executed,
       hasResponded: execution.responses > 0,
       tries: execution.tries,
-      maxAttempts: this.#maxAttempts,
     })
     if (delayMs === undefined) return false
     if (delayMs === 0) {

@@ -1,7 +1,9 @@
 import type { Reason, ServeError } from '@tutti/errors'
 
-/** Wait before the second, third, fourth attempt; the last one holds for all that follow. */
-const DELAYS_MS = [0, 10, 50] as const
+/**
+ * Wait before the second and the third attempt, the last: enough for a replica that goes and one that was about to.
+ */
+const DELAYS_MS = [0, 10] as const
 
 /** What another replica, or the same one a moment later, may well answer otherwise. Full queues are not among them. */
 const RETRYABLE: ReadonlySet<Reason> = new Set<Reason>([
@@ -25,9 +27,8 @@ export function retryDelayMs(o: {
   readonly executed: 'no' | 'maybe'
   readonly hasResponded: boolean
   readonly tries: number
-  readonly maxAttempts: number
 }): number | undefined {
-  if (o.executed !== 'no' || o.hasResponded || o.tries >= o.maxAttempts) return undefined
+  if (o.executed !== 'no' || o.hasResponded) return undefined
   if (!RETRYABLE.has(o.error.reason)) return undefined
-  return DELAYS_MS[Math.min(o.tries, DELAYS_MS.length) - 1]
+  return DELAYS_MS[o.tries - 1]
 }

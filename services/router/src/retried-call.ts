@@ -1,5 +1,5 @@
 import { sleep } from '@tutti/chassis'
-import { retryDelayMs, STEP_ATTEMPTS } from '@tutti/ensemble'
+import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type CallDependencies, type CallSink, callModel, type ModelCall } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
@@ -71,7 +71,6 @@ class RetriedCall implements CallSink {
       ...failure,
       hasResponded: this.#hasResponded,
       tries: this.#tries,
-      maxAttempts: STEP_ATTEMPTS,
     })
     if (delayMs === undefined) this.#tell(failure)
     else if (delayMs > 0) void this.#attemptIn(delayMs, failure)

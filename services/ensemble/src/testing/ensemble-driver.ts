@@ -1,6 +1,6 @@
 import { assert } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
-import { createEnsembleRun, type EnsembleRunOptions } from '../create-ensemble-run.ts'
+import { createEnsembleRun } from '../create-ensemble-run.ts'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorEntry } from '../ensemble-run.ts'
 import { requestContext } from './configs.ts'
@@ -39,13 +39,14 @@ export class EnsembleDriver {
 
   constructor(
     plan: EnsemblePlan,
-    o: Partial<Omit<EnsembleRunOptions, 'context'>> & {
+    o: {
       readonly context?: Partial<RequestContext>
+      readonly requestedOutputs?: readonly string[]
     } = {},
   ) {
     this.plan = plan
     const context = requestContext(o.context)
-    this.run = createEnsembleRun(plan, { requestedOutputs: [], ...o, context })
+    this.run = createEnsembleRun(plan, { requestedOutputs: o.requestedOutputs ?? [], context })
   }
 
   /** References that are held; 0 once everything was released or emitted. */
