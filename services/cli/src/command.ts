@@ -1,4 +1,10 @@
-import type { Surroundings } from '@tutti/chassis'
+import {
+  type FlagTable,
+  type FlagValues,
+  parseFlags,
+  renderHelp,
+  type Surroundings,
+} from '@tutti/chassis'
 
 /** A command of `tutti`. */
 export interface Command {
@@ -7,4 +13,20 @@ export interface Command {
   readonly description: string
   /** @returns the exit code. @throws ServeError; FLAG_INVALID for what was not understood. */
   run(argv: readonly string[], around: Surroundings): Promise<number>
+}
+
+/** The `run` of a command that does one thing with its flags and ends; --help prints them. */
+export function withFlags<T extends FlagTable>(
+  o: { readonly usage: string; readonly flags: T },
+  run: (
+    given: { readonly flags: FlagValues<T>; readonly positionals: readonly string[] },
+    around: Surroundings,
+  ) => Promise<number>,
+): Command['run'] {
+  return async (argv, around) => {
+    const { values, positionals, help } = parseFlags(o.flags, argv)
+    if (!help) return await run({ flags: values, positionals }, around)
+    around.out(renderHelp(o))
+    return 0
+  }
 }

@@ -1,7 +1,9 @@
+import { runExecutable } from '@tutti/chassis'
+import { routerExecutable } from '@tutti/router'
+import { runFetch, stepExecutable } from '@tutti/step'
 import type { Command } from './command.ts'
 import { configCommand } from './config/config-command.ts'
 import { importCommand } from './import/import-command.ts'
-import { fetchCommand, routerCommand, stepCommand } from './processes.ts'
 import { serveCommand } from './serve/serve-command.ts'
 import { validateCommand } from './validate/validate-command.ts'
 
@@ -10,7 +12,19 @@ export const COMMANDS: readonly Command[] = [
   configCommand,
   validateCommand,
   importCommand,
-  stepCommand,
-  routerCommand,
-  fetchCommand,
+  {
+    name: 'step',
+    description: 'Serves models as a microservice, to routers over NATS and to clients.',
+    run: (argv, around) => runExecutable(stepExecutable, argv, around),
+  },
+  {
+    name: 'router',
+    description: 'Serves ensembles over the steps of a NATS server.',
+    run: (argv, around) => runExecutable(routerExecutable, argv, around),
+  },
+  {
+    name: 'fetch',
+    description: 'Fetches a model from where it is stored, or checks its digest.',
+    run: (argv, around) => runFetch('tutti fetch', argv, around),
+  },
 ]

@@ -1,11 +1,11 @@
 import { createEngines, type Devices } from '@tutti/backends'
-import { type FlagTable, parseFlags, renderHelp, silentLogger } from '@tutti/chassis'
+import { type FlagTable, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, printModelConfig, toJsonConfig } from '@tutti/model-config'
 import { type RepositoryModel, scanRepositories } from '@tutti/repository'
 import { readEnsembles } from '@tutti/router'
 import { openDevices, prepareModel, readBackendConfig, requireDevices } from '@tutti/step'
-import type { Command } from '../command.ts'
+import { type Command, withFlags } from '../command.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const CONFIG_FLAGS = {
@@ -25,38 +25,31 @@ const CONFIG_FLAGS = {
 export const configCommand: Command = {
   name: 'config',
   description: 'Prints the configuration with which a model would be served.',
-  run: async (argv, around) => {
-    const { values: flags, positionals, help } = parseFlags(CONFIG_FLAGS, argv)
-    if (help) {
+  run: withFlags(
+    { usage: 'tutti config MODEL --model-repository DIR [FLAGS]', flags: CONFIG_FLAGS },
+    async ({ flags, positionals }, around) => {
+      const [name, ...more] = positionals
+      if (name === undefined || more.length > 0) {
+        throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
+      }
+      const configName = flags['model-config-name']
+      const models = await scanRepositories(
+        flags['model-repository'],
+        configName === undefined ? {} : { configName },
+      )
+      const config = await completeConfig(findModel(models, name), {
+        autoComplete: !flags['disable-auto-complete-config'],
+        devices: openDevices(flags.accelerator, around.env),
+        ...readBackendConfig(flags['backend-config']),
+      })
       around.out(
-        renderHelp({
-          usage: 'tutti config MODEL --model-repository DIR [FLAGS]',
-          flags: CONFIG_FLAGS,
-        }),
+        flags.format === 'json'
+          ? `${JSON.stringify(toJsonConfig(config), undefined, 2)}\n`
+          : printModelConfig(config),
       )
       return 0
-    }
-    const [name, ...more] = positionals
-    if (name === undefined || more.length > 0) {
-      throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
-    }
-    const configName = flags['model-config-name']
-    const models = await scanRepositories(
-      flags['model-repository'],
-      configName === undefined ? {} : { configName },
-    )
-    const config = await completeConfig(findModel(models, name), {
-      autoComplete: !flags['disable-auto-complete-config'],
-      devices: openDevices(flags.accelerator, around.env),
-      ...readBackendConfig(flags['backend-config']),
-    })
-    around.out(
-      flags.format === 'json'
-        ? `${JSON.stringify(toJsonConfig(config), undefined, 2)}\n`
-        : printModelConfig(config),
-    )
-    return 0
-  },
+    },
+  ),
 }
 
 function findModel(models: readonly RepositoryModel[], name: string): RepositoryModel {

@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type FlagTable, parseFlags, renderHelp, type Surroundings } from '@tutti/chassis'
+import { type FlagTable, type Surroundings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Command } from '../command.ts'
+import { type Command, withFlags } from '../command.ts'
 import { type ImportedRepository, importTriton } from './import-triton.ts'
 import { renderManifest } from './render-manifest.ts'
 
@@ -21,23 +21,21 @@ export const IMPORT_FLAGS = {
 export const importCommand: Command = {
   name: 'import',
   description: 'Writes a model repository of Triton as manifests of Models and Ensembles.',
-  run: async (argv, around) => {
-    const { values: flags, positionals, help } = parseFlags(IMPORT_FLAGS, argv)
-    if (help) {
-      around.out(renderHelp({ usage: 'tutti import triton DIR [FLAGS]', flags: IMPORT_FLAGS }))
-      return 0
-    }
-    const [format, directory, ...more] = positionals
-    if (format !== 'triton' || directory === undefined || more.length > 0) {
-      const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
-      throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
-    }
-    const prefix = flags['storage-uri-prefix']
-    const imported = await importTriton(directory, prefix)
-    await writeAll(imported, flags['output-dir'], around)
-    for (const problem of imported.problems) around.err(`tutti import: ${problem}\n`)
-    return imported.problems.length === 0 ? 0 : 1
-  },
+  run: withFlags(
+    { usage: 'tutti import triton DIR [FLAGS]', flags: IMPORT_FLAGS },
+    async ({ flags, positionals }, around) => {
+      const [format, directory, ...more] = positionals
+      if (format !== 'triton' || directory === undefined || more.length > 0) {
+        const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
+        throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
+      }
+      const prefix = flags['storage-uri-prefix']
+      const imported = await importTriton(directory, prefix)
+      await writeAll(imported, flags['output-dir'], around)
+      for (const problem of imported.problems) around.err(`tutti import: ${problem}\n`)
+      return imported.problems.length === 0 ? 0 : 1
+    },
+  ),
 }
 
 async function writeAll(

@@ -28,6 +28,17 @@ export function namespaceOf({ manifest }: LocatedManifest): string {
   return manifest.metadata.namespace || 'default'
 }
 
+/** @param message - says itself, before a colon, which field it is about. */
+export function problemOf(
+  { manifest, file, positionOf }: LocatedManifest,
+  path: readonly (string | number)[],
+  reason: string,
+  message: string,
+): Problem {
+  const resource = `${manifest.kind}/${manifest.metadata.name}`
+  return { file, ...positionOf(path), resource, path: '', reason, message }
+}
+
 export interface ParsedManifests {
   readonly manifests: readonly LocatedManifest[]
   readonly problems: readonly Problem[]

@@ -18,8 +18,9 @@ export interface RepositoryReading extends ScanOptions {
   readonly backendConfig?: readonly string[]
 }
 
-/** The configurations of model repositories, by directory name. */
+/** What model repositories hold, by directory name. */
 export interface ReadRepository {
+  /** Completed. */
   readonly configs: ReadonlyMap<string, ModelConfig>
   /** All that are there. */
   readonly versions: ReadonlyMap<string, readonly number[]>

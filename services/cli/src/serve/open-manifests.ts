@@ -18,6 +18,7 @@ import {
   type ParsedManifests,
   type Problem,
   parseManifests,
+  problemOf,
 } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
 import {
@@ -120,7 +121,7 @@ function otherNamespaces(manifests: readonly LocatedManifest[]): readonly Proble
     const namespace = namespaceOf(located)
     if (namespace === first) return []
     const text = `metadata.namespace: got '${namespace}', want '${first}' as before it: one process is one namespace`
-    return [toProblem(located, ['metadata', 'namespace'], 'InvalidSpec', text)]
+    return [problemOf(located, ['metadata', 'namespace'], 'InvalidSpec', text)]
   })
 }
 
@@ -141,21 +142,11 @@ async function findDirectories(
     } catch (error) {
       const { details, message } = ServeError.from(error)
       const path = ['spec', ...(details.field ?? '').split('.')]
-      problems.push(toProblem(located, path, 'StorageUnavailable', message))
+      problems.push(problemOf(located, path, 'StorageUnavailable', message))
     }
   }
   refuse(o, parsed, problems)
   return directories
-}
-
-function toProblem(
-  { manifest, file, positionOf }: LocatedManifest,
-  path: readonly string[],
-  reason: string,
-  message: string,
-): Problem {
-  const resource = `${manifest.kind}/${manifest.metadata.name}`
-  return { file, ...positionOf(path), resource, path: '', reason, message }
 }
 
 function judge(o: OpenManifestsOptions, parsed: ParsedManifests, repository: ReadRepository): void {

@@ -18,16 +18,7 @@ import {
   type ModelConfig,
   selectVersions,
 } from '@tutti/model-config'
-
-/** What is known of a served name that no manifest is about. */
-export interface RepositoryConfigs {
-  /** Completed, by served name. */
-  readonly configs: ReadonlyMap<string, ModelConfig>
-  /** All that are there, by served name. */
-  readonly versions: ReadonlyMap<string, readonly number[]>
-  /** What could not be read, with why. */
-  readonly problems: ReadonlyMap<string, string>
-}
+import type { ReadRepository } from '../manifests/repository-configs.ts'
 
 /**
  * The manifests of one namespace, judged together. What a manifest is about goes before what the repository has under the
@@ -36,11 +27,11 @@ export interface RepositoryConfigs {
 export class NamespaceWorld {
   readonly #manifests: readonly Manifest[]
   readonly #byName = new Map<string, Manifest>()
-  readonly #repository: RepositoryConfigs | undefined
+  readonly #repository: ReadRepository | undefined
   readonly #verdicts = new Map<Manifest, Verdict>()
 
   /** @param repository - if it is there, a name that nobody knows will not come. */
-  constructor(manifests: readonly Manifest[], repository: RepositoryConfigs | undefined) {
+  constructor(manifests: readonly Manifest[], repository: ReadRepository | undefined) {
     this.#manifests = manifests
     this.#repository = repository
     for (const manifest of manifests.toSorted(compareClaims)) {

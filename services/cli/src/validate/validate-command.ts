@@ -1,7 +1,7 @@
-import { type FlagTable, parseFlags, renderHelp } from '@tutti/chassis'
+import { type FlagTable } from '@tutti/chassis'
 import { modelNameOf, nameConflict } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { Command } from '../command.ts'
+import { type Command, withFlags } from '../command.ts'
 import { locateFault } from '../manifests/locate-fault.ts'
 import {
   type LocatedManifest,
@@ -9,10 +9,11 @@ import {
   type ParsedManifests,
   type Problem,
   parseManifests,
+  problemOf,
 } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
-import { readRepository } from '../manifests/repository-configs.ts'
-import { NamespaceWorld, type RepositoryConfigs } from './namespace-world.ts'
+import { type ReadRepository, readRepository } from '../manifests/repository-configs.ts'
+import { NamespaceWorld } from './namespace-world.ts'
 import { type Report, renderReport } from './report.ts'
 
 export const VALIDATE_FLAGS = {
@@ -40,27 +41,24 @@ export const VALIDATE_FLAGS = {
 export const validateCommand: Command = {
   name: 'validate',
   description: 'Judges manifests of Models and Ensembles as the operator would, without a cluster.',
-  run: async (argv, around) => {
-    const { values: flags, positionals, help } = parseFlags(VALIDATE_FLAGS, argv)
-    if (help) {
-      const usage = 'tutti validate -f FILE|DIR|- [FLAGS]'
-      around.out(renderHelp({ usage, flags: VALIDATE_FLAGS }))
-      return 0
-    }
-    if (flags.filename.length === 0 || positionals.length > 0) {
-      const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
-      throw new ServeError('FLAG_INVALID', `--filename: ${got}, want -f FILE, -f DIR or -f -`)
-    }
-    const repository = await readRepositories(flags['model-repository'])
-    const files = await readManifestFiles(flags.filename, around.input)
-    const report = judgeManifests(parseManifests(files), repository)
-    around.out(renderReport(report, flags.output))
-    return report.problems.length === 0 ? 0 : 1
-  },
+  run: withFlags(
+    { usage: 'tutti validate -f FILE|DIR|- [FLAGS]', flags: VALIDATE_FLAGS },
+    async ({ flags, positionals }, around) => {
+      if (flags.filename.length === 0 || positionals.length > 0) {
+        const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
+        throw new ServeError('FLAG_INVALID', `--filename: ${got}, want -f FILE, -f DIR or -f -`)
+      }
+      const repository = await readRepositories(flags['model-repository'])
+      const files = await readManifestFiles(flags.filename, around.input)
+      const report = judgeManifests(parseManifests(files), repository)
+      around.out(renderReport(report, flags.output))
+      return report.problems.length === 0 ? 0 : 1
+    },
+  ),
 }
 
 /** What cannot be read is as with a file: nothing was judged. */
-async function readRepositories(paths: readonly string[]): Promise<RepositoryConfigs | undefined> {
+async function readRepositories(paths: readonly string[]): Promise<ReadRepository | undefined> {
   if (paths.length === 0) return undefined
   try {
     return await readRepository(paths)
@@ -74,7 +72,7 @@ async function readRepositories(paths: readonly string[]): Promise<RepositoryCon
 /** Judges all manifests, each with those of its namespace. */
 export function judgeManifests(
   parsed: ParsedManifests,
-  repository: RepositoryConfigs | undefined,
+  repository: ReadRepository | undefined,
 ): Report {
   const problems = [...parsed.problems]
   const notes: Problem[] = []
@@ -109,10 +107,6 @@ function judgeOne(located: LocatedManifest, world: NamespaceWorld): readonly Pro
 
 /** @param line - begins with a path and a colon. */
 function toProblem(located: LocatedManifest, reason: string, line: string): Problem {
-  const { manifest, file, positionOf } = located
-  const at = locateFault(manifest.spec, line)
-  const { name } = manifest.metadata
-  const resource = `${manifest.kind}/${name}`
-  const path = at.length === 1 ? ['metadata', 'name'] : at
-  return { file, ...positionOf(path), resource, path: '', reason, message: line }
+  const at = locateFault(located.manifest.spec, line)
+  return problemOf(located, at.length === 1 ? ['metadata', 'name'] : at, reason, line)
 }
