@@ -15,8 +15,8 @@ export interface NormaliseOptions {
   /** Visible GPUs; default 0. */
   readonly gpuCount?: number
   /**
-   * What KIND_AUTO means for a group that names no GPUs; one that names some means GPUs then, because it would be refused on the
-   * CPU for naming them. Default: GPUs, if all that the group names are there, as in Triton.
+   * What KIND_AUTO means for a group that names no GPUs; one that names some means GPUs, because it would be refused on the
+   * CPU for naming them. Default: KIND_CPU.
    */
   readonly autoKind?: 'KIND_CPU' | 'KIND_GPU'
 }
@@ -62,10 +62,7 @@ const NO_GROUP: InstanceGroup = {
 
 function normaliseKind(group: InstanceGroup, o: NormaliseOptions): InstanceGroup['kind'] {
   if (group.kind !== 'KIND_AUTO') return group.kind
-  const { gpuCount = 0, autoKind } = o
-  if (autoKind !== undefined) return group.gpus.length > 0 ? 'KIND_GPU' : autoKind
-  const hasAll = gpuCount > 0 && group.gpus.every((id) => id >= 0 && id < gpuCount)
-  return hasAll ? 'KIND_GPU' : 'KIND_CPU'
+  return group.gpus.length > 0 ? 'KIND_GPU' : (o.autoKind ?? 'KIND_CPU')
 }
 
 function normaliseGroup(

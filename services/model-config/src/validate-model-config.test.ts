@@ -1,13 +1,10 @@
 import t from 'tap'
 import { completeModelConfig } from './complete-model-config.ts'
+import type { ModelConfig } from './model-config.ts'
 import { normaliseModelConfig } from './normalise-model-config.ts'
 import { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 import { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from './testing/published-configs.ts'
-import {
-  validateModelConfig,
-  validateWhenLoaded,
-  validateWhenRead,
-} from './validate-model-config.ts'
+import { validateWhenLoaded, validateWhenRead } from './validate-model-config.ts'
 
 const parse = (text: string) => parseModelConfig(text, 'config.pbtxt')
 
@@ -15,6 +12,11 @@ const parse = (text: string) => parseModelConfig(text, 'config.pbtxt')
 function prepare(text: string, gpuCount?: number) {
   const config = { ...emptyModelConfig('m'), ...parse(`backend: "python" ${text}`), name: 'm' }
   return normaliseModelConfig(config, gpuCount === undefined ? {} : { gpuCount })
+}
+
+function validate(config: ModelConfig, directoryName = 'm', gpuCount?: number): void {
+  validateWhenRead(config, directoryName)
+  validateWhenLoaded(config, gpuCount)
 }
 
 await t.test('the published configs are valid', async (t) => {
@@ -27,14 +29,8 @@ await t.test('the published configs are valid', async (t) => {
       versionFiles: [],
       autoComplete: true,
     })
-    const o = { directoryName: config.name, gpuCount: 0 }
-    t.doesNotThrow(() => validateModelConfig(normaliseModelConfig(completed), o), config.name)
+    t.doesNotThrow(() => validate(normaliseModelConfig(completed), config.name, 0), config.name)
   }
-})
-
-await t.test('a missing name or policy counts as filled in', async (t) => {
-  const config = { ...parse(FACE_ENSEMBLE), name: '' }
-  t.doesNotThrow(() => validateModelConfig(config, { directoryName: 'e' }))
 })
 
 const IO = 'input { name: "x" data_type: TYPE_FP32 '
@@ -229,7 +225,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
 await t.test("each broken rule is CONFIG_INVALID with Triton's text", async (t) => {
   for (const [text, message] of REFUSED) {
     t.throws(
-      () => validateModelConfig(prepare(text), { directoryName: 'm', gpuCount: 0 }),
+      () => validate(prepare(text), 'm', 0),
       { reason: 'CONFIG_INVALID', code: 'INVALID_ARGUMENT', message },
       message,
     )
@@ -254,7 +250,7 @@ const ACCEPTED = [
 
 await t.test('what keeps the rules passes', async (t) => {
   for (const text of ACCEPTED) {
-    t.doesNotThrow(() => validateModelConfig(prepare(text), { directoryName: 'm' }), text)
+    t.doesNotThrow(() => validate(prepare(text)), text)
   }
 })
 
@@ -277,12 +273,8 @@ await t.test('platform and backend must fit', async (t) => {
     ['backend: "onnxruntime"', "unexpected 'platform' and 'backend' pair, got:, onnxruntime"],
   ]
   for (const [text, message] of cases) {
-    const config = { ...parse(text), name: 'm' }
-    t.throws(
-      () => validateModelConfig(config, { directoryName: 'm' }),
-      { reason: 'CONFIG_INVALID', message },
-      message,
-    )
+    const config = normaliseModelConfig({ ...parse(text), name: 'm' })
+    t.throws(() => validate(config), { reason: 'CONFIG_INVALID', message }, message)
   }
 })
 
@@ -346,7 +338,7 @@ function plan(text: string) {
 
 await t.test('a TensorRT model may have what only TensorRT has', async (t) => {
   const shaped = `${IO}dims: [1, 2, 3] is_shape_tensor: true is_non_linear_format_io: true }`
-  t.doesNotThrow(() => validateModelConfig(plan(shaped), { directoryName: 'm' }))
+  t.doesNotThrow(() => validate(plan(shaped)))
   t.doesNotThrow(() => validateWhenLoaded(plan('instance_group { profile: "0" }')))
   t.throws(() => validateWhenLoaded(plan('instance_group { profile: "-1" }')), {
     message:

@@ -5,12 +5,6 @@ import { validateInstanceGroups } from './validate-instance-groups.ts'
 import { schedulerFault } from './validate-schedulers.ts'
 import { validateTensors } from './validate-tensors.ts'
 
-export interface ValidationOptions {
-  readonly directoryName: string
-  /** Visible GPUs. Absent means unknown: then only the machine-independent rules are checked. */
-  readonly gpuCount?: number
-}
-
 function backendFault({ name, platform, backend }: ModelConfig): string | undefined {
   if (backend === '') {
     if (platform === ENSEMBLE_PLATFORM) return undefined
@@ -93,31 +87,15 @@ export function validateWhenRead(config: ModelConfig, directoryName: string): vo
 
 /**
  * The rules that Triton checks when it loads the model, with texts that a load request gets: inputs, outputs, instance
- * groups.
+ * groups. What an ensemble's steps must fulfil is not part of it, nor what the model file itself says: that is the engine's to
+ * compare.
  *
  * @param config - completed and normalised.
+ * @param gpuCount - visible GPUs; absent means unknown: then only the machine-independent rules are checked.
  * @param found - how the number of GPUs is known: part of the text about one that is not there.
  * @throws ServeError CONFIG_INVALID, or DEVICE_UNAVAILABLE for a GPU that is not there.
  */
 export function validateWhenLoaded(config: ModelConfig, gpuCount?: number, found?: string): void {
   validateTensors(config)
   validateInstanceGroups(config, gpuCount, found)
-}
-
-/**
- * Checks every rule of a model's own configuration, in Triton's order. What an ensemble's steps must fulfil is not part
- * of it, nor what the model file itself says: that is the engine's to compare.
- *
- * @param config - completed and normalised; a missing name or version policy counts as filled in.
- * @throws ServeError CONFIG_INVALID with Triton's text, or DEVICE_UNAVAILABLE for a GPU that is not there.
- */
-export function validateModelConfig(config: ModelConfig, o: ValidationOptions): void {
-  // What normalisation always fills in is no fault of a config that was not normalised yet.
-  const filled: ModelConfig = {
-    ...config,
-    name: config.name === '' ? o.directoryName : config.name,
-    version_policy: config.version_policy ?? { latest: { num_versions: 1 } },
-  }
-  validateWhenRead(filled, o.directoryName)
-  validateWhenLoaded(filled, o.gpuCount)
 }

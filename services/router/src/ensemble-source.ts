@@ -7,7 +7,8 @@ import {
   parseModelConfig,
   printModelConfig,
   selectVersions,
-  validateModelConfig,
+  validateWhenLoaded,
+  validateWhenRead,
 } from '@tutti/model-config'
 import { digestVersion, type RepositoryModel, readLabels } from '@tutti/repository'
 
@@ -65,7 +66,8 @@ export async function readEnsemble(
   try {
     config = normaliseModelConfig({ ...parsed, name: parsed.name || model.name })
     validateEnsembleConfig(config)
-    validateModelConfig(config, { directoryName: model.name })
+    validateWhenRead(config, model.name)
+    validateWhenLoaded(config)
     labels = await readLabels(model, config.output)
   } catch (error) {
     return { ...empty, reason: ServeError.from(error).message }
