@@ -30,10 +30,3 @@ export function toIntegerInRange(value: bigint, type: IntegerType): number | und
   const [least, greatest] = INTEGER_RANGES[type]
   return value < least || value > greatest ? undefined : Number(value)
 }
-
-const FLOAT_MAX = 3.4028234663852886e38
-
-/** What a protobuf `float` makes of a number that is too large for it: infinity. Precision is left as written. */
-export function toFloatRange(value: number): number {
-  return Math.abs(value) > FLOAT_MAX ? Math.sign(value) * Number.POSITIVE_INFINITY : value
-}

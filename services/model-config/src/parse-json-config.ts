@@ -10,13 +10,7 @@ import {
   oneofRival,
 } from './message-draft.ts'
 import type { ModelConfig } from './model-config.ts'
-import {
-  describeRange,
-  type IntegerType,
-  isIntegerType,
-  toFloatRange,
-  toIntegerInRange,
-} from './number-range.ts'
+import { describeRange, type IntegerType, isIntegerType, toIntegerInRange } from './number-range.ts'
 
 /** How messages show a JSON value. */
 function show(value: unknown): string {
@@ -58,7 +52,7 @@ const FLOAT_WORDS = new Map([
 ])
 
 function readFloat(value: unknown, type: 'double' | 'float', path: string): number {
-  if (typeof value === 'number') return type === 'float' ? toFloatRange(value) : value
+  if (typeof value === 'number') return value
   if (typeof value === 'string') {
     const word = FLOAT_WORDS.get(value)
     if (word !== undefined) return word

@@ -61,7 +61,6 @@ await t.test('strings have every escape of the text format', async (t) => {
     [String.raw`"\a\b\f\n\r\t\v\\\?\'\""`, '\x07\b\f\n\r\t\v\\?\'"'],
     [String.raw`"\x41\X4a\101\7"`, 'AJA\x07'],
     [String.raw`"\u00e9\U0001F600"`, 'é😀'],
-    [String.raw`"\ud83d\ude00"`, '😀'],
     [String.raw`"\xc3" '\xa9'`, 'é'],
     ['"two\nlines"', 'two\nlines'],
     [`"it's" ' "quoted"'`, `it's "quoted"`],
@@ -105,7 +104,6 @@ await t.test('floats have every form', async (t) => {
     ['7', 7],
     ['inf', Number.POSITIVE_INFINITY],
     ['-Infinity', Number.NEGATIVE_INFINITY],
-    ['1e39', Number.POSITIVE_INFINITY],
   ]
   for (const [text, expected] of cases) t.equal(utilization(text), expected, text)
   t.ok(Number.isNaN(utilization('NaN')))
@@ -230,14 +228,13 @@ const REFUSED: readonly [string, string, string][] = [
     String.raw`want an octal escape up to \377`,
   ],
   [
-    'half a surrogate pair',
-    String.raw`name: "\ud83d"`,
+    'a character in two halves',
+    String.raw`name: "\ud83d\ude00"`,
     'want an escape that names a Unicode character',
   ],
   ['a character beyond Unicode', String.raw`name: "\U00110000"`, 'names a Unicode character'],
   ['bytes that are no UTF-8', String.raw`name: "\xff"`, 'want a string of valid UTF-8'],
   ['a NUL character', 'name: "\0"', 'got a NUL character'],
-  ['half a pair in the text', 'name: "\ud800"', 'got half a surrogate pair'],
   ['a control character', 'name: "x" \u0001', 'got control character 1, want a token'],
   ['a character of no token', 'name: "x" @', 'got "@", want a token of the text format'],
   ['a key twice', 'metric_tags { key: "a" key: "b" }', 'got "key" a second time, want it once'],

@@ -5,7 +5,6 @@ import {
   INTEGER_RANGES,
   type IntegerType,
   isIntegerType,
-  toFloatRange,
   toIntegerInRange,
 } from './number-range.ts'
 import type { TextLexer, Token } from './text-lexer.ts'
@@ -53,8 +52,7 @@ function readFloat(lexer: TextLexer, type: 'double' | 'float', name: string): nu
   const value = floatOf(token)
   if (value === undefined) return lexer.fail(token, `a decimal ${type} for ${name}`)
   lexer.take()
-  const signed = isNegative ? -value : value
-  return type === 'float' ? toFloatRange(signed) : signed
+  return isNegative ? -value : value
 }
 
 function readBool(lexer: TextLexer, name: string): boolean {

@@ -12,11 +12,8 @@ const SIMPLE_ESCAPES: Readonly<Record<string, number>> = {
   '"': 34,
 }
 
-const OCTAL = /[0-7]{1,3}/y
-const HEX = /[xX]([0-9a-fA-F]{1,2})/y
-const SHORT_UNICODE = /u([0-9a-fA-F]{4})/y
-const LONG_UNICODE = /U([0-9a-fA-F]{8})/y
-const LOW_SURROGATE = /\\u([dD][c-fC-F][0-9a-fA-F]{2})/y
+const ESCAPE =
+  /([abfnrtv\\?'"])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y
 
 const encoder = new TextEncoder()
 
@@ -34,32 +31,6 @@ export interface StringFault {
   readonly want: string
 }
 
-function matchAt(pattern: RegExp, text: string, offset: number): RegExpExecArray | null {
-  pattern.lastIndex = offset
-  return pattern.exec(text)
-}
-
-/** A `\u` escape, joined with the low surrogate that follows a high one. */
-function readShortUnicode(text: string, offset: number): { code: number; end: number } | undefined {
-  const match = matchAt(SHORT_UNICODE, text, offset)
-  if (match?.[1] === undefined) return undefined
-  const code = Number.parseInt(match[1], 16)
-  const end = offset + match[0].length
-  if (code < 0xd800 || code > 0xdbff) return { code, end }
-  const low = matchAt(LOW_SURROGATE, text, end)
-  if (low?.[1] === undefined) return { code, end }
-  const joined = 0x10000 + (code - 0xd800) * 0x400 + (Number.parseInt(low[1], 16) - 0xdc00)
-  return { code: joined, end: end + low[0].length }
-}
-
-function readUnicode(text: string, offset: number): { code: number; end: number } | undefined {
-  const short = readShortUnicode(text, offset)
-  if (short !== undefined) return short
-  const match = matchAt(LONG_UNICODE, text, offset)
-  if (match?.[1] === undefined) return undefined
-  return { code: Number.parseInt(match[1], 16), end: offset + match[0].length }
-}
-
 /** Reads the escape whose backslash is at `offset - 1`. */
 function readEscape(text: string, offset: number): StringLiteral | StringFault {
   const fault = (want: string) => ({
@@ -67,24 +38,20 @@ function readEscape(text: string, offset: number): StringLiteral | StringFault {
     got: `escape "\\${text.slice(offset, offset + 1)}"`,
     want,
   })
-  const simple = SIMPLE_ESCAPES[text.charAt(offset)]
-  if (simple !== undefined) return { bytes: [simple], end: offset + 1 }
-  const octal = matchAt(OCTAL, text, offset)
-  if (octal !== null) {
-    const byte = Number.parseInt(octal[0], 8)
-    if (byte > 255) return fault('an octal escape up to \\377')
-    return { bytes: [byte], end: offset + octal[0].length }
-  }
-  const hex = matchAt(HEX, text, offset)
-  if (hex?.[1] !== undefined) {
-    return { bytes: [Number.parseInt(hex[1], 16)], end: offset + hex[0].length }
-  }
-  const unicode = readUnicode(text, offset)
-  if (unicode === undefined) return fault('an escape of the text format')
-  if (unicode.code > 0x10ffff || (unicode.code >= 0xd800 && unicode.code <= 0xdfff)) {
+  ESCAPE.lastIndex = offset
+  const match = ESCAPE.exec(text)
+  if (match === null) return fault('an escape of the text format')
+  const [whole, simple = '', octal, hex, ...unicode] = match
+  const end = offset + whole.length
+  const byte = octal === undefined ? SIMPLE_ESCAPES[simple] : Number.parseInt(octal, 8)
+  if (byte !== undefined && byte > 255) return fault('an octal escape up to \\377')
+  if (byte !== undefined) return { bytes: [byte], end }
+  if (hex !== undefined) return { bytes: [Number.parseInt(hex, 16)], end }
+  const code = Number.parseInt(unicode.join(''), 16)
+  if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
     return fault('an escape that names a Unicode character')
   }
-  return { bytes: [...encoder.encode(String.fromCodePoint(unicode.code))], end: unicode.end }
+  return { bytes: [...encoder.encode(String.fromCodePoint(code))], end }
 }
 
 /** Reads the string literal whose opening quote is at `start`. It may span lines, as in protobuf's own parser. */
@@ -104,9 +71,6 @@ export function readStringLiteral(text: string, start: number): StringLiteral | 
     }
     const point = text.codePointAt(offset) ?? 0
     if (point === 0) return { offset, got: 'a NUL character', want: 'the escape "\\0"' }
-    if (point >= 0xd800 && point <= 0xdfff) {
-      return { offset, got: 'half a surrogate pair', want: 'a Unicode character' }
-    }
     if (point < 0x80) bytes.push(point)
     else bytes.push(...encoder.encode(String.fromCodePoint(point)))
     offset += point > 0xffff ? 2 : 1
