@@ -60,32 +60,27 @@ export function transition<T extends z.ZodType>(schema: T, o: Validation): T {
 
 /** A list whose elements `key` tells apart: server-side apply merges them, a second of one key is refused. */
 export function listMap<T extends z.ZodType>(element: T, key: string, o: Bounds) {
-  const list = z
-    .array(element)
-    .min(o.min ?? 0)
-    .max(o.max)
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] })
+  const list = bounded(element, o).meta({
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': [key],
+  })
   const keyOf = (value: unknown): unknown => new Map(Object.entries(Object(value))).get(key)
   return unique(list, keyOf, key)
 }
 
 /** A list of scalars, each at most once. */
 export function listSet<T extends z.ZodType>(element: T, o: Bounds) {
-  const list = z
-    .array(element)
-    .min(o.min ?? 0)
-    .max(o.max)
-    .meta({ 'x-kubernetes-list-type': 'set' })
+  const list = bounded(element, o).meta({ 'x-kubernetes-list-type': 'set' })
   return unique(list, (value) => value, 'values')
 }
 
 /** A list that is replaced as a whole. */
 export function listAtomic<T extends z.ZodType>(element: T, o: Bounds) {
-  return z
-    .array(element)
-    .min(o.min ?? 0)
-    .max(o.max)
-    .meta({ 'x-kubernetes-list-type': 'atomic' })
+  return bounded(element, o).meta({ 'x-kubernetes-list-type': 'atomic' })
+}
+
+function bounded<T extends z.ZodType>(element: T, { min = 0, max }: Bounds) {
+  return z.array(element).min(min).max(max)
 }
 
 /** A map with string keys. `isAtomic`: server-side apply replaces it as a whole. */

@@ -1,7 +1,15 @@
 import { z } from 'zod'
 import { cel, listMap, listSet, mapOf } from './cel.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
-import { Datatype, dnsLabel, duration, servedName, TensorShape, tensorName } from './fields.ts'
+import {
+  Datatype,
+  dnsLabel,
+  duration,
+  servedName,
+  TensorShape,
+  tensorName,
+  whole,
+} from './fields.ts'
 import { MaxBatchSize, ModelInput, TENSORS } from './model-serving.ts'
 
 const MAX_STEPS = 64
@@ -32,12 +40,11 @@ const EnsembleStepFields = z.strictObject({
   modelRef: z
     .strictObject({
       name: servedName('Served name (modelName) of the Model.'),
-      version: z
-        .int()
-        .min(0)
-        .max(Number.MAX_SAFE_INTEGER)
-        .optional()
-        .describe('Default: the latest version that is ready.'),
+      version: whole(
+        0,
+        Number.MAX_SAFE_INTEGER,
+        'Default: the latest version that is ready.',
+      ).optional(),
     })
     .optional()
     .describe('The Model that the step runs.'),
@@ -100,14 +107,11 @@ export const EnsembleSpec = z
       'The models that run. Those that do not depend on each other run at the same time.',
     ),
     timeout: duration('Time for one request. Default: only what the client sets.').optional(),
-    maxInFlightRequests: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .optional()
-      .describe(
-        'Requests of this ensemble that a router works on at the same time; further ones are refused at once. Default: the bound of the router.',
-      ),
+    maxInFlightRequests: whole(
+      1,
+      1_000_000,
+      'Requests of this ensemble that a router works on at the same time; further ones are refused at once. Default: the bound of the router.',
+    ).optional(),
     expose: EnsembleExpose.optional(),
     paused: z
       .boolean()

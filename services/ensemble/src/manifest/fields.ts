@@ -170,6 +170,11 @@ function bytesOf(map: Readonly<Record<string, string>>): number {
     .reduce((sum, one) => sum + encoder.encode(one).length, 0)
 }
 
+/** A whole number. */
+export function whole(min: number, max: number, description: string) {
+  return z.int().min(min).max(max).describe(description)
+}
+
 /** A number, or a share as text, e.g. `25%`. */
 export function countOrShare(description: string) {
   return z

@@ -6,6 +6,7 @@ import {
   labels,
   objectName,
   Quantity,
+  whole,
   withQualifiedKeys,
 } from './fields.ts'
 
@@ -46,7 +47,7 @@ export const Accelerator = z
     })
       .optional()
       .describe(`The extended resource of a device. Default ${DEFAULT_DEVICE}.`),
-    count: z.int().min(1).max(64).optional().describe('Devices of a pod. Default 1.'),
+    count: whole(1, 64, 'Devices of a pod. Default 1.').optional(),
     runtimeClassName: objectName('The runtime class of the pods.').optional(),
     nodeSelector: labels('Labels that a node needs.').optional(),
     tolerations: listAtomic(Toleration, { max: 16 })

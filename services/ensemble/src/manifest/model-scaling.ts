@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { cel, listAtomic, mapOf, text } from './cel.ts'
-import { dnsLabel, Quantity } from './fields.ts'
+import { dnsLabel, Quantity, whole } from './fields.ts'
 
 /*
  * Who decides on the replicas of a Model. `metrics` and `behavior` are those of autoscaling/v2, word for word.
@@ -79,12 +79,11 @@ const MetricSpec = cel(MetricFields, {
 })
 
 const ScalingRules = z.strictObject({
-  stabilizationWindowSeconds: z
-    .int()
-    .min(0)
-    .max(3600)
-    .optional()
-    .describe('Seconds for which the most careful of the wishes counts. Default 0 up, 300 down.'),
+  stabilizationWindowSeconds: whole(
+    0,
+    3600,
+    'Seconds for which the most careful of the wishes counts. Default 0 up, 300 down.',
+  ).optional(),
   selectPolicy: z.enum(['Max', 'Min', 'Disabled']).optional(),
   policies: listAtomic(
     z.strictObject({
@@ -111,34 +110,26 @@ const ScalingFields = z.strictObject({
     .describe(
       'Who decides: Native (the operator, by requests in flight and queued), HPA (a HorizontalPodAutoscaler that the operator makes of `metrics`) or None (somebody else). Default Native.',
     ),
-  minReplicas: z
-    .int()
-    .min(1)
-    .max(MAX_REPLICAS)
-    .optional()
-    .describe('Fewest replicas. Default 1. Not with the provider None.'),
-  maxReplicas: z
-    .int()
-    .min(1)
-    .max(MAX_REPLICAS)
-    .optional()
-    .describe('Most replicas. Default `minReplicas`. Not with the provider None.'),
-  replicas: z
-    .int()
-    .min(0)
-    .max(MAX_REPLICAS)
-    .optional()
-    .describe(
-      'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own write. Absent: the number is left as it is.',
-    ),
-  target: z
-    .int()
-    .min(1)
-    .max(1_000_000)
-    .optional()
-    .describe(
-      'Requests in flight and queued that are wanted per replica. Only with the provider Native. Default: as many as a replica executes at once.',
-    ),
+  minReplicas: whole(
+    1,
+    MAX_REPLICAS,
+    'Fewest replicas. Default 1. Not with the provider None.',
+  ).optional(),
+  maxReplicas: whole(
+    1,
+    MAX_REPLICAS,
+    'Most replicas. Default `minReplicas`. Not with the provider None.',
+  ).optional(),
+  replicas: whole(
+    0,
+    MAX_REPLICAS,
+    'Replicas with the provider None; what `kubectl scale` and an autoscaler of your own write. Absent: the number is left as it is.',
+  ).optional(),
+  target: whole(
+    1,
+    1_000_000,
+    'Requests in flight and queued that are wanted per replica. Only with the provider Native. Default: as many as a replica executes at once.',
+  ).optional(),
   metrics: listAtomic(MetricSpec, { min: 1, max: 8 })
     .optional()
     .describe('Metrics as in autoscaling/v2. Only with the provider HPA, which wants them.'),

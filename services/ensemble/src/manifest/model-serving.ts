@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { cel, celPattern, listAtomic, listMap, listSet, text } from './cel.ts'
-import { Datatype, fineDuration, SecretRef, TensorShape, tensorName } from './fields.ts'
+import { Datatype, fineDuration, SecretRef, TensorShape, tensorName, whole } from './fields.ts'
 
 /*
  * What a Model says about the model itself: where it is, and what of its config.pbtxt it overrides.
@@ -66,7 +66,7 @@ export type ModelStorage = z.infer<typeof ModelStorage>
 export const VersionPolicy = cel(
   z.strictObject({
     latest: z
-      .strictObject({ numVersions: z.int().min(1).max(1000).describe('How many.') })
+      .strictObject({ numVersions: whole(1, 1000, 'How many.') })
       .optional()
       .describe('The newest versions.'),
     all: z.strictObject({}).optional().describe('Every version.'),
@@ -90,11 +90,7 @@ export const VersionPolicy = cel(
 
 export const ModelInstances = z
   .strictObject({
-    count: z
-      .int()
-      .min(1)
-      .max(1024)
-      .describe('Executions at the same time in one pod; with GPUs, on each of them.'),
+    count: whole(1, 1024, 'Executions at the same time in one pod; with GPUs, on each of them.'),
     kind: z
       .enum(['KIND_AUTO', 'KIND_CPU', 'KIND_GPU', 'KIND_MODEL'])
       .optional()
@@ -123,12 +119,11 @@ export const ModelBatching = z
       .optional()
       .describe('Batch sizes that are worth a short wait.'),
     maxQueueDelay: fineDuration('How long a request may wait for others, e.g. 100us.').optional(),
-    maxQueueLength: z
-      .int()
-      .min(1)
-      .max(INT32_MAX)
-      .optional()
-      .describe('Requests that may wait; further ones are refused.'),
+    maxQueueLength: whole(
+      1,
+      INT32_MAX,
+      'Requests that may wait; further ones are refused.',
+    ).optional(),
   })
   .describe("Dynamic batching; what is absent stays as the repository's dynamic_batching has it.")
 
@@ -155,13 +150,8 @@ export const ModelWarmup = listMap(
     name: text({ min: 1, max: 128, pattern: /^[A-Za-z0-9_][A-Za-z0-9_. -]*$/ }).describe(
       'Name of the sample.',
     ),
-    batchSize: z
-      .int()
-      .min(0)
-      .max(INT32_MAX)
-      .optional()
-      .describe('Default 0: without a batch dimension.'),
-    count: z.int().min(1).max(1000).optional().describe('How often. Default 1.'),
+    batchSize: whole(0, INT32_MAX, 'Default 0: without a batch dimension.').optional(),
+    count: whole(1, 1000, 'How often. Default 1.').optional(),
     inputs: listMap(WarmupInput, 'name', { min: 1, max: 64 }).describe('Its inputs.'),
   }),
   'name',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { listAtomic, listMap, text } from './cel.ts'
-import { Datatype, tensorName } from './fields.ts'
+import { Datatype, tensorName, whole } from './fields.ts'
 
 /*
  * What the operator writes. Bounded like the rest; the bounds are wide, because a status that does not fit is lost.
@@ -36,12 +36,7 @@ export const LastFailure = z.strictObject({
   message: text({ max: MESSAGE }).describe('The words of the pod, or of Kubernetes.'),
   pod: text({ max: 253 }).optional().describe('Name of the pod.'),
   container: text({ max: 63 }).optional().describe('Name of the container.'),
-  exitCode: z
-    .int()
-    .min(-2_147_483_648)
-    .max(2_147_483_647)
-    .optional()
-    .describe('What the container ended with.'),
+  exitCode: whole(-2_147_483_648, 2_147_483_647, 'What the container ended with.').optional(),
   time: time('When it was seen.'),
 })
 export type LastFailure = z.infer<typeof LastFailure>
@@ -80,7 +75,7 @@ export const ModelStatus = z
     latestReadyRevision: revision('The newest revision that was ready.').optional(),
     revisions: listAtomic(
       z.strictObject({
-        version: z.int().min(0).max(Number.MAX_SAFE_INTEGER).describe('Version of the model.'),
+        version: whole(0, Number.MAX_SAFE_INTEGER, 'Version of the model.'),
         revision: revision('Digest of the version.'),
         replicas: count('Ready pods that serve it.'),
       }),
