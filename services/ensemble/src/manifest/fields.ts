@@ -18,12 +18,15 @@ export function servedName(description: string) {
   }).describe(description)
 }
 
+/** A DNS subdomain. */
+export const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
+
 /** The name of another object: a DNS subdomain. */
 export function objectName(description: string) {
   return text({
     min: 1,
     max: NAME_LENGTH,
-    pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+    pattern: SUBDOMAIN,
     want: 'a DNS subdomain: a-z, 0-9, - and .',
   }).describe(description)
 }
@@ -111,7 +114,8 @@ export type SecretRef = z.infer<typeof SecretRef>
 
 const QUALIFIED_NAME =
   /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
-const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
+/** The value of a label, of at most 63 characters. */
+export const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
 /** A key of labels, annotations or resources, with or without a prefix. */
 export function isQualifiedName(key: string): boolean {
@@ -162,8 +166,8 @@ export function annotations(description: string) {
   }).describe(description)
 }
 
-/** In UTF-8, as the API server counts. */
-function bytesOf(map: Readonly<Record<string, string>>): number {
+/** Of keys and values in UTF-8, as the API server counts. */
+export function bytesOf(map: Readonly<Record<string, string>>): number {
   const encoder = new TextEncoder()
   return Object.entries(map)
     .flat()

@@ -1,13 +1,11 @@
 import { z } from 'zod'
-import { isQualifiedName } from './fields.ts'
+import { bytesOf, isQualifiedName, LABEL_VALUE, SUBDOMAIN } from './fields.ts'
 
 /*
  * metadata as the API server takes it of a person. It is not part of the CRD: the API server has its own rules, these
  * are the same.
  */
 
-const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
-const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/
 const ANNOTATION_BYTES = 262_144
 
 const labels = z
@@ -27,15 +25,9 @@ const annotations = z
     'want keys of the form [PREFIX/]NAME as Kubernetes has them',
   )
   .refine(
-    (map) =>
-      Object.entries(map).reduce((sum, [key, value]) => sum + bytes(key) + bytes(value), 0) <=
-      ANNOTATION_BYTES,
+    (map) => bytesOf(map) <= ANNOTATION_BYTES,
     `want at most ${ANNOTATION_BYTES} bytes in all`,
   )
-
-function bytes(text: string): number {
-  return new TextEncoder().encode(text).length
-}
 
 /** What the API server itself sets is passed through. */
 export const ObjectMeta = z.strictObject({

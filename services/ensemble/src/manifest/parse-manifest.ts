@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
-import { inOurWords, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
+import { inOurWords, memberOf, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
 
 const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
 
@@ -23,29 +23,15 @@ export function parseManifest(kind: Manifest['kind'], value: unknown): ParsedMan
 }
 
 function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
-  if (schema instanceof z.ZodOptional) return withoutNulls(schema.def.innerType, value)
   if (Array.isArray(value)) {
-    return schema instanceof z.ZodArray
-      ? value.map((item: unknown) => withoutNulls(schema.element, item))
-      : value
+    const element = schema instanceof z.ZodArray ? memberOf(schema, 0) : undefined
+    return element ? value.map((item: unknown) => withoutNulls(element, item)) : value
   }
-  if (typeof value !== 'object' || value === null) return value
-  const childOf = childrenOf(schema)
+  if (typeof value !== 'object' || value === null || schema instanceof z.ZodArray) return value
   const entries = Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
-    const child = childOf(key)
+    const child = memberOf(schema, key)
     if (child === undefined) return [[key, member]]
     return member === null ? [] : [[key, withoutNulls(child, member)]]
   })
   return Object.fromEntries(entries)
-}
-
-/** The schema of a member; undefined for one that is not known, or may be anything. */
-function childrenOf(schema: z.core.$ZodType): (key: string) => z.core.$ZodType | undefined {
-  if (schema instanceof z.ZodObject) {
-    const shape: Readonly<Record<string, z.core.$ZodType>> = schema.shape
-    return (key) => (Object.hasOwn(shape, key) ? shape[key] : undefined)
-  }
-  if (!(schema instanceof z.ZodRecord)) return () => undefined
-  const { valueType } = schema
-  return () => (valueType instanceof z.ZodUnknown ? undefined : valueType)
 }

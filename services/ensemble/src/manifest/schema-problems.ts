@@ -62,9 +62,13 @@ function fieldsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readon
   return at instanceof z.ZodObject ? Object.keys(at.shape) : []
 }
 
-function memberOf(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType | undefined {
+/** The schema of a member of a list, an object or a map; undefined for one that is not known, or may be anything. */
+export function memberOf(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType | undefined {
   if (schema instanceof z.ZodArray) return withoutOptional(schema.element)
-  if (!(schema instanceof z.ZodObject)) return undefined
+  if (schema instanceof z.ZodRecord) {
+    return schema.valueType instanceof z.ZodUnknown ? undefined : schema.valueType
+  }
+  if (!(schema instanceof z.ZodObject) || !Object.hasOwn(schema.shape, key)) return undefined
   const shape: Readonly<Record<PropertyKey, z.core.$ZodType>> = schema.shape
   const member = shape[key]
   return member && withoutOptional(member)
