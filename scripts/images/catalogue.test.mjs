@@ -31,9 +31,7 @@ await test('images are named as the operator and the chart name them', async (t)
 
 await test('the pods have the user of the images', async (t) => {
   t.match(textOf('charts/tutti/values.yaml'), `runAsUser: 65532\n    runAsGroup: 65532\n`)
-  for (const file of ['model-deployment', 'router-deployment']) {
-    t.match(textOf(`operator/src/resources/${file}.ts`), `const USER = 65_532`)
-  }
+  t.match(textOf('operator/src/resources/serving-pod.ts'), `const USER = 65_532`)
 })
 
 await test('every image is a stage with a user, a program, labels and a check', async (t) => {

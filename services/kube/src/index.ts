@@ -71,7 +71,6 @@ export {
   isNamespaceTerminating,
   isNotFound,
   isTerminal,
-  isTooLarge,
   isTransient,
   isUidMismatch,
   KubeError,

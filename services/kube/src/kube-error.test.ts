@@ -40,7 +40,7 @@ const CASES: readonly (readonly [Partial<errors.KubeError>, readonly string[]])[
   ],
   [{ status: 410, reason: 'Expired' }, ['isExpired']],
   [{ status: 410, reason: 'Gone' }, ['isExpired']],
-  [{ status: 413, reason: 'RequestEntityTooLarge' }, ['isTerminal', 'isTooLarge']],
+  [{ status: 413, reason: 'RequestEntityTooLarge' }, ['isTerminal']],
   [{ status: 422, reason: 'Invalid', ...field('spec.replicas') }, ['isTerminal']],
   [{ status: 422, reason: 'Invalid', ...field('metadata.uid') }, ['isUidMismatch']],
   [{ status: 429, reason: 'TooManyRequests' }, ['isTransient']],
@@ -51,7 +51,7 @@ const CASES: readonly (readonly [Partial<errors.KubeError>, readonly string[]])[
   ],
   [
     { status: 500, reason: 'InternalError', message: 'etcdserver: request is too large' },
-    ['isTerminal', 'isTooLarge'],
+    ['isTerminal'],
   ],
   [{ status: 503, reason: 'ServiceUnavailable' }, ['isTransient']],
   [{ status: 504, reason: 'Timeout' }, ['isTransient']],

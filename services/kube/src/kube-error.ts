@@ -96,12 +96,10 @@ function isOfUnknownField(error: KubeError): boolean {
   return error.status === 500 && error.message.includes('field not declared in schema')
 }
 
-/** The object does not fit into the server's storage, etcd, which takes 1.5 MiB. */
-export function isTooLarge(error: unknown): error is KubeError {
-  return error instanceof KubeError && isOfSize(error)
-}
-
-/** What etcd and its client say comes as a 500, and has no reason of its own. */
+/**
+ * The object does not fit into the server's storage, etcd, which takes 1.5 MiB. What etcd and its client say comes as a 500, and has no
+ * reason of its own.
+ */
 function isOfSize({ status, message }: KubeError): boolean {
   return status === 413 || (status === 500 && OF_SIZE.test(message))
 }
