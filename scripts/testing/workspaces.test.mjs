@@ -21,7 +21,7 @@ const IMPORT = /^(?:import|export|\})(?:[^'\n]*\bfrom)? '([^'.][^']*)'$/gm
 function importedPackages(room) {
   const names = new Set()
   for (const file of globSync('src/**/*.ts', { cwd: join(root, room) })) {
-    if (/\.(test|soak)\.ts$|\/testing\//.test(file)) continue
+    if (/\.(test|nightly|soak)\.ts$|\/testing\//.test(file)) continue
     const text = readFileSync(join(root, room, file), 'utf8')
     for (const [, specifier] of text.matchAll(IMPORT)) {
       if (!specifier.startsWith('node:')) names.add(packageOf(specifier))

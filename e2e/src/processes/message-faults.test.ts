@@ -95,7 +95,7 @@ await t.test('lost, doubled and reordered messages', { skip: SKIP }, async (t) =
     const cancel = new AbortController()
     const isBusy = harness.watch.next(step.id, 'has all', (h) => h.inFlight === FATES.length)
     const asked = FATES.map((fate) => {
-      const { request, ...rest } = slowQuestion(4000)
+      const { request, ...rest } = slowQuestion(20_000)
       const id = plan.idOf({ fate, target: 'cancel' })
       return ask(client, { ...rest, request: { ...request, id } }, { signal: cancel.signal })
     })
