@@ -16,7 +16,12 @@ export async function ensureInstalled(root, say = console.error) {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === key) return
   const npm = findNpm()
   say('Installing npm packages (once, some minutes on a slow line) ...')
-  await runQuietly('npm ci', npm.command, [...npm.args, 'ci', '--no-progress'], { cwd: root })
+  await runQuietly(
+    'npm ci',
+    npm.command,
+    [...npm.args, 'ci', '--no-progress', '--loglevel=error'],
+    { cwd: root },
+  )
   // A project without dependencies gets no such folder from npm.
   mkdirSync(join(root, 'node_modules'), { recursive: true })
   writeFileSync(stamp, key)
