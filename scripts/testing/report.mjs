@@ -60,7 +60,7 @@ export class Report {
     for (const skipped of this.#skipped) this.#print(`skipped: ${skipped}`)
     for (const file of this.#flaky) {
       this.#print(`flaky: ${file}`)
-      this.#print(firstFailure(this.#failures.get(file)).replaceAll(/^/gm, '    '))
+      this.#print(firstFailure(file, this.#failures.get(file)).replaceAll(/^/gm, '    '))
     }
     const totals = { passed: 0, failed: 0, skipped: 0 }
     for (const counts of this.#counts.values())
@@ -80,11 +80,12 @@ export class Report {
   }
 }
 
-/** The first test point that failed, with its diagnostics; else the last lines, as of a process that died. */
-function firstFailure(lines) {
-  const first = lines.findIndex((line) => /^ *not ok (?!.* # (SKIP|TODO))/.test(line))
-  if (first < 0) return lines.slice(-20).join('\n')
-  return lines.slice(first, first + 40).join('\n')
+/** The first test point of a file that failed, with its diagnostics; else the last lines, as of a process that died. */
+function firstFailure(file, lines) {
+  // A process of one file does not name it.
+  const own = lines.slice(lines.indexOf(`# file: ${file}`) + 1)
+  const first = own.findIndex((line) => /^ *not ok (?!.* # (SKIP|TODO))/.test(line))
+  return (first < 0 ? own.slice(-20) : own.slice(first, first + 40)).join('\n')
 }
 
 function seconds(ms) {

@@ -7,7 +7,8 @@ import { suiteOf } from './test-files.mjs'
 
 /** What tap needs to tell of a test that does not end, before its process is killed. */
 const GRACE_MS = 20_000
-const KEPT_LINES = 2000
+/** Of a process of which no test has failed yet. */
+const KEPT_LINES = 10_000
 
 /**
  * @typedef {object} Outcome
@@ -17,7 +18,7 @@ const KEPT_LINES = 2000
  * @property {ReadonlySet<string>} failed - the files that failed.
  * @property {readonly string[]} notRun - the files that did not run because another took the process down.
  * @property {readonly string[]} skipped - what was skipped, and why.
- * @property {readonly string[]} lines - the last lines that it wrote.
+ * @property {readonly string[]} lines - what it wrote, at least from before its first failure on.
  * @property {number} ms
  */
 
@@ -34,9 +35,13 @@ export async function runProcess({ root, files, env, timeoutS, signal, ...o }) {
   const startedMs = performance.now()
   const output = new TapOutput(files[0])
   const lines = []
-  const take = (line) => {
-    if (lines.push(line) > KEPT_LINES) lines.shift()
+  const keep = (line) => {
+    // What led to a failure, and the failure, stay.
+    if (lines.push(line) > KEPT_LINES && output.failed.size === 0) lines.shift()
     onLine(line)
+  }
+  const take = (line) => {
+    keep(line)
     output.take(line)
   }
   const args =
@@ -51,7 +56,8 @@ export async function runProcess({ root, files, env, timeoutS, signal, ...o }) {
   const kill = () => killGroup(child.pid, 'SIGKILL')
   const timer = setTimeout(kill, timeoutS * 1000 + GRACE_MS)
   signal.addEventListener('abort', kill, { once: true })
-  createInterface({ input: child.stderr }).on('line', (line) => take(`# ${line}`))
+  // Whatever a program writes there is no test point.
+  createInterface({ input: child.stderr }).on('line', (line) => keep(`# ${line}`))
   createInterface({ input: child.stdout }).on('line', take)
   const exited = once(child, 'exit').finally(() => {
     clearTimeout(timer)

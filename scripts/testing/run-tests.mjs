@@ -34,7 +34,9 @@ export async function runTests(o) {
   )
 }
 
-async function runAll({ root, files, signal, onLine, nodeFlags, ...o }) {
+async function runAll({ root, files, onLine, nodeFlags, ...o }) {
+  const failure = new AbortController()
+  const signal = AbortSignal.any([o.signal, failure.signal])
   const { jobs = Math.max(2, availableParallelism()), timeoutS = TIMEOUT_S } = o
   const provide = o.provide ?? createProvider(root, { ...toolEnvironment(root), ...o.env })
   const report = new Report(o.print)
@@ -42,7 +44,8 @@ async function runAll({ root, files, signal, onLine, nodeFlags, ...o }) {
     const options = { root, env: taskEnv, timeoutS, signal, onLine, nodeFlags }
     return await runProcess({ ...options, files: task.files })
   }
-  await runPool(toTasks(root, files), { jobs, signal, provide }, async (task, taskEnv) => {
+  const pool = { jobs, signal, provide, fail: (reason) => failure.abort(reason) }
+  await runPool(toTasks(root, files), pool, async (task, taskEnv) => {
     report.add(await run(task, taskEnv))
   })
   for (const file of report.unsettled) {
@@ -74,16 +77,15 @@ function toTasks(root, files) {
   return tasks
 }
 
-/** Works on tasks in their order, `jobs` at a time, but on none before what it needs is there. */
-async function runPool(tasks, { jobs, signal, provide }, work) {
+/** Works on tasks in their order, `jobs` at a time, but on none before what it needs is there. What cannot be had fails all at once. */
+async function runPool(tasks, { jobs, signal, provide, fail }, work) {
   const waiting = tasks.map((task) => {
     const entry = { task, env: undefined }
     const prepare = async () => {
       entry.env = await provide(task.needs)
     }
     entry.ready = prepare()
-    // A failure reaches the worker that waits for it.
-    entry.ready.catch(() => {})
+    entry.ready.catch(fail)
     return entry
   })
   const worker = async () => {

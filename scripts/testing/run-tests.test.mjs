@@ -126,6 +126,42 @@ await test('an unknown need is refused', async (t) => {
   })
 })
 
+/** Sets up needs on a machine without Python, which it finds out late. */
+async function provideNoPython(needs) {
+  if (!needs.includes('python')) return process.env
+  await sleep(500)
+  throw new Error('there is no Python')
+}
+
+await test('a need that cannot be had ends the run at once', async (t) => {
+  const endless = `// needs: nats
+import { test } from 'tap'
+await test('for ever', () => new Promise(() => setInterval(() => {}, 1000)))
+`
+  const files = { 'e2e/a.test.ts': endless, 'e2e/b.test.ts': `// needs: python\n${PASSING}` }
+  await t.rejects(run(t, files, { provide: provideNoPython }), { message: 'there is no Python' })
+})
+
+await test('what a file writes to stderr is no test', async (t) => {
+  const lines = ['file: e2e/b.test.ts', '{ total: 1, pass: 1 }', 'Subtest: x', '']
+  const writing = `process.stderr.write(${JSON.stringify(lines.join('\n'))})\n${PASSING}`
+  const { code, lastLine } = await run(t, { 'e2e/a.test.ts': writing })
+  t.equal(code, 0)
+  t.equal(lastLine, '1 passed, 0 failed')
+  const dying = `${writing}\nprocess.kill(process.pid, 'SIGKILL')`
+  t.equal((await run(t, { 'e2e/a.test.ts': dying })).code, 1)
+})
+
+await test('of files that share a process each is flaky by its own failure', async (t) => {
+  const { code, printed } = await run(t, {
+    'services/x/src/one/a.test.ts': FLAKY.replaceAll('second look', 'look at a'),
+    'services/x/src/two/b.test.ts': FLAKY.replaceAll('second look', 'look at b'),
+  })
+  t.equal(code, 0)
+  t.match(printed, /flaky: services\/x\/src\/one\/a\.test\.ts\n {4}.*on the look at a\n/)
+  t.match(printed, /flaky: services\/x\/src\/two\/b\.test\.ts\n {4}.*on the look at b\n/)
+})
+
 await test('what a file leaves running ends with it', async (t) => {
   const leaving = `import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
