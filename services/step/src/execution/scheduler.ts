@@ -3,8 +3,7 @@ import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/front-door'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
-import type { QueueEntry } from '../queue/entry-list.ts'
-import type { RequestQueue } from '../queue/request-queue.ts'
+import type { QueueEntry, RequestQueue } from '../queue/request-queue.ts'
 import {
   type Abandonment,
   AcceptedRequest,

@@ -1,16 +1,13 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { StatisticsRecorder } from '@tutti/front-door'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
-import type { AcceptedRequest } from '../execution/accepted-request.ts'
 import { compileBatchKey } from '../execution/batch-key.ts'
 import { compileOutputContract } from '../execution/output-contract.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
 import { Scheduler } from '../execution/scheduler.ts'
 import { StepEvents } from '../log-events.ts'
-import { DynamicQueue } from '../queue/dynamic-queue.ts'
-import { compileDynamicRules } from '../queue/queue-rules.ts'
-import type { RequestQueue } from '../queue/request-queue.ts'
-import { SerialQueue } from '../queue/serial-queue.ts'
+import { compileQueueRules } from '../queue/queue-rules.ts'
+import { RequestQueue } from '../queue/request-queue.ts'
 import type { StepSettings } from '../step-options.ts'
 
 /** The part of the settings that a scheduler takes from its step. */
@@ -34,7 +31,7 @@ export function buildScheduler(o: {
   const preservesOrder = config.dynamic_batching?.preserve_ordering === true
   return new Scheduler({
     model: o.loaded,
-    queue: buildQueue(config, settings.maxQueuedRequests),
+    queue: new RequestQueue(compileQueueRules(config, settings.maxQueuedRequests)),
     batchKey: compileBatchKey(config),
     instances: o.instances,
     // What a dynamic batcher gives away early it cannot put into a larger batch.
@@ -53,10 +50,4 @@ export function buildScheduler(o: {
       },
     },
   })
-}
-
-function buildQueue(config: ModelConfig, maxQueuedRequests: number): RequestQueue<AcceptedRequest> {
-  const { dynamic_batching: dynamic } = config
-  if (dynamic === undefined) return new SerialQueue(maxQueuedRequests)
-  return new DynamicQueue(compileDynamicRules(config, dynamic, maxQueuedRequests))
 }

@@ -1,14 +1,5 @@
-import type { QueueEntry } from './entry-list.ts'
-
-/** The batching rules of one model, with the defaults filled in. */
-export interface BatchingRules {
-  /** At least 1, also for a model without a batch dimension. */
-  readonly maxBatchSize: number
-  readonly preferredBatchSizes: ReadonlySet<number>
-  readonly maxPreferredBatchSize: number
-  /** 0 takes what is there. */
-  readonly maxQueueDelayMs: number
-}
+import type { BatchingRules } from './queue-rules.ts'
+import type { QueueEntry } from './request-queue.ts'
 
 /** How many entries from the front make the next batch (0: none yet), and when to look again if none. */
 export interface BatchPlan {
@@ -27,51 +18,43 @@ interface Candidates {
   readonly oldest: number
 }
 
+const ONE_REQUEST: BatchPlan = { count: 1, waitUntil: 0 }
+
 /**
  * Decides on the next batch as Triton's dynamic batcher does: the largest preferred size that can be formed; else all that fits once
  * the oldest has waited `maxQueueDelayMs` or nothing more can join; else wait. Pure; client batches stay whole.
  *
- * @param following - the entry behind another in the order of service, across priority levels.
+ * @param first - the front of the queue; the others follow in the order of service, across priority levels.
  * @see triton-inference-server/core, dynamic_batch_scheduler.cc, GetDynamicBatch
  */
-export function planBatch<T>(
-  first: QueueEntry<T> | undefined,
-  following: (entry: QueueEntry<T>) => QueueEntry<T> | undefined,
-  rules: BatchingRules,
-  now: number,
-): BatchPlan {
-  const found = gather(first, following, rules)
-  if (found.count === 0) return { count: 0, waitUntil: Number.POSITIVE_INFINITY }
-  const isDelayOver = rules.maxQueueDelayMs > 0 && now >= found.oldest + rules.maxQueueDelayMs
+export function planBatch<T>(first: QueueEntry<T>, rules: BatchingRules, now: number): BatchPlan {
+  if (rules.maxBatchSize === 1) return ONE_REQUEST
+  const found = gather(first, rules)
+  const delayEnd = found.oldest + rules.maxQueueDelayMs
+  const isDelayOver = rules.maxQueueDelayMs > 0 && now >= delayEnd
   if (found.preferredCount > 0 && !isDelayOver) return { count: found.preferredCount, waitUntil: 0 }
   const cannotGrow = found.isFull || found.size >= rules.maxPreferredBatchSize
   if (cannotGrow || isDelayOver || rules.maxQueueDelayMs === 0) {
     return { count: found.count, waitUntil: 0 }
   }
-  return { count: 0, waitUntil: found.oldest + rules.maxQueueDelayMs }
+  return { count: 0, waitUntil: delayEnd }
 }
 
-function gather<T>(
-  first: QueueEntry<T> | undefined,
-  following: (entry: QueueEntry<T>) => QueueEntry<T> | undefined,
-  rules: BatchingRules,
-): Candidates {
+function gather<T>(first: QueueEntry<T>, rules: BatchingRules): Candidates {
   let count = 0
   let size = 0
   let preferredCount = 0
   let isFull = false
   let oldest = Number.POSITIVE_INFINITY
-  for (let entry = first; entry !== undefined; entry = following(entry)) {
+  for (let entry: QueueEntry<T> | undefined = first; entry !== undefined; entry = entry.next) {
+    const grown = size + entry.size
     if (count > 0) {
-      const grown = size + entry.size
       // The batch passes the largest preferred size without meeting one: what is there counts as preferred.
       if (grown > rules.maxPreferredBatchSize && preferredCount === 0) preferredCount = count
-      if (grown > rules.maxBatchSize || entry.key !== first?.key) {
-        isFull = true
-        break
-      }
+      isFull = grown > rules.maxBatchSize || entry.key !== first.key
+      if (isFull) break
     }
-    size += entry.size
+    size = grown
     count += 1
     if (entry.enqueuedAt < oldest) oldest = entry.enqueuedAt
     if (rules.preferredBatchSizes.has(size)) preferredCount = count

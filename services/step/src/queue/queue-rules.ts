@@ -1,8 +1,29 @@
-import type { DynamicBatching, ModelConfig, QueuePolicy } from '@tutti/model-config'
-import type { BatchingRules } from './batch-plan.ts'
+import type { ModelConfig, QueuePolicy } from '@tutti/model-config'
+
+/** What a queue reads for every request: a model's `dynamic_batching`, compiled. */
+export interface QueueRules {
+  readonly batching: BatchingRules
+  /** 0 without levels; then everything is level 0. */
+  readonly levels: number
+  readonly defaultLevel: number
+  readonly defaultLevelRules: LevelRules
+  readonly levelRules: ReadonlyMap<number, LevelRules>
+  /** The server's bound for levels without their own, in requests. */
+  readonly maxQueuedRequests: number
+}
+
+/** The batching rules of one model, with the defaults filled in. */
+export interface BatchingRules {
+  /** At least 1, also for a model without a batch dimension; 1 executes every request alone, also one that is a batch itself. */
+  readonly maxBatchSize: number
+  readonly preferredBatchSizes: ReadonlySet<number>
+  readonly maxPreferredBatchSize: number
+  /** 0 takes what is there. */
+  readonly maxQueueDelayMs: number
+}
 
 /** The queue policy of one priority level. */
-export interface QueueRules {
+export interface LevelRules {
   readonly timeoutAction: 'REJECT' | 'DELAY'
   /** 0 is none. */
   readonly defaultTimeoutUs: number
@@ -11,31 +32,31 @@ export interface QueueRules {
   readonly maxQueueSize: number
 }
 
-/** A model's `dynamic_batching`, compiled: what the queue reads for every request. */
-export interface DynamicRules {
-  readonly batching: BatchingRules
-  /** 0 without levels; then everything is level 0. */
-  readonly levels: number
-  readonly defaultLevel: number
-  readonly defaultLevelRules: QueueRules
-  readonly levelRules: ReadonlyMap<number, QueueRules>
-  /** The server's bound for levels without their own, in requests. */
-  readonly maxQueuedRequests: number
-}
-
-const UNLIMITED: QueueRules = {
+const UNLIMITED: LevelRules = {
   timeoutAction: 'REJECT',
   defaultTimeoutUs: 0,
   allowTimeoutOverride: false,
   maxQueueSize: 0,
 }
 
-/** Compiles the `dynamic_batching` of a validated and normalised config. */
-export function compileDynamicRules(
-  config: ModelConfig,
-  dynamic: DynamicBatching,
-  maxQueuedRequests: number,
-): DynamicRules {
+/** A model without a batcher: one request at a time, in order of arrival, without priorities and queue timeouts, as in Triton. */
+const ONE_BY_ONE: Omit<QueueRules, 'maxQueuedRequests'> = {
+  batching: {
+    maxBatchSize: 1,
+    preferredBatchSizes: new Set(),
+    maxPreferredBatchSize: 0,
+    maxQueueDelayMs: 0,
+  },
+  levels: 0,
+  defaultLevel: 0,
+  defaultLevelRules: UNLIMITED,
+  levelRules: new Map(),
+}
+
+/** Compiles what a validated and normalised config says of waiting and batching. */
+export function compileQueueRules(config: ModelConfig, maxQueuedRequests: number): QueueRules {
+  const { dynamic_batching: dynamic } = config
+  if (dynamic === undefined) return { ...ONE_BY_ONE, maxQueuedRequests }
   const preferred = dynamic.preferred_batch_size
   return {
     batching: {
@@ -46,18 +67,18 @@ export function compileDynamicRules(
     },
     levels: dynamic.priority_levels,
     defaultLevel: dynamic.priority_levels === 0 ? 0 : dynamic.default_priority_level,
-    defaultLevelRules: toRules(dynamic.default_queue_policy),
+    defaultLevelRules: toLevelRules(dynamic.default_queue_policy),
     levelRules: new Map(
       Object.entries(dynamic.priority_queue_policy).map(([level, policy]) => [
         Number(level),
-        toRules(policy),
+        toLevelRules(policy),
       ]),
     ),
     maxQueuedRequests,
   }
 }
 
-function toRules(policy: QueuePolicy | undefined): QueueRules {
+function toLevelRules(policy: QueuePolicy | undefined): LevelRules {
   if (policy === undefined) return UNLIMITED
   return {
     timeoutAction: policy.timeout_action,

@@ -1,9 +1,8 @@
 import { ServeError } from '@tutti/errors'
-import { DynamicQueue } from '../queue/dynamic-queue.ts'
-import type { QueueEntry } from '../queue/entry-list.ts'
-import type { DynamicRules, QueueRules } from '../queue/queue-rules.ts'
+import type { LevelRules, QueueRules } from '../queue/queue-rules.ts'
+import { type QueueEntry, RequestQueue } from '../queue/request-queue.ts'
 
-const NO_POLICY: QueueRules = {
+const NO_POLICY: LevelRules = {
   timeoutAction: 'REJECT',
   defaultTimeoutUs: 0,
   allowTimeoutOverride: false,
@@ -17,12 +16,12 @@ export interface RuleChoice {
   readonly delayMs?: number
   readonly levels?: number
   readonly defaultLevel?: number
-  readonly policy?: Partial<QueueRules>
-  readonly levelPolicies?: Readonly<Record<number, Partial<QueueRules>>>
+  readonly policy?: Partial<LevelRules>
+  readonly levelPolicies?: Readonly<Record<number, Partial<LevelRules>>>
   readonly maxQueued?: number
 }
 
-export function dynamicRules(o: RuleChoice = {}): DynamicRules {
+export function queueRules(o: RuleChoice = {}): QueueRules {
   const max = o.max ?? 8
   const preferred = o.preferred ?? [max]
   return {
@@ -55,7 +54,7 @@ export interface Offer {
 }
 
 /** Puts a request into a queue, with defaults. */
-export function addOffer(queue: DynamicQueue<string>, o: Offer): QueueEntry<string> {
+export function addOffer(queue: RequestQueue<string>, o: Offer): QueueEntry<string> {
   const { item, size = 1, key = '', priority = 0, timeoutUs = 0, at = 0 } = o
   const offer = { item, size, key, priority: BigInt(priority), timeoutUs: BigInt(timeoutUs) }
   return queue.add(offer, at)
@@ -76,16 +75,16 @@ export type QueueCommand =
 
 /** Drives a queue and checks after each command what must hold of any of them. */
 export class QueueModel {
-  readonly #rules: DynamicRules
-  readonly #queue: DynamicQueue<string>
+  readonly #rules: QueueRules
+  readonly #queue: RequestQueue<string>
   readonly #waiting = new Map<string, QueueEntry<string>>()
   readonly #taken = new Set<string>()
   #now = 0
   #count = 0
 
-  constructor(o: DynamicRules) {
+  constructor(o: QueueRules) {
     this.#rules = o
-    this.#queue = new DynamicQueue(o)
+    this.#queue = new RequestQueue(o)
   }
 
   run(command: QueueCommand): void {

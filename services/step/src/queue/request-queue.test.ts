@@ -5,11 +5,10 @@ import {
   type QueueCommand,
   QueueModel,
   type RuleChoice,
-  dynamicRules as rules,
+  queueRules as rules,
 } from '../testing/queue-model.ts'
-import { DynamicQueue } from './dynamic-queue.ts'
-import type { QueueRules } from './queue-rules.ts'
-import type { QueueDecision } from './request-queue.ts'
+import type { LevelRules } from './queue-rules.ts'
+import { type QueueDecision, RequestQueue } from './request-queue.ts'
 
 function show(decision: QueueDecision<string>): string {
   if (decision.kind === 'batch') return decision.entries.map(({ item }) => item).join('')
@@ -17,7 +16,7 @@ function show(decision: QueueDecision<string>): string {
 }
 
 /** `aab` style: one letter per item of the batch dimension. */
-function fill(queue: DynamicQueue<string>, sizes: readonly number[], key = ''): void {
+function fill(queue: RequestQueue<string>, sizes: readonly number[], key = ''): void {
   sizes.forEach((size, i) => add(queue, { item: String.fromCharCode(97 + i), size, key }))
 }
 
@@ -55,9 +54,10 @@ await t.test('the batch is the largest preferred size, else what is there or a w
       'a',
     ],
     ['a model without batch dimension runs one by one', { max: 1, preferred: [] }, [0, 0], 0, 'a'],
+    ['without a batcher a client batch goes alone too', { max: 1, preferred: [] }, [3, 1], 0, 'a'],
   ]
   for (const [name, choice, sizes, now, want] of cases) {
-    const queue = new DynamicQueue<string>(rules(choice))
+    const queue = new RequestQueue<string>(rules(choice))
     fill(queue, sizes)
     t.equal(show(queue.next(now)), want, name)
   }
@@ -66,7 +66,7 @@ await t.test('the batch is the largest preferred size, else what is there or a w
 await t.test(
   'requests that do not fit together are not batched, and the first need not wait',
   async (t) => {
-    const queue = new DynamicQueue<string>(rules({ delayMs: 5 }))
+    const queue = new RequestQueue<string>(rules({ delayMs: 5 }))
     add(queue, { item: 'a', key: '4' })
     t.equal(show(queue.next(0)), 'wait 5')
     add(queue, { item: 'b', key: '5' })
@@ -78,7 +78,7 @@ await t.test(
 )
 
 await t.test('higher levels go first and may share a batch with lower ones', async (t) => {
-  const queue = new DynamicQueue<string>(rules({ levels: 3, defaultLevel: 2 }))
+  const queue = new RequestQueue<string>(rules({ levels: 3, defaultLevel: 2 }))
   add(queue, { item: 'c', priority: 3 })
   add(queue, { item: 'b', priority: 0 })
   add(queue, { item: 'B', priority: 9 })
@@ -87,7 +87,7 @@ await t.test('higher levels go first and may share a batch with lower ones', asy
 })
 
 await t.test('a request of a higher level joins the batch that waits', async (t) => {
-  const queue = new DynamicQueue<string>(rules({ levels: 2, defaultLevel: 2, delayMs: 5 }))
+  const queue = new RequestQueue<string>(rules({ levels: 2, defaultLevel: 2, delayMs: 5 }))
   add(queue, { item: 'b' })
   t.equal(show(queue.next(0)), 'wait 5')
   add(queue, { item: 'a', priority: 1, at: 1 })
@@ -96,7 +96,7 @@ await t.test('a request of a higher level joins the batch that waits', async (t)
 })
 
 await t.test('max_queue_size refuses per level with the text of Triton', async (t) => {
-  const queue = new DynamicQueue<string>(
+  const queue = new RequestQueue<string>(
     rules({
       levels: 2,
       defaultLevel: 2,
@@ -119,7 +119,7 @@ await t.test('max_queue_size refuses per level with the text of Triton', async (
 })
 
 await t.test('queues without a bound of their own share the bound of the server', async (t) => {
-  const queue = new DynamicQueue<string>(
+  const queue = new RequestQueue<string>(
     rules({ levels: 3, defaultLevel: 2, maxQueued: 2, levelPolicies: { 1: { maxQueueSize: 1 } } }),
   )
   add(queue, { item: 'own bound', priority: 1 })
@@ -138,7 +138,7 @@ await t.test('queues without a bound of their own share the bound of the server'
 })
 
 await t.test('REJECT takes expired requests out', async (t) => {
-  const queue = new DynamicQueue<string>(rules({ policy: { defaultTimeoutUs: 2000 } }))
+  const queue = new RequestQueue<string>(rules({ policy: { defaultTimeoutUs: 2000 } }))
   fill(queue, [1, 1])
   add(queue, { item: 'late', at: 1 })
   t.equal(queue.nextExpiry, 2)
@@ -153,7 +153,7 @@ await t.test('REJECT takes expired requests out', async (t) => {
 
 await t.test('DELAY moves expired requests behind all others of their level', async (t) => {
   const policy = { timeoutAction: 'DELAY', defaultTimeoutUs: 2000 } as const
-  const queue = new DynamicQueue<string>(rules({ max: 1, policy }))
+  const queue = new RequestQueue<string>(rules({ max: 1, policy }))
   fill(queue, [1, 1])
   t.same(queue.expire(2), [])
   add(queue, { item: 'c', at: 2 })
@@ -165,7 +165,7 @@ await t.test('DELAY moves expired requests behind all others of their level', as
 })
 
 await t.test('a request may shorten its timeout where the policy allows it', async (t) => {
-  const cases: readonly (readonly [string, Partial<QueueRules>, bigint, number])[] = [
+  const cases: readonly (readonly [string, Partial<LevelRules>, bigint, number])[] = [
     ['not allowed', { defaultTimeoutUs: 5000 }, 1000n, 5],
     ['shorter', { defaultTimeoutUs: 5000, allowTimeoutOverride: true }, 1000n, 1],
     ['longer', { defaultTimeoutUs: 5000, allowTimeoutOverride: true }, 9000n, 5],
@@ -179,14 +179,14 @@ await t.test('a request may shorten its timeout where the policy allows it', asy
     ['no default to shorten', { allowTimeoutOverride: true }, 1000n, Number.POSITIVE_INFINITY],
   ]
   for (const [name, policy, timeoutUs, want] of cases) {
-    const queue = new DynamicQueue<string>(rules({ policy }))
+    const queue = new RequestQueue<string>(rules({ policy }))
     queue.add({ item: 'a', size: 1, key: '', priority: 0n, timeoutUs }, 0)
     t.equal(queue.nextExpiry, want, name)
   }
 })
 
 await t.test('a request that left is gone for good', async (t) => {
-  const queue = new DynamicQueue<string>(rules({ policy: { defaultTimeoutUs: 1000 } }))
+  const queue = new RequestQueue<string>(rules({ policy: { defaultTimeoutUs: 1000 } }))
   const entry = add(queue, { item: 'a' })
   t.equal(queue.remove(entry), true)
   t.equal(queue.remove(entry), false)
@@ -195,7 +195,7 @@ await t.test('a request that left is gone for good', async (t) => {
 })
 
 await t.test('clear empties all levels in order', async (t) => {
-  const queue = new DynamicQueue<string>(rules({ levels: 2, defaultLevel: 1 }))
+  const queue = new RequestQueue<string>(rules({ levels: 2, defaultLevel: 1 }))
   add(queue, { item: 'b', priority: 2 })
   add(queue, { item: 'a', priority: 1 })
   t.same(
