@@ -3,7 +3,7 @@ import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
-import type { QueueEntry } from '../queue/request-queue.ts'
+import type { QueueEntry } from '../queue/queue-entry.ts'
 
 /** What comes with a request besides its tensors. */
 export interface RequestLimits {

@@ -3,7 +3,8 @@ import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/front-door'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
-import type { QueueEntry, RequestQueue } from '../queue/request-queue.ts'
+import type { QueueEntry } from '../queue/queue-entry.ts'
+import type { RequestQueue } from '../queue/request-queue.ts'
 import {
   type Abandonment,
   AcceptedRequest,

@@ -1,5 +1,5 @@
+import type { QueueEntry } from './queue-entry.ts'
 import type { BatchingRules } from './queue-rules.ts'
-import type { QueueEntry } from './request-queue.ts'
 
 /** How many entries from the front make the next batch (0: none yet), and when to look again if none. */
 export interface BatchPlan {

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { planBatch } from './batch-plan.ts'
+import type { QueueEntry } from './queue-entry.ts'
 import type { LevelRules, QueueRules } from './queue-rules.ts'
 
 /** What a queue has to know about a request to place it. */
@@ -12,27 +13,6 @@ export interface QueueOffer<T> {
   readonly priority: bigint
   /** The client's queue timeout in microseconds; 0n is none. */
   readonly timeoutUs: bigint
-}
-
-/** One waiting request, linked into the queue so that a cancelled one leaves the middle at once. */
-export interface QueueEntry<T> {
-  readonly item: T
-  /** Items in the batch dimension, at least 1. */
-  readonly size: number
-  /** Requests of different keys never share a batch. */
-  readonly key: string
-  /** 0 without priority levels; 1 is the highest. */
-  readonly level: number
-  readonly rules: LevelRules
-  /** Milliseconds of the injected clock. */
-  readonly enqueuedAt: number
-  /** When the queue's own timeout strikes; Infinity if never. */
-  readonly expiresAt: number
-  isWaiting: boolean
-  /** Its timeout has struck and moved it behind its level; it does not strike again. */
-  isDelayed: boolean
-  previous: QueueEntry<T> | undefined
-  next: QueueEntry<T> | undefined
 }
 
 /** What to do next for a free instance. */
