@@ -36,7 +36,7 @@ class HostingStep implements Step {
   readonly models: ModelLoader
   readonly #clock: Clock
   readonly #events: StepEvents
-  readonly #table: ModelTable
+  readonly #table = new ModelTable()
   readonly #listeners = new Set<() => void>()
   #isDraining = false
   #isBusy = false
@@ -44,15 +44,9 @@ class HostingStep implements Step {
   #closed: Promise<void> | undefined
 
   constructor(settings: StepSettings) {
-    const { replica, repository, unpinned, metrics } = settings
+    const { replica } = settings
     this.#clock = settings.clock
     this.#events = new StepEvents(settings.log)
-    this.#table = new ModelTable({
-      events: this.#events,
-      ...(metrics !== undefined && { metrics }),
-      ...(unpinned !== undefined && { unpinned }),
-      changed: () => this.#changed(),
-    })
     const host = createModelHost({
       replica,
       clock: settings.clock,
@@ -62,9 +56,9 @@ class HostingStep implements Step {
     })
     this.models = new ModelLoader({
       table: this.#table,
-      ...(repository !== undefined && { repository }),
       settings: { ...settings, host, dropped: () => this.#countDropped() },
       events: this.#events,
+      changed: () => this.#changed(),
     })
     this.handle = createEnvelopeHandler(this.#table, replica)
     this.control = {
@@ -151,7 +145,7 @@ class HostingStep implements Step {
   async #close(): Promise<void> {
     this.#isDraining = true
     for (const { scheduler } of this.#table.servings) scheduler.stop()
-    const closed = this.models.close().then(() => this.#table.close())
+    const closed = this.models.close()
     const late = Promise.withResolvers<void>()
     const stopTimer = this.#clock.setTimer(CLOSE_MS, () => {
       this.#events.closeGivenUp(CLOSE_MS)

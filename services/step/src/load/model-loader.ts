@@ -1,8 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { loadOvertaken, pollFailed } from '@tutti/front-door'
-import type { LoadOverrides, ModelRepository, OpenedModel } from '@tutti/repository'
+import type { LoadOverrides, OpenedModel } from '@tutti/repository'
 import { type HostedModel, isServed } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
+import { ModelChanges } from '../model-changes.ts'
 import type { ModelTable } from '../model-table.ts'
 import { Limit } from './limit.ts'
 import { type LoadOutcome, loadModel, unloadVersion } from './load-model.ts'
@@ -10,10 +11,10 @@ import type { LoadContext, VersionLoadOptions } from './load-version.ts'
 
 export interface ModelLoaderOptions {
   readonly table: ModelTable
-  /** Where models are looked for; a process without one loads only what it is given. */
-  readonly repository?: Pick<ModelRepository, 'take'>
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
+  /** What the table says has changed. */
+  changed(): void
 }
 
 /** The loads of one model, one after the other. */
@@ -40,12 +41,14 @@ const NOTHING = { labels: {}, versions: new Map(), digest: '', release: async ()
  */
 export class ModelLoader {
   readonly #o: ModelLoaderOptions
+  readonly #changes: ModelChanges
   readonly #limit: Limit
   readonly #lines = new Map<string, Line>()
   #isClosed = false
 
   constructor(o: ModelLoaderOptions) {
     this.#o = o
+    this.#changes = new ModelChanges({ ...o.settings, ...o })
     this.#limit = new Limit(o.settings.loadParallelism)
   }
 
@@ -71,14 +74,15 @@ export class ModelLoader {
       line.unloads += 1
       line.abort.abort(loadOvertaken(name))
     }
-    this.#o.table.unload(name)
+    this.#changes.unload(name)
   }
 
-  /** Loads nothing more. Resolves when no engine has anything in hand. */
+  /** Loads nothing more and closes everything in memory. The schedulers must have been stopped. */
   async close(): Promise<void> {
     this.#isClosed = true
     for (const [name, { abort }] of this.#lines) abort.abort(loadOvertaken(name))
     await Promise.all([...this.#lines.values()].map(({ last }) => last))
+    await this.#changes.close()
   }
 
   #enter(name: string, take: () => Promise<OpenedModel>): Promise<void> {
@@ -112,7 +116,7 @@ export class ModelLoader {
       return
     }
     const loading = (model: HostedModel): void => {
-      if (!isOvertaken() && !isServed(this.#o.table.get(name))) this.#o.table.put(model)
+      if (!isOvertaken() && !isServed(this.#o.table.get(name))) this.#changes.put(model)
     }
     const outcome = await this.#limit.run(async () => {
       // It may have waited for its turn among the models.
@@ -125,7 +129,7 @@ export class ModelLoader {
   }
 
   async #take(name: string, overrides: LoadOverrides | undefined): Promise<OpenedModel> {
-    const { repository } = this.#o
+    const { repository } = this.#o.settings
     try {
       if (repository === undefined) {
         throw new ServeError('MODEL_NOT_FOUND', 'there is no repository')
@@ -136,7 +140,7 @@ export class ModelLoader {
       // There is such a model, but nothing of it can be used: the index says why.
       if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.get(name))) {
         this.#o.events.modelRefused(name, error.message)
-        this.#o.table.put({ ...NOTHING, name, reason: error.message })
+        this.#changes.put({ ...NOTHING, name, reason: error.message })
       }
       throw pollFailed(name, error)
     }
@@ -145,7 +149,7 @@ export class ModelLoader {
   async #settle({ model, error }: LoadOutcome): Promise<void> {
     const { table } = this.#o
     // What is served stays so if what should take its place cannot be.
-    if (error === undefined || !isServed(table.get(model.name))) table.put(model)
+    if (error === undefined || !isServed(table.get(model.name))) this.#changes.put(model)
     if (error === undefined) return
     await model.release()
     throw error
