@@ -169,14 +169,14 @@ export async function showStorage(t: Test, folder: string): Promise<void> {
       await kubectl('wait', '--for=delete', '--timeout=120s', ...pods)
     })
 
-    await t.test('a download that is cut goes on where it ended', async (t) => {
+    await t.test('a download that is cut begins anew', async (t) => {
       const half = Math.floor(archive.byteLength / 2)
       host.script(cutAfter(half, archive, '"one"', hasFetched('https-cut')), bytes)
       // Of one pod: the order of its requests is what is looked at.
       const scaling = { minReplicas: 1, maxReplicas: 1 }
       await apply(adderFrom('https-cut', { ...of(), scaling }))
       await answers(t, 'https-cut')
-      t.same(host.ranges, [undefined, `bytes=${half}-`])
+      t.equal(host.requests, 2)
     })
   })
 

@@ -7,25 +7,25 @@ const LONGEST_MS = 15_000
 
 /**
  * Calls `attempt` again while the artifact is unavailable. Only consecutive attempts without progress count, so that a large model
- * comes through a bad line.
+ * of many files comes through a bad line.
  *
- * @param bytes - how much there is that the next attempt can go on with.
+ * @param done - the files that are whole; the next attempt goes on with the others.
  * @throws ServeError of the last attempt; any other error at once.
  */
 export async function persist<T>(
   o: Pick<FetchContext, 'bounds' | 'clock' | 'signal' | 'random' | 'log'>,
-  bytes: () => number,
+  done: ReadonlySet<string>,
   attempt: () => Promise<T>,
 ): Promise<T> {
   let failures = 0
-  let mostBytes = 0
+  let mostFiles = 0
   for (;;) {
     try {
       return await attempt()
     } catch (error) {
       if (!(error instanceof ServeError) || error.reason !== 'ARTIFACT_UNAVAILABLE') throw error
-      failures = bytes() > mostBytes ? 1 : failures + 1
-      mostBytes = Math.max(mostBytes, bytes())
+      failures = done.size > mostFiles ? 1 : failures + 1
+      mostFiles = Math.max(mostFiles, done.size)
       if (failures >= o.bounds.attempts) throw error
       const { random = Math.random } = o
       const delayMs = backoffMs(failures - 1, { firstMs: FIRST_MS, longestMs: LONGEST_MS, random })

@@ -1,77 +1,68 @@
 import { open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
-import type { FetchOptions, Part } from './fetch-options.ts'
-import { type HttpAnswer, type HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
+import type { FetchContext } from './fetch-options.ts'
+import { type HttpAnswer, type HttpClient, toStatusFailure } from './http-get.ts'
 import { showUri } from './source-uri.ts'
 import { onDisk } from './work-folder.ts'
 
-export interface DownloadOptions extends Pick<FetchOptions, 'context' | 'parts'> {
+export interface DownloadOptions {
+  readonly context: FetchContext
   readonly client: HttpClient
   /** Of the file that is written; its folder exists. */
   readonly path: string
-  /** Sends the request. @param headers - those that ask for the rest of a file. */
-  get(headers: HttpHeaders): Promise<HttpAnswer>
-  /** Converts a response that is neither 200, 206 nor 304. */
+  /** Converts a response that is neither 200 nor 304. */
   refused?(answer: HttpAnswer): Promise<Error>
 }
 
+/** A file that was downloaded. */
+export interface Download {
+  readonly sizeBytes: number
+  /** A strong entity tag, or ''. */
+  readonly etag: string
+}
+
 /**
- * Downloads a file. After a cut connection the next call asks for the rest, if the server named the state of the file (ETag); else it
- * begins anew.
+ * Writes the body of a response to a file, from its beginning.
  *
  * @returns undefined if the server says that nothing changed (304).
- * @throws ServeError ARTIFACT_UNAVAILABLE if a further call may help.
+ * @throws ServeError ARTIFACT_UNAVAILABLE if a further attempt may help.
  */
-export async function downloadFile(o: DownloadOptions): Promise<Part | undefined> {
-  const { parts, path } = o
-  const part = parts.get(path)
-  const answer = await o.get(
-    part === undefined ? {} : { range: `bytes=${part.sizeBytes}-`, 'if-range': part.etag },
-  )
-  if (answer.status === 304) {
-    answer.body.destroy()
+export async function downloadFile(
+  answer: HttpAnswer,
+  o: DownloadOptions,
+): Promise<Download | undefined> {
+  const { status, headers, body } = answer
+  if (status === 304) {
+    body.destroy()
     return undefined
   }
-  // After another answer, 503 for example, the next attempt still goes on with the part.
-  if ([200, 206, 416].includes(answer.status)) parts.delete(path)
-  const next = toPart(answer, part)
-  if (next === undefined) throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
-  return await receive(o, next, answer)
-}
-
-/** @returns what the body belongs to; undefined if it is neither the file nor its rest. */
-function toPart({ status, headers }: HttpAnswer, part: Part | undefined): Part | undefined {
+  if (status !== 200) throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
   // Weak tags say that two states mean the same, not that they have the same bytes.
   const etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
-  if (status === 200) return { sizeBytes: 0, etag }
-  if (status !== 206 || part === undefined || etag !== part.etag) return undefined
-  return headers['content-range']?.startsWith(`bytes ${part.sizeBytes}-`) === true
-    ? part
-    : undefined
+  return { sizeBytes: await receive(answer, o), etag }
 }
 
+/** @returns the size in bytes. */
 async function receive(
-  { context, client, path, parts }: DownloadOptions,
-  part: Part,
   { url, headers, body }: HttpAnswer,
-): Promise<Part> {
+  { context, client, path }: DownloadOptions,
+): Promise<number> {
   const { maxBytes } = context.bounds
   const requireSpace = (bytes: number): void => {
-    if (part.sizeBytes + bytes <= maxBytes) return
+    if (bytes <= maxBytes) return
     const text = `'${showUri(url)}' has more than ${maxBytes} bytes, want at most that`
     throw new ServeError('ARTIFACT_TOO_LARGE', text)
   }
-  const file = await onDisk(path, () => open(path, part.sizeBytes === 0 ? 'w' : 'a'))
-  // Without a tag the rest could be that of another state.
-  if (part.etag !== '') parts.set(path, part)
+  const file = await onDisk(path, () => open(path, 'w'))
+  let sizeBytes = 0
   try {
     requireSpace(Number(headers['content-length'] ?? 0))
     for await (const piece of body as AsyncIterable<Buffer>) {
-      requireSpace(piece.byteLength)
+      requireSpace(sizeBytes + piece.byteLength)
       await onDisk(path, () => file.appendFile(piece))
-      part.sizeBytes += piece.byteLength
+      sizeBytes += piece.byteLength
     }
-    return part
+    return sizeBytes
   } catch (error) {
     throw client.toFailure(url, error)
   } finally {

@@ -8,7 +8,6 @@ import {
   type FetchBounds,
   type FetchContext,
   type FetchOptions,
-  type Part,
 } from './fetch-options.ts'
 import { fetchS3 } from './fetch-s3.ts'
 import { parseSourceUri, type SourceUri, showUri } from './source-uri.ts'
@@ -97,11 +96,9 @@ type Attempt = Pick<FetchOptions, 'context' | 'work' | 'uri' | 'digest'> & {
 /** @param kept - what the target holds, if the server is to be asked whether it is still the same. */
 async function fetchInto(o: Attempt, kept: FetchRecord | undefined): Promise<FetchResult> {
   const { source, digest: wanted, uri, work, context } = o
-  const parts = new Map<string, Part>()
-  const bytesSoFar = (): number =>
-    [...parts.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
-  const options = { ...o, parts, validator: kept?.validator ?? '' }
-  const found = await persist(context, bytesSoFar, () =>
+  const done = new Set<string>()
+  const options = { ...o, done, validator: kept?.validator ?? '' }
+  const found = await persist(context, done, () =>
     source.kind === 'http' ? fetchHttp(source.url, options) : fetchS3(source, options),
   )
   if (found === undefined && kept !== undefined) return toResult(kept, false)

@@ -19,9 +19,8 @@ export async function fetchHttp(url: URL, o: FetchOptions): Promise<Fetched | un
   const client = new HttpClient(context)
   const path = work.path('archive')
   const condition: HttpHeaders = validator === '' ? {} : { 'if-none-match': validator }
-  const get = (headers: HttpHeaders): Promise<HttpAnswer> =>
-    follow(client, url, context, { ...condition, ...headers })
-  const archive = await downloadFile({ ...o, client, path, get })
+  const answer = await follow(client, url, context, condition)
+  const archive = await downloadFile(answer, { context, client, path })
   if (archive === undefined) return undefined
   const digest = `sha256:${await hashFile(path)}`
   requireDigest(o.uri, digest, o.digest)

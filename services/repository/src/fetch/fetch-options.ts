@@ -32,13 +32,6 @@ export interface FetchContext {
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** What came of a file. */
-export interface Part {
-  sizeBytes: number
-  /** A strong entity tag, or ''. */
-  readonly etag: string
-}
-
 /** One attempt over a protocol. */
 export interface FetchOptions {
   readonly context: FetchContext
@@ -46,8 +39,8 @@ export interface FetchOptions {
   readonly uri: string
   /** `sha256:` and hex digits. */
   readonly digest: string | undefined
-  /** What came so far, by path: an attempt goes on where the one before it ended. */
-  readonly parts: Map<string, Part>
+  /** Paths of the files that are whole: the next attempt does not fetch them again. */
+  readonly done: Set<string>
   /** Of what the target holds, if the server is to be asked whether it is still the same; else ''. */
   readonly validator: string
 }

@@ -37,7 +37,7 @@ export async function fetchS3(
   if (o.validator === validator) return undefined
   // Of this state alone: the attempt before may have found another.
   const root = o.work.path(validator)
-  for (const path of o.parts.keys()) if (!path.startsWith(root)) o.parts.delete(path)
+  for (const path of o.done) if (!path.startsWith(root)) o.done.delete(path)
   const rest = objects.values()
   const downloadSome = async (): Promise<void> => {
     for (const object of rest) await download(bucket, object, join(root, object.path), attempt)
@@ -89,20 +89,19 @@ async function download(
 ): Promise<void> {
   const changed = (): ServeError =>
     new ServeError('ARTIFACT_UNAVAILABLE', `object '${key}' changed during the fetch`)
-  if (o.parts.get(path)?.sizeBytes === sizeBytes) return
+  if (o.done.has(path)) return
   await onDisk(path, () => mkdir(dirname(path), { recursive: true }))
-  const part = await downloadFile({
-    ...o,
+  const answer = await bucket.object(key, etag === '' ? {} : { 'if-match': etag })
+  const found = await downloadFile(answer, {
+    context: o.context,
     client: bucket.client,
     path,
-    get: (headers) => bucket.object(key, { ...headers, ...(etag !== '' && { 'if-match': etag }) }),
-    refused: async (answer) => {
-      const failure = await bucket.refused(answer)
-      return answer.status === 412 || answer.status === 404 ? changed() : failure
+    refused: async (refusal) => {
+      const failure = await bucket.refused(refusal)
+      return refusal.status === 412 || refusal.status === 404 ? changed() : failure
     },
   })
   // A server may not know `if-match`.
-  if (part?.sizeBytes === sizeBytes && (etag === '' || part.etag === etag)) return
-  o.parts.delete(path)
-  throw changed()
+  if (found?.sizeBytes !== sizeBytes || (etag !== '' && found.etag !== etag)) throw changed()
+  o.done.add(path)
 }

@@ -65,31 +65,18 @@ async function startServer(
   }
 }
 
-/** Answers with the bytes, or with the rest of them where a range is asked for and the tag fits. */
+/** Answers with the bytes, or that they are still the same where the request names their tag. */
 export function serveBytes(bytes: Uint8Array, etag?: string): Answer {
   return ({ headers }, response) => {
     const tag = etag === undefined ? {} : { etag }
-    if (etag !== undefined && headers['if-none-match'] === etag) {
-      response.writeHead(304, tag).end()
-      return
-    }
-    const [, from] = /^bytes=(\d+)-$/.exec(headers.range ?? '') ?? []
-    const fits = headers['if-range'] === undefined || headers['if-range'] === etag
-    if (from === undefined || !fits) {
-      response.writeHead(200, { ...tag, 'content-length': bytes.byteLength }).end(bytes)
-    } else if (Number(from) >= bytes.byteLength) {
-      response.writeHead(416, { ...tag, 'content-range': `bytes */${bytes.byteLength}` }).end()
-    } else {
-      const rest = bytes.subarray(Number(from))
-      const range = `bytes ${from}-${bytes.byteLength - 1}/${bytes.byteLength}`
-      const length = { 'content-length': rest.byteLength, 'content-range': range }
-      response.writeHead(206, { ...tag, ...length }).end(rest)
-    }
+    const isKnown = etag !== undefined && headers['if-none-match'] === etag
+    if (isKnown) response.writeHead(304, tag).end()
+    else response.writeHead(200, { ...tag, 'content-length': bytes.byteLength }).end(bytes)
   }
 }
 
 /**
- * As `serveBytes`, but the connection ends after so many bytes of the body.
+ * Answers with the first bytes of a body, and ends the connection then.
  *
  * @param stored - resolves when the client has kept all bytes before this position of the file.
  */
@@ -99,17 +86,12 @@ export function cutAfter(
   etag: string | undefined,
   stored: (position: number) => Promise<void>,
 ): Answer {
-  return (request, response) => {
-    const whole = response.end.bind(response)
-    response.end = (body?: unknown) => {
-      if (!(body instanceof Uint8Array)) return whole()
-      const position = bytes.byteLength - body.byteLength + count
-      response.write(body.subarray(0, count), () => {
-        void stored(position).finally(() => response.socket?.destroy())
-      })
-      return response
-    }
-    serveBytes(bytes, etag)(request, response)
+  return (_, response) => {
+    const tag = etag === undefined ? {} : { etag }
+    response.writeHead(200, { ...tag, 'content-length': bytes.byteLength })
+    response.write(bytes.subarray(0, count), () => {
+      void stored(count).finally(() => response.socket?.destroy())
+    })
   }
 }
 
