@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { parseJsonConfig, printModelConfig } from '@tutti/model-config'
+import { pathProblem, show } from './fetch/tree-plan.ts'
 
 /** What a load request puts in place of the files on disk (triton-semantics 3.3). */
 export interface LoadOverrides {
@@ -9,11 +10,8 @@ export interface LoadOverrides {
   readonly files: ReadonlyMap<string, Uint8Array>
 }
 
-/** Bounds of the files of one request; their bytes are bounded by the message that brings them. */
+/** Of one request; their bytes are bounded by the message that brings them. */
 const MAX_FILES = 4096
-const MAX_PATH_BYTES = 1024
-const MAX_SEGMENT_BYTES = 255
-const MAX_DEPTH = 16
 
 /** Where messages say that a configuration comes from which is in no file. */
 export const OVERRIDE_PATH = 'the config parameter of the load request'
@@ -28,9 +26,13 @@ export function toConfigText(json: string): string {
   try {
     parsed = JSON.parse(json)
   } catch (error) {
-    throw new ServeError('CONFIG_SYNTAX', `Invalid config override: ${messageOf(error)}`, {
-      cause: error,
-    })
+    throw new ServeError(
+      'CONFIG_SYNTAX',
+      `Invalid config override: ${ServeError.from(error).message}`,
+      {
+        cause: error,
+      },
+    )
   }
   try {
     return printModelConfig(parseJsonConfig(parsed))
@@ -59,7 +61,7 @@ export function checkOverrides({ config, files }: LoadOverrides): void {
   }
   const directories = new Set<string>()
   for (const path of files.keys()) {
-    const fault = pathFault(path)
+    const fault = pathProblem(path)
     if (fault !== undefined) throw refusal(path, fault)
     const segments = path.split('/')
     for (let i = 1; i < segments.length; i++) directories.add(segments.slice(0, i).join('/'))
@@ -70,32 +72,9 @@ export function checkOverrides({ config, files }: LoadOverrides): void {
   }
 }
 
-function pathFault(path: string): string | undefined {
-  if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `want at most ${MAX_PATH_BYTES} bytes`
-  const segments = path.split('/')
-  if (segments.length > MAX_DEPTH) return `want at most ${MAX_DEPTH} levels`
-  const odd = segments.find((segment) => !isPlain(segment))
-  return odd === undefined ? undefined : `"${show(odd)}" is no name of a file, want VERSION/NAME`
-}
-
-function isPlain(segment: string): boolean {
-  if (segment === '' || segment === '.' || segment === '..') return false
-  // oxlint-disable-next-line no-control-regex -- control characters are what is refused
-  return !/[\\\u0000-\u001f\u007f]/.test(segment) && Buffer.byteLength(segment) <= MAX_SEGMENT_BYTES
-}
-
 function refusal(path: string, problem: string): ServeError {
   const field = `file:${show(path)}`
   return new ServeError('INVALID_PARAMETER', `load parameter '${field}': ${problem}`, {
     details: { field },
   })
-}
-
-/** What a client wrote, short enough for a message. */
-function show(text: string): string {
-  return text.length > 100 ? `${text.slice(0, 100)}...` : text
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

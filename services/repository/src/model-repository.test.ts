@@ -10,7 +10,6 @@ async function open(t: Test, files: Readonly<Record<string, string>>) {
   const { directory, remove } = await writeModelTree(files)
   const { directory: temporaryDirectory, remove: removeTemporary } = await writeModelTree({})
   const repository = new ModelRepository({ paths: [directory], temporaryDirectory })
-  await repository.open()
   t.teardown(async () => {
     await repository.close()
     await remove()

@@ -39,13 +39,7 @@ export class ModelRepository {
 
   constructor(o: ModelRepositoryOptions) {
     this.#o = o
-    const parent = o.temporaryDirectory
-    this.#overrides = new OverrideDirectories(parent === undefined ? {} : { parent })
-  }
-
-  /** Deletes what earlier processes left behind. */
-  async open(): Promise<void> {
-    await this.#overrides.removeStale()
+    this.#overrides = new OverrideDirectories(o.temporaryDirectory)
   }
 
   /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */

@@ -1,6 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { OverrideDirectories } from './override-directory.ts'
@@ -19,7 +17,7 @@ const FILES = new Map([
 
 await t.test('files are written for this user alone, each model by itself', async (t) => {
   const parent = await folder(t)
-  const directories = new OverrideDirectories({ parent })
+  const directories = new OverrideDirectories(parent)
   const one = await directories.write('m', FILES)
   const two = await directories.write('m', FILES)
   t.equal(basename(one.path), 'm')
@@ -38,7 +36,7 @@ await t.test('files are written for this user alone, each model by itself', asyn
 
 await t.test('what cannot be written leaves nothing behind', async (t) => {
   const parent = await folder(t)
-  const directories = new OverrideDirectories({ parent })
+  const directories = new OverrideDirectories(parent)
   const files = new Map([
     ['a', Buffer.from('')],
     ['a/b', Buffer.from('')],
@@ -47,26 +45,4 @@ await t.test('what cannot be written leaves nothing behind', async (t) => {
   const [root] = await readdir(parent)
   t.same(await readdir(join(parent, root ?? '')), [])
   await directories.close()
-})
-
-await t.test('what processes left that are gone is removed, nothing else', async (t) => {
-  const parent = await folder(t)
-  const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'])
-  await once(child, 'spawn')
-  const left = new OverrideDirectories({ parent, pid: child.pid ?? 0 })
-  await left.write('m', FILES)
-  const own = new OverrideDirectories({ parent })
-  const { path } = await own.write('m', FILES)
-  const others = ['tutti-models-x', 'tutti-models-000000000000-1-1-abcdef', 'else']
-  for (const name of others) await mkdir(join(parent, name))
-
-  await new OverrideDirectories({ parent }).removeStale()
-  t.equal((await readdir(parent)).length, 5, 'both processes live')
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-  await new OverrideDirectories({ parent }).removeStale()
-  t.equal((await readdir(parent)).length, 4)
-  t.ok(await stat(path), 'this process lives')
-  for (const name of others) t.ok(await stat(join(parent, name)), `${name} is not ours to judge`)
-  await new OverrideDirectories({ parent: join(parent, 'absent') }).removeStale()
 })

@@ -70,7 +70,7 @@ async function openServer(
   const metrics = new ServerMetrics()
   const tracing = createTracing(toTracingOptions(settings))
   opened.defer(() => tracing.shutdown())
-  const repository = await openRepository(flags, manifests)
+  const repository = openRepository(flags, manifests)
   opened.defer(() => repository.close())
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])

@@ -73,7 +73,8 @@ export class TreePlan {
   }
 }
 
-function pathProblem(path: string): string | undefined {
+/** Why a path from outside is none within a model's folder; undefined if it is one. */
+export function pathProblem(path: string): string | undefined {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `want at most ${MAX_PATH_BYTES} bytes`
   const parts = path.split('/')
   if (parts.length > MAX_DEPTH) return `want at most ${MAX_DEPTH} levels`
@@ -96,7 +97,7 @@ export function invalid(name: string, problem: string): ServeError {
 }
 
 /** One line that is short enough for a message. */
-function show(text: string): string {
+export function show(text: string): string {
   const line = JSON.stringify(text).slice(1, -1)
   return line.length > 100 ? `${line.slice(0, 100)}...` : line
 }

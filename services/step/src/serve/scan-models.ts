@@ -27,17 +27,12 @@ export function checkModelFlags(
 /** Where models come from beside the repositories, and what overrides their configurations. */
 export type OtherModels = Pick<ScanOptions, 'directories' | 'overrides'>
 
-/** Opens the repositories that the flags name. */
-export async function openRepository(
+/** The repositories that the flags name. */
+export function openRepository(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
   others: OtherModels = {},
-): Promise<ModelRepository> {
-  const repository = new ModelRepository({
-    paths: flags['model-repository'],
-    ...toScanOptions(flags, others),
-  })
-  await repository.open()
-  return repository
+): ModelRepository {
+  return new ModelRepository({ paths: flags['model-repository'], ...toScanOptions(flags, others) })
 }
 
 /** Scans what the flags name. @throws ServeError REPOSITORY_UNREADABLE if a repository cannot be read. */

@@ -66,7 +66,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const clock = o.clock ?? systemClock
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   const others = readOtherModels(flags)
-  const repository = await openRepository(flags, others)
+  const repository = openRepository(flags, others)
   opened.defer(() => repository.close())
   const tracing = createTracing(toTracingOptions(o.settings))
   opened.defer(() => tracing.shutdown())
