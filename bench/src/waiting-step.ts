@@ -1,7 +1,7 @@
 import type { Engine } from '@tutti/backends'
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { scanRepositories } from '@tutti/repository'
-import { openStep, toPeerOptions } from '@tutti/step'
+import { toPeerOptions } from '@tutti/step'
+import { openTestStep } from '@tutti/step/testing'
 import { openStepPeer } from '@tutti/transport'
 import { answerParent } from './forked.ts'
 
@@ -35,14 +35,7 @@ const engine: Engine = {
   }),
 }
 
-const step = await openStep({
-  replica,
-  models: await scanRepositories([models]),
-  engines: [engine],
-  autoComplete: false,
-  clock: systemClock,
-  log: silentLogger,
-})
+const step = await openTestStep([models], { replica, engines: [engine], autoComplete: false })
 await openStepPeer({
   broker: { servers: [url], prefix: 'tutti', repository },
   peer: replica,

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { createEngines } from '@tutti/backends'
 import { buildAddModel } from '@tutti/backends/testing'
-import { silentLogger, systemClock } from '@tutti/chassis'
-import { scanRepositories } from '@tutti/repository'
 import { type NamedTensor, TensorMemory } from '@tutti/tensor'
 import t from 'tap'
-import { openStep } from './open-step.ts'
+import { openTestStep } from './testing/open-test-step.ts'
 import { RecordingSink, requestContext } from './testing/step-builders.ts'
 
 function fp32(name: string, rows: readonly (readonly number[])[]): NamedTensor {
@@ -26,14 +24,7 @@ await t.test(
       warm: { 'config.pbtxt': warmUp, 1: { 'model.onnx': model } },
       broken: { 1: { 'model.onnx': 'this is not a model' } },
     })
-    const step = await openStep({
-      replica: 'r1',
-      models: await scanRepositories([directory]),
-      engines: createEngines(),
-      autoComplete: true,
-      clock: systemClock,
-      log: silentLogger,
-    })
+    const step = await openTestStep([directory], { engines: createEngines() })
     t.teardown(() => step.close())
     const { models } = await step.control.describe()
     t.match(models, [

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { silentLogger, systemClock } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import type { StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { ServerMetrics } from '@tutti/front-door'
 import type { Envelope } from '@tutti/protocol'
-import { scanRepositories } from '@tutti/repository'
 import { TensorMemory } from '@tutti/tensor'
 import t, { type Test } from 'tap'
-import { openStep } from './open-step.ts'
 import type { StepOptions } from './step-options.ts'
+import { openTestStep } from './testing/open-test-step.ts'
 import { ScriptedEngine, type ScriptedModel } from './testing/scripted-engine.ts'
 import { floats, RecordingSink, requestContext } from './testing/step-builders.ts'
 
@@ -39,15 +37,7 @@ async function open(
   )
   const engine = o.engine ?? new ScriptedEngine()
   engine.isImmediate = true
-  const step = await openStep({
-    replica: 'r1',
-    models: await scanRepositories([directory]),
-    engines: [engine],
-    autoComplete: true,
-    clock: systemClock,
-    log: silentLogger,
-    ...o,
-  })
+  const step = await openTestStep([directory], { engines: [engine], ...o })
   t.teardown(() => step.close())
   const description = await step.control.describe()
   const infer = async (envelope: Partial<Envelope> = {}): Promise<string> => {
@@ -158,15 +148,8 @@ await t.test('a model of two repositories and one without versions say so', asyn
     "a: at least one version must be available under the version policy of model 'a'",
   ])
   const directory = t.testdir({ one: { m: { 1: {} } }, two: { m: { 1: {} } } })
-  const models = await scanRepositories([`${directory}/one`, `${directory}/two`])
-  const step = await openStep({
-    replica: 'r',
-    models,
-    engines: [new ScriptedEngine()],
-    autoComplete: true,
-    clock: systemClock,
-    log: silentLogger,
-  })
+  const paths = [`${directory}/one`, `${directory}/two`]
+  const step = await openTestStep(paths, { engines: [new ScriptedEngine()] })
   t.teardown(() => step.close())
   t.match(states(await step.control.describe()), [/^m: model appears in two or more repositories/])
 })

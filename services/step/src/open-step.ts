@@ -1,6 +1,5 @@
 import type { Clock } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
-import type { RepositoryModel } from '@tutti/repository'
 import type { StepRequest } from '@tutti/tensor'
 import type { EnvelopeHandler } from '@tutti/transport'
 import { createEnvelopeHandler } from './envelope-handler.ts'
@@ -11,16 +10,12 @@ import { StepEvents } from './log-events.ts'
 import { createModelHost } from './model-host.ts'
 import { ModelTable } from './model-table.ts'
 import type { Step, StepLoad } from './step.ts'
-import { type StepOptions, type StepSettings, withDefaults } from './step-options.ts'
+import type { StepOptions, StepSettings } from './step-options.ts'
 
-/**
- * Loads the models that are no ensembles and serves them. Resolves when every model is READY or has failed;
- * a failed one is described with its reason and does not keep the others from serving.
- */
-export async function openStep(options: StepOptions): Promise<Step> {
-  const step = new HostingStep(withDefaults(options))
-  await Promise.all(options.models.map((model, i) => step.loadFound(model, `at the start ${i}`)))
-  return step
+/** Opens a step without models; `models.load` loads them from the repository. */
+export function openStep(o: StepOptions): Step {
+  const engines = new Map([...o.engines.values()].map((engine) => [engine.backend, engine]))
+  return new HostingStep({ ...o, engines })
 }
 
 /**
@@ -74,12 +69,6 @@ class HostingStep implements Step {
         return (await serving?.loaded.isReady?.()) ?? serving !== undefined
       },
     }
-  }
-
-  /** Loads a model at the start; the description says how that ended. */
-  async loadFound(model: RepositoryModel, digest: string): Promise<void> {
-    const opened = { model, digest, release: async () => {} }
-    await this.models.loadOpened(opened).catch(() => {})
   }
 
   served(): readonly ServedModel[] {

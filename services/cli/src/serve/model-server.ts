@@ -75,10 +75,9 @@ async function openServer(
   const replica = randomBytes(5).toString('hex')
   const { defaultMaxBatchSize, ...backends } = readBackendConfig(flags['backend-config'])
   let routers: RouterCalls | undefined
-  const step = await openStep({
+  const step = openStep({
     ...toStepSettings(flags, o.env),
     replica,
-    models: [],
     repository,
     unpinned: (pin) => router.whenUnpinned(pin),
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),

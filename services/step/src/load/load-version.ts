@@ -71,7 +71,7 @@ async function begin(
 ): Promise<Omit<Serving, 'loadSeconds'>> {
   const { config, version, modelDirectory } = source
   const check = compileRequestCheck(config)
-  await warmUp(loaded, { config, instances, check, modelDirectory, random: o.random })
+  await warmUp(loaded, { config, instances, check, modelDirectory, random: Math.random })
   const statistics = new StatisticsRecorder({
     name: config.name,
     version: String(version),

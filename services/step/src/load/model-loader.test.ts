@@ -1,6 +1,5 @@
 import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { ServerMetrics } from '@tutti/front-door'
 import { ModelRepository } from '@tutti/repository'
@@ -9,6 +8,7 @@ import t, { type Test } from 'tap'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
 import type { StepOptions } from '../step-options.ts'
+import { stepOptions } from '../testing/open-test-step.ts'
 import { ScriptedEngine } from '../testing/scripted-engine.ts'
 import { floats, RecordingSink, requestContext } from '../testing/step-builders.ts'
 
@@ -46,16 +46,7 @@ async function open(
   })
   const engine = new ScriptedEngine()
   engine.isImmediate = true
-  const step = await openStep({
-    replica: 'r1',
-    models: [],
-    repository,
-    engines: [engine],
-    autoComplete: true,
-    clock: systemClock,
-    log: silentLogger,
-    ...o,
-  })
+  const step = openStep(stepOptions({ repository, engines: [engine], ...o }))
   t.teardown(async () => {
     await step.close()
     await repository.close()

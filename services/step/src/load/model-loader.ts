@@ -59,12 +59,22 @@ export class ModelLoader {
    * @throws ServeError with the texts of triton-semantics 3.3: MODEL_POLL_FAILED, MODEL_LOAD_FAILED, MODEL_LOAD_OVERTAKEN.
    */
   load(name: string, overrides?: LoadOverrides): Promise<void> {
-    return this.#enter(name, () => this.#take(name, overrides))
-  }
-
-  /** Loads a model that was found already. @throws as `load`. */
-  loadOpened(opened: OpenedModel): Promise<void> {
-    return this.#enter(opened.model.name, () => Promise.resolve(opened))
+    const line = this.#lines.get(name) ?? newLine()
+    this.#lines.set(name, line)
+    line.open += 1
+    const { unloads } = line
+    const isOvertaken = (): boolean => line.unloads > unloads || this.#isClosed
+    const done = line.last.then(() => {
+      line.abort = new AbortController()
+      return this.#turn(name, overrides, { isOvertaken, signal: line.abort.signal })
+    })
+    // Names come from outside: a line that nobody uses is not kept.
+    const leave = (): void => {
+      line.open -= 1
+      if (line.open === 0) this.#lines.delete(name)
+    }
+    line.last = done.then(leave, leave)
+    return done
   }
 
   /** Takes a model out of service; what it has accepted is finished in the background. Unknown names are no error. */
@@ -85,32 +95,13 @@ export class ModelLoader {
     await this.#changes.close()
   }
 
-  #enter(name: string, take: () => Promise<OpenedModel>): Promise<void> {
-    const line = this.#lines.get(name) ?? newLine()
-    this.#lines.set(name, line)
-    line.open += 1
-    const { unloads } = line
-    const isOvertaken = (): boolean => line.unloads > unloads || this.#isClosed
-    const done = line.last.then(() => {
-      line.abort = new AbortController()
-      return this.#turn(name, take, { isOvertaken, signal: line.abort.signal })
-    })
-    // Names come from outside: a line that nobody uses is not kept.
-    const leave = (): void => {
-      line.open -= 1
-      if (line.open === 0) this.#lines.delete(name)
-    }
-    line.last = done.then(leave, leave)
-    return done
-  }
-
   async #turn(
     name: string,
-    take: () => Promise<OpenedModel>,
+    overrides: LoadOverrides | undefined,
     { isOvertaken, signal }: { readonly isOvertaken: () => boolean } & LoadContext,
   ): Promise<void> {
     if (isOvertaken()) throw loadOvertaken(name)
-    const opened = await take()
+    const opened = await this.#take(name, overrides)
     if (this.#o.table.get(name)?.digest === opened.digest) {
       await opened.release()
       return

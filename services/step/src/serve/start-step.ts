@@ -82,10 +82,9 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const probes = { flags, metrics, health, answers: answers.byPath, log }
   const metricsServer = await openMetricsDoor(probes)
   opened.defer(async () => metricsServer?.close())
-  const step = await openStep({
+  const step = openStep({
     ...toStepSettings(flags, o.env),
     replica,
-    models: [],
     repository,
     unpinned: (pin) => pins.untilUnpinned(pin),
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
@@ -102,7 +101,6 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const strictReadiness = flags['strict-readiness']
   const backend = new StepBackend({ step, replica, strictReadiness, clock, tracing })
   const itself = toPeerOptions(step, { replica })
-  answers.describeWith(() => itself.describe())
   const joined = await (o.openPeer ?? openStepPeer)({
     broker: toBrokerOptions(flags),
     peer: replica,

@@ -1,10 +1,10 @@
 import { ok } from 'node:assert/strict'
-import { silentLogger, systemClock } from '@tutti/chassis'
 import { parseDescriptionJson, parseStepLoad } from '@tutti/ensemble'
 import { scanRepositories } from '@tutti/repository'
 import t from 'tap'
 import { openStep } from '../open-step.ts'
 import { ScriptedEngine } from '../testing/index.ts'
+import { stepOptions } from '../testing/open-test-step.ts'
 import { startTestStep } from '../testing/start-test-step.ts'
 import { StepAnswers } from './step-answers.ts'
 
@@ -87,17 +87,8 @@ await t.test('it says what it loads while it loads', async (t) => {
     loading.resolve()
     return held.promise
   }
-  const step = await openStep({
-    replica: 'r1',
-    models: [],
-    repository: {
-      take: async () => ({ model, digest: 'd', release: async () => {} }),
-    },
-    engines: [engine],
-    autoComplete: true,
-    clock: systemClock,
-    log: silentLogger,
-  })
+  const take = async () => ({ model, digest: 'd', release: async () => {} })
+  const step = openStep(stepOptions({ repository: { take }, engines: [engine] }))
   t.teardown(() => step.close())
   answers.begin(step)
   const loaded = step.models.load('m')

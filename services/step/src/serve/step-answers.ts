@@ -7,7 +7,6 @@ import type { Step } from '../step.ts'
 export class StepAnswers {
   readonly #replica: string
   #step: Step | undefined
-  #describe: (() => Json) | undefined
   readonly byPath: JsonAnswers = new Map<string, () => Json>([
     ['/tutti/v1/served', () => this.#served()],
     ['/tutti/v1/load', () => toStepLoad(this.#step)],
@@ -22,14 +21,9 @@ export class StepAnswers {
     this.#step = step
   }
 
-  /** From now on it describes itself as routers hear it. */
-  describeWith(describe: () => Json): void {
-    this.#describe = describe
-  }
-
   #served(): Json {
     const models = this.#step?.served() ?? []
-    return this.#describe?.() ?? toDescriptionJson({ replica: this.#replica, models })
+    return toDescriptionJson({ replica: this.#replica, models })
   }
 }
 

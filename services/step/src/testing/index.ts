@@ -1,3 +1,4 @@
+export { openTestStep } from './open-test-step.ts'
 export {
   SCRIPTED_TIMES,
   ScriptedEngine,
