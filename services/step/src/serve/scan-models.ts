@@ -1,11 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
-import {
-  ModelRepository,
-  type RepositoryModel,
-  type ScanOptions,
-  scanRepositories,
-} from '@tutti/repository'
+import { ModelRepository, type ScanOptions } from '@tutti/repository'
 import { readBackendConfig } from './backend-config.ts'
 import type { ModelFlags } from './model-flags.ts'
 
@@ -32,60 +26,10 @@ export function openRepository(
   flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
   others: OtherModels = {},
 ): ModelRepository {
-  return new ModelRepository({ paths: flags['model-repository'], ...toScanOptions(flags, others) })
-}
-
-/** Scans what the flags name. @throws ServeError REPOSITORY_UNREADABLE if a repository cannot be read. */
-export async function scanModels(
-  flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
-  others: OtherModels = {},
-): Promise<readonly RepositoryModel[]> {
-  return await scanRepositories(flags['model-repository'], toScanOptions(flags, others))
-}
-
-function toScanOptions(
-  flags: Pick<ModelFlags, 'model-config-name'>,
-  others: OtherModels,
-): ScanOptions {
-  const { directories = [], overrides = new Map() } = others
   const configName = flags['model-config-name']
-  return { directories, overrides, ...(configName !== undefined && { configName }) }
-}
-
-/**
- * Chooses the models of a step by name; no name chooses all. Ensembles are left out: they are a router's.
- *
- * @throws ServeError FLAG_INVALID for a name that is in no repository, or an ensemble's.
- */
-export function chooseModels(
-  models: readonly RepositoryModel[],
-  names: readonly string[],
-): readonly RepositoryModel[] {
-  const own = models.filter((model) => !isEnsemble(model))
-  if (names.length === 0) return own
-  for (const name of names) {
-    if (own.some((model) => model.name === name)) continue
-    const why = models.some((model) => model.name === name)
-      ? 'is an ensemble, which a router serves'
-      : 'is in no repository'
-    const known = own.map((model) => model.name).join(', ')
-    throw new ServeError(
-      'FLAG_INVALID',
-      `--model: "${name}" ${why}; there are ${known || 'none'}`,
-      {
-        details: { field: '--model' },
-      },
-    )
-  }
-  return own.filter((model) => names.includes(model.name))
-}
-
-/** A config that does not parse is not known to be an ensemble's: loading the model reports it. */
-function isEnsemble(model: RepositoryModel): boolean {
-  if (model.error !== undefined || model.configText === undefined) return false
-  try {
-    return isEnsembleConfig(parseModelConfig(model.configText, model.configPath))
-  } catch {
-    return false
-  }
+  return new ModelRepository({
+    paths: flags['model-repository'],
+    ...others,
+    ...(configName !== undefined && { configName }),
+  })
 }

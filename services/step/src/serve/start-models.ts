@@ -2,15 +2,10 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { refuseFailures } from '@tutti/front-door'
 import { isEnsembleConfig } from '@tutti/model-config'
-import {
-  type ModelRepository,
-  pollRepository,
-  type RepositoryModel,
-  RepositoryWatch,
-} from '@tutti/repository'
+import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import type { StepEvents } from '../log-events.ts'
 import type { Step } from '../step.ts'
-import { chooseModels, type OtherModels, scanModels } from './scan-models.ts'
+import type { OtherModels } from './scan-models.ts'
 import type { StepFlags } from './step-flags.ts'
 
 /** Follows what changes on disk until the signal aborts, in the mode that does. Resolves then. */
@@ -30,20 +25,22 @@ export interface FollowOptions {
  */
 export async function loadStartModels(
   flags: StepFlags,
-  o: { readonly step: Step; readonly repository: ModelRepository; readonly others: OtherModels },
+  o: { readonly step: Step; readonly repository: ModelRepository; readonly others: Required<OtherModels> },
 ): Promise<FollowModels> {
   const { step, repository, others } = o
   const load = async (names: readonly string[]): Promise<void> => {
     const failures = await loadModels(step, names)
     if (flags['exit-on-error']) refuseFailures(failures)
   }
+  const own = ownModels(repository, flags.model)
   if (flags['model-control-mode'] === 'none') {
-    const models = await scanModels(flags, others)
-    checkOverridden(models, others)
-    await load(chooseModels(models, flags.model).map(({ name }) => name))
+    const names = await own.names()
+    await requireThere(repository, '--model', flags.model, names)
+    await requireThere(repository, '--model-overrides', [...others.overrides.keys()])
+    await load(names)
     return async () => {}
   }
-  const watch = new RepositoryWatch(ownModels(repository, flags.model))
+  const watch = new RepositoryWatch(own)
   await load(await watch.start())
   return (how) => followDisk(flags, step, watch, how)
 }
@@ -58,7 +55,7 @@ function ownModels(
   chosen: readonly string[],
 ): Pick<ModelRepository, 'names' | 'take'> {
   const isOwn = async (name: string): Promise<boolean> => {
-    if (chosen.length > 0) return chosen.includes(name)
+    if (chosen.length > 0 && !chosen.includes(name)) return false
     const config = await repository.readConfig(name)
     return config === undefined || !isEnsembleConfig(config)
   }
@@ -72,16 +69,20 @@ function ownModels(
   }
 }
 
-/** Where nothing comes later, an override of what is not there is a typing error. */
-function checkOverridden(
-  models: readonly RepositoryModel[],
-  { overrides = new Map() }: OtherModels,
-): void {
-  for (const name of overrides.keys()) {
-    if (models.some((model) => model.name === name)) continue
-    const known = models.map((model) => model.name).join(', ')
-    const text = `--model-overrides: "${name}" is in no repository; there are ${known || 'none'}`
-    throw new ServeError('FLAG_INVALID', text, { details: { field: '--model-overrides' } })
+/** Where nothing comes later, a name of what is not there is a typing error. @param own - the models of a step; else all. */
+async function requireThere(
+  repository: ModelRepository,
+  flag: string,
+  names: readonly string[],
+  own?: readonly string[],
+): Promise<void> {
+  const all = await repository.names()
+  for (const name of names) {
+    if ((own ?? all).includes(name)) continue
+    const isEnsemble = own !== undefined && all.includes(name)
+    const why = isEnsemble ? 'is an ensemble, which a router serves' : 'is in no repository'
+    const text = `${flag}: "${name}" ${why}; there are ${all.join(', ') || 'none'}`
+    throw new ServeError('FLAG_INVALID', text, { details: { field: flag } })
   }
 }
 
