@@ -79,8 +79,7 @@ await t.test('a file is read again only if it may have changed', async (t) => {
   await writeFile(file, 'two')
   const changed = await digestOf(directory, digests)
   t.not(changed, before, 'of the same size')
-  digests.keep(new Set())
-  t.equal(await digestOf(directory, digests), changed, 'also when nothing is known any more')
+  t.equal(await digestOf(directory), changed, 'also where nothing is known')
 })
 
 await t.test('a file that was just written is never taken for unchanged', async (t) => {

@@ -47,13 +47,6 @@ export class ModelDigests {
     return hash.digest('hex')
   }
 
-  /** Forgets what is known of directories that are none of these. */
-  keep(directories: ReadonlySet<string>): void {
-    for (const directory of this.#known.keys()) {
-      if (!directories.has(directory)) this.#known.delete(directory)
-    }
-  }
-
   async #digestFile(
     file: TreeFile,
     before: ReadonlyMap<string, Hashed> | undefined,

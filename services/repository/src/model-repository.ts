@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { dirname, join, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import { addText } from './content-hash.ts'
@@ -44,13 +44,7 @@ export class ModelRepository {
 
   /** Every directory's name, sorted. @throws ServeError REPOSITORY_UNREADABLE */
   async names(): Promise<readonly string[]> {
-    const names = await listModelNames(this.#o.paths, this.#o)
-    const directories = this.#o.paths.flatMap((path) =>
-      names.map((name) => join(resolve(path), name)),
-    )
-    const own = (this.#o.directories ?? []).map(({ path }) => resolve(path))
-    this.#digests.keep(new Set([...directories, ...own]))
-    return names
+    return await listModelNames(this.#o.paths, this.#o)
   }
 
   /**

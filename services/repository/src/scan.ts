@@ -162,8 +162,10 @@ export async function findModel(
   name: string,
   options: ScanOptions = {},
 ): Promise<RepositoryModel | undefined> {
-  const found = namedDirectories(options).filter((directory) => directory.name === name)
-  for (const repository of uniquePaths(paths)) {
+  const found: FoundDirectory[] = (options.directories ?? [])
+    .filter((directory) => directory.name === name)
+    .map(({ path }) => ({ name, path: resolve(path), isOwn: true }))
+  for (const repository of new Set(paths.map((path) => resolve(path)))) {
     const path = join(repository, name)
     if (await isDirectory(path)) found.push({ name, path })
     // Absent and unreadable are two things: a mount that is away must not look like a model that was removed.
@@ -175,40 +177,19 @@ export async function findModel(
   return more.length === 0 ? model : { ...model, error: TWICE }
 }
 
-function uniquePaths(paths: readonly string[]): readonly string[] {
-  return [...new Set(paths.map((path) => resolve(path)))]
-}
-
-function namedDirectories({ directories = [] }: ScanOptions): FoundDirectory[] {
-  return directories.map(({ name, path }) => ({ name, path: resolve(path), isOwn: true }))
-}
-
-function markTwice(models: readonly RepositoryModel[]): RepositoryModel[] {
-  const counts = new Map<string, number>()
-  for (const { name } of models) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return models.map((model) =>
-    (counts.get(model.name) ?? 0) > 1 ? { ...model, error: TWICE } : model,
-  )
-}
-
 /**
  * Lists the models of model repositories (triton-semantics 3.1). Directories that begin with a dot and plain files are
  * ignored. What is wrong with one model becomes its `error`; the others are not disturbed.
  *
  * @param paths - directories; the same one given twice counts once.
- * @returns every directory found, sorted by name within its repository, those that stand by themselves last; a name that is there
- * twice appears twice.
+ * @returns the models, sorted by name; one that is there twice comes once, with that as its error.
  * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
  */
 export async function scanRepositories(
   paths: readonly string[],
   options: ScanOptions = {},
 ): Promise<readonly RepositoryModel[]> {
-  const found: FoundDirectory[] = []
-  for (const repository of uniquePaths(paths)) {
-    const names = await listModels(repository)
-    found.push(...names.map((name) => ({ name, path: join(repository, name) })))
-  }
-  found.push(...namedDirectories(options))
-  return markTwice(await Promise.all(found.map((directory) => scanModel(directory, options))))
+  const names = await listModelNames(paths, options)
+  const models = await Promise.all(names.map((name) => findModel(paths, name, options)))
+  return models.flatMap((model) => model ?? [])
 }

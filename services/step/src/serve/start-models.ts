@@ -25,7 +25,11 @@ export interface FollowOptions {
  */
 export async function loadStartModels(
   flags: StepFlags,
-  o: { readonly step: Step; readonly repository: ModelRepository; readonly others: Required<OtherModels> },
+  o: {
+    readonly step: Step
+    readonly repository: ModelRepository
+    readonly others: Required<OtherModels>
+  },
 ): Promise<FollowModels> {
   const { step, repository, others } = o
   const load = async (names: readonly string[]): Promise<void> => {
