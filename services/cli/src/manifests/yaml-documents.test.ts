@@ -27,9 +27,6 @@ await t.test('what cannot be read is told with its place; other documents are re
   t.equal(problems.length, 1)
   const refused: [string, RegExp, number][] = [
     ['a: 1\na: 2', /unique/i, 2],
-    ['a:\n  __proto__: 1', /got the key '__proto__'/, 2],
-    ['? [a]\n: 1', /got a key that is a list or a map/, 1],
-    [`a: ${'['.repeat(200)}${']'.repeat(200)}`, /got more than 100 levels/, 1],
     [
       `a: &a [1,1,1,1,1,1,1,1,1]\nb: &b [${'*a,'.repeat(9)}]\nc: [${'*b,'.repeat(20)}]`,
       /alias/i,

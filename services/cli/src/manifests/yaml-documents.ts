@@ -1,5 +1,6 @@
+import { ServeError } from '@tutti/errors'
 import { type Document, isScalar, LineCounter, parseAllDocuments, type Tags } from 'yaml'
-import { findRefusal, offsetOf, startOf } from './yaml-nodes.ts'
+import { offsetOf, startOf } from './yaml-nodes.ts'
 
 /** Where something stands in a file; both count from 1. */
 export interface Position {
@@ -55,7 +56,7 @@ export function readYaml(text: string): YamlFile {
     }
   } catch (error) {
     // Nesting beyond what the parser's stack holds.
-    problems.push({ ...at(0), message: messageOf(error) })
+    problems.push({ ...at(0), message: ServeError.from(error).message })
   }
   return { documents, problems }
 }
@@ -80,18 +81,10 @@ function readDocument(
   if (fault !== undefined) return { ...at(fault.pos[0]), message: fault.message }
   const root = document.contents
   if (root === null || (isScalar(root) && root.value === null)) return undefined
-  const refusal = findRefusal(root)
-  if (refusal !== undefined) {
-    return { ...at(startOf(refusal.node) ?? 0), message: refusal.message }
-  }
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     return { value, positionOf: (path) => at(offsetOf(root, path)) }
   } catch (error) {
-    return { ...at(startOf(root) ?? 0), message: messageOf(error) }
+    return { ...at(startOf(root) ?? 0), message: ServeError.from(error).message }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

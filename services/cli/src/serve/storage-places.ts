@@ -29,8 +29,6 @@ export class StoragePlaces {
   readonly #o: StoragePlacesOptions
   readonly #places: ReadonlyMap<string, string>
   readonly #secrets: ReadonlyMap<string, string>
-  /** Two Models of one address fetch it once. */
-  readonly #fetched = new Map<string, Promise<string>>()
 
   /** @throws ServeError FLAG_INVALID for a map that is none. */
   constructor(o: StoragePlacesOptions) {
@@ -42,7 +40,7 @@ export class StoragePlaces {
 
   /** @returns the model's directory. @throws ServeError whose text begins with the field. */
   async find({ storageUri, storage }: Storage): Promise<string> {
-    if (/^(https?|s3):/.test(storageUri)) return await this.#fetchOnce({ storageUri, storage })
+    if (/^(https?|s3):/.test(storageUri)) return await this.#fetch({ storageUri, storage })
     const directory = this.#mapped(storageUri)
     const isThere = await stat(directory).then(
       (found) => found.isDirectory(),
@@ -72,22 +70,15 @@ export class StoragePlaces {
     throw refusal('storageUri', `'${storageUri}' is not here, want --storage-map ${claim}=DIR`)
   }
 
-  #fetchOnce({ storageUri, storage }: Storage): Promise<string> {
-    const key = createHash('sha256').update(storageUri).digest('hex').slice(0, 24)
-    const known = this.#fetched.get(key)
-    if (known !== undefined && storage?.digest === undefined) return known
-    const fetched = this.#fetch(key, { storageUri, storage })
-    this.#fetched.set(key, fetched)
-    return fetched
-  }
-
-  async #fetch(key: string, { storageUri: uri, storage }: Storage): Promise<string> {
+  async #fetch({ storageUri: uri, storage }: Storage): Promise<string> {
     const { cache, clock, signal, log } = this.#o
     const secret = storage?.secretRef?.name
     const folder = secret === undefined ? undefined : this.#secrets.get(secret)
     if (secret !== undefined && folder === undefined) {
       throw refusal('storage.secretRef', `'${secret}' is not here, want --secret-map ${secret}=DIR`)
     }
+    // One place for each address: what lies there is not fetched again.
+    const key = createHash('sha256').update(uri).digest('hex').slice(0, 24)
     const to = join(cache, key, 'model')
     try {
       const credentials = folder === undefined ? {} : await readCredentials(folder)
