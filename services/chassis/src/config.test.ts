@@ -1,8 +1,7 @@
-import { inspect } from 'node:util'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { z } from 'zod'
-import { loadConfig, renderSettingTable, secretSetting } from './config.ts'
+import { loadConfig, renderSettingTable } from './config.ts'
 
 const Settings = z.object({
   logLevel: z
@@ -15,7 +14,7 @@ const Settings = z.object({
     .min(0)
     .default(30_000)
     .meta({ env: 'TUTTI_GRACE_MS', description: 'milliseconds to drain' }),
-  token: secretSetting.optional().meta({ env: 'TUTTI_TOKEN', description: 'bearer token' }),
+  token: z.string().optional().meta({ env: 'TUTTI_TOKEN', description: 'bearer token' }),
   url: z.string().meta({ env: 'TUTTI_URL', description: 'where it is' }),
 })
 
@@ -29,12 +28,6 @@ await t.test('an empty variable counts as absent', async (t) => {
   const config = loadConfig(Settings, { TUTTI_URL: 'x', TUTTI_LOG_LEVEL: '', TUTTI_TOKEN: '' })
   t.equal(config.logLevel, 'info')
   t.equal(config.token, undefined)
-})
-
-await t.test('a secret setting prints nothing of itself', async (t) => {
-  const config = loadConfig(Settings, { TUTTI_URL: 'x', TUTTI_TOKEN: 'hunter2' })
-  t.equal(config.token?.reveal(), 'hunter2')
-  t.notMatch(inspect(config) + JSON.stringify(config), 'hunter2')
 })
 
 await t.test('all refused variables are named in one SETTING_INVALID', async (t) => {

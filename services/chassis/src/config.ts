@@ -1,6 +1,5 @@
 import { assert, ServeError } from '@tutti/errors'
 import { z } from 'zod'
-import { Secret } from './secret.ts'
 import { renderTable } from './table.ts'
 
 /** One flat object, each field with `.meta({ env, description })` and a default where it has one. */
@@ -40,9 +39,6 @@ function toSettingError(error: z.ZodError, names: ReadonlyMap<PropertyKey, strin
     details: { field: fields.join(', ') },
   })
 }
-
-/** A setting whose value must not be printed. */
-export const secretSetting = z.string().transform((text) => new Secret(text))
 
 /** The settings as the Markdown table of a README, which a test holds equal to the schema. */
 export function renderSettingTable(schema: SettingSchema): string {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { createLogger, type LogLevel, silentLogger } from './log.ts'
@@ -90,6 +91,7 @@ await t.test('a secret is never printed, wherever it stands', async (t) => {
   logger.child({ token }).info('connected', { token, nested: { token }, text: String(token) })
   t.notMatch(lines.join(''), 'hunter2')
   t.match(lines.join(''), '[redacted]')
+  t.notMatch(inspect({ token }), 'hunter2')
   t.equal(token.reveal(), 'hunter2')
 })
 

@@ -72,11 +72,9 @@ const PARENT = {
 
 await t.test('spans arrive with parents, kinds and attributes', async (t) => {
   const { endpoint, received, spans } = await startCollector(t)
-  const tracing = createTracing({
-    endpoint,
-    serviceName: 'tutti-router',
-    headers: { 'x-key': 'k' },
-  })
+  // oxlint-disable-next-line node/no-process-env -- the SDK reads it there
+  process.env['OTEL_EXPORTER_OTLP_HEADERS'] = 'x-key=k%20v'
+  const tracing = createTracing({ endpoint, serviceName: 'tutti-router' })
   t.equal(tracing.isEnabled, true)
   const outer = tracing.startSpan('infer', {
     parent: PARENT,
@@ -88,7 +86,7 @@ await t.test('spans arrive with parents, kinds and attributes', async (t) => {
   outer.end()
   await tracing.shutdown()
 
-  t.match(received[0], { path: '/v1/traces', headers: { 'x-key': 'k' } })
+  t.match(received[0], { path: '/v1/traces', headers: { 'x-key': 'k v' } })
   t.match(received[0]?.body.resourceSpans[0]?.resource.attributes, [
     { key: 'service.name', value: 'tutti-router' },
   ])
