@@ -25,6 +25,7 @@ export {
   toTracingOptions,
 } from './executable/tracing-settings.ts'
 export { renderFlagTable, renderHelp } from './flag-help.ts'
+export { flagRefusal, readPairs } from './flag-refusal.ts'
 export type { FlagTable, FlagValues } from './flag-spec.ts'
 export { parseFlags } from './flags.ts'
 export { createHealth, type Health, withCauses } from './health.ts'

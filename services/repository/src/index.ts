@@ -25,8 +25,8 @@ export { type ModelDirectory, type ScanOptions, scanRepositories } from './scan.
 export {
   digestVersion,
   isInside,
+  listFirstVersion,
   listVersionFiles,
   resolveModelFile,
-  type VersionFile,
   versionDirectory,
 } from './version-files.ts'

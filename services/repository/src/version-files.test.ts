@@ -38,11 +38,11 @@ await t.test(
       '2/': '',
     })
     t.same(
-      (await listVersionFiles(found, 1)).map(({ name, sizeBytes }) => ({ name, sizeBytes })),
+      (await listVersionFiles(found, 1)).map(({ name, size }) => ({ name, size })),
       [
-        { name: 'lib.txt', sizeBytes: 1 },
-        { name: 'lib/b.py', sizeBytes: 1 },
-        { name: 'model.py', sizeBytes: 4 },
+        { name: 'lib.txt', size: 1n },
+        { name: 'lib/b.py', size: 1n },
+        { name: 'model.py', size: 4n },
       ],
     )
     t.same(await listVersionFiles(found, 2), [])

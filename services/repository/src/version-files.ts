@@ -3,16 +3,8 @@ import { stat } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { addText, hashFile } from './content-hash.ts'
-import { listTree } from './list-tree.ts'
+import { listTree, type TreeFile } from './list-tree.ts'
 import type { RepositoryModel } from './repository-model.ts'
-
-/** One file below a version directory. */
-export interface VersionFile {
-  /** Relative to the version directory, with `/`. */
-  readonly name: string
-  readonly path: string
-  readonly sizeBytes: number
-}
 
 /** Absolute path of a version directory. */
 export function versionDirectory(model: RepositoryModel, version: number): string {
@@ -28,11 +20,10 @@ export function versionDirectory(model: RepositoryModel, version: number): strin
 export async function listVersionFiles(
   model: RepositoryModel,
   version: number,
-): Promise<readonly VersionFile[]> {
+): Promise<readonly TreeFile[]> {
   const directory = versionDirectory(model, version)
   try {
-    const files = await listTree(directory)
-    return files.map(({ name, path, size }) => ({ name, path, sizeBytes: Number(size) }))
+    return await listTree(directory)
   } catch (error) {
     if (error instanceof ServeError) throw error
     throw new ServeError(
@@ -41,6 +32,13 @@ export async function listVersionFiles(
       { cause: error, details: { model: model.name, version: String(version) } },
     )
   }
+}
+
+/** What stands in the first version's directory: names of files and folders, as a model may be either; none without a version. */
+export async function listFirstVersion(model: RepositoryModel): Promise<readonly string[]> {
+  const [first] = model.versions
+  const files = first === undefined ? [] : await listVersionFiles(model, first)
+  return [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
 }
 
 /**

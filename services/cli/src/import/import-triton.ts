@@ -9,7 +9,7 @@ import {
   parseModelConfig,
   selectBackend,
 } from '@tutti/model-config'
-import { listVersionFiles, type RepositoryModel, scanRepositories } from '@tutti/repository'
+import { listFirstVersion, type RepositoryModel, scanRepositories } from '@tutti/repository'
 
 export interface ImportedRepository {
   /** In the order of the repository. */
@@ -54,10 +54,11 @@ export async function importTriton(
     if (config === undefined) continue
     const folder = prefix === undefined ? undefined : `${prefix.replace(/\/+$/, '')}/${model.name}`
     await attempt(model, async () => {
+      const files = await listFirstVersion(model)
       const manifest = fromModelConfig(config, {
         resourceName: nameOf(model.name),
         servedName: model.name,
-        backend: isEnsembleConfig(config) ? '' : await findBackend(model, config),
+        backend: isEnsembleConfig(config) ? '' : selectBackend(config, model.name, files).backend,
         storageUri: folder ?? `hostPath://${join(resolve(directory), model.name)}`,
         isEnsemble,
       })
@@ -72,13 +73,6 @@ function parseConfig(model: RepositoryModel): ModelConfig {
   return model.configText === undefined
     ? emptyModelConfig()
     : parseModelConfig(model.configText, model.configPath)
-}
-
-async function findBackend(model: RepositoryModel, config: ModelConfig): Promise<string> {
-  const [first] = model.versions
-  const files = first === undefined ? [] : await listVersionFiles(model, first)
-  const names = new Set(files.map((file) => file.name.replace(/\/.*/, '')))
-  return selectBackend(config, model.name, [...names]).backend
 }
 
 /** Of a model's own folder each version would be taken for a model. */

@@ -1,5 +1,4 @@
-import type { FlagTable, FlagValues } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 import { POLL_FLAGS } from '@tutti/front-door'
 
 /** Which models are served when: tritonserver's names and defaults. */
@@ -30,15 +29,13 @@ export function checkControlFlags(
 ): void {
   const { 'model-control-mode': mode, 'load-model': names } = flags
   if (names.length === 0) return
-  const details = { details: { field: '--load-model' } }
   if (mode !== 'explicit') {
-    const text = `--load-model: "${names[0]}" in the mode ${mode}, want --model-control-mode=explicit with it`
-    throw new ServeError('FLAG_INVALID', text, details)
+    const problem = `"${names[0]}" in the mode ${mode}, want --model-control-mode=explicit with it`
+    throw flagRefusal('--load-model', problem)
   }
   if (names.includes(ALL) && names.length > 1) {
-    const text =
-      "--load-model: wildcard model name '*' must be the ONLY startup model if specified at all"
-    throw new ServeError('FLAG_INVALID', text, details)
+    const problem = "wildcard model name '*' must be the ONLY startup model if specified at all"
+    throw flagRefusal('--load-model', problem)
   }
 }
 

@@ -1,5 +1,4 @@
-import type { FlagTable, FlagValues } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 
 /** What `tutti serve` takes beside or instead of model repositories. */
 export const MANIFEST_FLAGS = {
@@ -40,7 +39,9 @@ export function checkManifestFlags(flags: ManifestFlags): void {
   ] as const
   for (const [field, isGiven] of given) {
     if (!isGiven) continue
-    const text = `${field}: given without --filename, want both: it is about the models of manifests`
-    throw new ServeError('FLAG_INVALID', text, { details: { field } })
+    throw flagRefusal(
+      field,
+      'given without --filename, want both: it is about the models of manifests',
+    )
   }
 }

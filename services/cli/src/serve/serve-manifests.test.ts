@@ -240,7 +240,7 @@ await t.test('bad manifests end the start with the messages of tutti validate', 
       err: /NameConflict/,
     },
   )
-  t.match(await command(t, good, '--storage-map=x'), { code: 2, err: /want URI=DIR or NAME=DIR/ })
+  t.match(await command(t, good, '--storage-map=x'), { code: 2, err: /want URI=DIR/ })
 })
 
 await t.test('Ensembles are judged by the configurations that will be served', async (t) => {

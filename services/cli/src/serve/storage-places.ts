@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Clock, Logger } from '@tutti/chassis'
+import { type Clock, flagRefusal, type Logger, readPairs } from '@tutti/chassis'
 import type { ModelManifest } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { fetchArtifact, readCredentials, verifyArtifact } from '@tutti/repository'
@@ -93,35 +93,16 @@ export class StoragePlaces {
 
 /** @throws ServeError FLAG_INVALID for a map that is none. */
 export function readStorageMaps(flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>) {
+  const places = readPairs('--storage-map', flags['storage-map'], 'URI=DIR')
+  const secrets = readPairs('--secret-map', flags['secret-map'], 'NAME=DIR')
   return {
-    places: readMap('--storage-map', flags['storage-map'], checkPlace),
-    secrets: readMap('--secret-map', flags['secret-map'], (name) => name),
+    places: new Map([...places].map(([uri, folder]) => [toPrefix(uri), resolve(folder)])),
+    secrets: new Map([...secrets].map(([name, folder]) => [name, resolve(folder)])),
   }
 }
 
-function readMap(
-  flag: string,
-  occurrences: readonly string[],
-  toKey: (name: string) => string,
-): ReadonlyMap<string, string> {
-  const map = new Map<string, string>()
-  for (const text of occurrences) {
-    const [, name = '', directory = ''] = /^([^=]+)=(.+)$/s.exec(text) ?? []
-    if (name === '') throw flagRefusal(flag, text, 'want URI=DIR or NAME=DIR')
-    const key = toKey(name)
-    if (map.has(key)) throw flagRefusal(flag, text, `${key} came twice`)
-    map.set(key, resolve(directory))
-  }
-  return map
-}
-
-function checkPlace(prefix: string): string {
-  if (/^(pvc:\/\/[^/]+|hostPath:\/\/\/)/.test(prefix)) return prefix.replace(/\/+$/, '')
-  throw flagRefusal('--storage-map', prefix, 'want pvc://CLAIM[/PATH]=DIR or hostPath:///PATH=DIR')
-}
-
-function flagRefusal(flag: string, got: string, problem: string): ServeError {
-  return new ServeError('FLAG_INVALID', `${flag}: "${got}": ${problem}`, {
-    details: { field: flag },
-  })
+function toPrefix(uri: string): string {
+  if (/^(pvc:\/\/[^/]+|hostPath:\/\/\/)/.test(uri)) return uri.replace(/\/+$/, '')
+  const want = 'want pvc://CLAIM[/PATH]=DIR or hostPath:///PATH=DIR'
+  throw flagRefusal('--storage-map', `"${uri}": ${want}`)
 }

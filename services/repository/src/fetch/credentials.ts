@@ -111,19 +111,13 @@ function toEndpoint(text: string): URL {
 
 /** TLS leaves out certificates that it cannot read; the server would then seem not to be trusted. */
 function requireCertificates(text: string): string {
-  const found = text
-    .split(/(?=-----BEGIN )/)
-    .filter((part) => /^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/.test(part))
-  if (found.length === 0) throw refusal('ca.crt', 'has no certificate in PEM')
-  for (const [i, certificate] of found.entries()) {
-    try {
-      // Without its end a certificate cannot be parsed.
-      void new X509Certificate(certificate)
-    } catch (error) {
-      throw refusal('ca.crt', `has a certificate that cannot be read, number ${i + 1}`, error)
-    }
+  try {
+    // Of several it parses the first.
+    void new X509Certificate(text)
+    return text
+  } catch (error) {
+    throw refusal('ca.crt', 'has no certificate in PEM that can be read', error)
   }
-  return text
 }
 
 function refusal(key: string, problem: string, cause?: unknown): ServeError {

@@ -10,7 +10,7 @@ import {
   validateWhenRead,
 } from '@tutti/model-config'
 import {
-  listVersionFiles,
+  listFirstVersion,
   type RepositoryModel,
   readLabels,
   resolveModelFile,
@@ -58,9 +58,7 @@ async function complete(
 ): Promise<ModelConfig> {
   const { name, configPath } = model
   const first = model.versions[0]
-  const files = first === undefined ? [] : await listVersionFiles(model, first)
-  // A model may be a directory (`model.onnx/`), so what counts is the first part of each path.
-  const versionFiles = [...new Set(files.map((file) => file.name.replace(/\/.*/, '')))]
+  const versionFiles = await listFirstVersion(model)
   const inspect = await inspectModel(model, config, versionFiles, o)
   const completed = completeModelConfig({
     config,

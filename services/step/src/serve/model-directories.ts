@@ -1,3 +1,4 @@
+import { flagRefusal, readPairs } from '@tutti/chassis'
 import { applyModelOverrides, ModelOverrides } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type ConfigOverrides, checkModelName, type ModelDirectory } from '@tutti/repository'
@@ -23,7 +24,7 @@ export function readOtherModels(
  * @throws ServeError FLAG_INVALID that names what came: no NAME or DIR, a name that no model can have, or one given twice.
  */
 export function readModelDirectories(occurrences: readonly string[]): readonly ModelDirectory[] {
-  return [...readNamed(DIRECTORY, occurrences, 'DIR')].map(([name, path]) => ({ name, path }))
+  return [...readNamed(DIRECTORY, occurrences, 'NAME=DIR')].map(([name, path]) => ({ name, path }))
 }
 
 /**
@@ -33,7 +34,7 @@ export function readModelDirectories(occurrences: readonly string[]): readonly M
  */
 export function readModelOverrides(occurrences: readonly string[]): ConfigOverrides {
   return new Map(
-    [...readNamed(OVERRIDES, occurrences, 'JSON')].map(([name, text]) => {
+    [...readNamed(OVERRIDES, occurrences, 'NAME=JSON')].map(([name, text]) => {
       const overrides = parseOverrides(name, text)
       return [name, (config) => applyModelOverrides(config, overrides)]
     }),
@@ -45,35 +46,24 @@ function parseOverrides(name: string, text: string): ModelOverrides {
   try {
     json = JSON.parse(text)
   } catch (error) {
-    throw refusal(OVERRIDES, `"${name}": ${ServeError.from(error).message}`, error)
+    throw flagRefusal(OVERRIDES, `"${name}": ${ServeError.from(error).message}`, error)
   }
   const parsed = ModelOverrides.safeParse(json)
   if (parsed.success) return parsed.data
   const faults = parsed.error.issues.map(({ path, message }) => [...path, message].join(': '))
-  throw refusal(OVERRIDES, `"${name}": ${faults.join('; ')}`, parsed.error)
+  throw flagRefusal(OVERRIDES, `"${name}": ${faults.join('; ')}`, parsed.error)
 }
 
-/** Splits each `NAME=VALUE` at its first `=`. */
 function readNamed(
   flag: string,
   occurrences: readonly string[],
   wanted: string,
 ): ReadonlyMap<string, string> {
-  const values = new Map<string, string>()
-  for (const text of occurrences) {
-    const [, name = '', value = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? []
-    if (name === '' || value === '') throw refusal(flag, `"${text}", want NAME=${wanted}`)
-    try {
-      checkModelName(name)
-    } catch (error) {
-      throw refusal(flag, ServeError.from(error).message, error)
-    }
-    if (values.has(name)) throw refusal(flag, `"${name}" came twice, want a name once`)
-    values.set(name, value)
+  const values = readPairs(flag, occurrences, wanted)
+  try {
+    for (const name of values.keys()) checkModelName(name)
+  } catch (error) {
+    throw flagRefusal(flag, ServeError.from(error).message, error)
   }
   return values
-}
-
-function refusal(flag: string, problem: string, cause?: unknown): ServeError {
-  return new ServeError('FLAG_INVALID', `${flag}: ${problem}`, { cause, details: { field: flag } })
 }

@@ -1,8 +1,6 @@
 import { createDevices, type Devices } from '@tutti/backends'
+import { flagRefusal } from '@tutti/chassis'
 import { Accelerator } from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
-
-const FLAG = '--accelerator'
 
 /**
  * The devices of a process, as `--accelerator=RESOURCE=COUNT` and its environment say.
@@ -18,11 +16,8 @@ export function openDevices(
   const [, resourceName = '', number = '1'] = /^([^=]*)(?:=(\d{1,4}))?$/.exec(text) ?? []
   const parsed = Accelerator.safeParse({ resourceName, count: Number(number) })
   if (!parsed.success) {
-    throw new ServeError(
-      'FLAG_INVALID',
-      `${FLAG}: got "${text}", want DOMAIN/NAME=COUNT, e.g. nvidia.com/gpu=1, with a count of 1 to 64`,
-      { details: { field: FLAG } },
-    )
+    const want = 'want DOMAIN/NAME=COUNT, e.g. nvidia.com/gpu=1, with a count of 1 to 64'
+    throw flagRefusal('--accelerator', `got "${text}", ${want}`)
   }
   return createDevices({ env, accelerator: { resourceName, count: Number(number) } })
 }

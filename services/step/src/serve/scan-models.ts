@@ -1,4 +1,4 @@
-import { ServeError } from '@tutti/errors'
+import { flagRefusal } from '@tutti/chassis'
 import { ModelRepository, type ScanOptions } from '@tutti/repository'
 import { readBackendConfig } from './backend-config.ts'
 import type { ModelFlags } from './model-flags.ts'
@@ -13,9 +13,7 @@ export function checkModelFlags(
 ): void {
   readBackendConfig(flags['backend-config'])
   if (flags['model-repository'].length > 0 || o.hasOthers === true) return
-  throw new ServeError('FLAG_INVALID', '--model-repository: got none, want at least one folder', {
-    details: { field: '--model-repository' },
-  })
+  throw flagRefusal('--model-repository', 'got none, want at least one folder')
 }
 
 /** Where models come from beside the repositories, and what overrides their configurations. */

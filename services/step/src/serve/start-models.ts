@@ -1,4 +1,4 @@
-import type { Clock } from '@tutti/chassis'
+import { type Clock, flagRefusal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { refuseFailures } from '@tutti/front-door'
 import { isEnsembleConfig } from '@tutti/model-config'
@@ -85,8 +85,7 @@ async function requireThere(
     if ((own ?? all).includes(name)) continue
     const isEnsemble = own !== undefined && all.includes(name)
     const why = isEnsemble ? 'is an ensemble, which a router serves' : 'is in no repository'
-    const text = `${flag}: "${name}" ${why}; there are ${all.join(', ') || 'none'}`
-    throw new ServeError('FLAG_INVALID', text, { details: { field: flag } })
+    throw flagRefusal(flag, `"${name}" ${why}; there are ${all.join(', ') || 'none'}`)
   }
 }
 
