@@ -49,27 +49,32 @@ export interface LifecycleOptions {
  * @returns resolves with the code after `exit` was called with it.
  */
 export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
-  const stop = new StopRequest()
+  const stop = new AbortController()
   const exited = Promise.withResolvers<number>()
-  const exit = once(({ code, isBusy }: Ending) => {
+  let isExiting = false
+  const exit = ({ code, isBusy }: Ending): void => {
+    if (isExiting) return
+    isExiting = true
     unlisten()
     o.logger.info(EVENTS.exited, { code })
     o.exit(code, isBusy)
     exited.resolve(code)
-  })
+  }
   const clock = o.clock ?? systemClock
   let ctrlCAt = Number.NEGATIVE_INFINITY
   const unlisten = o.signals.listen((signal) => {
-    if (!stop.isRequested) {
+    if (!stop.signal.aborted) {
       if (signal === 'SIGINT') ctrlCAt = clock.now()
-      stop.request(signal)
+      o.health.hold('stopping', 'the server is stopping')
+      o.logger.info(EVENTS.stopping, { signal, graceMs: o.graceMs })
+      stop.abort(new ServeError('SERVER_STOPPING', `the server got ${signal}`))
       return
     }
     if (clock.now() - ctrlCAt < SAME_CTRL_C_MS) return
     o.logger.warn(EVENTS.secondSignal, { signal })
     exit({ code: 128 + SIGNAL_NUMBERS[signal], isBusy: true })
   })
-  runStages(o, stop).then(exit, (error: unknown) => {
+  runStages(o, stop.signal).then(exit, (error: unknown) => {
     o.logger.error(EVENTS.failed, { error: ServeError.from(error) })
     exit({ code: 1, isBusy: true })
   })
@@ -100,71 +105,45 @@ export function processSignals(source: {
   }
 }
 
-/** The first stop signal, as something to wait for and as an abort. */
-class StopRequest {
-  readonly #controller = new AbortController()
-  readonly #requested = Promise.withResolvers<StopSignal>()
-
-  readonly requested = this.#requested.promise
-  readonly signal = this.#controller.signal
-
-  get isRequested(): boolean {
-    return this.signal.aborted
-  }
-
-  request(signal: StopSignal): void {
-    this.#controller.abort(new ServeError('SERVER_STOPPING', `the server got ${signal}`))
-    this.#requested.resolve(signal)
-  }
-}
-
 /** How the process ends. */
 interface Ending {
   readonly code: number
   readonly isBusy: boolean
 }
 
-async function runStages(o: LifecycleOptions, stop: StopRequest): Promise<Ending> {
+async function runStages(o: LifecycleOptions, stop: AbortSignal): Promise<Ending> {
   const { health, logger } = o
   const clock = o.clock ?? systemClock
   logger.info(EVENTS.starting)
   const grace = new AbortController()
-  const started = o.start({ signal: stop.signal })
-  const graceTimer = stop.requested.then((signal) => {
-    health.hold('stopping', 'the server is stopping')
-    logger.info(EVENTS.stopping, { signal, graceMs: o.graceMs })
-    return clock.setTimer(o.graceMs, () =>
-      grace.abort(new ServeError('SERVER_STOPPING', `grace period of ${o.graceMs} ms is over`)),
-    )
+  const started = o.start({ signal: stop })
+  const stopped = new Promise<void>((resolve) => {
+    stop.addEventListener('abort', () => resolve(), { once: true })
+    if (stop.aborted) resolve()
   })
-  const running = await startOrStop(started, stop, grace.signal, logger)
-  if (running === undefined) return { code: stop.isRequested ? 0 : 1, isBusy: true }
+  const graceTimer = stopped.then(() =>
+    clock.setTimer(o.graceMs, () =>
+      grace.abort(new ServeError('SERVER_STOPPING', `grace period of ${o.graceMs} ms is over`)),
+    ),
+  )
+  let running: Running
+  try {
+    running = await raceSignal(started, grace.signal)
+  } catch (error) {
+    if (stop.aborted) logger.info(EVENTS.startGivenUp)
+    else logger.error(EVENTS.startFailed, { error: ServeError.from(error) })
+    return { code: stop.aborted ? 0 : 1, isBusy: true }
+  }
   health.release(STARTING)
   // Ready it may not be yet: what else holds it back is not the lifecycle's to know.
-  if (!stop.isRequested) logger.info(EVENTS.started)
-  await stop.requested
+  if (!stop.aborted) logger.info(EVENTS.started)
+  await stopped
   const isDrained = await drain(running, grace.signal, logger)
   ;(await graceTimer)()
   health.die('the server is closing')
   const isClosed = await close(running, o.closeMs ?? 10_000, clock, logger)
   const isBusy = !isClosed || running.isBusy?.() === true
   return { code: isDrained && isClosed ? 0 : 1, isBusy }
-}
-
-/** @returns undefined if the start failed, or was given up because of a stop signal. */
-async function startOrStop(
-  started: Promise<Running>,
-  stop: StopRequest,
-  grace: AbortSignal,
-  logger: Logger,
-): Promise<Running | undefined> {
-  try {
-    return await raceSignal(started, grace)
-  } catch (error) {
-    if (stop.isRequested) logger.info(EVENTS.startGivenUp)
-    else logger.error(EVENTS.startFailed, { error: ServeError.from(error) })
-    return undefined
-  }
 }
 
 async function drain(running: Running, grace: AbortSignal, logger: Logger): Promise<boolean> {
@@ -200,14 +179,5 @@ async function close(
     return false
   } finally {
     stopTimer()
-  }
-}
-
-function once<T>(call: (value: T) => void): (value: T) => void {
-  let isCalled = false
-  return (value) => {
-    if (isCalled) return
-    isCalled = true
-    call(value)
   }
 }
