@@ -1,36 +1,32 @@
-import { type Clock, flagRefusal } from '@tutti/chassis'
+import { type Clock, flagRefusal, type Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { refuseFailures } from '@tutti/front-door'
 import { isEnsembleConfig } from '@tutti/model-config'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
-import type { StepEvents } from '../log-events.ts'
+import { StepEvents } from '../log-events.ts'
 import type { Step } from '../step.ts'
 import type { OtherModels } from './scan-models.ts'
 import type { StepFlags } from './step-flags.ts'
 
-/** Follows what changes on disk until the signal aborts, in the mode that does. Resolves then. */
-export type FollowModels = (o: FollowOptions) => Promise<void>
-
-export interface FollowOptions {
+export interface StartModelsOptions {
+  readonly step: Step
+  readonly repository: ModelRepository
+  readonly others: Required<OtherModels>
   readonly clock: Clock
-  readonly signal: AbortSignal
-  readonly events: StepEvents
+  readonly log: Logger
 }
 
 /**
  * Loads the models of the start.
  *
+ * @returns follows what changes on disk until the signal aborts, in the mode that does, and resolves then.
  * @throws ServeError if a repository cannot be read, a flag names a model that cannot be served here, or, with
  * `--exit-on-error`, one fails.
  */
 export async function loadStartModels(
   flags: StepFlags,
-  o: {
-    readonly step: Step
-    readonly repository: ModelRepository
-    readonly others: Required<OtherModels>
-  },
-): Promise<FollowModels> {
+  o: StartModelsOptions,
+): Promise<(signal: AbortSignal) => Promise<void>> {
   const { step, repository, others } = o
   const load = async (names: readonly string[]): Promise<void> => {
     const failures = await loadModels(step, names)
@@ -46,7 +42,19 @@ export async function loadStartModels(
   }
   const watch = new RepositoryWatch(own)
   await load(await watch.start())
-  return (how) => followDisk(flags, step, watch, how)
+  const events = new StepEvents(o.log)
+  return (signal) =>
+    pollRepository({
+      watch,
+      pollMs: flags['repository-poll-secs'] * 1000,
+      clock: o.clock,
+      signal,
+      apply: async ({ changed, removed }) => {
+        for (const name of removed) step.models.unload(name)
+        await loadModels(step, changed)
+      },
+      failed: (error) => events.repositoryUnreadable(error),
+    })
 }
 
 /**
@@ -87,25 +95,6 @@ async function requireThere(
     const why = isEnsemble ? 'is an ensemble, which a router serves' : 'is in no repository'
     throw flagRefusal(flag, `"${name}" ${why}; there are ${all.join(', ') || 'none'}`)
   }
-}
-
-function followDisk(
-  flags: StepFlags,
-  step: Step,
-  watch: RepositoryWatch,
-  { clock, signal, events }: FollowOptions,
-): Promise<void> {
-  return pollRepository({
-    watch,
-    pollMs: flags['repository-poll-secs'] * 1000,
-    clock,
-    signal,
-    apply: async ({ changed, removed }) => {
-      for (const name of removed) step.models.unload(name)
-      await loadModels(step, changed)
-    },
-    failed: (error) => events.repositoryUnreadable(error),
-  })
 }
 
 /** Loads models as they are on disk. @returns what failed, by name; the index says so too. */

@@ -3,7 +3,6 @@ import type { Engine, Engines } from '@tutti/backends'
 import {
   type Clock,
   createTracing,
-  type Logger,
   logServing,
   type Running,
   type StartOptions,
@@ -21,7 +20,6 @@ import {
   ServerMetrics,
 } from '@tutti/front-door'
 import { openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
-import { StepEvents } from '../log-events.ts'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
@@ -30,7 +28,7 @@ import { toStepSettings } from './model-flags.ts'
 import { openEngines } from './open-engines.ts'
 import { PinWatch } from './pin-watch.ts'
 import { openRepository } from './scan-models.ts'
-import { type FollowModels, loadStartModels } from './start-models.ts'
+import { loadStartModels } from './start-models.ts'
 import { StepAnswers } from './step-answers.ts'
 import { StepBackend } from './step-backend.ts'
 import type { STEP_FLAGS } from './step-flags.ts'
@@ -97,7 +95,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   })
   answers.begin(step)
   opened.defer(() => step.close())
-  const follow = await loadStartModels(flags, { step, repository, others })
+  const follow = await loadStartModels(flags, { step, repository, others, clock, log })
   const strictReadiness = flags['strict-readiness']
   const backend = new StepBackend({ step, replica, strictReadiness, clock, tracing })
   const itself = toPeerOptions(step, { replica })
@@ -110,30 +108,15 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   })
   peer = joined
   opened.defer(() => joined.close())
-  const closing = followModels(follow, { opened, clock, log })
+  const closing = new AbortController()
+  const followed = follow(closing.signal)
+  opened.defer(() => followed)
+  opened.defer(() => closing.abort())
   const doors = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => doors.close())
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, replica }, causes }))
   const drainMs = toDrainMs(flags)
   return toRunning({ closing, doors, backend, peer: joined, step, drainMs, opened })
-}
-
-/** Keeps up with the repositories. @returns ends it. */
-function followModels(
-  follow: FollowModels,
-  o: {
-    readonly opened: AsyncDisposableStack
-    readonly clock: Clock
-    readonly log: Logger
-  },
-): AbortController {
-  const { opened, log, ...how } = o
-  const closing = new AbortController()
-  const events = new StepEvents(log)
-  const followed = follow({ ...how, signal: closing.signal, events })
-  opened.defer(() => followed)
-  opened.defer(() => closing.abort())
-  return closing
 }
 
 function toRunning(o: {
