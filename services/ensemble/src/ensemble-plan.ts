@@ -40,10 +40,15 @@ export interface PlanStep {
   readonly model: string
   /** -1 is the latest READY version. */
   readonly version: number
-  readonly maxBatchSize: number
+  /** True if the model batches. */
+  readonly isBatched: boolean
   readonly decoupled: boolean
   readonly inputs: readonly PlanStepInput[]
   readonly outputs: readonly PlanStepOutput[]
+  /** Each tensor that it reads, once. */
+  readonly reads: readonly number[]
+  /** All keys of the output map: Triton asks for them even if one of them is not needed. */
+  readonly outputNames: readonly string[]
   /** Steps that must have ended before it begins, if they run; each once, none of them decoupled. */
   readonly dependsOn: readonly number[]
   /** The label that all its inputs carry: in which iterations it runs. */
@@ -76,6 +81,23 @@ export interface PlanEnsembleTensor {
   readonly optional: boolean
 }
 
+/** The part of a plan that one set of requested outputs needs, as the run looks it up on every event. */
+export interface RunGraph {
+  /** By tensor: needed steps that read it, ascending. */
+  readonly consumers: readonly (readonly number[])[]
+  /** By tensor: references to it, which are its needed consumers and the response. */
+  readonly uses: readonly number[]
+  /** By step: how many tensors and steps it waits for. */
+  readonly pending: readonly number[]
+  /** By step: needed steps that depend on its end beside what they read. */
+  readonly dependents: readonly (readonly number[])[]
+  readonly outputs: readonly PlanEnsembleTensor[]
+  /** The label of the requested outputs; unless 0, the ensemble answers once per response of that decoupled step. */
+  readonly outputLabel: number
+  /** By label: what one iteration executes, and the response that it makes. */
+  readonly work: readonly number[]
+}
+
 /** An ensemble that was checked against its composing models, ready to run. Immutable, and may be shared by all requests. */
 export interface EnsemblePlan {
   readonly name: string
@@ -96,4 +118,6 @@ export interface EnsemblePlan {
   readonly tensors: readonly PlanTensor[]
   readonly inputs: readonly PlanEnsembleTensor[]
   readonly outputs: readonly PlanEnsembleTensor[]
+  /** What a request for all outputs executes. */
+  readonly graph: RunGraph
 }

@@ -1,20 +1,21 @@
-import { assert, type ErrorDetails, ServeError } from '@tutti/errors'
+import { assert, ServeError } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
-import { checkInputs, innerInput } from './ensemble-inputs.ts'
-import type { EnsemblePlan } from './ensemble-plan.ts'
-import { type EnsembleResponse, ensembleResponse } from './ensemble-response.ts'
+import type { EnsemblePlan, PlanEnsembleTensor, RunGraph } from './ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
 import {
-  endStep,
+  type HeldTensor,
   type Iteration,
   newIteration,
-  putTensor,
-  releaseIteration,
+  releaseTensors,
+  takeOutputs,
   useTensor,
-} from './iteration.ts'
-import { OpenExecutions } from './open-executions.ts'
-import type { RunGraph } from './run-graph.ts'
+} from './held-tensors.ts'
+import { OpenIterations } from './open-iterations.ts'
+import { retryDelayMs } from './retry-policy.ts'
+import { endOf, inputsError } from './run-errors.ts'
+import { selectOutputs } from './run-graph.ts'
 import { overrideSequence } from './sequence-context.ts'
+import { applyReshape } from './shape-conversion.ts'
 import {
   carriesOutputs,
   checkResponse,
@@ -26,43 +27,52 @@ type Responded = Extract<RunEvent, { type: 'StepResponded' }>
 type Failed = Extract<RunEvent, { type: 'StepFailed' }>
 
 /**
- * Responses of one decoupled step that the steps after it may have to finish with before it is to wait. Counted for each step:
- * were they counted together, one step could wait for room that only its own next response makes.
+ * Makes the state machine of one ensemble request.
+ *
+ * @param o.requestedOutputs - empty means all.
+ * @throws ServeError INVALID_REQUEST if a requested output is none of the ensemble's.
  */
-const MAX_AHEAD = 64
-
-/** Enough for a stream whose consumers keep up; memory of one request stays bounded where they do not. */
-const MAX_OPEN_ITERATIONS = 1024
+export function createEnsembleRun(
+  plan: EnsemblePlan,
+  o: { readonly context: RequestContext; readonly requestedOutputs: readonly string[] },
+): EnsembleRun {
+  const { context, requestedOutputs: names } = o
+  return new GraphRun(plan, names.length === 0 ? plan.graph : selectOutputs(plan, names), context)
+}
 
 /** One request on its way through the needed part of a plan. */
-export class GraphRun implements EnsembleRun {
+class GraphRun implements EnsembleRun {
   readonly #plan: EnsemblePlan
   readonly #graph: RunGraph
   readonly #context: RequestContext
-  readonly #executions: OpenExecutions
-  /** Those of which something may still come. */
-  readonly #iterations = new Set<Iteration>()
-  /** How many of them there are, by label. */
-  readonly #open: number[] = []
-  /** Iterations that make a response, in the order in which the responses are emitted. */
-  readonly #answers: Iteration[] = []
+  /** Only where a decoupled step runs; all other requests have one iteration. */
+  readonly #stream: OpenIterations | undefined
+  readonly #request: Iteration
+  /** Executions that have not ended: by attempt in flight, or by minus the timer of the next attempt. */
+  readonly #executions = new Map<number, StepExecution>()
+  /** Attempts so far, by step. Numbers are never given twice, so that a late event finds nothing. */
+  readonly #attempts: number[] = []
+  /** Steps that have all they wait for, until `#fire`. */
+  readonly #ready: number[] = []
   #actions: RunAction[] = []
+  #timers = 0
+  #emitted = 0
   #hasStarted = false
   #hasEnded = false
-  #emitted = 0
 
   constructor(plan: EnsemblePlan, graph: RunGraph, context: RequestContext) {
     this.#plan = plan
     this.#graph = graph
     this.#context = context
-    this.#executions = new OpenExecutions(plan.steps.length)
+    this.#stream = graph.outputLabel === 0 ? undefined : new OpenIterations(graph)
+    this.#request = this.#stream?.open(0) ?? newIteration(graph, 0)
   }
 
   start(inputs: TensorTable): readonly RunAction[] {
     assert(!this.#hasStarted, 'an ensemble run starts once')
     this.#hasStarted = true
     if (this.#hasEnded) this.#release(inputs)
-    else this.#begin(inputs)
+    else this.#enter(inputs)
     return this.#take()
   }
 
@@ -75,17 +85,17 @@ export class GraphRun implements EnsembleRun {
         this.#stepFailed(event)
         break
       case 'TimerFired':
-        this.#executions.timerFired(event.timer, this.#actions)
+        this.#timerFired(event.timer)
         break
       case 'Cancelled':
-        this.#fail(event.error, {})
+        this.#fail(event.error)
         break
     }
     return this.#take()
   }
 
   isAhead(step: number): boolean {
-    return (this.#open[step + 1] ?? 0) >= MAX_AHEAD
+    return this.#stream?.isAhead(step) ?? false
   }
 
   #take(): readonly RunAction[] {
@@ -94,168 +104,202 @@ export class GraphRun implements EnsembleRun {
     return actions
   }
 
-  #begin(inputs: TensorTable): void {
-    try {
-      checkInputs(this.#plan, this.#context.id, inputs)
-    } catch (error) {
+  #enter(inputs: TensorTable): void {
+    const { inputs: declared, maxBatchSize } = this.#plan
+    const isBatched = maxBatchSize > 0
+    if (!hasDeclaredInputs(declared, inputs)) {
       this.#release(inputs)
-      this.#fail(ServeError.from(error), {})
-      return
+      return this.#fail(inputsError(this.#plan, this.#context.id, inputs))
     }
-    const iteration = this.#openIteration(0, undefined)
-    const ready: number[] = []
-    const target = { graph: this.#graph, iteration, ready }
-    const isBatched = this.#plan.maxBatchSize > 0
-    for (const input of this.#plan.inputs) {
-      const given = inputs.get(input.name)
-      const entry = given === undefined ? null : innerInput(this.#plan, input, given)
-      putTensor(target, input.tensor, { entry, isBatched, context: undefined }, this.#actions)
+    for (const { name, tensor, dims, reshape } of declared) {
+      let entry = inputs.get(name) ?? null
+      if (entry !== null && reshape !== undefined) {
+        entry = { ...entry, shape: applyReshape(entry.shape, isBatched, dims, reshape) }
+      }
+      const uses = this.#graph.uses[tensor] ?? 0
+      this.#put(this.#request, tensor, { entry, isBatched, context: undefined, uses })
     }
-    this.#fire(iteration, ready)
+    this.#fire(this.#request)
     this.#answer()
   }
 
   #responded(event: Responded): void {
-    const execution = this.#executions.find(event)
+    const key = this.#key(event.step, event.attempt)
+    const execution = this.#executions.get(key)
     if (execution === undefined) return this.#release(event.outputs)
-    if (event.final) this.#executions.end(event)
+    if (event.final) this.#executions.delete(key)
     const hasOutputs = carriesOutputs(execution, event)
-    let context: RequestContext
+    let { context } = execution
     try {
       checkResponse(execution, event)
-      context = overrideSequence(execution.context, event.parameters)
-      if (hasOutputs) this.#checkRoom(execution)
+      if (event.parameters.size > 0) context = overrideSequence(context, event.parameters)
+      if (hasOutputs && execution.step.decoupled) this.#stream?.checkLimit(execution.step.model)
     } catch (error) {
       this.#release(event.outputs)
-      this.#fail(ServeError.from(error), whereabouts(execution))
-      return
+      return this.#fail(ServeError.from(error), execution)
     }
     execution.responses += 1
-    if (hasOutputs) this.#store(execution, event, context)
+    if (hasOutputs) this.#store(execution, event.outputs, context)
     if (event.final) this.#finish(execution)
     this.#answer()
   }
 
-  #store(execution: StepExecution, event: Responded, context: RequestContext): void {
-    const { plan, isBatched } = execution.step
-    const iteration = plan.decoupled
-      ? this.#openIteration(plan.index + 1, execution.iteration)
-      : execution.iteration
-    const ready: number[] = []
-    const target = { graph: this.#graph, iteration, ready }
-    for (const { name, tensor } of plan.outputs) {
-      const entry = event.outputs.get(name) ?? null
-      putTensor(target, tensor, { entry, isBatched, context }, this.#actions)
+  #store(execution: StepExecution, tensors: TensorTable, context: RequestContext): void {
+    const { step } = execution
+    let { iteration } = execution
+    if (step.decoupled) iteration = this.#stream?.open(step.index + 1, iteration) ?? iteration
+    let stored = 0
+    for (const { name, tensor } of step.outputs) {
+      const entry = tensors.get(name) ?? null
+      if (entry !== null) stored += 1
+      const uses = this.#graph.uses[tensor] ?? 0
+      this.#put(iteration, tensor, { entry, isBatched: step.isBatched, context, uses })
     }
-    for (const [name, { ref }] of event.outputs) {
-      if (plan.outputs.some((output) => output.name === name)) continue
-      this.#actions.push({ type: 'ReleaseTensor', ref })
+    if (stored < tensors.size) this.#release(tensors, step.outputNames)
+    this.#fire(iteration)
+  }
+
+  /** Puts a value in its place, or lets it go if no step and no response needs it. */
+  #put(iteration: Iteration, tensor: number, held: HeldTensor): void {
+    if (held.uses === 0) {
+      if (held.entry !== null) this.#actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
+      return
     }
-    this.#fire(iteration, ready)
+    iteration.tensors[tensor] = held
+    for (const step of this.#graph.consumers[tensor] ?? []) this.#countDown(iteration, step)
   }
 
-  #stepFailed(event: Failed): void {
-    const execution = this.#executions.find(event)
-    if (execution === undefined) return
-    if (this.#executions.retry(execution, event, this.#actions)) return
-    this.#fail(event.error, whereabouts(execution))
+  #countDown(iteration: Iteration, step: number): void {
+    const left = (iteration.pending[step] ?? 0) - 1
+    iteration.pending[step] = left
+    if (left === 0) this.#ready.push(step)
   }
 
-  #openIteration(label: number, parent: Iteration | undefined): Iteration {
-    const iteration = newIteration(this.#graph, label, parent)
-    this.#iterations.add(iteration)
-    this.#open[label] = (this.#open[label] ?? 0) + 1
-    if (label === this.#graph.outputLabel) this.#answers.push(iteration)
-    return iteration
-  }
-
-  /** Issues what has become ready, in step order. */
-  #fire(iteration: Iteration, ready: number[]): void {
+  /** Invokes what has become ready, in step order. */
+  #fire(iteration: Iteration): void {
+    const ready = this.#ready
     if (ready.length > 1) ready.sort((a, b) => a - b)
     for (const index of ready) {
-      const step = this.#graph.steps[index]
-      assert(step !== undefined, `step ${index} is not needed`)
-      if (this.#graph.dependsOn[index]?.length === 0) iteration.open += 1
-      this.#executions.invoke(newExecution(step, iteration, this.#context), this.#actions)
+      const step = this.#plan.steps[index]
+      assert(step !== undefined, `the plan has no step ${index}`)
+      this.#invoke(newExecution(step, iteration, this.#context))
     }
-    this.#settle(iteration)
+    ready.length = 0
   }
 
-  #finish(execution: StepExecution): void {
-    const { iteration, step } = execution
-    if (this.#graph.hasDependencies) this.#endStep(iteration, step.plan.index)
+  /** Makes the next attempt at `execution`. */
+  #invoke(execution: StepExecution): void {
+    const { step, context, inputs } = execution
+    const attempt = (this.#attempts[step.index] ?? 0) + 1
+    this.#attempts[step.index] = attempt
+    execution.attempt = attempt
+    execution.tries += 1
+    this.#executions.set(this.#key(step.index, attempt), execution)
+    this.#actions.push({
+      type: 'InvokeStep',
+      step: step.index,
+      attempt,
+      context,
+      inputs,
+      requestedOutputs: step.outputNames,
+    })
+  }
+
+  /** Ends an execution; steps that waited for its end begin. */
+  #finish({ step, iteration }: StepExecution): void {
+    const dependents = this.#graph.dependents[step.index]
+    if (dependents !== undefined && dependents.length > 0) {
+      const waiting = this.#stream?.waitingFor(iteration, step.index) ?? [iteration]
+      for (const inner of waiting) {
+        for (const other of dependents) {
+          if (this.#plan.steps[other]?.label === inner.label) this.#countDown(inner, other)
+        }
+        this.#fire(inner)
+      }
+    }
     for (const tensor of step.reads) useTensor(iteration, tensor, this.#actions)
-    iteration.open -= 1
-    this.#settle(iteration)
-  }
-
-  /** Begins what waited for the step only. */
-  #endStep(iteration: Iteration, step: number): void {
-    iteration.ended.add(step)
-    for (const inner of this.#iterations) {
-      const ready = endStep(this.#graph, { iteration, inner, step })
-      if (ready.length > 0) this.#fire(inner, ready)
-    }
-  }
-
-  #settle(iteration: Iteration): void {
-    if (iteration.open > 0 || !this.#iterations.delete(iteration)) return
-    this.#open[iteration.label] = (this.#open[iteration.label] ?? 1) - 1
+    this.#stream?.end(iteration)
   }
 
   /** Emits what is complete, in order. What a request for one response gets waits for the last step to end. */
   #answer(): void {
-    const isFinished = this.#executions.isEmpty
-    if (this.#graph.outputLabel === 0 && !isFinished) return
-    let complete = 0
-    while (this.#answers[complete]?.missingOutputs === 0) complete += 1
-    for (const [i, iteration] of this.#answers.splice(0, complete).entries()) {
-      const o = { plan: this.#plan, graph: this.#graph, request: this.#context, iteration }
-      this.#emit(ensembleResponse(o, this.#actions), isFinished && i === complete - 1)
-      iteration.open -= 1
-      this.#settle(iteration)
+    const isFinished = this.#executions.size === 0
+    if (this.#stream === undefined) {
+      if (isFinished) this.#emit(this.#request, true)
+      return
     }
-    if (isFinished && complete === 0)
-      this.#emit({ outputs: new Map(), parameters: new Map() }, true)
+    const complete = this.#stream.takeComplete()
+    for (const [i, iteration] of complete.entries()) {
+      this.#emit(iteration, isFinished && i === complete.length - 1)
+      this.#stream.end(iteration)
+    }
+    if (isFinished && complete.length === 0) this.#emit(undefined, true)
   }
 
-  #emit(response: EnsembleResponse, final: boolean): void {
+  /** @param iteration - absent for a response that only says that the stream has ended. */
+  #emit(iteration: Iteration | undefined, final: boolean): void {
+    const isBatched = this.#plan.maxBatchSize > 0
+    const o = { request: this.#context, outputs: this.#graph.outputs, isBatched, iteration }
+    const response = takeOutputs(o, this.#actions)
     this.#hasEnded = final
     this.#actions.push({ type: 'Emit', index: this.#emitted, final, ...response })
     this.#emitted += 1
   }
 
+  #stepFailed(event: Failed): void {
+    const key = this.#key(event.step, event.attempt)
+    const execution = this.#executions.get(key)
+    if (execution === undefined) return
+    this.#executions.delete(key)
+    const { responses, tries } = execution
+    const delayMs = retryDelayMs({ ...event, hasResponded: responses > 0, tries })
+    if (delayMs === undefined) return this.#fail(event.error, execution)
+    if (delayMs === 0) return this.#invoke(execution)
+    this.#timers += 1
+    this.#executions.set(-this.#timers, execution)
+    this.#actions.push({ type: 'SetTimer', timer: this.#timers, delayMs })
+  }
+
+  #timerFired(timer: number): void {
+    const execution = this.#executions.get(-timer)
+    if (execution === undefined) return
+    this.#executions.delete(-timer)
+    this.#invoke(execution)
+  }
+
   /** Ends the run. Responses that arrive later find no execution and are released. */
-  #fail(error: ServeError, details: ErrorDetails): void {
+  #fail(error: ServeError, execution?: StepExecution): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    this.#executions.cancelAll(this.#actions)
-    for (const iteration of this.#iterations) releaseIteration(iteration, this.#actions)
-    this.#iterations.clear()
-    this.#open.length = 0
-    const prefixed = error
-      .withPrefix(`in ensemble '${this.#plan.name}', `)
-      .withDetails({ ensemble: this.#plan.name, ...details })
-    this.#actions.push({ type: 'Fail', error: prefixed })
+    for (const [key, { step, attempt }] of this.#executions) {
+      if (key < 0) this.#actions.push({ type: 'ClearTimer', timer: -key })
+      else this.#actions.push({ type: 'CancelStep', step: step.index, attempt })
+    }
+    this.#executions.clear()
+    for (const iteration of this.#stream?.close() ?? [this.#request]) {
+      releaseTensors(iteration, this.#actions)
+    }
+    this.#actions.push({ type: 'Fail', error: endOf(this.#plan.name, error, execution) })
   }
 
-  /** @throws ServeError OVERLOADED if a decoupled step is too far ahead of the steps after it. */
-  #checkRoom(execution: StepExecution): void {
-    const { decoupled, model } = execution.step.plan
-    const bound = MAX_OPEN_ITERATIONS
-    if (!decoupled || this.#iterations.size < bound) return
-    throw new ServeError(
-      'OVERLOADED',
-      `model '${model}' is ahead of the steps after it: got ${bound} open iterations, want fewer`,
-    )
+  /** @param kept - names that stay. */
+  #release(tensors: TensorTable, kept?: readonly string[]): void {
+    for (const [name, { ref }] of tensors) {
+      if (kept?.includes(name) !== true) this.#actions.push({ type: 'ReleaseTensor', ref })
+    }
   }
 
-  #release(tensors: TensorTable): void {
-    for (const { ref } of tensors.values()) this.#actions.push({ type: 'ReleaseTensor', ref })
+  #key(step: number, attempt: number): number {
+    return attempt * this.#plan.steps.length + step
   }
 }
 
-function whereabouts(execution: StepExecution): ErrorDetails {
-  const { name, model } = execution.step.plan
-  return { step: name, model, attempt: String(execution.tries) }
+/** Datatypes and shapes have been checked before. */
+function hasDeclaredInputs(declared: readonly PlanEnsembleTensor[], inputs: TensorTable): boolean {
+  let known = 0
+  for (const { name, optional } of declared) {
+    if (inputs.has(name)) known += 1
+    else if (!optional) return false
+  }
+  return known === inputs.size
 }

@@ -11,7 +11,6 @@ export {
   ServedByRouter,
   StepLoad,
 } from './accepted/process-answers.ts'
-export { createEnsembleRun } from './create-ensemble-run.ts'
 export { findDependencies, orderEnsembles } from './ensemble-order.ts'
 export type {
   ComposingModel,
@@ -25,6 +24,7 @@ export type {
   StepInput,
   TensorEntry,
 } from './ensemble-run.ts'
+export { createEnsembleRun } from './graph-run.ts'
 export { cel, isMirrored } from './manifest/cel.ts'
 export { EnsembleExpose } from './manifest/ensemble-expose.ts'
 export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'

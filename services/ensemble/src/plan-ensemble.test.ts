@@ -251,7 +251,7 @@ await t.test('a plan says who makes and who reads each tensor', async (t) => {
     stepSlots: { maxInflightRequests: 3 },
   })
   t.match(steps, [
-    { index: 0, name: 'M#0', model: 'M', version: 7, maxBatchSize: 4, label: 0 },
+    { index: 0, name: 'M#0', model: 'M', version: 7, isBatched: true, label: 0 },
     { index: 1, name: 'M#1', model: 'M', version: -1, decoupled: false },
   ])
   t.same(steps[1]?.inputs, [{ name: 'a', tensor: 1, dims: [4], optional: false }])

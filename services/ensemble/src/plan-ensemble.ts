@@ -17,6 +17,7 @@ import type {
   PlanTensor,
 } from './ensemble-plan.ts'
 import type { EnsembleRules } from './ensemble-rules.ts'
+import { runGraph } from './run-graph.ts'
 import { checkDependencies } from './step-dependencies.ts'
 import { checkTensorMapping } from './tensor-mapping.ts'
 import { validateEnsembleConfig } from './validate-ensemble-config.ts'
@@ -61,6 +62,7 @@ export function planEnsemble(o: {
     sink: outputs.map((output) => output.tensor),
   })
   const steps = drafts.map((draft, i) => ({ ...draft, label: labels.steps[i] ?? 0 }))
+  const tensors = planTensors(names.all, steps, labels)
   return {
     name: config.name,
     config,
@@ -72,9 +74,10 @@ export function planEnsemble(o: {
       maxInFlightRequests: rules.maxInFlightRequests,
     }),
     steps,
-    tensors: planTensors(names.all, steps, labels),
+    tensors,
     inputs: config.input.map((input) => ensembleTensor(input, names.read(input.name))),
     outputs,
+    graph: runGraph({ steps, tensors }, outputs),
   }
 }
 
@@ -129,20 +132,23 @@ function draftStep(o: {
   readonly names: TensorNames
 }): Omit<PlanStep, 'label'> {
   const { rules, step, index, model, names } = o
+  const inputs = Object.entries(step.input_map).map(([name, tensor]) =>
+    stepInput(model, name, names.read(tensor)),
+  )
   return {
     index,
     name: rules?.stepNames[index] ?? stepName(o.config, step, index),
     model: step.model_name,
     version: step.model_version,
-    maxBatchSize: model.max_batch_size,
+    isBatched: model.max_batch_size > 0,
     decoupled: isDecoupled(model),
-    inputs: Object.entries(step.input_map).map(([name, tensor]) =>
-      stepInput(model, name, names.read(tensor)),
-    ),
+    inputs,
     outputs: Object.entries(step.output_map).map(([name, tensor]) => ({
       name,
       tensor: names.written(tensor),
     })),
+    reads: [...new Set(inputs.map((input) => input.tensor))],
+    outputNames: Object.keys(step.output_map),
     dependsOn: [...new Set(rules?.dependsOn[index])],
   }
 }

@@ -1,8 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter, Parameters, RequestContext } from '@tutti/tensor'
 
-const NO_PARAMETERS: Parameters = new Map()
-
 /**
  * The context that a step's outputs carry to the steps that read them: the step's own, unless its response sets a
  * sequence parameter. Then flags that it does not mention become false, and an id that it does not mention stays.
@@ -11,7 +9,6 @@ const NO_PARAMETERS: Parameters = new Map()
  * @see triton-semantics 1.7
  */
 export function overrideSequence(context: RequestContext, parameters: Parameters): RequestContext {
-  if (parameters.size === 0) return context
   const id = parameters.get('sequence_id')
   const start = parameters.get('sequence_start')
   const end = parameters.get('sequence_end')
@@ -25,16 +22,12 @@ export function overrideSequence(context: RequestContext, parameters: Parameters
 }
 
 /**
- * The parameters of an ensemble response.
+ * The sequence parameters of an ensemble response. The id has the kind of the request's.
  *
- * @param made - the context that the first output of the response that a step made carries; absent if there is none.
+ * @param made - the context that the first output of the response that a step made carries.
  * @see triton-semantics 1.7 and 9.5
  */
-export function responseParameters(
-  request: RequestContext,
-  made: RequestContext | undefined,
-): Parameters {
-  if (made === undefined) return NO_PARAMETERS
+export function sequenceParameters(request: RequestContext, made: RequestContext): Parameters {
   const { correlationId: id, sequenceStart, sequenceEnd } = made
   const asText = typeof request.correlationId === 'string' || typeof id === 'string'
   return new Map<string, Parameter>([

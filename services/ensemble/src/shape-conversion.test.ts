@@ -9,27 +9,23 @@ import { EnsembleDriver, ensembleConfig, modelConfig, stepConfig } from './testi
 await t.test('a batch dimension comes and goes as Triton has it', async (t) => {
   const table: readonly {
     from: readonly number[]
-    isBatched: boolean
     dims: readonly number[]
     wantsBatch: boolean
     to: readonly number[]
   }[] = [
-    { from: [3, 16], isBatched: true, dims: [16], wantsBatch: true, to: [3, 16] },
-    { from: [16], isBatched: false, dims: [16], wantsBatch: false, to: [16] },
-    { from: [16], isBatched: false, dims: [16], wantsBatch: true, to: [1, 16] },
-    { from: [5], isBatched: false, dims: [-1], wantsBatch: true, to: [1, 5] },
-    { from: [3, 16], isBatched: false, dims: [16], wantsBatch: true, to: [3, 16] },
-    { from: [3, 16], isBatched: true, dims: [-1, 16], wantsBatch: false, to: [3, 16] },
-    { from: [1, 16], isBatched: true, dims: [16], wantsBatch: false, to: [16] },
-    { from: [3, 16], isBatched: true, dims: [16], wantsBatch: false, to: [3, 16] },
-    { from: [1, 16], isBatched: true, dims: [-1, 16], wantsBatch: false, to: [1, 16] },
-    { from: [7], isBatched: true, dims: [-1], wantsBatch: false, to: [7] },
-    { from: [0, 16], isBatched: true, dims: [16], wantsBatch: true, to: [0, 16] },
-    { from: [], isBatched: true, dims: [16], wantsBatch: false, to: [] },
+    { from: [16], dims: [16], wantsBatch: true, to: [1, 16] },
+    { from: [5], dims: [-1], wantsBatch: true, to: [1, 5] },
+    { from: [3, 16], dims: [16], wantsBatch: true, to: [3, 16] },
+    { from: [3, 16], dims: [-1, 16], wantsBatch: false, to: [3, 16] },
+    { from: [1, 16], dims: [16], wantsBatch: false, to: [16] },
+    { from: [3, 16], dims: [16], wantsBatch: false, to: [3, 16] },
+    { from: [1, 16], dims: [-1, 16], wantsBatch: false, to: [1, 16] },
+    { from: [7], dims: [-1], wantsBatch: false, to: [7] },
+    { from: [], dims: [16], wantsBatch: false, to: [] },
   ]
-  for (const { from, isBatched, dims, wantsBatch, to } of table) {
+  for (const { from, dims, wantsBatch, to } of table) {
     t.same(
-      convertBatch(from, isBatched, { dims, isBatched: wantsBatch }),
+      convertBatch(from, { dims, isBatched: wantsBatch }),
       to,
       `${formatShape(from)} -> ${formatShape(to)}`,
     )
@@ -41,8 +37,8 @@ await t.test('converting never changes the number of elements', async (t) => {
   const declared = fc.array(fc.integer({ min: -1, max: 4 }), { maxLength: 4 })
   t.doesNotThrow(() =>
     fc.assert(
-      fc.property(shape, fc.boolean(), declared, fc.boolean(), (from, isBatched, dims, wants) => {
-        const to = convertBatch(from, isBatched, { dims, isBatched: wants })
+      fc.property(shape, declared, fc.boolean(), (from, dims, isBatched) => {
+        const to = convertBatch(from, { dims, isBatched })
         return elementCount(to) === elementCount(from)
       }),
     ),

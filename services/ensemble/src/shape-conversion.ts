@@ -1,19 +1,18 @@
 import { type Shape, shapeMatches } from '@tutti/tensor'
 
 /**
- * Adds or drops a batch dimension where a tensor goes from a batching model to one without batching, or back.
+ * Adds or drops the batch dimension of a tensor that goes from a batching model to one without batching, or back.
  *
  * @param shape - the tensor's own, as its producer gave it.
  * @param wanted.dims - declared by the consumer, without a batch dimension.
+ * @param wanted.isBatched - of the consumer; the producer's is the opposite.
  * @returns the very shape where nothing changes. What does not fit is passed on: the consumer's own check refuses it.
  * @see triton-semantics 1.6
  */
 export function convertBatch(
   shape: Shape,
-  isBatched: boolean,
   wanted: { readonly dims: Shape; readonly isBatched: boolean },
 ): Shape {
-  if (isBatched === wanted.isBatched) return shape
   const fits = shapeMatches(wanted.dims, shape)
   if (wanted.isBatched) return fits ? [1, ...shape] : shape
   return !fits && shape[0] === 1 ? shape.slice(1) : shape

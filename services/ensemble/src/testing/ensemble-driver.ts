@@ -1,8 +1,8 @@
 import { assert } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
-import { createEnsembleRun } from '../create-ensemble-run.ts'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorEntry } from '../ensemble-run.ts'
+import { createEnsembleRun } from '../graph-run.ts'
 import { requestContext } from './configs.ts'
 
 export type Invoke = Extract<RunAction, { type: 'InvokeStep' }>

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter } from '@tutti/tensor'
 import t from 'tap'
-import { createEnsembleRun } from './create-ensemble-run.ts'
+import { createEnsembleRun } from './graph-run.ts'
 import { EnsembleDriver, ensemblePlan, requestContext, stepConfig } from './testing/index.ts'
 
 const BROKEN = new ServeError('ENGINE_FAILED', 'it broke')

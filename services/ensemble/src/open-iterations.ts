@@ -1,0 +1,103 @@
+import { ServeError } from '@tutti/errors'
+import type { RunGraph } from './ensemble-plan.ts'
+import { type Iteration, newIteration } from './held-tensors.ts'
+
+/**
+ * Responses of one decoupled step that the steps after it may have to finish with before it is to wait. Counted for each step:
+ * were they counted together, one step could wait for what only its own next response lets go on.
+ */
+const MAX_AHEAD = 64
+
+/** Enough for a stream whose consumers keep up; memory of one request stays bounded where they do not. */
+const MAX_OPEN_ITERATIONS = 1024
+
+/** The iterations of one request that runs a decoupled step. */
+export class OpenIterations {
+  readonly #graph: RunGraph
+  /** Those of which something may still come. */
+  readonly #all = new Set<Iteration>()
+  /** How many of them there are, by label. */
+  readonly #counts: number[] = []
+  /** Iterations that make a response, in the order in which the responses are emitted. */
+  readonly #answers: Iteration[] = []
+
+  constructor(graph: RunGraph) {
+    this.#graph = graph
+  }
+
+  isAhead(step: number): boolean {
+    return (this.#counts[step + 1] ?? 0) >= MAX_AHEAD
+  }
+
+  /** @throws ServeError OVERLOADED if a decoupled step is too far ahead of the steps after it. */
+  checkLimit(model: string): void {
+    if (this.#all.size < MAX_OPEN_ITERATIONS) return
+    throw new ServeError(
+      'OVERLOADED',
+      `model '${model}' is ahead of the steps after it: got ${MAX_OPEN_ITERATIONS} open iterations, want fewer`,
+    )
+  }
+
+  /** @param parent - that of the decoupled step's execution; absent for the request itself. */
+  open(label: number, parent?: Iteration): Iteration {
+    const iteration = newIteration(this.#graph, label, parent)
+    this.#all.add(iteration)
+    this.#counts[label] = (this.#counts[label] ?? 0) + 1
+    if (label === this.#graph.outputLabel) this.#answers.push(iteration)
+    // A step may wait for one of an iteration around this one that has ended already.
+    for (const [step, dependents] of this.#graph.dependents.entries()) {
+      if (dependents.length === 0 || !hasEnded(parent, step)) continue
+      for (const dependent of dependents) {
+        iteration.pending[dependent] = (iteration.pending[dependent] ?? 0) - 1
+      }
+    }
+    return iteration
+  }
+
+  /** Ends one execution of an iteration, or its response. */
+  end(iteration: Iteration): void {
+    iteration.open -= 1
+    if (iteration.open > 0) return
+    this.#all.delete(iteration)
+    this.#counts[iteration.label] = (this.#counts[iteration.label] ?? 1) - 1
+  }
+
+  /** A step has ended in `iteration`: @returns the iterations in which steps may have waited for that. */
+  waitingFor(iteration: Iteration, step: number): readonly Iteration[] {
+    if ((this.#graph.dependents[step] ?? []).length === 0) return []
+    iteration.ended ??= new Set()
+    iteration.ended.add(step)
+    return [...this.#all].filter((inner) => isWithin(inner, iteration))
+  }
+
+  /** Takes the iterations that have all requested outputs, up to the first that has not. */
+  takeComplete(): readonly Iteration[] {
+    const { outputs } = this.#graph
+    const next = this.#answers.findIndex(({ tensors }) =>
+      outputs.some(({ tensor }) => tensors[tensor] === undefined),
+    )
+    return this.#answers.splice(0, next === -1 ? this.#answers.length : next)
+  }
+
+  /** Forgets all. @returns those that were open. */
+  close(): readonly Iteration[] {
+    const open = [...this.#all]
+    this.#all.clear()
+    this.#counts.length = 0
+    return open
+  }
+}
+
+function hasEnded(iteration: Iteration | undefined, step: number): boolean {
+  for (let around = iteration; around !== undefined; around = around.parent) {
+    if (around.ended?.has(step) === true) return true
+  }
+  return false
+}
+
+function isWithin(inner: Iteration, outer: Iteration): boolean {
+  for (let around: Iteration | undefined = inner; around !== undefined; around = around.parent) {
+    if (around === outer) return true
+  }
+  return false
+}
