@@ -23,19 +23,26 @@ export function findDependencies(config: ModelConfig): readonly string[] {
  * @see triton-semantics 1.3
  */
 export function orderEnsembles(configs: ReadonlyMap<string, ModelConfig>): EnsembleOrder {
-  const dependencies = new Map<string, readonly string[]>()
-  for (const [name, config] of configs) {
-    dependencies.set(
+  const dependencies = new Map(
+    [...configs].map(([name, config]): [string, readonly string[]] => [
       name,
       findDependencies(config).filter((model) => configs.has(model)),
-    )
-  }
+    ]),
+  )
   const cycles = new Map<string, ServeError>()
   for (const name of configs.keys()) {
     const last = closingDependency(dependencies, name)
     if (last !== undefined) cycles.set(name, circular(name, last))
   }
-  return { order: dependenciesFirst(dependencies, cycles), cycles }
+  const order = new Set<string>()
+  for (let size = -1; size !== order.size; ) {
+    size = order.size
+    for (const [name, models] of dependencies) {
+      const isNext = models.every((model) => order.has(model) || cycles.has(model))
+      if (isNext && !cycles.has(name)) order.add(name)
+    }
+  }
+  return { order: [...order], cycles }
 }
 
 /** The first direct dependency of `name` that itself depends on `name`, directly or not. */
@@ -51,29 +58,6 @@ function closingDependency(
     }
     return false
   })
-}
-
-function dependenciesFirst(
-  dependencies: ReadonlyMap<string, readonly string[]>,
-  cycles: ReadonlyMap<string, ServeError>,
-): string[] {
-  const placed = new Set<string>()
-  for (const root of dependencies.keys()) {
-    // Depth first without recursion: nesting is as deep as the repository says.
-    const stack = [root]
-    for (let name = stack.at(-1); name !== undefined; name = stack.at(-1)) {
-      const open = (dependencies.get(name) ?? []).filter(
-        (model) => !placed.has(model) && !cycles.has(model),
-      )
-      if (placed.has(name) || cycles.has(name) || open.length === 0) {
-        stack.pop()
-        if (!cycles.has(name)) placed.add(name)
-      } else {
-        stack.push(...open)
-      }
-    }
-  }
-  return [...placed]
 }
 
 function circular(name: string, last: string): ServeError {

@@ -60,11 +60,9 @@ export interface PlanStep {
  * ensemble input: steps read the request's tensor, the ensemble output of that name is the written one.
  */
 export interface PlanTensor {
-  readonly index: number
   readonly name: string
-  /** Absent for an ensemble input. */
-  readonly producer?: { readonly step: number; readonly output: string }
-  readonly consumers: readonly { readonly step: number; readonly input: string }[]
+  /** The index of the step that makes it; undefined for an ensemble input. */
+  readonly step: number | undefined
   /** 0 if there is one value per request; 1 + the index of the decoupled step whose responses count it otherwise. */
   readonly label: number
 }
@@ -77,7 +75,7 @@ export interface PlanEnsembleTensor {
   /** What the client sees, without a batch dimension. */
   readonly dims: Shape
   /** What the steps see, if that differs. */
-  readonly reshape?: Shape
+  readonly reshape: Shape | undefined
   readonly optional: boolean
 }
 
@@ -111,9 +109,9 @@ export interface EnsemblePlan {
     readonly maxInflightRequests: number
   }
   /** The longest time for a request; absent for none. */
-  readonly timeoutMs?: number
+  readonly timeoutMs: number | undefined
   /** Requests at the same time, of which further ones are refused; absent for no bound. */
-  readonly maxInFlightRequests?: number
+  readonly maxInFlightRequests: number | undefined
   readonly steps: readonly PlanStep[]
   readonly tensors: readonly PlanTensor[]
   readonly inputs: readonly PlanEnsembleTensor[]

@@ -147,8 +147,8 @@ await t.test('every step that has what it reads is in flight or done', async (t)
             .map((invoke) => invoke.step)
             .filter((index) => !open.has(plan.steps[index]?.name ?? ''))
           const there = (tensor: number): boolean => {
-            const producer = plan.tensors[tensor]?.producer
-            return producer === undefined || driver.responded.has(producer.step)
+            const step = plan.tensors[tensor]?.step
+            return step === undefined || driver.responded.has(step)
           }
           const ready = plan.steps.filter(
             (candidate) =>

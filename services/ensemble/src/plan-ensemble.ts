@@ -6,9 +6,8 @@ import {
   type ModelInput,
   type ModelOutput,
 } from '@tutti/model-config'
-import type { Shape } from '@tutti/tensor'
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
-import { type DecoupleLabels, labelTensors } from './decouple-labels.ts'
+import { labelTensors } from './decouple-labels.ts'
 import type {
   EnsemblePlan,
   PlanEnsembleTensor,
@@ -47,32 +46,27 @@ export function planEnsemble(o: {
     assert(model !== undefined, `model ${step.model_name} was not looked up`)
     return draftStep({ config, rules, step, index, model, names })
   })
-  if (rules !== undefined) checkDependencies(config, rules, drafts)
+  if (rules !== undefined)
+    checkDependencies(
+      config,
+      rules,
+      drafts.map((draft) => ({
+        decoupled: draft.decoupled,
+        reads: draft.reads.flatMap((tensor) => names.all[tensor]?.step ?? []),
+      })),
+    )
   const outputs = config.output.map((output) => ensembleTensor(output, names.written(output.name)))
-  const labels = labelTensors({
-    config,
-    definitions,
-    tensors: names.all,
-    steps: drafts.map((step) => ({
-      model: step.model,
-      decoupled: step.decoupled,
-      inputs: step.inputs.map((input) => input.tensor),
-      outputs: step.outputs.map((output) => output.tensor),
-    })),
-    sink: outputs.map((output) => output.tensor),
-  })
-  const steps = drafts.map((draft, i) => ({ ...draft, label: labels.steps[i] ?? 0 }))
-  const tensors = planTensors(names.all, steps, labels)
+  const labels = labelTensors({ config, definitions, tensors: names.all, steps: drafts, outputs })
+  const steps = drafts.map((draft) => ({ ...draft, label: labels[draft.reads[0] ?? -1] ?? 0 }))
+  const tensors = names.all.map((tensor, i) => ({ ...tensor, label: labels[i] ?? 0 }))
   return {
     name: config.name,
     config,
     maxBatchSize: config.max_batch_size,
     decoupled: steps.some((step) => step.decoupled),
     stepSlots: { maxInflightRequests: scheduling.max_inflight_requests },
-    ...(rules?.timeoutMs !== undefined && { timeoutMs: rules.timeoutMs }),
-    ...(rules?.maxInFlightRequests !== undefined && {
-      maxInFlightRequests: rules.maxInFlightRequests,
-    }),
+    timeoutMs: rules?.timeoutMs,
+    maxInFlightRequests: rules?.maxInFlightRequests,
     steps,
     tensors,
     inputs: config.input.map((input) => ensembleTensor(input, names.read(input.name))),
@@ -91,16 +85,16 @@ export function completeEnsembleConfig(plan: EnsemblePlan): ModelConfig {
  * the request's value stays what steps read (triton-semantics 9.3 accepts such graphs without saying more).
  */
 class TensorNames {
-  readonly all: string[] = []
+  readonly all: Omit<PlanTensor, 'label'>[] = []
   readonly #read = new Map<string, number>()
   readonly #written = new Map<string, number>()
 
   constructor(config: ModelConfig) {
     const inputs = new Set(config.input.map((input) => input.name))
-    for (const name of inputs) this.#read.set(name, this.all.push(name) - 1)
-    for (const step of config.ensemble_scheduling?.step ?? []) {
-      for (const name of Object.values(step.output_map)) {
-        const index = this.all.push(name) - 1
+    for (const name of inputs) this.#read.set(name, this.all.push({ name, step: undefined }) - 1)
+    for (const [step, { output_map }] of config.ensemble_scheduling?.step.entries() ?? []) {
+      for (const name of Object.values(output_map)) {
+        const index = this.all.push({ name, step }) - 1
         this.#written.set(name, index)
         if (!inputs.has(name)) this.#read.set(name, index)
       }
@@ -109,18 +103,15 @@ class TensorNames {
 
   /** What a step that reads `name` gets. */
   read(name: string): number {
-    return known(this.#read.get(name), name)
+    const index = this.#read.get(name)
+    assert(index !== undefined, `nothing makes ensemble tensor ${name}`)
+    return index
   }
 
   /** What a step writes onto `name`; the ensemble input itself if no step does. */
   written(name: string): number {
     return this.#written.get(name) ?? this.read(name)
   }
-}
-
-function known(index: number | undefined, name: string): number {
-  assert(index !== undefined, `nothing makes ensemble tensor ${name}`)
-  return index
 }
 
 function draftStep(o: {
@@ -165,40 +156,8 @@ function stepInput(model: ModelConfig, name: string, tensor: number): PlanStepIn
   return { name, tensor, dims: declared.dims, optional: declared.optional }
 }
 
-function planTensors(
-  names: readonly string[],
-  steps: readonly PlanStep[],
-  labels: DecoupleLabels,
-): readonly PlanTensor[] {
-  return names.map((name, index) => {
-    const producers = steps.flatMap((step) =>
-      step.outputs
-        .filter((output) => output.tensor === index)
-        .map((output) => ({ step: step.index, output: output.name })),
-    )
-    const consumers = steps.flatMap((step) =>
-      step.inputs
-        .filter((input) => input.tensor === index)
-        .map((input) => ({ step: step.index, input: input.name })),
-    )
-    const [producer] = producers
-    return {
-      index,
-      name,
-      ...(producer !== undefined && { producer }),
-      consumers,
-      label: labels.tensors[index] ?? 0,
-    }
-  })
-}
-
 function ensembleTensor(declared: ModelInput | ModelOutput, tensor: number): PlanEnsembleTensor {
-  const reshape: Shape | undefined = declared.reshape?.shape
-  return {
-    name: declared.name,
-    tensor,
-    dims: declared.dims,
-    ...(reshape !== undefined && { reshape }),
-    optional: 'optional' in declared && declared.optional,
-  }
+  const { name, dims, reshape } = declared
+  const optional = 'optional' in declared && declared.optional
+  return { name, tensor, dims, reshape: reshape?.shape, optional }
 }

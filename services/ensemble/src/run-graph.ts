@@ -31,8 +31,8 @@ export function runGraph(
   const given = new Set(outputs.map((output) => output.tensor))
   const outputLabel = plan.tensors[outputs[0]?.tensor ?? -1]?.label ?? 0
   const steps = plan.steps.filter((step) => needed.has(step.index))
-  const consumers = plan.tensors.map(({ index }) =>
-    steps.filter((step) => step.reads.includes(index)).map((step) => step.index),
+  const consumers = plan.tensors.map((_, tensor) =>
+    steps.filter((step) => step.reads.includes(tensor)).map((step) => step.index),
   )
   const work: number[] = []
   for (const label of [...steps.map((step) => step.label), outputLabel]) {
@@ -62,7 +62,7 @@ function neededSteps(
   const steps = new Set<number>()
   const tensors = new Set(outputs.map((output) => output.tensor))
   for (const tensor of tensors) {
-    const step = plan.tensors[tensor]?.producer?.step
+    const step = plan.tensors[tensor]?.step
     if (step === undefined) continue
     steps.add(step)
     for (const read of plan.steps[step]?.reads ?? []) tensors.add(read)

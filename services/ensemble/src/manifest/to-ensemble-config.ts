@@ -55,7 +55,7 @@ export function toEnsembleConfig(
       })),
     },
   })
-  checkCycles(graph, config)
+  checkCycles(graph)
   const rules: EnsembleRules = {
     stepNames: spec.steps.map((step) => step.name),
     dependsOn: graph.dependsOn,
@@ -106,8 +106,12 @@ function unusedOutputs({ spec, declared }: EnsembleGraph, names: TensorNames): r
   )
 }
 
-function checkCycles({ spec, dependsOn }: EnsembleGraph, config: ModelConfig): void {
-  const cycle = findStepCycle(config, dependsOn)
+function checkCycles({ spec, reads, dependsOn }: EnsembleGraph): void {
+  const waits = reads.map((fed, index) => [
+    ...[...fed.values()].flatMap(({ source }) => (source.kind === 'made' ? source.step : [])),
+    ...(dependsOn[index] ?? []),
+  ])
+  const cycle = findStepCycle(waits)
   const [first] = cycle ?? []
   if (cycle === undefined || first === undefined) return
   const way = [...cycle, first].map((index) => spec.steps[index]?.name).join(' -> ')

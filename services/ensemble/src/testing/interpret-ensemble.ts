@@ -76,10 +76,10 @@ function gather(plan: EnsemblePlan, step: number, values: Values): Symbols {
 function neededSteps(plan: EnsemblePlan, tensors: readonly number[]): ReadonlySet<number> {
   const needed = new Set<number>()
   const visit = (tensor: number): void => {
-    const producer = plan.tensors[tensor]?.producer
-    if (producer === undefined) return
-    needed.add(producer.step)
-    for (const input of plan.steps[producer.step]?.inputs ?? []) visit(input.tensor)
+    const step = plan.tensors[tensor]?.step
+    if (step === undefined) return
+    needed.add(step)
+    for (const input of plan.steps[step]?.inputs ?? []) visit(input.tensor)
   }
   for (const tensor of tensors) visit(tensor)
   return needed
