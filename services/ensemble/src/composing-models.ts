@@ -16,48 +16,35 @@ export function resolveComposingModels(
   config: ModelConfig,
   lookup: LookupModel,
 ): ReadonlyMap<string, ModelConfig> {
-  const found = new Map<string, ComposingModel>()
-  const missing: string[] = []
-  for (const name of findDependencies(config)) {
-    const model = lookup(name)
-    if (model === undefined) missing.push(name)
-    else found.set(name, model)
-  }
+  const found = findDependencies(config).map((name) => ({ name, model: lookup(name) }))
+  const missing = found.flatMap(({ name, model }) => (model === undefined ? name : []))
   if (missing.length > 0) {
     // Triton keeps them in an ordered set.
     const names = missing.toSorted().join(', ')
-    throw dependency(
-      config,
-      `ensemble ${config.name} contains models that are not available or ambiguous: ${names}`,
-      names,
-    )
+    const text = `ensemble ${config.name} contains models that are not available or ambiguous: ${names}`
+    throw dependency(config, text, names)
   }
-  const configs = new Map<string, ModelConfig>()
-  for (const [name, model] of found) configs.set(name, usableConfig(config, name, model))
-  return configs
+  return new Map(
+    found.flatMap(({ name, model }) => (model ? [[name, usableConfig(config, name, model)]] : [])),
+  )
 }
 
 function usableConfig(config: ModelConfig, name: string, model: ComposingModel): ModelConfig {
-  const dependsOn = `ensemble '${config.name}' depends on '${name}'`
+  const steps = config.ensemble_scheduling?.step ?? []
+  const absent = steps.find(
+    ({ model_name: other, model_version: version }) =>
+      other === name && version !== -1 && !model.readyVersions.includes(version),
+  )
+  let problem: string
   if (model.configError !== undefined) {
-    const cause = `Model '${name}' failed with error: ${model.configError}`
-    throw dependency(config, `${dependsOn} which is not valid. ${cause}`, name)
-  }
-  if (model.config === undefined || model.readyVersions.length === 0) {
-    const cause =
-      model.versionError === undefined
-        ? ''
-        : ` Model '${name}' loading failed with error: ${model.versionError}`
-    throw dependency(config, `${dependsOn} which has no loaded version.${cause}`, name)
-  }
-  for (const step of config.ensemble_scheduling?.step ?? []) {
-    const version = step.model_version
-    if (step.model_name !== name || version === -1 || model.readyVersions.includes(version)) {
-      continue
-    }
-    throw dependency(config, `${dependsOn} whose required version ${version} is not loaded.`, name)
-  }
-  return model.config
+    problem = `which is not valid. Model '${name}' failed with error: ${model.configError}`
+  } else if (model.config === undefined || model.readyVersions.length === 0) {
+    const cause = ` Model '${name}' loading failed with error: ${model.versionError}`
+    problem = `which has no loaded version.${model.versionError === undefined ? '' : cause}`
+  } else if (absent !== undefined) {
+    problem = `whose required version ${absent.model_version} is not loaded.`
+  } else return model.config
+  throw dependency(config, `ensemble '${config.name}' depends on '${name}' ${problem}`, name)
 }
 
 function dependency(config: ModelConfig, message: string, model: string): ServeError {

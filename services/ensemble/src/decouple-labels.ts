@@ -3,6 +3,14 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { PlanEnsembleTensor, PlanStep, PlanTensor } from './ensemble-plan.ts'
 import type { TensorDefinitions } from './tensor-mapping.ts'
 
+interface UnlabelledPlan {
+  readonly config: ModelConfig
+  readonly definitions: TensorDefinitions
+  readonly tensors: readonly Omit<PlanTensor, 'label'>[]
+  readonly steps: readonly Omit<PlanStep, 'label'>[]
+  readonly outputs: readonly PlanEnsembleTensor[]
+}
+
 /**
  * Finds out which decoupled step counts the values of each tensor: 0 for none, else 1 + the step's index.
  *
@@ -10,13 +18,7 @@ import type { TensorDefinitions } from './tensor-mapping.ts'
  * @throws ServeError ENSEMBLE_INVALID if tensors that are counted by different steps meet.
  * @see triton-semantics 1.2, the decoupled label rule
  */
-export function labelTensors(o: {
-  readonly config: ModelConfig
-  readonly definitions: TensorDefinitions
-  readonly tensors: readonly Omit<PlanTensor, 'label'>[]
-  readonly steps: readonly Omit<PlanStep, 'label'>[]
-  readonly outputs: readonly PlanEnsembleTensor[]
-}): readonly (number | undefined)[] {
+export function labelTensors(o: UnlabelledPlan): readonly (number | undefined)[] {
   const labels = o.tensors.map(({ step }): number | undefined =>
     step === undefined ? 0 : undefined,
   )
@@ -25,10 +27,8 @@ export function labelTensors(o: {
   for (const step of rounds(open)) {
     if (step.inputs.some(({ tensor }) => labels[tensor] === undefined)) continue
     open.delete(step)
-    // Triton names whoever defined the tensor that the step makes: the ensemble, if that is an ensemble output.
-    const made = o.tensors[step.outputs[0]?.tensor ?? -1]?.name ?? ''
     const label = commonLabel(step.inputs, labels)
-    if (label === undefined) throw mixed(o.config, o.definitions.get(made)?.model ?? step.model)
+    if (label === undefined) throw mixed(o.config, meetingModel(o, step))
     for (const { tensor } of step.outputs) labels[tensor] = step.decoupled ? step.index + 1 : label
   }
   if (commonLabel(o.outputs, labels) === undefined) throw mixed(o.config, o.config.name)
@@ -46,6 +46,15 @@ function commonLabel(
 ): number | undefined {
   const [label = 0, ...others] = new Set(uses.map(({ tensor }) => labels[tensor]))
   return others.length === 0 ? label : undefined
+}
+
+/** Triton names whoever defined the tensor that the step makes: the ensemble, if that is an ensemble output. */
+function meetingModel(
+  { definitions, tensors }: UnlabelledPlan,
+  { outputs, model }: Omit<PlanStep, 'label'>,
+): string {
+  const made = tensors[outputs[0]?.tensor ?? -1]?.name ?? ''
+  return definitions.get(made)?.model ?? model
 }
 
 function mixed(config: ModelConfig, model: string): ServeError {

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { EnsembleScheduling, EnsembleStep, ModelConfig } from '@tutti/model-config'
+import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 
 /** An ensemble tensor as the graph check sees it: which tensors it is made from and which are made from it. */
 interface GraphTensor {
@@ -20,86 +20,79 @@ type Graph = Map<string, GraphTensor>
  * @see triton-semantics 1.1
  */
 export function validateEnsembleConfig(config: ModelConfig): void {
-  const { name, platform, ensemble_scheduling: scheduling } = config
-  if (platform === 'ensemble' && config.backend !== '') {
-    throw invalid(
-      config,
-      `Ensemble model '${name}' must have platform type 'ensemble' and empty backend type`,
-    )
+  const graph: Graph = new Map()
+  for (const rule of [fieldProblems, stepProblems, graphProblems]) {
+    // Each rule yields in Triton's order and is left at its first problem.
+    for (const [text, field] of rule(config, graph)) {
+      throw new ServeError('ENSEMBLE_INVALID', text, {
+        details: { ensemble: config.name, ...(field !== undefined && { field }) },
+      })
+    }
   }
-  if (scheduling === undefined) {
-    if (platform !== 'ensemble') return
-    throw invalid(
-      config,
-      `ensemble scheduling must be set for ensemble ${name} whose platform is ensemble`,
-    )
-  }
-  if (platform !== 'ensemble') {
-    throw invalid(
-      config,
-      `ensemble scheduling cannot be set for model '${name}' whose platform is not ensemble`,
-    )
-  }
-  checkForeignFields(config)
-  checkGraph(config, scheduling)
 }
 
-function checkForeignFields(config: ModelConfig): void {
-  const { name } = config
+/** A text, and the field if there is one to name. */
+type Problem = readonly [text: string, field?: string]
+
+function* fieldProblems(config: ModelConfig): Generator<Problem> {
+  const { name, platform, ensemble_scheduling: scheduling } = config
+  const isEnsemble = platform === 'ensemble'
+  if (isEnsemble && config.backend !== '') {
+    yield [`Ensemble model '${name}' must have platform type 'ensemble' and empty backend type`]
+  }
+  if (isEnsemble && scheduling === undefined) {
+    yield [`ensemble scheduling must be set for ensemble ${name} whose platform is ensemble`]
+  }
+  if (scheduling === undefined) return
+  if (!isEnsemble) {
+    yield [`ensemble scheduling cannot be set for model '${name}' whose platform is not ensemble`]
+  }
   if (config.instance_group.length > 0) {
-    throw invalid(config, `instance group should not be specified for ensemble '${name}'`)
+    yield [`instance group should not be specified for ensemble '${name}'`]
   }
   if (config.optimization !== undefined) {
-    throw invalid(config, `optimization should not be specified for ensemble '${name}'`)
+    yield [`optimization should not be specified for ensemble '${name}'`]
   }
   if (config.model_warmup.length > 0) {
-    throw invalid(config, `model_warmup can not be specified for ensemble '${name}'`)
+    yield [`model_warmup can not be specified for ensemble '${name}'`]
   }
+  if (scheduling.step.length === 0) yield [`must specify 'step' for ensemble '${name}'`]
 }
 
-function checkGraph(config: ModelConfig, scheduling: EnsembleScheduling): void {
-  if (scheduling.step.length === 0) {
-    throw invalid(config, `must specify 'step' for ensemble '${config.name}'`)
-  }
-  const graph: Graph = new Map()
-  for (const [index, step] of scheduling.step.entries()) addStep(config, graph, step, index)
-  markReady(config, graph)
-  checkOutputs(config, graph)
-  checkIntermediates(config, graph)
-}
-
-function addStep(config: ModelConfig, graph: Graph, step: EnsembleStep, index: number): void {
-  const inputs = new Set(Object.values(step.input_map))
-  const outputs = Object.values(step.output_map)
-  const where = `in step ${index} of ensemble '${config.name}'`
-  if (step.model_name === '') throw invalid(config, `must specify 'model_name' ${where}`)
-  if (step.model_namespace !== '') {
-    // A Triton without --model-namespacing takes the field and does not look at it.
-    throw invalid(
-      config,
-      `'model_namespace' is '${step.model_namespace}' ${where}, want '': model namespacing is off`,
-    ).withDetails({ field: `ensemble_scheduling.step[${index}].model_namespace` })
-  }
-  if (inputs.size === 0) throw invalid(config, `must specify 'input_map' ${where}`)
-  if (outputs.length === 0) throw invalid(config, `must specify 'output_map' ${where}`)
-  const written = outputs.map((name) => {
-    const tensor = tensorOf(graph, name)
-    if (tensor.isWritten) {
-      throw invalid(
-        config,
-        `ensemble tensor '${name}' can appear in an output map only once for ensemble '${config.name}' step ${index}`,
-      )
+function* stepProblems(config: ModelConfig, graph: Graph): Generator<Problem> {
+  for (const [index, step] of config.ensemble_scheduling?.step.entries() ?? []) {
+    const where = `in step ${index} of ensemble '${config.name}'`
+    if (step.model_name === '') yield [`must specify 'model_name' ${where}`]
+    if (step.model_namespace !== '') {
+      // A Triton without --model-namespacing takes the field and does not look at it.
+      yield [
+        `'model_namespace' is '${step.model_namespace}' ${where}, want '': model namespacing is off`,
+        `ensemble_scheduling.step[${index}].model_namespace`,
+      ]
     }
+    if (Object.keys(step.input_map).length === 0) yield [`must specify 'input_map' ${where}`]
+    if (Object.keys(step.output_map).length === 0) yield [`must specify 'output_map' ${where}`]
+    const repeated = addStep(graph, step)
+    if (repeated === undefined) continue
+    yield [
+      `ensemble tensor '${repeated}' can appear in an output map only once for ensemble '${config.name}' step ${index}`,
+    ]
+  }
+}
+
+/** @returns a tensor that the step writes and that has been written before. */
+function addStep(graph: Graph, step: EnsembleStep): string | undefined {
+  const written = Object.values(step.output_map).map((name) => tensorOf(graph, name))
+  for (const tensor of written) {
+    if (tensor.isWritten) return tensor.name
     tensor.isWritten = true
-    return tensor
-  })
-  for (const name of inputs) {
-    const read = tensorOf(graph, name)
-    for (const tensor of written) {
-      tensor.previous.push(read)
-      read.next.push(tensor)
-    }
   }
+  for (const name of new Set(Object.values(step.input_map))) {
+    const read = tensorOf(graph, name)
+    read.next.push(...written)
+    for (const tensor of written) tensor.previous.push(read)
+  }
+  return undefined
 }
 
 function tensorOf(graph: Graph, name: string): GraphTensor {
@@ -110,49 +103,40 @@ function tensorOf(graph: Graph, name: string): GraphTensor {
   return tensor
 }
 
-/** A tensor is ready when everything that it is made from is; the ensemble's inputs are from the start. */
-function markReady(config: ModelConfig, graph: Graph): void {
-  const queue: GraphTensor[] = []
-  for (const input of config.input) {
-    const tensor = graph.get(input.name)
+function* graphProblems(config: ModelConfig, graph: Graph): Generator<Problem> {
+  if (config.ensemble_scheduling === undefined) return
+  const { name, input, output } = config
+  const unused = input.find((declared) => !graph.has(declared.name))
+  // The quotes are Triton's.
+  if (unused) yield [`ensemble input '${unused.name}' for ensemble ${name}' is not used`]
+  markReady(graph, input)
+  for (const declared of output) {
+    const tensor = graph.get(declared.name)
     if (tensor === undefined) {
-      // The quotes are Triton's.
-      throw invalid(
-        config,
-        `ensemble input '${input.name}' for ensemble ${config.name}' is not used`,
-      )
+      yield [`ensemble output '${declared.name}' for ensemble ${name}' is not used`]
+    } else if (!tensor.isReady) {
+      const furthest = furthestUnready(tensor)
+      const hint = `: at least one of its depending tensors, '${furthest.name}', is not connected`
+      yield [
+        `output '${declared.name}' for ensemble '${name}' is not written${furthest === tensor ? '' : hint}`,
+      ]
     }
-    tensor.isReady = true
-    queue.push(tensor)
   }
-  for (const tensor of queue) {
-    for (const next of tensor.next) {
-      if (next.isReady || !next.previous.every((previous) => previous.isReady)) continue
-      next.isReady = true
-      queue.push(next)
-    }
+  const given = new Set(output.map((declared) => declared.name))
+  for (const tensor of graph.values()) {
+    if (given.has(tensor.name) || (tensor.isReady && tensor.next.length > 0)) continue
+    yield [`ensemble tensor '${tensor.name}' is unused in ensemble '${name}'`]
   }
 }
 
-function checkOutputs(config: ModelConfig, graph: Graph): void {
-  for (const output of config.output) {
-    const tensor = graph.get(output.name)
-    if (tensor === undefined) {
-      throw invalid(
-        config,
-        `ensemble output '${output.name}' for ensemble ${config.name}' is not used`,
-      )
+/** A tensor is ready when everything that it is made from is; the ensemble's inputs are from the start. */
+function markReady(graph: Graph, inputs: ModelConfig['input']): void {
+  const ready = new Set(inputs.flatMap(({ name }) => graph.get(name) ?? []))
+  for (const tensor of ready) {
+    tensor.isReady = true
+    for (const next of tensor.next) {
+      if (next.previous.every((previous) => ready.has(previous))) ready.add(next)
     }
-    if (tensor.isReady) continue
-    const furthest = furthestUnready(tensor)
-    const hint =
-      furthest === tensor
-        ? ''
-        : `: at least one of its depending tensors, '${furthest.name}', is not connected`
-    throw invalid(
-      config,
-      `output '${output.name}' for ensemble '${config.name}' is not written${hint}`,
-    )
   }
 }
 
@@ -162,20 +146,7 @@ function furthestUnready(start: GraphTensor): GraphTensor {
   let current = start
   while (!seen.has(current)) {
     seen.add(current)
-    const previous = current.previous.find((tensor) => !tensor.isReady)
-    if (previous !== undefined) current = previous
+    current = current.previous.find((tensor) => !tensor.isReady) ?? current
   }
   return current
-}
-
-function checkIntermediates(config: ModelConfig, graph: Graph): void {
-  const outputs = new Set(config.output.map((output) => output.name))
-  for (const tensor of graph.values()) {
-    if (outputs.has(tensor.name) || (tensor.isReady && tensor.next.length > 0)) continue
-    throw invalid(config, `ensemble tensor '${tensor.name}' is unused in ensemble '${config.name}'`)
-  }
-}
-
-function invalid(config: ModelConfig, message: string): ServeError {
-  return new ServeError('ENSEMBLE_INVALID', message, { details: { ensemble: config.name } })
 }
