@@ -4,18 +4,25 @@ import { z } from 'zod'
 
 /** A ModelConfig as protobuf JSON; read by the one who knows that format. Its errors name the field inside. */
 export const ConfigJson = z.codec(z.custom<Json>(), z.custom<ModelConfig>(), {
-  decode: (json, { issues }): ModelConfig => {
-    try {
-      return parseJsonConfig(json)
-    } catch (error) {
-      const { message, details } = ServeError.from(error)
-      const path = toPath(details.field ?? '')
-      issues.push({ code: 'custom', input: json, message, path })
-      return z.NEVER
-    }
-  },
+  decode: (json, { issues }) => readConfig(json, issues, []),
   encode: toJsonConfig,
 })
+
+/** @param at - the path of `json`, for what it adds to `issues`. */
+export function readConfig(
+  json: Json,
+  issues: z.core.$ZodRawIssue[],
+  at: readonly PropertyKey[],
+): ModelConfig {
+  try {
+    return parseJsonConfig(json)
+  } catch (error) {
+    const { message, details } = ServeError.from(error)
+    const path = [...at, ...toPath(details.field ?? '')]
+    issues.push({ code: 'custom', input: json, message, path })
+    return z.NEVER
+  }
+}
 
 /** @throws ServeError MALFORMED_MESSAGE with the first field that does not fit, as a path. */
 export function parseWire<T>(what: string, schema: z.ZodType<T>, json: unknown): T {

@@ -1,7 +1,7 @@
-import { isEnsembleConfig, type Json, type ModelConfig } from '@tutti/model-config'
+import { isEnsembleConfig, type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 import type { EnsembleRules } from '../ensemble-rules.ts'
-import { ConfigJson, parseWire } from '../wire-field.ts'
+import { ConfigJson, parseWire, readConfig } from '../wire-field.ts'
 
 /*
  * The data of a ControllerRevision that the operator writes for each accepted Model and Ensemble, and that routers read. Members
@@ -31,27 +31,23 @@ const Rules = z.object({
 }) satisfies z.ZodType<EnsembleRules>
 
 /** A record of zod would drop `__proto__`, which is a served name like any other. */
-const ConfigsByName = z.codec(z.custom<Json>(), z.custom<Readonly<Record<string, ModelConfig>>>(), {
-  decode: (json, { issues }): Record<string, ModelConfig> => {
-    if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-      issues.push({ code: 'custom', input: json, message: 'want an object' })
-      return z.NEVER
-    }
-    const configs = Object.entries(json).map(([name, config]): [string, ModelConfig] => {
-      const { success, data, error } = ConfigJson.safeParse(config)
-      if (success) return [name, data]
-      for (const { message, path } of error.issues) {
-        issues.push({ code: 'custom', input: config, message, path: [name, ...path] })
-      }
-      return [name, z.NEVER]
-    })
-    return Object.fromEntries(configs)
+const ConfigsByName = z.codec(
+  z.custom<Readonly<Record<string, Json>>>(
+    (json) => typeof json === 'object' && json !== null && !Array.isArray(json),
+    'want an object',
+  ),
+  z.custom<Readonly<Record<string, ModelConfig>>>(),
+  {
+    decode: (json, { issues }) =>
+      mapValues(json, (config, name) => readConfig(config, issues, [name])),
+    encode: (configs) => mapValues(configs, toJsonConfig),
   },
-  encode: (configs) =>
-    Object.fromEntries(
-      Object.entries(configs).map(([name, config]) => [name, z.encode(ConfigJson, config)]),
-    ),
-})
+)
+
+function mapValues<T, U>(record: Readonly<Record<string, T>>, map: (value: T, key: string) => U) {
+  const entries = Object.entries(record).map(([key, value]): [string, U] => [key, map(value, key)])
+  return Object.fromEntries(entries)
+}
 
 /** An accepted Ensemble. The rules fit the config. */
 export const AcceptedEnsemble = z

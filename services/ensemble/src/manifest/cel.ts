@@ -33,18 +33,33 @@ export function isMirrored(check: object): boolean {
   return mirrored.has(check)
 }
 
-/** Adds a rule that the CRD and zod both check. */
-export function cel<T extends z.ZodType>(schema: T, o: CelRule<z.output<T>>): T {
-  const validation: Validation = {
-    rule: o.rule,
-    message: o.message,
-    ...(o.messageExpression !== undefined && { messageExpression: o.messageExpression }),
-    ...(o.field !== undefined && { fieldPath: `.${o.field}` }),
-  }
-  return mirror(withValidation(schema, validation), {
-    holds: o.holds,
-    text: o.text ?? (() => o.message),
-    ...(o.field !== undefined && { field: o.field }),
+/** Adds rules that the CRD and zod both check. */
+export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule<z.output<T>>[]): T {
+  return rules.reduce((known, { holds, field, text: told, ...rule }) => {
+    const validation = { ...rule, ...(field !== undefined && { fieldPath: `.${field}` }) }
+    const path = field?.split('.') ?? []
+    return mirror(transition(known, validation), {
+      holds,
+      text: told ?? (() => rule.message),
+      path,
+    })
+  }, schema)
+}
+
+/** Adds the rule that an object has one of two members. */
+export function oneOf<
+  A extends string,
+  B extends string,
+  T extends z.ZodType<Readonly<Partial<Record<A | B, unknown>>>>,
+>(schema: T, a: A, b: B): T {
+  const both = `got ${a} and ${b}, want one of them`
+  const none = `got neither ${a} nor ${b}, want one of them`
+  return cel<T>(schema, {
+    rule: `has(self.${a}) != has(self.${b})`,
+    message: `want one of ${a} and ${b}`,
+    messageExpression: `has(self.${a}) ? '${both}' : '${none}'`,
+    text: (value) => (value[a] === undefined ? none : both),
+    holds: (value) => (value[a] === undefined) !== (value[b] === undefined),
   })
 }
 
@@ -53,9 +68,10 @@ export function celPattern(pattern: RegExp): string {
   return `'${pattern.source.replaceAll('\\', '\\\\')}'`
 }
 
-/** Adds a rule about a change of the object (`oldSelf`), which only the API server can check. */
+/** Adds a rule for the API server alone, such as one about a change of the object (`oldSelf`). */
 export function transition<T extends z.ZodType>(schema: T, o: Validation): T {
-  return withValidation(schema, o)
+  const known = schema.meta()?.[VALIDATIONS]
+  return schema.meta({ [VALIDATIONS]: Array.isArray(known) ? [...known, o] : [o] })
 }
 
 /** A list whose elements `key` tells apart: server-side apply merges them, a second of one key is refused. */
@@ -121,22 +137,16 @@ export function text(o: Bounds & { readonly pattern?: RegExp; readonly want?: st
   })
 }
 
-function withValidation<T extends z.ZodType>(schema: T, validation: Validation): T {
-  const known = schema.meta()?.[VALIDATIONS]
-  const validations = Array.isArray(known) ? [...known, validation] : [validation]
-  return schema.meta({ [VALIDATIONS]: validations })
-}
-
 interface Mirror<T> {
   readonly holds: (value: T) => boolean
   readonly text: (value: T) => string
-  readonly field?: string
+  readonly path?: string[]
 }
 
 function mirror<T extends z.ZodType>(schema: T, o: Mirror<z.output<T>>): T {
   const checked = schema.check(({ value, issues }) => {
     if (o.holds(value)) return
-    const path = o.field?.split('.') ?? []
+    const { path = [] } = o
     // All rules that are broken are told, as the API server does.
     issues.push({ code: 'custom', message: o.text(value), input: value, path, continue: true })
   })

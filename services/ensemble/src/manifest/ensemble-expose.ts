@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, listAtomic, listSet, text } from './cel.ts'
+import { cel, listAtomic, listSet, oneOf, text } from './cel.ts'
 import { annotations, dnsLabel, objectName, SecretRef } from './fields.ts'
 
 /*
@@ -51,27 +51,16 @@ const ExposeGateway = z.strictObject({
   hosts: hosts('Host names that lead to the ensemble.'),
 })
 
-export const EnsembleExpose = cel(
+export const EnsembleExpose = oneOf(
   z.strictObject({
     ingress: ExposeIngress.optional().describe('By an Ingress.'),
     gateway: ExposeGateway.optional().describe('By an HTTPRoute of Gateway API.'),
     auth: z
-      .strictObject({
-        secretRef: SecretRef.describe('Secret with the key token.'),
-      })
+      .strictObject({ secretRef: SecretRef.describe('Secret with the key token.') })
       .optional()
       .describe('Requests from outside must bring this token as a bearer token.'),
   }),
-  {
-    rule: 'has(self.ingress) != has(self.gateway)',
-    message: 'want one of ingress and gateway',
-    messageExpression:
-      "has(self.ingress) ? 'got ingress and gateway, want one of them' : 'got neither ingress nor gateway, want one of them'",
-    text: (expose) =>
-      expose.ingress === undefined
-        ? 'got neither ingress nor gateway, want one of them'
-        : 'got ingress and gateway, want one of them',
-    holds: (expose) => (expose.ingress === undefined) !== (expose.gateway === undefined),
-  },
+  'ingress',
+  'gateway',
 ).describe('How it is reached from outside of the cluster. Default: not at all.')
 export type EnsembleExpose = z.infer<typeof EnsembleExpose>

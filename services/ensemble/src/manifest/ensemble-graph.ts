@@ -1,6 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf, refused } from './ensemble-fault.ts'
-import { EnsembleReferences, keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
+import { EnsembleReferences, stepPath, type TensorSource } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
 
 /** The completed configuration of what a served name stands for; undefined while it is not known. */
@@ -101,11 +101,8 @@ function addShorthands(o: Shorthands, shorthands: readonly string[]): Map<string
       // What inputMap says is meant to differ from what the whole step would feed.
       if (dot === -1 && mapped.has(output)) continue
       if (other !== undefined) {
-        throw refused(
-          'MultipleProducers',
-          path,
-          `the input '${output}' is fed by ${other.path} already`,
-        )
+        const problem = `the input '${output}' is fed by ${other.path} already`
+        throw refused('MultipleProducers', path, problem)
       }
       all.set(output, { source: { kind: 'made', step: from, output }, path })
     }
@@ -134,9 +131,4 @@ function namesOf(
   if (config !== undefined) return config[side].map((tensor) => tensor.name)
   const problem = `it is short for the tensors of '${name}', whose signature is not known yet; want it, or inputMap`
   throw refused('SchemaPending', path, problem)
-}
-
-/** True if two reads get the same tensor. */
-export function isSameSource(a: TensorSource, b: TensorSource): boolean {
-  return keyOf(a) === keyOf(b)
 }

@@ -33,12 +33,10 @@ export class EnsembleReferences {
       for (const [output, name] of Object.entries(step.outputMap ?? {})) {
         const other = this.#made.get(name)
         if (other !== undefined) {
-          const problem = `'${name}' is what ${stepPath(spec, other.step)}.outputMap[${other.output}] makes; want another name`
-          throw refused(
-            'MultipleProducers',
-            `${stepPath(spec, index)}.outputMap[${output}]`,
-            problem,
-          )
+          const path = `${stepPath(spec, index)}.outputMap[${output}]`
+          const maker = `${stepPath(spec, other.step)}.outputMap[${other.output}]`
+          const problem = `'${name}' is what ${maker} makes; want another name`
+          throw refused('MultipleProducers', path, problem)
         }
         this.#made.set(name, { kind: 'made', step: index, output })
       }
@@ -74,58 +72,41 @@ export class EnsembleReferences {
 
   #declared(name: string): TensorSource[] {
     const made = this.#made.get(name)
-    return [
-      ...(this.#inputs.has(name) ? [{ kind: 'input', name } as const] : []),
-      ...(made === undefined ? [] : [made]),
-    ]
+    const input = { kind: 'input', name } as const
+    return [...(this.#inputs.has(name) ? [input] : []), ...(made === undefined ? [] : [made])]
   }
 
   #resolve(reference: string, path: string, order: readonly TensorSource['kind'][]): TensorSource {
     const declared = this.#declared(reference)
     const [found] = order.flatMap((kind) => declared.filter((source) => source.kind === kind))
-    const direct = this.#stepOutput(reference)
+    const { step = '', output } = split(reference)
+    const index = this.#steps.get(step)
+    const direct =
+      index === undefined ? undefined : ({ kind: 'made', step: index, output } as const)
     if (found === undefined) return direct ?? this.#fail(reference, path)
     if (direct === undefined || declared.some((source) => keyOf(source) === keyOf(direct))) {
       return found
     }
-    const { step = '', output } = split(reference)
     const problem = `'${reference}' is an ensemble tensor and may be the output '${output}' of the step '${step}'; want another name for one of them`
     throw refused('AmbiguousReference', path, problem)
   }
 
-  #stepOutput(reference: string): TensorSource | undefined {
-    const { step, output } = split(reference)
-    const index = step === undefined ? undefined : this.#steps.get(step)
-    return index === undefined ? undefined : { kind: 'made', step: index, output }
-  }
-
   #fail(reference: string, path: string): never {
     const { step } = split(reference)
-    if (this.isStep(reference)) {
-      const outputs = Object.keys(
-        this.#spec.steps[this.#steps.get(reference) ?? 0]?.outputMap ?? {},
-      )
-      const example = `${reference}.${outputs[0] ?? 'OUTPUT'}`
-      throw refused(
-        'UnknownTensor',
-        path,
-        `got the step '${reference}', want one of its outputs, e.g. '${example}'`,
-      )
-    }
+    const index = this.#steps.get(reference)
     const tensors = [...this.#inputs, ...this.#made.keys()]
+    if (index !== undefined) {
+      const [output = 'OUTPUT'] = Object.keys(this.#spec.steps[index]?.outputMap ?? {})
+      const problem = `got the step '${reference}', want one of its outputs, e.g. '${reference}.${output}'`
+      throw refused('UnknownTensor', path, problem)
+    }
     if (step !== undefined && !tensors.some((name) => name.startsWith(`${step}.`))) {
       const hint = hintOf(step, this.#steps.keys())
-      throw refused(
-        'UnknownStep',
-        path,
-        `'${reference}': no ensemble tensor of that name and no step '${step}'${hint}`,
-      )
+      const problem = `'${reference}': no ensemble tensor of that name and no step '${step}'${hint}`
+      throw refused('UnknownStep', path, problem)
     }
-    throw refused(
-      'UnknownTensor',
-      path,
-      `no ensemble tensor '${reference}'${hintOf(reference, tensors)}`,
-    )
+    const problem = `no ensemble tensor '${reference}'${hintOf(reference, tensors)}`
+    throw refused('UnknownTensor', path, problem)
   }
 }
 

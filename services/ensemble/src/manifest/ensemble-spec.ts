@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, listMap, listSet, mapOf } from './cel.ts'
+import { cel, listMap, listSet, mapOf, oneOf } from './cel.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
 import {
   Datatype,
@@ -14,12 +14,10 @@ import { MaxBatchSize, ModelInput, TENSORS } from './model-serving.ts'
 
 const MAX_STEPS = 64
 
-const reference = (description: string) => tensorName(description)
-
 const EnsembleOutput = cel(
   z.strictObject({
     name: tensorName('Name of the output.'),
-    from: reference(
+    from: tensorName(
       'An ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.',
     ),
     datatype: Datatype.optional(),
@@ -60,7 +58,7 @@ const EnsembleStepFields = z.strictObject({
     'Name of the ensemble tensor.',
     "Output of the model -> name of the ensemble tensor that it makes, in Triton's direction. An output that is not named can be read as STEP.OUTPUT.",
   ).optional(),
-  inputs: listSet(reference('STEP or STEP.OUTPUT.'), { min: 1, max: 64 })
+  inputs: listSet(tensorName('STEP or STEP.OUTPUT.'), { min: 1, max: 64 })
     .optional()
     .describe(
       'Short for inputs of the same name: STEP feeds every output of that step, STEP.OUTPUT one. `inputMap` goes first.',
@@ -72,24 +70,11 @@ const EnsembleStepFields = z.strictObject({
     ),
 })
 
-export const EnsembleStepSpec = cel(
-  cel(EnsembleStepFields, {
-    rule: 'has(self.modelRef) != has(self.ensembleRef)',
-    message: 'want one of modelRef and ensembleRef',
-    messageExpression:
-      "has(self.modelRef) ? 'got modelRef and ensembleRef, want one of them' : 'got neither modelRef nor ensembleRef, want one of them'",
-    text: (step) =>
-      step.modelRef === undefined
-        ? 'got neither modelRef nor ensembleRef, want one of them'
-        : 'got modelRef and ensembleRef, want one of them',
-    holds: (step) => (step.modelRef === undefined) !== (step.ensembleRef === undefined),
-  }),
-  {
-    rule: 'has(self.inputMap) || has(self.inputs)',
-    message: 'want inputMap or inputs: a step reads something',
-    holds: (step) => step.inputMap !== undefined || step.inputs !== undefined,
-  },
-)
+export const EnsembleStepSpec = cel(oneOf(EnsembleStepFields, 'modelRef', 'ensembleRef'), {
+  rule: 'has(self.inputMap) || has(self.inputs)',
+  message: 'want inputMap or inputs: a step reads something',
+  holds: (step) => step.inputMap !== undefined || step.inputs !== undefined,
+})
 export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>
 
 /** What users write about an ensemble; the schema of the CRD is made from it. */

@@ -8,48 +8,37 @@ import { cel, celPattern, listAtomic, mapOf, text } from './cel.ts'
 
 const NAME_LENGTH = 253
 
-/** A name in Triton's character set: what clients call. */
-export function servedName(description: string) {
-  return text({
-    min: 1,
-    max: NAME_LENGTH,
-    pattern: /^[A-Za-z0-9_][A-Za-z0-9_.:+@-]*$/,
-    want: 'letters, digits and _.:+@-, beginning with a letter, a digit or _',
-  }).describe(description)
+/** @param want - the pattern in words. */
+function nameField(max: number, pattern: RegExp, want: string) {
+  return (description: string) => text({ min: 1, max, pattern, want }).describe(description)
 }
+
+/** A name in Triton's character set: what clients call. */
+export const servedName = nameField(
+  NAME_LENGTH,
+  /^[A-Za-z0-9_][A-Za-z0-9_.:+@-]*$/,
+  'letters, digits and _.:+@-, beginning with a letter, a digit or _',
+)
 
 /** A DNS subdomain. */
 export const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 
 /** The name of another object: a DNS subdomain. */
-export function objectName(description: string) {
-  return text({
-    min: 1,
-    max: NAME_LENGTH,
-    pattern: SUBDOMAIN,
-    want: 'a DNS subdomain: a-z, 0-9, - and .',
-  }).describe(description)
-}
+export const objectName = nameField(NAME_LENGTH, SUBDOMAIN, 'a DNS subdomain: a-z, 0-9, - and .')
 
 /** A DNS label. */
-export function dnsLabel(description: string) {
-  return text({
-    min: 1,
-    max: 63,
-    pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
-    want: 'a DNS label: a-z, 0-9 and -',
-  }).describe(description)
-}
+export const dnsLabel = nameField(
+  63,
+  /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
+  'a DNS label: a-z, 0-9 and -',
+)
 
 /** The name of a tensor, of a model or of an ensemble: anything that can be printed. */
-export function tensorName(description: string) {
-  return text({
-    min: 1,
-    max: 256,
-    pattern: /^\P{Cc}+$/u,
-    want: 'one character at least, and such as can be printed',
-  }).describe(description)
-}
+export const tensorName = nameField(
+  256,
+  /^\P{Cc}+$/u,
+  'one character at least, and such as can be printed',
+)
 
 export const Datatype = z
   .enum(Object.keys(DATATYPES).filter(isDatatype))

@@ -104,12 +104,8 @@ function checkNesting(spec: EnsembleSpec, name: string, world: EnsembleWorld): v
   for (const [index, step] of spec.steps.entries()) {
     const way = wayBack(modelOfStep(step), name, world)
     if (way === undefined) continue
-    const path = `${stepPath(spec, index)}.${refField(step)}`
-    throw refused(
-      'CycleDetected',
-      path,
-      `an Ensemble cannot contain itself: ${[name, ...way].join(' -> ')}`,
-    )
+    const problem = `an Ensemble cannot contain itself: ${[name, ...way].join(' -> ')}`
+    throw refused('CycleDetected', refPath(spec, index, step), problem)
   }
 }
 
@@ -129,20 +125,28 @@ function wayBack(start: string, goal: string, world: EnsembleWorld): readonly st
   return undefined
 }
 
-function refField(step: EnsembleStepSpec): string {
-  return step.modelRef === undefined ? 'ensembleRef' : 'modelRef'
+function refPath(spec: EnsembleSpec, index: number, step: EnsembleStepSpec): string {
+  return `${stepPath(spec, index)}.${step.modelRef === undefined ? 'ensembleRef' : 'modelRef'}`
 }
 
 /** What is wrong whatever is not known goes first, so that who knows more says the same. */
 function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<string, KnownModel> {
   const found = new Map<string, KnownModel>()
-  const missing: Missing[] = []
+  const missing: Parameters<typeof refused>[] = []
   for (const [index, step] of spec.steps.entries()) {
     const name = modelOfStep(step)
-    const path = `${stepPath(spec, index)}.${refField(step)}`
+    const path = refPath(spec, index, step)
     const known = world.lookup(name)
-    if (typeof known === 'string' || known.readyVersions?.length === 0) {
-      missing.push(toMissing(name, { path, known, world }))
+    if (known === 'unknown') {
+      missing.push(['UnknownModel', `${path}.name`, unknownText(name, world)])
+    } else if (known === 'absent') {
+      missing.push(['SchemaPending', path, notServedText(name, world.resourceNamed?.(name))])
+    } else if (known === 'pending' || known.readyVersions?.length === 0) {
+      missing.push([
+        'SchemaPending',
+        path,
+        `the signature of '${name}' is not known yet; it is once the Model or Ensemble of that served name is ready`,
+      ])
     } else {
       checkKind(step, known, path)
       checkVersion(step, known, path)
@@ -154,32 +158,11 @@ function findModels(spec: EnsembleSpec, world: EnsembleWorld): ReadonlyMap<strin
   return found
 }
 
-type Missing = readonly ['UnknownModel' | 'SchemaPending', path: string, problem: string]
-
-function toMissing(
-  name: string,
-  o: {
-    readonly path: string
-    readonly known: ReturnType<EnsembleWorld['lookup']>
-    readonly world: EnsembleWorld
-  },
-): Missing {
-  const { path, known, world } = o
-  if (known === 'unknown') return ['UnknownModel', `${path}.name`, unknownText(name, world)]
-  const isAbsent = known === 'absent'
-  const problem = isAbsent ? notServedText(name, world.resourceNamed?.(name)) : unreadyText(name)
-  return ['SchemaPending', path, problem]
-}
-
 function unknownText(name: string, { names, resourceNamed, problemOf }: EnsembleWorld): string {
   const problem = problemOf?.(name)
   if (problem !== undefined) return `'${name}' is there, but cannot be read: ${problem}`
   const hint = hintOfResource(name, resourceNamed?.(name)) ?? hintOf(name, names?.() ?? [])
   return `no Model or Ensemble serves '${name}'${hint}`
-}
-
-function unreadyText(name: string): string {
-  return `the signature of '${name}' is not known yet; it is once the Model or Ensemble of that served name is ready`
 }
 
 function checkKind(step: EnsembleStepSpec, { config }: KnownModel, path: string): void {

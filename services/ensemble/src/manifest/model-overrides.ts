@@ -28,11 +28,7 @@ export type ModelOverrides = z.infer<typeof ModelOverrides>
 
 /** What of a Model rules its configuration. */
 export function toModelOverrides(spec: ModelSpec): ModelOverrides {
-  const names = Object.keys(ModelOverrides.shape)
-  const given = Object.entries(spec).filter(
-    ([name, value]) => names.includes(name) && value !== undefined,
-  )
-  return ModelOverrides.parse(Object.fromEntries(given))
+  return ModelOverrides.parse(present(z.object(ModelOverrides.shape).parse(spec)))
 }
 
 const BACKENDS = { onnx: 'onnxruntime', pytorch: 'pytorch', python: 'python' } as const
@@ -81,30 +77,27 @@ type JsonObject = Readonly<Record<string, unknown>>
 /** The fields of the configuration that change, as protobuf JSON. */
 function overridden(config: JsonObject, overrides: ModelOverrides): JsonObject {
   const { maxBatchSize, versionPolicy, inputs, outputs, instances, batching, warmup } = overrides
-  return {
-    ...(maxBatchSize !== undefined && { max_batch_size: maxBatchSize }),
-    ...(versionPolicy !== undefined && { version_policy: toVersionPolicy(versionPolicy) }),
-    ...(inputs !== undefined && {
-      input: inputs.map((input) => ({
-        ...named(config['input'], input.name),
-        ...toTensor(input),
-        optional: input.optional ?? false,
-      })),
-    }),
-    ...(outputs !== undefined && {
-      output: outputs.map((output) => ({
-        ...named(config['output'], output.name),
-        ...toTensor(output),
-      })),
-    }),
-    ...(instances !== undefined && {
-      instance_group: [toInstanceGroup(config['instance_group'], instances)],
-    }),
-    ...(batching !== undefined && {
-      dynamic_batching: toDynamicBatching(config['dynamic_batching'], batching),
-    }),
-    ...(warmup !== undefined && { model_warmup: warmup.map(toWarmup) }),
-  }
+  return present({
+    max_batch_size: maxBatchSize,
+    version_policy: versionPolicy && toVersionPolicy(versionPolicy),
+    input: inputs?.map((input) => ({
+      ...named(config['input'], input.name),
+      ...toTensor(input),
+      optional: input.optional ?? false,
+    })),
+    output: outputs?.map((output) => ({
+      ...named(config['output'], output.name),
+      ...toTensor(output),
+    })),
+    instance_group: instances && [toInstanceGroup(config['instance_group'], instances)],
+    dynamic_batching: batching && toDynamicBatching(config['dynamic_batching'], batching),
+    model_warmup: warmup?.map(toWarmup),
+  })
+}
+
+/** The members that are not undefined. */
+function present(object: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
 }
 
 function named(tensors: unknown, name: string): JsonObject {
@@ -139,37 +132,26 @@ function toDynamicBatching(
 ): JsonObject {
   const { preferredBatchSizes, maxQueueDelay, maxQueueLength } = batching
   const before: JsonObject = Object(known)
-  return {
-    ...before,
-    ...(preferredBatchSizes !== undefined && { preferred_batch_size: preferredBatchSizes }),
-    ...(maxQueueDelay !== undefined && {
-      max_queue_delay_microseconds: Math.round(toMilliseconds(maxQueueDelay) * 1000),
-    }),
-    ...(maxQueueLength !== undefined && {
-      default_queue_policy: {
-        ...Object(before['default_queue_policy']),
-        max_queue_size: maxQueueLength,
-      },
-    }),
+  const queue = { ...Object(before['default_queue_policy']), max_queue_size: maxQueueLength }
+  const delayUs = maxQueueDelay && Math.round(toMilliseconds(maxQueueDelay) * 1000)
+  const changes = {
+    preferred_batch_size: preferredBatchSizes,
+    max_queue_delay_microseconds: delayUs,
+    default_queue_policy: maxQueueLength === undefined ? undefined : queue,
   }
+  return { ...before, ...present(changes) }
 }
 
-function toWarmup(sample: ModelWarmup[number]): JsonObject {
-  return {
-    name: sample.name,
-    batch_size: sample.batchSize ?? 0,
-    count: sample.count ?? 1,
-    inputs: Object.fromEntries(
-      sample.inputs.map(({ name, datatype, shape: dims, data, file }) => [
-        name,
-        {
-          data_type: DATATYPES[datatype].config,
-          dims,
-          ...(data === 'Zero' && { zero_data: true }),
-          ...(data === 'Random' && { random_data: true }),
-          ...(file !== undefined && { input_data_file: file }),
-        },
-      ]),
-    ),
-  }
+function toWarmup({ name, batchSize = 0, count = 1, inputs }: ModelWarmup[number]): JsonObject {
+  const entries = inputs.map((input): [string, JsonObject] => [
+    input.name,
+    present({
+      data_type: DATATYPES[input.datatype].config,
+      dims: input.shape,
+      zero_data: input.data === 'Zero' || undefined,
+      random_data: input.data === 'Random' || undefined,
+      input_data_file: input.file,
+    }),
+  ])
+  return { name, batch_size: batchSize, count, inputs: Object.fromEntries(entries) }
 }

@@ -23,25 +23,27 @@ const CLIMBS = /(^|\/)\.\.(\/|$)/
 const WANTED_URI =
   'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX or hostPath:///PATH'
 
-const WrittenUri = cel(text({ min: 1, max: 1024 }), {
-  rule: `self.matches(${celPattern(STORAGE_URI)})`,
-  message: `want ${WANTED_URI}`,
-  messageExpression: `"got '" + self + "', want ${WANTED_URI}"`,
-  text: (uri) => `got '${uri}', want ${WANTED_URI}`,
-  holds: (uri) => STORAGE_URI.test(uri),
-})
+const celGot = (want: string) => `"got '" + self + "', want ${want}"`
 
 export const StorageUri = cel(
+  text({ min: 1, max: 1024 }),
+  {
+    rule: `self.matches(${celPattern(STORAGE_URI)})`,
+    message: `want ${WANTED_URI}`,
+    messageExpression: celGot(WANTED_URI),
+    text: (uri) => `got '${uri}', want ${WANTED_URI}`,
+    holds: (uri) => STORAGE_URI.test(uri),
+  },
   // Not said with the address: a password in it would be in every log of the API server's answers.
-  cel(WrittenUri, {
+  {
     rule: `!self.matches(${celPattern(HAS_USER)})`,
     message: 'got a user in the address, want username and password in the Secret of secretRef',
     holds: (uri) => !HAS_USER.test(uri),
-  }),
+  },
   {
     rule: `!self.matches(${celPattern(CLIMBS)})`,
     message: "want a path without '..'",
-    messageExpression: `"got '" + self + "', want a path without '..'"`,
+    messageExpression: celGot("a path without '..'"),
     text: (uri) => `got '${uri}', want a path without '..'`,
     holds: (uri) => !CLIMBS.test(uri),
   },

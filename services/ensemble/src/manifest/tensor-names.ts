@@ -1,6 +1,6 @@
 import { refused } from './ensemble-fault.ts'
-import { type EnsembleGraph } from './ensemble-graph.ts'
-import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
+import type { EnsembleGraph, GraphRead } from './ensemble-graph.ts'
+import { keyOf, stepPath } from './ensemble-references.ts'
 
 /** The names that tensors have in the configuration, by `keyOf` of what makes them. Tensors that nobody reads have none. */
 export type TensorNames = ReadonlyMap<string, string>
@@ -16,21 +16,15 @@ export function nameTensors(graph: EnsembleGraph): TensorNames {
   const names = new Map<string, string>(
     spec.inputs.map(({ name }) => [keyOf({ kind: 'input', name }), name]),
   )
-  for (const [i, { source, path }] of graph.outputs.entries()) {
-    nameOutput(names, source, spec.outputs[i]?.name ?? '', path)
-  }
+  for (const [i, read] of graph.outputs.entries())
+    nameOutput(names, read, spec.outputs[i]?.name ?? '')
   nameIntermediates(graph, names)
   checkInputsAreRead(graph)
   checkInputNames(graph, names)
   return names
 }
 
-function nameOutput(
-  names: Map<string, string>,
-  source: TensorSource,
-  name: string,
-  path: string,
-): void {
+function nameOutput(names: Map<string, string>, { source, path }: GraphRead, name: string): void {
   const known = names.get(keyOf(source))
   if (known === name && source.kind === 'input') return
   if (source.kind === 'input') {
@@ -38,11 +32,8 @@ function nameOutput(
     throw refused('OutputInvalid', path, problem)
   }
   if (known !== undefined) {
-    throw refused(
-      'OutputInvalid',
-      path,
-      `the tensor is the output '${known}' already; want each tensor once`,
-    )
+    const problem = `the tensor is the output '${known}' already; want each tensor once`
+    throw refused('OutputInvalid', path, problem)
   }
   names.set(keyOf(source), name)
 }
@@ -70,11 +61,8 @@ function checkInputsAreRead({ spec, reads }: EnsembleGraph): void {
   )
   for (const [i, { name }] of spec.inputs.entries()) {
     if (read.has(keyOf({ kind: 'input', name }))) continue
-    throw refused(
-      'UnusedInput',
-      `inputs[${i}](${name})`,
-      'no step reads it; want it read, or removed',
-    )
+    const problem = 'no step reads it; want it read, or removed'
+    throw refused('UnusedInput', `inputs[${i}](${name})`, problem)
   }
 }
 
