@@ -8,13 +8,7 @@ import {
 } from '@tutti/model-config'
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
 import { labelTensors } from './decouple-labels.ts'
-import type {
-  EnsemblePlan,
-  PlanEnsembleTensor,
-  PlanStep,
-  PlanStepInput,
-  PlanTensor,
-} from './ensemble-plan.ts'
+import type { EnsemblePlan, PlanEnsembleTensor, PlanStep, PlanTensor } from './ensemble-plan.ts'
 import type { EnsembleRules } from './ensemble-rules.ts'
 import { runGraph } from './run-graph.ts'
 import { checkDependencies } from './step-dependencies.ts'
@@ -41,20 +35,13 @@ export function planEnsemble(o: {
   const models = resolveComposingModels(config, o.lookup)
   const definitions = checkTensorMapping(config, models)
   const names = new TensorNames(config)
-  const drafts = scheduling.step.map((step, index) => {
-    const model = models.get(step.model_name)
-    assert(model !== undefined, `model ${step.model_name} was not looked up`)
-    return draftStep({ config, rules, step, index, model, names })
-  })
-  if (rules !== undefined)
-    checkDependencies(
-      config,
-      rules,
-      drafts.map((draft) => ({
-        decoupled: draft.decoupled,
-        reads: draft.reads.flatMap((tensor) => names.all[tensor]?.step ?? []),
-      })),
-    )
+  const drafts = scheduling.step.map((step, index) => ({
+    ...draftStep(step, models, names),
+    index,
+    name: rules?.stepNames[index] ?? stepName(config, step, index),
+    dependsOn: [...new Set(rules?.dependsOn[index])],
+  }))
+  if (rules !== undefined) checkDependencies(config, rules, drafts, names.all)
   const outputs = config.output.map((output) => ensembleTensor(output, names.written(output.name)))
   const labels = labelTensors({ config, definitions, tensors: names.all, steps: drafts, outputs })
   const steps = drafts.map((draft) => ({ ...draft, label: labels[draft.reads[0] ?? -1] ?? 0 }))
@@ -114,33 +101,28 @@ class TensorNames {
   }
 }
 
-function draftStep(o: {
-  readonly config: ModelConfig
-  readonly rules: EnsembleRules | undefined
-  readonly step: EnsembleStep
-  readonly index: number
-  readonly model: ModelConfig
-  readonly names: TensorNames
-}): Omit<PlanStep, 'label'> {
-  const { rules, step, index, model, names } = o
-  const inputs = Object.entries(step.input_map).map(([name, tensor]) =>
-    stepInput(model, name, names.read(tensor)),
-  )
+function draftStep(
+  step: EnsembleStep,
+  models: ReadonlyMap<string, ModelConfig>,
+  names: TensorNames,
+): Omit<PlanStep, 'label' | 'index' | 'name' | 'dependsOn'> {
+  const model = models.get(step.model_name)
+  assert(model !== undefined, `model ${step.model_name} was not looked up`)
+  const inputs = Object.entries(step.input_map).map(([name, read]) => {
+    const declared = model.input.find((input) => input.name === name)
+    assert(declared !== undefined, `model ${model.name} has no input ${name}`)
+    return { name, tensor: names.read(read), dims: declared.dims, optional: declared.optional }
+  })
+  const outputs = Object.entries(step.output_map)
   return {
-    index,
-    name: rules?.stepNames[index] ?? stepName(o.config, step, index),
     model: step.model_name,
     version: step.model_version,
     isBatched: model.max_batch_size > 0,
     decoupled: isDecoupled(model),
     inputs,
-    outputs: Object.entries(step.output_map).map(([name, tensor]) => ({
-      name,
-      tensor: names.written(tensor),
-    })),
+    outputs: outputs.map(([name, written]) => ({ name, tensor: names.written(written) })),
     reads: [...new Set(inputs.map((input) => input.tensor))],
-    outputNames: Object.keys(step.output_map),
-    dependsOn: [...new Set(rules?.dependsOn[index])],
+    outputNames: outputs.map(([name]) => name),
   }
 }
 
@@ -148,12 +130,6 @@ function stepName(config: ModelConfig, step: EnsembleStep, index: number): strin
   const steps = config.ensemble_scheduling?.step ?? []
   const isUnique = steps.every((other, i) => i === index || other.model_name !== step.model_name)
   return isUnique ? step.model_name : `${step.model_name}#${index}`
-}
-
-function stepInput(model: ModelConfig, name: string, tensor: number): PlanStepInput {
-  const declared = model.input.find((input) => input.name === name)
-  assert(declared !== undefined, `model ${model.name} has no input ${name}`)
-  return { name, tensor, dims: declared.dims, optional: declared.optional }
 }
 
 function ensembleTensor(declared: ModelInput | ModelOutput, tensor: number): PlanEnsembleTensor {

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import type { PlanStep, PlanTensor } from './ensemble-plan.ts'
 import type { EnsembleRules } from './ensemble-rules.ts'
 
 /**
@@ -35,16 +36,21 @@ export function findStepCycle(
  * Every other step either comes before a decoupled one or follows its responses one by one, and it may have to wait for those
  * that follow: no step can wait for its end.
  *
- * @param steps - in the config's order. `reads`: the steps that make what it reads.
+ * @param steps - in the config's order.
  * @throws ServeError ENSEMBLE_INVALID, with `details.cycle` if steps would wait for one another.
  */
 export function checkDependencies(
   config: ModelConfig,
   { dependsOn, stepNames }: EnsembleRules,
-  steps: readonly { readonly decoupled: boolean; readonly reads: readonly number[] }[],
+  steps: readonly Pick<PlanStep, 'decoupled' | 'reads'>[],
+  tensors: readonly Pick<PlanTensor, 'step'>[],
 ): void {
   const nameOf = (step: number): string => stepNames[step] ?? String(step)
-  const cycle = findStepCycle(steps.map(({ reads }, i) => [...reads, ...(dependsOn[i] ?? [])]))
+  const waits = steps.map(({ reads }, index) => [
+    ...reads.flatMap((tensor) => tensors[tensor]?.step ?? []),
+    ...(dependsOn[index] ?? []),
+  ])
+  const cycle = findStepCycle(waits)
   if (cycle !== undefined) {
     const names = [...cycle, ...cycle.slice(0, 1)].map(nameOf).join(' -> ')
     throw invalid(config, `steps wait for one another: ${names}`, { cycle: names })

@@ -80,10 +80,8 @@ export function readTensorMapping(
   for (const [index, step] of config.ensemble_scheduling?.step.entries() ?? []) {
     const model = models.get(step.model_name)
     if (model === undefined) continue
-    const fault =
-      batchFault(config, model, index) ??
-      inputFault(step, { model, index, definitions }) ??
-      outputFault(step, { model, index, definitions })
+    const o = { model, index, definitions }
+    const fault = batchFault(config, o) ?? inputFault(step, o) ?? outputFault(step, o)
     if (fault !== undefined) return { definitions, fault }
   }
   return { definitions }
@@ -95,22 +93,22 @@ interface StepMapping {
   readonly definitions: Definitions
 }
 
-function batchFault(config: ModelConfig, model: ModelConfig, step: number) {
+function batchFault(config: ModelConfig, { model, index }: StepMapping): MappingFault | undefined {
   if (model.max_batch_size === 0 || model.max_batch_size >= config.max_batch_size) return undefined
-  return { kind: 'batch', model, at: { step, side: 'input', name: '' } } as const
+  return { kind: 'batch', model, at: { step: index, side: 'input', name: '' } }
 }
 
 function inputFault({ input_map: map }: EnsembleStep, o: StepMapping): MappingFault | undefined {
   const unknown = unknownFault(map, 'input', o)
   if (unknown !== undefined) return unknown
-  for (const input of o.model.input) {
-    const at = { step: o.index, side: 'input', name: input.name } as const
-    const tensor = Object.hasOwn(map, input.name) ? map[input.name] : undefined
+  for (const declared of o.model.input) {
+    const at = { step: o.index, side: 'input', name: declared.name } as const
+    const tensor = Object.hasOwn(map, declared.name) ? map[declared.name] : undefined
+    if (tensor === undefined && declared.optional) continue
     if (tensor === undefined) {
-      if (input.optional) continue
-      return { kind: 'unmapped', model: o.model, at, next: define(o.model, input) }
+      return { kind: 'unmapped', model: o.model, at, next: define(o.model, declared) }
     }
-    const fault = differenceFault(o, { at, tensor, declared: input })
+    const fault = differenceFault(o, { at, tensor, declared })
     if (fault !== undefined) return fault
   }
   return undefined
@@ -136,12 +134,14 @@ function unknownFault(
   side: 'input' | 'output',
   { model, index }: StepMapping,
 ): MappingFault | undefined {
-  const names = new Set(model[side].map((tensor) => tensor.name))
-  const [name, tensor] = Object.entries(map).find(([key]) => !names.has(key)) ?? []
-  if (name === undefined || tensor === undefined) return undefined
+  const entries = Object.entries(map)
+  const unknown = entries.find(([key]) => !model[side].some((tensor) => tensor.name === key))
+  if (unknown === undefined) return undefined
+  const [name, tensor] = unknown
   return { kind: 'unknown', model, at: { step: index, side, name }, tensor }
 }
 
+/** A batching model's [16] is the same as [-1,16] without batching. */
 function differenceFault(
   { model, definitions }: StepMapping,
   o: { readonly at: StepTensor; readonly tensor: string; readonly declared: DeclaredTensor },
@@ -149,9 +149,14 @@ function differenceFault(
   const { at, tensor } = o
   const next = { ...define(model, o.declared), at }
   const first = definitions.get(tensor)
-  if (first === undefined) definitions.set(tensor, next)
-  const kind = first && findDifference(first, next)
-  return first && kind && { kind, model, at, tensor, first, next }
+  if (first === undefined) {
+    definitions.set(tensor, next)
+    return undefined
+  }
+  const fault = { model, at, tensor, first, next }
+  if (first.dataType !== next.dataType) return { kind: 'datatype', ...fault }
+  const fits = shapeMatches(first.dims, next.dims) || shapeMatches(first.fullDims, next.fullDims)
+  return fits ? undefined : { kind: 'shape', ...fault }
 }
 
 /** What a configuration says of a tensor. `dims`: as its other side sees it, after a reshape of an ensemble's own. */
@@ -159,16 +164,6 @@ function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
   const { dims } = tensor
   const fullDims = model.max_batch_size > 0 ? [-1, ...dims] : dims
   return { model: model.name, dataType: tensor.data_type, dims, fullDims }
-}
-
-/** A batching model's [16] is the same as [-1,16] without batching. */
-function findDifference(
-  first: TensorDefinition,
-  next: TensorDefinition,
-): 'datatype' | 'shape' | undefined {
-  if (first.dataType !== next.dataType) return 'datatype'
-  const fits = shapeMatches(first.dims, next.dims) || shapeMatches(first.fullDims, next.fullDims)
-  return fits ? undefined : 'shape'
 }
 
 /** Triton's text. */
@@ -187,15 +182,12 @@ function textOf(config: ModelConfig, fault: MappingFault): string {
     case 'repeated':
       return `${prefix}multiple outputs in model ${model.name} are mapped to the same ensemble tensor ${fault.tensor}`
     case 'datatype':
-      return `${prefix}ensemble tensor ${fault.tensor}: inconsistent data type: ${inferred(fault, (one) => one.dataType)}`
     case 'shape':
   }
-  return `${prefix}ensemble tensor ${fault.tensor}: inconsistent shape: ${inferred(fault, (one) => formatShape(one.fullDims))}`
-}
-
-function inferred(
-  { first, next }: { readonly first: TensorDefinition; readonly next: TensorDefinition },
-  show: (definition: TensorDefinition) => string,
-): string {
-  return `${show(first)} is inferred from model ${first.model} while ${show(next)} is inferred from model ${next.model}`
+  const isShape = fault.kind === 'shape'
+  const [first, next] = [fault.first, fault.next].map(
+    (one) =>
+      `${isShape ? formatShape(one.fullDims) : one.dataType} is inferred from model ${one.model}`,
+  )
+  return `${prefix}ensemble tensor ${fault.tensor}: inconsistent ${isShape ? 'shape' : 'data type'}: ${first} while ${next}`
 }
