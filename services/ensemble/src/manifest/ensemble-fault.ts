@@ -23,38 +23,19 @@ export const ACCEPTED_REASONS = {
 
 export type AcceptedReason = keyof typeof ACCEPTED_REASONS
 
-/** One thing that is wrong with an Ensemble. */
-export class EnsembleFault {
-  readonly reason: AcceptedReason
-  /** Where, from `spec` on, e.g. `steps[2](ocr).inputMap[image]`. */
-  readonly path: string
-  /** What was got and what is wanted, in one line. */
-  readonly problem: string
+/** One thing that is wrong with an Ensemble: where, what was got and what is wanted, in one line. */
+export class EnsembleFault extends ServeError {
+  readonly fault: AcceptedReason
 
-  constructor(reason: AcceptedReason, path: string, problem: string) {
-    this.reason = reason
-    this.path = path
-    this.problem = problem
-  }
-
-  get message(): string {
-    return `${this.path}: ${this.problem}`
+  constructor(fault: AcceptedReason, path: string, problem: string) {
+    super('ENSEMBLE_INVALID', `${path}: ${problem}`, { details: { field: path } })
+    this.fault = fault
   }
 }
 
-/** The fault as an error; `faultOf` finds it again. */
-export function refused(reason: AcceptedReason, path: string, problem: string): ServeError {
-  const fault = new EnsembleFault(reason, path, problem)
-  return new ServeError('ENSEMBLE_INVALID', fault.message, {
-    details: { field: path },
-    cause: fault,
-  })
-}
-
-/** The fault that an error was made from. */
-export function faultOf(error: unknown): EnsembleFault | undefined {
-  const cause = error instanceof ServeError ? error.cause : undefined
-  return cause instanceof EnsembleFault ? cause : undefined
+/** @param path - from `spec` on, e.g. `steps[2](ocr).inputMap[image]`. */
+export function refused(fault: AcceptedReason, path: string, problem: string): EnsembleFault {
+  return new EnsembleFault(fault, path, problem)
 }
 
 /** A hint for a name that is not among those that are known. */

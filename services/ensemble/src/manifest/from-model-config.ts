@@ -39,15 +39,7 @@ export function fromModelConfig(config: ModelConfig, o: ImportOptions): Manifest
   return isEnsembleConfig(config) ? fromEnsembleConfig(config, o) : fromConfig(config, o)
 }
 
-function metadataAndName({ resourceName, servedName }: ImportOptions) {
-  return {
-    metadata: { name: resourceName },
-    modelName: servedName === resourceName ? {} : { modelName: servedName },
-  }
-}
-
 function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
-  const { metadata, modelName } = metadataAndName(o)
   const backend = o.backend ?? config.backend
   const format = formatOfBackend(backend)
   if (format === undefined) {
@@ -56,17 +48,11 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
   }
   const [inputs, outputs] = [config.input.map(toInput), config.output.map(toOutput)]
   const manifest = toManifest(ModelManifest, o, {
-    apiVersion: API_VERSION,
-    kind: 'Model',
-    metadata,
-    spec: {
-      ...modelName,
-      modelFormat: { name: format },
-      storageUri: o.storageUri,
-      maxBatchSize: config.max_batch_size,
-      ...(areTyped(inputs) && { inputs }),
-      ...(areTyped(outputs) && { outputs }),
-    },
+    modelFormat: { name: format },
+    storageUri: o.storageUri,
+    maxBatchSize: config.max_batch_size,
+    ...(areTyped(inputs) && { inputs }),
+    ...(areTyped(outputs) && { outputs }),
   })
   const served = applyModelOverrides(config, toModelOverrides(manifest.spec))
   // What the repository leaves to the files' names is said by the format.
@@ -88,20 +74,13 @@ function toInput(input: ConfigInput) {
 }
 
 function fromEnsembleConfig(config: ModelConfig, o: ImportOptions): EnsembleManifest {
-  const { metadata, modelName } = metadataAndName(o)
   const steps = config.ensemble_scheduling?.step ?? []
   const stepNames = nameSteps(config, steps)
   const manifest = toManifest(EnsembleManifest, o, {
-    apiVersion: API_VERSION,
-    kind: 'Ensemble',
-    metadata,
-    spec: {
-      ...modelName,
-      ...(config.max_batch_size > 0 && { maxBatchSize: config.max_batch_size }),
-      inputs: config.input.map(toInput),
-      outputs: config.output.map((output) => ({ ...toOutput(output), from: output.name })),
-      steps: steps.map((step, i) => toStep(step, stepNames[i] ?? '', o)),
-    },
+    ...(config.max_batch_size > 0 && { maxBatchSize: config.max_batch_size }),
+    inputs: config.input.map(toInput),
+    outputs: config.output.map((output) => ({ ...toOutput(output), from: output.name })),
+    steps: steps.map((step, i) => toStep(step, stepNames[i] ?? '', o)),
   })
   checkSame(o, { ...config, name: o.servedName }, toEnsembleConfig(manifest).config)
   return manifest
@@ -120,19 +99,25 @@ function toStep(step: EnsembleStep, name: string, { isEnsemble }: ImportOptions)
 
 /** DNS labels made of the models' names, none of which is what stands before a dot in a tensor's name. */
 function nameSteps(config: ModelConfig, steps: readonly EnsembleStep[]): readonly string[] {
-  const tensors = [
-    ...config.input.map((input) => input.name),
-    ...steps.flatMap((step) => [
-      ...Object.values(step.input_map),
-      ...Object.values(step.output_map),
-    ]),
-  ]
+  const maps = steps.flatMap((step) => [step.input_map, step.output_map])
+  const inputs = config.input.map((input) => input.name)
+  const tensors = [...inputs, ...maps.flatMap((map) => Object.values(map))]
   const prefixes = tensors.filter((name) => name.includes('.')).map((name) => name.split('.', 1)[0])
   const names = resourceNames(new Set(prefixes.flatMap((prefix) => prefix ?? [])))
   return steps.map((step) => names(step.model_name))
 }
 
-function toManifest<T>(schema: z.ZodType<T>, o: ImportOptions, manifest: unknown): T {
+function toManifest<T extends Manifest>(
+  schema: z.ZodType<T> & { readonly shape: { readonly kind: { readonly value: T['kind'] } } },
+  o: ImportOptions,
+  spec: object,
+): T {
+  const manifest = {
+    apiVersion: API_VERSION,
+    kind: schema.shape.kind.value,
+    metadata: { name: o.resourceName },
+    spec: { ...(o.servedName !== o.resourceName && { modelName: o.servedName }), ...spec },
+  }
   const { success, data, error } = schema.safeParse(manifest, { error: inOurWords })
   if (success) return data
   const [problem] = toSchemaProblems(schema, error)

@@ -2,7 +2,7 @@ import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import type { EnsembleRules } from '../ensemble-rules.ts'
 import { completeEnsembleConfig, planEnsemble } from '../plan-ensemble.ts'
-import { type AcceptedReason, faultOf, hintOf, refused } from './ensemble-fault.ts'
+import { type AcceptedReason, EnsembleFault, hintOf, refused } from './ensemble-fault.ts'
 import { modelOfStep } from './ensemble-graph.ts'
 import { stepPath } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
@@ -67,9 +67,8 @@ export function judgeEnsemble(manifest: EnsembleManifest, world: EnsembleWorld):
   try {
     return judge(manifest, world)
   } catch (error) {
-    const fault = faultOf(error)
-    if (fault === undefined) throw error
-    return { accepted: false, reason: fault.reason, message: fault.message }
+    if (!(error instanceof EnsembleFault)) throw error
+    return { accepted: false, reason: error.fault, message: error.message }
   }
 }
 
@@ -95,7 +94,7 @@ function checkShape(manifest: EnsembleManifest): void {
   try {
     toEnsembleConfig(manifest, () => undefined)
   } catch (error) {
-    if (faultOf(error)?.reason !== 'SchemaPending') throw error
+    if (!(error instanceof EnsembleFault) || error.fault !== 'SchemaPending') throw error
   }
 }
 

@@ -45,7 +45,7 @@ export function toEnsembleConfig(
       dims: shape,
       optional: optional ?? false,
     })),
-    output: spec.outputs.map((output, i) => inferOutput({ graph, output, index: i, findModel })),
+    output: spec.outputs.map(({ name }, i) => ({ name, ...inferOutput(graph, i, findModel) })),
     ensemble_scheduling: {
       step: spec.steps.map((step, index) => ({
         model_name: modelOfStep(step),
