@@ -48,7 +48,7 @@ export function resolveGraph(spec: EnsembleSpec, findModel: FindModel): Ensemble
     reads,
     outputs: spec.outputs.map(({ from }, i) => {
       const path = `outputs[${i}].from`
-      return { source: references.giveOut(from, path), path }
+      return { source: references.resolve(from, path, 'made'), path }
     }),
     declared: spec.steps.map((step) => new Map(Object.entries(step.outputMap ?? {}))),
     dependsOn: spec.steps.map((step, index) =>
@@ -75,7 +75,7 @@ function readInputMap(
         const problem = `no ensemble tensor '${reference}', but '${input}' is one: inputMap goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
         throw refused('UnknownTensor', path, problem)
       }
-      return [input, { source: references.read(reference, path), path }]
+      return [input, { source: references.resolve(reference, path, 'input'), path }]
     }),
   )
 }

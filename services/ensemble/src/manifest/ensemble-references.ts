@@ -54,17 +54,7 @@ export class EnsembleReferences {
     return this.#steps.has(name)
   }
 
-  /** What `reference` means to a step that reads it: the request's value of an input, even if a step writes onto it. */
-  read(reference: string, path: string): TensorSource {
-    return this.#resolve(reference, path, ['input', 'made'])
-  }
-
-  /** What `reference` means to an output: what a step wrote, if one did. */
-  giveOut(reference: string, path: string): TensorSource {
-    return this.#resolve(reference, path, ['made', 'input'])
-  }
-
-  /** True if `read` would find something. */
+  /** True if `resolve` would find something. */
   isKnown(reference: string): boolean {
     const { step } = split(reference)
     return this.#declared(reference).length > 0 || (step !== undefined && this.isStep(step))
@@ -72,13 +62,18 @@ export class EnsembleReferences {
 
   #declared(name: string): TensorSource[] {
     const made = this.#made.get(name)
-    const input = { kind: 'input', name } as const
-    return [...(this.#inputs.has(name) ? [input] : []), ...(made === undefined ? [] : [made])]
+    const inputs = this.#inputs.has(name) ? [{ kind: 'input', name } as const] : []
+    return made === undefined ? inputs : [...inputs, made]
   }
 
-  #resolve(reference: string, path: string, order: readonly TensorSource['kind'][]): TensorSource {
+  /**
+   * What `reference` means.
+   *
+   * @param first - where a step writes onto the name of an input: a step reads the request's value, an output is what was written.
+   */
+  resolve(reference: string, path: string, first: TensorSource['kind']): TensorSource {
     const declared = this.#declared(reference)
-    const [found] = order.flatMap((kind) => declared.filter((source) => source.kind === kind))
+    const found = declared.find((source) => source.kind === first) ?? declared[0]
     const { step = '', output } = split(reference)
     const index = this.#steps.get(step)
     const direct =

@@ -32,13 +32,9 @@ const MetricTarget = z.strictObject({
   averageUtilization: z.int().min(1).max(1_000_000).optional(),
 })
 
-const METRIC_SOURCES = {
-  Resource: 'resource',
-  ContainerResource: 'containerResource',
-  Pods: 'pods',
-  Object: 'object',
-  External: 'external',
-} as const
+/** A metric's `type` with a small letter names the member that it wants. */
+const SOURCES = ['resource', 'containerResource', 'pods', 'object', 'external'] as const
+const typeOf = (source: string): string => source.charAt(0).toUpperCase() + source.slice(1)
 
 const MetricFields = z.strictObject({
   type: z.enum(['Resource', 'ContainerResource', 'Pods', 'Object', 'External']),
@@ -66,16 +62,12 @@ const MetricFields = z.strictObject({
 })
 
 const MetricSpec = cel(MetricFields, {
-  rule: Object.entries(METRIC_SOURCES)
-    .map(([type, source]) => `(self.type == '${type}') == has(self.${source})`)
-    .join(' && '),
+  rule: SOURCES.map((one) => `(self.type == '${typeOf(one)}') == has(self.${one})`).join(' && '),
   message: 'want the source that `type` names, and no other',
   messageExpression: "'got the type ' + self.type + ', want the source of that type and no other'",
   text: (metric) => `got the type ${metric.type}, want the source of that type and no other`,
   holds: (metric) =>
-    Object.entries(METRIC_SOURCES).every(
-      ([type, source]) => (metric.type === type) === (metric[source] !== undefined),
-    ),
+    SOURCES.every((one) => (metric.type === typeOf(one)) === (metric[one] !== undefined)),
 })
 
 const ScalingRules = z.strictObject({

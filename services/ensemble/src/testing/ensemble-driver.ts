@@ -33,9 +33,8 @@ export class EnsembleDriver {
   readonly emitted: { readonly outputs: Symbols; readonly action: Emit }[] = []
   failure: Fail | undefined
   terminals = 0
-  #next = 1
-  readonly #references = new Map<number, number>()
-  readonly #symbols = new Map<number, string>()
+  /** By reference, counted from 1. */
+  readonly #tensors: { readonly symbol: string; references: number }[] = []
 
   constructor(
     plan: EnsemblePlan,
@@ -51,9 +50,7 @@ export class EnsembleDriver {
 
   /** References that are held; 0 once everything was released or emitted. */
   get held(): number {
-    let sum = 0
-    for (const count of this.#references.values()) sum += count
-    return sum
+    return this.#tensors.reduce((sum, { references }) => sum + references, 0)
   }
 
   start(inputs: Symbols, shape: readonly number[] = [4]): readonly RunAction[] {
@@ -118,27 +115,21 @@ export class EnsembleDriver {
 
   /** Asserts that the tensor may be read now. */
   symbol(ref: number): string {
-    const symbol = this.#symbols.get(ref)
-    assert(symbol !== undefined && (this.#references.get(ref) ?? 0) > 0, `${ref} is not held`)
-    return symbol
+    return this.#held(ref).symbol
   }
 
   #table(symbols: Symbols, shape: readonly number[]): ReadonlyMap<string, TensorEntry> {
-    const table = new Map<string, TensorEntry>()
-    for (const [name, symbol] of Object.entries(symbols)) {
-      const ref = this.#next
-      this.#next += 1
-      this.#references.set(ref, 1)
-      this.#symbols.set(ref, symbol)
-      table.set(name, { ref, datatype: 'FP32', shape })
-    }
-    return table
+    const entries = Object.entries(symbols).map(([name, symbol]): [string, TensorEntry] => {
+      const ref = this.#tensors.push({ symbol, references: 1 })
+      return [name, { ref, datatype: 'FP32', shape }]
+    })
+    return new Map(entries)
   }
 
-  #count(ref: number, change: 1 | -1): void {
-    const count = this.#references.get(ref) ?? 0
-    assert(count > 0, `${ref} is not held`)
-    this.#references.set(ref, count + change)
+  #held(ref: number) {
+    const tensor = this.#tensors[ref - 1]
+    assert(tensor !== undefined && tensor.references > 0, `${ref} is not held`)
+    return tensor
   }
 
   #apply(actions: readonly RunAction[]): readonly RunAction[] {
@@ -161,10 +152,10 @@ export class EnsembleDriver {
         this.cancelled.push(`${action.step}.${action.attempt}`)
         break
       case 'RetainTensor':
-        this.#count(action.ref, 1)
+        this.#held(action.ref).references += 1
         break
       case 'ReleaseTensor':
-        this.#count(action.ref, -1)
+        this.#held(action.ref).references -= 1
         break
       case 'SetTimer':
         this.timers.set(action.timer, action.delayMs)
@@ -187,7 +178,7 @@ export class EnsembleDriver {
     const outputs: Record<string, string> = {}
     for (const [name, { ref }] of action.outputs) {
       outputs[name] = this.symbol(ref)
-      this.#count(ref, -1)
+      this.#held(ref).references -= 1
     }
     this.emitted.push({ outputs, action })
     if (action.final) this.terminals += 1
