@@ -1,5 +1,7 @@
 import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
 
+type Compute = Omit<BatchStatistics, 'batchSize'>
+
 /**
  * The statistics of replicas as if they were one process: sums for each name and version, in the order in which these first
  * come; the latest of the last inferences; batch sizes ascending.
@@ -26,9 +28,7 @@ function addStatistics(a: ModelStatistics, b: ModelStatistics): ModelStatistics 
     success: add(a.success, b.success),
     fail: add(a.fail, b.fail),
     queue: add(a.queue, b.queue),
-    computeInput: add(a.computeInput, b.computeInput),
-    computeInfer: add(a.computeInfer, b.computeInfer),
-    computeOutput: add(a.computeOutput, b.computeOutput),
+    ...addCompute(a, b),
     cacheHit: add(a.cacheHit, b.cacheHit),
     cacheMiss: add(a.cacheMiss, b.cacheMiss),
     batchStats: addBatches(a.batchStats, b.batchStats),
@@ -42,14 +42,13 @@ function addBatches(
   const sums = new Map<bigint, BatchStatistics>()
   for (const batch of [...a, ...b]) {
     const sum = sums.get(batch.batchSize)
-    sums.set(batch.batchSize, sum === undefined ? batch : addBatch(sum, batch))
+    sums.set(batch.batchSize, sum === undefined ? batch : { ...batch, ...addCompute(sum, batch) })
   }
   return [...sums.values()].toSorted((one, other) => Number(one.batchSize - other.batchSize))
 }
 
-function addBatch(a: BatchStatistics, b: BatchStatistics): BatchStatistics {
+function addCompute(a: Compute, b: Compute): Compute {
   return {
-    batchSize: a.batchSize,
     computeInput: add(a.computeInput, b.computeInput),
     computeInfer: add(a.computeInfer, b.computeInfer),
     computeOutput: add(a.computeOutput, b.computeOutput),

@@ -46,7 +46,8 @@ export class OpenIterations {
     if (label === this.#graph.outputLabel) this.#answers.push(iteration)
     // A step may wait for one of an iteration around this one that has ended already.
     for (const [step, dependents] of this.#graph.dependents.entries()) {
-      if (dependents.length === 0 || !hasEnded(parent, step)) continue
+      if (dependents.length === 0) continue
+      if (!wayUp(parent).some(({ ended }) => ended?.has(step))) continue
       for (const dependent of dependents) {
         iteration.pending[dependent] = (iteration.pending[dependent] ?? 0) - 1
       }
@@ -67,7 +68,7 @@ export class OpenIterations {
     if ((this.#graph.dependents[step] ?? []).length === 0) return []
     iteration.ended ??= new Set()
     iteration.ended.add(step)
-    return [...this.#all].filter((inner) => isWithin(inner, iteration))
+    return [...this.#all].filter((inner) => wayUp(inner).includes(iteration))
   }
 
   /** Takes the iterations that have all requested outputs, up to the first that has not. */
@@ -88,16 +89,7 @@ export class OpenIterations {
   }
 }
 
-function hasEnded(iteration: Iteration | undefined, step: number): boolean {
-  for (let around = iteration; around !== undefined; around = around.parent) {
-    if (around.ended?.has(step) === true) return true
-  }
-  return false
-}
-
-function isWithin(inner: Iteration, outer: Iteration): boolean {
-  for (let around: Iteration | undefined = inner; around !== undefined; around = around.parent) {
-    if (around === outer) return true
-  }
-  return false
+/** An iteration and those around it. */
+function wayUp(iteration: Iteration | undefined): readonly Iteration[] {
+  return iteration === undefined ? [] : [iteration, ...wayUp(iteration.parent)]
 }

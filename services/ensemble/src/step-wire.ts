@@ -10,13 +10,9 @@ import { ConfigJson, parseWire } from './wire-field.ts'
 
 /** Pairs and no object: `__proto__` is a name like any other. */
 const LabelsJson = z.codec(
-  z.array(z.tuple([z.string(), z.array(z.string())])),
+  z.array(z.tuple([z.string(), z.array(z.string()).readonly()])),
   z.custom<Readonly<Record<string, readonly string[]>>>(),
-  {
-    decode: (pairs) => Object.fromEntries(pairs),
-    encode: (labels) =>
-      Object.entries(labels).map(([name, lines]): [string, string[]] => [name, [...lines]]),
-  },
+  { decode: Object.fromEntries, encode: Object.entries },
 )
 
 const VersionJson = z.object({

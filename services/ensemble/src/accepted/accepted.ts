@@ -77,11 +77,11 @@ export const AcceptedEnsemble = z
   })
 export type AcceptedEnsemble = z.infer<typeof AcceptedEnsemble>
 
+const Accepted = z.discriminatedUnion('kind', [AcceptedModel, AcceptedEnsemble])
+
 /** The data of a ControllerRevision. Copies. */
 export function toAcceptedJson(accepted: AcceptedModel | AcceptedEnsemble): Json {
-  return accepted.kind === 'Model'
-    ? z.encode(AcceptedModel, accepted)
-    : z.encode(AcceptedEnsemble, accepted)
+  return z.encode(Accepted, accepted)
 }
 
 /**
@@ -90,9 +90,7 @@ export function toAcceptedJson(accepted: AcceptedModel | AcceptedEnsemble): Json
  */
 export function parseAcceptedJson(json: unknown): AcceptedModel | AcceptedEnsemble {
   const { kind } = parseWire('accepted revision', Kind, json)
-  return kind === 'Model'
-    ? parseWire('accepted Model', AcceptedModel, json)
-    : parseWire('accepted Ensemble', AcceptedEnsemble, json)
+  return parseWire(`accepted ${kind}`, Accepted, json)
 }
 
 const Kind = z.object({ kind: z.enum(['Model', 'Ensemble']) })

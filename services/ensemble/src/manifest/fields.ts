@@ -57,41 +57,38 @@ export const TensorShape = cel(
 )
 
 /** Units in milliseconds. */
-const UNITS: Readonly<Record<string, number>> = {
-  h: 3_600_000,
-  m: 60_000,
-  s: 1000,
-  ms: 1,
-  us: 1e-3,
+const UNITS = new Map([
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+  ['us', 1e-3],
+])
+
+function durationField(pattern: RegExp, examples: string) {
+  const schema = text({ max: 24, pattern, want: `a duration, e.g. ${examples}` })
+  return (description: string) =>
+    cel(schema.describe(description), {
+      rule: "duration(self) > duration('0s')",
+      message: 'want a duration above 0, e.g. 500ms',
+      messageExpression: "'got ' + self + ', want a duration above 0, e.g. 500ms'",
+      text: (value) => `got ${value}, want a duration above 0, e.g. 500ms`,
+      // What is no duration is told by the pattern.
+      holds: (value) => !pattern.test(value) || toMilliseconds(value) > 0,
+    })
 }
 
 /** A duration as Gateway API writes it. Above zero. */
-export function duration(description: string) {
-  return positive(/^([0-9]{1,5}(h|m|s|ms)){1,4}$/, '500ms, 2s or 1m30s', description)
-}
+export const duration = durationField(/^([0-9]{1,5}(h|m|s|ms)){1,4}$/, '500ms, 2s or 1m30s')
 
 /** The same, down to microseconds. */
-export function fineDuration(description: string) {
-  return positive(/^([0-9]{1,5}(h|m|s|ms|us)){1,4}$/, '100us, 5ms or 1s', description)
-}
-
-function positive(pattern: RegExp, examples: string, description: string) {
-  const schema = text({ max: 24, pattern, want: `a duration, e.g. ${examples}` })
-  return cel(schema.describe(description), {
-    rule: "duration(self) > duration('0s')",
-    message: 'want a duration above 0, e.g. 500ms',
-    messageExpression: "'got ' + self + ', want a duration above 0, e.g. 500ms'",
-    text: (value) => `got ${value}, want a duration above 0, e.g. 500ms`,
-    // What is no duration is told by the pattern.
-    holds: (value) => !pattern.test(value) || toMilliseconds(value) > 0,
-  })
-}
+export const fineDuration = durationField(/^([0-9]{1,5}(h|m|s|ms|us)){1,4}$/, '100us, 5ms or 1s')
 
 /** @param value - as `duration` and `fineDuration` accept it; 0 for anything else. */
 export function toMilliseconds(value: string): number {
   const parts = value.matchAll(/([0-9]+)(h|ms|m|us|s)/g)
   return [...parts].reduce(
-    (sum, [, digits, unit]) => sum + Number(digits) * (UNITS[unit ?? ''] ?? 0),
+    (sum, [, digits, unit]) => sum + Number(digits) * (UNITS.get(unit ?? '') ?? 0),
     0,
   )
 }

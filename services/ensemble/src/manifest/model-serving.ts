@@ -100,19 +100,19 @@ export const ModelInstances = z
   })
   .describe('The instance group, in place of those of the repository.')
 
-export const ModelInput = z.strictObject({
-  name: tensorName('Name of the input.'),
+const tensor = (side: string) => ({
+  name: tensorName(`Name of the ${side}.`),
   datatype: Datatype,
   shape: TensorShape,
+})
+
+export const ModelInput = z.strictObject({
+  ...tensor('input'),
   optional: z.boolean().optional().describe('A request may leave it out. Default false.'),
 })
 export type ModelInput = z.infer<typeof ModelInput>
 
-export const ModelOutput = z.strictObject({
-  name: tensorName('Name of the output.'),
-  datatype: Datatype,
-  shape: TensorShape,
-})
+export const ModelOutput = z.strictObject(tensor('output'))
 export type ModelOutput = z.infer<typeof ModelOutput>
 
 export const ModelBatching = z
@@ -131,9 +131,7 @@ export const ModelBatching = z
 
 const WarmupInput = cel(
   z.strictObject({
-    name: tensorName('Name of the input.'),
-    datatype: Datatype,
-    shape: TensorShape,
+    ...tensor('input'),
     data: z.enum(['Zero', 'Random', 'File']).describe('Where the values come from.'),
     file: text({ min: 1, max: 253, pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/ })
       .optional()
