@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import type { PlanEnsembleTensor, PlanStep, PlanTensor } from './ensemble-plan.ts'
+import { settle } from './graph-walks.ts'
 import type { TensorDefinitions } from './tensor-mapping.ts'
 
 interface UnlabelledPlan {
@@ -22,22 +23,15 @@ export function labelTensors(o: UnlabelledPlan): readonly (number | undefined)[]
   const labels = o.tensors.map(({ step }): number | undefined =>
     step === undefined ? 0 : undefined,
   )
-  const open = new Set(o.steps)
-  // The graph has no cycle, so every round settles a step.
-  for (const step of rounds(open)) {
-    if (step.inputs.some(({ tensor }) => labels[tensor] === undefined)) continue
-    open.delete(step)
+  settle(new Set(o.steps), (step) => {
+    if (step.inputs.some(({ tensor }) => labels[tensor] === undefined)) return false
     const label = commonLabel(step.inputs, labels)
     if (label === undefined) throw mixed(o.config, meetingModel(o, step))
     for (const { tensor } of step.outputs) labels[tensor] = step.decoupled ? step.index + 1 : label
-  }
+    return true
+  })
   if (commonLabel(o.outputs, labels) === undefined) throw mixed(o.config, o.config.name)
   return labels
-}
-
-/** The members of `open` in order, again and again until there is none. The member at hand may be deleted. */
-function* rounds<T>(open: ReadonlySet<T>): Generator<T> {
-  while (open.size > 0) yield* open
 }
 
 function commonLabel(

@@ -1,10 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import { findWay, settle } from './graph-walks.ts'
 
 /** What `orderEnsembles` found. */
 export interface EnsembleOrder {
   /** Every name that is on no cycle, dependencies first. */
-  readonly order: string[]
+  readonly order: readonly string[]
   /** The names that are on a cycle, each with its error. */
   readonly cycles: Map<string, ServeError>
 }
@@ -29,35 +30,16 @@ export function orderEnsembles(configs: ReadonlyMap<string, ModelConfig>): Ensem
       findDependencies(config).filter((model) => configs.has(model)),
     ]),
   )
+  const dependenciesOf = (name: string): readonly string[] => dependencies.get(name) ?? []
   const cycles = new Map<string, ServeError>()
-  for (const name of configs.keys()) {
-    const last = closingDependency(dependencies, name)
+  for (const [name, models] of dependencies) {
+    // The first direct dependency that itself depends on `name`, directly or not.
+    const last = models.find((model) => findWay(model, name, dependenciesOf) !== undefined)
     if (last !== undefined) cycles.set(name, circular(name, last))
   }
-  const order = new Set<string>()
-  for (let size = -1; size !== order.size; ) {
-    size = order.size
-    for (const [name, models] of dependencies) {
-      const isNext = models.every((model) => order.has(model) || cycles.has(model))
-      if (isNext && !cycles.has(name)) order.add(name)
-    }
-  }
-  return { order: [...order], cycles }
-}
-
-/** The first direct dependency of `name` that itself depends on `name`, directly or not. */
-function closingDependency(
-  dependencies: ReadonlyMap<string, readonly string[]>,
-  name: string,
-): string | undefined {
-  return dependencies.get(name)?.find((model) => {
-    const queue = new Set([model])
-    for (const reached of queue) {
-      if (reached === name) return true
-      for (const further of dependencies.get(reached) ?? []) queue.add(further)
-    }
-    return false
-  })
+  const open = new Set([...configs.keys()].filter((name) => !cycles.has(name)))
+  const order = settle(open, (name) => !dependenciesOf(name).some((model) => open.has(model)))
+  return { order, cycles }
 }
 
 function circular(name: string, last: string): ServeError {

@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import type { PlanStep, PlanTensor } from './ensemble-plan.ts'
 import type { EnsembleRules } from './ensemble-rules.ts'
+import { settle } from './graph-walks.ts'
 
 /**
  * Finds steps that wait for one another.
@@ -13,10 +14,7 @@ export function findStepCycle(
   waits: readonly (readonly number[])[],
 ): readonly number[] | undefined {
   const open = new Set(waits.keys())
-  for (let size = -1; size !== open.size; ) {
-    size = open.size
-    for (const step of open) if (!waits[step]?.some((other) => open.has(other))) open.delete(step)
-  }
+  settle(open, (one) => !waits[one]?.some((other) => open.has(other)))
   let [step] = open
   if (step === undefined) return undefined
   // Every open step waits for an open one, so that the way closes.

@@ -37,12 +37,8 @@ export function isMirrored(check: object): boolean {
 export function cel<T extends z.ZodType>(schema: T, ...rules: readonly CelRule<z.output<T>>[]): T {
   return rules.reduce((known, { holds, field, text: told, ...rule }) => {
     const validation = { ...rule, ...(field !== undefined && { fieldPath: `.${field}` }) }
-    const path = field?.split('.') ?? []
-    return mirror(transition(known, validation), {
-      holds,
-      text: told ?? (() => rule.message),
-      path,
-    })
+    const check = { holds, text: told ?? (() => rule.message) }
+    return mirror(transition(known, validation), check, field?.split('.'))
   }, schema)
 }
 
@@ -137,16 +133,13 @@ export function text(o: Bounds & { readonly pattern?: RegExp; readonly want?: st
   })
 }
 
-interface Mirror<T> {
-  readonly holds: (value: T) => boolean
-  readonly text: (value: T) => string
-  readonly path?: string[]
-}
-
-function mirror<T extends z.ZodType>(schema: T, o: Mirror<z.output<T>>): T {
+function mirror<T extends z.ZodType>(
+  schema: T,
+  o: Required<Pick<CelRule<z.output<T>>, 'holds' | 'text'>>,
+  path: string[] = [],
+): T {
   const checked = schema.check(({ value, issues }) => {
     if (o.holds(value)) return
-    const { path = [] } = o
     // All rules that are broken are told, as the API server does.
     issues.push({ code: 'custom', message: o.text(value), input: value, path, continue: true })
   })

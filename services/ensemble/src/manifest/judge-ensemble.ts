@@ -1,6 +1,7 @@
 import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import type { EnsembleRules } from '../ensemble-rules.ts'
+import { findWay } from '../graph-walks.ts'
 import { completeEnsembleConfig, planEnsemble } from '../plan-ensemble.ts'
 import { type AcceptedReason, EnsembleFault, hintOf, refused } from './ensemble-fault.ts'
 import { modelOfStep } from './ensemble-graph.ts'
@@ -101,27 +102,11 @@ function checkShape(manifest: EnsembleManifest): void {
 /** An Ensemble that contains itself can never be accepted, so this goes before the lookups. */
 function checkNesting(spec: EnsembleSpec, name: string, world: EnsembleWorld): void {
   for (const [index, step] of spec.steps.entries()) {
-    const way = wayBack(modelOfStep(step), name, world)
+    const way = findWay(modelOfStep(step), name, (model) => world.composes?.(model) ?? [])
     if (way === undefined) continue
     const problem = `an Ensemble cannot contain itself: ${[name, ...way].join(' -> ')}`
     throw refused('CycleDetected', refPath(spec, index, step), problem)
   }
-}
-
-/** The names from `start` to `goal`, by the shortest way; undefined if there is none. */
-function wayBack(start: string, goal: string, world: EnsembleWorld): readonly string[] | undefined {
-  const cameFrom = new Map<string, string | undefined>([[start, undefined]])
-  for (const name of cameFrom.keys()) {
-    if (name === goal) {
-      const way = [name]
-      for (let at = cameFrom.get(name); at !== undefined; at = cameFrom.get(at)) way.unshift(at)
-      return way
-    }
-    for (const next of world.composes?.(name) ?? []) {
-      if (!cameFrom.has(next)) cameFrom.set(next, name)
-    }
-  }
-  return undefined
 }
 
 function refPath(spec: EnsembleSpec, index: number, step: EnsembleStepSpec): string {

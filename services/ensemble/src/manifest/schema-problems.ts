@@ -14,7 +14,7 @@ const LONGEST_VALUE = 64
 export const inOurWords: z.core.$ZodErrorMap = (issue) => {
   const got = `got ${quote(issue.input)}`
   if (issue.code === 'invalid_type') {
-    return `${got}, want ${nounOf(issue.expected)}${yamlHint(issue)}`
+    return `${got}, want ${NOUNS[issue.expected] ?? issue.expected}${yamlHint(issue)}`
   }
   if (issue.code === 'invalid_value') return `${got}, want ${oneOf(issue.values.map(String))}`
   if (issue.code === 'invalid_union') return `${got}, want ${oneOf(unionOf(issue.errors))}`
@@ -88,10 +88,6 @@ const NOUNS: Readonly<Record<string, string>> = {
   record: 'an object',
 }
 
-function nounOf(expected: string): string {
-  return NOUNS[expected] ?? expected
-}
-
 /** A value in a message; a long one is cut. */
 export function quote(value: unknown): string {
   if (value === undefined) return 'none'
@@ -109,7 +105,9 @@ function oneOf(words: readonly string[]): string {
 }
 
 function unionOf(errors: readonly (readonly z.core.$ZodIssue[])[]): readonly string[] {
-  return errors.flatMap(([issue]) => (issue?.code === 'invalid_type' ? nounOf(issue.expected) : []))
+  return errors.flatMap(([issue]) =>
+    issue?.code === 'invalid_type' ? (NOUNS[issue.expected] ?? issue.expected) : [],
+  )
 }
 
 /** Of a text or a list its length, of a number itself. */
