@@ -2,14 +2,6 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { findWay, settle } from './graph-walks.ts'
 
-/** What `orderEnsembles` found. */
-export interface EnsembleOrder {
-  /** Every name that is on no cycle, dependencies first. */
-  readonly order: readonly string[]
-  /** The names that are on a cycle, each with its error. */
-  readonly cycles: Map<string, ServeError>
-}
-
 /** Names of the models that an ensemble composes, each once, in step order; none for a config that is no ensemble. */
 export function findDependencies(config: ModelConfig): readonly string[] {
   const steps = config.ensemble_scheduling?.step ?? []
@@ -20,10 +12,11 @@ export function findDependencies(config: ModelConfig): readonly string[] {
  * Orders ensembles so that each comes after those that it contains.
  *
  * @param configs - by name; what a config depends on but is not in the map is left to `planEnsemble`.
- * @returns an ensemble that merely contains one on a cycle stays in `order`.
+ * @returns `order`: every name that is on no cycle, dependencies first; one that merely contains one on a cycle too. `cycles`:
+ *   the others, each with its error.
  * @see triton-semantics 1.3
  */
-export function orderEnsembles(configs: ReadonlyMap<string, ModelConfig>): EnsembleOrder {
+export function orderEnsembles(configs: ReadonlyMap<string, ModelConfig>) {
   const dependencies = new Map(
     [...configs].map(([name, config]): [string, readonly string[]] => [
       name,

@@ -12,21 +12,17 @@ export interface ComposingModel {
   readonly configError?: string
 }
 
-/** A model's input and the ensemble tensor that feeds it. */
-export interface PlanStepInput {
+/** A model's input or output and the ensemble tensor that feeds it or that it makes. */
+interface PlanStepOutput {
   readonly name: string
   /** Index into `EnsemblePlan.tensors`. */
   readonly tensor: number
+}
+
+interface PlanStepInput extends PlanStepOutput {
   /** As the model declares it, without a batch dimension. */
   readonly dims: Shape
   readonly optional: boolean
-}
-
-/** A model's output and the ensemble tensor that it makes. */
-export interface PlanStepOutput {
-  readonly name: string
-  /** Index into `EnsemblePlan.tensors`. */
-  readonly tensor: number
 }
 
 export interface PlanStep {

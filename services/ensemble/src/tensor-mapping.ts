@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { DataType, EnsembleStep, ModelConfig } from '@tutti/model-config'
+import type { DataType, EnsembleStep, ModelConfig, ModelInput } from '@tutti/model-config'
 import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
 
 /** What is known of an ensemble tensor, from whoever named it first. */
@@ -25,12 +25,7 @@ export interface StepTensor {
 /** By the ensemble tensor's name. */
 export type TensorDefinitions = ReadonlyMap<string, TensorDefinition>
 
-interface DeclaredTensor {
-  readonly name: string
-  readonly data_type: DataType
-  readonly dims: Shape
-  readonly reshape?: { readonly shape: Shape }
-}
+type DeclaredTensor = Pick<ModelInput, 'name' | 'data_type' | 'dims'>
 
 /** The first rule that the maps of the steps break, of the step `at.step` and the model that it runs. */
 export type MappingFault = { readonly model: ModelConfig; readonly at: StepTensor } & (

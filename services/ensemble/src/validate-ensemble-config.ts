@@ -5,7 +5,6 @@ import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
 interface GraphTensor {
   readonly name: string
   isWritten: boolean
-  isReady: boolean
   readonly previous: GraphTensor[]
   readonly next: GraphTensor[]
 }
@@ -98,7 +97,7 @@ function addStep(graph: Graph, step: EnsembleStep): string | undefined {
 function tensorOf(graph: Graph, name: string): GraphTensor {
   const known = graph.get(name)
   if (known !== undefined) return known
-  const tensor = { name, isWritten: false, isReady: false, previous: [], next: [] }
+  const tensor = { name, isWritten: false, previous: [], next: [] }
   graph.set(name, tensor)
   return tensor
 }
@@ -109,13 +108,13 @@ function* graphProblems(config: ModelConfig, graph: Graph): Generator<Problem> {
   const unused = input.find((declared) => !graph.has(declared.name))
   // The quotes are Triton's.
   if (unused) yield [`ensemble input '${unused.name}' for ensemble ${name}' is not used`]
-  markReady(graph, input)
+  const ready = readyTensors(graph, input)
   for (const declared of output) {
     const tensor = graph.get(declared.name)
     if (tensor === undefined) {
       yield [`ensemble output '${declared.name}' for ensemble ${name}' is not used`]
-    } else if (!tensor.isReady) {
-      const furthest = furthestUnready(tensor)
+    } else if (!ready.has(tensor)) {
+      const furthest = furthestUnready(tensor, ready)
       const hint = `: at least one of its depending tensors, '${furthest.name}', is not connected`
       yield [
         `output '${declared.name}' for ensemble '${name}' is not written${furthest === tensor ? '' : hint}`,
@@ -124,29 +123,29 @@ function* graphProblems(config: ModelConfig, graph: Graph): Generator<Problem> {
   }
   const given = new Set(output.map((declared) => declared.name))
   for (const tensor of graph.values()) {
-    if (given.has(tensor.name) || (tensor.isReady && tensor.next.length > 0)) continue
+    if (given.has(tensor.name) || (ready.has(tensor) && tensor.next.length > 0)) continue
     yield [`ensemble tensor '${tensor.name}' is unused in ensemble '${name}'`]
   }
 }
 
 /** A tensor is ready when everything that it is made from is; the ensemble's inputs are from the start. */
-function markReady(graph: Graph, inputs: ModelConfig['input']): void {
+function readyTensors(graph: Graph, inputs: ModelConfig['input']): ReadonlySet<GraphTensor> {
   const ready = new Set(inputs.flatMap(({ name }) => graph.get(name) ?? []))
   for (const tensor of ready) {
-    tensor.isReady = true
     for (const next of tensor.next) {
       if (next.previous.every((previous) => ready.has(previous))) ready.add(next)
     }
   }
+  return ready
 }
 
 /** Follows the first tensor that is not ready, upstream, until there is none or a cycle closes. */
-function furthestUnready(start: GraphTensor): GraphTensor {
+function furthestUnready(start: GraphTensor, ready: ReadonlySet<GraphTensor>): GraphTensor {
   const seen = new Set<GraphTensor>()
   let current = start
   while (!seen.has(current)) {
     seen.add(current)
-    current = current.previous.find((tensor) => !tensor.isReady) ?? current
+    current = current.previous.find((tensor) => !ready.has(tensor)) ?? current
   }
   return current
 }

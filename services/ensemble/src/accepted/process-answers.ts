@@ -6,14 +6,12 @@ import { parseWire } from '../wire-field.ts'
  * dropped.
  */
 
-const name = z.string()
-
 /** What a router serves now: its answer to `GET /tutti/v1/served`. JSON as it stands. */
 export const ServedByRouter = z.object({
   /** Models that a live replica serves, with the revisions that requests may use. */
   models: z.array(
     z.object({
-      name,
+      name: z.string(),
       versions: z.array(z.object({ version: z.int().min(0), revisions: z.array(z.string()) })),
     }),
   ),
@@ -29,7 +27,7 @@ export type ServedByRouter = z.infer<typeof ServedByRouter>
 export const StepLoad = z.object({
   models: z.array(
     z.object({
-      name,
+      name: z.string(),
       /** Requests that execute. */
       inFlight: z.int().min(0),
       /** Requests that wait. */

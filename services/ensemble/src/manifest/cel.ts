@@ -1,26 +1,24 @@
 import { z } from 'zod'
 import { quote } from './schema-problems.ts'
 
-/** A rule that the API server evaluates as CEL and zod as a function. */
-export interface CelRule<T> {
+/** A rule that the API server evaluates. */
+interface Validation {
   /** CEL over `self`. */
   readonly rule: string
   /** What is wanted. */
   readonly message: string
   /** CEL that gives what was got too; the API server falls back to `message`. */
   readonly messageExpression?: string
-  /** The same as a function. */
+  readonly fieldPath?: string
+}
+
+/** A rule that the API server evaluates as CEL and zod as a function. */
+export interface CelRule<T> extends Omit<Validation, 'fieldPath'> {
+  /** `message` or `messageExpression` as a function. */
   readonly text?: (value: T) => string
   /** The member that the error names, e.g. `storage.secretRef`; the value itself if absent. */
   readonly field?: string
   readonly holds: (value: T) => boolean
-}
-
-interface Validation {
-  readonly rule: string
-  readonly message: string
-  readonly messageExpression?: string
-  readonly fieldPath?: string
 }
 
 const VALIDATIONS = 'x-kubernetes-validations'
@@ -121,15 +119,13 @@ export interface Bounds {
  * @param o.want - the pattern in words; the API server shows the pattern.
  */
 export function text(o: Bounds & { readonly pattern?: RegExp; readonly want?: string }) {
-  const { want } = o
-  const base = z.string().min(o.min ?? 0)
-  const told = want !== undefined && {
-    error: ({ input }: { readonly input?: unknown }) => `got ${quote(input)}, want ${want}`,
-  }
-  const shaped = o.pattern === undefined ? base : base.regex(o.pattern, told || undefined)
-  return mirror(shaped.meta({ maxLength: o.max }), {
-    holds: (value) => value.length <= o.max || Array.from(value).length <= o.max,
-    text: (value) => `got ${Array.from(value).length} characters, want at most ${o.max}`,
+  const { min = 0, max, pattern, want } = o
+  const base = z.string().min(min)
+  const error = ({ input }: { readonly input?: unknown }) => `got ${quote(input)}, want ${want}`
+  const shaped = pattern && base.regex(pattern, want === undefined ? undefined : { error })
+  return mirror((shaped ?? base).meta({ maxLength: max }), {
+    holds: (value) => value.length <= max || Array.from(value).length <= max,
+    text: (value) => `got ${Array.from(value).length} characters, want at most ${max}`,
   })
 }
 

@@ -50,14 +50,10 @@ export class EnsembleReferences {
     throw refused('UnknownStep', path, `no step '${name}'${hintOf(name, this.#steps.keys())}`)
   }
 
-  isStep(name: string): boolean {
-    return this.#steps.has(name)
-  }
-
   /** True if `resolve` would find something. */
   isKnown(reference: string): boolean {
     const { step } = split(reference)
-    return this.#declared(reference).length > 0 || (step !== undefined && this.isStep(step))
+    return this.#declared(reference).length > 0 || (step !== undefined && this.#steps.has(step))
   }
 
   #declared(name: string): TensorSource[] {

@@ -1,12 +1,8 @@
 import { z } from 'zod'
 import { EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
-import { inOurWords, memberOf, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
+import { inOurWords, memberOf, toSchemaProblems } from './schema-problems.ts'
 
 const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
-
-export type ParsedManifest =
-  | { readonly success: true; readonly data: Manifest }
-  | { readonly success: false; readonly problems: readonly SchemaProblem[] }
 
 /**
  * Holds a resource against the schema of its kind, as the API server does: a null in place of a known field or of an entry
@@ -14,7 +10,7 @@ export type ParsedManifest =
  *
  * @param value - JSON; copied.
  */
-export function parseManifest(kind: Manifest['kind'], value: unknown): ParsedManifest {
+export function parseManifest(kind: Manifest['kind'], value: unknown) {
   const schema = SCHEMAS[kind]
   const { success, data, error } = schema.safeParse(withoutNulls(schema, value), {
     error: inOurWords,

@@ -17,7 +17,6 @@ export interface EnsembleConversion {
   /** What config.pbtxt has no words for. */
   readonly rules: EnsembleRules
   readonly graph: EnsembleGraph
-  readonly names: TensorNames
   readonly warnings: readonly string[]
 }
 
@@ -33,6 +32,7 @@ export function toEnsembleConfig(
   findModel: FindModel = () => undefined,
 ): EnsembleConversion {
   const { spec } = manifest
+  const { timeout, maxInFlightRequests } = spec
   const graph = resolveGraph(spec, findModel)
   const names = nameTensors(graph)
   const config = parseJsonConfig({
@@ -59,12 +59,10 @@ export function toEnsembleConfig(
   const rules: EnsembleRules = {
     stepNames: spec.steps.map((step) => step.name),
     dependsOn: graph.dependsOn,
-    ...(spec.timeout !== undefined && { timeoutMs: toMilliseconds(spec.timeout) }),
-    ...(spec.maxInFlightRequests !== undefined && {
-      maxInFlightRequests: spec.maxInFlightRequests,
-    }),
+    ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
+    ...(maxInFlightRequests !== undefined && { maxInFlightRequests }),
   }
-  return { config, rules, graph, names, warnings: unusedOutputs(graph, names) }
+  return { config, rules, graph, warnings: unusedOutputs(graph, names) }
 }
 
 function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
