@@ -32,19 +32,15 @@ export interface RestartingOptions<S> {
 export class Restarting<S extends Endable> {
   readonly #o: RestartingOptions<S>
   readonly #closing = new AbortController()
+  /** The one that lives; undefined while there is none, and from `close` on. A field, because each request reads it. */
+  live: S | undefined
   #next: Promise<S>
-  #live: S | undefined
   #failures = 0
 
   constructor(o: RestartingOptions<S>, first: S) {
     this.#o = o
     this.#next = Promise.resolve(first)
     this.#adopt(first)
-  }
-
-  /** The one that lives; undefined while there is none, and from `close` on. */
-  get live(): S | undefined {
-    return this.#closing.signal.aborted ? undefined : this.#live
   }
 
   /** Resolves with the one that lives or comes next. @throws ServeError ENGINE_STOPPED if it does not start, or after `close`. */
@@ -57,6 +53,7 @@ export class Restarting<S extends Endable> {
 
   /** Starts no other. @returns the one that is left to end, if there is one. */
   async close(): Promise<S | undefined> {
+    this.live = undefined
     this.#closing.abort(new ServeError('ENGINE_STOPPED', 'the model is being unloaded'))
     return await this.#next.catch(() => undefined)
   }
@@ -64,9 +61,9 @@ export class Restarting<S extends Endable> {
   #adopt(session: S): void {
     const { pace, clock } = this.#o
     const sinceMs = clock.now()
-    this.#live = session
+    if (!this.#closing.signal.aborted) this.live = session
     session.whenEnded((problem) => {
-      this.#live = undefined
+      this.live = undefined
       if (this.#closing.signal.aborted) return
       if (clock.now() - sinceMs >= pace.resetMs) this.#failures = 0
       this.#restart('instance ended, restarting', problem)

@@ -14,15 +14,14 @@ import { inspectOnnx } from '../onnx/inspect.ts'
 import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
 import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
-import type { BatchContext } from './batch.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
-import { OnnxModel } from './onnx-model.ts'
+import { type OnnxContext, OnnxModel } from './onnx-model.ts'
 import type { OrtMetadata } from './ort-binding.ts'
 import type { SessionPlan } from './session-contract.ts'
 import { SessionInstance } from './session-instance.ts'
 import { compileSessionOptions, executionProviders } from './session-options.ts'
-import { SlotPool } from './slot-pool.ts'
+import { SlotPool } from './slot.ts'
 
 export interface OnnxEngineOptions {
   /** Default: no log. */
@@ -71,21 +70,25 @@ function completeRanks(ports: OnnxPorts, session: readonly OrtMetadata[]): OnnxP
   return { ...ports, outputs }
 }
 
-function indexByName(ports: readonly { readonly name: string }[]): Map<string, number> {
-  return new Map(ports.map(({ name }, i) => [name, i]))
-}
-
-function toContext(config: ModelConfig, ports: OnnxPorts): BatchContext {
-  const isVector = new Set(
-    config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1).map(({ name }) => name),
-  )
-  const scalars = ports.outputs.filter(({ name, dims }) => dims?.length === 0 && isVector.has(name))
+function toContext(config: ModelConfig, ports: OnnxPorts): OnnxContext {
+  const vectors = config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1)
+  const names = new Set(vectors.map(({ name }) => name))
+  const inputs = ports.inputs.map((port, index) => {
+    return { ...port, index, isVector: port.dims?.length === 0 }
+  })
+  const outputs = ports.outputs.map((port, index) => {
+    return { ...port, index, isVector: port.dims?.length === 0 && names.has(port.name) }
+  })
   return {
     model: config.name,
-    ports,
-    inputIndex: indexByName(ports.inputs),
-    outputIndex: indexByName(ports.outputs),
-    vectorOutputs: new Set(scalars.map(({ name }) => name)),
+    signature: {
+      inputs: ports.inputs.map((port) => ({ ...port, dims: port.dims ?? [] })),
+      outputs: toSignature(ports).outputs,
+    },
+    inputs: new Map(inputs.map((port) => [port.name, port])),
+    outputs: new Map(outputs.map((port) => [port.name, port])),
+    outputNames: outputs.map(({ name }) => name),
+    outputIndexes: outputs.map(({ index }) => index),
   }
 }
 
@@ -120,14 +123,7 @@ class OnnxEngine implements Engine {
     const placements = placeInstances(config, options.instances)
     const instances = await this.#startAll(source, modelFile, ports, placements)
     const completed = completeRanks(ports, instances[0]?.outputs ?? [])
-    return new OnnxModel({
-      signature: {
-        inputs: inputs.map((port) => ({ ...port, dims: port.dims ?? [] })),
-        outputs: toSignature(completed).outputs,
-      },
-      context: toContext(config, completed),
-      instances,
-    })
+    return new OnnxModel(toContext(config, completed), instances)
   }
 
   async #startAll(

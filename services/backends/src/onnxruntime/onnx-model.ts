@@ -2,41 +2,52 @@ import { ServeError } from '@tutti/errors'
 import type { ModelSignature } from '@tutti/model-config'
 import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
 import type { ExecutionTimes, LoadedModel } from '../engine.ts'
-import {
-  type BatchContext,
-  checkRequest,
-  PackedRun,
-  type PlacedRequest,
-  planRuns,
-  type Run,
-  splitOutput,
-} from './batch.ts'
-import type { RunReceiver, RunReply } from './session-handle.ts'
+import type { OnnxPort } from '../onnx/model-ports.ts'
+import { joinRequests, joinShapes, splitBatch } from './batches.ts'
+import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
+import type { RunReply, SessionRun } from './session-handle.ts'
 import type { SessionInstance } from './session-instance.ts'
-import { monotonicNs } from './slot.ts'
+import { monotonicNs, planRecord, type SlotRecord } from './slot.ts'
+import { checkTexts } from './texts.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
 
-/** How many executions an instance takes: what its thread may be behind is for the caller to bound by their time. */
-const OPEN_EXECUTIONS = 64
+/** An input or output of a run. */
+export interface RunPort extends OnnxPort {
+  readonly index: number
+  /** A scalar of the model that the configuration declares as [1], the only way that it can. */
+  readonly isVector: boolean
+}
 
-export interface OnnxModelOptions {
+/** A model as its runs see it. */
+export interface OnnxContext {
+  readonly model: string
   readonly signature: ModelSignature
-  readonly context: BatchContext
-  readonly instances: readonly SessionInstance[]
+  /** By name, in the order that slots count them. */
+  readonly inputs: ReadonlyMap<string, RunPort>
+  readonly outputs: ReadonlyMap<string, RunPort>
+  readonly outputNames: readonly string[]
+  readonly outputIndexes: readonly number[]
+}
+
+/** A request of an `execute` call with its place there. */
+interface PlacedRequest {
+  readonly position: number
+  readonly request: StepRequest
 }
 
 /** A model loaded by ONNX Runtime: one session and one thread per instance. */
 export class OnnxModel implements LoadedModel {
   readonly signature: ModelSignature
-  readonly openExecutions = OPEN_EXECUTIONS
-  readonly #context: BatchContext
+  /** What its thread may be behind is for the caller to bound by their time. */
+  readonly openExecutions = 64
+  readonly #context: OnnxContext
   readonly #instances: readonly SessionInstance[]
 
-  constructor(options: OnnxModelOptions) {
-    this.signature = options.signature
-    this.#context = options.context
-    this.#instances = options.instances
+  constructor(context: OnnxContext, instances: readonly SessionInstance[]) {
+    this.signature = context.signature
+    this.#context = context
+    this.#instances = instances
   }
 
   execute(
@@ -51,11 +62,16 @@ export class OnnxModel implements LoadedModel {
       return Promise.resolve(NO_TIMES)
     }
     return new Promise((resolve) => {
-      const runs = planRuns(this.#accepted(requests, sink))
+      const accepted = this.#accepted(requests, sink)
+      const runs = accepted.length > 1 ? joinRequests(accepted) : accepted.map((one) => [one])
       if (runs.length === 0) resolve(NO_TIMES)
-      const call = new ExecuteCall(this.#context, sink, runs.length, resolve)
-      for (const run of runs)
-        instance.run(new PackedRun(this.#context, run), new OpenRun(call, run))
+      const call = { sink, resolve, openRuns: runs.length, times: { ...NO_TIMES } }
+      for (const together of runs) {
+        const run = new OpenRun(this.#context, call, together)
+        const { live } = instance.session
+        if (live === undefined) instance.runLater(run)
+        else live.handle.run(run)
+      }
     })
   }
 
@@ -78,69 +94,72 @@ export class OnnxModel implements LoadedModel {
   }
 }
 
-const NO_TIMES: Required<ExecutionTimes> = {
-  waitNs: 0,
-  computeInputNs: 0,
-  computeInferNs: 0,
-  computeOutputNs: 0,
+/** @throws ServeError for what would fail the whole run: it must fail this request alone. */
+function checkRequest({ model, inputs, outputs }: OnnxContext, request: StepRequest): void {
+  for (const tensor of request.inputs) {
+    const port = inputs.get(tensor.name)
+    if (port?.datatype !== tensor.datatype) refuseInput(model, tensor, port)
+    if (tensor.datatype === 'BYTES') checkTexts(model, tensor)
+  }
+  for (const name of request.requestedOutputs) {
+    if (!outputs.has(name)) refuseName(model, 'output', name)
+  }
 }
+
+const NO_TIMES = { waitNs: 0, computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
 
 /** One call of `execute`: what its runs share. */
-class ExecuteCall {
-  readonly context: BatchContext
+interface ExecuteCall {
   readonly sink: ResponseSink
-  readonly times = { ...NO_TIMES }
-  #openRuns: number
-  readonly #resolve: (times: ExecutionTimes) => void
-
-  constructor(
-    context: BatchContext,
-    sink: ResponseSink,
-    runs: number,
-    resolve: (times: ExecutionTimes) => void,
-  ) {
-    this.context = context
-    this.sink = sink
-    this.#openRuns = runs
-    this.#resolve = resolve
-  }
-
-  runEnded(): void {
-    this.#openRuns -= 1
-    if (this.#openRuns === 0) this.#resolve(this.times)
-  }
+  readonly resolve: (times: ExecutionTimes) => void
+  readonly times: Required<{ -readonly [K in keyof ExecutionTimes]: number }>
+  openRuns: number
 }
 
-/** Splits what comes back for one run and answers its requests. */
-class OpenRun implements RunReceiver {
+/** Requests that go through the model together: joins their inputs, splits what comes back and answers them. */
+class OpenRun implements SessionRun {
+  readonly record: SlotRecord
+  readonly #context: OnnxContext
   readonly #call: ExecuteCall
-  readonly #run: Run
+  readonly #requests: readonly PlacedRequest[]
   readonly #startNs = monotonicNs()
 
-  constructor(call: ExecuteCall, run: Run) {
+  constructor(context: OnnxContext, call: ExecuteCall, requests: readonly PlacedRequest[]) {
+    this.#context = context
     this.#call = call
-    this.#run = run
+    this.#requests = requests
+    const inputs = requests[0]?.request.inputs ?? []
+    const joined = inputs.map(({ name }) => {
+      const port = context.inputs.get(name)
+      const parts: NamedTensor[] = []
+      for (const { request } of requests) {
+        for (const tensor of request.inputs) if (tensor.name === name) parts.push(tensor)
+      }
+      const shape = port?.isVector ? [] : (parts[0]?.shape ?? [])
+      return { index: port?.index ?? 0, dims: parts.length > 1 ? joinShapes(parts) : shape, parts }
+    })
+    this.record = planRecord(joined, this.#wantedOutputs())
   }
 
-  replied(received: RunReply): void {
+  done(result: RunReply | ServeError): void {
     const takenNs = monotonicNs()
+    const { times } = this.#call
     try {
-      this.#answer(this.#outputs(received))
+      if (result instanceof ServeError) throw result
+      this.#answer(result.outputs)
     } catch (error) {
-      this.#failAll(ServeError.from(error))
+      for (const { position } of this.#requests) {
+        sendError(this.#call.sink, position, ServeError.from(error))
+      }
     }
-    this.#addTimes(received, takenNs)
-    this.#call.runEnded()
-  }
-
-  failed(error: ServeError): void {
-    this.#failAll(error)
-    this.#call.runEnded()
+    if (!(result instanceof ServeError)) this.#addTimes(result, takenNs)
+    this.#call.openRuns -= 1
+    if (this.#call.openRuns === 0) this.#call.resolve(times)
   }
 
   /** What a run waited for its thread is no computing; the way back through the queue of messages is nobody's. */
-  #addTimes({ reply, fillNs }: RunReply, takenNs: number): void {
-    const { beginNs, inferStartNs, inferEndNs, endNs } = reply
+  #addTimes({ timesNs, fillNs }: RunReply, takenNs: number): void {
+    const [beginNs = 0, inferStartNs = 0, inferEndNs = 0, endNs = 0] = timesNs
     const { times } = this.#call
     // Further runs of one call wait for its own first one.
     if (times.waitNs === 0) times.waitNs = Math.max(0, beginNs - this.#startNs - fillNs)
@@ -149,56 +168,44 @@ class OpenRun implements RunReceiver {
     times.computeOutputNs += endNs - inferEndNs + monotonicNs() - takenNs
   }
 
-  #outputs({ reply, slot, apart }: RunReply): NamedTensor[] {
-    let next = 0
-    return (reply.outputs ?? []).map(({ index, dims, byteOffset, byteLength }) => {
-      const port = this.#call.context.ports.outputs[index]
-      const buffer = byteOffset < 0 ? apart[next++] : slot
-      if (port === undefined || buffer === undefined) {
-        throw new ServeError('INTERNAL', `bug: output ${index} of a session is not known`)
-      }
-      const data = new Uint8Array(buffer, Math.max(0, byteOffset), byteLength)
-      return { name: port.name, datatype: port.datatype, shape: dims, data }
-    })
+  #wantedOutputs(): readonly number[] {
+    const { outputs, outputIndexes } = this.#context
+    const wanted = new Set<number>()
+    for (const { request } of this.#requests) {
+      if (request.requestedOutputs.length === 0) return outputIndexes
+      for (const name of request.requestedOutputs) wanted.add(outputs.get(name)?.index ?? 0)
+    }
+    return [...wanted]
   }
 
   #answer(outputs: readonly NamedTensor[]): void {
-    const { context, sink } = this.#call
-    const split = outputs.map((output) => splitOutput(context, this.#run, output))
-    const responses = this.#run.map(({ request }, i) => {
-      if (request.requestedOutputs.length > 0)
-        return this.#wanted(request.requestedOutputs, split, i)
-      // Everything was asked for, in the model's own order.
-      if (split.length < context.ports.outputs.length) {
-        const names = context.ports.outputs.map(({ name }) => name)
-        return this.#wanted(names, split, i)
-      }
-      return split.flatMap((values) => values[i] ?? [])
+    const { model, outputNames } = this.#context
+    const split = new Map<string, readonly NamedTensor[]>()
+    for (const output of outputs) split.set(output.name, this.#split(output))
+    const responses = this.#requests.map(({ request: { requestedOutputs: asked } }, i) => {
+      const names = asked.length > 0 ? asked : outputNames
+      return names.map((name) => split.get(name)?.[i] ?? refuseMissing(model, name))
     })
     // All are made before the first is sent, so that nobody gets a response and then an error.
-    this.#run.forEach(({ position }, i) => {
+    this.#requests.forEach(({ position }, i) => {
       const final = { index: 0, final: true, outputs: responses[i] ?? [] }
-      sink.send(position, { ...final, parameters: NO_PARAMETERS })
+      this.#call.sink.send(position, { ...final, parameters: NO_PARAMETERS })
     })
   }
 
-  #wanted(
-    names: readonly string[],
-    split: readonly (readonly NamedTensor[])[],
-    request: number,
-  ): NamedTensor[] {
-    return names.map((name) => {
-      const value = split.find((values) => values[request]?.name === name)?.[request]
-      if (value !== undefined) return value
-      throw new ServeError(
-        'RESPONSE_INVALID',
-        `output '${name}' was not produced by model '${this.#call.context.model}'`,
-      )
-    })
-  }
-
-  #failAll(error: ServeError): void {
-    for (const { position } of this.#run) sendError(this.#call.sink, position, error)
+  /** Splits an output along dimension 0: a view for each request. @throws ServeError RESPONSE_INVALID if that is not the batch. */
+  #split(output: NamedTensor): readonly NamedTensor[] {
+    const { model, outputs } = this.#context
+    let total = 0
+    for (const { request } of this.#requests) total += request.batchSize
+    if (total === 0)
+      return [outputs.get(output.name)?.isVector ? { ...output, shape: [1] } : output]
+    if (output.shape[0] !== total) refuseBatch(model, output, total)
+    if (this.#requests.length === 1) return [output]
+    return splitBatch(
+      output,
+      this.#requests.map(({ request }) => request.batchSize),
+    )
   }
 }
 

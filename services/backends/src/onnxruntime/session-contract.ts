@@ -1,15 +1,19 @@
 import type { Datatype } from '@tutti/tensor'
 import type { OrtMetadata, OrtSessionOptions } from './ort-binding.ts'
 
+/** A tensor that can be fed or fetched, in the order that slots count them. */
+export interface SessionPort {
+  readonly name: string
+  readonly datatype: Datatype
+}
+
 /** What a session thread is started with. Plain data: it is cloned. */
 export interface SessionPlan {
   /** Absolute path of the .onnx file. */
   readonly modelFile: string
   readonly options: OrtSessionOptions
-  /** The inputs that can be fed, in the order that slots count them. */
-  readonly inputs: readonly { readonly name: string; readonly datatype: Datatype }[]
-  /** The outputs in the order that slots count them. */
-  readonly outputs: readonly { readonly name: string; readonly datatype: Datatype }[]
+  readonly inputs: readonly SessionPort[]
+  readonly outputs: readonly SessionPort[]
   /** Inputs with a default in the model that requests may set (see openInputs). */
   readonly optionalInputs: readonly string[]
 }

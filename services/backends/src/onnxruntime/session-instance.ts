@@ -1,10 +1,11 @@
+import { Worker } from 'node:worker_threads'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { Restarting } from '../restarting.ts'
-import type { PackedRun } from './batch.ts'
-import type { SessionPlan } from './session-contract.ts'
-import { type RunReceiver, SessionHandle, type SessionReady } from './session-handle.ts'
-import type { SlotPool } from './slot-pool.ts'
+import { type Endable, Restarting } from '../restarting.ts'
+import type { OrtMetadata } from './ort-binding.ts'
+import type { SessionPlan, SessionStarted } from './session-contract.ts'
+import { SessionHandle, type SessionRun } from './session-handle.ts'
+import type { SlotPool } from './slot.ts'
 
 export interface SessionInstanceOptions {
   readonly plan: SessionPlan
@@ -21,49 +22,74 @@ export interface SessionInstanceOptions {
 
 const RESTART_PACE = { firstMs: 100, longestMs: 5000, resetMs: 30_000 }
 
+/** One session on one thread, until that ends. */
+interface Session extends Endable {
+  readonly handle: SessionHandle
+  /** What the session says of its outputs. */
+  readonly outputs: readonly OrtMetadata[]
+  readonly ended: Promise<string>
+}
+
 /** One instance of a model. If its thread ends by itself, the runs on it fail and a new one is started. */
 export class SessionInstance {
-  readonly #session: Restarting<SessionHandle>
-  /** What the session says of its outputs. */
-  readonly outputs: SessionReady['outputs']
+  readonly session: Restarting<Session>
+  readonly outputs: readonly OrtMetadata[]
 
-  private constructor(o: SessionInstanceOptions, first: SessionHandle, { outputs }: SessionReady) {
-    this.outputs = outputs
+  private constructor(o: SessionInstanceOptions, first: Session) {
     const { clock, log, model, version, instance } = o
-    const start = async (): Promise<SessionHandle> => {
-      const handle = new SessionHandle(o)
-      await handle.started()
-      return handle
-    }
     const fields = { model, version, instance }
-    this.#session = new Restarting({ pace: RESTART_PACE, clock, log, fields, start }, first)
+    const start = (): Promise<Session> => startSession(o)
+    this.outputs = first.outputs
+    this.session = new Restarting({ pace: RESTART_PACE, clock, log, fields, start }, first)
   }
 
   /** @throws ServeError MODEL_LOAD_FAILED with the runtime's text if the session cannot be made. */
-  static async start(options: SessionInstanceOptions): Promise<SessionInstance> {
-    const handle = new SessionHandle(options)
-    return new SessionInstance(options, handle, await handle.started())
+  static async start(o: SessionInstanceOptions): Promise<SessionInstance> {
+    return new SessionInstance(o, await startSession(o))
   }
 
-  /**
-   * Executes a run after those that came before it.
-   *
-   * @param receiver - fails with ENGINE_FAILED and the runtime's text, or ENGINE_STOPPED if the thread ended.
-   */
-  run(packed: PackedRun, receiver: RunReceiver): void {
-    const { live } = this.#session
-    if (live !== undefined) live.run(packed, receiver)
-    else {
-      this.#session.next().then(
-        (session) => session.run(packed, receiver),
-        (error: unknown) => receiver.failed(ServeError.from(error)),
-      )
-    }
+  /** Executes a run on the next session, while none is live. */
+  runLater(run: SessionRun): void {
+    this.session.next().then(
+      ({ handle }) => handle.run(run),
+      (error: unknown) => run.done(ServeError.from(error)),
+    )
   }
 
   /** Ends the thread after the runs that it has. */
   async close(): Promise<void> {
-    const session = await this.#session.close()
-    await session?.stop()
+    const session = await this.session.close()
+    session?.handle.stop()
+    await session?.ended
   }
+}
+
+/** @throws ServeError MODEL_LOAD_FAILED with the runtime's text. */
+async function startSession({
+  plan,
+  threadModule,
+  pool,
+}: SessionInstanceOptions): Promise<Session> {
+  // No inherited flags: loaders of the host process have no business in the thread.
+  const thread = new Worker(threadModule, { workerData: plan, execArgv: [] })
+  let handle: SessionHandle | undefined
+  let onEnd: ((problem: string) => void) | undefined
+  let problem = 'no error was reported'
+  thread.on('error', (error) => (problem = ServeError.from(error).message))
+  const ended = new Promise<string>((resolve) => {
+    thread.once('exit', () => {
+      onEnd?.(problem)
+      handle?.fail(new ServeError('ENGINE_STOPPED', `the engine thread ended: ${problem}`))
+      resolve(problem)
+    })
+  })
+  const first = new Promise<SessionStarted>((resolve) => thread.once('message', resolve))
+  const failed = ended.then((text) => ({ ready: false as const, problem: text }))
+  const started = await Promise.race([first, failed])
+  if (!started.ready) {
+    await ended
+    throw new ServeError('MODEL_LOAD_FAILED', started.problem)
+  }
+  handle = new SessionHandle(thread, plan.outputs, pool)
+  return { handle, outputs: started.outputs, ended, whenEnded: (callback) => (onEnd = callback) }
 }

@@ -6,17 +6,17 @@ import { assert } from '@tutti/errors'
  * tensor on a 64-byte boundary. The message is the bare buffer: structured clone of even a small object costs more than a
  * 16-float model takes, and one message for many runs is what makes such models cheap.
  *
- * Request: recordBytes, inputs, outputs, then per input {index, rank, offset, byteLength, extents...}, then per output its
- *          index.
- * Reply:   recordBytes, beginNs, inferStartNs, inferEndNs, endNs, outputs, then per output {index, rank, offset,
- *          byteLength, extents...}. Offsets count from the record; -1 says that the data is in a buffer of its own, the
- *          next one behind the slot. -1 outputs say that the run failed, and its text is the next one behind the slot.
+ * A record's numbers: its bytes, how many tensors and values it has, per tensor {index, rank, offset, byteLength,
+ * extents...}, then the values. Offsets count from the record; -1 says that the data is in a buffer of its own, the next
+ * one behind the slot.
+ * Request: tensors are inputs, values the indexes of the wanted outputs.
+ * Reply: tensors are outputs, values the times when it was taken up, begun, ended and ready, in nanoseconds, and 1 if the
+ * run failed; its text is the next one behind the slot then.
  */
 
 const NUMBER_BYTES = 8
+const RECORD_NUMBERS = 3
 const TENSOR_NUMBERS = 4
-const REQUEST_NUMBERS = 3
-const REPLY_NUMBERS = 6
 /** ONNX Runtime's own allocation alignment, enough for its vector loads. */
 const ALIGNMENT = 64
 
@@ -26,222 +26,164 @@ export const SLOT_HEADER_BYTES = ALIGNMENT
 /** In place of an offset: the data is in a buffer of its own. */
 export const APART = -1
 
-/** Where a tensor lies: from the start of its record when it is written, from the start of the slot when it is read. */
-export interface SlotTensor {
+/** A tensor to be written: the data of its parts, one behind the other. */
+export interface TensorParts {
   readonly index: number
   readonly dims: readonly number[]
+  readonly parts: readonly { readonly data: Uint8Array }[]
+}
+
+/** A tensor with its place: from the start of its record when it is written, from the start of the slot when it is read. */
+export interface SlotTensor extends TensorParts {
   readonly byteOffset: number
   readonly byteLength: number
 }
 
-export interface SlotRequest {
-  readonly inputs: readonly SlotTensor[]
-  readonly outputs: readonly number[]
-}
-
-/** Nanoseconds of the clock that all threads share: taken up, run begun, run ended, outputs ready. */
-export interface SlotTimes {
-  readonly beginNs: number
-  readonly inferStartNs: number
-  readonly inferEndNs: number
-  readonly endNs: number
-}
-
-export interface SlotReply extends SlotTimes {
-  /** Undefined if the run failed. */
-  readonly outputs: readonly SlotTensor[] | undefined
-}
-
-export interface SlotTensorSize {
-  readonly index: number
-  readonly dims: readonly number[]
-  readonly byteLength: number
-}
-
-/** A record with its size, in bytes. */
-export interface Planned<T> {
-  readonly record: T
+/** A record to be written, or one that was read: its tensors have no parts then. */
+export interface SlotRecord {
+  readonly tensors: readonly SlotTensor[]
+  readonly values: readonly number[]
+  /** Bytes. */
   readonly size: number
 }
+
+const NO_PARTS: TensorParts['parts'] = []
 
 function align(offset: number): number {
   return Math.ceil(offset / ALIGNMENT) * ALIGNMENT
 }
 
-function tensorNumbers(tensors: readonly { readonly dims: readonly number[] }[]): number {
-  let count = 0
-  for (const tensor of tensors) count += TENSOR_NUMBERS + tensor.dims.length
-  return count
+/** Bytes of a slot for these records. */
+export function slotBytes(records: readonly SlotRecord[]): number {
+  return records.reduce((sum, { size }) => sum + size, SLOT_HEADER_BYTES)
 }
 
-/** Plans where the inputs of a request go. */
-export function planRequest(
-  inputs: readonly SlotTensorSize[],
-  outputs: readonly number[],
-): Planned<SlotRequest> {
-  let end = align((REQUEST_NUMBERS + tensorNumbers(inputs) + outputs.length) * NUMBER_BYTES)
-  const placed = inputs.map(({ index, dims, byteLength }) => {
-    const byteOffset = end
-    end = align(end + byteLength)
-    return { index, dims, byteOffset, byteLength }
+/** Plans where the tensors of a record go: those above `inlineBytes` in buffers of their own. */
+export function planRecord(
+  tensors: readonly TensorParts[],
+  values: readonly number[],
+  inlineBytes = Number.POSITIVE_INFINITY,
+): SlotRecord {
+  let numbers = RECORD_NUMBERS + values.length
+  for (const { dims } of tensors) numbers += TENSOR_NUMBERS + dims.length
+  let size = align(numbers * NUMBER_BYTES)
+  const planned = tensors.map(({ index, dims, parts }) => {
+    let byteLength = 0
+    for (const { data } of parts) byteLength += data.byteLength
+    const byteOffset = byteLength > inlineBytes ? APART : size
+    if (byteOffset !== APART) size = align(size + byteLength)
+    return { index, dims, parts, byteOffset, byteLength }
   })
-  return { record: { inputs: placed, outputs }, size: end }
+  return { tensors: planned, values, size }
 }
 
-/** Plans where the outputs of a reply go: those above `inlineBytes` in buffers of their own. */
-export function planOutputs(
-  outputs: readonly SlotTensorSize[] | undefined,
-  inlineBytes: number,
-): Planned<SlotReply['outputs']> {
-  let end = align((REPLY_NUMBERS + tensorNumbers(outputs ?? [])) * NUMBER_BYTES)
-  const record = outputs?.map(({ index, dims, byteLength }) => {
-    if (byteLength > inlineBytes) return { index, dims, byteOffset: APART, byteLength }
-    const byteOffset = end
-    end = align(end + byteLength)
-    return { index, dims, byteOffset, byteLength }
-  })
-  return { record, size: end }
-}
-
-function writeTensor(numbers: Float64Array, at: number, tensor: SlotTensor): number {
-  numbers[at] = tensor.index
-  numbers[at + 1] = tensor.dims.length
-  numbers[at + 2] = tensor.byteOffset
-  numbers[at + 3] = tensor.byteLength
-  let next = at + TENSOR_NUMBERS
-  for (const extent of tensor.dims) numbers[next++] = extent
-  return next
-}
-
-/** Writes the records of one slot, one behind the other. Tensor data is the caller's to copy. */
-export class SlotWriter {
-  readonly bytes: Uint8Array
-  readonly #numbers: Float64Array
-  #offset = SLOT_HEADER_BYTES
-  #count = 0
-
-  constructor(slot: ArrayBuffer) {
-    this.bytes = new Uint8Array(slot)
-    this.#numbers = toNumbers(slot)
-  }
-
-  /** @returns where the record begins; its tensors' offsets count from there. */
-  addRequest({ record, size }: Planned<SlotRequest>): number {
-    const numbers = this.#numbers
-    const at = this.#offset / NUMBER_BYTES
-    numbers[at] = size
-    numbers[at + 1] = record.inputs.length
-    numbers[at + 2] = record.outputs.length
-    let next = at + REQUEST_NUMBERS
-    for (const input of record.inputs) next = writeTensor(numbers, next, input)
-    for (const output of record.outputs) numbers[next++] = output
-    return this.#end(size)
-  }
-
-  /** @returns where the record begins; its tensors' offsets count from there. */
-  addReply(times: SlotTimes, { record, size }: Planned<SlotReply['outputs']>): number {
-    const numbers = this.#numbers
-    const at = this.#offset / NUMBER_BYTES
-    numbers[at] = size
-    numbers[at + 1] = times.beginNs
-    numbers[at + 2] = times.inferStartNs
-    numbers[at + 3] = times.inferEndNs
-    numbers[at + 4] = times.endNs
-    numbers[at + 5] = record?.length ?? -1
-    let next = at + REPLY_NUMBERS
-    for (const output of record ?? []) next = writeTensor(numbers, next, output)
-    return this.#end(size)
-  }
-
-  #end(size: number): number {
-    const begin = this.#offset
-    this.#offset += size
-    this.#count += 1
-    this.#numbers[0] = this.#count
-    return begin
+/** Writes records one behind the other; `slot` holds them and a header. Copies the tensors that are not apart. */
+export function writeRecords(slot: ArrayBuffer, records: readonly SlotRecord[]): void {
+  const numbers = new Float64Array(slot)
+  const bytes = new Uint8Array(slot)
+  numbers[0] = records.length
+  let begin = SLOT_HEADER_BYTES
+  for (const { tensors, values, size } of records) {
+    let at = begin / NUMBER_BYTES
+    numbers[at++] = size
+    numbers[at++] = tensors.length
+    numbers[at++] = values.length
+    for (const { index, dims, parts, byteOffset, byteLength } of tensors) {
+      numbers[at++] = index
+      numbers[at++] = dims.length
+      numbers[at++] = byteOffset
+      numbers[at++] = byteLength
+      for (const extent of dims) numbers[at++] = extent
+      if (byteOffset === APART) continue
+      let offset = begin + byteOffset
+      for (const { data } of parts) {
+        bytes.set(data, offset)
+        offset += data.byteLength
+      }
+    }
+    for (const value of values) numbers[at++] = value
+    begin += size
   }
 }
 
-/** Reads the numbers of one record. */
-class RecordReader {
-  readonly #numbers: Float64Array
-  readonly #begin: number
-  #at: number
-
-  constructor(numbers: Float64Array, begin: number) {
-    this.#numbers = numbers
-    this.#begin = begin
-    this.#at = begin / NUMBER_BYTES
-  }
-
-  next(): number {
-    const value = this.#numbers[this.#at]
+/** Reads what `writeRecords` wrote. */
+export function readRecords(slot: ArrayBuffer): SlotRecord[] {
+  const numbers = new Float64Array(slot)
+  let begin = SLOT_HEADER_BYTES
+  let at = 0
+  const next = (): number => {
+    const value = numbers[at++]
     assert(value !== undefined, 'a slot record is cut short')
-    this.#at += 1
     return value
   }
-
-  list(count: number): number[] {
+  const list = (length: number): number[] => {
     const values: number[] = []
-    for (let i = 0; i < count; i += 1) values.push(this.next())
+    for (let i = 0; i < length; i += 1) values.push(next())
     return values
   }
-
-  tensors(count: number): SlotTensor[] {
+  const records: SlotRecord[] = []
+  for (let left = next(); left > 0; left -= 1) {
+    at = begin / NUMBER_BYTES
+    const size = next()
+    const tensorCount = next()
+    const valueCount = next()
     const tensors: SlotTensor[] = []
-    for (let i = 0; i < count; i += 1) {
-      const index = this.next()
-      const rank = this.next()
-      const offset = this.next()
-      const byteLength = this.next()
-      const byteOffset = offset === APART ? APART : this.#begin + offset
-      tensors.push({ index, dims: this.list(rank), byteOffset, byteLength })
+    for (let i = 0; i < tensorCount; i += 1) {
+      const index = next()
+      const rank = next()
+      const offset = next()
+      const byteLength = next()
+      const byteOffset = offset === APART ? APART : begin + offset
+      tensors.push({ index, dims: list(rank), parts: NO_PARTS, byteOffset, byteLength })
     }
-    return tensors
-  }
-}
-
-function toNumbers(slot: ArrayBuffer): Float64Array {
-  return new Float64Array(slot, 0, Math.floor(slot.byteLength / NUMBER_BYTES))
-}
-
-function readRecords<T>(slot: ArrayBuffer, read: (reader: RecordReader) => T): T[] {
-  const numbers = toNumbers(slot)
-  const records: T[] = []
-  const count = numbers[0] ?? 0
-  let begin = SLOT_HEADER_BYTES
-  for (let i = 0; i < count; i += 1) {
-    const reader = new RecordReader(numbers, begin)
-    begin += reader.next()
-    records.push(read(reader))
+    records.push({ tensors, values: list(valueCount), size })
+    begin += size
   }
   return records
 }
 
-export function readRequests(slot: ArrayBuffer): SlotRequest[] {
-  return readRecords(slot, (reader) => {
-    const inputs = reader.next()
-    const outputs = reader.next()
-    return { inputs: reader.tensors(inputs), outputs: reader.list(outputs) }
-  })
+const SMALLEST_BYTES = 4096
+const LARGE_STEP_BYTES = 1024 * 1024
+
+/** Powers of two up to 1 MiB, then whole MiB, so that a slot fits requests of nearly the same size again. */
+function roundSize(size: number): number {
+  if (size > LARGE_STEP_BYTES) return Math.ceil(size / LARGE_STEP_BYTES) * LARGE_STEP_BYTES
+  return size <= SMALLEST_BYTES ? SMALLEST_BYTES : 1 << (32 - Math.clz32(size - 1))
 }
 
-export function readReplies(slot: ArrayBuffer): SlotReply[] {
-  return readRecords(slot, (reader) => {
-    const beginNs = reader.next()
-    const inferStartNs = reader.next()
-    const inferEndNs = reader.next()
-    const endNs = reader.next()
-    const count = reader.next()
-    const outputs = count < 0 ? undefined : reader.tensors(count)
-    return { beginNs, inferStartNs, inferEndNs, endNs, outputs }
-  })
-}
+/**
+ * Keeps slots for reuse: a fresh 786 KB buffer costs page faults of up to 400 us each time. What is kept is bounded in
+ * bytes; beyond that slots are left to the collector.
+ */
+export class SlotPool {
+  readonly #free = new Map<number, ArrayBuffer[]>()
+  #room: number
 
-const NS_PER_SECOND = 1e9
+  constructor(maxBytes: number) {
+    this.#room = maxBytes
+  }
+
+  /** A slot of at least `size` bytes, with whatever it held before. */
+  take(size: number): ArrayBuffer {
+    const rounded = roundSize(size)
+    const slot = this.#free.get(rounded)?.pop()
+    if (slot === undefined) return new ArrayBuffer(rounded)
+    this.#room += rounded
+    return slot
+  }
+
+  give(slot: ArrayBuffer): void {
+    const size = slot.byteLength
+    if (size !== roundSize(size) || size > this.#room) return
+    this.#room -= size
+    const free = this.#free.get(size)
+    if (free === undefined) this.#free.set(size, [slot])
+    else free.push(slot)
+  }
+}
 
 /** Monotonic nanoseconds, the same clock on every thread of the process. */
 export function monotonicNs(): number {
   const [seconds, ns] = process.hrtime()
-  return seconds * NS_PER_SECOND + ns
+  return seconds * 1e9 + ns
 }
