@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path'
-import { ServeError } from '@tutti/errors'
 import type { ModelVersionSource } from '@tutti/model-config'
+import { refuseConfig } from './config-fields.ts'
 
 /**
  * The path of a version's model file, which need not exist.
@@ -21,9 +21,6 @@ export function pathInVersion(
 ): string {
   const path = resolve(versionDirectory, wanted)
   if (!relative(versionDirectory, path).startsWith('..')) return path
-  throw new ServeError(
-    'MODEL_LOAD_FAILED',
-    `unable to load model '${name}', ${field} '${wanted}' is outside the version directory`,
-    { code: 'INVALID_ARGUMENT', details: { field } },
-  )
+  const problem = `${field} '${wanted}' is outside the version directory`
+  return refuseConfig(field, `unable to load model '${name}', ${problem}`)
 }

@@ -45,9 +45,3 @@ export function formatElementType(number: number): string {
 export function fromElementType(number: number): Datatype | undefined {
   return ELEMENT_TYPES[number]?.datatype
 }
-
-/** The ONNX element type of a datatype; undefined for BF16, which models here cannot have as input or output. */
-export function toElementType(datatype: Datatype): number | undefined {
-  const number = ELEMENT_TYPES.findIndex((type) => type.datatype === datatype)
-  return number < 0 ? undefined : number
-}

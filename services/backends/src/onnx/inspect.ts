@@ -15,10 +15,8 @@ import {
 } from './model-fields.ts'
 import {
   DIM,
-  ENTRY,
   GRAPH,
   MODEL,
-  OPSET,
   SHAPE,
   SPARSE_TENSOR,
   TENSOR,
@@ -41,9 +39,6 @@ export interface OnnxValue {
 /** What stands in a model file beside its nodes and weights. */
 export interface OnnxModel {
   readonly irVersion: number
-  /** Domain ('' is ONNX's own) -> version. */
-  readonly opsets: ReadonlyMap<string, number>
-  readonly metadata: ReadonlyMap<string, string>
   /** Real inputs: initializer-backed ones are in `overridable`, or nowhere if IR version < 4 makes them constants. */
   readonly inputs: readonly OnnxValue[]
   /** Inputs with a default value (an initializer of the same name): what a caller may leave out. */
@@ -51,15 +46,13 @@ export interface OnnxModel {
   readonly outputs: readonly OnnxValue[]
 }
 
-/** A value info or metadata entry beyond this is hostile: names and shapes are short. */
+/** A value info beyond this is hostile: names and shapes are short. */
 const MAX_ENTRY_BYTES = 1024 * 1024
 const FIRST_IR_WITH_OVERRIDABLE = 4
 
 interface Draft {
   irVersion: number
   hasGraph: boolean
-  readonly opsets: Map<string, number>
-  readonly metadata: Map<string, string>
   readonly inputs: OnnxValue[]
   readonly outputs: OnnxValue[]
   readonly initializers: Set<string>
@@ -118,21 +111,28 @@ function readTensorType(bytes: Uint8Array): Pick<OnnxValue, 'elementType' | 'dim
   return { elementType, dims }
 }
 
-function readType(bytes: Uint8Array): Omit<OnnxValue, 'name'> {
-  let type: Omit<OnnxValue, 'name'> = { kind: 'none', elementType: 0, dims: null }
+type ValueType = Omit<OnnxValue, 'name'>
+
+const NO_TYPE: ValueType = { kind: 'none', elementType: 0, dims: null }
+
+function readType(bytes: Uint8Array): ValueType {
+  let type = NO_TYPE
   for (const field of readFields(bytes)) {
     const kind = KINDS.get(field.field)
-    if (kind === undefined) continue
-    type = { kind, elementType: 0, dims: null }
+    if (kind !== undefined) type = { ...NO_TYPE, kind }
     if (kind === 'tensor') type = { kind, ...readTensorType(readMessage(field, 'a tensor type')) }
   }
   return type
 }
 
-function readValueInfo(bytes: Uint8Array): OnnxValue {
+async function readValueInfo(
+  source: ByteSource,
+  header: FieldHeader,
+  what: string,
+): Promise<OnnxValue> {
   let name = ''
-  let type: Omit<OnnxValue, 'name'> = { kind: 'none', elementType: 0, dims: null }
-  for (const field of readFields(bytes)) {
+  let type = NO_TYPE
+  for (const field of readFields((await readEntry(source, header, what)).bytes)) {
     if (field.field === VALUE_INFO.NAME) name = readText(field, 'a tensor name')
     if (field.field === VALUE_INFO.TYPE) type = readType(readMessage(field, `type of '${name}'`))
   }
@@ -140,38 +140,14 @@ function readValueInfo(bytes: Uint8Array): OnnxValue {
   return { name, ...type }
 }
 
-function readPair(bytes: Uint8Array, what: string): { key: string; value: string } {
-  const pair = { key: '', value: '' }
-  for (const field of readFields(bytes)) {
-    if (field.field === ENTRY.KEY) pair.key = readText(field, what)
-    if (field.field === ENTRY.VALUE) pair.value = readText(field, what)
-  }
-  return pair
-}
-
-function readOpset(bytes: Uint8Array): { domain: string; version: number } {
-  const opset = { domain: '', version: 0 }
-  for (const field of readFields(bytes)) {
-    if (field.field === OPSET.DOMAIN) opset.domain = readText(field, 'an opset domain')
-    if (field.field === OPSET.VERSION) opset.version = readInteger(field, 'an opset version')
-  }
-  return opset
-}
-
-async function findTensorName(source: ByteSource, header: FieldHeader): Promise<string> {
+/** The name of an initializer, or of the tensor that `within` leads to. */
+async function findName(source: ByteSource, header: FieldHeader, within?: number): Promise<string> {
   let name = ''
   for await (const field of walk(source, header.start, header.end)) {
-    if (field.field === TENSOR.NAME) {
+    if (field.field === within) name = await findName(source, field)
+    else if (within === undefined && field.field === TENSOR.NAME) {
       name = readText(await readEntry(source, field, 'an initializer name'), 'an initializer name')
     }
-  }
-  return name
-}
-
-async function findSparseName(source: ByteSource, header: FieldHeader): Promise<string> {
-  let name = ''
-  for await (const field of walk(source, header.start, header.end)) {
-    if (field.field === SPARSE_TENSOR.VALUES) name = await findTensorName(source, field)
   }
   return name
 }
@@ -182,16 +158,16 @@ async function readGraph(source: ByteSource, graph: FieldHeader, draft: Draft): 
   for await (const field of walk(source, graph.start, graph.end)) {
     switch (field.field) {
       case GRAPH.INPUT:
-        draft.inputs.push(readValueInfo((await readEntry(source, field, 'an input')).bytes))
+        draft.inputs.push(await readValueInfo(source, field, 'an input'))
         break
       case GRAPH.OUTPUT:
-        draft.outputs.push(readValueInfo((await readEntry(source, field, 'an output')).bytes))
+        draft.outputs.push(await readValueInfo(source, field, 'an output'))
         break
       case GRAPH.INITIALIZER:
-        draft.initializers.add(await findTensorName(source, field))
+        draft.initializers.add(await findName(source, field))
         break
       case GRAPH.SPARSE_INITIALIZER:
-        draft.initializers.add(await findSparseName(source, field))
+        draft.initializers.add(await findName(source, field, SPARSE_TENSOR.VALUES))
         break
       default:
     }
@@ -200,26 +176,8 @@ async function readGraph(source: ByteSource, graph: FieldHeader, draft: Draft): 
 
 async function readModel(source: ByteSource, draft: Draft): Promise<void> {
   for await (const field of walk(source, 0, source.size)) {
-    switch (field.field) {
-      case MODEL.IR_VERSION:
-        draft.irVersion = readInteger(field, 'the IR version')
-        break
-      case MODEL.GRAPH:
-        await readGraph(source, field, draft)
-        break
-      case MODEL.OPSET_IMPORT: {
-        const { domain, version } = readOpset((await readEntry(source, field, 'an opset')).bytes)
-        draft.opsets.set(domain, version)
-        break
-      }
-      case MODEL.METADATA: {
-        const entry = await readEntry(source, field, 'a metadata entry')
-        const { key, value } = readPair(entry.bytes, 'a metadata entry')
-        draft.metadata.set(key, value)
-        break
-      }
-      default:
-    }
+    if (field.field === MODEL.IR_VERSION) draft.irVersion = readInteger(field, 'the IR version')
+    if (field.field === MODEL.GRAPH) await readGraph(source, field, draft)
   }
 }
 
@@ -244,8 +202,6 @@ export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxModel
   const draft: Draft = {
     irVersion: 0,
     hasGraph: false,
-    opsets: new Map(),
-    metadata: new Map(),
     inputs: [],
     outputs: [],
     initializers: new Set(),
@@ -264,8 +220,6 @@ export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxModel
   const isBacked = (value: OnnxValue): boolean => draft.initializers.has(value.name)
   return {
     irVersion: draft.irVersion,
-    opsets: draft.opsets,
-    metadata: draft.metadata,
     inputs: draft.inputs.filter((value) => !isBacked(value)),
     overridable: draft.irVersion >= FIRST_IR_WITH_OVERRIDABLE ? draft.inputs.filter(isBacked) : [],
     outputs: draft.outputs,

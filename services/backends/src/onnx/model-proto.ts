@@ -1,23 +1,6 @@
-/** Field numbers of onnx.proto that are read or written here. @see onnx/onnx.proto of the ONNX project */
-export const MODEL = { IR_VERSION: 1, GRAPH: 7, OPSET_IMPORT: 8, METADATA: 14 } as const
-export const GRAPH = {
-  NODE: 1,
-  NAME: 2,
-  INITIALIZER: 5,
-  INPUT: 11,
-  OUTPUT: 12,
-  SPARSE_INITIALIZER: 15,
-} as const
-export const NODE = { INPUT: 1, OUTPUT: 2, NAME: 3, OP_TYPE: 4, ATTRIBUTE: 5, DOMAIN: 7 } as const
-export const ATTRIBUTE = {
-  NAME: 1,
-  INT: 3,
-  STRING: 4,
-  TENSOR: 5,
-  INTS: 8,
-  TYPE: 20,
-} as const
-export const ATTRIBUTE_TYPE = { INT: 2, STRING: 3, TENSOR: 4, INTS: 7 } as const
+/** Field numbers of onnx.proto that are read here. @see onnx/onnx.proto of the ONNX project */
+export const MODEL = { IR_VERSION: 1, GRAPH: 7 } as const
+export const GRAPH = { INITIALIZER: 5, INPUT: 11, OUTPUT: 12, SPARSE_INITIALIZER: 15 } as const
 export const TENSOR = {
   DIMS: 1,
   DATA_TYPE: 2,
@@ -37,5 +20,3 @@ export const TYPE = { TENSOR: 1, SEQUENCE: 4, MAP: 5, OPAQUE: 7, SPARSE: 8, OPTI
 export const TENSOR_TYPE = { ELEMENT_TYPE: 1, SHAPE: 2 } as const
 export const SHAPE = { DIM: 1 } as const
 export const DIM = { VALUE: 1, PARAM: 2 } as const
-export const OPSET = { DOMAIN: 1, VERSION: 2 } as const
-export const ENTRY = { KEY: 1, VALUE: 2 } as const

@@ -1,16 +1,9 @@
-import { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelInput, ModelOutput } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype, type Shape, shapeMatches } from '@tutti/tensor'
+import { refuseConfig } from '../config-fields.ts'
 import type { OnnxPort, OnnxPorts } from '../onnx/model-ports.ts'
 
 type Declared = ModelInput | ModelOutput
-
-function refuse(text: string, field: string): never {
-  throw new ServeError('MODEL_LOAD_FAILED', text, {
-    code: 'INVALID_ARGUMENT',
-    details: { field },
-  })
-}
 
 function checkCount(
   config: ModelConfig,
@@ -19,9 +12,9 @@ function checkCount(
   model: number,
 ): void {
   if (declared === model) return
-  refuse(
-    `unable to load model '${config.name}', configuration expects ${declared} ${kind}, model provides ${model}`,
+  refuseConfig(
     kind === 'inputs' ? 'input' : 'output',
+    `unable to load model '${config.name}', configuration expects ${declared} ${kind}, model provides ${model}`,
   )
 }
 
@@ -33,9 +26,9 @@ function findPort(
   const port = ports.find(({ name }) => name === declared.name)
   if (port !== undefined) return port
   const allowed = ports.map(({ name }) => name).join(', ')
-  return refuse(
-    `unexpected inference ${kind} '${declared.name}', allowed ${kind}s are: ${allowed}`,
+  return refuseConfig(
     kind,
+    `unexpected inference ${kind} '${declared.name}', allowed ${kind}s are: ${allowed}`,
   )
 }
 
@@ -47,9 +40,9 @@ function checkDatatype(
 ): void {
   if (fromConfigDatatype(declared.data_type) === port.datatype) return
   const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
-  refuse(
-    `unable to load model '${config.name}', configuration expects datatype ${declared.data_type} for ${kind} '${declared.name}', model provides ${provided}`,
+  refuseConfig(
     `${kind}.data_type`,
+    `unable to load model '${config.name}', configuration expects datatype ${declared.data_type} for ${kind} '${declared.name}', model provides ${provided}`,
   )
 }
 
@@ -63,16 +56,16 @@ function accepts(model: Shape, declared: Shape): boolean {
 function checkBatching(config: ModelConfig, declared: Declared, model: Shape, dims: Shape): void {
   const prefix = `model '${config.name}', tensor '${declared.name}': `
   if (model[0] !== -1) {
-    refuse(
-      `${prefix}for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is ${formatShape(model)}`,
+    refuseConfig(
       'max_batch_size',
+      `${prefix}for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is ${formatShape(model)}`,
     )
   }
   const full = [-1, ...dims]
   if (accepts(model, full)) return
-  refuse(
-    `${prefix}the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${full.length} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape ${formatShape(full)})`,
+  refuseConfig(
     'dims',
+    `${prefix}the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${full.length} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape ${formatShape(full)})`,
   )
 }
 
@@ -87,18 +80,18 @@ function checkDims(config: ModelConfig, declared: Declared, port: OnnxPort): voi
   const dims = declared.reshape?.shape ?? declared.dims
   if (config.max_batch_size > 0) checkBatching(config, declared, model, dims)
   else if (!accepts(model, dims) && !isScalarAsVector(model, dims)) {
-    refuse(
-      `model '${config.name}', tensor '${declared.name}': the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${dims.length} dimensions (shape ${formatShape(dims)})`,
+    refuseConfig(
       'dims',
+      `model '${config.name}', tensor '${declared.name}': the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${dims.length} dimensions (shape ${formatShape(dims)})`,
     )
   }
 }
 
 function checkOptional(config: ModelConfig, declared: ModelInput, port: OnnxPort): void {
   if (!declared.optional || (port.optional && config.max_batch_size === 0)) return
-  refuse(
-    `'optional' is set to true for input '${declared.name}' while the backend model doesn't support optional input`,
+  refuseConfig(
     'input.optional',
+    `'optional' is set to true for input '${declared.name}' while the backend model doesn't support optional input`,
   )
 }
 

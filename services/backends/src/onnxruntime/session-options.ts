@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import { findIneffective, refuseField } from '../config-fields.ts'
 import type { Placement } from '../placement.ts'
 import type { OrtSessionOptions } from './ort-binding.ts'
 
@@ -37,14 +38,6 @@ const KNOWN = new Set([
   'enable_mem_pattern',
 ])
 
-function refuse(config: ModelConfig, field: string, problem: string): never {
-  throw new ServeError(
-    'MODEL_LOAD_FAILED',
-    `unable to load model '${config.name}', ${field}: ${problem}`,
-    { code: 'INVALID_ARGUMENT', details: { field } },
-  )
-}
-
 /** @throws ServeError UNSUPPORTED naming the field. */
 function refuseUnsupported(config: ModelConfig, field: string, why: string): never {
   throw new ServeError('UNSUPPORTED', `unable to load model '${config.name}', ${field}: ${why}`, {
@@ -60,7 +53,11 @@ function threadCount(config: ModelConfig, key: string, fallback: number): number
   const text = parameter(config, key)
   if (text === undefined) return fallback
   if (!/^\d{1,4}$/.test(text)) {
-    refuse(config, `parameters["${key}"]`, `got "${text}", want a number of threads, 0 for all`)
+    refuseField(
+      config.name,
+      `parameters["${key}"]`,
+      `got "${text}", want a number of threads, 0 for all`,
+    )
   }
   return Number(text)
 }
@@ -69,7 +66,7 @@ function flag(config: ModelConfig, key: string): boolean {
   const text = parameter(config, key) ?? '1'
   if (text === '1' || text === 'true') return true
   if (text === '0' || text === 'false') return false
-  return refuse(config, `parameters["${key}"]`, `got "${text}", want 0 or 1`)
+  return refuseField(config.name, `parameters["${key}"]`, `got "${text}", want 0 or 1`)
 }
 
 function executionMode(config: ModelConfig): 'sequential' | 'parallel' {
@@ -77,14 +74,14 @@ function executionMode(config: ModelConfig): 'sequential' | 'parallel' {
   if (text === '0') return 'sequential'
   if (text === '1') return 'parallel'
   const problem = `got "${text}", want 0 (sequential) or 1 (parallel)`
-  return refuse(config, 'parameters["execution_mode"]', problem)
+  return refuseField(config.name, 'parameters["execution_mode"]', problem)
 }
 
 function graphLevel(config: ModelConfig): Level {
   const level = config.optimization?.graph?.level ?? 0
   return (
     GRAPH_LEVELS.get(level) ??
-    refuse(config, 'optimization.graph.level', `got ${level}, want -1, 0, 1 or 2`)
+    refuseField(config.name, 'optimization.graph.level', `got ${level}, want -1, 0, 1 or 2`)
   )
 }
 
@@ -109,7 +106,7 @@ function refuseAccelerators(config: ModelConfig): void {
   }
 }
 
-function findIneffective(config: ModelConfig, usesGpu: boolean): string[] {
+function ineffectiveParameters(config: ModelConfig, usesGpu: boolean): string[] {
   const out: string[] = []
   for (const key of Object.keys(config.parameters)) {
     const field = `parameters["${key}"]`
@@ -121,50 +118,20 @@ function findIneffective(config: ModelConfig, usesGpu: boolean): string[] {
       out.push(`${field}: the binding takes no CUDA options but the device`)
     } else out.push(`${field}: the onnxruntime engine knows no such parameter`)
   }
-  return [...out, ...ineffectiveFields(config)]
+  return out
 }
 
 /** Fields of Triton's that are for other backends or for what the binding cannot do. Pinned memory says nothing: it is always on. */
-function ineffectiveFields(config: ModelConfig): string[] {
-  const { optimization, cc_model_filenames, runtime } = config
-  const cuda = optimization?.cuda
-  const graphs = 'the binding has no CUDA graphs'
-  const rows: readonly (readonly [string, boolean, string])[] = [
-    ['optimization.cuda.graphs', cuda?.graphs === true, graphs],
-    ['optimization.cuda.graph_spec', (cuda?.graph_spec.length ?? 0) > 0, graphs],
-    [
-      'optimization.cuda.busy_wait_events',
-      cuda?.busy_wait_events === true,
-      'the binding has no events',
-    ],
-    [
-      'optimization.cuda.output_copy_stream',
-      cuda?.output_copy_stream === true,
-      'the binding has no copy streams',
-    ],
-    [
-      'optimization.priority',
-      (optimization?.priority ?? 'PRIORITY_DEFAULT') !== 'PRIORITY_DEFAULT',
-      'the runtime has no priorities of models',
-    ],
-    [
-      'optimization.eager_batching',
-      optimization?.eager_batching === true,
-      'a batch is formed when an instance is free',
-    ],
-    [
-      'optimization.gather_kernel_buffer_threshold',
-      (optimization?.gather_kernel_buffer_threshold ?? 0) > 0,
-      'inputs are not gathered on a GPU',
-    ],
-    [
-      'cc_model_filenames',
-      Object.keys(cc_model_filenames).length > 0,
-      'one file serves every device',
-    ],
-    ['runtime', runtime !== '', 'there is one runtime'],
-  ]
-  return rows.flatMap(([field, isSet, why]) => (isSet ? [`${field}: ${why}`] : []))
+const INEFFECTIVE = {
+  'optimization.cuda.graphs': 'the binding has no CUDA graphs',
+  'optimization.cuda.graph_spec': 'the binding has no CUDA graphs',
+  'optimization.cuda.busy_wait_events': 'the binding has no events',
+  'optimization.cuda.output_copy_stream': 'the binding has no copy streams',
+  'optimization.priority': 'the runtime has no priorities of models',
+  'optimization.eager_batching': 'a batch is formed when an instance is free',
+  'optimization.gather_kernel_buffer_threshold': 'inputs are not gathered on a GPU',
+  cc_model_filenames: 'one file serves every device',
+  runtime: 'there is one runtime',
 }
 
 /**
@@ -189,7 +156,8 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
     logSeverityLevel: LOG_FATAL,
     extra: sessionEntries(config),
   }
-  return { session, ineffective: findIneffective(config, usesGpu) }
+  const ineffective = ineffectiveParameters(config, usesGpu)
+  return { session, ineffective: [...ineffective, ...findIneffective(config, INEFFECTIVE)] }
 }
 
 /** The execution providers of an instance; operators that CUDA lacks fall to the CPU, as ONNX Runtime does it. */

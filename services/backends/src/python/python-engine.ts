@@ -12,6 +12,7 @@ import {
   toJsonConfig,
 } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
+import { refuseConfig } from '../config-fields.ts'
 import type { Engine, EngineCuda, EngineOptions, ModelHost } from '../engine.ts'
 import { modelPath } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
@@ -239,11 +240,10 @@ export function createPythonEngine(
 function modelFile(source: Omit<ModelVersionSource, 'revision'>): string {
   const path = modelPath(source, DEFAULT_FILENAME)
   if (existsSync(path)) return path
-  const problem = `there is no file '${path}'`
-  throw new ServeError('MODEL_LOAD_FAILED', `unable to load model '${source.name}', ${problem}`, {
-    code: 'INVALID_ARGUMENT',
-    details: { field: 'default_model_filename' },
-  })
+  return refuseConfig(
+    'default_model_filename',
+    `unable to load model '${source.name}', there is no file '${path}'`,
+  )
 }
 
 function toSpec(port: ModelInput | ModelOutput, isBatching: boolean): TensorSpec {

@@ -1,5 +1,5 @@
-import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
+import { findIneffective, refuseField } from '../config-fields.ts'
 
 /** How instances of Python models are run. Times in milliseconds. */
 export interface PythonSettings {
@@ -35,6 +35,15 @@ const INEFFECTIVE: Readonly<Record<string, string>> = {
   SHM_GROWTH_BYTE_SIZE: 'shared memory grows by what is used',
   SHM_REGION_PREFIX_NAME: 'shared memory has no name',
 }
+/** But pinned memory, which asks for nothing: it is on unless somebody says otherwise, and without effect either way. */
+const OPTIMIZATIONS = [
+  'execution_accelerators',
+  'graph',
+  'cuda',
+  'priority',
+  'eager_batching',
+  'gather_kernel_buffer_threshold',
+]
 const CPU_ONLY = 'FORCE_CPU_ONLY_INPUT_TENSORS'
 
 /**
@@ -55,31 +64,10 @@ export function readModelSettings(config: ModelConfig, settings: PythonSettings)
       ineffective.push(`${CPU_ONLY}: inputs are always in the host's memory`)
     }
   }
-  ineffective.push(
-    ...setOptimizations(config).map(
-      (name) => `optimization.${name}: backend '${config.backend}' has none`,
-    ),
-  )
+  const none = `backend '${config.backend}' has none`
+  const reasons = OPTIMIZATIONS.map((name) => [`optimization.${name}`, none])
+  ineffective.push(...findIneffective(config, Object.fromEntries(reasons)))
   return { settings: { ...settings, ...read }, ineffective }
-}
-
-/** Pinned memory asks for nothing: it is on unless somebody says otherwise, and without effect either way. */
-function setOptimizations({ optimization }: ModelConfig): string[] {
-  if (optimization === undefined) return []
-  const { graph, cuda, execution_accelerators: accelerators } = optimization
-  const listed = [
-    ...(accelerators?.gpu_execution_accelerator ?? []),
-    ...(accelerators?.cpu_execution_accelerator ?? []),
-  ]
-  const rows = [
-    ['execution_accelerators', listed.length > 0],
-    ['graph', (graph?.level ?? 0) !== 0],
-    ['cuda', cuda !== undefined],
-    ['priority', optimization.priority !== 'PRIORITY_DEFAULT'],
-    ['eager_batching', optimization.eager_batching],
-    ['gather_kernel_buffer_threshold', optimization.gather_kernel_buffer_threshold > 0],
-  ] as const
-  return rows.flatMap(([name, isSet]) => (isSet ? [name] : []))
 }
 
 function readBytes(config: ModelConfig, name: string, value: string): number {
@@ -89,12 +77,7 @@ function readBytes(config: ModelConfig, name: string, value: string): number {
 }
 
 function refuse(config: ModelConfig, name: string, value: string, want: string): never {
-  const field = `parameters["${name}"]`
-  throw new ServeError(
-    'MODEL_LOAD_FAILED',
-    `unable to load model '${config.name}', ${field}: got "${value}", want ${want}`,
-    { code: 'INVALID_ARGUMENT', details: { field } },
-  )
+  refuseField(config.name, `parameters["${name}"]`, `got "${value}", want ${want}`)
 }
 
 const MOST_BYTES = 2 ** 40

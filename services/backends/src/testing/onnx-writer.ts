@@ -1,15 +1,10 @@
 import type { Datatype } from '@tutti/tensor'
-import { toElementType } from '../onnx/element-type.ts'
+import { fromElementType } from '../onnx/element-type.ts'
 import { joinBytes } from '../onnx/model-fields.ts'
 import {
-  ATTRIBUTE,
-  ATTRIBUTE_TYPE,
   DIM,
-  ENTRY,
   GRAPH,
   MODEL,
-  NODE,
-  OPSET,
   SHAPE,
   TENSOR,
   TENSOR_TYPE,
@@ -17,6 +12,15 @@ import {
   VALUE_INFO,
 } from '../onnx/model-proto.ts'
 import { writeBytes, writeNumber } from './wire-fields.ts'
+
+/** Field numbers of onnx.proto that are written besides those that the engine reads. */
+const OPSET_IMPORT = 8
+const OPSET_VERSION = 2
+const GRAPH_NODE = 1
+const GRAPH_NAME = 2
+const NODE = { INPUT: 1, OUTPUT: 2, OP_TYPE: 4, ATTRIBUTE: 5 } as const
+const ATTRIBUTE = { NAME: 1, INT: 3, STRING: 4, INTS: 8, TYPE: 20 } as const
+const ATTRIBUTE_TYPE = { INT: 2, STRING: 3, INTS: 7 } as const
 
 /** An input or output. A number as `type` is an ONNX element type, for those that have no datatype here. */
 export interface ValueSpec {
@@ -51,7 +55,6 @@ export interface OnnxSpec {
   readonly outputs: readonly ValueSpec[]
   readonly operators: readonly OperatorSpec[]
   readonly initializers?: readonly InitializerSpec[]
-  readonly metadata?: Readonly<Record<string, string>>
   /** Default 8. */
   readonly irVersion?: number
   /** Default 17. */
@@ -60,7 +63,7 @@ export interface OnnxSpec {
 
 function elementType(type: Datatype | number): number {
   if (typeof type === 'number') return type
-  const number = toElementType(type)
+  const number = Array.from({ length: 32 }, (_, i) => i).find((i) => fromElementType(i) === type)
   if (number === undefined) throw new Error(`no ONNX element type for ${type}`)
   return number
 }
@@ -134,25 +137,18 @@ function writeInitializer(tensor: InitializerSpec): Uint8Array {
  */
 export function buildOnnx(spec: OnnxSpec): Uint8Array<ArrayBuffer> {
   const graph = joinBytes([
-    ...spec.operators.map((operator) => writeBytes(GRAPH.NODE, writeOperator(operator))),
-    writeBytes(GRAPH.NAME, 'test'),
+    ...spec.operators.map((operator) => writeBytes(GRAPH_NODE, writeOperator(operator))),
+    writeBytes(GRAPH_NAME, 'test'),
     ...(spec.initializers ?? []).map((tensor) =>
       writeBytes(GRAPH.INITIALIZER, writeInitializer(tensor)),
     ),
     ...spec.inputs.map((value) => writeBytes(GRAPH.INPUT, writeValue(value))),
     ...spec.outputs.map((value) => writeBytes(GRAPH.OUTPUT, writeValue(value))),
   ])
-  const metadata = Object.entries(spec.metadata ?? {}).map(([key, value]) =>
-    writeBytes(
-      MODEL.METADATA,
-      joinBytes([writeBytes(ENTRY.KEY, key), writeBytes(ENTRY.VALUE, value)]),
-    ),
-  )
   return joinBytes([
     writeNumber(MODEL.IR_VERSION, spec.irVersion ?? 8),
     writeBytes(MODEL.GRAPH, graph),
-    writeBytes(MODEL.OPSET_IMPORT, writeNumber(OPSET.VERSION, spec.opset ?? 17)),
-    ...metadata,
+    writeBytes(OPSET_IMPORT, writeNumber(OPSET_VERSION, spec.opset ?? 17)),
   ])
 }
 

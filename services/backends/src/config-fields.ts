@@ -1,0 +1,37 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelConfig } from '@tutti/model-config'
+
+/** @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT: the configuration cannot be served. */
+export function refuseConfig(field: string, text: string): never {
+  throw new ServeError('MODEL_LOAD_FAILED', text, {
+    code: 'INVALID_ARGUMENT',
+    details: { field },
+  })
+}
+
+/** As `refuseConfig`. @param problem - what was got and what is wanted. */
+export function refuseField(model: string, field: string, problem: string): never {
+  refuseConfig(field, `unable to load model '${model}', ${field}: ${problem}`)
+}
+
+/**
+ * Fields that have no effect although they are set, each with the reason.
+ *
+ * @param reasons - by path, as `optimization.cuda.graphs`.
+ */
+export function findIneffective(
+  config: ModelConfig,
+  reasons: Readonly<Record<string, string>>,
+): string[] {
+  return Object.entries(reasons).flatMap(([path, why]) => {
+    const value = path.split('.').reduce((at: unknown, key) => Object(at)[key], config)
+    return isSet(value) ? [`${path}: ${why}`] : []
+  })
+}
+
+/** False for proto defaults, and for messages of nothing else. */
+function isSet(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0
+  if (typeof value === 'object' && value !== null) return Object.values(value).some(isSet)
+  return value !== 'PRIORITY_DEFAULT' && Boolean(value)
+}
