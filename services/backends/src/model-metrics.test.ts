@@ -35,9 +35,9 @@ await t.test(
     const family = session.family('g', 'G', 'gauge')
     const metric = session.metric(family, [], [])
     session.update(metric, 'set', Number.POSITIVE_INFINITY)
-    session.removeFamily(family)
+    session.remove(family)
     t.equal(all.read()[0]?.series[0]?.value, Number.POSITIVE_INFINITY)
-    session.removeMetric(metric)
+    session.remove(metric)
     t.same(all.read(), [])
     t.throws(() => session.value(metric), { message: `there is no metric ${metric}` })
     t.throws(() => session.metric(family, [], []), {

@@ -92,11 +92,6 @@ export class ModelMetrics {
     return family
   }
 
-  releaseFamily(family: Family): void {
-    family.references -= 1
-    if (family.references === 0) this.#families.delete(family.name)
-  }
-
   /** @throws ServeError INVALID_REQUEST for bad labels or buckets; OVERLOADED beyond the bound. */
   retainMetric(
     family: Family,
@@ -119,13 +114,17 @@ export class ModelMetrics {
     return metric
   }
 
-  releaseMetric(metric: Metric): void {
-    metric.references -= 1
-    if (metric.references === 0) {
-      metric.family.metrics.delete(metric.key)
+  release(held: Family | Metric): void {
+    held.references -= 1
+    if (!('family' in held)) {
+      if (held.references === 0) this.#families.delete(held.name)
+      return
+    }
+    if (held.references === 0) {
+      held.family.metrics.delete(held.key)
       this.#metrics -= 1
     }
-    this.releaseFamily(metric.family)
+    this.release(held.family)
   }
 
   /** A family whose series would have the names of this one's. */
@@ -160,8 +159,7 @@ export class ModelMetrics {
 /** The metrics that one process has, by the numbers that it knows them by. */
 export class ModelMetricsSession {
   readonly #all: ModelMetrics
-  readonly #families = new Map<number, Family>()
-  readonly #metrics = new Map<number, Metric>()
+  readonly #held = new Map<number, Family | Metric>()
   #nextId = 1
 
   constructor(all: ModelMetrics) {
@@ -171,15 +169,15 @@ export class ModelMetricsSession {
   /** @throws ServeError, whose text is for the model. */
   family(name: string, help: string, kind: MetricKind): number {
     const id = this.#nextId++
-    this.#families.set(id, this.#all.retainFamily(name, help, kind))
+    this.#held.set(id, this.#all.retainFamily(name, help, kind))
     return id
   }
 
-  removeFamily(id: number): void {
-    const family = this.#families.get(id)
-    if (family === undefined) return
-    this.#families.delete(id)
-    this.#all.releaseFamily(family)
+  /** Lets go of a family or a metric. */
+  remove(id: number): void {
+    const held = this.#held.get(id)
+    this.#held.delete(id)
+    if (held !== undefined) this.#all.release(held)
   }
 
   /** @throws ServeError, whose text is for the model. */
@@ -188,23 +186,17 @@ export class ModelMetricsSession {
     labels: readonly (readonly [string, string])[],
     buckets: readonly number[],
   ): number {
-    const family = this.#families.get(familyId)
-    if (family === undefined) throw refusal(`there is no metric family ${familyId}`)
+    const family = this.#held.get(familyId)
+    if (family === undefined || 'family' in family)
+      throw refusal(`there is no metric family ${familyId}`)
     const id = this.#nextId++
-    this.#metrics.set(id, this.#all.retainMetric(family, labels, buckets))
+    this.#held.set(id, this.#all.retainMetric(family, labels, buckets))
     return id
-  }
-
-  removeMetric(id: number): void {
-    const metric = this.#metrics.get(id)
-    if (metric === undefined) return
-    this.#metrics.delete(id)
-    this.#all.releaseMetric(metric)
   }
 
   /** What a metric cannot do is left out: the library has refused it already. */
   update(id: number, operation: MetricOperation, value: number): void {
-    const metric = this.#metrics.get(id)
+    const metric = this.#metric(id)
     if (metric === undefined) return
     if (operation === 'set') metric.value = value
     else {
@@ -215,15 +207,19 @@ export class ModelMetricsSession {
 
   /** @throws ServeError if there is no such metric. */
   value(id: number): number {
-    const metric = this.#metrics.get(id)
+    const metric = this.#metric(id)
     if (metric === undefined) throw refusal(`there is no metric ${id}`)
     return metric.value
   }
 
   /** The process has ended. */
   close(): void {
-    for (const id of this.#metrics.keys()) this.removeMetric(id)
-    for (const id of this.#families.keys()) this.removeFamily(id)
+    for (const id of this.#held.keys()) this.remove(id)
+  }
+
+  #metric(id: number): Metric | undefined {
+    const held = this.#held.get(id)
+    return held !== undefined && 'family' in held ? held : undefined
   }
 }
 

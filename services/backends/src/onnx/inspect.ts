@@ -156,20 +156,14 @@ async function readGraph(source: ByteSource, graph: FieldHeader, draft: Draft): 
   requireMessage(graph, 'a graph')
   draft.hasGraph = true
   for await (const field of walk(source, graph.start, graph.end)) {
-    switch (field.field) {
-      case GRAPH.INPUT:
-        draft.inputs.push(await readValueInfo(source, field, 'an input'))
-        break
-      case GRAPH.OUTPUT:
-        draft.outputs.push(await readValueInfo(source, field, 'an output'))
-        break
-      case GRAPH.INITIALIZER:
-        draft.initializers.add(await findName(source, field))
-        break
-      case GRAPH.SPARSE_INITIALIZER:
-        draft.initializers.add(await findName(source, field, SPARSE_TENSOR.VALUES))
-        break
-      default:
+    const { inputs, outputs, initializers } = draft
+    if (field.field === GRAPH.INPUT) inputs.push(await readValueInfo(source, field, 'an input'))
+    else if (field.field === GRAPH.OUTPUT) {
+      outputs.push(await readValueInfo(source, field, 'an output'))
+    } else if (field.field === GRAPH.INITIALIZER) {
+      initializers.add(await findName(source, field))
+    } else if (field.field === GRAPH.SPARSE_INITIALIZER) {
+      initializers.add(await findName(source, field, SPARSE_TENSOR.VALUES))
     }
   }
 }

@@ -46,50 +46,29 @@ interface TensorDraft {
 
 const EXTERNAL = 1
 
-function readTensorField(draft: TensorDraft, field: Field): void {
-  switch (field.field) {
-    case TENSOR.DIMS:
-      draft.dims.push(...readIntegers(field, 'a dimension'))
-      break
-    case TENSOR.DATA_TYPE:
-      draft.elementType = readInteger(field, 'element type')
-      break
-    case TENSOR.NAME:
-      draft.name = readText(field, 'an initializer name')
-      break
-    case TENSOR.RAW_DATA:
-      draft.raw = field.bytes
-      break
-    case TENSOR.FLOAT_DATA:
-    case TENSOR.DOUBLE_DATA:
-      draft.floats.push(field.bytes)
-      break
-    case TENSOR.INT32_DATA:
-    case TENSOR.INT64_DATA:
-    case TENSOR.UINT64_DATA:
-      draft.integers.push(...readBigints(field, 'an element'))
-      break
-    case TENSOR.STRING_DATA:
-      draft.strings.push(readMessage(field, 'an element'))
-      break
-    case TENSOR.DATA_LOCATION:
-      draft.isExternal = readInteger(field, 'data location') === EXTERNAL
-      break
-    default:
-  }
+const READERS: Readonly<Record<number, (draft: TensorDraft, field: Field) => unknown>> = {
+  [TENSOR.DIMS]: (draft, field) => draft.dims.push(...readIntegers(field, 'a dimension')),
+  [TENSOR.DATA_TYPE]: (draft, field) => (draft.elementType = readInteger(field, 'element type')),
+  [TENSOR.NAME]: (draft, field) => (draft.name = readText(field, 'an initializer name')),
+  [TENSOR.RAW_DATA]: (draft, field) => (draft.raw = field.bytes),
+  [TENSOR.FLOAT_DATA]: (draft, field) => draft.floats.push(field.bytes),
+  [TENSOR.DOUBLE_DATA]: (draft, field) => draft.floats.push(field.bytes),
+  [TENSOR.INT32_DATA]: readElements,
+  [TENSOR.INT64_DATA]: readElements,
+  [TENSOR.UINT64_DATA]: readElements,
+  [TENSOR.STRING_DATA]: (draft, field) => draft.strings.push(readMessage(field, 'an element')),
+  [TENSOR.DATA_LOCATION]: (draft, field) =>
+    (draft.isExternal = readInteger(field, 'data location') === EXTERNAL),
 }
 
+function readElements(draft: TensorDraft, field: Field): void {
+  draft.integers.push(...readBigints(field, 'an element'))
+}
+
+/** The low bytes of each value. */
 function packIntegers(values: readonly bigint[], itemSize: number): Uint8Array {
-  const out = new Uint8Array(values.length * itemSize)
-  const view = new DataView(out.buffer)
-  values.forEach((value, i) => {
-    let rest = BigInt.asUintN(itemSize * 8, value)
-    for (let byte = 0; byte < itemSize; byte += 1) {
-      view.setUint8(i * itemSize + byte, Number(rest & 0xffn))
-      rest >>= 8n
-    }
-  })
-  return out
+  const whole = new Uint8Array(BigInt64Array.from(values).buffer)
+  return joinBytes(values.map((_, i) => whole.subarray(i * 8, i * 8 + itemSize)))
 }
 
 function tensorData(draft: TensorDraft, datatype: Datatype): Uint8Array {
@@ -113,7 +92,7 @@ function readDefault(bytes: Uint8Array): DefaultTensor {
     floats: [],
     strings: [],
   }
-  for (const field of readFields(bytes)) readTensorField(draft, field)
+  for (const field of readFields(bytes)) READERS[field.field]?.(draft, field)
   const { name, dims } = draft
   const datatype = fromElementType(draft.elementType)
   if (draft.isExternal || datatype === undefined) {

@@ -169,9 +169,7 @@ class OnnxEngine implements Engine {
         threadModule: this.#threadModule,
         clock: this.#clock,
         log: this.#log,
-        model: source.name,
-        version: String(source.version),
-        instance,
+        fields: { model: source.name, version: String(source.version), instance },
       })
     } catch (error) {
       throw ServeError.from(error).withPrefix(`failed to load model '${source.name}': ${where}`)

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { Clock, Logger } from '@tutti/chassis'
+import type { Clock, LogFields, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Endable, Restarting } from '../restarting.ts'
 import type { OrtMetadata } from './ort-binding.ts'
@@ -14,10 +14,8 @@ export interface SessionInstanceOptions {
   readonly pool: SlotPool
   readonly clock: Clock
   readonly log: Logger
-  /** For log lines and errors. */
-  readonly model: string
-  readonly version: string
-  readonly instance: number
+  /** On each log line: model, version and instance. */
+  readonly fields: LogFields
 }
 
 const RESTART_PACE = { firstMs: 100, longestMs: 5000, resetMs: 30_000 }
@@ -36,8 +34,7 @@ export class SessionInstance {
   readonly outputs: readonly OrtMetadata[]
 
   private constructor(o: SessionInstanceOptions, first: Session) {
-    const { clock, log, model, version, instance } = o
-    const fields = { model, version, instance }
+    const { clock, log, fields } = o
     const start = (): Promise<Session> => startSession(o)
     this.outputs = first.outputs
     this.session = new Restarting({ pace: RESTART_PACE, clock, log, fields, start }, first)

@@ -62,19 +62,19 @@ function threadCount(config: ModelConfig, key: string, fallback: number): number
   return Number(text)
 }
 
-function flag(config: ModelConfig, key: string): boolean {
-  const text = parameter(config, key) ?? '1'
-  if (text === '1' || text === 'true') return true
-  if (text === '0' || text === 'false') return false
-  return refuseField(config.name, `parameters["${key}"]`, `got "${text}", want 0 or 1`)
-}
+const FLAGS = { 1: true, true: true, 0: false, false: false } as const
+const MODES = { 0: 'sequential', 1: 'parallel' } as const
 
-function executionMode(config: ModelConfig): 'sequential' | 'parallel' {
-  const text = parameter(config, 'execution_mode') ?? '0'
-  if (text === '0') return 'sequential'
-  if (text === '1') return 'parallel'
-  const problem = `got "${text}", want 0 (sequential) or 1 (parallel)`
-  return refuseField(config.name, 'parameters["execution_mode"]', problem)
+function choose<T>(
+  config: ModelConfig,
+  key: string,
+  o: { readonly choices: Readonly<Record<string, T>>; readonly fallback: T; readonly want: string },
+): T {
+  const text = parameter(config, key)
+  if (text === undefined) return o.fallback
+  const chosen = Object.entries(o.choices).find(([choice]) => choice === text)
+  if (chosen !== undefined) return chosen[1]
+  return refuseField(config.name, `parameters["${key}"]`, `got "${text}", want ${o.want}`)
 }
 
 function graphLevel(config: ModelConfig): Level {
@@ -146,13 +146,15 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
     const field = 'model_operations.op_library_filename'
     refuseUnsupported(config, field, 'libraries of custom operators cannot be loaded')
   }
+  const flag = { choices: FLAGS, fallback: true, want: '0 or 1' }
+  const mode = { choices: MODES, fallback: MODES[0], want: '0 (sequential) or 1 (parallel)' }
   const session = {
     graphOptimizationLevel: graphLevel(config),
     intraOpNumThreads: threadCount(config, 'intra_op_thread_count', 1),
     interOpNumThreads: threadCount(config, 'inter_op_thread_count', 1),
-    executionMode: executionMode(config),
-    enableCpuMemArena: flag(config, 'enable_mem_arena'),
-    enableMemPattern: flag(config, 'enable_mem_pattern'),
+    executionMode: choose(config, 'execution_mode', mode),
+    enableCpuMemArena: choose(config, 'enable_mem_arena', flag),
+    enableMemPattern: choose(config, 'enable_mem_pattern', flag),
     logSeverityLevel: LOG_FATAL,
     extra: sessionEntries(config),
   }

@@ -22,7 +22,7 @@ export interface ArenaPart {
  * the rest can be given back to the system. The file behind it is sparse: only what was once written takes memory.
  */
 export class Arena {
-  readonly #mapping: SharedMapping
+  readonly mapping: SharedMapping
   /** Free parts, ascending, never two that touch. */
   readonly #gaps: Gap[]
   readonly #parts = new Map<number, number>()
@@ -30,17 +30,8 @@ export class Arena {
   #highest = 0
 
   constructor(mapping: SharedMapping) {
-    this.#mapping = mapping
+    this.mapping = mapping
     this.#gaps = [{ offset: 0, size: mapping.size }]
-  }
-
-  /** How an instance opens it, until `closeFile`. */
-  get path(): string {
-    return this.#mapping.path
-  }
-
-  get size(): number {
-    return this.#mapping.size
   }
 
   get isIdle(): boolean {
@@ -86,7 +77,7 @@ export class Arena {
   /** Copies a tensor in. The caller owns the part. */
   write(offset: number, data: Uint8Array): void {
     this.#check(offset, data.byteLength)
-    if (data.byteLength > 0) this.#mapping.copyIn(offset, data)
+    if (data.byteLength > 0) this.mapping.copyIn(offset, data)
   }
 
   /**
@@ -96,7 +87,7 @@ export class Arena {
   read(offset: number, size: number): Uint8Array {
     this.#check(offset, size)
     const target = Buffer.allocUnsafeSlow(size)
-    if (size > 0) this.#mapping.copyOut(offset, target)
+    if (size > 0) this.mapping.copyOut(offset, target)
     return target
   }
 
@@ -104,19 +95,9 @@ export class Arena {
   trim(keep: number): void {
     assert(this.isIdle, 'an arena in use is not trimmed')
     const from = Math.ceil(keep / PAGE_BYTES) * PAGE_BYTES
-    const to = Math.min(this.size, Math.ceil(this.#highest / PAGE_BYTES) * PAGE_BYTES)
-    if (from < to) this.#mapping.discard(from, to - from)
+    const to = Math.min(this.mapping.size, Math.ceil(this.#highest / PAGE_BYTES) * PAGE_BYTES)
+    if (from < to) this.mapping.discard(from, to - from)
     this.#highest = Math.min(this.#highest, from)
-  }
-
-  /** After the instance has opened it. */
-  closeFile(): void {
-    this.#mapping.closeFile()
-  }
-
-  /** Nothing may be read or written any more. */
-  close(): void {
-    this.#mapping.unmap()
   }
 
   /** Joins a gap with the next one if they touch. */
@@ -129,7 +110,7 @@ export class Arena {
   }
 
   #check(offset: number, size: number): void {
-    const fits = offset >= 0 && size >= 0 && offset + size <= this.#mapping.size
+    const fits = offset >= 0 && size >= 0 && offset + size <= this.mapping.size
     assert(fits, `${size} bytes at ${offset} are not in the arena`)
   }
 }

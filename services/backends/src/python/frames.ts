@@ -142,25 +142,25 @@ export class FrameWriter {
 
   /** A request of EXECUTE: `json` is '' for none. */
   request(key: number, tensors: readonly TensorPlace[], json: string): this {
-    const jsonBytes = Buffer.byteLength(json)
-    this.u64(key)
-    this.u32(tensors.length, jsonBytes)
-    for (const tensor of tensors) this.#tensor(tensor)
-    return this.#text(json, jsonBytes)
+    return this.u64(key).#record(tensors.length, tensors, json)
   }
 
   /** A response of INFER_RESPONSE. */
   response(flags: number, tensors: readonly TensorPlace[], json: string): this {
-    const jsonBytes = Buffer.byteLength(json)
-    this.u32((flags << 8) + tensors.length * 65_536, jsonBytes)
-    for (const tensor of tensors) this.#tensor(tensor)
-    return this.#text(json, jsonBytes)
+    return this.#record((flags << 8) + tensors.length * 65_536, tensors, json)
   }
 
   /** Header and meta; the payload is to follow. The writer is done with it. */
   finish(op: number, id: number, payloadBytes: number): Buffer {
     writeHeader(this.#bytes, { op, id, metaBytes: this.#at - HEADER_BYTES, payloadBytes })
     return this.#bytes.subarray(0, this.#at)
+  }
+
+  #record(first: number, tensors: readonly TensorPlace[], json: string): this {
+    const jsonBytes = Buffer.byteLength(json)
+    this.u32(first, jsonBytes)
+    for (const tensor of tensors) this.#tensor(tensor)
+    return this.#text(json, jsonBytes)
   }
 
   #tensor(tensor: TensorPlace): void {

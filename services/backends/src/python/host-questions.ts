@@ -5,7 +5,7 @@ import type { MetricKind, MetricOperation, ModelMetricsSession } from '../model-
 import { badFrame, type Frame, OP } from './frames.ts'
 import { noHost } from './host-calls.ts'
 import { readNumber, readText } from './json-fields.ts'
-import { type LineOrigin, MODEL_LINES } from './python-log.ts'
+import { type LineOrigin, MODEL_LINES } from './process-output.ts'
 import { parseObject, readDouble } from './wire-response.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -64,9 +64,8 @@ export class HostQuestions {
     else if (note['note'] === 'metric_update') {
       const value = readDouble(readText(note, 'value'))
       metrics.update(readNumber(note, 'metric'), toOperation(readText(note, 'op')), value)
-    } else if (note['note'] === 'metric_remove') metrics.removeMetric(readNumber(note, 'metric'))
-    else if (note['note'] === 'metric_family_remove')
-      metrics.removeFamily(readNumber(note, 'family'))
+    } else if (note['note'] === 'metric_remove') metrics.remove(readNumber(note, 'metric'))
+    else if (note['note'] === 'metric_family_remove') metrics.remove(readNumber(note, 'family'))
     else throw badFrame(`a note of "${String(note['note'])}"`)
   }
 

@@ -85,7 +85,7 @@ export class InstanceProcess {
     const answer = parseObject(frame.meta.toString())
     if (frame.op === OP.READY) {
       this.#isReady = true
-      this.#arena?.closeFile()
+      this.#arena?.mapping.closeFile()
       if (answer['arena'] !== true) this.#dropArena()
       return answer
     }
@@ -118,7 +118,7 @@ export class InstanceProcess {
     } catch (error) {
       problem = ServeError.from(error).message
     }
-    const arena = this.#arena && { path: this.#arena.path, bytes: this.#arena.size }
+    const arena = this.#arena && { path: this.#arena.mapping.path, bytes: this.#arena.mapping.size }
     const { directory } = this.#process
     this.send(plainFrame(OP.INIT, 0, { ...task, directory, arena, problem, limit: arenaBytes }))
   }
@@ -181,7 +181,7 @@ export class InstanceProcess {
     const arena = this.#arena
     this.#arena = undefined
     if (arena === undefined) return
-    if (!this.#isReady) arena.closeFile()
-    arena.close()
+    if (!this.#isReady) arena.mapping.closeFile()
+    arena.mapping.unmap()
   }
 }

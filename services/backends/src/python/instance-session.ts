@@ -19,7 +19,6 @@ import {
   type InstanceProcessOptions,
 } from './instance-process.ts'
 import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
-import { Readiness } from './readiness.ts'
 import { parseObject, readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
 
 /** A response for a process: tensors, final flag, and the rest as members of a JSON text. */
@@ -57,12 +56,13 @@ export class InstanceSession implements FrameReceiver {
   readonly #retained = new Map<number, ArenaPart>()
   /** Further room for outputs, by the execution or sender that asked for it. */
   readonly #grown = new Set<number>()
-  readonly #readiness = new Readiness((frame) => this.process.send(frame))
   #process: InstanceProcess | undefined
   #nextId = 1
   #nextKey = 1
   #guess = 0
   #trimTimer: NodeJS.Timeout | undefined
+  /** Set while the model is asked whether it is ready: one question is open at a time. */
+  #asked: PromiseWithResolvers<boolean> | undefined
   #onEnded: ((problem: string) => void) | undefined
   #onFinalized: ((answer: Readonly<Record<string, unknown>>) => void) | undefined
   #endError: ServeError | undefined
@@ -201,9 +201,14 @@ export class InstanceSession implements FrameReceiver {
     return typeof error === 'string' ? error : undefined
   }
 
-  /** Asks the model whether it is ready; only one that judges that itself answers. */
+  /** Asks the model whether it is ready; false if its process ends before. Only one that judges that itself answers. */
   isReady(): Promise<boolean> {
-    return this.#readiness.ask()
+    if (this.#endError !== undefined) return Promise.resolve(false)
+    if (this.#asked === undefined) {
+      this.#asked = Promise.withResolvers()
+      this.process.send(plainFrame(OP.ASK_READY, 0))
+    }
+    return this.#asked.promise
   }
 
   onFrame(frame: Frame): void {
@@ -213,7 +218,8 @@ export class InstanceSession implements FrameReceiver {
     else if (frame.op === OP.RELEASE) this.#onRelease(frame.id)
     else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
     else if (frame.op === OP.FINALIZED) this.#onFinalized?.(parseObject(frame.meta.toString()))
-    else if (this.#readiness.take(frame)) return
+    else if (frame.op === OP.IS_READY)
+      this.#settleReady(parseObject(frame.meta.toString())['ready'] === true)
     else if (!this.#o.takers.some((taker) => taker.take(frame, this))) {
       throw badFrame(`operation ${frame.op}`)
     }
@@ -222,10 +228,15 @@ export class InstanceSession implements FrameReceiver {
   onEnd(error: ServeError): void {
     this.#endError = error
     clearTimeout(this.#trimTimer)
-    this.#readiness.close()
+    this.#settleReady(false)
     for (const taker of this.#o.takers) taker.close()
     this.#onEnded?.(error.message)
     for (const execution of this.#executions.values()) execution.fail(error)
+  }
+
+  #settleReady(answer: boolean): void {
+    this.#asked?.resolve(answer)
+    this.#asked = undefined
   }
 
   #onResult(frame: Frame): void {

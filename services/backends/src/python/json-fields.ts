@@ -1,27 +1,29 @@
 import { badFrame } from './frames.ts'
 
-const isNames = (list: unknown): list is readonly string[] =>
-  Array.isArray(list) && list.every((item) => typeof item === 'string')
-
 type Fields = Readonly<Record<string, unknown>>
 
 /** @throws ServeError MALFORMED_MESSAGE if the field is no text. */
 export function readText(fields: Fields, name: string): string {
   const value = fields[name]
-  if (typeof value === 'string') return value
-  throw badFrame(`${JSON.stringify(value)} as "${name}", which is a text`)
+  return typeof value === 'string' ? value : refuse(name, value, 'a text')
 }
 
 /** @throws ServeError MALFORMED_MESSAGE if the field is no number. */
 export function readNumber(fields: Fields, name: string): number {
   const value = fields[name]
-  if (typeof value === 'number') return value
-  throw badFrame(`${JSON.stringify(value)} as "${name}", which is a number`)
+  return typeof value === 'number' ? value : refuse(name, value, 'a number')
 }
 
 /** @throws ServeError MALFORMED_MESSAGE if the field is no list of texts. */
 export function readNames(fields: Fields, name: string): readonly string[] {
   const value = fields[name]
-  if (isNames(value)) return value
-  throw badFrame(`${JSON.stringify(value)} as "${name}", which is a list of texts`)
+  return isNames(value) ? value : refuse(name, value, 'a list of texts')
+}
+
+function isNames(list: unknown): list is readonly string[] {
+  return Array.isArray(list) && list.every((item) => typeof item === 'string')
+}
+
+function refuse(name: string, value: unknown, want: string): never {
+  throw badFrame(`${JSON.stringify(value)} as "${name}", which is ${want}`)
 }

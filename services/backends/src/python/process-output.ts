@@ -1,6 +1,15 @@
 import type { Socket } from 'node:net'
 import { LineBudget, LineSplitter, type Logger } from '@tutti/chassis'
-import { type LineOrigin, MODEL_LINES } from './python-log.ts'
+
+/** Who a line comes from. */
+export interface LineOrigin {
+  readonly model: string
+  readonly version: string
+  readonly instance: string
+}
+
+/** What the program of a model writes must not fill the log: 200 lines a second, 1000 at once; the rest is counted. */
+export const MODEL_LINES = { lines: 1000, everyMs: 5 }
 
 /** Longer lines of a model are cut. */
 const MOST_LINE_BYTES = 8192

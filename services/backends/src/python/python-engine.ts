@@ -13,7 +13,7 @@ import {
 } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
 import { refuseConfig } from '../config-fields.ts'
-import type { Engine, EngineCuda, EngineOptions, ModelHost } from '../engine.ts'
+import type { Engine, EngineCuda, EngineOptions } from '../engine.ts'
 import { modelPath } from '../model-file.ts'
 import { ModelMetrics } from '../model-metrics.ts'
 import { type Placement, placeInstances } from '../placement.ts'
@@ -22,6 +22,9 @@ import { completeConfig } from './complete-config.ts'
 import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
 import { HostCalls } from './host-calls.ts'
 import { HostQuestions } from './host-questions.ts'
+import type { ProcessTask } from './instance-process.ts'
+import type { FrameTaker } from './instance-session.ts'
+import type { LineOrigin } from './process-output.ts'
 import { PythonInstance } from './python-instance.ts'
 import { PythonModel } from './python-model.ts'
 import {
@@ -45,17 +48,6 @@ export interface PythonEngineOptions {
   readonly metrics?: ModelMetrics
   /** False: tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
-}
-
-/** What one instance is started from. */
-interface InstanceStart {
-  readonly source: ModelVersionSource
-  /** The model's file. */
-  readonly file: string
-  readonly placement: Placement
-  readonly lease: ZygoteLease
-  readonly settings: PythonSettings
-  readonly host: ModelHost | undefined
 }
 
 /** What the processes of an engine run. */
@@ -146,9 +138,33 @@ class PythonEngine implements Engine {
     }
     const lease = await this.#lease(source)
     const { host, signal } = options
+    const createTakers = (origin: LineOrigin): FrameTaker[] => [
+      new HostCalls(host),
+      new HostQuestions({
+        host,
+        metrics: this.#metrics.open(),
+        log: this.#log,
+        origin,
+        now: () => this.#clock.now(),
+      }),
+    ]
     const start = (placement: Placement): Promise<PythonInstance> => {
       signal?.throwIfAborted()
-      return this.#start({ source, file, placement, lease, settings, host }, signal)
+      this.#memory ??= [this.#openMemory()]
+      const version = String(source.version)
+      const origin = { model: source.name, version, instance: placement.name }
+      const o = {
+        origin,
+        task: toTask(source, file, placement),
+        isDecoupled: isDecoupled(config),
+        settings,
+        memory: this.#memory[0],
+        clock: this.#clock,
+        log: this.#log,
+        zygote: () => lease.zygote(),
+        createTakers: () => createTakers(origin),
+      }
+      return PythonInstance.start(o, signal)
     }
     try {
       const instances = await startInstances(placeInstances(config, options.instances), start)
@@ -171,52 +187,6 @@ class PythonEngine implements Engine {
     })
   }
 
-  #start(o: InstanceStart, signal: AbortSignal | undefined): Promise<PythonInstance> {
-    const { source, placement, host } = o
-    const { config, version, modelDirectory } = source
-    this.#memory ??= [this.#openMemory()]
-    const origin = { model: source.name, version: String(version), instance: placement.name }
-    const options = {
-      origin,
-      task: {
-        task: 'serve',
-        file: o.file,
-        model_dir: source.versionDirectory,
-        name: config.name,
-        version: String(version),
-        instance: placement.name,
-        outputs: config.output.map(({ name }) => name),
-        decoupled: isDecoupled(config),
-        args: {
-          model_config: JSON.stringify(toJsonConfig(config)),
-          model_instance_kind: placement.kind,
-          model_instance_name: placement.name,
-          model_instance_device_id: String(placement.deviceId),
-          model_repository: modelDirectory,
-          model_version: String(version),
-          model_name: config.name,
-        },
-      },
-      isDecoupled: isDecoupled(config),
-      settings: o.settings,
-      memory: this.#memory[0],
-      clock: this.#clock,
-      log: this.#log,
-      zygote: () => o.lease.zygote(),
-      createTakers: () => [
-        new HostCalls(host),
-        new HostQuestions({
-          host,
-          metrics: this.#metrics.open(),
-          log: this.#log,
-          origin,
-          now: () => this.#clock.now(),
-        }),
-      ],
-    }
-    return PythonInstance.start(options, signal)
-  }
-
   #openMemory(): SharedMemoryLike | undefined {
     const memory = openSharedMemory()
     if (typeof memory !== 'string') return memory
@@ -234,6 +204,31 @@ export function createPythonEngine(
   program: PythonProgram = PYTHON_PROGRAM,
 ): Engine {
   return new PythonEngine(program, o)
+}
+
+/** What the process of an instance is to do. */
+function toTask(source: ModelVersionSource, file: string, placement: Placement): ProcessTask {
+  const { config, modelDirectory } = source
+  const version = String(source.version)
+  return {
+    task: 'serve',
+    file,
+    model_dir: source.versionDirectory,
+    name: config.name,
+    version,
+    instance: placement.name,
+    outputs: config.output.map(({ name }) => name),
+    decoupled: isDecoupled(config),
+    args: {
+      model_config: JSON.stringify(toJsonConfig(config)),
+      model_instance_kind: placement.kind,
+      model_instance_name: placement.name,
+      model_instance_device_id: String(placement.deviceId),
+      model_repository: modelDirectory,
+      model_version: version,
+      model_name: config.name,
+    },
+  }
 }
 
 /** @throws ServeError MODEL_LOAD_FAILED if it is absent or outside of the version directory. */

@@ -35,21 +35,9 @@ const MAP_SHARED = 1
 const MADV_REMOVE = 9
 
 type Koffi = typeof koffiModule
-type Call = (...values: readonly unknown[]) => unknown
-
-interface LibC {
-  readonly memfd: Call
-  readonly truncate: Call
-  readonly control: Call
-  readonly map: Call
-  readonly unmap: Call
-  readonly advise: Call
-  readonly copyIn: Call
-  readonly copyOut: Call
-}
-
+type LibC = ReturnType<typeof bindLibC>
 /** The C library that this process has loaded already, whichever it is. */
-function bindLibC(koffi: Koffi): LibC {
+function bindLibC(koffi: Koffi) {
   const lib = koffi.load(null)
   return {
     memfd: lib.func('int memfd_create(const char*, unsigned int)'),

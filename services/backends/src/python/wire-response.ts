@@ -109,17 +109,15 @@ export function takeTensors(places: readonly TensorPlace[], bytes: TensorBytes):
     checkSize(place)
     const { name, datatype, shape, offset, size } = place
     const data =
-      place.place === IN_ARENA ? bytes.fromArena(place) : fromPayload(place, bytes.payload)
+      place.place === IN_ARENA
+        ? bytes.fromArena(place)
+        : bytes.payload.subarray(offset, offset + size)
     if (data.byteLength !== size) {
       throw badFrame(`tensor "${name}" at ${offset} of ${bytes.payload.length} bytes`)
     }
     if (datatype === 'BYTES') checkElements(place, data)
     return { name, datatype, shape, data }
   })
-}
-
-function fromPayload({ offset, size }: TensorPlace, payload: Buffer): Uint8Array {
-  return payload.subarray(offset, offset + size)
 }
 
 function checkElements({ name, shape }: TensorPlace, data: Uint8Array): void {

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
+import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { LineSplitter } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -191,21 +192,12 @@ export class Zygote {
   }
 }
 
-const SIGNALS: Readonly<Record<number, string>> = {
-  4: 'SIGILL',
-  6: 'SIGABRT',
-  7: 'SIGBUS',
-  8: 'SIGFPE',
-  9: 'SIGKILL',
-  11: 'SIGSEGV',
-  15: 'SIGTERM',
-}
-
 /** How a process ended, to stand behind a noun. */
 export function describeEnd(status: EndStatus | undefined): string {
   if (status === undefined) return 'ended'
   if (status >= 0) return `exited with status ${status}`
-  const name = SIGNALS[-status] ?? `signal ${-status}`
+  const [name = `signal ${-status}`] =
+    Object.entries(constants.signals).find(([, number]) => number === -status) ?? []
   return status === -9 ? `was killed (${name}), as when memory runs out` : `was ended by ${name}`
 }
 

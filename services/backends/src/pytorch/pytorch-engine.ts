@@ -43,18 +43,13 @@ export function createPytorchEngine(o: PythonEngineOptions = {}): Engine {
 
 /** @throws ServeError UNSUPPORTED for the other things that Triton's backend of this name runs. */
 function checkFlavour({ name, config }: Source): void {
-  const refused = [
-    ['platform', config.platform === 'torch_aoti'],
-    ['runtime', config.runtime !== ''],
-  ] as const
-  for (const [field, isRefused] of refused) {
-    if (!isRefused) continue
-    const problem = `${field} '${config[field]}' is not supported, only TorchScript (pytorch_libtorch)`
-    throw new ServeError('UNSUPPORTED', `unable to load model '${name}', ${problem}`, {
-      code: 'INVALID_ARGUMENT',
-      details: { field },
-    })
-  }
+  const field = config.platform === 'torch_aoti' ? 'platform' : 'runtime'
+  if (field === 'runtime' && config.runtime === '') return
+  const problem = `${field} '${config[field]}' is not supported, only TorchScript (pytorch_libtorch)`
+  throw new ServeError('UNSUPPORTED', `unable to load model '${name}', ${problem}`, {
+    code: 'INVALID_ARGUMENT',
+    details: { field },
+  })
 }
 
 /** @throws ServeError MODEL_LOAD_FAILED if the file is absent or outside of the version directory. */
