@@ -7,7 +7,6 @@ import {
   readFields,
   readHeader,
   readInteger,
-  readMessage,
   readText,
   refuseModel,
   requireMessage,
@@ -70,8 +69,7 @@ async function* walk(source: ByteSource, start: number, end: number): AsyncGener
 }
 
 async function readEntry(source: ByteSource, header: FieldHeader, what: string): Promise<Field> {
-  requireMessage(header, what)
-  const size = header.end - header.start
+  const size = requireMessage(header, what).end - header.start
   if (size > MAX_ENTRY_BYTES) refuseModel(`${what} has ${size} bytes, want ${MAX_ENTRY_BYTES}`)
   // A copy, because the window moves on; not slice(), which of a Buffer is a view.
   const bytes = new Uint8Array(await source.read(header.start, size))
@@ -104,8 +102,8 @@ function readTensorType(bytes: Uint8Array): Pick<OnnxValue, 'elementType' | 'dim
     if (field.field === TENSOR_TYPE.ELEMENT_TYPE) elementType = readInteger(field, 'element type')
     if (field.field !== TENSOR_TYPE.SHAPE) continue
     dims ??= []
-    for (const dim of readFields(readMessage(field, 'a shape'))) {
-      if (dim.field === SHAPE.DIM) dims.push(readDim(readMessage(dim, 'a dimension')))
+    for (const dim of readFields(requireMessage(field, 'a shape').bytes)) {
+      if (dim.field === SHAPE.DIM) dims.push(readDim(requireMessage(dim, 'a dimension').bytes))
     }
   }
   return { elementType, dims }
@@ -120,7 +118,8 @@ function readType(bytes: Uint8Array): ValueType {
   for (const field of readFields(bytes)) {
     const kind = KINDS.get(field.field)
     if (kind !== undefined) type = { ...NO_TYPE, kind }
-    if (kind === 'tensor') type = { kind, ...readTensorType(readMessage(field, 'a tensor type')) }
+    if (kind === 'tensor')
+      type = { kind, ...readTensorType(requireMessage(field, 'a tensor type').bytes) }
   }
   return type
 }
@@ -134,7 +133,8 @@ async function readValueInfo(
   let type = NO_TYPE
   for (const field of readFields((await readEntry(source, header, what)).bytes)) {
     if (field.field === VALUE_INFO.NAME) name = readText(field, 'a tensor name')
-    if (field.field === VALUE_INFO.TYPE) type = readType(readMessage(field, `type of '${name}'`))
+    if (field.field === VALUE_INFO.TYPE)
+      type = readType(requireMessage(field, `type of '${name}'`).bytes)
   }
   if (name === '') refuseModel('an input or output has no name')
   return { name, ...type }

@@ -90,15 +90,10 @@ export function readText(field: Field, what: string): string {
   }
 }
 
-/** @throws ServeError MODEL_LOAD_FAILED if the field has no length, so that it is no message, string or bytes. */
-export function requireMessage(field: FieldHeader, what: string): void {
+/** The field. @throws ServeError MODEL_LOAD_FAILED if it has no length, so that it is no message, string or bytes. */
+export function requireMessage<F extends FieldHeader>(field: F, what: string): F {
   if (field.wire !== WIRE_BYTES) refuseModel(`${what} is not a message`)
-}
-
-/** The bytes of an embedded message. @throws ServeError MODEL_LOAD_FAILED if the field is no message. */
-export function readMessage(field: Field, what: string): Uint8Array {
-  requireMessage(field, what)
-  return field.bytes
+  return field
 }
 
 function toInteger(value: bigint, what: string): number {

@@ -16,9 +16,9 @@ import {
   readFields,
   readInteger,
   readIntegers,
-  readMessage,
   readText,
   refuseModel,
+  requireMessage,
   toModelError,
 } from './model-fields.ts'
 import { GRAPH, MODEL, TENSOR } from './model-proto.ts'
@@ -56,7 +56,8 @@ const READERS: Readonly<Record<number, (draft: TensorDraft, field: Field) => unk
   [TENSOR.INT32_DATA]: readElements,
   [TENSOR.INT64_DATA]: readElements,
   [TENSOR.UINT64_DATA]: readElements,
-  [TENSOR.STRING_DATA]: (draft, field) => draft.strings.push(readMessage(field, 'an element')),
+  [TENSOR.STRING_DATA]: (draft, field) =>
+    draft.strings.push(requireMessage(field, 'an element').bytes),
   [TENSOR.DATA_LOCATION]: (draft, field) =>
     (draft.isExternal = readInteger(field, 'data location') === EXTERNAL),
 }

@@ -5,47 +5,6 @@ import type { OnnxPort, OnnxPorts } from '../onnx/model-ports.ts'
 
 type Declared = ModelInput | ModelOutput
 
-function checkCount(
-  config: ModelConfig,
-  kind: 'inputs' | 'outputs',
-  declared: number,
-  model: number,
-): void {
-  if (declared === model) return
-  refuseConfig(
-    kind === 'inputs' ? 'input' : 'output',
-    `unable to load model '${config.name}', configuration expects ${declared} ${kind}, model provides ${model}`,
-  )
-}
-
-function findPort(
-  ports: readonly OnnxPort[],
-  declared: Declared,
-  kind: 'input' | 'output',
-): OnnxPort {
-  const port = ports.find(({ name }) => name === declared.name)
-  if (port !== undefined) return port
-  const allowed = ports.map(({ name }) => name).join(', ')
-  return refuseConfig(
-    kind,
-    `unexpected inference ${kind} '${declared.name}', allowed ${kind}s are: ${allowed}`,
-  )
-}
-
-function checkDatatype(
-  config: ModelConfig,
-  declared: Declared,
-  port: OnnxPort,
-  kind: 'input' | 'output',
-): void {
-  if (fromConfigDatatype(declared.data_type) === port.datatype) return
-  const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
-  refuseConfig(
-    `${kind}.data_type`,
-    `unable to load model '${config.name}', configuration expects datatype ${declared.data_type} for ${kind} '${declared.name}', model provides ${provided}`,
-  )
-}
-
 /** True if a model's extents take every shape that the configuration allows. */
 function accepts(model: Shape, declared: Shape): boolean {
   return (
@@ -87,12 +46,33 @@ function checkDims(config: ModelConfig, declared: Declared, port: OnnxPort): voi
   }
 }
 
-function checkOptional(config: ModelConfig, declared: ModelInput, port: OnnxPort): void {
-  if (!declared.optional || (port.optional && config.max_batch_size === 0)) return
-  refuseConfig(
-    'input.optional',
-    `'optional' is set to true for input '${declared.name}' while the backend model doesn't support optional input`,
-  )
+function checkPort(
+  config: ModelConfig,
+  kind: 'input' | 'output',
+  declared: Declared,
+  ports: readonly OnnxPort[],
+): void {
+  const { name, data_type: type } = declared
+  const port = ports.find((one) => one.name === name)
+  if (port === undefined) {
+    const allowed = ports.map((one) => one.name).join(', ')
+    refuseConfig(kind, `unexpected inference ${kind} '${name}', allowed ${kind}s are: ${allowed}`)
+  }
+  const isOptional = 'optional' in declared && declared.optional
+  if (isOptional && !(port.optional && config.max_batch_size === 0)) {
+    refuseConfig(
+      'input.optional',
+      `'optional' is set to true for input '${name}' while the backend model doesn't support optional input`,
+    )
+  }
+  if (fromConfigDatatype(type) !== port.datatype) {
+    const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
+    refuseConfig(
+      `${kind}.data_type`,
+      `unable to load model '${config.name}', configuration expects datatype ${type} for ${kind} '${name}', model provides ${provided}`,
+    )
+  }
+  checkDims(config, declared, port)
 }
 
 /**
@@ -101,20 +81,16 @@ function checkOptional(config: ModelConfig, declared: ModelInput, port: OnnxPort
  * @param ports.inputs - the model's inputs; those with a default in the model are `optional` and need not be declared.
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT.
  */
-export function checkConfig(config: ModelConfig, ports: OnnxPorts): void {
-  const required = ports.inputs.filter(({ optional }) => !optional)
-  const optional = new Set(ports.inputs.filter((port) => port.optional).map(({ name }) => name))
-  const declaredRequired = config.input.filter(({ name }) => !optional.has(name))
-  checkCount(config, 'inputs', declaredRequired.length, required.length)
-  for (const input of config.input) {
-    const port = findPort(ports.inputs, input, 'input')
-    checkOptional(config, input, port)
-    checkDatatype(config, input, port, 'input')
-    checkDims(config, input, port)
+export function checkConfig(config: ModelConfig, { inputs, outputs }: OnnxPorts): void {
+  const optional = new Set(inputs.filter((port) => port.optional).map(({ name }) => name))
+  const declared = config.input.filter(({ name }) => !optional.has(name)).length
+  const required = inputs.length - optional.size
+  if (declared !== required) {
+    refuseConfig(
+      'input',
+      `unable to load model '${config.name}', configuration expects ${declared} inputs, model provides ${required}`,
+    )
   }
-  for (const output of config.output) {
-    const port = findPort(ports.outputs, output, 'output')
-    checkDatatype(config, output, port, 'output')
-    checkDims(config, output, port)
-  }
+  for (const input of config.input) checkPort(config, 'input', input, inputs)
+  for (const output of config.output) checkPort(config, 'output', output, outputs)
 }
