@@ -16,8 +16,8 @@ import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
-import { type OnnxContext, OnnxModel } from './onnx-model.ts'
-import type { OrtMetadata } from './ort-binding.ts'
+import { toContext } from './onnx-context.ts'
+import { OnnxModel } from './onnx-model.ts'
 import type { SessionPlan } from './session-contract.ts'
 import { SessionInstance } from './session-instance.ts'
 import { compileSessionOptions, executionProviders } from './session-options.ts'
@@ -61,37 +61,6 @@ function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]
   throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
 }
 
-/** Ranks that the file does not declare, as the session infers them; a session says [] when it does not know either. */
-function completeRanks(ports: OnnxPorts, session: readonly OrtMetadata[]): OnnxPorts {
-  const outputs = ports.outputs.map((port) => {
-    const shape = session.find(({ name }) => name === port.name)?.shape ?? []
-    return port.dims === null && shape.length > 0 ? { ...port, dims: shape } : port
-  })
-  return { ...ports, outputs }
-}
-
-function toContext(config: ModelConfig, ports: OnnxPorts): OnnxContext {
-  const vectors = config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1)
-  const names = new Set(vectors.map(({ name }) => name))
-  const inputs = ports.inputs.map((port, index) => {
-    return { ...port, index, isVector: port.dims?.length === 0 }
-  })
-  const outputs = ports.outputs.map((port, index) => {
-    return { ...port, index, isVector: port.dims?.length === 0 && names.has(port.name) }
-  })
-  return {
-    model: config.name,
-    signature: {
-      inputs: ports.inputs.map((port) => ({ ...port, dims: port.dims ?? [] })),
-      outputs: toSignature(ports).outputs,
-    },
-    inputs: new Map(inputs.map((port) => [port.name, port])),
-    outputs: new Map(outputs.map((port) => [port.name, port])),
-    outputNames: outputs.map(({ name }) => name),
-    outputIndexes: outputs.map(({ index }) => index),
-  }
-}
-
 class OnnxEngine implements Engine {
   readonly backend = 'onnxruntime'
   readonly cuda = { problem: cudaProviderProblem, modelChooses: false }
@@ -122,8 +91,8 @@ class OnnxEngine implements Engine {
     const ports = { inputs, outputs: all.outputs }
     const placements = placeInstances(config, options.instances)
     const instances = await this.#startAll(source, modelFile, ports, placements)
-    const completed = completeRanks(ports, instances[0]?.outputs ?? [])
-    return new OnnxModel(toContext(config, completed), instances)
+    const context = toContext(config, ports, instances[0]?.outputs ?? [])
+    return new OnnxModel(context, instances)
   }
 
   async #startAll(

@@ -2,8 +2,8 @@ import { ServeError } from '@tutti/errors'
 import type { ModelSignature } from '@tutti/model-config'
 import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
 import type { ExecutionTimes, LoadedModel } from '../engine.ts'
-import type { OnnxPort } from '../onnx/model-ports.ts'
 import { joinRequests, joinShapes, splitBatch } from './batches.ts'
+import type { OnnxContext } from './onnx-context.ts'
 import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
 import type { RunReply, SessionRun } from './session-handle.ts'
 import type { SessionInstance } from './session-instance.ts'
@@ -11,24 +11,6 @@ import { monotonicNs, planRecord, type SlotRecord } from './slot.ts'
 import { checkTexts } from './texts.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
-
-/** An input or output of a run. */
-export interface RunPort extends OnnxPort {
-  readonly index: number
-  /** A scalar of the model that the configuration declares as [1], the only way that it can. */
-  readonly isVector: boolean
-}
-
-/** A model as its runs see it. */
-export interface OnnxContext {
-  readonly model: string
-  readonly signature: ModelSignature
-  /** By name, in the order that slots count them. */
-  readonly inputs: ReadonlyMap<string, RunPort>
-  readonly outputs: ReadonlyMap<string, RunPort>
-  readonly outputNames: readonly string[]
-  readonly outputIndexes: readonly number[]
-}
 
 /** A request of an `execute` call with its place there. */
 interface PlacedRequest {
