@@ -52,37 +52,22 @@ export function packTensors(
   return { region, places, payload, payloadBytes: region === undefined ? bytes : 0 }
 }
 
-/** The inputs of an execution, in place, and what makes a frame of them. */
-export interface PackedInputs {
-  readonly region: ArenaPart | undefined
-  /** Header, meta and payload, in order. */
-  readonly frame: (
-    id: number,
-    firstKey: number,
-    scratch: ArenaPart | undefined,
-  ) => readonly Uint8Array[]
-}
-
-/** Copies the inputs of requests, one copy that makes them private to this execution. */
-export function packInputs(
-  requests: readonly StepRequest[],
-  arena: Arena | undefined,
-): PackedInputs {
-  const packed = packTensors(
-    requests.map(({ inputs }) => inputs),
-    arena,
-  )
+/** The frame of an execution: header, meta and payload, in order. */
+export function executeFrame(o: {
+  readonly id: number
+  readonly firstKey: number
+  readonly requests: readonly StepRequest[]
+  /** Their inputs: one copy that makes them private to this execution. */
+  readonly packed: PackedTensors
+  readonly scratch: ArenaPart | undefined
+}): readonly Uint8Array[] {
+  const { packed, scratch } = o
   const { region, places, payload, payloadBytes } = packed
-  return {
-    region,
-    frame: (id, firstKey, scratch) => {
-      const writer = new FrameWriter()
-      writer.u32(requests.length, 0)
-      writer.u64(region?.offset ?? 0, region?.size ?? 0, scratch?.offset ?? 0, scratch?.size ?? 0)
-      requests.forEach((request, i) => {
-        writer.request(firstKey + i, places[i] ?? [], contextJson(request))
-      })
-      return [writer.finish(OP.EXECUTE, id, payloadBytes), ...payload]
-    },
-  }
+  const writer = new FrameWriter()
+  writer.u32(o.requests.length, 0)
+  writer.u64(region?.offset ?? 0, region?.size ?? 0, scratch?.offset ?? 0, scratch?.size ?? 0)
+  o.requests.forEach((request, i) => {
+    writer.request(o.firstKey + i, places[i] ?? [], contextJson(request))
+  })
+  return [writer.finish(OP.EXECUTE, o.id, payloadBytes), ...payload]
 }

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { NamedTensor, ResponseSink, StepRequest } from '@tutti/tensor'
 import { monotonicNs } from '../onnxruntime/slot.ts'
 import type { ArenaPart } from './arena.ts'
-import { packInputs, packTensors } from './execute-frame.ts'
+import { executeFrame, packTensors } from './execute-frame.ts'
 import {
   badFrame,
   type Frame,
@@ -97,7 +97,8 @@ export class InstanceSession implements FrameReceiver {
     const startNs = monotonicNs()
     const { arena } = this.process
     clearTimeout(this.#trimTimer)
-    const packed = packInputs(requests, arena)
+    const inputs = requests.map((request) => request.inputs)
+    const packed = packTensors(inputs, arena)
     const scratch = this.#guess > 0 ? arena?.allocate(this.#guess) : undefined
     const id = this.#nextId++
     const firstKey = this.#nextKey
@@ -119,8 +120,8 @@ export class InstanceSession implements FrameReceiver {
       },
     })
     this.#executions.set(id, execution)
-    if (this.#endError === undefined) this.process.send(...packed.frame(id, firstKey, scratch))
-    else execution.fail(this.#endError)
+    if (this.#endError !== undefined) execution.fail(this.#endError)
+    else this.process.send(...executeFrame({ id, firstKey, requests, packed, scratch }))
     return execution
   }
 
