@@ -51,13 +51,8 @@ export type {
   WireError,
   WireTimes,
 } from './peer/peer-message.ts'
-export {
-  decodeToken,
-  encodeToken,
-  type PeerSubjects,
-  peerSubjects,
-  type SubjectNames,
-} from './peer/subjects.ts'
+export { decodeToken, encodeToken } from './peer/subject-tokens.ts'
+export { type PeerSubjects, peerSubjects, type SubjectNames } from './peer/subjects.ts'
 export { fromWireError, toWireError } from './peer/wire-error.ts'
 export type { RestRequestedOutput } from './rest/decode-outputs.ts'
 export {

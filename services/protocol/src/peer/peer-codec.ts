@@ -1,13 +1,21 @@
 import { assert } from '@tutti/errors'
+import {
+  OFFER_FLAGS,
+  offerFlags,
+  RESPONSE_FLAGS,
+  readOffer,
+  readResponse,
+  responseFlags,
+  writeOffer,
+  writeResponse,
+} from './call-codec.ts'
+import { headerTooLarge, PeerReader, PeerWriter } from './header-bytes.ts'
 import { HEADER_LIMIT_BYTES, PEER_ID_LIMIT_BYTES, PEER_PROTOCOL_VERSION } from './limits.ts'
-import { OFFER_FLAGS, offerFlags, readOffer, writeOffer } from './offer-codec.ts'
 import { malformedField, unsupportedField } from './peer-error.ts'
 import type { PeerMessage } from './peer-message.ts'
-import { PeerReader } from './peer-reader.ts'
-import { headerTooLarge, PeerWriter } from './peer-writer.ts'
-import { RESPONSE_FLAGS, readResponse, responseFlags, writeResponse } from './response-codec.ts'
 import { align, InlineTensors, InlineViews } from './tensor-parts.ts'
-import { readCredits, readError, writeCredits, writeError } from './value-codec.ts'
+import { readCredits, writeCredits } from './value-codec.ts'
+import { readError, writeError } from './wire-error.ts'
 
 /*
  * A message: `TPM`, version (1 byte), type (1), flags (1), two zeros, length of the header (uint32 LE), bytes of the inline

@@ -1,7 +1,8 @@
 import { ok, strictEqual } from 'node:assert/strict'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { decodeToken, encodeToken, peerSubjects } from './subjects.ts'
+import { decodeToken, encodeToken } from './subject-tokens.ts'
+import { peerSubjects } from './subjects.ts'
 
 const SUBJECTS = peerSubjects({ prefix: 'tutti', repository: 'default' })
 

@@ -1,11 +1,10 @@
 import { ServeError } from '@tutti/errors'
 import { DATATYPES, type Datatype, elementCount, isDatatype, type Shape } from '@tutti/tensor'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
+import type { PeerReader, PeerWriter } from './header-bytes.ts'
 import { ALIGNMENT_BYTES, INLINE_LIMIT_BYTES, INLINE_TOTAL_LIMIT_BYTES } from './limits.ts'
 import { malformedField } from './peer-error.ts'
 import type { OutputHeader, TensorPart } from './peer-message.ts'
-import type { PeerReader } from './peer-reader.ts'
-import type { PeerWriter } from './peer-writer.ts'
 
 /** In the order of their numbers in model_config.proto, which begin with 1. */
 const DATATYPES_BY_NUMBER: readonly (Datatype | undefined)[] = [

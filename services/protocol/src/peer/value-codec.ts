@@ -1,17 +1,10 @@
-import { STATUS_CODES, type StatusCode } from '@tutti/errors'
 import type { Parameter, Parameters, RequestContext } from '@tutti/tensor'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
-import type { TransferCredit, WireError, WireTimes } from './peer-message.ts'
-import type { PeerReader } from './peer-reader.ts'
-import type { PeerWriter } from './peer-writer.ts'
+import type { PeerReader, PeerWriter } from './header-bytes.ts'
+import type { TransferCredit, WireTimes } from './peer-message.ts'
 
 /** Credits in one message: one for each tensor that it can be about. */
 const CREDITS_BOUND = MESSAGE_BOUNDS.inputs
-/** Details of an error: there are seven kinds, and newer peers may know more. */
-const DETAILS_BOUND = 64
-const CODES = Object.keys(STATUS_CODES).filter((text): text is StatusCode =>
-  Object.hasOwn(STATUS_CODES, text),
-)
 const PARAMETER_KINDS = ['bool', 'int64', 'string', 'double', 'uint64'] as const
 const CORRELATION_KINDS = ['number', 'text'] as const
 const SEQUENCE_START = 1
@@ -98,29 +91,6 @@ export function readContext(reader: PeerReader): RequestContext {
     timeoutUs: reader.uint64('context.timeoutUs'),
     parameters: readParameters(reader),
   }
-}
-
-export function writeError(writer: PeerWriter, error: WireError): void {
-  writer.choice(CODES, error.code)
-  writer.text(error.reason)
-  writer.text(error.message)
-  writer.list(Object.entries(error.details), DETAILS_BOUND, (_, [key, value]) => {
-    writer.text(key)
-    writer.text(value)
-  })
-}
-
-export function readError(reader: PeerReader): WireError {
-  const code = reader.choice('error.code', CODES)
-  const reason = reader.text('error.reason')
-  const message = reader.text('error.message')
-  const details = reader.list('error.details', DETAILS_BOUND, readDetail)
-  // fromEntries defines own properties, so that the key `__proto__` does no harm.
-  return { code, reason, message, details: Object.fromEntries(details) }
-}
-
-function readDetail(reader: PeerReader): readonly [string, string] {
-  return [reader.text('key'), reader.text('value')]
 }
 
 export function writeTimes(writer: PeerWriter, times: WireTimes): void {

@@ -1,11 +1,24 @@
-import { type ErrorDetails, REASONS, type Reason, ServeError } from '@tutti/errors'
+import {
+  type ErrorDetails,
+  REASONS,
+  type Reason,
+  ServeError,
+  STATUS_CODES,
+  type StatusCode,
+} from '@tutti/errors'
 import { capText, utf8Length } from '../status/cap-text.ts'
 import { DETAIL_KEYS } from '../status/grpc-status.ts'
+import type { PeerReader, PeerWriter } from './header-bytes.ts'
 import type { WireError } from './peer-message.ts'
 
 /** A long traceback passes whole; what is longer would not fit beside the rest of a header. */
 const MESSAGE_BYTES = 64 * 1024
 const DETAIL_BYTES = 4096
+/** Details of an error: there are seven kinds, and newer peers may know more. */
+const DETAILS_BOUND = 64
+const CODES = Object.keys(STATUS_CODES).filter((text): text is StatusCode =>
+  Object.hasOwn(STATUS_CODES, text),
+)
 
 /** The one way from our errors to those of peer messages. Texts over some KB are cut; causes and stacks stay here. */
 export function toWireError(error: ServeError): WireError {
@@ -35,4 +48,27 @@ export function fromWireError(error: WireError): ServeError {
 
 function isReason(text: string): text is Reason {
   return Object.hasOwn(REASONS, text)
+}
+
+export function writeError(writer: PeerWriter, error: WireError): void {
+  writer.choice(CODES, error.code)
+  writer.text(error.reason)
+  writer.text(error.message)
+  writer.list(Object.entries(error.details), DETAILS_BOUND, (_, [key, value]) => {
+    writer.text(key)
+    writer.text(value)
+  })
+}
+
+export function readError(reader: PeerReader): WireError {
+  const code = reader.choice('error.code', CODES)
+  const reason = reader.text('error.reason')
+  const message = reader.text('error.message')
+  const details = reader.list('error.details', DETAILS_BOUND, readDetail)
+  // fromEntries defines own properties, so that the key `__proto__` does no harm.
+  return { code, reason, message, details: Object.fromEntries(details) }
+}
+
+function readDetail(reader: PeerReader): readonly [string, string] {
+  return [reader.text('key'), reader.text('value')]
 }
