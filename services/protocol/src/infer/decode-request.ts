@@ -25,14 +25,22 @@ function decodeRequestedOutput(reader: WireReader): RequestedOutputMessage {
   return { name, parameters: parameters ?? NO_PARAMETERS }
 }
 
-class RequestDecoder {
+/** Decodes a request, or a response, which is laid out alike but for requested outputs and the tag of raw contents. */
+export class MessageDecoder {
   modelName = ''
   modelVersion = ''
   id = ''
   readonly inputs: TensorMessage[] = []
   readonly outputs: RequestedOutputMessage[] = []
   readonly rawInputContents: Uint8Array[] = []
+  readonly #kind: 'request' | 'response'
+  readonly #rawTag: number
   #parameters: Map<string, Parameter | undefined> | undefined
+
+  constructor(kind: 'request' | 'response') {
+    this.#kind = kind
+    this.#rawTag = kind === 'request' ? 58 : 50
+  }
 
   get parameters(): WireParameters {
     return this.#parameters ?? NO_PARAMETERS
@@ -61,14 +69,15 @@ class RequestDecoder {
 
   #readTensors(reader: WireReader, tag: number): void {
     if (tag === 42) {
-      if (this.inputs.length >= MESSAGE_BOUNDS.inputs) throw tooMany('inputs')
+      const what = this.#kind === 'request' ? 'inputs' : 'outputs'
+      if (this.inputs.length >= MESSAGE_BOUNDS[what]) throw tooMany(what)
       this.inputs.push(decodeTensor(reader))
+    } else if (tag === this.#rawTag) {
+      if (this.rawInputContents.length >= MESSAGE_BOUNDS.rawContents) throw tooMany('rawContents')
+      this.rawInputContents.push(reader.view())
     } else if (tag === 50) {
       if (this.outputs.length >= MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
       this.outputs.push(decodeRequestedOutput(reader))
-    } else if (tag === 58) {
-      if (this.rawInputContents.length >= MESSAGE_BOUNDS.rawContents) throw tooMany('rawContents')
-      this.rawInputContents.push(reader.view())
     } else reader.skip(tag)
   }
 }
@@ -81,7 +90,7 @@ class RequestDecoder {
  */
 export function decodeInferRequest(bytes: Uint8Array): InferRequestMessage {
   const reader = new WireReader(bytes)
-  const decoder = new RequestDecoder()
+  const decoder = new MessageDecoder('request')
   while (reader.hasMore()) decoder.read(reader)
   return decoder
 }

@@ -6,69 +6,25 @@ import {
   type Parameters,
   WireReader,
 } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { readContents } from './contents.ts'
-import { decodeParameterEntry, decodeTensor } from './decode-tensor.ts'
-import {
-  type InferResponseParts,
-  NO_PARAMETERS,
-  type StreamResponseParts,
-  type TensorMessage,
-} from './infer-message.ts'
+import { MessageDecoder } from './decode-request.ts'
+import type { InferResponseParts, StreamResponseParts, TensorMessage } from './infer-message.ts'
 
 const MAX_CONTENTS_BYTES = 2 ** 31 - 1
 
-class ResponseDecoder {
-  modelName = ''
-  modelVersion = ''
-  id = ''
-  readonly #outputs: TensorMessage[] = []
-  readonly #raw: Uint8Array[] = []
-  #parameters: Map<string, Parameter | undefined> | undefined
+function finish(decoder: MessageDecoder): InferResponseParts {
+  const { modelName, modelVersion, id, rawInputContents } = decoder
+  const outputs = decoder.inputs.map((output, i) => toTensor(output, rawInputContents[i]))
+  return { modelName, modelVersion, id, parameters: knownParameters(decoder), outputs }
+}
 
-  read(reader: WireReader): void {
-    const tag = reader.tag()
-    switch (tag) {
-      case 10:
-        this.modelName = reader.text()
-        break
-      case 18:
-        this.modelVersion = reader.text()
-        break
-      case 26:
-        this.id = reader.text()
-        break
-      case 34:
-        this.#parameters ??= new Map()
-        decodeParameterEntry(reader, this.#parameters)
-        break
-      case 42:
-        if (this.#outputs.length >= MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
-        this.#outputs.push(decodeTensor(reader))
-        break
-      case 50:
-        if (this.#raw.length >= MESSAGE_BOUNDS.rawContents) throw tooMany('rawContents')
-        this.#raw.push(reader.view())
-        break
-      default:
-        reader.skip(tag)
-    }
+function knownParameters({ parameters }: MessageDecoder): Parameters {
+  const known = new Map<string, Parameter>()
+  for (const [key, parameter] of parameters) {
+    if (parameter === undefined) throw malformed(`parameter '${key}' has no value`)
+    known.set(key, parameter)
   }
-
-  finish(): InferResponseParts {
-    const { modelName, modelVersion, id } = this
-    const outputs = this.#outputs.map((output, i) => toTensor(output, this.#raw[i]))
-    return { modelName, modelVersion, id, parameters: this.#knownParameters(), outputs }
-  }
-
-  #knownParameters(): Parameters {
-    const known = new Map<string, Parameter>()
-    for (const [key, parameter] of this.#parameters ?? NO_PARAMETERS) {
-      if (parameter === undefined) throw malformed(`parameter '${key}' has no value`)
-      known.set(key, parameter)
-    }
-    return known
-  }
+  return known
 }
 
 function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTensor {
@@ -91,25 +47,25 @@ function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTens
  */
 export function decodeInferResponse(bytes: Uint8Array): InferResponseParts {
   const reader = new WireReader(bytes)
-  const decoder = new ResponseDecoder()
+  const decoder = new MessageDecoder('response')
   while (reader.hasMore()) decoder.read(reader)
-  return decoder.finish()
+  return finish(decoder)
 }
 
 /** Decodes a ModelStreamInferResponse; as `decodeInferResponse`. */
 export function decodeStreamResponse(bytes: Uint8Array): StreamResponseParts {
   const reader = new WireReader(bytes)
   let errorMessage = ''
-  let decoder: ResponseDecoder | undefined
+  let decoder: MessageDecoder | undefined
   while (reader.hasMore()) {
     const tag = reader.tag()
     if (tag === 10) errorMessage = reader.text()
     else if (tag === 18) {
-      decoder ??= new ResponseDecoder()
+      decoder ??= new MessageDecoder('response')
       const outer = reader.enter()
       while (reader.hasMore()) decoder.read(reader)
       reader.leave(outer)
     } else reader.skip(tag)
   }
-  return decoder === undefined ? { errorMessage } : { errorMessage, response: decoder.finish() }
+  return decoder === undefined ? { errorMessage } : { errorMessage, response: finish(decoder) }
 }
