@@ -48,27 +48,6 @@ export interface ConnectionSettings {
   readonly keepAliveMs: number
 }
 
-/** One connection to the broker, which comes back by itself until it is closed. */
-export interface BrokerConnection {
-  readonly isConnected: boolean
-  /** Which servers the last attempt tried, and why it failed; '' if none failed since the connection was there. */
-  readonly failure: string
-  /** Bytes that one message may have, as the broker says; undefined while it is away. */
-  readonly maxPayload: number | undefined
-  /** Bytes published since the last answered flush began. */
-  readonly unflushedBytes: number
-  /** @returns false, and sends nothing, while the broker is away or if the message is larger than it takes. */
-  publish(subject: string, bytes: Uint8Array, reply?: string): boolean
-  /** Lasts over reconnects. @returns ends it. */
-  subscribe(subject: string, handler: (message: BrokerMessage) => void): () => void
-  /** Resolves when the broker has had all that was published. @throws ServeError STEP_UNAVAILABLE when it goes away before. */
-  flush(): Promise<void>
-  /** Gives up the connection, which does not answer, and makes another. */
-  abandon(why: string): void
-  /** Sends what is published and closes. Waits for a silent broker no longer than `graceMs`. */
-  close(graceMs: number): Promise<void>
-}
-
 /** What a connection is made from. */
 export interface ConnectOptions {
   readonly broker: BrokerOptions
@@ -81,7 +60,7 @@ export interface ConnectOptions {
 
 /** Begins to connect, and goes on until it succeeds or is closed. */
 export function openBrokerConnection(o: ConnectOptions): BrokerConnection {
-  const connection = new ReturningConnection(o)
+  const connection = new BrokerConnection(o)
   connection.start()
   return connection
 }
@@ -93,11 +72,11 @@ interface Subscribed {
 }
 
 /**
- * Reconnects itself, with a new client each time, instead of letting the library do it: the library keeps what is published
+ * One connection to the broker, which comes back by itself until it is closed. Reconnects with a new client each time, instead of letting the library do it: the library keeps what is published
  * while it is away and then drops it without a word, reads credentials once, and waits for a silent socket to take its last
  * bytes before it gives it up.
  */
-class ReturningConnection implements BrokerConnection {
+export class BrokerConnection {
   readonly #o: ConnectOptions
   readonly #subscriptions = new Set<Subscribed>()
   #client: NatsConnection | undefined
@@ -117,14 +96,17 @@ class ReturningConnection implements BrokerConnection {
     return this.#client !== undefined
   }
 
+  /** Which servers the last attempt tried, and why it failed; '' if none failed since the connection was there. */
   get failure(): string {
     return this.#lastFailure
   }
 
+  /** Bytes that one message may have, as the broker says; undefined while it is away. */
   get maxPayload(): number | undefined {
     return this.#client?.info?.max_payload
   }
 
+  /** Bytes published since the last answered flush began. */
   get unflushedBytes(): number {
     return this.#unflushed
   }
@@ -133,6 +115,7 @@ class ReturningConnection implements BrokerConnection {
     this.#attempt = this.#connect()
   }
 
+  /** @returns false, and sends nothing, while the broker is away or if the message is larger than it takes. */
   publish(subject: string, bytes: Uint8Array, reply?: string): boolean {
     const client = this.#client
     if (client === undefined || client.isClosed()) return false
@@ -142,6 +125,7 @@ class ReturningConnection implements BrokerConnection {
     return true
   }
 
+  /** Lasts over reconnects. @returns ends it. */
   subscribe(subject: string, handler: (message: BrokerMessage) => void): () => void {
     const subscribed: Subscribed = { subject, handler, end: undefined }
     this.#subscriptions.add(subscribed)
@@ -152,6 +136,7 @@ class ReturningConnection implements BrokerConnection {
     }
   }
 
+  /** Resolves when the broker has had all that was published. @throws ServeError STEP_UNAVAILABLE when it goes away before. */
   async flush(): Promise<void> {
     const client = this.#client
     if (client === undefined) throw away('the broker is away')
@@ -161,11 +146,13 @@ class ReturningConnection implements BrokerConnection {
     this.#unflushed -= before
   }
 
+  /** Gives up the connection, which does not answer, and makes another. */
   abandon(why: string): void {
     const client = this.#client
     if (client !== undefined) this.#lost(client, why)
   }
 
+  /** Sends what is published and closes. Waits for a silent broker no longer than `graceMs`. */
   async close(graceMs: number): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
