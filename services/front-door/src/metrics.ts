@@ -3,7 +3,7 @@ import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import { HostMetrics, type HostReading, systemHost } from './host-metrics.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
 import { FAILURE_REASONS, type StatisticsRecorder } from './statistics.ts'
-import { StepHistograms, type StepLabels, type StepObservation } from './step-histograms.ts'
+import { StepHistograms, type StepLabels } from './step-histograms.ts'
 
 /** How a model's series are labelled. */
 export interface ModelMetricLabels {
@@ -35,6 +35,8 @@ export class ServerMetrics {
   readonly #metrics: Metrics
   readonly #host: HostMetrics
   readonly #steps = new StepHistograms()
+  /** Counts one step request. */
+  readonly observeStep = this.#steps.observe
   readonly #added: (() => readonly MetricFamily[])[] = []
 
   constructor(o: ServerMetricsOptions = {}) {
@@ -64,10 +66,6 @@ export class ServerMetrics {
   /** The step's series appear, at 0. */
   addStep(labels: StepLabels): void {
     this.#steps.add(labels)
-  }
-
-  observeStep(observation: StepObservation): void {
-    this.#steps.observe(observation)
   }
 
   /** Drops the step's series, when its ensemble is unloaded or changed. */

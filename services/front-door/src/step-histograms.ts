@@ -50,7 +50,7 @@ export class StepHistograms {
     this.#steps.delete(stepKey(labels))
   }
 
-  observe(o: StepObservation): void {
+  readonly observe = (o: StepObservation): void => {
     const { queue, transfer, compute } = this.#step(o).parts
     queue.observe(o.queueS)
     transfer.observe(o.transferS)

@@ -7,9 +7,8 @@ import {
 } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
+import { checkInferRequest, compileRequestCheck, type InferRequest } from './check-infer-request.ts'
 import { parseModelConfig } from './parse-model-config.ts'
-import type { InferRequest } from './request-rules.ts'
 
 const CONTEXT: RequestContext = { ...EMPTY_CONTEXT, id: 'r1' }
 

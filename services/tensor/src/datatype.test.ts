@@ -1,5 +1,5 @@
 import t from 'tap'
-import { DATATYPES, fromConfigDatatype, isDatatype } from './datatype.ts'
+import { DATATYPES, fromConfigDatatype, isDatatype } from './tensor.ts'
 
 await t.test('datatypes have the numbers of model_config.proto, 1 to 14', async (t) => {
   const numbers = Object.values(DATATYPES).map((row) => row.number)

@@ -1,5 +1,73 @@
-import type { Datatype } from './datatype.ts'
-import type { Shape } from './shape.ts'
+/**
+ * The datatypes of the v2 protocol. `itemSize` is in bytes; null for BYTES, whose elements are length-prefixed.
+ * `config` and `number` are the name and number in model_config.proto (`TYPE_STRING` is BYTES on the wire).
+ */
+export const DATATYPES = {
+  BOOL: { itemSize: 1, config: 'TYPE_BOOL', number: 1 },
+  UINT8: { itemSize: 1, config: 'TYPE_UINT8', number: 2 },
+  UINT16: { itemSize: 2, config: 'TYPE_UINT16', number: 3 },
+  UINT32: { itemSize: 4, config: 'TYPE_UINT32', number: 4 },
+  UINT64: { itemSize: 8, config: 'TYPE_UINT64', number: 5 },
+  INT8: { itemSize: 1, config: 'TYPE_INT8', number: 6 },
+  INT16: { itemSize: 2, config: 'TYPE_INT16', number: 7 },
+  INT32: { itemSize: 4, config: 'TYPE_INT32', number: 8 },
+  INT64: { itemSize: 8, config: 'TYPE_INT64', number: 9 },
+  FP16: { itemSize: 2, config: 'TYPE_FP16', number: 10 },
+  FP32: { itemSize: 4, config: 'TYPE_FP32', number: 11 },
+  FP64: { itemSize: 8, config: 'TYPE_FP64', number: 12 },
+  BYTES: { itemSize: null, config: 'TYPE_STRING', number: 13 },
+  BF16: { itemSize: 2, config: 'TYPE_BF16', number: 14 },
+} as const satisfies Record<
+  string,
+  { readonly itemSize: number | null; readonly config: string; readonly number: number }
+>
+
+export type Datatype = keyof typeof DATATYPES
+/** `TYPE_FP32` and the like, without `TYPE_INVALID`. */
+export type ConfigDatatype = (typeof DATATYPES)[Datatype]['config']
+
+export function isDatatype(text: string): text is Datatype {
+  return Object.hasOwn(DATATYPES, text)
+}
+
+const BY_CONFIG = new Map<string, Datatype>(
+  Object.keys(DATATYPES)
+    .filter(isDatatype)
+    .map((name) => [DATATYPES[name].config, name]),
+)
+
+/** `TYPE_STRING` -> `BYTES`. Returns undefined for `TYPE_INVALID` and unknown text. */
+export function fromConfigDatatype(text: string): Datatype | undefined {
+  return BY_CONFIG.get(text)
+}
+
+/** Extents, outermost first, row-major. -1 stands for "any" in declared shapes and never in a tensor's own. */
+export type Shape = readonly number[]
+
+/** The product of the extents; 1 for a scalar. May exceed 2^53 for hostile shapes, so compare before you allocate. */
+export function elementCount(shape: Shape): number {
+  let count = 1
+  for (const extent of shape) count *= extent
+  return count
+}
+
+/** The product of the extents with all its digits, for messages that tell clients what was wanted. */
+export function formatElementCount(shape: Shape): string {
+  return shape.reduce((product, extent) => product * BigInt(extent), 1n).toString()
+}
+
+/** Prints as Triton does: `[1,-1,3]`, no blanks. */
+export function formatShape(shape: Shape): string {
+  return `[${shape.join(',')}]`
+}
+
+/** True if `shape` fits `declared`, where -1 in either matches any extent. */
+export function shapeMatches(declared: Shape, shape: Shape): boolean {
+  return (
+    declared.length === shape.length &&
+    declared.every((want, i) => want === -1 || shape[i] === -1 || want === shape[i])
+  )
+}
 
 /**
  * A tensor's value: little-endian, row-major, no padding; BYTES elements are a uint32 length and that many bytes.
@@ -24,3 +92,8 @@ export type Parameter =
   | { readonly kind: 'uint64'; readonly value: bigint }
 
 export type Parameters = ReadonlyMap<string, Parameter>
+
+/** `[request id: X] `, as Triton begins messages about one request; without an id X is `<id_unknown>`. */
+export function requestPrefix(id: string): string {
+  return `[request id: ${id === '' ? '<id_unknown>' : id}] `
+}
