@@ -9,16 +9,16 @@ import { findTestFiles, needsOf, TESTS } from './testing/test-files.mjs'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 const env = toolEnvironment(root)
+/** Those that take more than some seconds each. */
+const LONG = /^e2e\/src\/(cancel-and-deadline|drain|limits|model-churn|request-path\/.*)\.test/
 
 await runScript(async () => {
   // The types are right: with-setup.mjs has built everything.
   const generated = await stage('generated files', process.execPath, ['scripts/gen.mjs', '--check'])
   const lint = stage('lint', 'npm', ['run', '--silent', 'lint'])
-  // Those of e2e start programs, which takes minutes.
-  const files = findTestFiles(
-    root,
-    TESTS.filter((pattern) => !pattern.startsWith('e2e/')),
-  ).filter((file) => needsOf(root, file).length === 0)
+  const files = findTestFiles(root, TESTS).filter(
+    (file) => needsOf(root, file).length === 0 && !LONG.test(file),
+  )
   return await runTests({
     root,
     files,
