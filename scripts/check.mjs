@@ -10,7 +10,7 @@ import { findTestFiles, needsOf, TESTS } from './testing/test-files.mjs'
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 const env = toolEnvironment(root)
 /** Those that take more than some seconds each. */
-const LONG = /^e2e\/src\/(cancel-and-deadline|drain|limits|model-churn|request-path\/.*)\.test/
+const LONG = /^e2e\/src\/(cancel-and-deadline|drain|limits|model-churn)\.test/
 
 await runScript(async () => {
   // The types are right: with-setup.mjs has built everything.
