@@ -1,5 +1,4 @@
-import type { Labels } from './label-selector.ts'
-import type { Protocol } from './network-policy.ts'
+import type { Labels, Protocol } from './network-policy.ts'
 
 export interface Pod {
   readonly kind: 'pod'

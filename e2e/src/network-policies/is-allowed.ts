@@ -1,13 +1,13 @@
 import { BlockList, isIPv6 } from 'node:net'
 import type { Connection, Party, Pod } from './connection.ts'
-import { type Labels, selects } from './label-selector.ts'
 import {
   type Direction,
-  directionsOf,
+  type Labels,
   type NetworkPolicy,
   type Peer,
   type PolicyPort,
   rulesOf,
+  selects,
 } from './network-policy.ts'
 
 /** What decides about connections. */
@@ -64,8 +64,8 @@ function lets(
 function isSelected(policy: NetworkPolicy, direction: Direction, pod: Pod): boolean {
   return (
     policy.metadata.namespace === pod.namespace &&
-    directionsOf(policy).includes(direction) &&
-    selects(policy.spec.podSelector ?? {}, pod.labels)
+    policy.spec.policyTypes.includes(direction) &&
+    selects(policy.spec.podSelector, pod.labels)
   )
 }
 
@@ -76,7 +76,7 @@ function matches(
   policy: NetworkPolicy,
   namespaces: Network['namespaces'],
 ): boolean {
-  if (ipBlock !== undefined) return isIn(ipBlock, party.ip)
+  if (ipBlock !== undefined) return contains(ipBlock.cidr, party.ip)
   if (party.kind !== 'pod') return false
   if (podSelector === undefined && namespaceSelector === undefined) {
     throw new Error(`${policy.metadata.name}: got a peer without a field, want a selector`)
@@ -90,10 +90,6 @@ function matches(
   return isInNamespace && selects(podSelector ?? {}, party.labels)
 }
 
-function isIn({ cidr, except = [] }: NonNullable<Peer['ipBlock']>, ip: string): boolean {
-  return contains(cidr, ip) && !except.some((part) => contains(part, ip))
-}
-
 function contains(cidr: string, ip: string): boolean {
   const [network = '', prefix] = cidr.split('/')
   const family = isIPv6(network) ? 'ipv6' : 'ipv4'
@@ -104,12 +100,12 @@ function contains(cidr: string, ip: string): boolean {
 
 /** A name is that of a port of the pod that is asked, in either direction. */
 function hasPort(
-  { port, endPort, protocol = 'TCP' }: PolicyPort,
+  { port, protocol = 'TCP' }: PolicyPort,
   { to, port: asked, protocol: spoken = 'TCP' }: Connection,
 ): boolean {
   if (protocol !== spoken) return false
   if (port === undefined) return true
-  if (typeof port === 'number') return asked >= port && asked <= (endPort ?? port)
+  if (typeof port === 'number') return asked === port
   return (
     to.kind === 'pod' &&
     to.ports.some((one) => one.name === port && one.protocol === spoken && one.port === asked)

@@ -1,15 +1,25 @@
-import type { LabelSelector } from './label-selector.ts'
+export type Labels = Readonly<Record<string, string>>
+
+/** What a policy of ours selects by: of the operators of expressions only In. */
+export interface LabelSelector {
+  readonly matchLabels?: Labels
+  readonly matchExpressions?: readonly {
+    readonly key: string
+    readonly operator: string
+    readonly values?: readonly string[]
+  }[]
+}
 
 export type Direction = 'Ingress' | 'Egress'
 
-export type Protocol = 'TCP' | 'UDP' | 'SCTP'
+export type Protocol = 'TCP' | 'UDP'
 
 /** `networking.k8s.io/v1` as the API server takes it. */
 export interface NetworkPolicy {
   readonly metadata: { readonly name: string; readonly namespace: string }
   readonly spec: {
-    readonly podSelector?: LabelSelector
-    readonly policyTypes?: readonly Direction[]
+    readonly podSelector: LabelSelector
+    readonly policyTypes: readonly Direction[]
     readonly ingress?: readonly IngressRule[]
     readonly egress?: readonly EgressRule[]
   }
@@ -28,13 +38,12 @@ export interface EgressRule {
 export interface Peer {
   readonly podSelector?: LabelSelector
   readonly namespaceSelector?: LabelSelector
-  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] }
+  readonly ipBlock?: { readonly cidr: string }
 }
 
 export interface PolicyPort {
   readonly protocol?: Protocol
   readonly port?: number | string
-  readonly endPort?: number
 }
 
 /** A rule of either direction. */
@@ -43,11 +52,20 @@ export interface Rule {
   readonly ports: readonly PolicyPort[]
 }
 
-/** What a policy rules: if it does not say, ingress, and egress where it has rules for it. */
-export function directionsOf({ spec }: NetworkPolicy): readonly Direction[] {
-  const { policyTypes = [], egress = [] } = spec
-  if (policyTypes.length > 0) return policyTypes
-  return egress.length > 0 ? ['Ingress', 'Egress'] : ['Ingress']
+/** Whether the selector takes what has these labels: all of its demands hold; one without demands takes everything. */
+export function selects(
+  { matchLabels = {}, matchExpressions = [] }: LabelSelector,
+  labels: Labels,
+): boolean {
+  const valueOf = (key: string): string | undefined =>
+    Object.hasOwn(labels, key) ? labels[key] : undefined
+  return (
+    Object.entries(matchLabels).every(([key, value]) => valueOf(key) === value) &&
+    matchExpressions.every(({ key, operator, values = [] }) => {
+      if (operator !== 'In') throw new Error(`operator: got ${operator}, want In`)
+      return values.includes(valueOf(key) ?? '')
+    })
+  )
 }
 
 export function rulesOf({ spec }: NetworkPolicy, direction: Direction): readonly Rule[] {
@@ -67,8 +85,8 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   egress: ['to', 'ports'],
   from: ['podSelector', 'namespaceSelector', 'ipBlock'],
   to: ['podSelector', 'namespaceSelector', 'ipBlock'],
-  ipBlock: ['cidr', 'except'],
-  ports: ['protocol', 'port', 'endPort'],
+  ipBlock: ['cidr'],
+  ports: ['protocol', 'port'],
 }
 
 /**
@@ -77,7 +95,11 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
  * @throws Error naming the field.
  */
 export function toNetworkPolicy(object: Readonly<Record<string, unknown>>): NetworkPolicy {
-  checkFields('spec', object['spec'])
+  const { spec } = object
+  checkFields('spec', spec)
+  if (typeof spec !== 'object' || spec === null || !('policyTypes' in spec)) {
+    throw new Error('spec: got no policyTypes, want them')
+  }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its fields were checked, and an API server took it
   return object as unknown as NetworkPolicy
 }
