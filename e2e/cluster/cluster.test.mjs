@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { inputsDigest } from '../../scripts/images/inputs.mjs'
+import { withLock } from '../../scripts/setup/lock.mjs'
 import { staleImages } from './built-images.mjs'
 import { openCluster } from './cluster.mjs'
 import { anotherTag, makeNatsImage, namesIn } from './images.mjs'
@@ -56,13 +57,13 @@ await test('tests want a cluster that is up', async (t) => {
 })
 
 await test('a start that waits for another can be stopped', async (t) => {
-  // The lock is that of this process, which lives.
-  const cache = t.testdir({ tutti: { 'cluster.lock': String(process.pid) }, state: {} })
+  const cache = t.testdir({ state: {} })
   const env = { XDG_CACHE_HOME: cache, TUTTI_CLUSTER_STATE: join(cache, 'state') }
   const stop = new AbortController()
   const say = () => stop.abort(new Error('own'))
-  await t.rejects(openCluster({ env, say }).up({ signal: stop.signal }), { message: 'own' })
-  t.same(readdirSync(join(cache, 'tutti')), ['cluster.lock'])
+  await withLock(join(cache, 'tutti', 'cluster.lock'), () =>
+    t.rejects(openCluster({ env, say }).up({ signal: stop.signal }), { message: 'own' }),
+  )
 })
 
 await test('what programs would have to be built is said', async (t) => {

@@ -1,6 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startOf } from '../../scripts/setup/process-start.mjs'
 
 const POLL_MS = 20
 const LIMIT_MS = 10_000
@@ -55,4 +54,17 @@ export function firstChild(pid) {
     return undefined
   }
   return children === '' ? undefined : Number(children.split(' ')[0])
+}
+
+/** When a process started, by which it is told from a later one with the same number; undefined once it has ended. */
+function startOf(pid) {
+  let stat
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  } catch {
+    return undefined
+  }
+  // Behind the name, which may have any character: the state, and as the twentieth the start.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields[0] === 'Z' ? undefined : fields[19]
 }

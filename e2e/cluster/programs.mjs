@@ -3,8 +3,6 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
-  mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -16,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from '../../scripts/setup/go.mjs'
-import { goBuild, goInstall, moduleFolder } from '../../scripts/setup/go-build.mjs'
+import { buildInto, goBuild, goInstall, moduleFolder } from '../../scripts/setup/go-build.mjs'
 import { SOURCES as KUBERNETES, kubernetesVersion } from '../../scripts/setup/kube-binaries.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { writeImage } from './oci-image.mjs'
@@ -120,30 +118,17 @@ async function ensureBuilt(name, { env, say }) {
         throw new SetupFailure(`${name} is built with Go ${OLDEST_GO} or newer, and ${go.reason}.`)
       }
       say(`Building ${name} from its Go module (once, some minutes) ...`)
-      await buildInto(folder, (o) => build(go.path, o), { inputs, env })
+      await buildInto(folder, (o) => {
+        for (const input of inputs) {
+          const to = isFile(input) ? join(o.source, basename(input)) : o.source
+          cpSync(input, to, { recursive: true })
+        }
+        return build(go.path, { ...o, env: goEnvironment(env) })
+      })
     },
     () => say(`Waiting for another run to build ${name} ...`),
   )
   return folder
-}
-
-/** Not in the checkout, where a go.work or another build could be; the folder is there as a whole or not at all. */
-async function buildInto(folder, build, { inputs, env }) {
-  const unfinished = mkdtempSync(`${folder}-build-`)
-  const source = join(unfinished, 'source')
-  const out = join(unfinished, 'out')
-  mkdirSync(source)
-  mkdirSync(out)
-  try {
-    for (const input of inputs) {
-      const isFile = /\.(mod|sum)$/.test(input)
-      cpSync(input, isFile ? join(source, basename(input)) : source, { recursive: true })
-    }
-    await build({ source, out, env: goEnvironment(env) })
-    renameSync(out, folder)
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true })
-  }
 }
 
 function digest(inputs, version) {
@@ -155,8 +140,10 @@ function digest(inputs, version) {
   return `${hash.digest('hex').slice(0, 16)}-${process.platform}-${process.arch}`
 }
 
+const isFile = (input) => /\.(mod|sum)$/.test(input)
+
 function filesOf(input) {
-  if (/\.(mod|sum)$/.test(input)) return [input]
+  if (isFile(input)) return [input]
   const entries = readdirSync(input, { recursive: true, withFileTypes: true })
   return entries
     .filter((entry) => entry.isFile())

@@ -1,3 +1,5 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { runChild, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
 
@@ -37,4 +39,24 @@ export async function moduleFolder(go, { cwd, env, module }) {
   )
   if (code !== 0) throw new SetupFailure(`${go} ${args.join(' ')} failed with code ${code}.`)
   return JSON.parse(output).Dir
+}
+
+/**
+ * Builds into a folder, which is there as a whole or not at all.
+ *
+ * @param {(o: { source: string, out: string }) => Promise<void>} build - has a folder for its sources, not in the checkout, where a
+ *   go.work or another build could be, and one for what it makes.
+ */
+export async function buildInto(folder, build) {
+  mkdirSync(dirname(folder), { recursive: true })
+  const unfinished = mkdtempSync(`${folder}-build-`)
+  const [source, out] = ['source', 'out'].map((name) => join(unfinished, name))
+  try {
+    for (const path of [source, out]) mkdirSync(path)
+    await build({ source, out })
+    rmSync(folder, { recursive: true, force: true })
+    renameSync(out, folder)
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true })
+  }
 }

@@ -1,21 +1,11 @@
 import { createHash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cacheFolder } from './cache-folder.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from './go.mjs'
-import { goBuild, goInstall } from './go-build.mjs'
+import { buildInto, goBuild, goInstall } from './go-build.mjs'
 import { withLock } from './lock.mjs'
 
 /** The module with which programs of Kubernetes are built. */
@@ -58,7 +48,9 @@ export async function findKubeBinaries({ env = process.env, say = console.error 
       async () => {
         if (existsSync(folder)) return
         say(`Building Kubernetes ${KUBERNETES} and helm from their Go modules (once) ...`)
-        await build({ go: go.path, folder, env })
+        await buildInto(folder, (o) =>
+          build(go.path, { ...o, env: goEnvironment(env, { GOBIN: o.out }) }),
+        )
       },
       () => say('Waiting for another run to build Kubernetes ...'),
     )
@@ -107,35 +99,18 @@ function digestOfInputs() {
   return `${hash.digest('hex').slice(0, 16)}-${process.platform}-${process.arch}`
 }
 
-async function build({ go, folder, env }) {
-  const cache = cacheFolder(env)
-  mkdirSync(cache, { recursive: true })
-  const unfinished = mkdtempSync(join(cache, 'kubernetes-build-'))
-  const source = join(unfinished, 'source')
-  const bin = join(unfinished, 'bin')
-  const goEnv = goEnvironment(env, { GOBIN: bin })
-  try {
-    // Not in the checkout, where a go.work or another build could be.
-    cpSync(SOURCES, source, { recursive: true })
-    mkdirSync(bin)
-    await buildKubernetes(go, { source, bin, env: goEnv })
-    await goInstall(go, { cwd: source, env: goEnv, module: `helm.sh/helm/v3/cmd/helm@v${HELM}` })
-    renameSync(bin, folder)
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true })
-  }
-}
-
-async function buildKubernetes(go, { source, bin, env }) {
+async function build(go, { source, out, env }) {
+  cpSync(SOURCES, source, { recursive: true })
   await goBuild(go, {
     cwd: source,
     env,
     what: 'Kubernetes',
-    out: join(bin, 'kubernetes'),
+    out: join(out, 'kubernetes'),
     packages: ['.'],
     values: kubernetesVersion(),
   })
-  for (const name of OF_ONE_BINARY) symlinkSync('kubernetes', join(bin, name))
+  for (const name of OF_ONE_BINARY) symlinkSync('kubernetes', join(out, name))
+  await goInstall(go, { cwd: source, env, module: `helm.sh/helm/v3/cmd/helm@v${HELM}` })
 }
 
 /** Variables of a build, without which discovery, kubectl and nodes say v0.0.0. */

@@ -1,15 +1,17 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { createHash } from 'node:crypto'
+import { mkdirSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startOf } from './process-start.mjs'
 
 const POLL_MS = 200
-const OLD_MS = 10_000
 
 /**
- * Runs `work` while no other process holds the lock file. A lock whose process is gone is taken over.
+ * Runs `work` while no other process of this machine holds the lock. It is a listening socket, which ends with its process, however
+ * that ends.
  *
- * @param {string} path - of the lock file; its folder is made.
+ * @param {string} path - names the lock; its folder is made.
  * @template T
  * @param {() => Promise<T> | T} work
  * @param {() => void} [onWait] - called once if another process holds the lock.
@@ -19,87 +21,47 @@ const OLD_MS = 10_000
  */
 export async function withLock(path, work, onWait = () => {}, signal) {
   mkdirSync(dirname(path), { recursive: true })
-  let hasWaited = false
   signal?.throwIfAborted()
-  while (!tryLock(path)) {
+  const address = addressOf(resolve(path))
+  let hasWaited = false
+  let server
+  while ((server = await listenAt(address)) === undefined) {
     if (!hasWaited) onWait()
     hasWaited = true
     await sleep(POLL_MS, undefined, { signal }).catch((error) => {
       throw signal?.aborted ? signal.reason : error
     })
   }
-  const unlock = () => rmSync(path, { force: true })
-  // Also when a signal handler ends the process while the work is under way.
-  process.once('exit', unlock)
   try {
     return await work()
   } finally {
-    process.off('exit', unlock)
-    unlock()
+    await new Promise((settle) => server.close(settle))
   }
 }
 
-function tryLock(path) {
-  try {
-    writeFileSync(path, nameOf(process.pid), { flag: 'wx' })
-    return true
-  } catch (error) {
-    if (error.code !== 'EEXIST') throw error
-  }
-  const holder = readHolder(path)
-  if (holder !== undefined && !isAlive(holder, path)) takeAway(path, holder)
-  return false
+/** Of Linux and Windows a name without a file; elsewhere a file, which a process that was killed leaves behind. */
+function addressOf(path) {
+  const name = `tutti-${createHash('sha256').update(path).digest('hex').slice(0, 24)}`
+  if (process.platform === 'linux') return `\0${name}`
+  return process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name)
 }
 
-/** The number of a process, and its start where that can be had: numbers come again. */
-function nameOf(pid) {
-  return [pid, startOf(pid)].filter((part) => part !== undefined).join(' ')
+/** @returns {Promise<import('node:net').Server | undefined>} undefined if another process listens there. */
+async function listenAt(address) {
+  const server = createServer((socket) => socket.destroy())
+  const error = await new Promise((settle) => {
+    server.once('error', settle)
+    server.listen(address, () => settle(undefined))
+  })
+  if (error === undefined) return server
+  if (error.code !== 'EADDRINUSE') throw error
+  if (address.startsWith('/') && !(await answers(address))) rmSync(address, { force: true })
+  return undefined
 }
 
-/** Removes the lock of a dead holder. One at a time does: else the second would remove the lock of who came first. */
-function takeAway(path, holder) {
-  const claim = `${path}.taken`
-  try {
-    mkdirSync(claim)
-  } catch (error) {
-    if (error.code !== 'EEXIST') throw error
-    if (isOld(claim)) rmSync(claim, { force: true, recursive: true })
-    return
-  }
-  try {
-    if (readHolder(path) === holder) rmSync(path, { force: true })
-  } finally {
-    rmSync(claim, { force: true, recursive: true })
-  }
-}
-
-/** What the holder has written; undefined if it has just let go. */
-function readHolder(path) {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
-function isAlive(holder, path) {
-  const pid = Number(holder.split(' ')[0])
-  // It is just writing its name, or was killed at that.
-  if (!Number.isInteger(pid) || pid <= 0) return !isOld(path)
-  try {
-    process.kill(pid, 0)
-  } catch (error) {
-    // EPERM: it lives and belongs to somebody else.
-    if (error.code !== 'EPERM') return false
-  }
-  return !holder.includes(' ') || holder === nameOf(pid)
-}
-
-/** Older than anything is that takes a moment. */
-function isOld(path) {
-  try {
-    return Date.now() - statSync(path).mtimeMs > OLD_MS
-  } catch {
-    return false
-  }
+function answers(address) {
+  return new Promise((settle) => {
+    const socket = connect(address, () => settle(true))
+    socket.on('connect', () => socket.destroy()).on('error', () => settle(false))
+  })
 }

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { cacheFolder } from './cache-folder.mjs'
 import { firstLine, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, isAtLeast, OLDEST_GO } from './go.mjs'
+import { buildInto } from './go-build.mjs'
 import { withLock } from './lock.mjs'
 
 const OLDEST = [2, 15]
@@ -32,7 +33,15 @@ export async function ensureNatsServer({ env = process.env, say = console.error 
   await withLock(`${folder}.lock`, async () => {
     if (existsSync(program)) return
     say(`Building nats-server ${BUILT} from its Go module (once, a minute or two) ...`)
-    await build(go.path, folder, env)
+    await buildInto(folder, async ({ source, out }) => {
+      const options = { cwd: source, env: goEnvironment(env, { GOBIN: out }) }
+      await runQuietly(
+        'The build of nats-server',
+        go.path,
+        ['install', '-trimpath', MODULE],
+        options,
+      )
+    })
   })
   return program
 }
@@ -71,21 +80,4 @@ function missing(tooOld, go) {
       'Install Go from https://go.dev/dl, or nats-server from https://github.com/nats-io/nats-server/releases,\n' +
       'or set TUTTI_NATS_SERVER to the path of a nats-server.',
   )
-}
-
-async function build(go, folder, env) {
-  const cache = cacheFolder(env)
-  mkdirSync(cache, { recursive: true })
-  const unfinished = mkdtempSync(join(cache, 'nats-server-build-'))
-  try {
-    await runQuietly('The build of nats-server', go, ['install', '-trimpath', MODULE], {
-      // Outside of any module or workspace of Go's.
-      cwd: unfinished,
-      env: goEnvironment(env, { GOBIN: unfinished }),
-    })
-    rmSync(folder, { recursive: true, force: true })
-    renameSync(unfinished, folder)
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true })
-  }
 }
