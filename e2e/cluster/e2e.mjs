@@ -7,7 +7,7 @@ import { ensureImages } from './built-images.mjs'
 import { openCluster } from './cluster.mjs'
 import { builtImages } from './images.mjs'
 import { Phases, Shown } from './report.mjs'
-import { needImages, runClusterTests } from './run-tests.mjs'
+import { runClusterTests } from './run-tests.mjs'
 
 /** Skips the tests rather than to build programs for them; images are built all the same, which most changes make necessary. */
 const ONLY_IF_BUILT = '--if-built'
@@ -48,10 +48,9 @@ async function runAll(cluster, { filters, signal }) {
   let hasStarted = false
   try {
     await phase('install and build', () => cluster.prepare())
-    const hasImages = cluster.isOwn && needImages(filters)
-    if (hasImages) await phase('images built', () => ensureImages())
+    if (cluster.isOwn) await phase('images built', () => ensureImages())
     hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid, signal }))
-    if (hasImages) await phase('images loaded', () => cluster.loadImages(builtImages()))
+    if (cluster.isOwn) await phase('images loaded', () => cluster.loadImages(builtImages()))
     code = await phase('tests', () => {
       return runClusterTests(cluster, filters, { onLine: (line) => shown.take(line), signal })
     })

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { toolEnvironment } from '../../scripts/setup/node-24.mjs'
@@ -8,13 +7,6 @@ import { CLUSTER_TESTS, findTestFiles } from '../../scripts/testing/test-files.m
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const LONGEST_FILE_S = 1800
-
-/** Whether one of the tests installs Tutti. */
-export function needImages(filters) {
-  return findTestFiles(root, CLUSTER_TESTS, filters).some((file) => {
-    return readFileSync(join(root, file), 'utf8').includes('withoutTuttiImages(')
-  })
-}
 
 /**
  * Runs the tests of a cluster that is up.

@@ -234,71 +234,6 @@ def versions_are_all_or_nothing(env):
 
 
 @check
-def unreadable_reload(env):
-    """a directory that went or a config that broke leaves what is served"""
-    for _, c in env.each():
-        c.client.load_model("versioned")
-        env.write(env.file("versioned", "config.pbtxt") + b"garbage!", "versioned", "config.pbtxt")
-        _, text = c.error(c.client.load_model, "versioned")
-        assert text.startswith(POLL.format("versioned") + ": "), text
-        assert np.array_equal(c.infer("versioned"), X + 3)
-        shutil.rmtree(env.path("versioned"))
-        _, text = c.error(c.client.load_model, "versioned")
-        assert text.startswith(POLL.format("versioned") + ": "), text
-        assert np.array_equal(c.infer("versioned"), X + 3)
-        c.client.unload_model("versioned")
-        c.settled({("versioned", version): None for version in ("1", "3")})
-
-
-@check
-def versions_come_and_go(env):
-    """a reload takes new versions and lists those that went as unloaded"""
-    for _, c in env.each():
-        c.client.load_model("versioned")
-        policy = env.file("versioned", "config.pbtxt").replace(b"[ 1, 3 ]", b"[ 2, 3 ]")
-        env.write(policy, "versioned", "config.pbtxt")
-        c.client.load_model("versioned")
-        c.settled({("versioned", "1"): UNLOADED, ("versioned", "2"): READY, ("versioned", "3"): READY})
-        assert c.client.is_server_ready()
-        assert np.array_equal(c.infer("versioned", "2"), X + 2)
-
-
-@check
-def unchanged_is_a_no_op(env):
-    """a load without a change, or with new times, caches and editors' files alone, loads nothing"""
-    for _, c in env.each():
-        c.client.load_model("versioned")
-        c.infer("versioned", "1")
-        count = lambda: statistics(env, "versioned", "1")
-        assert count() == 1
-        os.utime(env.path("versioned", "1", "model.onnx"))
-        env.write(b"x", "versioned", "1", "__pycache__", "model.cpython-311.pyc")
-        env.write(b"x", "versioned", ".git", "HEAD")
-        env.write(b"x", "versioned", "config.pbtxt~")
-        env.write(b"x", "versioned", ".config.pbtxt.swp")
-        env.write(b"x", "versioned", "#config.pbtxt#")
-        c.client.load_model("versioned")
-        assert count() == 1, "statistics of a model that is loaded anew begin at 0"
-        env.write(env.file("versioned", "3", "model.onnx"), "versioned", "1", "model.onnx")
-        c.client.load_model("versioned")
-        assert count() == 0
-        assert np.array_equal(c.infer("versioned", "1"), X + 3)
-
-
-@check
-def ensemble_brings_its_models(env):
-    """loading an ensemble loads what it is composed of, nested ensembles too"""
-    for _, c in env.each():
-        c.client.load_model("ens_nested")
-        for name in ("ens_nested", "ens_chain", "add_one_batch"):
-            assert c.index()[(name, "1")] == READY, name
-        assert np.array_equal(c.chain("ens_nested"), ROW + 3)
-        c.client.unload_model("ens_nested")
-        assert c.index()[("ens_nested", "1")] == UNLOADED
-        assert np.array_equal(c.chain("ens_chain"), ROW + 2), "its models stay"
-
-
-@check
 def unload_of_a_composing_model(env):
     """unloading a composing model takes the ensembles over it down, and loading it brings them back"""
     for _, c in env.each():
@@ -316,52 +251,6 @@ def unload_of_a_composing_model(env):
         assert c.index()[("ens_nested", "1")] == UNLOADED
         c.client.load_model("add_one_batch")
         assert c.index()[("ens_chain", "1")] == UNLOADED, "what a user unloaded is not brought back"
-
-
-@check
-def unload_dependents(env):
-    """unload_dependents takes what was loaded for the ensemble alone"""
-    for _, c in env.each():
-        c.client.load_model("ens_nested")
-        c.client.unload_model("ens_nested", unload_dependents=True)
-        c.settled({(name, "1"): UNLOADED for name in ("ens_nested", "ens_chain", "add_one_batch")})
-        c.client.load_model("add_one_batch")
-        c.client.load_model("ens_chain")
-        c.client.unload_model("ens_chain", unload_dependents=True)
-        assert c.index()[("add_one_batch", "1")] == READY, "it was asked for by name"
-        c.client.unload_model("add_one_batch")
-        c.client.load_model("ens_nested")
-        c.client.load_model("ens_chain")
-        c.client.unload_model("ens_chain", unload_dependents=True)
-        assert c.index()[("add_one_batch", "1")] == READY, "ens_nested needs it"
-
-
-@check
-def incompatible_reload(env):
-    """a reload that makes an ensemble invalid succeeds, takes the ensemble down, and the next good one brings it back"""
-    for _, c in env.each():
-        c.client.load_model("ens_chain")
-        config = env.file("add_one_batch", "config.pbtxt")
-        env.write(config.replace(b"max_batch_size: 8", b"max_batch_size: 4").replace(b"[ 4, 8 ]", b"[ 4 ]"), "add_one_batch", "config.pbtxt")
-        c.client.load_model("add_one_batch")
-        assert c.index()[("ens_chain", "1")] == UNLOADED, c.index()
-        _, text = c.error(c.client.load_model, "ens_chain")
-        assert text.startswith("load failed for model 'ens_chain': "), text
-        env.write(config, "add_one_batch", "config.pbtxt")
-        c.client.load_model("add_one_batch")
-        assert np.array_equal(c.chain("ens_chain"), ROW + 2)
-
-
-@check
-def ensemble_over_unreadable_models(env):
-    """an ensemble whose models cannot be read again says so and serves on"""
-    for _, c in env.each():
-        c.client.load_model("ens_chain")
-        shutil.rmtree(env.path("add_one_batch"))
-        status, text = c.error(c.client.load_model, "ens_chain")
-        assert text.startswith(POLL.format("ens_chain") + ": "), text
-        assert "no model repository has a directory 'add_one_batch'" in text, text
-        assert np.array_equal(c.chain("ens_chain"), ROW + 2)
 
 
 @check
@@ -477,35 +366,8 @@ def no_request_is_lost_by_reloads(env):
         assert not faults, faults[:3]
 
 
-@check
-def same_load_at_once(env):
-    """loads of the same model at the same time all succeed"""
-    for _, c in env.each():
-        failures = []
-
-        def load():
-            own = Client(grpc_client, env.flags.grpc)
-            try:
-                own.client.load_model("ens_nested")
-            except InferenceServerException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=load) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failures, failures
-        assert np.array_equal(c.chain("ens_nested"), ROW + 3)
-
-
 def served_config(env, name):
     return env.stub.ModelConfig(service_pb2.ModelConfigRequest(name=name)).config
-
-
-def statistics(env, name, version):
-    request = service_pb2.ModelStatisticsRequest(name=name, version=version)
-    return env.stub.ModelStatistics(request).model_stats[0].inference_stats.success.count
 
 
 def put(request, key, value):

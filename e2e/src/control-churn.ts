@@ -14,9 +14,13 @@ export interface Held {
   readonly residentBytes: number
 }
 
+/** Bytes that a process has resident. */
+export async function residentBytes(serving: Pick<Serving, 'process'>): Promise<number> {
+  return (await heldBy(serving)).residentBytes
+}
+
 /** Reads what a process holds now. */
-export async function heldBy(serving: Serving): Promise<Held> {
-  const { pid } = serving.process
+export async function heldBy({ process: { pid } }: Pick<Serving, 'process'>): Promise<Held> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const field = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1])
   const descriptors = await readdir(`/proc/${pid}/fd`)

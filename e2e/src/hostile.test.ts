@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import t from 'tap'
-import { poke, residentBytes, seededRandom, sendBadRequests, servesRightBytes } from './hostile.ts'
+import { residentBytes } from './control-churn.ts'
+import { poke, seededRandom, sendBadRequests, servesRightBytes } from './hostile.ts'
 import { restCall } from './rest-call.ts'
 import { serve } from './serving.ts'
 import { copyModels } from './temp-repository.ts'

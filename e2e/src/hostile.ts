@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { encodeInferRequest } from '@tutti/protocol'
 import type { Test } from 'tap'
@@ -130,12 +129,6 @@ export async function servesRightBytes(t: Test, serving: Serving): Promise<void>
   const { bytes, error } = await openRawClient(t, serving).infer(request([row('X')]))
   t.notOk(error, 'no error over gRPC')
   t.ok(bytes?.includes(Buffer.from(Float32Array.from(wanted).buffer)), 'right bytes over gRPC')
-}
-
-/** Resident memory of the process in bytes. */
-export async function residentBytes(serving: Serving): Promise<number> {
-  const status = await readFile(`/proc/${serving.process.pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024
 }
 
 /** Writes bytes to a port and waits until the server hangs up, or says something and we do. */

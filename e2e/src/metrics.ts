@@ -16,6 +16,8 @@ export interface Scrape {
   readonly samples: readonly Sample[]
   /** The one sample with this name that carries these labels, perhaps among others. @throws Error if it is not one. */
   value(name: string, labels?: Labels): number
+  /** Of all samples with this name. */
+  sum(name: string): number
 }
 
 /** Reads the metrics endpoint. */
@@ -26,6 +28,8 @@ export async function scrape(target: Target): Promise<Scrape> {
   return {
     text,
     samples,
+    sum: (name) =>
+      samples.reduce((sum, sample) => sum + (sample.name === name ? sample.value : 0), 0),
     value: (name, labels = {}) => {
       const found = samples.filter((sample) => sample.name === name && carries(sample, labels))
       const [only] = found

@@ -39,29 +39,38 @@ export async function serve(t: Test, o: ServeRequest): Promise<Serving> {
 
 /** Starts `tutti serve` on free ports of the loopback and waits until it serves. Stop its process in the teardown. */
 export async function startServing(o: ServeRequest): Promise<Serving> {
-  const started = await startProcess(process.execPath, serveArguments(o), {
-    cwd: ROOT,
-    env: { ...process.env, ...o.env },
-    readyWhen: (line) => parseLine(line)['message'] === 'server ready',
-    readyTimeoutMs: 120_000,
-  })
-  const ready = started.lines.map(parseLine).find((line) => line['message'] === 'server ready')
-  return {
-    process: started,
-    grpcPort: Number(ready?.['grpcPort']),
-    httpPort: Number(ready?.['httpPort']),
-    metricsPort: Number(ready?.['metricsPort']),
-  }
+  const { serving } = await startTutti(serveArguments(o), o.env)
+  return serving
 }
 
 /** The command line of `startServing`, for tests that expect the start to fail. */
 export function serveArguments(o: Omit<ServeRequest, 'env'>): string[] {
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
-    `--${door}-address=127.0.0.1`,
-    `--${door}-port=0`,
-  ])
   const repositories = o.repositories.map((path) => `--model-repository=${resolve(ROOT, path)}`)
-  return [TUTTI, 'serve', ...repositories, ...loopback, ...(o.flags ?? [])]
+  return [TUTTI, 'serve', ...repositories, ...LOOPBACK, ...(o.flags ?? [])]
+}
+
+/** Flags with which a command listens on free ports of the loopback. */
+export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((door) => [
+  `--${door}-address=127.0.0.1`,
+  `--${door}-port=0`,
+])
+
+/** Starts a command of `tutti`, of its whole command line. @returns also what it says of itself when it is ready. */
+export async function startTutti(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly serving: Serving; readonly ready: Record<string, unknown> }> {
+  const isReady = (line: string): boolean => parseLine(line)['message'] === 'server ready'
+  const started = await startProcess(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    readyWhen: isReady,
+    readyTimeoutMs: 120_000,
+  })
+  const ready = parseLine(started.lines.find(isReady) ?? '')
+  const port = (door: string): number => Number(ready[`${door}Port`])
+  const ports = { grpcPort: port('grpc'), httpPort: port('http'), metricsPort: port('metrics') }
+  return { serving: { process: started, ...ports }, ready }
 }
 
 /** A JSON line as an object; {} for anything else. */

@@ -8,7 +8,7 @@ export function fp32(
   values: readonly number[] | Float32Array<ArrayBuffer>,
   shape: readonly number[] = [values.length],
 ): Tensor {
-  return { name, datatype: 'FP32', shape, data: bytesOf(Float32Array.from(values)) }
+  return { name, datatype: 'FP32', shape, data: bytesOf(new Float32Array(values)) }
 }
 
 export function int64(name: string, values: readonly number[]): Tensor {

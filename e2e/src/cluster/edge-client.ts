@@ -1,5 +1,5 @@
 import { Agent } from 'node:https'
-import { type ServiceError, status } from '@grpc/grpc-js'
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'
 import {
   decodeInferResponse,
   encodeInferRequest,
@@ -11,7 +11,6 @@ import { restCall } from '../rest-call.ts'
 import { inferPath, JSON_LENGTH, restBody, restOutputs } from '../rest-infer.ts'
 import type { Tensor } from '../tensors.ts'
 import { INGRESS, NODE_ADDRESS } from './kubectl.ts'
-import { openGrpc } from './plain-grpc.ts'
 
 /** What clients ask, and where. */
 export interface Question {
@@ -34,7 +33,7 @@ const DEADLINE_MS = 90_000
 /** A client of gRPC outside of the cluster, on a connection of its own with TLS that is closed with the test. */
 export function askGrpc(t: Test, question: Question): Asker {
   const { model: modelName, inputs, output } = question
-  const client = openGrpc(t, `${NODE_ADDRESS}:${INGRESS.https}`, question)
+  const client = openGrpc(t, question)
   const message = Buffer.from(encodeInferRequest({ modelName, inputs }))
   const { path, requestSerialize, responseDeserialize } = inferenceServices().inference.ModelInfer
   return () =>
@@ -48,6 +47,17 @@ export function askGrpc(t: Test, question: Question): Asker {
     })
 }
 
+/** Opens a connection that is closed with the test. */
+function openGrpc(t: Test, { host, ca }: Question): Client {
+  const client = new Client(`${NODE_ADDRESS}:${INGRESS.https}`, credentials.createSsl(ca), {
+    'grpc.default_authority': host,
+    'grpc.ssl_target_name_override': host,
+    'grpc.use_local_subchannel_pool': 1,
+  })
+  t.teardown(() => client.close())
+  return client
+}
+
 /** A stream of gRPC through which one thing is asked after the other. */
 export interface Conversation {
   /** @throws ServeError if the stream has ended, Error if an answer is an error. */
@@ -59,7 +69,7 @@ export interface Conversation {
 /** Opens a stream outside of the cluster, with TLS, on a connection of its own that is closed with the test. */
 export function converse(t: Test, question: Question): Conversation {
   const { model: modelName, inputs, output } = question
-  const client = openGrpc(t, `${NODE_ADDRESS}:${INGRESS.https}`, question)
+  const client = openGrpc(t, question)
   const { path, requestSerialize, responseDeserialize } =
     inferenceServices().inference.ModelStreamInfer
   const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)

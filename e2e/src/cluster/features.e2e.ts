@@ -11,6 +11,9 @@ import { showStorage } from './storage-shows.ts'
 
 t.setTimeout(1_800_000)
 
+const DIAL_OUTSIDE = `
+require('node:net').connect(80, '198.51.100.1').on('error', ({ code }) => console.log(code))`
+
 await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages() }, async (t) => {
   const folder = await makeAdders(t)
   const edge = await createEdge(t, HOSTS)
@@ -23,6 +26,12 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await applyExposed()
   const ready = ['--for=condition=Ready', '--timeout=300s', '--all', `--namespace=${SPACE}`]
   await kubectl('wait', 'models,ensembles', ...ready)
+
+  await t.test('no packet leaves the machine', async (t) => {
+    const router = ['deployment/tutti-router', `--namespace=${SPACE}`]
+    const said = await kubectl('exec', ...router, '--', 'node', '--eval', DIAL_OUTSIDE)
+    t.match(said, /^E(?:HOST|NET)UNREACH/)
+  })
 
   const goOn = await beginRest(t, edge)
   await t.test('Ensembles behind an Ingress', (t) => showIngress(t, edge))

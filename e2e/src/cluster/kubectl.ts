@@ -17,7 +17,7 @@ export function withoutCluster(): string | false {
 }
 
 /** For tap's `skip`: why the tests' own node with all that it comes with is not there, or false if it is. */
-export function withoutOwnNode(): string | false {
+function withoutOwnNode(): string | false {
   return withoutCluster() || (NODE_ADDRESS === undefined && 'the cluster is not the tests’ own')
 }
 
@@ -71,13 +71,9 @@ export async function getObject(...args: readonly string[]): Promise<PlainObject
 }
 
 /** Makes a namespace that is gone when the test ends, with all that is in it. */
-export async function createNamespace(
-  t: Test,
-  name: string,
-  podSecurity: 'restricted' | 'privileged' = 'restricted',
-): Promise<void> {
+export async function createNamespace(t: Test, name: string): Promise<void> {
   t.teardown(() => kubectl('delete', 'namespace', name, '--ignore-not-found'))
-  const labels = { 'pod-security.kubernetes.io/enforce': podSecurity }
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
 }
 

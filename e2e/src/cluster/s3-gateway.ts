@@ -1,5 +1,5 @@
-import { createHash, createHmac } from 'node:crypto'
 import type { PlainObject } from '@tutti/kube/testing'
+import { AwsClient } from 'aws4fetch'
 import { until } from '../until.ts'
 import { apply, getObject, kubectl } from './kubectl.ts'
 
@@ -24,27 +24,30 @@ export async function startS3Gateway(namespace: string): Promise<S3Gateway> {
   const inSpace = `--namespace=${namespace}`
   await apply(...gatewayObjects(namespace))
   const rollout = ['rollout', 'status', 'deployment/s3', inSpace, '--timeout=300s']
+  const pods = ['pods', '--selector=app=s3', inSpace]
   await kubectl(...rollout)
   const service = await getObject('service', 's3', inSpace)
   const origin = `http://${service['spec'].clusterIP}:${PORT}`
   // A Service leads to its pods a little after they are ready.
   await until('the gateway answers', () => fetch(origin).then(Boolean, () => false))
+  const client = new AwsClient({
+    accessKeyId: S3_KEYS.id,
+    secretAccessKey: S3_KEYS.secret,
+    service: 's3',
+    region: REGION,
+  })
+  const put = async (path: string, body: string | Uint8Array<ArrayBuffer>): Promise<void> => {
+    const response = await client.fetch(`${origin}/${path}`, { method: 'PUT', body })
+    if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
+  }
   return {
     origin,
-    createBucket: (bucket) => signedPut(origin, `/${bucket}`, new Uint8Array()),
-    put: (bucket, key, content) => signedPut(origin, `/${bucket}/${key}`, content),
+    createBucket: (bucket) => put(bucket, ''),
+    put: (bucket, key, content) => put(`${bucket}/${key}`, Buffer.from(content)),
     scale: async (replicas) => {
       await kubectl('scale', 'deployment/s3', `--replicas=${replicas}`, inSpace)
       if (replicas === 1) await kubectl(...rollout)
-      else
-        await kubectl(
-          'wait',
-          '--for=delete',
-          'pods',
-          '--selector=app=s3',
-          inSpace,
-          '--timeout=300s',
-        )
+      else await kubectl('wait', '--for=delete', ...pods, '--timeout=300s')
     },
   }
 }
@@ -94,34 +97,4 @@ function gatewayObjects(namespace: string): readonly PlainObject[] {
       spec: { selector: labels, ports: [{ port: PORT }] },
     },
   ]
-}
-
-/** By AWS's signature of version 4. @throws Error with what the server says. */
-async function signedPut(origin: string, path: string, content: Uint8Array): Promise<void> {
-  const { host } = new URL(origin)
-  const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')
-  const signed = { host, 'x-amz-content-sha256': sha256(content), 'x-amz-date': time }
-  const names = Object.keys(signed).join(';')
-  const lines = Object.entries(signed).map(([name, value]) => `${name}:${value}`)
-  const request = ['PUT', path, '', ...lines, '', names, sha256(content)].join('\n')
-  const scope = [time.slice(0, 8), REGION, 's3', 'aws4_request']
-  const text = ['AWS4-HMAC-SHA256', time, scope.join('/'), sha256(Buffer.from(request))].join('\n')
-  const key = scope.reduce(
-    (last: Buffer, part) => createHmac('sha256', last).update(part).digest(),
-    Buffer.from(`AWS4${S3_KEYS.secret}`),
-  )
-  const signature = createHmac('sha256', key).update(text).digest('hex')
-  const credential = `Credential=${S3_KEYS.id}/${scope.join('/')}`
-  const authorization = `AWS4-HMAC-SHA256 ${credential}, SignedHeaders=${names}, Signature=${signature}`
-  const { host: _host, ...headers } = signed
-  const response = await fetch(`${origin}${path}`, {
-    method: 'PUT',
-    headers: { ...headers, authorization },
-    body: Buffer.from(content),
-  })
-  if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }

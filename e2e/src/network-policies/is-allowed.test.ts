@@ -88,11 +88,12 @@ await t.test('a pod that no policy selects is open in both directions', async (t
   )
 })
 
+const within = (key: string, ...values: string[]) => ({
+  matchExpressions: [{ key, operator: 'In', values }],
+})
+
 await t.test('what a selector takes', async (t) => {
   const labels = { app: 'db', tier: '' }
-  const within = (key: string, ...values: string[]) => ({
-    matchExpressions: [{ key, operator: 'In', values }],
-  })
   t.equal(selects({}, {}), true)
   t.equal(selects({ matchLabels: { app: 'db', tier: '' } }, labels), true)
   t.equal(selects({ matchLabels: { app: 'db', other: 'x' } }, labels), false)

@@ -3,9 +3,10 @@ import type { InferRequestParts } from '@tutti/protocol'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { serve } from '../serving.ts'
+import { fp32 } from '../tensors.ts'
 import { grpcAnswer, type RestCase, restAnswer } from './comparison.ts'
 import { SKIP, startHarness } from './harness.ts'
-import { bytesOf, fp32, identityQuestion, slowQuestion, versionedQuestion } from './questions.ts'
+import { identityQuestion, slowQuestion, versionedQuestion } from './questions.ts'
 import { untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
@@ -89,7 +90,7 @@ const REQUESTS: Readonly<Record<string, InferRequestParts>> = {
   },
   'too few bytes': {
     modelName: 'ens_chain',
-    inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: bytesOf(ROW.slice(1)) }],
+    inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: fp32('X', ROW.slice(1)).data }],
   },
   'an unexpected input': { modelName: 'ens_chain', inputs: [row('Z')] },
   'an input too many': { modelName: 'add_one_batch', inputs: [row('X'), row('Z')] },

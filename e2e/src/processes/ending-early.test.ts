@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { tempFolder } from '../temp-repository.ts'
+import { fp32, int64 } from '../tensors.ts'
 import { until } from '../until.ts'
 import { ask } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
-import { ENDLESS, fp32, int64, type Question, slowQuestion } from './questions.ts'
+import { ENDLESS, type Question, slowQuestion } from './questions.ts'
 import { logged, mark, statistics, untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
@@ -46,8 +47,8 @@ ensemble_scheduling {
 `
 
 function roundsQuestion(first: number, second: number): Question {
-  const x = fp32('x', Float32Array.of(3), [1])
-  const inputs = [x, int64('first', first), int64('second', second)]
+  const x = fp32('x', [3])
+  const inputs = [x, int64('first', [first]), int64('second', [second])]
   return { request: { modelName: 'ens_rounds', inputs }, output: 'y', expected: x.data }
 }
 

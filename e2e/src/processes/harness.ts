@@ -2,29 +2,26 @@ import {
   type FaultProxy,
   type NatsServer,
   type NatsServerOptions,
-  type StartedProcess,
   startFaultProxy,
   startNatsServer,
-  startProcess,
   withoutNatsServer,
 } from '@tutti/chassis/testing'
 import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
-import { parseLine, ROOT, type Target } from '../serving.ts'
+import { LOOPBACK, type Serving, startTutti, TUTTI } from '../serving.ts'
+import { BASIC } from '../temp-repository.ts'
 import { until } from '../until.ts'
 import { type PeerWatch, watchPeers } from './peer-watch.ts'
 
 /** Why tests over a broker cannot run here, or false. */
 export const SKIP = withoutNatsServer()
 
-export const BASIC = `${ROOT}model_repository/.variants/fixtures/basic`
+export { BASIC }
 
-const TUTTI = `${ROOT}services/cli/dist/main.js`
 const REPOSITORY = 'default'
 
 /** A router or step that runs as a process of its own. */
-export interface Peer extends Target {
-  readonly process: StartedProcess
+export interface Peer extends Serving {
   /** Its id on the broker. */
   readonly id: string
 }
@@ -77,37 +74,20 @@ async function startPeer(
   o: PeerOptions,
 ): Promise<Peer> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
-  const starting = startProcess(process.execPath, peerArguments(role, url, o), {
-    cwd: ROOT,
-    readyWhen: (line) => parseLine(line)['message'] === 'server ready',
-    readyTimeoutMs: 120_000,
-  })
+  const starting = startTutti(peerArguments(role, url, o))
   // Not after the wait: another one that does not start ends the test while this one is starting.
-  t.teardown(() => end(starting))
-  const started = await starting
-  const ready = started.lines.map(parseLine).find((line) => line['message'] === 'server ready')
-  const id = String(ready?.['replica'] ?? ready?.['router'])
+  t.teardown(async () => {
+    // What did not start has ended, and the test has the error.
+    const started = await starting.catch(() => undefined)
+    await started?.serving.process.stop('SIGKILL')
+  })
+  const { serving, ready } = await starting
+  const id = String(ready['replica'] ?? ready['router'])
   if (o.prefix === undefined) await until(`${id} is heard`, () => watch.latest(id))
-  return {
-    process: started,
-    id,
-    grpcPort: Number(ready?.['grpcPort']),
-    httpPort: Number(ready?.['httpPort']),
-    metricsPort: Number(ready?.['metricsPort']),
-  }
-}
-
-async function end(starting: Promise<StartedProcess>): Promise<void> {
-  // What did not start has ended, and the test has the error.
-  const started = await starting.catch(() => undefined)
-  await started?.stop('SIGKILL')
+  return { ...serving, id }
 }
 
 function peerArguments(role: Heartbeat['role'], url: string, o: PeerOptions): string[] {
-  const doors = ['grpc', 'http', 'metrics'].flatMap((door) => [
-    `--${door}-address=127.0.0.1`,
-    `--${door}-port=0`,
-  ])
   const repositories = o.repositories ?? [BASIC]
   return [
     TUTTI,
@@ -117,7 +97,7 @@ function peerArguments(role: Heartbeat['role'], url: string, o: PeerOptions): st
     ...repositories.map((path) => `--model-repository=${path}`),
     ...(o.models ?? []).map((model) => `--model=${model}`),
     ...(o.prefix === undefined ? [] : [`--nats-prefix=${o.prefix}`]),
-    ...doors,
+    ...LOOPBACK,
     ...(o.flags ?? []),
   ]
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
+import { scrape } from '../metrics.ts'
 import { until } from '../until.ts'
 import { ask, unclean } from './asking.ts'
 import { checkHistory, type HistoryEvent } from './history-check.ts'
@@ -10,7 +11,7 @@ import { type Cluster, startCluster } from './history-cluster.ts'
 import { faultDeck, KINDS, type PlannedFault } from './history-faults.ts'
 import { between, type Random } from './history-requests.ts'
 import { identityQuestion } from './questions.ts'
-import { howItEnded, logged, mark, metric } from './seen.ts'
+import { howItEnded, logged, mark } from './seen.ts'
 
 export interface HistoryRoundOptions {
   readonly seed: number
@@ -154,7 +155,8 @@ async function checkNothingIsLeft(
         h.freeBytes === room?.freeBytes &&
         h.freeSlots === room.freeSlots,
     )
-    t.equal(await metric(peer, 'nv_inference_pending_request_count'), 0, `${name} has none pending`)
+    const metrics = await scrape(peer)
+    t.equal(metrics.sum('nv_inference_pending_request_count'), 0, `${name} has none pending`)
   }
   for (const { peer, name } of places) {
     const from = mark(peer.process)

@@ -1,5 +1,6 @@
 // needs: nats
 import t from 'tap'
+import { residentBytes } from '../control-churn.ts'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
 import { until } from '../until.ts'
@@ -7,7 +8,6 @@ import { ask, describe, type Outcome } from './asking.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { HONEST_MODELS, HostilePeer } from './hostile-peer.ts'
 import { startLoad } from './load.ts'
-import { memoryBytes } from './memory.ts'
 import { chainQuestion, identityQuestion, type Question, slowQuestion } from './questions.ts'
 import { howItEnded, successes } from './seen.ts'
 
@@ -76,7 +76,7 @@ await t.test('a hostile peer with valid credentials', { skip: SKIP }, async (t) 
     honest: peers.map(({ id }) => id),
     random: seededRandom(SEED),
   })
-  const before = await Promise.all(peers.map(({ process }) => memoryBytes(process.pid)))
+  const before = await Promise.all(peers.map(residentBytes))
 
   for (const [what, attack] of ATTACKS) {
     await t.test(what, async (t) => {
@@ -106,8 +106,9 @@ await t.test('a hostile peer with valid credentials', { skip: SKIP }, async (t) 
     }
     await until(() => `60 requests in turn are answered: ${failed.join('; ')}`, isWell)
     for (const { id } of peers) await harness.watch.idle(id)
-    for (const [i, { id, process }] of peers.entries()) {
-      const grown = (await memoryBytes(process.pid)) - (before[i] ?? 0)
+    for (const [i, peer] of peers.entries()) {
+      const { id, process } = peer
+      const grown = (await residentBytes(peer)) - (before[i] ?? 0)
       t.ok(grown < GROWTH_BYTES, `${id} grew by ${Math.round(grown / 2 ** 20)} MiB`)
       const errors = process.lines.filter((line) => line.includes('"level":"error"'))
       t.same(errors, [], `${id} met no fault of its own`)

@@ -1,6 +1,5 @@
 import type { InferRequestParts, InferResponseParts } from '@tutti/protocol'
-
-type Tensor = InferRequestParts['inputs'][number]
+import { fp32, slowInputs } from '../tensors.ts'
 
 /** A request whose answer is known to the byte. */
 export interface Question {
@@ -9,20 +8,8 @@ export interface Question {
   readonly expected: Uint8Array
 }
 
-export function bytesOf(values: Float32Array | BigInt64Array): Uint8Array {
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
-}
-
-export function int64(name: string, value: number): Tensor {
-  return { name, datatype: 'INT64', shape: [1], data: bytesOf(BigInt64Array.of(BigInt(value))) }
-}
-
-export function fp32(name: string, values: Float32Array, shape: readonly number[]): Tensor {
-  return { name, datatype: 'FP32', shape, data: bytesOf(values) }
-}
-
 /** Whole numbers, so that sums are exact; no two neighbours are equal, so that a shift shows. */
-function numbers(count: number, seed: number): Float32Array {
+function numbers(count: number, seed: number): Float32Array<ArrayBuffer> {
   const all = new Float32Array(count)
   // A loop, since `from` takes as long as a request.
   for (let i = 0; i < count; i += 1) all[i] = ((i + seed) * 7919) % 65_536
@@ -44,7 +31,10 @@ function rowQuestion(modelName: string, seed: number, added: number): Question {
   return {
     request: { modelName, inputs: [fp32('X', row, [1, 16])] },
     output: 'Y',
-    expected: bytesOf(row.map((x) => x + added)),
+    expected: fp32(
+      'Y',
+      row.map((x) => x + added),
+    ).data,
   }
 }
 
@@ -62,7 +52,10 @@ export function versionedQuestion(bytes: number, seed = 0): Question {
   return {
     request: { modelName: 'ens_versioned', inputs: [fp32('x', x, [x.length])] },
     output: 'y',
-    expected: bytesOf(x.map((value) => value + 4)),
+    expected: fp32(
+      'y',
+      x.map((value) => value + 4),
+    ).data,
   }
 }
 
@@ -71,9 +64,8 @@ export const ENDLESS = 400_000
 
 /** `slow`, or `ens_slow`, which is `slow` twice: about 0.2 ms a round on one core that has nothing else to do. */
 export function slowQuestion(rounds: number, modelName: 'slow' | 'ens_slow' = 'slow'): Question {
-  const x = fp32('x', Float32Array.of(3), [1])
-  const inputs = [x, int64('rounds', rounds)]
-  return { request: { modelName, inputs }, output: 'y', expected: x.data }
+  const inputs = slowInputs(rounds)
+  return { request: { modelName, inputs }, output: 'y', expected: fp32('x', [1]).data }
 }
 
 /** @returns what is wrong with an answer, or undefined. */

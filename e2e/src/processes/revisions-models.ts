@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { InferenceClient } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { tempFolder } from '../temp-repository.ts'
+import { fp32, int64 } from '../tensors.ts'
 import { errorFields } from './asking.ts'
 import { BASIC } from './harness.ts'
-import { bytesOf, fp32 } from './questions.ts'
 
 /** What the model `shift` adds, by its revision: version 1 each time, other files. `odd` has another signature too. */
 export const REVISIONS = { one: 1, three: 3, odd: 3 } as const
@@ -104,10 +104,7 @@ export async function askShift(
   const length = o.rounds === undefined ? 8 : 1
   const x = Float32Array.from({ length }, (_, i) => o.seed * 100 + i * 10)
   const inputs = [fp32('x', x, [length])]
-  if (o.rounds !== undefined) {
-    const data = bytesOf(BigInt64Array.of(BigInt(o.rounds)))
-    inputs.push({ name: 'rounds', datatype: 'INT64', shape: [1], data })
-  }
+  if (o.rounds !== undefined) inputs.push(int64('rounds', [o.rounds]))
   try {
     const { outputs } = await client.infer({ modelName, inputs }, { timeoutMs: 80_000 })
     const data = Buffer.from(outputs[0]?.data ?? [])

@@ -1,5 +1,6 @@
 import type { StartedProcess } from '@tutti/chassis/testing'
 import type { InferenceClient } from '@tutti/protocol'
+import { ask as call } from '../grpc-client.ts'
 import { parseLine, type Target } from '../serving.ts'
 import { until } from '../until.ts'
 
@@ -36,25 +37,17 @@ export async function successes(client: InferenceClient, model: string): Promise
 }
 
 /** What a process says of a model: requests that it answered, and runs of its engine, those for nobody too. */
-export function statistics(
+export async function statistics(
   client: InferenceClient,
   name: string,
-): Promise<{ readonly success: number; readonly failure: number; readonly executions: number }> {
-  return new Promise((resolve, reject) => {
-    client.objects.ModelStatistics({ name }, (error, answer) => {
-      if (error !== null || answer === undefined) {
-        reject(error ?? new Error('no statistics came'))
-        return
-      }
-      let [success, failure, executions] = [0, 0, 0]
-      for (const { inference_stats: stats, execution_count: runs } of answer.model_stats) {
-        success += Number(stats?.success?.count ?? 0)
-        failure += Number(stats?.fail?.count ?? 0)
-        executions += Number(runs)
-      }
-      resolve({ success, failure, executions })
-    })
-  })
+): Promise<{ readonly success: number; readonly executions: number }> {
+  const { model_stats: versions } = await call(client, 'ModelStatistics', { name })
+  const sum = (count: (version: (typeof versions)[number]) => unknown): number =>
+    versions.reduce((total, version) => total + Number(count(version) ?? 0), 0)
+  return {
+    success: sum(({ inference_stats: stats }) => stats?.success?.count),
+    executions: sum(({ execution_count: runs }) => runs),
+  }
 }
 
 /** A place in what a process logs. */
@@ -85,23 +78,6 @@ export function logged(
       return place < 0 ? undefined : place + 1
     },
   )
-}
-
-/** Sum of the samples of a metric that carry these labels, perhaps among others. */
-export async function metric(
-  target: Target,
-  name: string,
-  labels: Readonly<Record<string, string>> = {},
-): Promise<number> {
-  const answer = await fetch(`http://127.0.0.1:${target.metricsPort}/metrics`)
-  let sum = 0
-  for (const line of (await answer.text()).split('\n')) {
-    const [, found, within = '', value] = /^([\w:]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
-    if (found !== name) continue
-    const fits = Object.entries(labels).every(([key, text]) => within.includes(`${key}="${text}"`))
-    if (fits) sum += Number(value)
-  }
-  return sum
 }
 
 /** A process's own word of how it ended, for a test's report: nothing if it did in order. */

@@ -3,10 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client, credentials } from '@grpc/grpc-js'
 import { decodeStreamResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'
 import t from 'tap'
+import { residentBytes } from '../control-churn.ts'
 import { unclean } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
-import { memoryBytes } from './memory.ts'
 import { answerProblem, chainQuestion, identityQuestion } from './questions.ts'
 import { untilReady } from './seen.ts'
 
@@ -34,7 +34,7 @@ await t.test('a client that does not read', { skip: SKIP }, async (t) => {
   // Its end comes as an error when the test cancels it.
   call.on('error', () => {})
   const questions = Array.from({ length: REQUESTS }, (_, i) => identityQuestion(SIZE, i))
-  const before = await memoryBytes(router.process.pid)
+  const before = await residentBytes(router)
   const isSent = (async () => {
     for (const [i, { request }] of questions.entries()) {
       const message = Buffer.from(encodeInferRequest({ ...request, id: String(i) }))
@@ -52,7 +52,7 @@ await t.test('a client that does not read', { skip: SKIP }, async (t) => {
     await load.more(80)
     t.same(unclean(await load.stop()), [])
     // How many it could send says nothing: the library takes some answers a second though nobody reads them.
-    const grown = (await memoryBytes(router.process.pid)) - before
+    const grown = (await residentBytes(router)) - before
     t.ok(grown < 400 * MIB, `the router has grown by ${Math.round(grown / MIB)} MiB`)
   })
 

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { residentBytes, sendBadRequests, servesRightBytes } from '../hostile.ts'
+import { residentBytes } from '../control-churn.ts'
+import { sendBadRequests, servesRightBytes } from '../hostile.ts'
 import { serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
 

@@ -30,16 +30,17 @@ export async function startArtifactServer(...answers: readonly Answer[]): Promis
 }
 
 export async function startTlsArtifactServer(
-  tls: { readonly key: string; readonly cert: string },
+  tls: { readonly key: string; readonly cert: string; readonly host?: string },
   ...answers: readonly Answer[]
 ): Promise<ArtifactServer> {
-  return await startServer(createTlsServer(tls), 'https', answers)
+  return await startServer(createTlsServer(tls), 'https', answers, tls.host)
 }
 
 async function startServer(
   server: Server,
   protocol: string,
   answers: readonly Answer[],
+  host?: string,
 ): Promise<ArtifactServer> {
   const heard: HeardRequest[] = []
   let script = [...answers]
@@ -48,11 +49,11 @@ async function startServer(
     const answer = script.length > 1 ? script.shift() : script[0]
     answer?.(request, response)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(0, host ?? '127.0.0.1', resolve))
   const address = server.address()
   if (typeof address !== 'object' || address === null) throw new Error('no port')
   return {
-    origin: `${protocol}://localhost:${address.port}`,
+    origin: `${protocol}://${host ?? 'localhost'}:${address.port}`,
     heard,
     script: (...next) => {
       script = [...next]
