@@ -1,18 +1,10 @@
 import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
 import type { Test } from 'tap'
+import { identityQuestion, type Question, versionedQuestion } from './processes/questions.ts'
 import { openRawClient, type RawClient } from './raw-infer.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import type { Target } from './serving.ts'
-import { fp32, type Tensor, toFloats } from './tensors.ts'
 import { until } from './until.ts'
-
-/** A request whose answer is known. */
-interface Question {
-  readonly model: string
-  readonly input: Tensor
-  readonly output: string
-  readonly expected: Uint8Array
-}
 
 /** Clients that ask one thing after the other until the server refuses them, and compare every byte of every answer. */
 export interface Load {
@@ -34,7 +26,7 @@ export function startLoad(
   target: Target,
   o: { readonly clients: number; readonly bytes: number },
 ): Load {
-  const questions = [identityQuestion(o.bytes), ensembleQuestion(o.bytes)] as const
+  const questions = [identityQuestion(o.bytes), versionedQuestion(o.bytes)] as const
   const counts = Array.from({ length: o.clients }, () => 0)
   const clients = counts.map(async (_zero, i) => {
     const question = questions[i % 2 === 0 ? 0 : 1]
@@ -63,7 +55,7 @@ const REFUSED = 'refused'
 type Asker = () => Promise<string | undefined>
 
 function askGrpc(client: RawClient, question: Question): Asker {
-  const request = encodeInferRequest({ modelName: question.model, inputs: [question.input] })
+  const request = encodeInferRequest(question.request)
   return async () => {
     const { bytes, error, hasBegun } = await client.infer(request)
     if (bytes !== undefined) {
@@ -79,12 +71,13 @@ function askGrpc(client: RawClient, question: Question): Asker {
 const REFUSALS = /has stopped accepting new requests|Stream refused by server|ECONNREFUSED/
 
 async function askRest(target: Target, question: Question): Promise<string | undefined> {
+  const { modelName, inputs } = question.request
   let isAccepted = false
   try {
     const onContinue = (): void => {
       isAccepted = true
     }
-    const answer = await restInfer(target, question.model, [question.input], { onContinue })
+    const answer = await restInfer(target, modelName, inputs, { onContinue })
     if (answer.headers['tutti-error-reason'] === 'SERVER_STOPPING') return REFUSED
     return compare(question, restOutputs(answer).get(question.output))
   } catch (error) {
@@ -102,30 +95,10 @@ function toProblem(error: unknown): { readonly code: string; readonly message: s
   return { code: 'code' in error ? String(error.code) : '', message: error.message }
 }
 
-function compare({ model, expected }: Question, got: Uint8Array | undefined): string | undefined {
+function compare(
+  { output, expected, request: { modelName } }: Question,
+  got: Uint8Array | undefined,
+): string | undefined {
   if (got !== undefined && Buffer.compare(got, expected) === 0) return undefined
-  return `${model}: the answer has ${got?.byteLength ?? 'no'} bytes, not the ${expected.byteLength} right ones`
-}
-
-const COLUMNS = 256
-
-function identityQuestion(bytes: number): Question {
-  const rows = Math.ceil(bytes / (COLUMNS * 3 * 4))
-  const input = fp32('x', numbers(rows * COLUMNS * 3), [rows, COLUMNS, 3])
-  return { model: 'big_identity', input, output: 'y', expected: input.data }
-}
-
-/** Two steps: version 1 adds 1 and version 3 adds 3. */
-function ensembleQuestion(bytes: number): Question {
-  const input = fp32('x', numbers(Math.ceil(bytes / 4)))
-  const sum = fp32(
-    'y',
-    toFloats(input).map((x) => x + 4),
-  )
-  return { model: 'ens_versioned', input, output: 'y', expected: sum.data }
-}
-
-/** Small whole numbers, so that sums are exact; no two neighbours are equal, so that a shift shows. */
-function numbers(count: number): Float32Array<ArrayBuffer> {
-  return Float32Array.from({ length: count }, (_, i) => (i * 7919) % 65_536)
+  return `${modelName}: ${output} has ${got?.byteLength ?? 'no'} bytes, not the ${expected.byteLength} right ones`
 }

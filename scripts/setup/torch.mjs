@@ -10,27 +10,24 @@ import { withLock } from './lock.mjs'
 const PROBE =
   'import sys, numpy, torch; v = torch.__version__.split(".")[:2]; ' +
   'sys.exit(0 if sys.version_info >= (3, 9) and tuple(map(int, v)) >= (1, 10) else 1)'
-const DEBIAN_PYTHON = '/usr/bin/python3'
-const APT_GET = '/usr/bin/apt-get'
+const THIS = {
+  isRoot: process.getuid?.() === 0,
+  aptGet: '/usr/bin/apt-get',
+  debianPython: '/usr/bin/python3',
+}
 
 /**
  * What the tests of TorchScript models need to know: `TUTTI_TEST_TORCH_PYTHON`, an interpreter with PyTorch and NumPy, or
  * `TUTTI_TEST_TORCH_MISSING`, why there is none; the tests that need it then report themselves as skipped.
  *
  * In this order: the one that TUTTI_TEST_TORCH_PYTHON names; a python3 of PATH; the system's, with Debian's packages, which
- * root installs; where PyPI's PyTorch is for the CPU, a cached environment of it. PyPI's for Linux on x86-64 brings gigabytes
- * of CUDA and is not installed.
+ * root installs. PyPI's for Linux on x86-64 brings gigabytes of CUDA and is not installed.
  *
- * @param {{ env?: NodeJS.ProcessEnv, installFromPypi: () => Promise<string>, system?: { platform: string, arch: string,
- *   isRoot: boolean, aptGet: string, debianPython: string }, say?: (line: string) => void }} o
+ * @param {{ env?: NodeJS.ProcessEnv, system?: { isRoot: boolean, aptGet: string,
+ *   debianPython: string }, say?: (line: string) => void }} o
  * @throws SetupFailure if TUTTI_TEST_TORCH_PYTHON names something else.
  */
-export async function findTorch({
-  env = process.env,
-  installFromPypi,
-  system = thisSystem(),
-  say = console.error,
-}) {
+export async function findTorch({ env = process.env, system = THIS, say = console.error } = {}) {
   const named = env.TUTTI_TEST_TORCH_PYTHON
   if (named) {
     if (await hasTorch(named)) return { TUTTI_TEST_TORCH_PYTHON: named }
@@ -42,7 +39,7 @@ export async function findTorch({
     if (existsSync(python) && (await hasTorch(python))) return { TUTTI_TEST_TORCH_PYTHON: python }
   }
   try {
-    return await install({ env, installFromPypi, system, say })
+    return await install({ env, system, say })
   } catch (error) {
     if (!(error instanceof SetupFailure)) throw error
     // A machine without network tests everything else.
@@ -51,10 +48,7 @@ export async function findTorch({
   }
 }
 
-async function install({ env, installFromPypi, system, say }) {
-  if (system.platform !== 'linux' || system.arch !== 'x64') {
-    return { TUTTI_TEST_TORCH_PYTHON: await installFromPypi() }
-  }
+async function install({ env, system, say }) {
   if (!existsSync(system.aptGet)) {
     return missing('no Python here imports torch and numpy, and there is no apt-get')
   }
@@ -80,16 +74,6 @@ async function install({ env, installFromPypi, system, say }) {
 
 function missing(reason) {
   return { TUTTI_TEST_TORCH_MISSING: `PyTorch is not installed: ${reason}` }
-}
-
-function thisSystem() {
-  return {
-    platform: process.platform,
-    arch: process.arch,
-    isRoot: process.getuid?.() === 0,
-    aptGet: APT_GET,
-    debianPython: DEBIAN_PYTHON,
-  }
 }
 
 function inPath(env) {

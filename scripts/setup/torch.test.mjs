@@ -1,7 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { SetupFailure } from './failure.mjs'
 import { findTorch } from './torch.mjs'
 
 /** Puts programs that are shell scripts into a folder. */
@@ -26,8 +25,6 @@ function makeSystem(root, changes = {}, install = `echo 'exit 0' >> ${root}/sys/
   })
   writeFileSync(join(folder, 'state'), '')
   return {
-    platform: 'linux',
-    arch: 'x64',
     isRoot: true,
     aptGet: join(folder, 'apt-get'),
     debianPython: join(folder, 'python3'),
@@ -35,10 +32,9 @@ function makeSystem(root, changes = {}, install = `echo 'exit 0' >> ${root}/sys/
   }
 }
 
-function find(root, system, env = {}, installFromPypi = async () => '/pypi/python') {
+function find(root, system, env = {}) {
   return findTorch({
     env: { PATH: '', XDG_CACHE_HOME: join(root, 'cache'), ...env },
-    installFromPypi,
     system,
     say: () => {},
   })
@@ -87,26 +83,4 @@ await test('what is missing is said, and does not end the run', async (t) => {
     t.match(found, { TUTTI_TEST_TORCH_MISSING: reason })
     t.notOk('TUTTI_TEST_TORCH_PYTHON' in found)
   }
-})
-
-async function broken() {
-  throw new TypeError('bug')
-}
-
-await test('PyPI has it for the CPU on other platforms', async (t) => {
-  const root = t.testdir()
-  for (const changes of [{ platform: 'darwin', arch: 'arm64' }, { arch: 'arm64' }]) {
-    const found = await find(root, makeSystem(root, changes))
-    t.same(found, { TUTTI_TEST_TORCH_PYTHON: '/pypi/python' })
-  }
-  const system = makeSystem(root, { platform: 'darwin' })
-  t.match(
-    await find(root, system, {}, async () => {
-      throw new SetupFailure('no network')
-    }),
-    {
-      TUTTI_TEST_TORCH_MISSING: 'PyTorch could not be installed: no network',
-    },
-  )
-  await t.rejects(find(root, system, {}, broken), { message: 'bug' })
 })

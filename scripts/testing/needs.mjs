@@ -29,10 +29,7 @@ export const NEEDS = {
   },
   torch: {
     names: ['TUTTI_TEST_TORCH_PYTHON'],
-    provide: (root) => {
-      const requirements = join(root, 'scripts', 'test-requirements-torch.txt')
-      return findTorch({ installFromPypi: () => ensurePython(requirements) })
-    },
+    provide: () => findTorch(),
   },
 }
 

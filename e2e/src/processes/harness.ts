@@ -33,8 +33,6 @@ export interface PeerOptions {
   readonly models?: readonly string[]
   /** Between the process and the broker. */
   readonly proxy?: FaultProxy
-  /** First token of its subjects; 'tutti' if absent. */
-  readonly prefix?: string
   readonly flags?: readonly string[]
 }
 
@@ -83,7 +81,7 @@ async function startPeer(
   })
   const { serving, ready } = await starting
   const id = String(ready['replica'] ?? ready['router'])
-  if (o.prefix === undefined) await until(`${id} is heard`, () => watch.latest(id))
+  await until(`${id} is heard`, () => watch.latest(id))
   return { ...serving, id }
 }
 
@@ -96,7 +94,6 @@ function peerArguments(role: Heartbeat['role'], url: string, o: PeerOptions): st
     `--repository-name=${REPOSITORY}`,
     ...repositories.map((path) => `--model-repository=${path}`),
     ...(o.models ?? []).map((model) => `--model=${model}`),
-    ...(o.prefix === undefined ? [] : [`--nats-prefix=${o.prefix}`]),
     ...LOOPBACK,
     ...(o.flags ?? []),
   ]
