@@ -5,50 +5,14 @@ export interface FaultProxyOptions {
   readonly port: number
 }
 
-/** A TCP relay on 127.0.0.1 that can be told to misbehave, for both directions of all its connections. */
-export interface FaultProxy {
-  readonly port: number
-  /** Connections that are open now. */
-  readonly connections: number
-  /** Holds every piece of data back for `ms`, order kept; 0 for none. */
-  delay(ms: number): void
-  /** Passes nothing on and accepts nothing new to read, until `resume`; connections stay open. */
-  stall(): void
-  resume(): void
-  /** Resets all connections that are open; new ones are served. */
-  cut(): void
-  /** Resets new connections at once, until `accept`. */
-  refuse(): void
-  accept(): void
-  close(): Promise<void>
-}
-
 /** Starts a relay to a server. Close it in the test's teardown. */
 export async function startFaultProxy(target: FaultProxyOptions): Promise<FaultProxy> {
-  const relay = new Relay(target)
-  const server = createServer({ allowHalfOpen: true }, (client) => relay.take(client))
+  const server = createServer({ allowHalfOpen: true })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(0, '127.0.0.1', resolve)
   })
-  return {
-    port: portOf(server),
-    get connections() {
-      return relay.connections
-    },
-    delay: (ms) => relay.delay(ms),
-    stall: () => relay.stall(true),
-    resume: () => relay.stall(false),
-    cut: () => relay.cut(),
-    refuse: () => relay.refuse(true),
-    accept: () => relay.refuse(false),
-    close: async () => {
-      relay.cut()
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve())
-      })
-    },
-  }
+  return new FaultProxy(target, server)
 }
 
 /** A socket that was ended cannot be reset any more: Node would then leave its handle open, and the process with it. */
@@ -63,46 +27,66 @@ function portOf(server: Server): number {
   return address.port
 }
 
-class Relay {
+/** A TCP relay on 127.0.0.1 that can be told to misbehave, for both directions of all its connections. */
+export class FaultProxy {
+  readonly port: number
   readonly #target: FaultProxyOptions
+  readonly #server: Server
   readonly #pairs = new Set<readonly [Socket, Socket]>()
   #delayMs = 0
   #isStalled = false
   #isRefusing = false
 
-  constructor(target: FaultProxyOptions) {
+  constructor(target: FaultProxyOptions, server: Server) {
     this.#target = target
+    this.#server = server
+    this.port = portOf(server)
+    server.on('connection', (client) => this.#take(client))
   }
 
+  /** Connections that are open now. */
   get connections(): number {
     return this.#pairs.size
   }
 
+  /** Holds every piece of data back for `ms`, order kept; 0 for none. */
   delay(ms: number): void {
     this.#delayMs = ms
   }
 
-  refuse(isRefusing: boolean): void {
-    this.#isRefusing = isRefusing
+  /** Passes nothing on and accepts nothing new to read, until `resume`; connections stay open. */
+  stall(): void {
+    this.#isStalled = true
+    for (const socket of [...this.#pairs].flat()) socket.pause()
   }
 
-  stall(isStalled: boolean): void {
-    this.#isStalled = isStalled
-    for (const pair of this.#pairs) {
-      for (const socket of pair) {
-        if (isStalled) socket.pause()
-        else socket.resume()
-      }
-    }
+  resume(): void {
+    this.#isStalled = false
+    for (const socket of [...this.#pairs].flat()) socket.resume()
   }
 
+  /** Resets all connections that are open; new ones are served. */
   cut(): void {
-    for (const pair of this.#pairs) {
-      for (const socket of pair) reset(socket)
-    }
+    for (const socket of [...this.#pairs].flat()) reset(socket)
   }
 
-  take(client: Socket): void {
+  /** Resets new connections at once, until `accept`. */
+  refuse(): void {
+    this.#isRefusing = true
+  }
+
+  accept(): void {
+    this.#isRefusing = false
+  }
+
+  async close(): Promise<void> {
+    this.cut()
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve())
+    })
+  }
+
+  #take(client: Socket): void {
     if (this.#isRefusing) {
       client.resetAndDestroy()
       return

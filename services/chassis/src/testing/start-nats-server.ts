@@ -18,25 +18,6 @@ export interface NatsServerOptions {
   readonly config?: string
 }
 
-/** A nats-server of its own on 127.0.0.1, with default limits and without JetStream. */
-export interface NatsServer {
-  readonly port: number
-  /** `nats://127.0.0.1:port`, or `tls://localhost:port`. */
-  readonly url: string
-  readonly pid: number
-  /** What it logged since it was last started. */
-  readonly lines: readonly string[]
-  /** Kills it with SIGKILL and waits for its end. The port stays its own. */
-  kill(): Promise<void>
-  /** Starts it again on the same port, after killing it if it runs; resolves when it accepts connections. */
-  restart(): Promise<void>
-  /** Holds it with SIGSTOP: connections stay open, and nothing moves. */
-  pause(): void
-  resume(): void
-  /** Ends it and removes its configuration. Fine to call again. */
-  stop(): Promise<void>
-}
-
 /**
  * Starts the real nats-server (see findNatsServer) and waits until it accepts connections. Stop it in the test's teardown.
  *
@@ -48,7 +29,7 @@ export async function startNatsServer(o: NatsServerOptions = {}): Promise<NatsSe
   const folder = await mkdtemp(join(tmpdir(), 'tutti-nats-'))
   try {
     const start = async (port: number): Promise<NatsServer> => {
-      const server = new GuardedNatsServer(path, folder, port, o)
+      const server = new NatsServer(path, folder, port, o)
       await server.restart()
       return server
     }
@@ -59,8 +40,10 @@ export async function startNatsServer(o: NatsServerOptions = {}): Promise<NatsSe
   }
 }
 
-class GuardedNatsServer implements NatsServer {
+/** A nats-server of its own on 127.0.0.1, with default limits and without JetStream. */
+export class NatsServer {
   readonly port: number
+  /** `nats://127.0.0.1:port`, or `tls://localhost:port`. */
   readonly url: string
   readonly #path: string
   readonly #folder: string
@@ -79,14 +62,17 @@ class GuardedNatsServer implements NatsServer {
     return this.#running().pid
   }
 
+  /** What it logged since it was last started. */
   get lines(): readonly string[] {
     return this.#running().lines
   }
 
+  /** Kills it with SIGKILL and waits for its end. The port stays its own. */
   async kill(): Promise<void> {
     await this.#process?.stop('SIGKILL')
   }
 
+  /** Starts it again on the same port, after killing it if it runs; resolves when it accepts connections. */
   async restart(): Promise<void> {
     await this.kill()
     const file = join(this.#folder, 'nats.conf')
@@ -96,6 +82,7 @@ class GuardedNatsServer implements NatsServer {
     })
   }
 
+  /** Holds it with SIGSTOP: connections stay open, and nothing moves. */
   pause(): void {
     const { pid } = this.#running()
     this.#running().kill('SIGSTOP')
@@ -107,6 +94,7 @@ class GuardedNatsServer implements NatsServer {
     this.#running().kill('SIGCONT')
   }
 
+  /** Ends it and removes its configuration. Fine to call again. */
   async stop(): Promise<void> {
     // A server that is paused takes no other signal.
     this.#process?.kill('SIGCONT')

@@ -17,23 +17,6 @@ export interface ProcessExit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** A process that was started. It cannot outlive this one, however this one ends. */
-export interface StartedProcess {
-  readonly pid: number
-  /** The lines of stdout and stderr so far. */
-  readonly lines: readonly string[]
-  /** The next line, or one that has come already, that fits. Rejects if the process ends without it. */
-  waitForLine(fits: (line: string) => boolean): Promise<string>
-  /** Sends a signal to the process alone. */
-  kill(signal: NodeJS.Signals): void
-  /**
-   * Sends a signal (default SIGTERM) and waits for the end; kills the whole group after `graceMs` (default 10000).
-   * Fine to call again, and after it has ended.
-   */
-  stop(signal?: NodeJS.Signals, graceMs?: number): Promise<ProcessExit>
-  readonly exited: Promise<ProcessExit>
-}
-
 /**
  * Starts a program and waits until it is ready. Stop it in the test's teardown.
  *
@@ -54,7 +37,7 @@ export async function startProcess(
     child.once('spawn', resolve)
     child.once('error', reject)
   })
-  const started = new GuardedProcess(child, [command, ...args].join(' '))
+  const started = new StartedProcess(child, [command, ...args].join(' '))
   if (o.readyWhen === undefined) return started
   try {
     await within(started.waitForLine(o.readyWhen), o.readyTimeoutMs ?? 30_000, started)
@@ -68,7 +51,7 @@ export async function startProcess(
 async function within(
   ready: Promise<string>,
   limitMs: number,
-  started: GuardedProcess,
+  started: StartedProcess,
 ): Promise<void> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
@@ -88,8 +71,10 @@ interface LineWaiter {
   readonly reject: (error: Error) => void
 }
 
-class GuardedProcess implements StartedProcess {
+/** A process that was started. It cannot outlive this one, however this one ends. */
+export class StartedProcess {
   readonly pid: number
+  /** The lines of stdout and stderr so far. */
   readonly lines: string[] = []
   readonly exited: Promise<ProcessExit>
   readonly #child: ChildProcess
@@ -123,6 +108,7 @@ class GuardedProcess implements StartedProcess {
     return new Error(`${this.#title} ${what}; it wrote:\n${this.lines.join('\n')}`)
   }
 
+  /** The next line, or one that has come already, that fits. Rejects if the process ends without it. */
   waitForLine(fits: (line: string) => boolean): Promise<string> {
     const seen = this.lines.find(fits)
     if (seen !== undefined) return Promise.resolve(seen)
@@ -132,10 +118,12 @@ class GuardedProcess implements StartedProcess {
     })
   }
 
+  /** Sends a signal to the process alone. */
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
 
+  /** Sends a signal and waits for the end; kills the whole group after `graceMs`. Fine to call again, and after it has ended. */
   async stop(signal: NodeJS.Signals = 'SIGTERM', graceMs = 10_000): Promise<ProcessExit> {
     if (this.#hasEnded) return this.exited
     this.#child.kill(signal)

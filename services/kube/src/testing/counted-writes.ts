@@ -18,30 +18,26 @@ export interface WriteHooks {
 
 export type WriteFilter = (request: ProxiedRequest) => boolean
 
-/** Counts writes, and calls those back who wait for one of them. */
-export interface CountedWrites {
-  /** Those that the server has answered, from the first on. */
-  readonly writes: readonly CountedWrite[]
-  /** Calls back around the k-th write from now on, 1 for the next one. @param when - which of them count; default: all. */
-  onWrite(k: number, hooks: WriteHooks, when?: WriteFilter): void
-  /** Takes all hooks back. */
-  clear(): void
-  /** Passes a write on, if it is one that counts with all that is to happen around it. @param pass - calls back with the status. */
-  around(
-    request: ProxiedRequest,
-    pass: (onAnswer: (status: number) => Promise<void>) => Promise<void>,
-  ): Promise<void>
-}
+export type CountedWrites = ReturnType<typeof createCountedWrites>
 
-/** @param counts - which of the writes do; default: all but those of leases and events, which come of themselves. */
-export function createCountedWrites(counts: WriteFilter = isCounted): CountedWrites {
+/**
+ * Counts writes, and calls those back who wait for one of them.
+ *
+ * @param counts - which of the writes do; default: all but those of leases and events, which come of themselves.
+ */
+export function createCountedWrites(counts: WriteFilter = isCounted) {
   const writes: CountedWrite[] = []
   const hooks = new Set<Hook>()
   return {
     writes,
-    onWrite: (k, around, when = () => true) => void hooks.add({ left: k - 1, around, when }),
+    onWrite: (k: number, around: WriteHooks, when: WriteFilter = () => true) =>
+      void hooks.add({ left: k - 1, around, when }),
     clear: () => hooks.clear(),
-    around: async (request, pass) => {
+    /** Passes a write on with all that is to happen around it. @param pass - calls back with the status. */
+    around: async (
+      request: ProxiedRequest,
+      pass: (onAnswer: (status: number) => Promise<void>) => Promise<void>,
+    ): Promise<void> => {
       if (!request.isWrite || !counts(request)) {
         await pass(() => Promise.resolve())
         return

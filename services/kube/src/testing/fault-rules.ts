@@ -47,25 +47,21 @@ export interface FaultRule {
   readonly fault: Fault
 }
 
-/** The rules of a proxy: of those that fit a request, the one that was added first counts. */
-export interface FaultRules {
-  /** @returns takes the rule back. */
-  add(rule: FaultRule): () => void
-  clear(): void
-  /** The fault for a request, which counts for the rule's `times`. */
-  take(request: ProxiedRequest): Fault | undefined
-}
+export type FaultRules = ReturnType<typeof createFaultRules>
 
-export function createFaultRules(): FaultRules {
+/** The rules of a proxy: of those that fit a request, the one that was added first counts. */
+export function createFaultRules() {
   const rules = new Set<{ readonly rule: FaultRule; left: number }>()
   return {
-    add: (rule) => {
+    /** @returns takes the rule back. */
+    add: (rule: FaultRule): (() => void) => {
       const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY }
       rules.add(entry)
       return () => void rules.delete(entry)
     },
     clear: () => rules.clear(),
-    take: (request) => {
+    /** The fault for a request, which counts for the rule's `times`. */
+    take: (request: ProxiedRequest): Fault | undefined => {
       for (const entry of rules) {
         if (!fits(entry.rule, request)) continue
         entry.left -= 1

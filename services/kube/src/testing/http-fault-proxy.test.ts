@@ -1,10 +1,10 @@
 // needs: apiserver
 import t from 'tap'
-import type { ApiServer } from './api-server.ts'
 import type { ProxiedRequest } from './fault-rules.ts'
 import { withoutKube } from './find-kube-binaries.ts'
 import { startHttpFaultProxy } from './http-fault-proxy.ts'
 import { type PlainClient, plainClient } from './plain-client.ts'
+import type { ApiServer } from './start-api-server.ts'
 import { startApiServer } from './start-api-server.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'

@@ -4,7 +4,6 @@ import { Agent, createServer, type Server, request as sendRequest } from 'node:h
 import { type AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
-import type { ApiServer } from './api-server.ts'
 import {
   type CountedWrite,
   type CountedWrites,
@@ -21,53 +20,11 @@ import {
 } from './fault-rules.ts'
 import { createPastStates, type PastState, type PastStates } from './past-states.ts'
 import { answerFault, passedHeaders, readAll, readRequest } from './proxied-messages.ts'
+import type { ApiServer } from './start-api-server.ts'
 
 export interface HttpFaultProxyOptions {
   /** Which writes are counted; default: all but those of leases and events, which come of themselves. */
   readonly isCounted?: (request: ProxiedRequest) => boolean
-}
-
-/** Stands before an API server, with its certificate, and misbehaves as it is told. */
-export interface HttpFaultProxy {
-  readonly url: URL
-  /** @param token - default: that of system:masters. */
-  access(token?: string): ClusterAccess
-  /** @returns takes the rule back. */
-  addRule(rule: FaultRule): () => void
-  /** Takes all rules and hooks back. */
-  clear(): void
-  /** The counted writes that the server has answered, from the first on. */
-  readonly writes: readonly CountedWrite[]
-  /** Requests that came, of all kinds. */
-  readonly requests: number
-  /** Watches that are open. */
-  readonly watches: number
-  /**
-   * Calls back around the k-th counted write from now on, 1 for the next one.
-   *
-   * @param when - which of them count; default: all.
-   */
-  onWrite(k: number, hooks: WriteHooks, when?: WriteFilter): void
-  /** Passes nothing on to watches, old and new, until `thaw`; their connections stay open. */
-  freezeWatches(): void
-  thawWatches(): void
-  /** Resets the connections of all watches. */
-  cutWatches(): void
-  /** Resets all connections. */
-  cut(): void
-  /** Resets every new connection, until `accept`. */
-  refuse(): void
-  accept(): void
-  /** What all watches that are open now would be given as a complete state now. */
-  remember(): Promise<PastState>
-  /**
-   * Gives new watches of what was remembered, and lists that name a version, that state, as a lagging server would; what
-   * happened since does not come before `present`. Resets the watches that are open.
-   */
-  rewind(past: PastState): void
-  /** Ends what `rewind` began: the watches that had got the old state end, and go on from there with the real server. */
-  present(): void
-  close(): Promise<void>
 }
 
 /** Starts a proxy on a free port of loopback. Close it in the test's teardown, after those who use it. */
@@ -75,7 +32,7 @@ export async function startHttpFaultProxy(
   target: ApiServer,
   o: HttpFaultProxyOptions = {},
 ): Promise<HttpFaultProxy> {
-  const proxy = new FaultProxyServer(target, o)
+  const proxy = new HttpFaultProxy(target, o)
   await proxy.start()
   return proxy
 }
@@ -87,7 +44,9 @@ interface Passing {
   readonly fault: Fault | undefined
 }
 
-class FaultProxyServer implements HttpFaultProxy {
+/** Stands before an API server, with its certificate, and misbehaves as it is told. */
+export class HttpFaultProxy {
+  /** Requests that came, of all kinds. */
   requests = 0
   readonly #target: ApiServer
   readonly #writes: CountedWrites
@@ -137,31 +96,38 @@ class FaultProxyServer implements HttpFaultProxy {
     return new URL(`https://127.0.0.1:${address.port}`)
   }
 
+  /** The counted writes that the server has answered, from the first on. */
   get writes(): readonly CountedWrite[] {
     return this.#writes.writes
   }
 
+  /** Watches that are open. */
   get watches(): number {
     return this.#watches.size + this.#past.watches
   }
 
+  /** @param token - default: that of system:masters. */
   access(token?: string): ClusterAccess {
     return { ...this.#target.access(token), server: this.url }
   }
 
+  /** @returns takes the rule back. */
   addRule(rule: FaultRule): () => void {
     return this.#rules.add(rule)
   }
 
+  /** Takes all rules and hooks back. */
   clear(): void {
     this.#rules.clear()
     this.#writes.clear()
   }
 
+  /** Calls back around the k-th counted write from now on, 1 for the next one. @param when - which of them count; default: all. */
   onWrite(k: number, hooks: WriteHooks, when?: WriteFilter): void {
     this.#writes.onWrite(k, hooks, when)
   }
 
+  /** Passes nothing on to watches, old and new, until `thaw`; their connections stay open. */
   freezeWatches(): void {
     this.#isFrozen = true
     for (const answer of this.#watches.values()) answer.pause()
@@ -180,6 +146,7 @@ class FaultProxyServer implements HttpFaultProxy {
     for (const socket of this.#sockets.values()) reset(socket)
   }
 
+  /** Resets every new connection, until `accept`. */
   refuse(): void {
     this.#isRefusing = true
     this.cut()
@@ -189,15 +156,21 @@ class FaultProxyServer implements HttpFaultProxy {
     this.#isRefusing = false
   }
 
+  /** What all watches that are open now would be given as a complete state now. */
   remember(): Promise<PastState> {
     return this.#past.remember()
   }
 
+  /**
+   * Gives new watches of what was remembered, and lists that name a version, that state, as a lagging server would; what
+   * happened since does not come before `present`. Resets the watches that are open.
+   */
   rewind(past: PastState): void {
     this.#past.rewind(past)
     this.cutWatches()
   }
 
+  /** Ends what `rewind` began: the watches that had got the old state end, and go on from there with the real server. */
   present(): void {
     this.#past.present()
   }

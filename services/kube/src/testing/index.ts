@@ -1,4 +1,4 @@
-export type { ApiServer, ApiServerOptions, ApiUser } from './api-server.ts'
+export type { ApiServerOptions, ApiUser } from './api-server.ts'
 export type { CountedWrite, WriteHooks } from './counted-writes.ts'
 export type { Fault, FaultRule, ProxiedRequest } from './fault-rules.ts'
 export { findKubeBinaries, type KubeProgram, withoutKube } from './find-kube-binaries.ts'
@@ -16,4 +16,4 @@ export {
   type PlainRequest,
   plainClient,
 } from './plain-client.ts'
-export { startApiServer } from './start-api-server.ts'
+export { type ApiServer, startApiServer } from './start-api-server.ts'

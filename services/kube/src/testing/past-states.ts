@@ -5,45 +5,35 @@ import type { PlainClient, PlainObject } from './plain-client.ts'
 /** Complete lists of some time, by path and selectors. */
 export type PastState = ReadonlyMap<string, PlainObject>
 
-/** Answers with what once was. */
-export interface PastStates {
-  /** Notes a watch that is passed on: what it watches can be remembered while it is open. */
-  track(request: ProxiedRequest, response: ServerResponse): void
-  /** Reads what is watched now. */
-  remember(): Promise<PastState>
-  rewind(past: PastState): void
-  present(): void
-  /** @returns true if the request is answered with a past state, and is not to be passed on. */
-  answer(request: ProxiedRequest, response: ServerResponse): boolean
-  /** Watches that got a past state and are open. */
-  readonly watches: number
-}
+export type PastStates = ReturnType<typeof createPastStates>
 
-/** @param client - reads the states. */
-export function createPastStates(client: PlainClient): PastStates {
+/** Answers with what once was. @param client - reads the states. */
+export function createPastStates(client: PlainClient) {
   const watched = new Map<ServerResponse, string>()
   const held = new Set<ServerResponse>()
   let past: PastState = new Map()
   return {
-    track: (request, response) => {
+    /** Notes a watch that is passed on: what it watches can be remembered while it is open. */
+    track: (request: ProxiedRequest, response: ServerResponse): void => {
       watched.set(response, collectionOf(request))
       response.once('close', () => watched.delete(response))
     },
-    remember: async () => {
+    remember: async (): Promise<PastState> => {
       const state = new Map<string, PlainObject>()
       for (const collection of new Set(watched.values())) {
         state.set(collection, await client.get(collection))
       }
       return state
     },
-    rewind: (state) => {
+    rewind: (state: PastState): void => {
       past = state
     },
-    present: () => {
+    present: (): void => {
       past = new Map()
       for (const response of held) response.end()
     },
-    answer: (request, response) => {
+    /** @returns true if the request is answered with a past state, and is not to be passed on. */
+    answer: (request: ProxiedRequest, response: ServerResponse): boolean => {
       const list = request.method === 'GET' ? past.get(collectionOf(request)) : undefined
       // A list that names no version is read from etcd: it is never behind.
       const isConsistent = !request.isWatch && !request.query.has('resourceVersion')
@@ -60,6 +50,7 @@ export function createPastStates(client: PlainClient): PastStates {
       if (isInitial) response.write(toEvents(list))
       return true
     },
+    /** Watches that got a past state and are open. */
     get watches() {
       return held.size
     },

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onFreePort, type StartedProcess, startProcess } from '@tutti/chassis/testing'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
-import type { ApiServer, ApiServerOptions } from './api-server.ts'
+import type { ApiServerOptions } from './api-server.ts'
 import { filesIn, kubeconfigText, writeServerFiles } from './api-server-files.ts'
 import { apiServerFlags, controllerFlags } from './api-server-flags.ts'
 import { findKubeBinaries } from './find-kube-binaries.ts'
@@ -26,7 +26,7 @@ export async function startApiServer(o: ApiServerOptions = {}): Promise<ApiServe
   const bin = findKubeBinaries()
   if (bin === undefined) throw new Error('no programs of Kubernetes are found; see withoutKube')
   const folder = await mkdtemp(join(tmpdir(), 'tutti-kube-'))
-  const server = new LaunchedApiServer(bin, folder, o)
+  const server = new ApiServer(bin, folder, o)
   try {
     await server.start()
     return server
@@ -44,10 +44,17 @@ function exitAtOnce(): void {
   process.exit()
 }
 
-class LaunchedApiServer implements ApiServer {
+/**
+ * etcd and kube-apiserver of their own on loopback, with RBAC; several can run at once. Addresses of pods, nodes and Services
+ * are loopback ones too: what a test sends to one never leaves the machine.
+ */
+export class ApiServer {
+  /** PEM of the authority that signed the server's certificate. */
   ca = ''
+  /** The server's own, for a proxy in front of it. */
   readonly certFile: string
   readonly keyFile: string
+  /** Of a user in system:masters. */
   readonly token = randomBytes(16).toString('hex')
   readonly #bin: string
   readonly #folder: string
@@ -100,12 +107,14 @@ class LaunchedApiServer implements ApiServer {
     }
   }
 
+  /** Writes a kubeconfig. @returns its path. */
   async kubeconfig(token = this.token): Promise<string> {
     const path = join(await this.#newFolder(), 'kubeconfig')
     await writeFile(path, kubeconfigText({ url: this.url, ca: this.ca, token }), { mode: 0o600 })
     return path
   }
 
+  /** A token of a service account, which is made with its namespace if it is not there. */
   async createToken(namespace: string, serviceAccount: string): Promise<string> {
     const { plain } = this
     await plain.send('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } })
@@ -119,6 +128,7 @@ class LaunchedApiServer implements ApiServer {
     return String(status.token)
   }
 
+  /** A folder as a pod has it, for TUTTI_SERVICE_ACCOUNT_DIR. */
   async createServiceAccountDir(namespace: string, serviceAccount: string): Promise<string> {
     const folder = await this.#newFolder()
     const token = await this.createToken(namespace, serviceAccount)
@@ -128,19 +138,23 @@ class LaunchedApiServer implements ApiServer {
     return folder
   }
 
+  /** Kills the API server with SIGKILL; etcd and its data stay. */
   async kill(): Promise<void> {
     await this.#apiServer?.stop('SIGKILL')
   }
 
+  /** Starts the API server again with the same data, after killing it if it runs; resolves when it is ready. */
   async restart(): Promise<void> {
     await this.kill()
     await this.#startApiServer()
   }
 
+  /** Makes etcd forget all that was before now: watches from before get 410 (once the server's own memory is gone too: restart). */
   async compact(): Promise<void> {
     await this.#etcd?.compact()
   }
 
+  /** Ends everything and removes the data. Fine to call again. */
   async stop(): Promise<void> {
     // All data goes: nobody needs to end in order.
     this.#plain?.close()
