@@ -28,7 +28,7 @@ import {
   SERVICE_RANGE,
 } from './network.mjs'
 import { firstChild, killProcess, livingProcess, saveProcess } from './process-file.mjs'
-import { claimFolder, isFolderOfNode, removeFolder } from './state-folder.mjs'
+import { claimFolder, emptyFolder, isFolderOfNode } from './state-folder.mjs'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
 const NODE_NAME = 'tutti-node'
@@ -121,7 +121,7 @@ export class Node {
   }
 
   /**
-   * Ends the node, every container of it too, and removes its folder. Where there is none, nothing is touched: neither a folder of
+   * Ends the node, every container of it too, and empties its folder. Where there is none, nothing is touched: neither a folder of
    * somebody else's nor another node.
    */
   async down() {
@@ -130,7 +130,7 @@ export class Node {
     disconnect()
     await removeGroups()
     // Whatever is mounted there was so in the node's own namespace.
-    removeFolder(this.#state)
+    emptyFolder(this.#state)
   }
 
   /** Runs a program inside the node; gives back what it writes. */

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { claimFolder, isFolderOfNode, removeFolder } from './state-folder.mjs'
+import { claimFolder, emptyFolder, isFolderOfNode } from './state-folder.mjs'
 
 await test('a folder that is not there, or empty, becomes one of a node', (t) => {
   const root = t.testdir({ empty: {} })
@@ -29,30 +29,12 @@ await test('what can be no folder is refused', (t) => {
   t.end()
 })
 
-await test('the folder of a node is removed with all that is in it', (t) => {
-  const root = t.testdir({ node: {} })
-  const folder = join(root, 'node')
+await test('the folder of a node is emptied, and can be claimed again', (t) => {
+  const folder = t.testdir()
   claimFolder(folder)
   mkdirSync(join(folder, 'root', 'var'), { recursive: true })
-  removeFolder(folder)
-  t.equal(existsSync(folder), false)
-  t.end()
-})
-
-await test('a link to a folder elsewhere stays, and can be claimed again', (t) => {
-  const root = t.testdir({ elsewhere: {}, link: t.fixture('symlink', 'elsewhere') })
-  const folder = join(root, 'link')
+  emptyFolder(folder)
+  t.same(readdirSync(folder), [])
   claimFolder(folder)
-  mkdirSync(join(folder, 'root'))
-  removeFolder(folder)
-  t.same(readdirSync(join(root, 'elsewhere')), [])
-  claimFolder(folder)
-  t.end()
-})
-
-await test('a node whose process is noted has its folder', (t) => {
-  const folder = t.testdir()
-  writeFileSync(join(folder, 'process.json'), '{}')
-  t.equal(isFolderOfNode(folder), true)
   t.end()
 })

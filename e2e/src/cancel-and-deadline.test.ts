@@ -1,3 +1,4 @@
+import { until } from '@tutti/chassis/testing'
 import type { InferenceClient, InferResponseParts } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { openClient, statisticsOf } from './grpc-client.ts'
@@ -6,7 +7,6 @@ import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
 import { copyModels, instances } from './temp-repository.ts'
 import { slowInputs, toFloats } from './tensors.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { restCall } from './rest-call.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import type { Serving, Target } from './serving.ts'
 import { copyModels, instances } from './temp-repository.ts'
 import { row } from './tensors.ts'
-import { until } from './until.ts'
 
 /** What a process holds, as the kernel counts it. */
 export interface Held {

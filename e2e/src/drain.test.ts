@@ -1,3 +1,4 @@
+import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from './grpc-client.ts'
 import { startLoad } from './load.ts'
@@ -7,7 +8,6 @@ import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
 import { copyModels, instances } from './temp-repository.ts'
 import { slowInputs } from './tensors.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

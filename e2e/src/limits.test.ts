@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { ask, openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
@@ -11,7 +12,6 @@ import { inferPath, JSON_LENGTH, restBody, restInfer, restOutputs } from './rest
 import { type Serving, serve } from './serving.ts'
 import { copyModels, instances } from './temp-repository.ts'
 import { fp32, row, slowInputs, type Tensor } from './tensors.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

@@ -1,10 +1,10 @@
+import { until } from '@tutti/chassis/testing'
 import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { identityQuestion, type Question, versionedQuestion } from './processes/questions.ts'
 import { openRawClient, type RawClient } from './raw-infer.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import type { Target } from './serving.ts'
-import { until } from './until.ts'
 
 /** Clients that ask one thing after the other until the server refuses them, and compare every byte of every answer. */
 export interface Load {

@@ -1,7 +1,7 @@
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { churn, churnRepository, heldBy } from './control-churn.ts'
 import { serve } from './serving.ts'
-import { until } from './until.ts'
 
 t.setTimeout(900_000)
 

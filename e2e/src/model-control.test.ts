@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { addedBy, controlModel } from './control-churn.ts'
 import { controlRepository } from './control-repository.ts'
@@ -9,7 +10,6 @@ import { restCall } from './rest-call.ts'
 import { parseLine, type Serving, serve, serveArguments, TUTTI } from './serving.ts'
 import { copyModels, tempFolder } from './temp-repository.ts'
 import { runTritonChecks } from './triton-client.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { serve, startServing } from './serving.ts'
 import { PYTHON, PYTHON_FLAGS, runTritonChecks } from './triton-client.ts'
-import { until } from './until.ts'
 
 const skip = PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set'
 const REPOSITORY = 'model_repository/.variants/fixtures/python'

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
+import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from './grpc-client.ts'
 import { restInfer } from './rest-infer.ts'
 import { serve } from './serving.ts'
 import { copyModels } from './temp-repository.ts'
 import { fp32, row } from './tensors.ts'
-import { until } from './until.ts'
 
 t.setTimeout(600_000)
 

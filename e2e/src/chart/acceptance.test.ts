@@ -1,9 +1,9 @@
 // needs: apiserver
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { until } from '../until.ts'
 import { CHART, find, type Rendered, render } from './helm.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }

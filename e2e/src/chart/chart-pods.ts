@@ -1,8 +1,7 @@
-import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { type StartedProcess, startProcess, until } from '@tutti/chassis/testing'
 import { type ApiServer, startApiServer } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { ROOT } from '../serving.ts'
-import { until } from '../until.ts'
 import type { Rendered } from './helm.ts'
 
 const OPERATOR = `${ROOT}operator/dist/main.js`

@@ -1,6 +1,6 @@
+import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
-import { until } from '../until.ts'
 import { adderFrom, SPACE } from './adders.ts'
 import { apply, getObject, kubectl } from './kubectl.ts'
 import { mainOf, openWorkloads } from './workloads.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
-import { until } from '../until.ts'
 import { type Asker, askGrpc, askRest, type Question } from './edge-client.ts'
 
 /** Between an error and the next question, as a client that tries again would wait. */

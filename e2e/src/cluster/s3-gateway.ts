@@ -1,6 +1,6 @@
+import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import { AwsClient } from 'aws4fetch'
-import { until } from '../until.ts'
 import { apply, getObject, kubectl } from './kubectl.ts'
 
 const REGION = 'us-east-1'

@@ -1,5 +1,5 @@
+import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
-import { until } from '../until.ts'
 import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
 
 const PATIENCE = '--timeout=300s'

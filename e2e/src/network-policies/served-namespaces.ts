@@ -1,8 +1,8 @@
+import { until } from '@tutti/chassis/testing'
 import type { ApiServer, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { applyRoles, operatorOf, startChartPod } from '../chart/chart-pods.ts'
 import type { Rendered } from '../chart/helm.ts'
-import { until } from '../until.ts'
 
 const TUTTI_API = '/apis/tutti.dev/v1alpha1'
 const DEPLOYMENTS = '/apis/apps/v1'

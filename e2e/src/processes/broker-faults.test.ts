@@ -1,7 +1,8 @@
 // needs: nats
+
+import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
-import { until } from '../until.ts'
 import { ask, describe, unclean } from './asking.ts'
 import { type Harness, type Peer, SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'

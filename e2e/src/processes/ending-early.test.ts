@@ -1,11 +1,11 @@
 // needs: nats
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { tempFolder } from '../temp-repository.ts'
 import { fp32, int64 } from '../tensors.ts'
-import { until } from '../until.ts'
 import { ask } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { ENDLESS, type Question, slowQuestion } from './questions.ts'

@@ -4,13 +4,13 @@ import {
   type NatsServerOptions,
   startFaultProxy,
   startNatsServer,
+  until,
   withoutNatsServer,
 } from '@tutti/chassis/testing'
 import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { LOOPBACK, type Serving, startTutti, TUTTI } from '../serving.ts'
 import { BASIC } from '../temp-repository.ts'
-import { until } from '../until.ts'
 import { type PeerWatch, watchPeers } from './peer-watch.ts'
 
 /** Why tests over a broker cannot run here, or false. */

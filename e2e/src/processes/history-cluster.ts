@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import type { FaultProxy } from '@tutti/chassis/testing'
+import { type FaultProxy, until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { parseLine } from '../serving.ts'
-import { until } from '../until.ts'
 import { type Harness, type Peer, startHarness } from './harness.ts'
 import { isOk } from './seen.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { until } from '../until.ts'
+import { until } from '@tutti/chassis/testing'
 import type { FaultKind } from './history-check.ts'
 import type { Cluster, Place } from './history-cluster.ts'
 import { between, oneOf, type Random } from './history-requests.ts'

@@ -1,9 +1,10 @@
 // needs: nats
+
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { residentBytes } from '../control-churn.ts'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
-import { until } from '../until.ts'
 import { ask, describe, type Outcome } from './asking.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { HONEST_MODELS, HostilePeer } from './hostile-peer.ts'

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import type { Target } from '../serving.ts'
-import { until } from '../until.ts'
 import { ask, describe, type Outcome } from './asking.ts'
 import type { Question } from './questions.ts'
 

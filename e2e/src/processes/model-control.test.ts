@@ -2,13 +2,13 @@
 import { cp, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { addedBy } from '../control-churn.ts'
 import { ask, openClient } from '../grpc-client.ts'
 import { restCall } from '../rest-call.ts'
 import type { Target } from '../serving.ts'
 import { copyModels, tempFolder } from '../temp-repository.ts'
-import { until } from '../until.ts'
 import { SKIP, startHarness } from './harness.ts'
 
 t.setTimeout(900_000)

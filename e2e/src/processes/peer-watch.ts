@@ -1,6 +1,6 @@
+import { until } from '@tutti/chassis/testing'
 import { decodeHeartbeat, type Heartbeat, peerSubjects, type SubjectNames } from '@tutti/protocol'
 import { connect } from 'nats'
-import { until } from '../until.ts'
 
 /** Sees the heartbeats of a repository, as a router does. */
 export interface PeerWatch {

@@ -1,8 +1,9 @@
 // needs: nats
+
+import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
-import { until } from '../until.ts'
 import { type Peer, SKIP, startHarness } from './harness.ts'
 import { between, oneOf } from './history-requests.ts'
 import {

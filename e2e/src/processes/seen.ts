@@ -1,8 +1,7 @@
-import type { StartedProcess } from '@tutti/chassis/testing'
+import { type StartedProcess, until } from '@tutti/chassis/testing'
 import type { InferenceClient } from '@tutti/protocol'
 import { ask as call } from '../grpc-client.ts'
 import { parseLine, type Target } from '../serving.ts'
-import { until } from '../until.ts'
 
 /** Waits until each target has each of the models ready. */
 export async function untilReady(

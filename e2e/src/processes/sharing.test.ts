@@ -1,7 +1,8 @@
 // needs: nats
+
+import { until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
-import { until } from '../until.ts'
 import { ask } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'

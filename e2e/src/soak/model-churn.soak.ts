@@ -1,8 +1,7 @@
-import { slopeOf } from '@tutti/chassis/testing'
+import { slopeOf, until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { churn, churnRepository, heldBy } from '../control-churn.ts'
 import { serve } from '../serving.ts'
-import { until } from '../until.ts'
 import { collectGarbage, INSPECTABLE } from './collect-garbage.ts'
 
 t.setTimeout(0)

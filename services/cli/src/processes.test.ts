@@ -14,6 +14,7 @@ import {
   createTestCertificates,
   type NatsServer,
   startNatsServer,
+  until,
   withoutNatsServer,
 } from '@tutti/chassis/testing'
 import { parseModelConfig } from '@tutti/model-config'
@@ -168,11 +169,6 @@ async function infer(port: number, model: string): Promise<readonly [number, unk
 const isReady = async (port: number): Promise<boolean> =>
   (await fetch(`http://127.0.0.1:${port}/v2/health/ready`)).status === 200
 
-/** Asks until it is so; the test's own time limit ends a wait in vain. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve))
-}
-
 const SKIP = { skip: withoutNatsServer() }
 
 await t.test('routers run ensembles over steps that come and go', SKIP, async (t) => {
@@ -186,7 +182,7 @@ await t.test('routers run ensembles over steps that come and go', SKIP, async (t
   const late = await processes.router('--strict-readiness=false')
   const sum = row.map((x) => x + 2)
   t.same(await infer(late.httpPort, 'ens_chain'), [200, sum], 'the steps were there first')
-  await until(async () => (await infer(early.httpPort, 'ens_chain'))[0] === 200)
+  await until('it is served', async () => (await infer(early.httpPort, 'ens_chain'))[0] === 200)
   t.same(
     await infer(a.httpPort, 'add_one_batch'),
     await infer(late.httpPort, 'add_one_batch'),
@@ -203,7 +199,7 @@ await t.test('routers run ensembles over steps that come and go', SKIP, async (t
     "in ensemble 'ens_chain', no replica serves model 'add_one_batch' version 1",
   ])
   await processes.step('--model=add_one_batch')
-  await until(async () => (await infer(late.httpPort, 'ens_chain'))[0] === 200)
+  await until('it is served', async () => (await infer(late.httpPort, 'ens_chain'))[0] === 200)
   await Promise.all([late.stop(), early.stop()])
 })
 
@@ -225,7 +221,7 @@ await t.test('routers with different ensembles of one name say so', SKIP, async 
   })
   const [one, other] = [await processes.router(), await processes.routerOf(repository)]
   for (const router of [one, other]) {
-    await until(async () => differences(router).length > 0)
+    await until('a difference is told', async () => differences(router).length > 0)
     t.match(differences(router), [{ level: 'warn', ensemble: 'ens_chain', version: 1 }])
   }
 })
@@ -254,13 +250,13 @@ await t.test('the broker of docs/processes.md keeps its tenants apart', SKIP, as
   const [a = [], b = []] = tenants
   await processes.step('--model=add_one_batch', ...a)
   const [ours, theirs] = [await processes.router(...a), await processes.router(...b)]
-  await until(async () => (await infer(ours.httpPort, 'add_one_batch'))[0] === 200)
+  await until('it is served', async () => (await infer(ours.httpPort, 'add_one_batch'))[0] === 200)
   t.equal((await infer(theirs.httpPort, 'add_one_batch'))[0], 404)
   for (const router of [ours, theirs]) {
     t.ok(router.messages().some(({ message }) => message === 'server ready'))
   }
   const intruder = await processes.router(...b.map((flag) => flag.replace('=team-b', '=team-a')))
-  await until(async () =>
+  await until('the broker has complained', async () =>
     intruder.messages().some(({ message }) => message === 'broker complained'),
   )
   t.not((await infer(intruder.httpPort, 'add_one_batch'))[0], 200)
@@ -302,6 +298,9 @@ await t.test('the broker may go and come back', SKIP, async (t) => {
   t.equal(await probe(), 'ok\n', 'its clients are told by it')
   t.equal(await isReady(router.httpPort), true, 'its view of the models stands')
   await nats.restart()
-  await until(async () => (await probe()) === 'ok\n')
-  await until(async () => (await infer(router.httpPort, 'add_one_batch'))[0] === 200)
+  await until('the probe succeeds', async () => (await probe()) === 'ok\n')
+  await until(
+    'it is served',
+    async () => (await infer(router.httpPort, 'add_one_batch'))[0] === 200,
+  )
 })

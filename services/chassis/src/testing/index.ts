@@ -22,3 +22,4 @@ export {
   startProcess,
 } from './start-process.ts'
 export { createTestCertificates, type TestCertificates } from './test-certificates.ts'
+export { until } from './until.ts'

@@ -7,7 +7,7 @@ import {
   parseFlags,
   type Running,
 } from '@tutti/chassis'
-import { startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import { startNatsServer, until, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { ROUTER_FLAGS, startRouter } from '@tutti/router'
 import { STEP_FLAGS, startStep } from '@tutti/step'
@@ -183,11 +183,6 @@ function client(port: number) {
   }
 }
 
-/** Resolves as soon as the claim holds. */
-async function until(claim: () => boolean): Promise<void> {
-  while (!claim()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
 for (const [where, open] of [
   ['in one process', serve],
   ['over a broker', processes],
@@ -212,9 +207,9 @@ for (const [where, open] of [
     )
     const cancel = new AbortController()
     const left = infer('call', { model: 'held' }, cancel.signal).catch(() => 'left')
-    await until(() => state.held === 1)
+    await until('one is held', () => state.held === 1)
     cancel.abort()
-    await until(() => state.cancelled === 1)
+    await until('one is cancelled', () => state.cancelled === 1)
     t.equal(await left, 'left', 'a client that goes away ends what was called for it')
   })
 }
@@ -232,10 +227,10 @@ await t.test(
     const { direct, routers, state } = await processes(t)
     t.equal(await direct('call', { model: 'twice' }), 3, 'also for a client of the step itself')
     const asked = direct('call', { model: 'held' })
-    await until(() => state.held === 1)
+    await until('one is held', () => state.held === 1)
     for (const { running } of routers) await running.close()
     t.match(await asked, /^STEP_LOST: /)
-    await until(() => state.cancelled === 1)
+    await until('one is cancelled', () => state.cancelled === 1)
     t.match(await direct('call', { model: 'add' }), /^STEP_UNAVAILABLE: no router/)
     t.equal(await direct('add'), 2, 'and the step serves on')
   },
