@@ -30,17 +30,8 @@ export async function shiftRepository(t: Test, revision: Revision): Promise<stri
   return folder
 }
 
-function shift(from: string, to: string): string {
-  return step('shift', [['x', from]], [['y', to]])
-}
-
-function slow(from: string, to: string): string {
-  const inputs = [
-    ['x', from],
-    ['rounds', 'rounds'],
-  ] as const
-  return step('slow', inputs, [['y', to]])
-}
+const shift = (from: string, to: string): string => step('shift', { x: from }, to)
+const slow = (from: string, to: string): string => step('slow', { x: from, rounds: 'rounds' }, to)
 
 /** A repository of the ensembles: many shifts, and one or two shifts around a `slow` that takes as long as one wants. */
 export async function shiftEnsembles(t: Test): Promise<string> {
@@ -84,12 +75,11 @@ function port(kind: 'input' | 'output', name: string, dims: string): string {
   return `${kind} { name: "${name}" data_type: TYPE_FP32 dims: [ ${dims} ] }`
 }
 
-type Pairs = readonly (readonly [string, string])[]
-
-function step(model: string, inputs: Pairs, outputs: Pairs): string {
-  const maps = (field: string, pairs: Pairs): string =>
-    pairs.map(([key, value]) => `${field} { key: "${key}" value: "${value}" }`).join(' ')
-  return `step { model_name: "${model}" model_version: -1 ${maps('input_map', inputs)} ${maps('output_map', outputs)} }`
+function step(model: string, inputs: Readonly<Record<string, string>>, to: string): string {
+  const maps = Object.entries(inputs).map(
+    ([key, value]) => `input_map { key: "${key}" value: "${value}" }`,
+  )
+  return `step { model_name: "${model}" model_version: -1 ${maps.join(' ')} output_map { key: "y" value: "${to}" } }`
 }
 
 /** What was added to each number, or the error as code and reason; 'mixed' if not the same everywhere. */

@@ -17,37 +17,7 @@ export interface PlainRequest {
   readonly contentType?: string
 }
 
-/**
- * Speaks to an API server with nothing of ours between, so that tests can judge ours by it. Paths are those of the REST API,
- * with their query: `/api/v1/namespaces/default/pods/x`.
- */
-export interface PlainClient {
-  /** Gives every answer back, errors too. */
-  send(method: string, path: string, o?: PlainRequest): Promise<PlainAnswer>
-  /** @throws Error for all but 2xx, as do those below. */
-  get(path: string): Promise<PlainObject>
-  /** The items of a list. */
-  list(path: string): Promise<PlainObject[]>
-  create(path: string, object: PlainObject): Promise<PlainObject>
-  /** Server-side apply with force, as `kubectl`. */
-  apply(path: string, object: PlainObject, fieldManager?: string): Promise<PlainObject>
-  /** A merge patch. */
-  patch(path: string, patch: PlainObject): Promise<PlainObject>
-  /** An object that is gone is fine. */
-  delete(path: string, options?: PlainObject): Promise<void>
-  /**
-   * Watches one object until it fits, and gives it back; `undefined` stands for an object that is not there.
-   *
-   * @throws Error with the object as it was last, after `timeoutMs` (default 240000).
-   */
-  until(
-    path: string,
-    fits: (object: PlainObject | undefined) => boolean,
-    timeoutMs?: number,
-  ): Promise<PlainObject | undefined>
-  /** Ends its connections. */
-  close(): void
-}
+export type PlainClient = ReturnType<typeof plainClient>
 
 export interface PlainAccess {
   readonly url: URL
@@ -59,8 +29,11 @@ export interface PlainAccess {
 /** Less than servers wait for the next request of a connection: none is sent on one that is being closed. */
 const IDLE_MS = 30_000
 
-/** Makes a client; close it when it is no longer used. */
-export function plainClient(o: PlainAccess): PlainClient {
+/**
+ * Speaks to an API server with nothing of ours between, so that tests can judge ours by it. Paths are those of the REST API,
+ * with their query: `/api/v1/namespaces/default/pods/x`. Close it when it is no longer used.
+ */
+export function plainClient(o: PlainAccess) {
   const access = { ...o, agent: new Agent({ keepAlive: true, timeout: IDLE_MS }) }
   const send = async (method: string, path: string, o: PlainRequest = {}): Promise<PlainAnswer> => {
     const response = await open(access, method, path, o)
@@ -73,24 +46,39 @@ export function plainClient(o: PlainAccess): PlainClient {
     throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`)
   }
   return {
+    /** Gives every answer back, errors too. */
     send,
-    get: (path) => must('GET', path),
-    list: async (path) => (await must('GET', path))['items'] ?? [],
-    create: (path, object) => must('POST', path, { body: object }),
-    apply: (path, object, fieldManager = 'kubectl') => {
+    /** @throws Error for all but 2xx, as do those below. */
+    get: (path: string): Promise<PlainObject> => must('GET', path),
+    /** The items of a list. */
+    list: async (path: string): Promise<PlainObject[]> => (await must('GET', path))['items'] ?? [],
+    create: (path: string, object: PlainObject): Promise<PlainObject> =>
+      must('POST', path, { body: object }),
+    /** Server-side apply with force, as `kubectl`. */
+    apply: (path: string, object: PlainObject, fieldManager = 'kubectl'): Promise<PlainObject> => {
       const query = `fieldManager=${fieldManager}&force=true&fieldValidation=Strict`
       const contentType = 'application/apply-patch+yaml'
       return must('PATCH', `${path}?${query}`, { body: object, contentType })
     },
-    patch: (path, patch) => must('PATCH', path, { body: patch }),
-    delete: async (path, options) => {
+    /** A merge patch. */
+    patch: (path: string, patch: PlainObject): Promise<PlainObject> =>
+      must('PATCH', path, { body: patch }),
+    /** An object that is gone is fine. */
+    delete: async (path: string, options?: PlainObject): Promise<void> => {
       const { status, body } = await send('DELETE', path, { body: options })
       if (status !== 404 && status >= 300) {
         throw new Error(`DELETE ${path}: ${status} ${JSON.stringify(body)}`)
       }
     },
-    close: () => access.agent.destroy(),
-    until: (path, fits, timeoutMs = 240_000) => watchUntil(access, { path, fits, timeoutMs, send }),
+    /** Ends its connections. */
+    close: (): void => access.agent.destroy(),
+    /**
+     * Watches one object until it fits, and gives it back; `undefined` stands for an object that is not there.
+     *
+     * @throws Error with the object as it was last, after `timeoutMs`.
+     */
+    until: (path: string, fits: Until['fits'], timeoutMs = 240_000) =>
+      watchUntil(access, { path, fits, timeoutMs, send }),
   }
 }
 
@@ -98,7 +86,7 @@ interface Until {
   readonly path: string
   readonly fits: (object: PlainObject | undefined) => boolean
   readonly timeoutMs: number
-  readonly send: PlainClient['send']
+  readonly send: (method: string, path: string) => Promise<PlainAnswer>
 }
 
 async function watchUntil(access: Access, o: Until): Promise<PlainObject | undefined> {
