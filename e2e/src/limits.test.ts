@@ -2,13 +2,11 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
 import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { ask, openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
-import { restCall } from './rest-call.ts'
-import { inferPath, JSON_LENGTH, restBody, restInfer, restOutputs } from './rest-infer.ts'
+import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
 import { copyModels, instances } from './temp-repository.ts'
 import { fp32, row, slowInputs, type Tensor } from './tensors.ts'
@@ -47,44 +45,44 @@ async function openSocket(test: Test, port: number): Promise<Socket> {
   return socket
 }
 
-await t.test('a message over the bound is refused with both sizes', async (t) => {
-  const bound = 100_000
-  const serving = await serveModels(
-    t,
-    [IDENTITY],
-    `--grpc-max-message-size=${bound}`,
-    `--http-max-input-size=${bound}`,
-  )
-  const client = openClient(t, serving)
-  await t.rejects(client.infer({ modelName: IDENTITY, inputs: ofBytes(200_000) }), {
-    code: 'RESOURCE_EXHAUSTED',
-    reason: 'MESSAGE_TOO_LARGE',
-    message: /message has 200\d\d\d bytes, want at most 100000/,
-  })
-  const { body, jsonBytes } = restBody(ofBytes(200_000))
-  const length = { [JSON_LENGTH]: String(jsonBytes) }
-  for (const [what, answer] of [
-    ['announced', await restInfer(serving, IDENTITY, ofBytes(200_000))],
-    [
-      'compressed',
-      await restCall(serving.httpPort, 'POST', inferPath(IDENTITY), {
-        body: gzipSync(body),
-        headers: { ...length, 'content-encoding': 'gzip' },
-      }),
-    ],
-  ] as const) {
-    t.equal(answer.status, 413, what)
-    t.equal(answer.headers['tutti-error-reason'], 'MESSAGE_TOO_LARGE', what)
-    t.match(answer.json(), {
-      error: /request body of \d+ bytes or more exceeds the maximum allowed value of 100000 bytes/,
-    })
-  }
-  const fits = ofBytes(90_000)
-  const { outputs } = await client.infer({ modelName: IDENTITY, inputs: fits })
-  t.equal(outputs[0]?.data.byteLength, 90_000, 'what fits passes over gRPC')
-  const answer = restOutputs(await restInfer(serving, IDENTITY, fits))
-  t.equal(answer.get('y')?.byteLength, 90_000, 'and over HTTP')
-})
+await t.test(
+  'what is over a bound of sizes or connections is refused, what fits passes',
+  async (t) => {
+    const serving = await serveModels(
+      t,
+      [IDENTITY],
+      '--grpc-max-message-size=100000',
+      '--http-max-input-size=100000',
+      '--max-inflight-bytes=150000',
+      '--max-connections=2',
+    )
+    const client = openClient(t, serving)
+    const overBoth = async (bytes: number): Promise<readonly string[]> => [
+      await client.infer({ modelName: IDENTITY, inputs: ofBytes(bytes) }).then(
+        () => 'OK',
+        ({ code, reason }) => `${code} ${reason}`,
+      ),
+      await restInfer(serving, IDENTITY, ofBytes(bytes)).then(
+        ({ status, headers }) => `${status} ${String(headers['tutti-error-reason'] ?? 'OK')}`,
+      ),
+    ]
+    const tooLarge = ['RESOURCE_EXHAUSTED MESSAGE_TOO_LARGE', '413 MESSAGE_TOO_LARGE']
+    t.same(await overBoth(200_000), tooLarge)
+    const overloaded = ['RESOURCE_EXHAUSTED OVERLOADED', '503 OVERLOADED']
+    t.same(await overBoth(90_000), overloaded, 'with its answer')
+    t.same(await overBoth(40_000), ['OK', '200 OK'])
+
+    for (const _ of [1, 2]) await openSocket(t, serving.httpPort)
+    const [text] = await once(await openSocket(t, serving.httpPort), 'data')
+    t.match(String(text), /^HTTP\/1\.1 503 .*OVERLOADED.*too many connections/s)
+    await openSocket(t, serving.grpcPort)
+    await t.rejects(
+      openClient(t, serving).infer({ modelName: IDENTITY, inputs: ofBytes(4) }),
+      { code: 'UNAVAILABLE' },
+      'a third gRPC connection is dropped',
+    )
+  },
+)
 
 await t.test('requests over the bound are refused at once, and let in again later', async (t) => {
   const serving = await serveModels(t, ['slow'], '--max-inflight-requests=2')
@@ -111,78 +109,6 @@ await t.test('requests over the bound are refused at once, and let in again late
   t.same(order, ['refused over gRPC', 'refused over HTTP', 'answered', 'answered'])
   await client.infer({ modelName: 'slow', inputs: slowInputs(1) })
   t.equal((await restInfer(serving, 'slow', slowInputs(1))).status, 200)
-})
-
-await t.test('bytes over the bound are refused, of half requests and of answers too', async (t) => {
-  const serving = await serveModels(t, [IDENTITY], '--max-inflight-bytes=1400000')
-  const client = openClient(t, serving)
-  const infer = (bytes: number): Promise<string> =>
-    client.infer({ modelName: IDENTITY, inputs: ofBytes(bytes) }).then(
-      () => 'OK',
-      ({ code, reason }) => `${code} ${reason}`,
-    )
-  t.equal(await infer(1_500_000), 'RESOURCE_EXHAUSTED OVERLOADED', 'one request alone')
-  t.equal(await infer(1_200_000), 'RESOURCE_EXHAUSTED OVERLOADED', 'its answer alone')
-  t.equal(await infer(600_000), 'OK')
-
-  // Whoever comes second is refused, and which one that is shows only in the answer.
-  const holder = await until('the half-sent body came first', async () => {
-    const socket = await openSocket(t, serving.httpPort)
-    const length = 'content-length: 900000'
-    socket.write(`POST ${inferPath(IDENTITY)} HTTP/1.1\r\nhost: x\r\n${length}\r\n\r\n`)
-    socket.write(Buffer.alloc(600_000))
-    await scrape(serving)
-    if ((await infer(600_000)) === 'RESOURCE_EXHAUSTED OVERLOADED') return socket
-    socket.destroy()
-    return undefined
-  })
-  const refused = await restInfer(serving, IDENTITY, ofBytes(600_000))
-  t.equal(refused.status, 503)
-  t.match(refused.json(), {
-    error:
-      /^server is overloaded: \d+ bytes of requests and answers are in flight, \d+ more would go over, the bound is 1400000$/,
-  })
-  t.equal(await infer(100_000), 'OK', 'what fits beside it passes')
-  holder.destroy()
-  await until('its bytes are given back', async () => (await infer(600_000)) === 'OK')
-})
-
-await t.test('connections over the bound are refused until another one closes', async (t) => {
-  const serving = await serveModels(t, [IDENTITY], '--max-connections=2')
-  const isServed = (): Promise<boolean> =>
-    restInfer(serving, IDENTITY, ofBytes(4)).then(({ status }) => status === 200)
-  const http = [
-    await openSocket(t, serving.httpPort),
-    await openSocket(t, serving.httpPort),
-  ] as const
-  const third = await openSocket(t, serving.httpPort)
-  const [text] = await once(third, 'data')
-  t.match(String(text), /^HTTP\/1\.1 503 .*OVERLOADED.*too many connections/s)
-  http[0].destroy()
-  await until('there is a place for an HTTP connection', isServed)
-
-  const held = [
-    await openSocket(t, serving.grpcPort),
-    await openSocket(t, serving.grpcPort),
-  ] as const
-  await t.rejects(
-    openClient(t, serving).infer({ modelName: IDENTITY, inputs: ofBytes(4) }),
-    { code: 'UNAVAILABLE' },
-    'a third gRPC connection is dropped',
-  )
-  held[0].destroy()
-  await until('there is a place for a gRPC connection', () =>
-    openClient(t, serving)
-      .infer({ modelName: IDENTITY, inputs: ofBytes(4) })
-      .then(
-        () => true,
-        () => false,
-      ),
-  )
-  t.ok(
-    serving.process.lines.some((line) => line.includes('"level":"warn"')),
-    'the log says so',
-  )
 })
 
 await t.test('a queue over the server’s bound refuses, and counts it', async (t) => {
