@@ -30,23 +30,9 @@ export async function isOk(url: string): Promise<boolean> {
 }
 
 /** How many executions of requests a process has answered successfully; of all versions of the model. */
-export async function successes(client: InferenceClient, model: string): Promise<number> {
-  const { success } = await statistics(client, model)
-  return success
-}
-
-/** What a process says of a model: requests that it answered, and runs of its engine, those for nobody too. */
-export async function statistics(
-  client: InferenceClient,
-  name: string,
-): Promise<{ readonly success: number; readonly executions: number }> {
+export async function successes(client: InferenceClient, name: string): Promise<number> {
   const { model_stats: versions } = await call(client, 'ModelStatistics', { name })
-  const sum = (count: (version: (typeof versions)[number]) => unknown): number =>
-    versions.reduce((total, version) => total + Number(count(version) ?? 0), 0)
-  return {
-    success: sum(({ inference_stats: stats }) => stats?.success?.count),
-    executions: sum(({ execution_count: runs }) => runs),
-  }
+  return versions.reduce((sum, { inference_stats: o }) => sum + Number(o?.success?.count ?? 0), 0)
 }
 
 /** A place in what a process logs. */
