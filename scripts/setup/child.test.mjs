@@ -24,17 +24,6 @@ await test('the first line of a program, or nothing', async (t) => {
   t.equal(firstLine('/nonexistent/program', []), undefined)
 })
 
-await test('a signal is handed on, and the program decides how it ends', async (t) => {
-  const inner = `
-    process.on('SIGTERM', () => process.exit(5))
-    console.log('up')
-    setInterval(() => {}, 1000)`
-  const outer = `
-    import { runChild } from ${JSON.stringify(import.meta.resolve('./child.mjs'))}
-    process.exitCode = await runChild(process.execPath, ['-e', ${JSON.stringify(inner)}])`
-  t.equal(await endByTerm(t, outer), 5)
-})
-
 await test('a signal for one that leads a group ends what it has started, too', async (t) => {
   const grandchild = 'console.log("up"); setInterval(() => {}, 1000)'
   // As tap does: it takes no notice itself, and waits for what it has started.

@@ -58,16 +58,8 @@ function openGrpc(t: Test, { host, ca }: Question): Client {
   return client
 }
 
-/** A stream of gRPC through which one thing is asked after the other. */
-export interface Conversation {
-  /** @throws ServeError if the stream has ended, Error if an answer is an error. */
-  ask(): Promise<Uint8Array>
-  /** The server ends it in turn. */
-  end(): Promise<void>
-}
-
-/** Opens a stream outside of the cluster, with TLS, on a connection of its own that is closed with the test. */
-export function converse(t: Test, question: Question): Conversation {
+/** Opens a stream, through which one thing is asked after the other, outside of the cluster, with TLS, on a connection of its own that is closed with the test. */
+export function converse(t: Test, question: Question) {
   const { model: modelName, inputs, output } = question
   const client = openGrpc(t, question)
   const { path, requestSerialize, responseDeserialize } =
@@ -76,14 +68,16 @@ export function converse(t: Test, question: Question): Conversation {
   const stream = new InferStream(call)
   const responses = stream.responses()
   return {
-    ask: async () => {
+    /** @throws ServeError if the stream has ended, Error if an answer is an error. */
+    ask: async (): Promise<Uint8Array> => {
       await stream.send({ modelName, inputs })
       const { value } = await responses.next()
       const found = value?.response?.outputs.find(({ name }) => name === output)
       if (found === undefined) throw new Error(`no answer: ${value?.errorMessage ?? 'the end'}`)
       return Uint8Array.from(found.data)
     },
-    end: async () => {
+    /** The server ends it in turn. */
+    end: async (): Promise<void> => {
       stream.end()
       await responses.next()
     },

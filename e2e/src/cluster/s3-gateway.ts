@@ -8,19 +8,8 @@ const PORT = 7070
 /** Of the only user. */
 export const S3_KEYS = { id: 'tutti-test', secret: 'a-secret-of-the-test' } as const
 
-/** A server of S3 in the cluster, over a volume that outlives its pod. */
-export interface S3Gateway {
-  /** As pods reach it, and this machine too. */
-  readonly origin: string
-  /** Makes a bucket. */
-  createBucket(bucket: string): Promise<void>
-  put(bucket: string, key: string, content: Uint8Array): Promise<void>
-  /** Starts or ends its pod, and waits for it. */
-  scale(replicas: 0 | 1): Promise<void>
-}
-
-/** Starts versitygw in a namespace. */
-export async function startS3Gateway(namespace: string): Promise<S3Gateway> {
+/** Starts versitygw in a namespace: a server of S3 over a volume that outlives its pod. */
+export async function startS3Gateway(namespace: string) {
   const inSpace = `--namespace=${namespace}`
   await apply(...gatewayObjects(namespace))
   const rollout = ['rollout', 'status', 'deployment/s3', inSpace, '--timeout=300s']
@@ -41,10 +30,13 @@ export async function startS3Gateway(namespace: string): Promise<S3Gateway> {
     if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
   }
   return {
+    /** As pods reach it, and this machine too. */
     origin,
-    createBucket: (bucket) => put(bucket, ''),
-    put: (bucket, key, content) => put(`${bucket}/${key}`, Buffer.from(content)),
-    scale: async (replicas) => {
+    createBucket: (bucket: string) => put(bucket, ''),
+    put: (bucket: string, key: string, content: Uint8Array) =>
+      put(`${bucket}/${key}`, Buffer.from(content)),
+    /** Starts or ends its pod, and waits for it. */
+    scale: async (replicas: 0 | 1): Promise<void> => {
       await kubectl('scale', 'deployment/s3', `--replicas=${replicas}`, inSpace)
       if (replicas === 1) await kubectl(...rollout)
       else await kubectl('wait', '--for=delete', ...pods, '--timeout=300s')

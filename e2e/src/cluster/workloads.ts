@@ -5,40 +5,33 @@ import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
 const PATIENCE = '--timeout=300s'
 
 /** What a test does to the pods of one namespace, and how it sees that they have come to rest. */
-export interface Workloads {
-  /** Merges something into the spec of a Model or an Ensemble. */
-  change(kind: 'model' | 'ensemble', name: string, spec: object): Promise<void>
-  /** The pods of a component, e.g. `tutti.dev/model=x`, that do not end. */
-  pods(selector: string): Promise<readonly PlainObject[]>
-  /** Waits until there are so many pods, all Ready and as they are wanted, and no other any more. */
-  settled(
-    selector: string,
-    replicas: number,
-    isWanted?: (pod: PlainObject) => boolean,
-  ): Promise<unknown>
-  /** As a drain of the node would. */
-  evict(pod: PlainObject): Promise<void>
-}
-
-export function openWorkloads(namespace: string): Workloads {
+export function openWorkloads(namespace: string) {
   const inSpace = `--namespace=${namespace}`
   const all = async (selector: string): Promise<readonly PlainObject[]> =>
     (await getObject('pods', inSpace, `--selector=${selector}`))['items']
   return {
-    change: async (kind, name, spec) => {
+    /** Merges something into the spec of a resource. */
+    change: async (kind: 'model' | 'ensemble', name: string, spec: object): Promise<void> => {
       const patch = JSON.stringify({ spec })
       await kubectl('patch', kind, name, inSpace, '--type=merge', `--patch=${patch}`)
     },
-    pods: async (selector) => {
+    /** The pods of a component, e.g. `tutti.dev/model=x`, that do not end. */
+    pods: async (selector: string): Promise<readonly PlainObject[]> => {
       const pods = await all(selector)
       return pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     },
-    settled: (selector, replicas, isWanted = () => true) =>
+    /** Waits until there are so many pods, all Ready and as they are wanted, and no other any more. */
+    settled: (
+      selector: string,
+      replicas: number,
+      isWanted: (pod: PlainObject) => boolean = () => true,
+    ) =>
       until(`${replicas} pods of ${selector} are as wanted`, async () => {
         const pods = await all(selector)
         return pods.length === replicas && pods.every((pod) => isReady(pod) && isWanted(pod))
       }),
-    evict: async ({ metadata }) => {
+    /** As a drain of the node would. */
+    evict: async ({ metadata }: PlainObject): Promise<void> => {
       const eviction = {
         apiVersion: 'policy/v1',
         kind: 'Eviction',

@@ -36,17 +36,10 @@ export interface PeerOptions {
   readonly flags?: readonly string[]
 }
 
-/** A broker with routers and steps around it. All of it ends with the test. */
-export interface Harness {
-  readonly broker: NatsServer
-  readonly watch: PeerWatch
-  step(o?: PeerOptions): Promise<Peer>
-  router(o?: PeerOptions): Promise<Peer>
-  proxy(): Promise<FaultProxy>
-}
+export type Harness = Awaited<ReturnType<typeof startHarness>>
 
-/** Starts a nats-server with its default limits; the rest follows by calls. */
-export async function startHarness(t: Test, o: NatsServerOptions = {}): Promise<Harness> {
+/** Starts a nats-server with its default limits; routers and steps around it follow by calls. All of it ends with the test. */
+export async function startHarness(t: Test, o: NatsServerOptions = {}) {
   const broker = await startNatsServer(o)
   t.teardown(() => broker.stop())
   const watch = await watchPeers(broker.url, { prefix: 'tutti', repository: REPOSITORY })
@@ -54,9 +47,9 @@ export async function startHarness(t: Test, o: NatsServerOptions = {}): Promise<
   return {
     broker,
     watch,
-    step: (options = {}) => startPeer(t, broker, watch, 'step', options),
-    router: (options = {}) => startPeer(t, broker, watch, 'router', options),
-    proxy: async () => {
+    step: (options: PeerOptions = {}) => startPeer(t, broker, watch, 'step', options),
+    router: (options: PeerOptions = {}) => startPeer(t, broker, watch, 'router', options),
+    proxy: async (): Promise<FaultProxy> => {
       const proxy = await startFaultProxy({ port: broker.port })
       t.teardown(() => proxy.close())
       return proxy

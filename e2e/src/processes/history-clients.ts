@@ -19,13 +19,7 @@ export interface RouterPlace {
   readonly peer: Peer
 }
 
-/** Clients that ask, each one thing after the other, and write down what happens. */
-export interface HistoryClients {
-  /** Requests that have ended. */
-  readonly ended: number
-  /** Lets every client finish what it has asked. */
-  stop(): Promise<void>
-}
+export type HistoryClients = ReturnType<typeof startHistoryClients>
 
 export interface HistoryClientsOptions {
   readonly seed: number
@@ -42,8 +36,8 @@ export interface HistoryClientsOptions {
 const STREAMING = 4
 const MOST_ON_A_STREAM = 5
 
-/** Starts them. They end by `stop` only, whatever becomes of their requests. */
-export function startHistoryClients(o: HistoryClientsOptions): HistoryClients {
+/** Starts clients that ask, each one thing after the other, and write down what happens. They end by `stop` only. */
+export function startHistoryClients(o: HistoryClientsOptions) {
   const state = { isStopped: false, asked: 0, ended: 0 }
   const record = (event: HistoryEvent): void => {
     if (event.type === 'ended') state.ended += 1
@@ -71,10 +65,12 @@ export function startHistoryClients(o: HistoryClientsOptions): HistoryClients {
   }
   const clients = Array.from({ length: o.clients }, (_, index) => run(index))
   return {
+    /** Requests that have ended. */
     get ended() {
       return state.ended
     },
-    stop: async () => {
+    /** Lets every client finish what it has asked. */
+    stop: async (): Promise<void> => {
       state.isStopped = true
       await Promise.all(clients)
     },

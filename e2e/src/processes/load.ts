@@ -6,19 +6,7 @@ import type { Target } from '../serving.ts'
 import { ask, describe, type Outcome } from './asking.ts'
 import type { Question } from './questions.ts'
 
-/** Clients that ask one thing after the other until they are told to stop. */
-export interface Load {
-  /** Requests that were asked so far; the next one has this number. */
-  readonly asked: number
-  /** Right answers so far. */
-  readonly right: number
-  /** Waits for so many more right answers. */
-  more(answers: number): Promise<unknown>
-  /** Lets every client finish its request. @returns all outcomes, in the order in which they were asked for. */
-  stop(): Promise<readonly Outcome[]>
-}
-
-/** Starts so many clients, spread over the targets; client i asks question i, then the next one after all others. */
+/** Starts so many clients, which ask one thing after the other until they are told to stop, spread over the targets; client i asks question i, then the next one after all others. */
 export function startLoad(
   t: Test,
   o: {
@@ -26,7 +14,7 @@ export function startLoad(
     readonly clients: number
     readonly question: (i: number) => Question
   },
-): Load {
+) {
   const outcomes: Outcome[] = []
   let [asked, right] = [0, 0]
   let last = 'none'
@@ -53,20 +41,24 @@ export function startLoad(
     state.isStopped = true
   })
   return {
+    /** Requests that were asked so far; the next one has this number. */
     get asked() {
       return asked
     },
+    /** Right answers so far. */
     get right() {
       return right
     },
-    more: (answers) => {
+    /** Waits for so many more right answers. */
+    more: (answers: number): Promise<unknown> => {
       const wanted = right + answers
       return until(
         () => `${wanted} right answers; the last is ${last}`,
         () => right >= wanted,
       )
     },
-    stop: async () => {
+    /** Lets every client finish its request. @returns all outcomes, in the order in which they were asked for. */
+    stop: async (): Promise<readonly Outcome[]> => {
       state.isStopped = true
       await Promise.all(clients)
       return outcomes

@@ -2,20 +2,10 @@ import { until } from '@tutti/chassis/testing'
 import { decodeHeartbeat, type Heartbeat, peerSubjects, type SubjectNames } from '@tutti/protocol'
 import { connect } from 'nats'
 
-/** Sees the heartbeats of a repository, as a router does. */
-export interface PeerWatch {
-  /** Ids of all that were ever heard, in the order of their first heartbeat. */
-  peers(role: Heartbeat['role']): readonly string[]
-  latest(peer: string): Heartbeat | undefined
-  /** Waits for a heartbeat that comes after this call and fits. */
-  next(peer: string, what: string, fits: (heartbeat: Heartbeat) => boolean): Promise<Heartbeat>
-  /** Waits until the peer says that nothing is queued or in flight. */
-  idle(peer: string): Promise<Heartbeat>
-  close(): Promise<void>
-}
+export type PeerWatch = Awaited<ReturnType<typeof watchPeers>>
 
-/** Listens from now on. It stays connected over restarts of the broker. */
-export async function watchPeers(url: string, names: SubjectNames): Promise<PeerWatch> {
+/** Sees the heartbeats of a repository from now on, as a router does. It stays connected over restarts of the broker. */
+export async function watchPeers(url: string, names: SubjectNames) {
   const connection = await connect({
     servers: url,
     maxReconnectAttempts: -1,
@@ -30,7 +20,12 @@ export async function watchPeers(url: string, names: SubjectNames): Promise<Peer
     },
   })
   await connection.flush()
-  const next: PeerWatch['next'] = (peer, what, fits) => {
+  /** Waits for a heartbeat that comes after this call and fits. */
+  const next = (
+    peer: string,
+    what: string,
+    fits: (heartbeat: Heartbeat) => boolean,
+  ): Promise<Heartbeat> => {
     const before = heard.get(peer)
     const said = (): string => `peer ${peer} ${what}; it says ${JSON.stringify(heard.get(peer))}`
     return until(said, () => {
@@ -39,10 +34,10 @@ export async function watchPeers(url: string, names: SubjectNames): Promise<Peer
     })
   }
   return {
-    peers: (role) => [...heard.values()].filter((h) => h.role === role).map((h) => h.peer),
-    latest: (peer) => heard.get(peer),
+    latest: (peer: string) => heard.get(peer),
     next,
-    idle: (peer) => next(peer, 'is idle', (h) => h.inFlight === 0),
+    /** Waits until the peer says that nothing is queued or in flight. */
+    idle: (peer: string) => next(peer, 'is idle', (h) => h.inFlight === 0),
     close: () => connection.close(),
   }
 }
