@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { withoutProvider } from './cuda-provider.ts'
 import { pretendGpus, withoutCompiler } from './pretended-gpus.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
@@ -20,6 +19,8 @@ const FACE_NETWORK = 'infer_face_restoration_v2.1'
 /** CUDA multiplies FP32 with TF32, 10 bits of mantissa: of the largest value of an output. */
 const TOLERANCE = 0.02
 
+const PROVIDER = `${ROOT}node_modules/onnxruntime-node/bin/napi-v6/${process.platform}/${process.arch}/libonnxruntime_providers_cuda.so`
+const withoutProvider = !existsSync(PROVIDER) && `ONNX Runtime has no CUDA provider: no ${PROVIDER}`
 const hasGpu = existsSync('/dev/nvidia0')
 const withoutGpu = !hasGpu && 'there is no GPU: /dev/nvidia0 does not exist'
 

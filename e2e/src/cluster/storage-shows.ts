@@ -1,13 +1,17 @@
-import { join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { promisify } from 'node:util'
 import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
-import { answerStatus, cutAfter, serveBytes } from '@tutti/repository/testing'
+import { answerStatus, cutAfter, serveBytes, tarArchive } from '@tutti/repository/testing'
 import type { Test } from 'tap'
+import { TUTTI } from '../serving.ts'
 import { toFloats } from '../tensors.ts'
 import { adderFrom, INPUT, SPACE, sumOf } from './adders.ts'
 import { startArtifactHost } from './artifact-host.ts'
 import { apply, createNamespace, getObject, kubectl } from './kubectl.ts'
-import { archiveOf, filesOf, sha256, treeDigest } from './model-files.ts'
 import { S3_KEYS, startS3Gateway } from './s3-gateway.ts'
 
 const STORAGE = 'storage'
@@ -70,6 +74,34 @@ async function answers(t: Test, name: string): Promise<void> {
   const [{ data }] = (answer as { readonly outputs: readonly [{ readonly data: number[] }] })
     .outputs
   t.same(data, [...toFloats({ data: sumOf(1) })])
+}
+
+/** As `tutti fetch` tells it. */
+async function treeDigest(folder: string): Promise<string> {
+  const args = ['fetch', '--verify', folder, '--print-digest', '--log-info=false']
+  const { stdout } = await promisify(execFile)(process.execPath, [TUTTI, ...args])
+  return stdout.trim()
+}
+
+/** A tar archive of a folder's contents. */
+async function archiveOf(folder: string): Promise<Buffer> {
+  return tarArchive((await filesOf(folder)).map(([name, data]) => ({ name, data })))
+}
+
+/** The files of a folder, by their paths in it. */
+async function filesOf(folder: string): Promise<readonly (readonly [string, Buffer])[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const paths = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+  return await Promise.all(
+    paths.map(async (path) => [relative(folder, path), await readFile(path)] as const),
+  )
+}
+
+/** As `storage.digest` of an archive. */
+function sha256(bytes: Buffer): string {
+  return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
 /**

@@ -1,14 +1,16 @@
+import { execFile } from 'node:child_process'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
+import { parseAll } from '../chart/helm.ts'
 import { FACE_MODELS, OCR, OCR_MODELS, SAMPLES } from '../seed-systems.ts'
-import { serve } from '../serving.ts'
+import { serve, TUTTI } from '../serving.ts'
 import { tempFolder } from '../temp-repository.ts'
 import { PYTHON_FLAGS, runPythonChecks } from '../triton-client.ts'
 import { createClaim, publicFolder } from './claim.ts'
 import { createEdge, edgeFlags, exposeByIngress } from './edge.ts'
-import { importManifests, servedName } from './import-manifests.ts'
 import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
 import { install, KEPT, leftovers, removeAfter, SYSTEM, uninstall } from './release.ts'
 
@@ -35,12 +37,19 @@ async function makeRepository(t: Test): Promise<string> {
   return folder
 }
 
+/** What `tutti import triton` makes of a repository that is the claim `models`. */
+async function importManifests(folder: string): Promise<readonly PlainObject[]> {
+  const args = [TUTTI, 'import', 'triton', folder, '--storage-uri-prefix=pvc://models']
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  return parseAll(stdout)
+}
+
 /** As it was imported, but for the image of Python models, and for the hosts. */
 function complete(manifest: PlainObject): PlainObject {
   const placed = { ...manifest, metadata: { ...manifest['metadata'], namespace: SPACE } }
-  const { kind, spec } = manifest
+  const { kind, metadata, spec } = manifest
   if (kind === 'Ensemble') {
-    const isFace = SYSTEMS.face.models.some((model) => model === servedName(manifest))
+    const isFace = SYSTEMS.face.models.some((model) => model === (spec.modelName ?? metadata.name))
     return exposeByIngress(placed, SYSTEMS[isFace ? 'face' : 'ocr'].host)
   }
   if (spec.modelFormat.name !== 'python') return placed

@@ -72,8 +72,6 @@ await t.test('a proxy before a real API server', { skip: withoutKube() }, async 
     t.equal((await client.send('GET', `${MAPS}/waited`)).status, 404)
     gate.resolve()
     await made
-    proxy.addRule({ times: 1, fault: { type: 'delay', ms: 1 } })
-    await client.get(`${MAPS}/waited`)
   })
 
   await t.test('the test is called around the k-th write', async (t) => {

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Agent, createServer, type Server, request as sendRequest } from 'node:https'
 import { type AddressInfo, Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import {
   type CountedWrite,
@@ -12,14 +11,17 @@ import {
   type WriteHooks,
 } from './counted-writes.ts'
 import {
+  answerFault,
   createFaultRules,
   type Fault,
   type FaultRule,
   type FaultRules,
   type ProxiedRequest,
+  passedHeaders,
+  readAll,
+  readRequest,
 } from './fault-rules.ts'
 import { createPastStates, type PastState, type PastStates } from './past-states.ts'
-import { answerFault, passedHeaders, readAll, readRequest } from './proxied-messages.ts'
 import type { ApiServer } from './start-api-server.ts'
 
 export interface HttpFaultProxyOptions {
@@ -198,11 +200,10 @@ export class HttpFaultProxy {
 
   /** Carries out what comes before a request is passed on. @returns false if it is not. */
   async #isPassed(fault: Fault, response: ServerResponse): Promise<boolean> {
-    if (fault.type === 'delay') await sleep(fault.ms)
     if (fault.type === 'wait') await fault.until
     if (fault.type === 'reset') this.#reset(response)
     if (fault.type === 'answer' || fault.type === 'watch-error') answerFault(fault, response)
-    return ['delay', 'wait', 'lose'].includes(fault.type)
+    return ['wait', 'lose'].includes(fault.type)
   }
 
   #reset(response: ServerResponse): void {
