@@ -18,8 +18,5 @@ await test('a folder that is no checkout has neither revision nor source', async
   const folder = join(t.testdir(), 'nowhere')
   t.equal(revisionOf(folder), 'unknown')
   t.equal(sourceOf(folder), '')
-})
-
-await test('a checkout has a revision', async (t) => {
   t.match(revisionOf(import.meta.dirname), /^[0-9a-f]{40}(-dirty)?$/)
 })

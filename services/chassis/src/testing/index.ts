@@ -7,16 +7,10 @@ export {
   createNatsKey,
   createNatsOperator,
   type NatsAccess,
-  type NatsCredentialsOptions,
-  type NatsKey,
-  type NatsNkeyUser,
-  type NatsOperator,
-  type NatsUser,
 } from './nats-access.ts'
 export { slopeOf } from './slope.ts'
 export { type NatsServer, type NatsServerOptions, startNatsServer } from './start-nats-server.ts'
 export {
-  type ProcessExit,
   type ProcessOptions,
   type StartedProcess,
   startProcess,

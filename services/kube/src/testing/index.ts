@@ -1,19 +1,16 @@
 export type { ApiServerOptions, ApiUser } from './api-server.ts'
 export type { CountedWrite, WriteHooks } from './counted-writes.ts'
 export type { Fault, FaultRule, ProxiedRequest } from './fault-rules.ts'
-export { findKubeBinaries, type KubeProgram, withoutKube } from './find-kube-binaries.ts'
+export { findKubeBinaries, withoutKube } from './find-kube-binaries.ts'
 export {
   type HttpFaultProxy,
-  type HttpFaultProxyOptions,
   startHttpFaultProxy,
 } from './http-fault-proxy.ts'
 export type { PastState } from './past-states.ts'
 export {
-  type PlainAccess,
   type PlainAnswer,
   type PlainClient,
   type PlainObject,
-  type PlainRequest,
   plainClient,
 } from './plain-client.ts'
 export { type ApiServer, startApiServer } from './start-api-server.ts'
