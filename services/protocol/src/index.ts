@@ -26,6 +26,7 @@ export {
   InferenceClient,
   type InferenceClientOptions,
 } from './inference-client.ts'
+export { toCorrelationText } from './message-bounds.ts'
 export { modelConfigToProto } from './model-config-proto.ts'
 export { type Chunk, decodeChunk, encodeChunk } from './peer/chunk-codec.ts'
 export { decodeHeartbeat, encodeHeartbeat } from './peer/heartbeat.ts'

@@ -20,3 +20,16 @@ export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
     `message has more than ${MESSAGE_BOUNDS[what]} entries of ${what}`,
   )
 }
+
+/** Triton's bound for a correlation id that is a string (triton-semantics 9.11). */
+const MAX_CORRELATION_ID = 128
+
+/** Takes a correlation id that is a string. @throws ServeError INVALID_PARAMETER if it is too long. */
+export function toCorrelationText(text: string): string {
+  if (text.length <= MAX_CORRELATION_ID) return text
+  throw new ServeError(
+    'INVALID_PARAMETER',
+    `string correlation ID is ${text.length} characters long, want at most ${MAX_CORRELATION_ID}`,
+    { code: 'UNIMPLEMENTED', details: { field: 'parameters.sequence_id' } },
+  )
+}

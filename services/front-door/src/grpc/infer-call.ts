@@ -6,10 +6,12 @@ import type {
   InferResponse,
   ResolvedModel,
 } from '../inference-backend.ts'
-import { classifyOutputs } from '../request/classify.ts'
-import { readRequestParameters } from '../request/request-context.ts'
-import { readInputs } from '../request/request-inputs.ts'
-import { readRequestedOutputs } from '../request/requested-outputs.ts'
+import {
+  classifyOutputs,
+  readInputs,
+  readRequestedOutputs,
+  readRequestParameters,
+} from '../request/read-request.ts'
 import type { ServerCall } from './server-call.ts'
 
 /** A request that was read and resolved, but not yet executed. */

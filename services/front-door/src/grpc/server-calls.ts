@@ -127,8 +127,10 @@ export class ServerCalls {
     }
     const timeout = headers['grpc-timeout']
     if (timeout !== undefined) options.remainingMs = parseGrpcTimeout(String(timeout))
-    const trace = readTrace(headers)
-    if (trace !== undefined) options.trace = trace
+    if (headers['traceparent'] !== undefined) {
+      const trace = readTrace(headers)
+      if (trace !== undefined) options.trace = trace
+    }
     return options
   }
 }

@@ -94,13 +94,12 @@ export function classify(tensor: TensorValue, o: ClassifyOptions): TensorValue {
   }
 }
 
-/** Replaces the outputs for which classes were asked; the others stay as they are. */
-export function classifyOutputs(
+/** The outputs, with classes in place of those for which a request asks for classes. */
+export function toClasses(
   outputs: readonly NamedTensor[],
   wanted: readonly RequestedOutput[],
   model: ResolvedModel,
 ): readonly NamedTensor[] {
-  if (!wanted.some(({ classification }) => classification > 0)) return outputs
   const counts = new Map(wanted.map(({ name, classification }) => [name, classification]))
   return outputs.map((output) => {
     const count = counts.get(output.name) ?? 0

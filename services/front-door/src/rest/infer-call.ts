@@ -7,7 +7,7 @@ import {
   type RestInferRequest,
 } from '@tutti/protocol'
 import type { InferResponse, ResolvedModel } from '../inference-backend.ts'
-import { classifyOutputs } from '../request/classify.ts'
+import { classifyOutputs } from '../request/read-request.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'

@@ -1,14 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { Parameter, RequestContext } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, toCorrelationText, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import { asBoolean, isObject, jsonTypeError, NON_STRING, NON_UNSIGNED } from './json-fields.ts'
 
 const MAX_UINT64 = 2n ** 64n - 1n
 const MIN_INT64 = -(2n ** 63n)
 const MAX_INT64 = 2n ** 63n - 1n
-/** Triton's bound for a correlation id that is a string (triton-semantics 9.11). */
-const MAX_CORRELATION_ID = 128
 
 /** What the request-level `parameters` say. */
 export interface RestParameters {
@@ -111,14 +109,7 @@ function toCorrelationId(value: unknown): bigint | string {
   const integer = value instanceof WrittenNumber ? value.integer : undefined
   if (integer !== undefined && isUint64(integer)) return integer
   if (typeof value !== 'string') throw jsonTypeError(unableToParse('sequence_id'), NON_STRING)
-  if (value.length > MAX_CORRELATION_ID) {
-    throw new ServeError(
-      'INVALID_PARAMETER',
-      `string correlation ID is ${value.length} characters long, want at most ${MAX_CORRELATION_ID}`,
-      { code: 'UNIMPLEMENTED', details: { field: 'parameters.sequence_id' } },
-    )
-  }
-  return value
+  return toCorrelationText(value)
 }
 
 function toUint64(value: unknown, key: string): bigint {

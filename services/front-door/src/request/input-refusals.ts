@@ -1,15 +1,8 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { readContents, type TensorMessage } from '@tutti/protocol'
-import {
-  type Datatype,
-  fromConfigDatatype,
-  isDatatype,
-  type NamedTensor,
-  requestPrefix,
-} from '@tutti/tensor'
+import { type Datatype, fromConfigDatatype, isDatatype, requestPrefix } from '@tutti/tensor'
 import { refuseRequest } from './refuse.ts'
-import { refuseSharedMemory } from './requested-outputs.ts'
 
 /** How Triton prints a datatype text that it does not know. */
 const INVALID_DATATYPE = '<invalid>'
@@ -30,11 +23,19 @@ function refuse(source: InputSource, name: string, message: string): ServeError 
   return refuseRequest(message, `inputs.${name}`).withDetails({ model: source.modelName })
 }
 
-function typedData(
+/** The bytes of an input that brings typed contents. @throws ServeError if they cannot be read, or raw ones came too. */
+export function typedData(
   source: InputSource,
   { name, datatype }: TensorMessage,
   contents: Uint8Array,
 ): Uint8Array {
+  if (source.rawContents.length > 0) {
+    throw refuse(
+      source,
+      name,
+      `contents field must not be specified when using raw_input_contents for '${name}' for model '${source.modelName}'`,
+    )
+  }
   const known = isDatatype(datatype) ? datatype : undefined
   const read = readContents(contents, known, source.maxBytes)
   if (read.kind === 'data') return read.data
@@ -46,30 +47,23 @@ function typedData(
   throw refuse(source, name, start + why)
 }
 
-/** @param entry - position of the next unused raw entry. */
-function dataOf(source: InputSource, input: TensorMessage, entry: number): Uint8Array {
-  const { name, contents } = input
-  if (contents === undefined) {
-    const raw = source.rawContents[entry]
-    if (raw !== undefined) return raw
-    throw refuse(
-      source,
-      name,
-      `unable to find data for input tensor '${name}' for model '${source.modelName}' in request.`,
-    )
-  }
-  if (source.rawContents.length > 0) {
-    throw refuse(
-      source,
-      name,
-      `contents field must not be specified when using raw_input_contents for '${name}' for model '${source.modelName}'`,
-    )
-  }
-  return typedData(source, input, contents)
+/** The error for an input without contents and without a raw entry. */
+export function missingData(source: InputSource, name: string): ServeError {
+  const message = `unable to find data for input tensor '${name}' for model '${source.modelName}' in request.`
+  return refuse(source, name, message)
+}
+
+/** The error for an input that comes twice. */
+export function duplicateInput(source: InputSource, name: string): ServeError {
+  return refuse(
+    source,
+    name,
+    `${requestPrefix(source.id)}input '${name}' already exists in request`,
+  )
 }
 
 /** Triton lets an unknown datatype in and reports it when it compares datatypes; our tensors cannot carry it so far. */
-function refuseDatatype(source: InputSource, name: string): ServeError {
+export function unknownDatatype(source: InputSource, name: string): ServeError {
   const declared = source.config.input.find((input) => input.name === name)
   if (declared === undefined) {
     return refuse(
@@ -83,38 +77,4 @@ function refuseDatatype(source: InputSource, name: string): ServeError {
   return new ServeError('DATATYPE_MISMATCH', message, {
     details: { model: source.modelName, field: `inputs.${name}` },
   })
-}
-
-function refuseDuplicates(source: InputSource): void {
-  const names = new Set<string>()
-  for (const { name } of source.inputs) {
-    if (names.has(name)) {
-      const message = `${requestPrefix(source.id)}input '${name}' already exists in request`
-      throw refuse(source, name, message)
-    }
-    names.add(name)
-  }
-}
-
-/**
- * Gives each input its bytes, by the rules of triton-semantics 4.7: raw entries in order, or typed contents turned into
- * raw ones. Raw data are views into the message.
- *
- * @throws ServeError with Triton's text: duplicates, data missing or given twice, contents of another datatype, shared memory.
- */
-export function readInputs(source: InputSource): readonly NamedTensor[] {
-  if (source.inputs.length > 1) refuseDuplicates(source)
-  let entry = 0
-  const tensors: NamedTensor[] = []
-  let invalid: string | undefined
-  for (const input of source.inputs) {
-    const { name, datatype, shape } = input
-    refuseSharedMemory(name, input.parameters)
-    const data = dataOf(source, input, entry)
-    entry += 1
-    if (isDatatype(datatype)) tensors.push({ name, datatype, shape, data })
-    else invalid ??= name
-  }
-  if (invalid !== undefined) throw refuseDatatype(source, invalid)
-  return tensors
 }

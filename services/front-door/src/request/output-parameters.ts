@@ -1,9 +1,7 @@
 import { ServeError } from '@tutti/errors'
+import type { WireParameters } from '@tutti/protocol'
 import type { Parameter } from '@tutti/tensor'
-import type { RequestedOutput } from '../inference-backend.ts'
 import { refuseParameter } from './refuse.ts'
-
-type WireParameters = ReadonlyMap<string, Parameter | undefined>
 
 const REGION = 'shared_memory_region'
 const CLASSIFICATION = 'classification'
@@ -23,9 +21,7 @@ function unknownRegion(tensor: string, parameter: Parameter | undefined): ServeE
 
 /** @throws ServeError NOT_FOUND if the tensor's bytes are said to be in shared memory. */
 export function refuseSharedMemory(tensor: string, parameters: WireParameters): void {
-  if (parameters.size > 0 && parameters.has(REGION)) {
-    throw unknownRegion(tensor, parameters.get(REGION))
-  }
+  if (parameters.has(REGION)) throw unknownRegion(tensor, parameters.get(REGION))
 }
 
 function readClassification(parameter: Parameter | undefined): number {
@@ -45,8 +41,12 @@ function readClassification(parameter: Parameter | undefined): number {
   return Number(parameter.value > most ? most : parameter.value)
 }
 
-function readOutput(name: string, parameters: WireParameters): RequestedOutput {
-  if (parameters.size === 0) return { name, classification: 0 }
+/**
+ * How many classes of an output are asked for, 0 for the tensor itself.
+ *
+ * @throws ServeError INVALID_PARAMETER, or NOT_FOUND for a shared memory region.
+ */
+export function readOutputParameters(name: string, parameters: WireParameters): number {
   const isClassified = parameters.has(CLASSIFICATION)
   if (isClassified && parameters.has(REGION)) {
     throw refuseParameter(
@@ -55,25 +55,5 @@ function readOutput(name: string, parameters: WireParameters): RequestedOutput {
     )
   }
   refuseSharedMemory(name, parameters)
-  return {
-    name,
-    classification: isClassified ? readClassification(parameters.get(CLASSIFICATION)) : 0,
-  }
-}
-
-/**
- * Reads which outputs are wanted and how. A name that comes twice counts once, as in Triton 2.51.
- *
- * @throws ServeError INVALID_PARAMETER, or NOT_FOUND for a shared memory region.
- */
-export function readRequestedOutputs(
-  outputs: readonly { readonly name: string; readonly parameters: WireParameters }[],
-): readonly RequestedOutput[] {
-  if (outputs.length === 0) return []
-  const wanted = new Map<string, RequestedOutput>()
-  for (const { name, parameters } of outputs) {
-    const output = readOutput(name, parameters)
-    if (!wanted.has(name)) wanted.set(name, output)
-  }
-  return [...wanted.values()]
+  return isClassified ? readClassification(parameters.get(CLASSIFICATION)) : 0
 }

@@ -1,14 +1,12 @@
-import { ServeError } from '@tutti/errors'
+import type { ServeError } from '@tutti/errors'
+import { NO_PARAMETERS, toCorrelationText, type WireParameters } from '@tutti/protocol'
 import type { Parameter, RequestContext } from '@tutti/tensor'
 import { refuseParameter } from './refuse.ts'
 
 const EMPTY_FINAL = 'triton_enable_empty_final_response'
-/** Triton's bound for a correlation id that is a string (triton-semantics 9.11). */
-const MAX_CORRELATION_ID = 128
-const NO_PARAMETERS: ReadonlyMap<string, Parameter> = new Map()
 
 /** The context of a request that says nothing about it. */
-const NOTHING_SAID = {
+export const NOTHING_SAID = {
   correlationId: 0n,
   sequenceStart: false,
   sequenceEnd: false,
@@ -39,14 +37,7 @@ function wrongKind(key: string, expected: string): ServeError {
 function toCorrelationId(parameter: Parameter | undefined): bigint | string {
   if (parameter?.kind === 'int64') return BigInt.asUintN(64, parameter.value)
   if (parameter?.kind !== 'string') throw wrongKind('sequence_id', 'int64_param or string_param')
-  if (parameter.value.length > MAX_CORRELATION_ID) {
-    throw new ServeError(
-      'INVALID_PARAMETER',
-      `string correlation ID is ${parameter.value.length} characters long, want at most ${MAX_CORRELATION_ID}`,
-      { code: 'UNIMPLEMENTED', details: { field: 'parameters.sequence_id' } },
-    )
-  }
-  return parameter.value
+  return toCorrelationText(parameter.value)
 }
 
 function toBool(key: string, parameter: Parameter | undefined): boolean {
@@ -70,45 +61,14 @@ function toTimeout(parameter: Parameter | undefined): bigint {
   return BigInt.asUintN(64, parameter.value)
 }
 
-const KNOWN: ReadonlyMap<string, (draft: Draft, parameter: Parameter | undefined) => void> =
-  new Map([
-    [
-      'sequence_id',
-      (draft, parameter) => {
-        draft.correlationId = toCorrelationId(parameter)
-      },
-    ],
-    [
-      'sequence_start',
-      (draft, parameter) => {
-        draft.sequenceStart = toBool('sequence_start', parameter)
-      },
-    ],
-    [
-      'sequence_end',
-      (draft, parameter) => {
-        draft.sequenceEnd = toBool('sequence_end', parameter)
-      },
-    ],
-    [
-      'priority',
-      (draft, parameter) => {
-        draft.priority = toPriority(parameter)
-      },
-    ],
-    [
-      'timeout',
-      (draft, parameter) => {
-        draft.timeoutUs = toTimeout(parameter)
-      },
-    ],
-    [
-      EMPTY_FINAL,
-      (draft, parameter) => {
-        draft.isEmptyFinalWanted = toBool(EMPTY_FINAL, parameter)
-      },
-    ],
-  ])
+const KNOWN = new Map<string, (parameter: Parameter | undefined) => Partial<Draft>>([
+  ['sequence_id', (parameter) => ({ correlationId: toCorrelationId(parameter) })],
+  ['sequence_start', (parameter) => ({ sequenceStart: toBool('sequence_start', parameter) })],
+  ['sequence_end', (parameter) => ({ sequenceEnd: toBool('sequence_end', parameter) })],
+  ['priority', (parameter) => ({ priority: toPriority(parameter) })],
+  ['timeout', (parameter) => ({ timeoutUs: toTimeout(parameter) })],
+  [EMPTY_FINAL, (parameter) => ({ isEmptyFinalWanted: toBool(EMPTY_FINAL, parameter) })],
+])
 
 function toCustom(key: string, parameter: Parameter | undefined): Parameter {
   if (key.startsWith('triton_')) {
@@ -123,27 +83,13 @@ function toCustom(key: string, parameter: Parameter | undefined): Parameter {
   return parameter
 }
 
-/**
- * Reads the parameters of a request: those with a meaning of their own, and the custom ones, which travel to every step.
- *
- * @param parameters - undefined values stand for keys without a value.
- * @throws ServeError INVALID_PARAMETER with Triton's text.
- */
-export function readRequestParameters(
-  id: string,
-  parameters: ReadonlyMap<string, Parameter | undefined>,
-): RequestParameters {
-  if (parameters.size === 0) {
-    return {
-      context: { id, ...NOTHING_SAID, parameters: NO_PARAMETERS },
-      isEmptyFinalWanted: false,
-    }
-  }
+/** Reads parameters of which there is at least one. @throws ServeError INVALID_PARAMETER with Triton's text. */
+export function readGivenParameters(id: string, parameters: WireParameters): RequestParameters {
   const draft: Draft = { ...NOTHING_SAID, isEmptyFinalWanted: false }
   let custom: Map<string, Parameter> | undefined
   for (const [key, parameter] of parameters) {
     const read = KNOWN.get(key)
-    if (read !== undefined) read(draft, parameter)
+    if (read !== undefined) Object.assign(draft, read(parameter))
     else {
       custom ??= new Map()
       custom.set(key, toCustom(key, parameter))
