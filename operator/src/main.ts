@@ -7,7 +7,6 @@ import {
   type Surroundings,
 } from '@tutti/chassis'
 import { operatorExecutable } from './operator-executable.ts'
-import { REMOVAL_COMMAND, runRemoval } from './removal/run-removal.ts'
 
 const around: Surroundings = {
   env: process.env,
@@ -23,13 +22,8 @@ const executable = operatorExecutable({
   onUnhandledRejection: (listener) => void process.on('unhandledRejection', listener),
 })
 
-const argv = process.argv.slice(2)
-
 try {
-  process.exitCode =
-    argv[0] === REMOVAL_COMMAND
-      ? await runRemoval(argv.slice(1), around)
-      : await runExecutable(executable, argv, around)
+  process.exitCode = await runExecutable(executable, process.argv.slice(2), around)
 } catch (error) {
   process.exitCode = reportFailure('tutti-operator', error, around)
 }

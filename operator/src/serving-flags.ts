@@ -32,7 +32,12 @@ export const SERVING_FLAGS = {
     min: 1,
     max: 100,
     default: 2,
-    description: 'Pods of the router of a namespace.',
+    description: 'Pods of a router whose Router names no number.',
+  },
+  'allow-router-image': {
+    type: 'bool',
+    default: false,
+    description: 'Routers may name an image of their own (`spec.image`).',
   },
   'image-pull-secret': {
     type: 'string',

@@ -47,6 +47,7 @@ export function toRouterDefaults(
     image: flags['router-image'],
     imagePullPolicy: flags['router-image-pull-policy'],
     imagePullSecrets,
+    allowsImage: flags['allow-router-image'],
     replicas: flags['router-replicas'],
     nats,
     network,

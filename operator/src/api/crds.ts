@@ -5,6 +5,9 @@ import {
   ModelManifest,
   ModelSpec,
   ModelStatus,
+  RouterManifest,
+  RouterSpec,
+  RouterStatus,
 } from '@tutti/ensemble'
 import type { z } from 'zod'
 import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
@@ -63,6 +66,12 @@ const COMMON = {
     description: 'What clients call it.',
     isWide: true,
   },
+  replicas: {
+    name: 'Replicas',
+    type: 'integer',
+    jsonPath: '.status.readyReplicas',
+    description: 'Pods that are ready.',
+  },
 } as const satisfies Record<string, Column>
 
 export const KINDS: readonly KindDefinition[] = [
@@ -81,12 +90,7 @@ export const KINDS: readonly KindDefinition[] = [
         jsonPath: '.spec.modelFormat.name',
         description: 'What kind of model it is.',
       },
-      {
-        name: 'Replicas',
-        type: 'integer',
-        jsonPath: '.status.readyReplicas',
-        description: 'Pods that are ready.',
-      },
+      COMMON.replicas,
       COMMON.reason,
       COMMON.age,
       COMMON.served,
@@ -154,6 +158,27 @@ export const KINDS: readonly KindDefinition[] = [
         type: 'string',
         jsonPath: '.status.revision',
         description: 'What is accepted.',
+        isWide: true,
+      },
+    ],
+  },
+  {
+    kind: 'Router',
+    plural: 'routers',
+    shortName: 'trouter',
+    manifest: RouterManifest,
+    spec: RouterSpec,
+    status: RouterStatus,
+    columns: [
+      COMMON.ready,
+      COMMON.replicas,
+      COMMON.reason,
+      COMMON.age,
+      {
+        name: 'Pods',
+        type: 'integer',
+        jsonPath: '.status.replicas',
+        description: 'Pods, ready or not.',
         isWide: true,
       },
     ],

@@ -1,4 +1,4 @@
-import type { EnsembleStatus, ModelStatus } from '@tutti/ensemble'
+import type { EnsembleStatus, ModelStatus, RouterStatus } from '@tutti/ensemble'
 import type { KubeObject, Resource } from '@tutti/kube'
 import { GROUP, VERSION } from './crds.ts'
 
@@ -28,5 +28,19 @@ export const ENSEMBLE: Resource<EnsembleObject> = {
   version: VERSION,
   plural: 'ensembles',
   kind: 'Ensemble',
+  namespaced: true,
+}
+
+/** A Router as the API server gives it; see ModelObject. */
+export interface RouterObject extends KubeObject {
+  readonly spec: unknown
+  readonly status?: RouterStatus
+}
+
+export const ROUTER: Resource<RouterObject> = {
+  group: GROUP,
+  version: VERSION,
+  plural: 'routers',
+  kind: 'Router',
   namespaced: true,
 }

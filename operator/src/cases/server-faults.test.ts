@@ -36,14 +36,8 @@ async function edit(place: CasePlace, maxBatchSize: number): Promise<void> {
   await place.ready('models', 'yolo')
 }
 
-/** By the namespace's settings. */
 async function setRouters(place: CasePlace, replicas: number): Promise<void> {
-  await place.plain.apply(place.path('configmaps', 'router'), {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: 'router', labels: { 'tutti.dev/router-settings': 'true' } },
-    data: { replicas: String(replicas) },
-  })
+  await place.plain.patch(place.path('routers', 'default'), { spec: { replicas } })
   const path = place.path('deployments', 'tutti-router')
   await place.plain.until(path, (found) => found?.['status']?.readyReplicas === replicas)
 }
@@ -115,7 +109,7 @@ await t.test('a server that fails, and one that is behind', { skip }, async (t) 
       t.same(await place.look(), before, 'in the past')
       next.proxy.present()
       t.ok(
-        next.passes.some(({ controller }) => controller === 'namespace'),
+        next.passes.some(({ controller }) => controller === 'router'),
         'it has looked',
       )
       await place.applyModel('late', { maxBatchSize: 2 })

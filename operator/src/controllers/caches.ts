@@ -13,7 +13,7 @@ import {
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from '../api/kinds.ts'
+import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
 import { isOfRouter, MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
@@ -72,6 +72,7 @@ export function createCaches({ openReflector, clock, log, isFrozen }: Around) {
     ensembles: cache(ENSEMBLE, {
       indexers: { ...byServedName, [INDEX.step]: stepKeysOf, [INDEX.token]: tokenOf },
     }),
+    routers: cache(ROUTER),
     pods: cache(POD, {
       ...ours,
       indexers: {

@@ -1,5 +1,4 @@
 import {
-  CONFIG_MAP,
   HTTP_ROUTE,
   INGRESS,
   type KubeObject,
@@ -11,20 +10,18 @@ import {
 import type { RouterViews } from '../pods/router-views.ts'
 import type { RouterDefaults } from '../resources/router-deployment.ts'
 import { ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
-import { ROUTER_SETTINGS_LABEL } from '../resources/router-settings.ts'
 import { Cache, type CacheOptions } from '../runtime/cache.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
 import { type Caches, INDEX, namespacesOf } from './caches.ts'
 import type { ControllerContext, ControllerSet } from './context.ts'
 import { createEnsembleController } from './ensemble/ensemble-controller.ts'
-import { createNamespaceController, routerMemberKind } from './namespace/namespace-controller.ts'
-import type { RouterStates } from './namespace/router-states.ts'
-import type { Tenancy } from './namespace/tenant-credential.ts'
+import { createRouterController } from './router/router-controller.ts'
+import { routerKeyOf } from './router/router-trouble.ts'
+import type { Tenancy } from './router/tenant-credential.ts'
 
 export interface EnsembleControllersOptions {
   readonly caches: Caches
   readonly routers: Pick<RouterViews, 'look'>
-  readonly states: RouterStates
   readonly defaults: RouterDefaults
   readonly tenancy: Tenancy
   /** How often it is looked whether trouble of a router is over. */
@@ -46,38 +43,31 @@ type Around = Pick<
   'client' | 'openReflector' | 'events' | 'metrics' | 'clock' | 'log'
 >
 
-/** Makes the controllers of namespaces and of Ensembles. */
+/** Makes the controllers of Routers and of Ensembles. */
 export function createEnsembleControllers(
   context: Around,
   o: EnsembleControllersOptions,
 ): EnsembleControllers {
   const own = createOwnCaches(context, o)
-  const { serviceAccounts, networkPolicies, services, budgets, deployments } = o.caches
-  const { roles, roleBindings, edges } = own
-  const around = { ...context, ...o.caches, ...own, states: o.states }
-  const ensemble = createEnsembleController({ ...around, routers: o.routers })
-  const namespace = createNamespaceController({
+  const around = { ...context, ...o.caches, ...own }
+  const ensemble = createEnsembleController({ ...around, views: o.routers })
+  const { defaults, tenancy, troublePollMs } = o
+  const router = createRouterController({
     ...around,
-    ...o,
-    members: [
-      routerMemberKind(serviceAccounts),
-      routerMemberKind(roles),
-      routerMemberKind(roleBindings),
-      routerMemberKind(edges),
-      routerMemberKind(networkPolicies),
-      routerMemberKind(services),
-      routerMemberKind(budgets),
-      routerMemberKind(deployments),
-    ],
+    views: o.routers,
+    defaults,
+    tenancy,
+    ...(troublePollMs !== undefined && { troublePollMs }),
   })
-  const { models, ensembles } = o.caches
   return {
     caches: Object.values(own),
-    controllers: [namespace, ensemble.controller],
-    routersChanged: (name) => ensemble.routersChanged(name),
+    controllers: [router, ensemble.controller],
+    routersChanged: (namespace) => {
+      router.enqueue(routerKeyOf(namespace), 'low')
+      ensemble.routersChanged(namespace)
+    },
     issuerChanged: () => {
-      const used = [...models.list(), ...ensembles.list()].flatMap(namespacesOf)
-      for (const name of new Set(used)) namespace.enqueue(name)
+      for (const key of o.caches.routers.keys()) router.enqueue(key)
     },
   }
 }
@@ -95,7 +85,6 @@ function createOwnCaches(
     return new Cache<T>({ openReflector, clock, log, resource, labelSelector, indexers, ...o })
   }
   return {
-    settings: open(CONFIG_MAP, `${ROUTER_SETTINGS_LABEL}=true`),
     roles: open(ROLE, ROUTER_LABEL_SELECTOR),
     roleBindings: open(ROLE_BINDING, ROUTER_LABEL_SELECTOR),
     edges: open(SECRET, ROUTER_LABEL_SELECTOR),

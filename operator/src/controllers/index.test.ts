@@ -31,8 +31,8 @@ await t.test(
       'ensemble',
       'model',
       'model-scaling',
-      'namespace',
       'nats-servers',
+      'router',
       'router-polling',
     ])
     const plurals = caches.map(({ resource }) => resource.plural)
@@ -40,7 +40,7 @@ await t.test(
     // Those of the keys of NATS are one each by name, and what routers show to the outside is read whole.
     t.same([...new Set(twice)], ['secrets'])
     t.ok(
-      ['models', 'ensembles', 'httproutes', 'configmaps'].every((plural) =>
+      ['models', 'ensembles', 'routers', 'httproutes'].every((plural) =>
         plurals.includes(plural),
       ),
     )

@@ -8,7 +8,6 @@ import { createCaches, INDEX } from './caches.ts'
 import type { ControllerContext, ControllerSet } from './context.ts'
 import { createEnsembleControllers } from './create-ensemble-controllers.ts'
 import { createModelControllers } from './model/create-model-controllers.ts'
-import { RouterStates } from './namespace/router-states.ts'
 import { createNatsServersController } from './nats-servers/nats-servers-controller.ts'
 
 /** Makes every controller of the operator: the one place where they are listed. */
@@ -31,20 +30,17 @@ export function createControllers(given: ControllerContext): ControllerSet {
       models.routersChanged(namespace)
     },
   })
-  const states = new RouterStates()
   const models = createModelControllers({
     ...context,
     caches,
     podClient,
     routers,
-    states,
     settings,
   })
   const defaults = toRouterDefaults(context.flags, settings)
   const ensembles = createEnsembleControllers(context, {
     caches,
     routers,
-    states,
     defaults,
     tenancy,
     ...(troublePollMs !== undefined && { troublePollMs }),

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import type { CallOptions, ObjectKey } from '@tutti/kube'
+import type { CallOptions, ObjectKey, OwnerReference } from '@tutti/kube'
 import { FIELD_MANAGER } from '../runtime/children.ts'
 import { TerminalError } from '../runtime/terminal-error.ts'
 import { credentialIssued, keysMade, signingKeyRotated } from './log-events.ts'
@@ -25,7 +25,7 @@ import {
   type DesiredSecret,
   type FoundSecret,
   findSecret,
-  holdsOnly,
+  isAsDesired,
   replaceTexts,
   type SecretClient,
 } from './tenancy-secrets.ts'
@@ -133,7 +133,7 @@ export class NatsTenancy {
    */
   async ensureTenant(
     namespace: string,
-    o: CallOptions = {},
+    o: CallOptions & { readonly owners?: readonly OwnerReference[] } = {},
   ): Promise<{ readonly renewAtMs: number }> {
     const { client, clock, log, prefix, lifetimeMs } = this.#o
     const { issuer, authorities } = await this.#issuance(o)
@@ -148,7 +148,9 @@ export class NatsTenancy {
       [CREDENTIAL_FILES.credentials]: isKept ? present : issueCredentials(wish),
       ...(authorities !== undefined && { [CREDENTIAL_FILES.authorities]: authorities }),
     }
-    await this.#writeTexts(found, { key, component: 'credentials', texts }, o)
+    const { owners } = o
+    const desired = { key, component: 'credentials', texts, ...(owners && { owners }) } as const
+    await this.#writeTexts(found, desired, o)
     if (verdict.fresh) return { renewAtMs: verdict.renewAtMs }
     credentialIssued(log, namespace, verdict.why)
     return { renewAtMs: nowMs + lifetimeMs / 2 }
@@ -219,7 +221,7 @@ export class NatsTenancy {
     const plan = planRotation(keys, step)
     if (plan.kind === 'refused') return refused(plan.message)
     if (plan.kind === 'done') return { keys }
-    await replaceTexts(this.#o.client, found, toSecretTexts(plan.keys), o)
+    await replaceTexts(this.#o.client, found, { texts: toSecretTexts(plan.keys) }, o)
     signingKeyRotated(this.#o.log, step)
     return { keys: plan.keys }
   }
@@ -230,14 +232,14 @@ export class NatsTenancy {
     o: CallOptions,
   ): Promise<void> {
     const there = found ?? (await createSecret(this.#o.client, desired, o))
-    if (holdsOnly(there, desired.texts)) return
+    if (isAsDesired(there, desired)) return
     if (!there.isOurs) {
       const label = `the label app.kubernetes.io/managed-by: ${FIELD_MANAGER}`
       throw new TerminalError(
         `${nameOf(there.key)} is not the operator's, it lacks ${label}: delete it`,
       )
     }
-    await replaceTexts(this.#o.client, there, desired.texts, o)
+    await replaceTexts(this.#o.client, there, desired, o)
   }
 
   #own(name: string): ObjectKey {

@@ -4,6 +4,7 @@ import {
   isAlreadyExists,
   isNotFound,
   type ObjectKey,
+  type OwnerReference,
   SECRET,
   type Secret,
   type Stored,
@@ -20,6 +21,7 @@ export interface FoundSecret {
   readonly resourceVersion: string
   readonly texts: SecretTexts
   readonly annotations: Readonly<Record<string, string>>
+  readonly owners: readonly OwnerReference[]
   /** The operator made it. */
   readonly isOurs: boolean
 }
@@ -30,6 +32,8 @@ export interface DesiredSecret {
   /** `nats`: of the servers; `credentials`: of a namespace, and so part of its router set. */
   readonly component: 'nats' | 'credentials'
   readonly texts: SecretTexts
+  /** It goes with the last of them; absent: it has none. */
+  readonly owners?: readonly OwnerReference[]
 }
 
 /** @returns the Secret; undefined if there is none. @throws KubeError */
@@ -49,7 +53,7 @@ export async function findSecret(
 /** Makes the Secret unless there is one. @returns the one that is there. @throws KubeError */
 export async function createSecret(
   client: SecretClient,
-  { key, component, texts }: DesiredSecret,
+  { key, component, texts, owners: ownerReferences = [] }: DesiredSecret,
   o: CallOptions,
 ): Promise<FoundSecret> {
   const labels = {
@@ -57,7 +61,8 @@ export async function createSecret(
     'app.kubernetes.io/name': 'tutti',
     'app.kubernetes.io/component': component,
   }
-  const desired = { metadata: { ...key, labels }, type: 'Opaque', data: toData(texts) }
+  const metadata = { ...key, labels, ...(ownerReferences.length > 0 && { ownerReferences }) }
+  const desired = { metadata, type: 'Opaque', data: toData(texts) }
   try {
     const made = await client.create(SECRET, desired, { ...o, fieldManager: FIELD_MANAGER })
     return toFound(key, made)
@@ -67,32 +72,41 @@ export async function createSecret(
   }
 }
 
-/** Makes `texts` all that the Secret holds. @throws KubeError: a Conflict if it changed since it was found. */
+/** Makes `texts` all that the Secret holds, and `owners` its owners if they are given. @throws KubeError: a Conflict if it changed since it was found. */
 export async function replaceTexts(
   client: SecretClient,
   found: FoundSecret,
-  texts: SecretTexts,
+  { texts, owners }: Pick<DesiredSecret, 'texts' | 'owners'>,
   o: CallOptions,
 ): Promise<FoundSecret> {
   const gone = Object.keys(found.texts).filter((name) => texts[name] === undefined)
   const patch = {
-    metadata: { resourceVersion: found.resourceVersion },
+    metadata: {
+      resourceVersion: found.resourceVersion,
+      ...(owners !== undefined && { ownerReferences: owners.map((owner) => ({ ...owner })) }),
+    },
     data: { ...toData(texts), ...Object.fromEntries(gone.map((name) => [name, null])) },
   }
   const options = { ...o, fieldManager: FIELD_MANAGER, patch }
   return toFound(found.key, await client.mergePatch(SECRET, found.key, options))
 }
 
-export function holdsOnly(found: FoundSecret, texts: SecretTexts): boolean {
+/** Whether nothing is to be written. Owners of a Secret that is not ours do not matter. */
+export function isAsDesired(
+  found: FoundSecret,
+  { texts, owners }: Pick<DesiredSecret, 'texts' | 'owners'>,
+): boolean {
   const names = Object.keys(texts)
+  const uidsOf = (list: readonly OwnerReference[]): string => list.map(({ uid }) => uid).join()
   return (
+    (owners === undefined || !found.isOurs || uidsOf(owners) === uidsOf(found.owners)) &&
     names.length === Object.keys(found.texts).length &&
     names.every((name) => found.texts[name] === texts[name])
   )
 }
 
 function toFound(key: ObjectKey, secret: Stored<Secret>): FoundSecret {
-  const { annotations, resourceVersion } = secret.metadata
+  const { annotations, ownerReferences, resourceVersion } = secret.metadata
   const entries = Object.entries(secret.data ?? {})
   return {
     key,
@@ -101,6 +115,7 @@ function toFound(key: ObjectKey, secret: Stored<Secret>): FoundSecret {
       entries.map(([name, value]) => [name, Buffer.from(value, 'base64').toString()]),
     ),
     annotations: annotations ?? {},
+    owners: ownerReferences ?? [],
     isOurs: isManaged(secret),
   }
 }

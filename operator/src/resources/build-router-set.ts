@@ -1,14 +1,12 @@
 import {
   DEPLOYMENT,
   type Desired,
-  type KubeObject,
   NETWORK_POLICY,
   type NetworkPolicy,
   type NetworkPolicyPeer,
   type NetworkPolicyPort,
   POD_DISRUPTION_BUDGET,
   type PodDisruptionBudget,
-  type Resource,
   ROLE,
   ROLE_BINDING,
   type Role,
@@ -20,6 +18,7 @@ import {
   type ServiceAccount,
   type ServicePort,
 } from '@tutti/kube'
+import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import { buildRouterDeployment, type RouterParts, replicasOf } from './router-deployment.ts'
 import { buildEdgeSecret, type ExposedEnsemble } from './router-edge.ts'
 import {
@@ -31,52 +30,27 @@ import {
 } from './router-names.ts'
 import { PORTS } from './step-settings.ts'
 
-/** An object of a router set, as it is wanted. */
-export interface RouterMember {
-  readonly resource: Resource
-  readonly object: Desired<KubeObject>
-}
-
-/** Every kind that a router set has. */
-export const ROUTER_KINDS: readonly Resource[] = [
-  SERVICE_ACCOUNT,
-  ROLE,
-  ROLE_BINDING,
-  SECRET,
-  NETWORK_POLICY,
-  SERVICE,
-  POD_DISRUPTION_BUDGET,
-  DEPLOYMENT,
-]
-
 /** All of a namespace's router, in the order in which it is made: what pods need comes before them. Pure. */
 export function buildRouterSet(
   parts: RouterParts,
   exposed: readonly ExposedEnsemble[],
-): readonly RouterMember[] {
+): readonly DesiredChild[] {
   const { namespace } = parts
   const hasBudget = replicasOf(parts) > 1
   return [
-    member(SERVICE_ACCOUNT, buildServiceAccount(namespace)),
-    member(ROLE, buildRole(namespace)),
-    member(ROLE_BINDING, buildRoleBinding(namespace)),
-    member(SECRET, buildEdgeSecret(namespace, exposed)),
+    desiredChild(SERVICE_ACCOUNT, buildServiceAccount(namespace)),
+    desiredChild(ROLE, buildRole(namespace)),
+    desiredChild(ROLE_BINDING, buildRoleBinding(namespace)),
+    desiredChild(SECRET, buildEdgeSecret(namespace, exposed)),
     ...(parts.defaults.network.isEnabled
-      ? [member(NETWORK_POLICY, buildNetworkPolicy(parts))]
+      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(parts))]
       : []),
-    member(SERVICE, buildGrpcService(namespace)),
-    member(SERVICE, buildHttpService(namespace)),
+    desiredChild(SERVICE, buildGrpcService(namespace)),
+    desiredChild(SERVICE, buildHttpService(namespace)),
     // One pod alone could never be moved from its node.
-    ...(hasBudget ? [member(POD_DISRUPTION_BUDGET, buildBudget(namespace))] : []),
-    member(DEPLOYMENT, buildRouterDeployment(parts)),
+    ...(hasBudget ? [desiredChild(POD_DISRUPTION_BUDGET, buildBudget(namespace))] : []),
+    desiredChild(DEPLOYMENT, buildRouterDeployment(parts)),
   ]
-}
-
-function member<T extends KubeObject>(
-  resource: Resource<T>,
-  object: NoInfer<Desired<T>>,
-): RouterMember {
-  return { resource, object }
 }
 
 function metadataOf(namespace: string, name: string = ROUTER_NAMES.router) {
@@ -162,17 +136,13 @@ function tcp(port: number): NetworkPolicyPort {
 }
 
 /**
- * Who may connect: pods of the namespace, and of those that its settings name, to the doors with the whole API; everybody to those
- * for requests from outside; the operator and those who scrape to the metrics. What a router connects to is not ruled: the
- * address of the API server is nowhere to be had in general.
+ * Who may connect: pods of the namespace, and of those that the Router names, to the listeners with the whole API; everybody to the
+ * listeners for requests from outside; the operator and those who scrape to the metrics. There is no rule for what
+ * a router connects to: the address of the API server is not known in general.
  */
-function buildNetworkPolicy({
-  namespace,
-  defaults,
-  settings,
-}: RouterParts): Desired<NetworkPolicy> {
+function buildNetworkPolicy({ namespace, defaults, spec }: RouterParts): Desired<NetworkPolicy> {
   const { operatorNamespace, operatorLabels, scrapers } = defaults.network
-  const { clientNamespaces = [] } = settings
+  const { clientNamespaces = [] } = spec
   const inNamespace = { podSelector: {} }
   const operator = {
     ...ofNamespace(operatorNamespace),

@@ -1,8 +1,8 @@
+import { type RouterSpec, toMilliseconds } from '@tutti/ensemble'
 import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
 import { EDGE_FILE } from './router-edge.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
-import type { RouterSettings } from './router-settings.ts'
 import {
   containerPorts,
   NATS_MOUNT,
@@ -23,6 +23,8 @@ export interface RouterDefaults {
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
+  /** Whether a Router may name another image. */
+  readonly allowsImage: boolean
   readonly replicas: number
   readonly nats: NatsSettings
   readonly network: NetworkSettings
@@ -32,11 +34,11 @@ export interface RouterDefaults {
 export interface RouterParts {
   readonly namespace: string
   readonly defaults: RouterDefaults
-  readonly settings: RouterSettings
+  readonly spec: RouterSpec
 }
 
 const EDGE_DIRECTORY = '/var/run/tutti/edge'
-const DRAIN_MS = 30_000
+const DRAIN = '30s'
 /** Until Services and ingresses know that a pod ends; it takes requests as before meanwhile. */
 const PRE_STOP_S = 5
 /** For the process itself, once it has drained. */
@@ -62,16 +64,16 @@ export function buildRouterDeployment(parts: RouterParts): Desired<Deployment> {
   }
 }
 
-export function replicasOf({ settings, defaults }: RouterParts): number {
-  return settings.replicas ?? defaults.replicas
+export function replicasOf({ spec, defaults }: RouterParts): number {
+  return spec.replicas ?? defaults.replicas
 }
 
-function drainSecondsOf({ settings }: RouterParts): number {
-  return Math.ceil((settings.drainTimeout ?? DRAIN_MS) / 1000)
+function drainSecondsOf({ spec }: RouterParts): number {
+  return Math.ceil(toMilliseconds(spec.timeouts?.drain ?? DRAIN) / 1000)
 }
 
 function buildPodSpec(parts: RouterParts): PodSpec {
-  const { settings, defaults } = parts
+  const { spec, defaults } = parts
   return {
     ...ourPodSpec({
       serviceAccountName: ROUTER_NAMES.router,
@@ -83,12 +85,12 @@ function buildPodSpec(parts: RouterParts): PodSpec {
     }),
     containers: [buildContainer(parts)],
     volumes: [NATS_VOLUME, secretVolume('edge', ROUTER_NAMES.edge), TMP_VOLUME],
-    ...toPlain({ nodeSelector: settings.nodeSelector, tolerations: settings.tolerations }),
+    ...toPlain({ nodeSelector: spec.nodeSelector, tolerations: spec.tolerations }),
   }
 }
 
 function buildContainer(parts: RouterParts): Container {
-  const { settings, defaults } = parts
+  const { spec, defaults } = parts
   const ports = {
     'edge-grpc': EDGE_PORTS.edgeGrpc,
     'edge-http': EDGE_PORTS.edgeHttp,
@@ -99,11 +101,11 @@ function buildContainer(parts: RouterParts): Container {
   return {
     ...ourContainer(
       'main',
-      { image: settings.image ?? defaults.image, imagePullPolicy: defaults.imagePullPolicy },
+      { image: spec.image ?? defaults.image, imagePullPolicy: defaults.imagePullPolicy },
       { command: 'tutti-router', args: toArgs(parts) },
     ),
     ports: containerPorts(ports),
-    resources: toPlain(settings.resources ?? RESOURCES),
+    resources: toPlain(spec.resources ?? RESOURCES),
     volumeMounts: [
       NATS_MOUNT,
       { name: 'edge', mountPath: EDGE_DIRECTORY, readOnly: true },
@@ -117,8 +119,8 @@ function buildContainer(parts: RouterParts): Container {
 }
 
 function toArgs(parts: RouterParts): readonly string[] {
-  const { namespace, defaults, settings } = parts
-  const { maxInFlightRequests, maxInFlightBytes, logVerbose } = settings
+  const { namespace, defaults, spec } = parts
+  const { maxInFlightRequests, maxInFlightBytes, logVerbose } = spec
   return [
     '--kubernetes',
     '--repository-name',

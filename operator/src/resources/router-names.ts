@@ -31,7 +31,7 @@ export const ROUTER_SELECTOR: Labels = {
   'app.kubernetes.io/instance': ROUTER_NAMES.router,
 }
 
-/** What has them and no owner is the operator's to change and to delete. Never changes: earlier versions made routers, too. */
+/** An object of these labels and without a controller becomes the Router's: the earlier release made such ones. Never changes. */
 export const ROUTER_IDENTITY: Labels = { ...MANAGED_BY, ...ROUTER_SELECTOR }
 
 /** On everything of a router. */

@@ -62,6 +62,8 @@ export interface SyncResult {
 export interface ApplierOptions extends ChildWriterOptions {
   /** Of every kind that children have; what the owner controls in them and is not wanted is deleted. */
   readonly caches: readonly ChildCache[]
+  /** True for an object without a controller that becomes the owner's when the owner wants one of its name; default: never. */
+  readonly adopts?: (object: Stored<KubeObject>) => boolean
 }
 
 /**
@@ -133,7 +135,7 @@ export class Applier {
     const { owner, check, signal } = pass
     const cached = this.#cacheOf(resource).get(toKeyString(key))
     const current = cached ?? (await this.#readLive(pass, resource, key))
-    const blocked = current && toBlocked(owner, resource, current)
+    const blocked = current && this.#toBlocked(owner, resource, current)
     if (blocked !== undefined) return blocked
     const beforeChange = async (uid: string): Promise<void> => {
       // A process that has just started may have been given an old state: what it wants would undo what was wanted since.
@@ -148,6 +150,18 @@ export class Applier {
       beforeChange,
       signal,
     })
+  }
+
+  /** Why an object that is there cannot be written to. */
+  #toBlocked(owner: Owner, resource: Resource, current: Stored<KubeObject>): Ensured | undefined {
+    const { adopts = () => false } = this.#o
+    const controller = controllerOf(current)
+    const isOurs =
+      controller === undefined ? adopts(current) : controller.uid === owner.object.metadata.uid
+    if (!isOurs)
+      return { result: 'nameConflict', message: toConflictText(owner, resource, current) }
+    const { deletionTimestamp, finalizers = [] } = current.metadata
+    return deletionTimestamp === undefined ? undefined : { result: 'terminating', finalizers }
   }
 
   async #readLive(
@@ -242,24 +256,12 @@ function placeOf({ object }: Owner): Place {
   return { key: toKeyString(keyOf(object)), uid: object.metadata.uid }
 }
 
-/** Why an object that is there cannot be written to. */
-function toBlocked(
-  owner: Owner,
-  resource: Resource,
-  current: Stored<KubeObject>,
-): Ensured | undefined {
+function toConflictText(owner: Owner, resource: Resource, current: Stored<KubeObject>): string {
   const controller = controllerOf(current)
-  if (controller?.uid === owner.object.metadata.uid) {
-    const { deletionTimestamp, finalizers = [] } = current.metadata
-    return deletionTimestamp === undefined ? undefined : { result: 'terminating', finalizers }
-  }
   const whose =
     controller === undefined
       ? 'no controller'
       : `the controller ${controller.kind} "${controller.name}" (uid ${controller.uid})`
   const { name } = current.metadata
-  return {
-    result: 'nameConflict',
-    message: `${resource.kind} "${name}" is there already with ${whose}, want ${owner.resource.kind} "${owner.object.metadata.name}" (uid ${owner.object.metadata.uid})`,
-  }
+  return `${resource.kind} "${name}" is there already with ${whose}, want ${owner.resource.kind} "${owner.object.metadata.name}" (uid ${owner.object.metadata.uid})`
 }

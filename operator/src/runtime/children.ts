@@ -23,7 +23,7 @@ export const MANAGED_BY = { 'app.kubernetes.io/managed-by': FIELD_MANAGER } as c
 /** The same, as the API server takes selectors. */
 export const MANAGED_BY_SELECTOR = toSelector(MANAGED_BY)
 
-/** True for what the operator made, or for what somebody gave it. */
+/** True for what has the operator's label. */
 export function isManaged({ metadata }: Pick<KubeObject, 'metadata'>): boolean {
   const labels = metadata.labels ?? {}
   return Object.entries(MANAGED_BY).every(([key, value]) => labels[key] === value)
@@ -79,9 +79,9 @@ export function toOwned(owner: Owner, child: DesiredChild): Desired<KubeObject> 
     metadata: {
       ...metadata,
       labels: {
+        'app.kubernetes.io/instance': owner.object.metadata.name,
         ...metadata.labels,
         ...MANAGED_BY,
-        'app.kubernetes.io/instance': owner.object.metadata.name,
       },
       ownerReferences: [toOwnerReference(owner)],
     },

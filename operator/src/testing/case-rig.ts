@@ -71,6 +71,7 @@ export const MADE_KINDS: readonly string[] = [
   'serviceaccounts',
   'configmaps',
   'secrets',
+  'routers',
 ]
 
 let made = 0

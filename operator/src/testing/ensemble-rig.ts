@@ -5,7 +5,6 @@ import type { Test } from 'tap'
 import { createCaches, INDEX } from '../controllers/caches.ts'
 import type { ControllerContext } from '../controllers/context.ts'
 import { createEnsembleControllers } from '../controllers/create-ensemble-controllers.ts'
-import { RouterStates } from '../controllers/namespace/router-states.ts'
 import { NatsTenancy } from '../nats/nats-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
@@ -21,10 +20,20 @@ import { type TestMetrics, testMetrics } from './test-metrics.ts'
 export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults {
   const { imagePullPolicy, imagePullSecrets, nats, network } = stepSettings()
   const image = 'tutti/router:test'
-  return { image, imagePullPolicy, imagePullSecrets, replicas: 2, nats, network, ...o }
+  const allowsImage = false
+  return {
+    image,
+    imagePullPolicy,
+    imagePullSecrets,
+    allowsImage,
+    replicas: 2,
+    nats,
+    network,
+    ...o,
+  }
 }
 
-/** An operator's controllers of namespaces and Ensembles against a real API server; pods are made by the test. */
+/** An operator's controllers of Routers and Ensembles against a real API server; pods are made by the test. */
 export interface EnsembleRig {
   readonly metrics: TestMetrics
   readonly events: readonly EventInput[]
@@ -90,7 +99,6 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
     const ours = createEnsembleControllers(context, {
       caches: shared,
       routers,
-      states: new RouterStates(),
       defaults: routerDefaults(),
       tenancy,
       gatewayAskMs: 500,

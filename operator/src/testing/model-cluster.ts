@@ -16,7 +16,6 @@ import {
 import type { Test } from 'tap'
 import { type Caches, createCaches, INDEX } from '../controllers/caches.ts'
 import { createModelControllers } from '../controllers/model/create-model-controllers.ts'
-import { RouterStates } from '../controllers/namespace/router-states.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import type { Controller } from '../runtime/controller.ts'
@@ -51,8 +50,6 @@ export interface ModelCluster {
   readonly events: readonly EventInput[]
   /** What pods of a Model do, by its name, for those that are bound from now on. */
   readonly plays: Map<string, Play>
-  /** What nobody's controller of namespaces says here. */
-  readonly states: RouterStates
   load: { inFlight: number; queued: number; slots: number }
   namespace(o?: { readonly hasRouter?: boolean }): Promise<string>
   applyModel(namespace: string, name: string, spec?: PlainObject): Promise<PlainObject>
@@ -112,7 +109,6 @@ async function openRig(
     namespaces: () => [],
     onChange: () => {},
   })
-  const states = new RouterStates()
   const scrapes = createMetrics()
   const { controller, scaler } = createModelControllers({
     ...around,
@@ -120,7 +116,6 @@ async function openRig(
     caches,
     podClient,
     routers,
-    states,
     scrapes,
     metrics: createRuntimeMetrics(scrapes),
     events: { record: (event: EventInput) => void events.push(event) } as never,
@@ -159,7 +154,6 @@ async function openRig(
     player,
     events,
     plays,
-    states,
     ...actions(plain),
   })
 }

@@ -3,6 +3,7 @@ import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 const GROUPS: Readonly<Record<string, string>> = {
   models: 'apis/tutti.dev/v1alpha1',
   ensembles: 'apis/tutti.dev/v1alpha1',
+  routers: 'apis/tutti.dev/v1alpha1',
   toys: 'apis/test.tutti.dev/v1',
   deployments: 'apis/apps/v1',
   controllerrevisions: 'apis/apps/v1',

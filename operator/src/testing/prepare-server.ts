@@ -3,7 +3,7 @@ import type { ApiServer, PlainClient, PlainObject } from '@tutti/kube/testing'
 import { parse } from 'yaml'
 import { startPodServer } from './pod-server.ts'
 
-const CRDS = ['models', 'ensembles'].map(
+const CRDS = ['models', 'ensembles', 'routers'].map(
   (plural) => new URL(`../../../crds/tutti.dev_${plural}.yaml`, import.meta.url),
 )
 

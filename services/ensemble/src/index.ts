@@ -43,6 +43,8 @@ export {
   type Manifest,
   ModelManifest,
   modelNameOf,
+  ROUTER_NAME,
+  RouterManifest,
 } from './manifest/manifests.ts'
 export {
   applyModelOverrides,
@@ -57,6 +59,7 @@ export {
 export { ModelSpec } from './manifest/model-spec.ts'
 export { parseManifest } from './manifest/parse-manifest.ts'
 export { resourceNames } from './manifest/resource-names.ts'
+export { RouterSpec } from './manifest/router-spec.ts'
 export {
   inOurWords,
   toProblemText,
@@ -75,8 +78,13 @@ export {
   EnsembleStatus,
   LastFailure,
   MODEL_CONDITIONS,
+  MOST_PODS,
+  MOST_SERVED,
   type ModelConditionType,
   ModelStatus,
+  ROUTER_CONDITIONS,
+  type RouterConditionType,
+  RouterStatus,
   Signature,
   StepStatus,
 } from './manifest/status.ts'

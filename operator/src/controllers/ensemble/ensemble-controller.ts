@@ -9,7 +9,7 @@ import {
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import { ENSEMBLE } from '../../api/kinds.ts'
+import { ENSEMBLE, type RouterObject } from '../../api/kinds.ts'
 import type { RouterViews } from '../../pods/router-views.ts'
 import { isOfRouter } from '../../resources/step-labels.ts'
 import type { Cache } from '../../runtime/cache.ts'
@@ -20,7 +20,7 @@ import { childSource, ownSource, referenceSource, type Source } from '../../runt
 import { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf } from '../accepted-revisions.ts'
 import { INDEX, keysOf, namespaceOfKey } from '../caches.ts'
-import type { RouterStates } from '../namespace/router-states.ts'
+import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { type Served, servedNameKey } from '../served-names.ts'
 import { EnsembleReconciler } from './ensemble-reconciler.ts'
 import { Exposure } from './exposure.ts'
@@ -35,8 +35,8 @@ export interface EnsembleControllerOptions extends WorldCaches {
   readonly ingresses: Cache<Ingress>
   /** Those of the operator, if the cluster has Gateway API. */
   readonly httpRoutes: Cache<HttpRoute>
-  readonly routers: Pick<RouterViews, 'look'>
-  readonly states: RouterStates
+  readonly routers: Cache<RouterObject>
+  readonly views: Pick<RouterViews, 'look'>
   readonly events: Pick<EventRecorder, 'record'>
   readonly metrics: RuntimeMetrics
   readonly clock: Clock
@@ -69,7 +69,6 @@ export function createEnsembleController(o: EnsembleControllerOptions): Ensemble
       controller.enqueue(key, 'low')
     }
   }
-  o.states.onChange(routersChanged)
   o.httpRoutes.onServed(() => {
     for (const key of o.ensembles.keys()) controller.enqueue(key, 'low')
   })
@@ -111,6 +110,12 @@ function createSources(o: EnsembleControllerOptions): readonly Source[] {
         if (accepted === undefined) return []
         return concerned(`${revision.metadata.namespace}/${accepted.modelName}`)
       },
+      ...low,
+    }),
+    referenceSource({
+      cache: o.routers,
+      toKeys: ofNamespace,
+      predicate: hasOtherTrouble,
       ...low,
     }),
     referenceSource({

@@ -8,9 +8,10 @@ import {
   type Verdict,
 } from '@tutti/ensemble'
 import type { Client, Stored } from '@tutti/kube'
-import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
+import { ENSEMBLE, type EnsembleObject, type RouterObject } from '../../api/kinds.ts'
 import type { RouterViews } from '../../pods/router-views.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'
+import type { Cache } from '../../runtime/cache.ts'
 import { findCondition, toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
@@ -18,7 +19,7 @@ import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
-import type { RouterStates } from '../namespace/router-states.ts'
+import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
@@ -34,8 +35,8 @@ export interface EnsembleReconcilerOptions extends WorldCaches {
   readonly client: Client
   readonly statuses: StatusWriter
   readonly events: Pick<EventRecorder, 'record'>
-  readonly routers: Pick<RouterViews, 'look'>
-  readonly states: RouterStates
+  readonly routers: Pick<Cache<RouterObject>, 'get'>
+  readonly views: Pick<RouterViews, 'look'>
   readonly exposure: Exposure
   readonly clock: Clock
 }
@@ -95,8 +96,8 @@ export class EnsembleReconciler {
       ...(refusal !== undefined && { refusal: refusal.message }),
       steps: spec === undefined ? [] : judgeSteps(spec, view),
       exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
-      trouble: this.#o.states.get(namespace),
-      routers: await aside(() => this.#o.routers.look(namespace, { maxAgeMs, signal })),
+      trouble: troubleOf(this.#o.routers.get(routerKeyOf(namespace))),
+      routers: await aside(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
     }
     await this.#write(object, { state, revisions, spec, signal })
     throwIfRefused(stored)

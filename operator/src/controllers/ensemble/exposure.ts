@@ -3,23 +3,13 @@ import type { Client, HttpRoute, ParentReference, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
-import {
-  Applier,
-  type ApplierOptions,
-  type ChildOutcome,
-  type SyncResult,
-} from '../../runtime/apply.ts'
+import { Applier, type ApplierOptions } from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
-import { toDeletion } from '../../runtime/deletion.ts'
-import { isRefusal } from '../../runtime/refusal.ts'
-import { readEdgeToken } from '../namespace/exposed-ensembles.ts'
+import { type ChildProblem, findChildProblem } from '../child-problem.ts'
+import { readEdgeToken } from '../router/exposed-ensembles.ts'
 
 /** What keeps requests from outside away. */
-export interface ExposureProblem {
-  readonly reason: string
-  readonly message: string
-  /** True if it ends by itself. */
-  readonly isPassing?: boolean
+export interface ExposureProblem extends ChildProblem {
   /** True if nothing is wrong, but somebody else has not done his part yet: `Ready` waits for it. */
   readonly isAwaited?: boolean
 }
@@ -61,8 +51,8 @@ export class Exposure {
     const hasGateway = this.#httpRoutes.isServed
     const ensemble = { resource: ENSEMBLE, object }
     const routes = isGateway && !hasGateway ? [] : routesOf(object, expose)
-    const { outcomes } = await this.#applier.sync(ensemble, routes, { signal })
-    const problem = findProblem(outcomes)
+    const result = await this.#applier.sync(ensemble, routes, { signal })
+    const problem = findChildProblem(result, REASONS)
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })
     if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
@@ -92,25 +82,7 @@ const GATEWAY_MISSING: ExposureProblem = {
     'expose.gateway: the cluster has no HTTPRoute (gateway.networking.k8s.io/v1); install Gateway API, or use expose.ingress',
 }
 
-/** What only a person can set right goes before what passes. @throws what is worth another try. */
-function findProblem(outcomes: SyncResult['outcomes']): ExposureProblem | undefined {
-  const problems = outcomes.map(toProblem).filter((problem) => problem !== undefined)
-  return problems.find(({ isPassing }) => isPassing !== true) ?? problems[0]
-}
-
-/** @throws what is worth another try. */
-function toProblem(outcome: ChildOutcome): ExposureProblem | undefined {
-  const { resource, result } = outcome
-  if (result === 'nameConflict') return { reason: 'RouteConflict', message: outcome.message }
-  if (result === 'terminating') {
-    const deletion = toDeletion(outcome)
-    return deletion && { reason: 'Terminating', ...deletion }
-  }
-  if (result !== 'refused' && result !== 'failed') return undefined
-  const { error } = outcome
-  if (!isRefusal(error)) throw error
-  return { reason: 'RouteRefused', message: `${resource.kind}: ${error.message}` }
-}
+const REASONS = { conflict: 'RouteConflict', refused: 'RouteRefused' }
 
 /** The Gateway that a route names, and the namespace of the route. */
 interface NamedParent {

@@ -1,7 +1,7 @@
 import type { EnsembleConditionType, StepStatus, Verdict } from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
 import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
-import type { RouterTrouble } from '../namespace/router-states.ts'
+import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { ExposureProblem } from './exposure.ts'
 
 /** The ControllerRevision that counts. */

@@ -13,7 +13,7 @@ import { StatusWriter } from '../../runtime/status.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
 import { type Caches, INDEX, keysOf } from '../caches.ts'
 import type { ControllerContext } from '../context.ts'
-import type { RouterStates } from '../namespace/router-states.ts'
+import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { createModelMetrics } from './metrics.ts'
 import { createModelController } from './model-controller.ts'
 import { createModelReader } from './model-reader.ts'
@@ -27,7 +27,6 @@ export interface ModelControllersOptions
   readonly scrapes: Metrics
   readonly podClient: PodClient
   readonly routers: Pick<RouterViews, 'look'>
-  readonly states: RouterStates
   readonly settings: StepSettings
   /** Between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
@@ -62,6 +61,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
   })
   const passes = {
     ...o,
+    troubleIn: (namespace: string) => troubleOf(caches.routers.get(routerKeyOf(namespace))),
     reader,
     observer,
     scaler,
@@ -75,7 +75,6 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
       controller.enqueue(key, 'low')
     }
   }
-  o.states.onChange(routersChanged)
   return { controller, scaler, routersChanged }
 }
 

@@ -20,6 +20,7 @@ import {
 } from '../../runtime/sources.ts'
 import { type Caches, INDEX, inNamespaceOf, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerContext } from '../context.ts'
+import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { servedNameKey } from '../served-names.ts'
 import { ModelPass, type ModelPassOptions } from './model-pass.ts'
 
@@ -87,6 +88,12 @@ function toSources({ caches, passes }: ModelControllerOptions): readonly Source[
       cache: pods,
       toKeys: (pod) => (isOfRouter(pod) ? keysOf(inNamespaceOf(pod, models)) : []),
       predicate: (now, before) => isReady(now) !== isReady(before),
+      priority: 'low',
+    }),
+    referenceSource({
+      cache: caches.routers,
+      toKeys: (router) => keysOf(inNamespaceOf(router, models)),
+      predicate: hasOtherTrouble,
       priority: 'low',
     }),
     referenceSource({

@@ -26,7 +26,7 @@ import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
-import type { RouterStates } from '../namespace/router-states.ts'
+import type { RouterTrouble } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { type CheckedModel, checkModel } from './check-model.ts'
@@ -53,7 +53,8 @@ export interface ModelPassOptions {
   readonly events: Pick<EventRecorder, 'record'>
   readonly observer: PodObserver
   readonly routers: Pick<RouterViews, 'look'>
-  readonly states: Pick<RouterStates, 'get'>
+  /** Of the Router of a namespace. */
+  readonly troubleIn: (namespace: string) => RouterTrouble | undefined
   /** What the operator's own scaling wants. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
@@ -176,7 +177,7 @@ export class ModelPass {
 
   /** Accepts what pods serve, asks the routers, and lets in the pods that all of them serve. */
   async #accept(facts: Facts): Promise<ModelWorld> {
-    const { client, routers, states, metrics } = this.#o
+    const { client, routers, troubleIn, metrics } = this.#o
     const { namespace = '' } = this.#model.metadata
     const { revisions, refusal, left } = await this.#store(facts)
     this.#left = left
@@ -185,7 +186,7 @@ export class ModelPass {
       routers.look(namespace, { maxAgeMs, signal: this.#signal }),
     )
     const failure = findFailure(facts.pods, facts.deployment, facts)
-    const trouble = states.get(namespace)
+    const trouble = troubleIn(namespace)
     const world: ModelWorld = {
       ...facts,
       outcomes: [...facts.outcomes, ...this.#toOutcomes(refusal)],

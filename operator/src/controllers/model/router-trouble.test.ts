@@ -16,15 +16,22 @@ await t.test(
     await cluster.applyModel(namespace, 'yolo')
     await untilRoutable('False/NoRouters')
     const trouble = { reason: 'RouterRefused', message: 'Service "tutti-router-grpc": no' }
-    cluster.states.set(namespace, trouble)
+    const router = `/apis/tutti.dev/v1alpha1/namespaces/${namespace}/routers`
+    await cluster.plain.create(router, { metadata: { name: 'default' }, spec: {} })
+    const tell = async (status: string): Promise<void> => {
+      const lastTransitionTime = '2026-01-01T00:00:00Z'
+      const conditions = [{ type: 'Degraded', status, lastTransitionTime, ...trouble }]
+      await cluster.plain.patch(`${router}/default/status`, { status: { conditions } })
+    }
+    await tell('True')
     const { status } = await untilRoutable('False/RouterRefused')
     t.match(
       status.conditions.find((one: PlainObject) => one['type'] === 'Routable'),
       trouble,
     )
-    cluster.states.set(namespace, undefined)
+    await tell('False')
     await untilRoutable('False/NoRouters')
-    cluster.states.set(namespace, trouble)
+    await tell('True')
     await cluster.startRouter(namespace)
     await untilRoutable('True/Routed')
   },

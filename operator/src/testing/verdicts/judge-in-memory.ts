@@ -16,7 +16,6 @@ import { EnsembleReconciler } from '../../controllers/ensemble/ensemble-reconcil
 import { Exposure } from '../../controllers/ensemble/exposure.ts'
 import { checkModel } from '../../controllers/model/check-model.ts'
 import { createModelReader } from '../../controllers/model/model-reader.ts'
-import { RouterStates } from '../../controllers/namespace/router-states.ts'
 import { Cache, type OpenReflector } from '../../runtime/cache.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { type MemoryClient, memoryClient } from '../memory-client.ts'
@@ -137,8 +136,8 @@ async function reconcileAll(
     exposure: new Exposure({ ...options, ...caches }),
     events: { record: () => {} },
     // oxlint-disable-next-line typescript/require-await -- there are no routers to ask
-    routers: { look: async () => [] },
-    states: new RouterStates(),
+    views: { look: async () => [] },
+    routers: { get: () => undefined },
   })
   const writes = () => client.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length
   for (let pass = 0; pass < PASSES; pass += 1) {

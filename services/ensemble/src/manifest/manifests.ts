@@ -3,6 +3,7 @@ import { cel, transition } from './cel.ts'
 import { EnsembleSpec } from './ensemble-spec.ts'
 import { ModelSpec } from './model-spec.ts'
 import { ObjectMeta } from './object-meta.ts'
+import { RouterSpec } from './router-spec.ts'
 
 export const API_VERSION = 'tutti.dev/v1alpha1'
 
@@ -47,6 +48,32 @@ export const EnsembleManifest = manifest('Ensemble', EnsembleSpec).describe(
   'A graph of models that is served as one model.',
 )
 export type EnsembleManifest = z.infer<typeof EnsembleManifest>
+
+/** The name of the only Router of a namespace. */
+export const ROUTER_NAME = 'default'
+const WANTED_ROUTER = `want ${ROUTER_NAME}: a namespace has one Router`
+
+/** A Router as it is written and as the API server gives it; the operator reads `status` with `RouterStatus`. */
+export const RouterManifest = cel(
+  z.strictObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal('Router'),
+    metadata: ObjectMeta,
+    spec: RouterSpec,
+    status: z.record(z.string(), z.unknown()).optional(),
+  }),
+  {
+    rule: `self.metadata.name == '${ROUTER_NAME}'`,
+    message: WANTED_ROUTER,
+    messageExpression: `'got ' + self.metadata.name + ', ${WANTED_ROUTER}'`,
+    text: ({ metadata }) => `got ${metadata.name}, ${WANTED_ROUTER}`,
+    field: 'metadata.name',
+    holds: ({ metadata }) => metadata.name === ROUTER_NAME,
+  },
+).describe(
+  'The router of a namespace, which takes the requests for its Models and Ensembles. The operator makes one where it is missing.',
+)
+export type RouterManifest = z.infer<typeof RouterManifest>
 
 export type Manifest = ModelManifest | EnsembleManifest
 

@@ -25,12 +25,23 @@ export const ModelResources = z
   .describe('Resources of the container that serves, as in a pod.')
 export type ModelResources = z.infer<typeof ModelResources>
 
-const Toleration = z.strictObject({
-  key: text({ max: 317 }).optional(),
-  operator: z.enum(['Exists', 'Equal']).optional(),
-  value: text({ max: 63 }).optional(),
-  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional(),
-  tolerationSeconds: z.int().min(0).max(2_147_483_647).optional(),
+/** As in a pod. */
+export const Toleration = z.strictObject({
+  key: text({ max: 317 }).optional().describe('Key of the taint. Default: any.'),
+  operator: z
+    .enum(['Exists', 'Equal'])
+    .optional()
+    .describe('Whether the value of the taint counts. Default Equal.'),
+  value: text({ max: 63 }).optional().describe('Value of the taint, with Equal.'),
+  effect: z
+    .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
+    .optional()
+    .describe('Effect of the taint. Default: any.'),
+  tolerationSeconds: whole(
+    0,
+    2_147_483_647,
+    'How long a pod stays when the taint comes, with NoExecute. Default: for ever.',
+  ).optional(),
 })
 
 /** What a pod gets where nobody names the resource. */

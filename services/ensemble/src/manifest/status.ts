@@ -7,6 +7,10 @@ import { Datatype, tensorName, whole } from './fields.ts'
  */
 
 const MESSAGE = 32_768
+/** Names of ControllerRevisions that a pod of a router has in the status; an object of etcd holds 1.5 MB. */
+export const MOST_SERVED = 64
+/** Pods of a router in the status: those of two rollouts of the largest router. */
+export const MOST_PODS = 200
 const count = (description: string) => z.int().min(0).max(2_147_483_647).describe(description)
 const generation = (description: string) =>
   z.int().min(0).max(Number.MAX_SAFE_INTEGER).describe(description)
@@ -129,6 +133,29 @@ export const EnsembleStatus = z
   .describe('What became of it; the operator writes it.')
 export type EnsembleStatus = z.infer<typeof EnsembleStatus>
 
+const RouterPod = z.strictObject({
+  name: text({ max: 253 }).describe('Name of the pod.'),
+  ready: z.boolean().describe('Whether the pod takes requests.'),
+  revisions: count('Accepted ControllerRevisions that the pod serves, if it answers.').optional(),
+  served: listAtomic(text({ max: 253 }), { max: MOST_SERVED })
+    .optional()
+    .describe(`Their names, sorted; absent if they are more than ${MOST_SERVED}.`),
+  message: text({ max: MESSAGE }).optional().describe('Why the pod does not answer.'),
+})
+
+export const RouterStatus = z
+  .strictObject({
+    observedGeneration: generation('The generation that was looked at last.').optional(),
+    conditions: Conditions.optional(),
+    replicas: count('Pods.').optional(),
+    readyReplicas: count('Pods that are ready.').optional(),
+    pods: listMap(RouterPod, 'name', { max: MOST_PODS })
+      .optional()
+      .describe(`The pods, by name; at most ${MOST_PODS} of them.`),
+  })
+  .describe('How the router is; the operator writes it.')
+export type RouterStatus = z.infer<typeof RouterStatus>
+
 /** Condition types of a Model. `Ready` sums up the others. */
 export const MODEL_CONDITIONS = [
   'Accepted',
@@ -153,3 +180,7 @@ export const ENSEMBLE_CONDITIONS = [
   'Ready',
 ] as const
 export type EnsembleConditionType = (typeof ENSEMBLE_CONDITIONS)[number]
+
+/** Condition types of a Router. */
+export const ROUTER_CONDITIONS = ['Progressing', 'Degraded', 'Ready'] as const
+export type RouterConditionType = (typeof ROUTER_CONDITIONS)[number]

@@ -3,7 +3,7 @@ import { isAlive } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import { type Failure, failureOfPod, toFailureText } from '../pod-failure.ts'
-import type { RouterTrouble } from './router-states.ts'
+import type { RouterTrouble } from './router-trouble.ts'
 
 /** Why a router has no pod, or not those that are wanted: none can be made, none can run. Pure. */
 export function findPodTrouble(

@@ -1,0 +1,101 @@
+import {
+  type Condition,
+  MOST_PODS,
+  MOST_SERVED,
+  ROUTER_CONDITIONS,
+  type RouterConditionType,
+  type RouterStatus,
+} from '@tutti/ensemble'
+import type { Deployment, Pod } from '@tutti/kube'
+import { isAlive, isReady } from '../../pods/pod-state.ts'
+import type { RouterView } from '../../pods/router-views.ts'
+import { cutText, toConditions } from '../../runtime/conditions.ts'
+import { isFalse, isTrue, type Judgement } from '../judgement.ts'
+import type { RouterTrouble } from './router-trouble.ts'
+
+/** What the state of a Router is judged by. */
+export interface RouterState {
+  readonly generation: number
+  readonly trouble: RouterTrouble | undefined
+  readonly deployment: Deployment | undefined
+  readonly pods: readonly Pod[]
+  /** What the pods say that are ready. */
+  readonly views: readonly RouterView[]
+}
+
+/** Every condition of a Router. Pure. */
+export function judgeRouter(state: RouterState): Readonly<Record<RouterConditionType, Judgement>> {
+  return {
+    Progressing: judgeProgressing(state),
+    Degraded: judgeDegraded(state),
+    Ready: judgeReady(state),
+  }
+}
+
+function judgeReady({ trouble, pods }: RouterState): Judgement {
+  if (trouble !== undefined && trouble.isServed !== true) {
+    return isFalse(trouble.reason, trouble.message)
+  }
+  const count = pods.filter(isReady).length
+  if (count === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
+  return isTrue('Ready', `${count} router ${count === 1 ? 'pod is' : 'pods are'} ready`)
+}
+
+function judgeDegraded({ trouble }: RouterState): Judgement {
+  const isWrong = trouble !== undefined && trouble.isPassing !== true
+  return isWrong
+    ? isTrue(trouble.reason, trouble.message)
+    : isFalse('AsExpected', 'nothing is wrong')
+}
+
+function judgeProgressing({ trouble, deployment }: RouterState): Judgement {
+  if (trouble?.isPassing === true) return isTrue(trouble.reason, trouble.message)
+  if (trouble !== undefined) return isFalse(trouble.reason, 'the router waits until this is over')
+  const { replicas = 0 } = deployment?.spec ?? {}
+  const { updatedReplicas = 0, readyReplicas = 0, replicas: all = 0 } = deployment?.status ?? {}
+  const done = Math.min(updatedReplicas, readyReplicas)
+  if (deployment !== undefined && done >= replicas && all <= replicas) {
+    return isFalse('Complete', 'all pods are as they are wanted')
+  }
+  return isTrue('RollingOut', `${done} of ${replicas} pods are as they are wanted`)
+}
+
+/** The whole status of a Router: nothing in it changes as long as nothing has happened. Pure. */
+export function summarizeRouter(
+  state: RouterState,
+  o: {
+    /** As they were. */
+    readonly before: readonly Condition[] | undefined
+    /** RFC 3339. */
+    readonly at: string
+  },
+): RouterStatus {
+  const { generation } = state
+  const pods = state.pods
+    .filter(isAlive)
+    .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
+  return {
+    observedGeneration: generation,
+    conditions: toConditions(ROUTER_CONDITIONS, {
+      judged: judgeRouter(state),
+      before: o.before,
+      observedGeneration: generation,
+      at: o.at,
+    }),
+    replicas: pods.length,
+    readyReplicas: pods.filter(isReady).length,
+    pods: pods.slice(0, MOST_PODS).map((pod) => {
+      const { name } = pod.metadata
+      const view = state.views.find((one) => one.pod === name)
+      return { name, ready: isReady(pod), ...(isReady(pod) && view && toSaid(view)) }
+    }),
+  }
+}
+
+const LONGEST_MESSAGE = 1024
+
+function toSaid(view: RouterView) {
+  if ('error' in view) return { message: cutText(view.error.message, LONGEST_MESSAGE) }
+  const served = view.served.accepted.toSorted()
+  return { revisions: served.length, ...(served.length <= MOST_SERVED && { served }) }
+}

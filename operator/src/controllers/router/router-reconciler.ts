@@ -1,0 +1,291 @@
+import type { Clock } from '@tutti/chassis'
+import { ROUTER_NAME, type RouterStatus } from '@tutti/ensemble'
+import {
+  type Client,
+  type Deployment,
+  isAlreadyExists,
+  isConflict,
+  isNamespaceTerminating,
+  isNotFound,
+  type KubeObject,
+  keyOf,
+  type Pod,
+  type Secret,
+  type Stored,
+  toKeyString,
+} from '@tutti/kube'
+import {
+  type EnsembleObject,
+  MODEL,
+  type ModelObject,
+  ROUTER,
+  type RouterObject,
+} from '../../api/kinds.ts'
+import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
+import type { RouterViews } from '../../pods/router-views.ts'
+import { buildRouterSet } from '../../resources/build-router-set.ts'
+import type { RouterDefaults } from '../../resources/router-deployment.ts'
+import { ROUTER_NAMES } from '../../resources/router-names.ts'
+import type { Applier } from '../../runtime/apply.ts'
+import type { Cache } from '../../runtime/cache.ts'
+import { FIELD_MANAGER, isManaged, MANAGED_BY, toOwnerReference } from '../../runtime/children.ts'
+import { toTime } from '../../runtime/conditions.ts'
+import type { ReconcileContext, Result } from '../../runtime/controller.ts'
+import type { EventRecorder } from '../../runtime/events.ts'
+import { untilOwnerMoves } from '../../runtime/owner-check.ts'
+import type { StatusWriter } from '../../runtime/status.ts'
+import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
+import { findChildProblem } from '../child-problem.ts'
+import { findEarlierSettings, SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
+import { eventsOfRouter, settingsTakenOver } from './events.ts'
+import { findExposed } from './exposed-ensembles.ts'
+import { summarizeRouter } from './judge-router.ts'
+import { readRouter } from './read-router.ts'
+import { findPodTrouble } from './router-pods.ts'
+import type { RouterTrouble } from './router-trouble.ts'
+import { isPassing, type Tenancy, toCredentialTrouble } from './tenant-credential.ts'
+
+export interface RouterReconcilerOptions {
+  readonly client: Client
+  readonly routers: Cache<RouterObject>
+  readonly models: Cache<ModelObject>
+  readonly ensembles: Cache<EnsembleObject>
+  readonly secrets: Cache<Secret>
+  /** Those of the operator, with the index of routers. */
+  readonly pods: Cache<Pod>
+  /** Those of the operator. */
+  readonly deployments: Cache<Deployment>
+  readonly applier: Applier
+  readonly statuses: StatusWriter
+  /** What the pods serve. */
+  readonly views: Pick<RouterViews, 'look'>
+  readonly tenancy: Tenancy
+  readonly defaults: RouterDefaults
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly clock: Clock
+  /** How often it is looked whether what only a person can set right is so; default 60 s. */
+  readonly troublePollMs?: number
+}
+
+type Router = Stored<RouterObject>
+
+/** What a look at a Router found. */
+interface Found {
+  readonly trouble: RouterTrouble | undefined
+  /** When to look again, milliseconds since the epoch. */
+  readonly againAtMs: number
+  /** What is worth another try once the status says it. */
+  readonly error?: unknown
+}
+
+const REASONS = { conflict: 'RouterConflict', refused: 'RouterRefused' }
+const AGAIN: Result = { requeueAfterMs: 1000 }
+/** How old an answer of a pod may be; RouterViews asks that often, and tells of changes. */
+const AGED_MS = 10_000
+
+/** Makes a Router where one is needed, and what belongs to it: read, judge, apply, ask the pods, and one status. */
+export class RouterReconciler {
+  readonly #o: RouterReconcilerOptions
+  /** Namespaces whose caches were as the server has it, at some time since this process began: they are never older again. */
+  readonly #current = new Set<string>()
+
+  constructor(o: RouterReconcilerOptions) {
+    this.#o = o
+  }
+
+  async reconcile(context: ReconcileContext, key: string): Promise<Result> {
+    const { routers, applier, statuses } = this.#o
+    const { signal } = context
+    const namespace = namespaceOfKey(key)
+    const router = routers.get(key)
+    const isUsed = this.#isUsed(namespace)
+    if (router === undefined && !isUsed) {
+      for (const one of [applier, statuses]) one.forget(key)
+      this.#current.delete(namespace)
+      return {}
+    }
+    // A process that has just started may have been given an old state: what was wanted then is wanted no more.
+    if (!this.#current.has(namespace)) {
+      if (!(await this.#isCurrent(namespace, signal))) return AGAIN
+      this.#current.add(namespace)
+    }
+    if (router === undefined) return await this.#create(namespace, signal)
+    // What belongs to it goes with it; another is made once it is gone.
+    if (router.metadata.deletionTimestamp !== undefined) return {}
+    if (!isUsed && isManaged(router)) return await this.#delete(router, signal)
+    return await untilOwnerMoves(() => this.#look(router, context))
+  }
+
+  #isUsed(namespace: string): boolean {
+    const { models, ensembles } = this.#o
+    return [models, ensembles].some((cache) =>
+      cache.byIndex(INDEX.namespace, namespace).some(isKept),
+    )
+  }
+
+  /** Whether the caches have what the router of a namespace follows from as the server has it. */
+  async #isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
+    const { client, models, ensembles, routers } = this.#o
+    for (const cache of [models, ensembles, routers]) {
+      const { items } = await client.list<KubeObject>(cache.resource, { namespace, signal })
+      const known = cache.byIndex(INDEX.namespace, namespace)
+      if (versionsOf(items) !== versionsOf(known)) return false
+    }
+    return true
+  }
+
+  async #create(namespace: string, signal: AbortSignal): Promise<Result> {
+    const { client } = this.#o
+    const annotations = await findEarlierSettings(client, namespace, { signal })
+    const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY, annotations }
+    try {
+      const options = { fieldManager: FIELD_MANAGER, signal }
+      await client.create(ROUTER, { metadata, spec: {} }, options)
+    } catch (error) {
+      if (!isAlreadyExists(error) && !isNamespaceTerminating(error)) throw error
+    }
+    return {}
+  }
+
+  /** The caches may be behind: what is deleted for nothing is an outage. */
+  async #delete(router: Router, signal: AbortSignal): Promise<Result> {
+    const { client, models, ensembles } = this.#o
+    const { namespace = '', uid, resourceVersion } = router.metadata
+    for (const { resource } of [models, ensembles]) {
+      const { items } = await client.list<KubeObject>(resource, { namespace, signal })
+      if (items.some(isKept)) return AGAIN
+    }
+    try {
+      const preconditions = { uid, resourceVersion }
+      await client.delete(ROUTER, keyOf(router), {
+        preconditions,
+        propagation: 'Background',
+        signal,
+      })
+    } catch (error) {
+      if (isConflict(error)) return AGAIN
+      if (!isNotFound(error)) throw error
+    }
+    return {}
+  }
+
+  async #look(router: Router, { signal, aside }: ReconcileContext): Promise<Result> {
+    const { namespace = '', generation = 0 } = router.metadata
+    const { statuses, events, views, deployments, pods, clock } = this.#o
+    const found = await this.#ensure(router, signal)
+    if (found === undefined) return {}
+    const before = statuses.current(router)
+    const state = {
+      generation,
+      trouble: found.trouble,
+      deployment: deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router })),
+      pods: pods.byIndex(INDEX.router, namespace),
+      views: await aside(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
+    }
+    const at = toTime(clock.epochMs())
+    const status = summarizeRouter(state, { before: before?.conditions, at })
+    const write = { resource: ROUTER, object: router, status }
+    if ((await statuses.write<RouterStatus>(write, { signal })) === 'written') {
+      for (const event of eventsOfRouter(router, before, status)) events.record(event)
+    }
+    if (found.error !== undefined) throw found.error
+    return { requeueAfterMs: Math.max(1000, found.againAtMs - clock.epochMs()) }
+  }
+
+  /** @returns undefined if the Router itself was changed: that brings the next look. */
+  async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
+    const { namespace = '' } = router.metadata
+    const { tenancy, clock } = this.#o
+    const soonMs = clock.epochMs() + (this.#o.troublePollMs ?? 60_000)
+    let renewAtMs: number
+    try {
+      const owners = this.#ownersOfCredential(router)
+      ;({ renewAtMs } = await tenancy.ensureTenant(namespace, { owners, signal }))
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return undefined
+      const trouble = toCredentialTrouble(error, this.#hasCredential(namespace))
+      if (isPassing(error)) return { trouble, againAtMs: soonMs, error }
+      // Somebody must set a Secret right that is not watched, or allow ours.
+      return { trouble, againAtMs: soonMs }
+    }
+    const trouble = await this.#makeSet(router, signal)
+    if (trouble === 'changed') return undefined
+    // Somebody else's object, or a policy: no watch tells that it is gone.
+    if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
+    return { trouble: this.#podTroubleOf(namespace), againAtMs: renewAtMs }
+  }
+
+  /** What cannot be read leaves everything as it is: half of what was meant is not what was meant. */
+  async #makeSet(
+    router: Router,
+    signal: AbortSignal,
+  ): Promise<RouterTrouble | 'changed' | undefined> {
+    const { client, defaults, applier, events } = this.#o
+    const { namespace = '', annotations = {} } = router.metadata
+    if (annotations[SETTINGS_FROM] !== undefined) {
+      const problem = await takeOverSettings(client, router, { signal })
+      if (problem !== undefined) return { reason: 'RouterSettingsInvalid', message: problem }
+      events.record(settingsTakenOver(router, annotations[SETTINGS_FROM]))
+      return 'changed'
+    }
+    const { spec, problem } = readRouter(router, defaults)
+    if (problem !== undefined)
+      return { reason: 'RouterSettingsInvalid', message: `spec.${problem}` }
+    const exposed = await findExposed(this.#exposable(namespace), { client, signal })
+    const children = buildRouterSet({ namespace, defaults, spec }, exposed)
+    const owner = { resource: ROUTER, object: router }
+    return findChildProblem(await applier.sync(owner, children, { signal }), REASONS)
+  }
+
+  /** What clients call an Ensemble leads to the one that has the name, which may want a token: a rival is left out. */
+  #exposable(namespace: string): readonly Stored<EnsembleObject>[] {
+    return this.#o.ensembles
+      .byIndex(INDEX.namespace, namespace)
+      .filter((one) => isKept(one) && rivalOf(this.#o, one) === undefined)
+  }
+
+  /** The oldest Model too: steps keep their credential while a Router that was deleted is made again. */
+  #ownersOfCredential(router: Router) {
+    const { namespace = '' } = router.metadata
+    const [oldest] = this.#o.models
+      .byIndex(INDEX.namespace, namespace)
+      .filter(isKept)
+      .toSorted((one, other) => (ageOf(one) < ageOf(other) ? -1 : 1))
+    const { blockOwnerDeletion: _, ...owner } = toOwnerReference({
+      resource: ROUTER,
+      object: router,
+    })
+    if (oldest === undefined) return [owner]
+    const { apiVersion, kind, name, uid } = toOwnerReference({ resource: MODEL, object: oldest })
+    return [owner, { apiVersion, kind, name, uid }]
+  }
+
+  #hasCredential(namespace: string): boolean {
+    const key = toKeyString({ namespace, name: NATS_SECRETS.credentials })
+    return this.#o.secrets.get(key) !== undefined
+  }
+
+  #podTroubleOf(namespace: string): RouterTrouble | undefined {
+    const { deployments, pods } = this.#o
+    const router = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
+    return findPodTrouble(router, pods.byIndex(INDEX.router, namespace))
+  }
+}
+
+function isKept({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp === undefined
+}
+
+function ageOf({ metadata }: Stored<KubeObject>): string {
+  return `${metadata.creationTimestamp} ${metadata.name}`
+}
+
+/** By which a change of what is wanted is seen. */
+function versionsOf(objects: readonly Stored<KubeObject>[]): string {
+  return objects
+    .map(({ metadata: { uid, generation, deletionTimestamp } }) =>
+      [uid, generation, deletionTimestamp ?? ''].join(' '),
+    )
+    .toSorted()
+    .join()
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { cel, listAtomic, listSet, text } from './cel.ts'
+import { duration, labels, toMilliseconds, whole } from './fields.ts'
+import { ModelResources, Toleration } from './model-pods.ts'
+
+/*
+ * The router of a namespace. Every field is optional: an empty spec is a router with the operator's defaults.
+ */
+
+const LEAST_DRAIN = '1s'
+const MOST_DRAIN = '24h'
+const WANTED_DRAIN = `want ${LEAST_DRAIN} to ${MOST_DRAIN}`
+
+const Drain = cel(
+  duration('Time for requests in flight when a pod ends, 1s to 24h. Default 30s.'),
+  {
+    rule: `duration(self) >= duration('${LEAST_DRAIN}') && duration(self) <= duration('${MOST_DRAIN}')`,
+    message: WANTED_DRAIN,
+    messageExpression: `'got ' + self + ', ${WANTED_DRAIN}'`,
+    text: (value) => `got ${value}, ${WANTED_DRAIN}`,
+    // A text that is no duration breaks the pattern, which says so.
+    holds: (value) => {
+      const ms = toMilliseconds(value)
+      return ms === 0 || (ms >= toMilliseconds(LEAST_DRAIN) && ms <= toMilliseconds(MOST_DRAIN))
+    },
+  },
+)
+
+const ClientNamespace = text({
+  min: 1,
+  max: 63,
+  pattern: /^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$/,
+  want: 'the name of a namespace, or *',
+})
+
+const ClientNamespaces = cel(listSet(ClientNamespace, { max: 64 }), {
+  rule: "!self.exists(name, name == '*') || self.size() == 1",
+  message: 'want * alone, or names of namespaces',
+  holds: (names) => !names.includes('*') || names.length === 1,
+}).describe(
+  'Namespaces whose pods may call the router beside those of its own; * for all. Default none.',
+)
+
+/** What a Router says; the operator's flags give the defaults of `replicas` and `image`. */
+export const RouterSpec = z
+  .strictObject({
+    replicas: whole(
+      1,
+      100,
+      'Pods of the router. Default: --router-replicas of the operator.',
+    ).optional(),
+    image: text({ min: 1, max: 1024, pattern: /^\S+$/, want: 'an image reference' })
+      .optional()
+      .describe(
+        'Image of the router, only where the operator allows it (--allow-router-image). Default: --router-image of the operator.',
+      ),
+    resources: ModelResources.optional().describe(
+      'Resources of a pod. Default: requests of 250m CPU and 512Mi, a limit of 2Gi of memory.',
+    ),
+    nodeSelector: labels('Labels that a node needs. Default none.').optional(),
+    tolerations: listAtomic(Toleration, { max: 16 })
+      .optional()
+      .describe('Taints of nodes that do not keep the pods away. Default none.'),
+    maxInFlightRequests: whole(
+      1,
+      10_000_000,
+      'Requests that a pod works on at the same time; it refuses further ones. Default 4096.',
+    ).optional(),
+    maxInFlightBytes: whole(
+      1,
+      Number.MAX_SAFE_INTEGER,
+      'Bytes of these requests. Default 1073741824; keep it below the memory limit.',
+    ).optional(),
+    timeouts: z
+      .strictObject({ drain: Drain.optional() })
+      .optional()
+      .describe('How long a pod may take.'),
+    logVerbose: whole(0, 10, 'Above 0 the router writes debug lines. Default 0.').optional(),
+    clientNamespaces: ClientNamespaces.optional(),
+  })
+  .describe('How the router of the namespace runs. What is absent has its default.')
+export type RouterSpec = z.infer<typeof RouterSpec>
