@@ -40,9 +40,7 @@ await t.test(
     // Those of the keys of NATS are one each by name, and what routers show to the outside is read whole.
     t.same([...new Set(twice)], ['secrets'])
     t.ok(
-      ['models', 'ensembles', 'routers', 'httproutes'].every((plural) =>
-        plurals.includes(plural),
-      ),
+      ['models', 'ensembles', 'routers', 'httproutes'].every((plural) => plurals.includes(plural)),
     )
   },
 )

@@ -27,16 +27,13 @@ function find(built: RouterParts, kind: string): PlainObject | undefined {
   return found && JSON.parse(JSON.stringify(found.object))
 }
 
-await t.test(
-  'every member has the labels by which it is found again',
-  async (t) => {
-    const members = buildRouterSet(parts(), [])
-    t.equal(members.length, 9)
-    for (const { resource, object } of members) {
-      t.match(object.metadata, { namespace: 'ns', labels: ROUTER_LABELS }, resource.kind)
-    }
-  },
-)
+await t.test('every member has the labels by which it is found again', async (t) => {
+  const members = buildRouterSet(parts(), [])
+  t.equal(members.length, 9)
+  for (const { resource, object } of members) {
+    t.match(object.metadata, { namespace: 'ns', labels: ROUTER_LABELS }, resource.kind)
+  }
+})
 
 await t.test(
   'pods fit the restricted Pod Security Standard, and have a token that may read what was accepted',

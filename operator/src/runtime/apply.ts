@@ -62,7 +62,7 @@ export interface SyncResult {
 export interface ApplierOptions extends ChildWriterOptions {
   /** Of every kind that children have; what the owner controls in them and is not wanted is deleted. */
   readonly caches: readonly ChildCache[]
-  /** True for an object without a controller that becomes the owner's when the owner wants one of its name; default: never. */
+  /** True for an object of another controller, or of none, that becomes the owner's when it wants one of that name; default: never. */
   readonly adopts?: (object: Stored<KubeObject>) => boolean
 }
 
@@ -155,9 +155,7 @@ export class Applier {
   /** Why an object that is there cannot be written to. */
   #toBlocked(owner: Owner, resource: Resource, current: Stored<KubeObject>): Ensured | undefined {
     const { adopts = () => false } = this.#o
-    const controller = controllerOf(current)
-    const isOurs =
-      controller === undefined ? adopts(current) : controller.uid === owner.object.metadata.uid
+    const isOurs = controllerOf(current)?.uid === owner.object.metadata.uid || adopts(current)
     if (!isOurs)
       return { result: 'nameConflict', message: toConflictText(owner, resource, current) }
     const { deletionTimestamp, finalizers = [] } = current.metadata

@@ -49,7 +49,7 @@ export interface EnsembleNamespace {
   applyEnsemble(name: string, spec: PlainObject): Promise<unknown>
   /** Applies a Model, and says that it is accepted and served with this config.pbtxt. */
   serveModel(name: string, text: string): Promise<void>
-  applyModel(name: string): Promise<unknown>
+  applyModel(name: string): Promise<PlainObject>
   /** Makes a router pod that is ready and answers at an address of its own. */
   startRouter(name: string): Promise<PodServer>
   /** Resolves when a condition has the status, and the reason if one is given. */

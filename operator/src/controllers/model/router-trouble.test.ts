@@ -17,7 +17,8 @@ await t.test(
     await untilRoutable('False/NoRouters')
     const trouble = { reason: 'RouterRefused', message: 'Service "tutti-router-grpc": no' }
     const router = `/apis/tutti.dev/v1alpha1/namespaces/${namespace}/routers`
-    await cluster.plain.create(router, { metadata: { name: 'default' }, spec: {} })
+    const typeMeta = { apiVersion: 'tutti.dev/v1alpha1', kind: 'Router' }
+    await cluster.plain.create(router, { ...typeMeta, metadata: { name: 'default' }, spec: {} })
     const tell = async (status: string): Promise<void> => {
       const lastTransitionTime = '2026-01-01T00:00:00Z'
       const conditions = [{ type: 'Degraded', status, lastTransitionTime, ...trouble }]

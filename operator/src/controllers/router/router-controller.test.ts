@@ -1,10 +1,17 @@
 // needs: apiserver
+import { RouterSpec } from '@tutti/ensemble'
 import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
+import { buildRouterSet } from '../../resources/build-router-set.ts'
 import { ROUTER_LABELS } from '../../resources/router-names.ts'
-import { type EnsembleNamespace, openEnsembleRig } from '../../testing/ensemble-rig.ts'
-import { isGone, isThere } from '../../testing/namespaced.ts'
+import {
+  type EnsembleNamespace,
+  openEnsembleRig,
+  routerDefaults,
+} from '../../testing/ensemble-rig.ts'
+import { isGone, isThere, pathsIn } from '../../testing/namespaced.ts'
 import { installCrds, installGatewayApi } from '../../testing/prepare-server.ts'
+import { toSpec } from './earlier-settings.ts'
 
 const ENSEMBLE = {
   inputs: [{ name: 'X', datatype: 'FP32', shape: [4] }],
@@ -39,6 +46,16 @@ function saidOf(status: PlainObject, type: string): string {
   return status['conditions'].find((one: PlainObject) => one['type'] === type)?.message ?? ''
 }
 
+function isOwnedBy(object: PlainObject | undefined, ...uids: readonly string[]): boolean {
+  const owners: readonly PlainObject[] = object?.['metadata'].ownerReferences ?? []
+  return uids.every((uid, at) => owners[at]?.['uid'] === uid)
+}
+
+/** What settings of the earlier release are as a spec. */
+function toSettled(data: Readonly<Record<string, string>>): { readonly spec: RouterSpec } {
+  return { spec: RouterSpec.parse(toSpec(data)) }
+}
+
 const textOf = (value: unknown): string => JSON.stringify(value) ?? ''
 
 await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
@@ -46,6 +63,11 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   t.teardown(() => server.stop())
   await installCrds(server)
   const { plain } = server
+  const createSettings = (ns: EnsembleNamespace, name: string, data: object) =>
+    plain.create(ns.path('configmaps'), {
+      metadata: { name, labels: { 'tutti.dev/router-settings': 'true' } },
+      data,
+    })
   const untilAll = async (
     ns: EnsembleNamespace,
     fits: (object: PlainObject | undefined) => boolean,
@@ -54,7 +76,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   }
 
   await t.test(
-    'a router comes with the first resource and goes with the last, nothing foreign',
+    'a Router comes with the first Model or Ensemble, owns all of its set, and goes with the last',
     async (t) => {
       const rig = await openEnsembleRig(t, server)
       await rig.start()
@@ -65,49 +87,244 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       })
       await ns.applyEnsemble('one', ENSEMBLE)
       await untilAll(ns, isThere)
-      await ns.applyModel('m')
+      const router = await plain.get(ns.path('routers', 'default'))
+      t.match(router, {
+        metadata: { labels: { 'app.kubernetes.io/managed-by': 'tutti-operator' } },
+        spec: {},
+      })
+      const { uid } = router['metadata']
+      await untilAll(ns, (object) => isOwnedBy(object, uid))
+      const { metadata: model } = await ns.applyModel('m')
+      const credential = ns.path('secrets', 'tutti-nats')
+      await plain.until(credential, (secret) => isOwnedBy(secret, uid, model['uid']))
       await plain.delete(ns.path('ensembles', 'one'))
       // Still used by the Model, so a member that somebody deletes comes back.
       await plain.delete(ns.path('services', 'tutti-router-http'))
       await plain.until(ns.path('services', 'tutti-router-http'), isThere)
+      t.ok(await plain.get(ns.path('routers', 'default')))
       await plain.delete(ns.path('models', 'm'))
-      await untilAll(ns, isGone)
+      // The garbage collector, which does not run here, takes what it owns.
+      await plain.until(ns.path('routers', 'default'), isGone)
       t.ok(await plain.get(ns.path('services', 'theirs')))
-      const again = ns.path('deployments', 'tutti-router')
-      await ns.applyModel('m')
-      await plain.until(again, isThere)
     },
   )
 
   await t.test(
-    'settings of the namespace reach the router, wrong ones leave it as it is',
+    'a Router that is deleted is made again while it is needed, and its set serves on',
     async (t) => {
       const rig = await openEnsembleRig(t, server)
       await rig.start()
       const ns = await rig.createNamespace()
-      const path = ns.path('deployments', 'tutti-router')
-      const settings = (data: object) =>
-        plain.apply(ns.path('configmaps', 'router'), {
-          apiVersion: 'v1',
-          kind: 'ConfigMap',
-          metadata: { name: 'router', labels: { 'tutti.dev/router-settings': 'true' } },
-          data,
-        })
-      await ns.applyEnsemble('one', ENSEMBLE)
-      await plain.until(path, withReplicas(2))
-      await settings({ replicas: '3' })
-      await plain.until(path, withReplicas(3))
-      await settings({ replicas: '0' })
-      await ns.condition('one', 'RouterReady', 'False', 'RouterSettingsInvalid')
-      t.ok(withReplicas(3)(await plain.get(path)))
-      t.match(
-        rig.events.filter(({ reason }) => reason === 'RouterSettingsInvalid'),
-        [{ type: 'Warning', note: /ConfigMap "router", data\.replicas: / }],
+      const { metadata: model } = await ns.applyModel('m')
+      await untilAll(ns, isThere)
+      const uidsOf = (): Promise<unknown> =>
+        Promise.all(
+          MEMBERS.map(async ([plural, name]) => {
+            return (await plain.get(ns.path(plural, name)))['metadata'].uid
+          }),
+        )
+      const before = await uidsOf()
+      const path = ns.path('routers', 'default')
+      const { metadata: first } = await plain.get(path)
+      const credential = ns.path('secrets', 'tutti-nats')
+      const owned = await plain.until(credential, (one) => isOwnedBy(one, first.uid, model['uid']))
+      await plain.delete(path)
+      const next = await plain.until(
+        path,
+        (now) => isThere(now) && now?.['metadata'].uid !== first.uid,
       )
-      await settings({ replicas: '1' })
-      await plain.until(path, withReplicas(1))
-      await plain.until(ns.path('poddisruptionbudgets', 'tutti-router'), isGone)
+      const { uid } = next?.['metadata'] ?? {}
+      await untilAll(ns, (object) => isOwnedBy(object, uid))
+      t.same(await uidsOf(), before)
+      t.same((await plain.get(credential))['data'], owned?.['data'], 'steps keep their credential')
+    },
+  )
+
+  await t.test(
+    "a user's Router is served without Models, and is neither written nor deleted",
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const path = ns.path('routers', 'default')
+      const written = await plain.create(ns.path('routers'), {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Router',
+        metadata: { name: 'default' },
+        spec: { replicas: 1, maxInFlightRequests: 7 },
+      })
+      const deployment = ns.path('deployments', 'tutti-router')
+      const made = await plain.until(deployment, withReplicas(1))
+      t.ok(made?.['spec'].template.spec.containers[0].args.includes('7'))
+      await ns.applyEnsemble('one', ENSEMBLE)
       await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+      await plain.delete(ns.path('ensembles', 'one'))
+      await plain.patch(path, { spec: { replicas: 3 } })
+      await plain.until(deployment, withReplicas(3))
+      const now = await plain.get(path)
+      t.same(now['metadata'].labels, undefined)
+      t.equal(now['metadata'].uid, written['metadata'].uid)
+      t.same(now['spec'], { replicas: 3, maxInFlightRequests: 7 })
+    },
+  )
+
+  await t.test('the status says which pods there are, and what they serve', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    await ns.applyEnsemble('one', ENSEMBLE)
+    const pod = await ns.startRouter('router-1')
+    await plain.create(ns.path('pods'), {
+      metadata: { name: 'router-2', labels: ROUTER_LABELS },
+      spec: { containers: [{ name: 'main', image: 'tutti/router:test' }] },
+    })
+    pod.answer('/tutti/v1/served', { models: [], accepted: ['b', 'a'] })
+    const path = ns.path('routers', 'default')
+    const { status, metadata } =
+      (await plain.until(path, (now) => textOf(now).includes('"served":["a","b"]'))) ?? {}
+    t.match(status, {
+      observedGeneration: metadata.generation,
+      replicas: 2,
+      readyReplicas: 1,
+      pods: [
+        { name: 'router-1', ready: true, revisions: 2, served: ['a', 'b'] },
+        { name: 'router-2', ready: false },
+      ],
+    })
+    t.match(
+      status.conditions.map(
+        (one: PlainObject) => `${one['type']}=${one['status']}/${one['reason']}`,
+      ),
+      ['Progressing=True/RollingOut', 'Degraded=False/AsExpected', 'Ready=True/Ready'],
+    )
+  })
+
+  await t.test('the API server refuses a Router that is wrong, and says why', async (t) => {
+    const { metadata } = await plain.create('/api/v1/namespaces', {
+      metadata: { generateName: 'refused-' },
+    })
+    const path = pathsIn(metadata['name'])('routers')
+    const cases: readonly (readonly [PlainObject, RegExp])[] = [
+      [{ metadata: { name: 'other' }, spec: {} }, /got other, want default: a namespace has one/],
+      [{ spec: { replicas: 0 } }, /spec\.replicas.* greater than or equal to 1/],
+      [{ spec: { timeouts: { drain: '48h' } } }, /spec\.timeouts\.drain.*got 48h, want 1s to 24h/],
+      [{ spec: { clientNamespaces: ['*', 'a'] } }, /spec\.clientNamespaces.*want \* alone/],
+      [{ spec: { image: 'a b' } }, /spec\.image/],
+      [{ spec: { resources: { limits: { cpu: 'much' } } } }, /spec\.resources\.limits\.cpu/],
+      [{ spec: { replicass: 1 } }, /unknown field "spec\.replicass"/],
+      [{}, /spec: Required value/],
+    ]
+    for (const [given, wanted] of cases) {
+      const body = {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Router',
+        metadata: { name: 'default' },
+        ...given,
+      }
+      const answer = await plain.send('POST', `${path}?fieldValidation=Strict`, { body })
+      t.match([400, 422].includes(answer.status), true, textOf(given))
+      t.match(answer.body['message'], wanted)
+    }
+  })
+
+  await t.test('an image of its own is refused unless the operator allows it', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    await ns.applyEnsemble('one', ENSEMBLE)
+    const path = ns.path('deployments', 'tutti-router')
+    const before = await plain.until(path, isThere)
+    await plain.patch(ns.path('routers', 'default'), { spec: { image: 'mine:1', replicas: 5 } })
+    const { conditions } = await ns.condition(
+      'one',
+      'RouterReady',
+      'False',
+      'RouterSettingsInvalid',
+    )
+    t.match(saidOf({ conditions }, 'RouterReady'), /^spec\.image: got 'mine:1', want none/)
+    t.same((await plain.get(path))['spec'], before?.['spec'])
+    t.match(
+      rig.events.filter(
+        ({ reason, regarding }) =>
+          reason === 'RouterSettingsInvalid' && regarding.kind === 'Router',
+      ),
+      [{ type: 'Warning', note: /spec\.image/ }],
+    )
+    await plain.patch(ns.path('routers', 'default'), { spec: { image: null, replicas: 1 } })
+    await plain.until(path, withReplicas(1))
+    await plain.until(ns.path('poddisruptionbudgets', 'tutti-router'), isGone)
+    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+  })
+
+  await t.test(
+    'a namespace of the earlier release keeps its settings, objects and pods',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      const ns = await rig.createNamespace()
+      const data = {
+        replicas: '3',
+        resources: '{"limits":{"memory":"4Gi"}}',
+        nodeSelector: '{"disk":"fast"}',
+        drainTimeout: '1m30s',
+        maxInFlightRequests: '7',
+        clientNamespaces: 'apps,web',
+      }
+      await createSettings(ns, 'router', data)
+      const { spec } = toSettled(data)
+      // As that release made them: the same objects, without an owner.
+      const parts = { namespace: ns.name, defaults: routerDefaults(), spec }
+      for (const { resource, object } of buildRouterSet(parts, [])) {
+        await plain.create(ns.path(resource.plural), JSON.parse(textOf(object)))
+      }
+      const path = ns.path('deployments', 'tutti-router')
+      const before = await plain.get(path)
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await rig.start()
+      await untilAll(ns, (object) => object?.['metadata'].ownerReferences?.[0].kind === 'Router')
+      const router = await plain.get(ns.path('routers', 'default'))
+      t.same(router['spec'], spec)
+      t.same(router['metadata'].annotations, undefined)
+      const after = await plain.get(path)
+      t.equal(after['metadata'].uid, before['metadata'].uid)
+      t.same(after['spec'], before['spec'], 'no pod is replaced')
+      t.match(
+        rig.events.filter(({ reason }) => reason === 'SettingsTakenOver'),
+        [{ type: 'Normal', note: /ConfigMap "router"/ }],
+      )
+      // From then on the ConfigMap has no effect.
+      await plain.patch(ns.path('configmaps', 'router'), { data: { replicas: '9' } })
+      await plain.patch(ns.path('routers', 'default'), { spec: { replicas: 2 } })
+      await plain.until(path, withReplicas(2))
+    },
+  )
+
+  await t.test(
+    'settings of the earlier release that cannot be read leave everything as it is',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await createSettings(ns, 'router', { replicas: 'many' })
+      await ns.applyEnsemble('one', ENSEMBLE)
+      const { conditions } = await ns.condition(
+        'one',
+        'RouterReady',
+        'False',
+        'RouterSettingsInvalid',
+      )
+      t.match(
+        saidOf({ conditions }, 'RouterReady'),
+        /^ConfigMap "router", as the spec of this Router: replicas: /,
+      )
+      t.same((await plain.send('GET', ns.path('deployments', 'tutti-router'))).status, 404)
+      await createSettings(ns, 'second', { replicas: '1' })
+      await plain.until(ns.path('routers', 'default'), (now) =>
+        textOf(now).includes('both have the label'),
+      )
+      await plain.delete(ns.path('configmaps', 'router'))
+      await plain.until(ns.path('deployments', 'tutti-router'), withReplicas(1))
+      await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+      t.same((await plain.get(ns.path('routers', 'default')))['spec'], { replicas: 1 })
     },
   )
 
