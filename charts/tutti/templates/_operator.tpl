@@ -8,6 +8,7 @@
   (printf "--router-image=%s" (include "tutti.image" (dict "context" . "image" .Values.router.image)))
   (printf "--router-image-pull-policy=%s" .Values.router.image.pullPolicy)
   (printf "--router-replicas=%d" (int .Values.router.replicas))
+  (printf "--allow-router-image=%t" .Values.router.allowImage)
   (printf "--allow-host-path=%t" .Values.step.allowHostPath)
   (printf "--network-policies=%t" .Values.networkPolicy.enabled)
   (printf "--nats-prefix=%s" .Values.nats.subjectPrefix)

@@ -66,22 +66,29 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     },
   )
 
-  await t.test('what runs before the release is uninstalled may do what it has to', async (t) => {
-    const deployments = '/apis/apps/v1/namespaces/tutti-system/deployments'
-    await plain.create(deployments, find(objects, 'Deployment', 'tutti-operator'))
+  await t.test('and gives a namespace its Router, with all that belongs to it', async (t) => {
     await plain.create('/api/v1/namespaces', { metadata: { name: 'a' } })
-    const labels = {
-      'app.kubernetes.io/managed-by': 'tutti-operator',
-      'app.kubernetes.io/component': 'router',
-    }
-    const account = { metadata: { name: 'tutti-router', labels } }
-    await plain.create('/api/v1/namespaces/a/serviceaccounts', account)
-    await plain.create('/api/v1/namespaces/a/secrets', { metadata: { name: 'tutti-nats', labels } })
-    const removal = await startChartPod(t, server, find(objects, 'Job', 'tutti-removal'))
-    t.same(await removal.exited, { code: 0, signal: null }, removal.lines.join('\n'))
-    t.same(await plain.list('/api/v1/namespaces/a/serviceaccounts'), [])
-    t.same(await plain.list('/api/v1/namespaces/a/secrets'), [])
-    const { spec } = await plain.get(`${deployments}/tutti-operator`)
-    t.equal(spec.replicas, 0)
+    // Of the release before Router.
+    await plain.create('/api/v1/namespaces/a/configmaps', {
+      metadata: { name: 'router', labels: { 'tutti.dev/router-settings': 'true' } },
+      data: { replicas: '3' },
+    })
+    await plain.apply('/apis/tutti.dev/v1alpha1/namespaces/a/models/m', {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind: 'Model',
+      metadata: { name: 'm' },
+      spec: { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/m' },
+    })
+    const operator = await startChartPod(t, server, find(objects, 'Deployment', 'tutti-operator'))
+    const path = '/apis/tutti.dev/v1alpha1/namespaces/a/routers/default'
+    const router = await plain.until(path, (one) => one?.['status']?.observedGeneration === 2)
+    t.same(router?.['spec'], { replicas: 3 })
+    const made = await plain.get('/apis/apps/v1/namespaces/a/deployments/tutti-router')
+    t.equal(made['spec'].replicas, 3)
+    t.match(made['metadata'].ownerReferences, [{ kind: 'Router', name: 'default' }])
+    await plain.delete('/apis/tutti.dev/v1alpha1/namespaces/a/models/m')
+    await plain.until(path, (one) => one === undefined)
+    t.same(await operator.stop(), { code: 0, signal: null })
+    t.notMatch(operator.lines.join('\n'), /forbidden/i)
   })
 })

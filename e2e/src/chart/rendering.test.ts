@@ -172,6 +172,7 @@ await t.test(
         [
           '-CustomResourceDefinition ensembles.tutti.dev',
           '-CustomResourceDefinition models.tutti.dev',
+          '-CustomResourceDefinition routers.tutti.dev',
         ],
       ],
       [{ 'operator.podDisruptionBudget.enabled': false }, ['-PodDisruptionBudget tutti-operator']],
@@ -214,7 +215,7 @@ await t.test(
       t.same(changes.toSorted(), wanted, JSON.stringify(values))
     })
     const without = namesOf(await render({ 'rbac.create': false }))
-    t.notOk(without.some((name) => /Role(?:Binding)? tutti-(?:operator|removal)/.test(name)))
+    t.notOk(without.some((name) => /Role(?:Binding)? tutti-operator/.test(name)))
   },
 )
 
@@ -226,6 +227,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--step-image=tutti/step:0.1.0',
     '--router-image=tutti/router:0.1.0',
     '--allow-host-path=false',
+    '--allow-router-image=false',
     '--nats-credential-lifetime=86400',
   ]) {
     t.ok(args.includes(wanted), wanted)

@@ -5,7 +5,7 @@ import { helm, install, KEPT, leftovers, removeAfter, SYSTEM, uninstall } from '
 
 t.setTimeout(1_200_000)
 
-const CRDS = ['models', 'ensembles'].map((plural) => `${plural}.tutti.dev`)
+const CRDS = ['models', 'ensembles', 'routers'].map((plural) => `${plural}.tutti.dev`)
 
 /** What another cluster has already that this test would take away. */
 async function findOthers(): Promise<readonly string[]> {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
+import { parse } from 'yaml'
 import { ROOT } from '../serving.ts'
 import { fp32, int64 } from '../tensors.ts'
 import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf } from './adders.ts'
@@ -30,6 +31,57 @@ const ROUNDS = 500
 
 const imageIs = (tag: string) => (pod: PlainObject) => mainOf(pod)['image'].endsWith(`:${tag}`)
 
+const uidsOf = (pods: readonly PlainObject[]): readonly string[] =>
+  pods.map(({ metadata }) => metadata['uid']).toSorted()
+
+/** The operator of now under a chart that does not know Router: its CRD, as Helm takes it over, and the rights. */
+async function prepareForRouters(t: Test): Promise<void> {
+  const crd: PlainObject = parse(await readFile(`${ROOT}crds/tutti.dev_routers.yaml`, 'utf8'))
+  const labels = { 'app.kubernetes.io/managed-by': 'Helm' }
+  const annotations = {
+    'meta.helm.sh/release-name': 'tutti',
+    'meta.helm.sh/release-namespace': SYSTEM,
+  }
+  const name = 'tutti-test-routers'
+  const rbac = 'rbac.authorization.k8s.io'
+  const ofRole = { apiVersion: `${rbac}/v1`, metadata: { name } }
+  const resources = ['routers', 'routers/status', 'routers/finalizers']
+  await apply(
+    { ...crd, metadata: { ...crd['metadata'], labels, annotations } },
+    {
+      ...ofRole,
+      kind: 'ClusterRole',
+      rules: [{ apiGroups: ['tutti.dev'], resources, verbs: ['*'] }],
+    },
+    {
+      ...ofRole,
+      kind: 'ClusterRoleBinding',
+      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', namespace: SYSTEM, name: 'tutti-operator' }],
+    },
+  )
+  t.teardown(() =>
+    kubectl('delete', `clusterrole/${name}`, `clusterrolebinding/${name}`, '--ignore-not-found'),
+  )
+}
+
+/** What the release before Router leaves to the next: settings in a ConfigMap, and objects without an owner. */
+async function leaveAsEarlier(): Promise<void> {
+  const operator = ['deployment/tutti-operator', `--namespace=${SYSTEM}`]
+  await kubectl('scale', '--replicas=0', ...operator)
+  const pods = '--selector=app.kubernetes.io/component=operator'
+  await kubectl('wait', '--for=delete', 'pods', pods, `--namespace=${SYSTEM}`, '--timeout=120s')
+  const router = ['routers/default', `--namespace=${SPACE}`]
+  await kubectl('delete', '--cascade=orphan', ...router)
+  const labels = { 'tutti.dev/router-settings': 'true' }
+  await apply({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'router', namespace: SPACE, labels },
+    data: { maxInFlightRequests: '4096' },
+  })
+}
+
 await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   const steps = openWorkloads(SPACE)
   const folder = await makeAdders(t)
@@ -38,6 +90,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
+  await prepareForRouters(t)
   await install({ chart: EARLIER_CHART })
   await apply(
     adder('first', 'plus-one'),
@@ -71,8 +124,15 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       await load.settleOn(sumOf(to))
     })
 
-  await show('helm upgrade from an earlier chart, with other images for all', async () => {
+  await show('helm upgrade from an earlier chart, with other images for all', async (t) => {
+    const before = await steps.pods(ROUTERS)
+    await leaveAsEarlier()
+    t.same(await steps.pods(ROUTERS).then(uidsOf), uidsOf(before))
     await install({ flags: NEXT_IMAGES })
+    await until('the Router has the settings of the ConfigMap', async () => {
+      const { items } = await getObject('routers', `--namespace=${SPACE}`)
+      return items.some(({ spec }: PlainObject) => spec.maxInFlightRequests === 4096)
+    })
     await rolledOut(SPACE, 'tutti-router')
     await steps.settled(ROUTERS, 2, imageIs('next'))
     for (const selector of Object.values(STEPS)) await steps.settled(selector, 2, imageIs('next'))

@@ -25,6 +25,7 @@ const SYSTEMS = {
   ocr: { host: 'ocr.test', models: OCR_MODELS },
 } as const
 const NAMES = ['face', 'ocr'] as const
+const KINDS = ['models', 'ensembles', 'routers'] as const
 /** For Models in Python, as docs/kubernetes.md says. */
 const PYTHON_IMAGE = 'tutti/step-python:0.1.0'
 
@@ -104,50 +105,61 @@ await t.test('Tutti on the cluster', { skip: withoutTuttiImages() }, async (t) =
     )
   }
 
-  await t.test('what is uninstalled is gone; Models, Ensembles and steps stay', async (t) => {
+  const podsOf = async (): Promise<readonly string[]> => {
+    const ours = '--selector=app.kubernetes.io/managed-by=tutti-operator'
+    const list = await getObject('pods', `--namespace=${SPACE}`, ours)
+    return list['items'].map(({ metadata }: PlainObject) => metadata.uid).toSorted()
+  }
+
+  await t.test('what is uninstalled is gone; resources, and what they own, stay', async (t) => {
+    const before = await podsOf()
     await uninstall()
     await kubectl('wait', '--for=delete', 'pods', '--all', `--namespace=${SYSTEM}`, READY)
-    // Routers end as they always do, when their requests have.
-    const routers = '--selector=app.kubernetes.io/component=router'
-    await kubectl('wait', '--for=delete', 'pods', routers, `--namespace=${SPACE}`, READY)
     const left = await leftovers()
     t.same(
       left.filter((name) => !name.includes(` ${SPACE}/`)),
       KEPT,
     )
-    t.same(
-      left.filter((name) => name.includes(`/${ROUTER}`)),
-      [],
-    )
     const kinds = (await getObject('customresourcedefinitions'))['items'].map(
       ({ metadata }: PlainObject) => metadata.name,
     )
-    for (const kind of ['models', 'ensembles']) t.ok(kinds.includes(`${kind}.tutti.dev`), kind)
-    const kept = await getObject('models,ensembles', `--namespace=${SPACE}`)
-    t.equal(kept['items'].length, manifests.length)
+    for (const kind of KINDS) t.ok(kinds.includes(`${kind}.tutti.dev`), kind)
+    const kept = await getObject('models,ensembles,routers', `--namespace=${SPACE}`)
+    t.equal(kept['items'].length, manifests.length + 1)
+    t.same(await podsOf(), before)
   })
 
   await t.test('a second install takes them up again, with the pods that are there', async (t) => {
-    const selector = '--selector=tutti.dev/model'
-    const pods = async (): Promise<readonly string[]> => {
-      const list = await getObject('pods', `--namespace=${SPACE}`, selector)
-      return list['items'].map(({ metadata }: PlainObject) => metadata.uid).toSorted()
-    }
-    const before = await pods()
+    const before = await podsOf()
     t.match(await install(), /STATUS: deployed/)
     const router = [`deployment/${ROUTER}`, `--namespace=${SPACE}`, READY]
-    await kubectl('wait', '--for=create', ...router)
     await kubectl('rollout', 'status', ...router)
     await untilReady(t)
     await askOutside(t, 'face')
-    t.same(await pods(), before)
+    t.same(await podsOf(), before)
   })
 
   await t.test('what is deleted before it is uninstalled leaves nothing', async (t) => {
-    await kubectl('delete', 'models,ensembles', '--all', `--namespace=${SPACE}`)
+    // As docs/kubernetes.md says.
+    await kubectl('delete', 'models,ensembles,routers', '--all', '--all-namespaces')
     await kubectl('wait', '--for=delete', 'pods', '--all', `--namespace=${SPACE}`, READY)
     await uninstall()
     await kubectl('wait', '--for=delete', 'pods', '--all', `--namespace=${SYSTEM}`, READY)
     t.same(await leftovers(), KEPT)
+  })
+
+  await t.test('with crds.keep: false everything goes with the release', async (t) => {
+    t.match(await install({ flags: ['--set=crds.keep=false'] }), /STATUS: deployed/)
+    await apply(...manifests)
+    await untilReady(t)
+    await uninstall()
+    for (const namespace of [SPACE, SYSTEM]) {
+      await kubectl('wait', '--for=delete', 'pods', '--all', `--namespace=${namespace}`, READY)
+    }
+    t.same(await leftovers(), KEPT)
+    const kinds = (await getObject('customresourcedefinitions'))['items'].map(
+      ({ metadata }: PlainObject) => metadata.name,
+    )
+    t.notOk(KINDS.some((kind) => kinds.includes(`${kind}.tutti.dev`)))
   })
 })

@@ -124,8 +124,8 @@ async function namespacesOf({ plain }: ApiServer): Promise<Readonly<Record<strin
 async function makeNamespaces(server: ApiServer): Promise<void> {
   const { plain } = server
   for (const name of NAMESPACES) await plain.create('/api/v1/namespaces', { metadata: { name } })
-  await setClients(server, 'team-a', 'apps')
-  for (const name of ['tutti-system', 'serving-test']) await setClients(server, name, '*')
+  await setClients(server, 'team-a', ['apps'])
+  for (const name of ['tutti-system', 'serving-test']) await setClients(server, name, ['*'])
   const account = nkeys.createAccount()
   const decoder = new TextDecoder()
   await plain.create('/api/v1/namespaces/tutti-system/secrets', {

@@ -41,13 +41,10 @@ function headOf(kind: string, namespace: string, name: string): Rendered {
 export async function setClients(
   { plain }: ApiServer,
   namespace: string,
-  clientNamespaces: string,
+  clientNamespaces: readonly string[],
 ): Promise<void> {
-  const labels = { 'tutti.dev/router-settings': 'true' }
-  await plain.create(`/api/v1/namespaces/${namespace}/configmaps`, {
-    metadata: { name: 'router', labels },
-    data: { clientNamespaces },
-  })
+  const manifest = { ...headOf('Router', namespace, 'default'), spec: { clientNamespaces } }
+  await plain.create(`${TUTTI_API}/namespaces/${namespace}/routers`, manifest)
 }
 
 /**

@@ -89,6 +89,10 @@ await t.test(
     t.same(wanted.get('deletion'), [], 'all of it is gone in the end')
     t.comment(Object.fromEntries(writes))
     // How many depends on what the operator hears between two of them.
-    for (const { name } of PHASES) t.ok((writes.get(name) ?? 0) > 7, `${name} is many writes`)
+    for (const { name } of PHASES) {
+      // Garbage collection deletes what the Router owns.
+      const least = name === 'deletion' ? 1 : 8
+      t.ok((writes.get(name) ?? 0) >= least, `${name} is many writes`)
+    }
   },
 )

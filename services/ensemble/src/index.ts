@@ -57,11 +57,12 @@ export {
   ModelResources,
 } from './manifest/model-pods.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
-export { parseManifest } from './manifest/parse-manifest.ts'
+export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
 export { resourceNames } from './manifest/resource-names.ts'
 export { RouterSpec } from './manifest/router-spec.ts'
 export {
   inOurWords,
+  type SchemaProblem,
   toProblemText,
   toSchemaProblems,
 } from './manifest/schema-problems.ts'

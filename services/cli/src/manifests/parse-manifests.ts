@@ -1,4 +1,10 @@
-import { API_VERSION, type Manifest, parseManifest } from '@tutti/ensemble'
+import {
+  API_VERSION,
+  findRouterProblems,
+  type Manifest,
+  parseManifest,
+  type SchemaProblem,
+} from '@tutti/ensemble'
 import { z } from 'zod'
 import type { ManifestFile } from './read-files.ts'
 import { type Position, readYaml, type YamlDocument } from './yaml-documents.ts'
@@ -109,10 +115,17 @@ function parseItem(file: string, item: Item): LocatedManifest | Problem[] | 'for
   if (apiVersion !== API_VERSION) {
     return [problem(['apiVersion'], `got '${apiVersion}', want ${API_VERSION}`, resource)]
   }
+  const toProblems = (problems: readonly SchemaProblem[]): Problem[] =>
+    problems.map(({ path, message }) => problem(path, message, resource))
+  if (kind === 'Router') {
+    const problems = toProblems(findRouterProblems(value))
+    // Only the operator reads it.
+    return problems.length === 0 ? 'foreign' : problems
+  }
   if (kind !== 'Model' && kind !== 'Ensemble') {
-    return [problem(['kind'], `got '${kind}', want Model or Ensemble`, resource)]
+    return [problem(['kind'], `got '${kind}', want Model, Ensemble or Router`, resource)]
   }
   const parsed = parseManifest(kind, value)
   if (parsed.success) return { manifest: parsed.data, file, positionOf }
-  return parsed.problems.map(({ path, message }) => problem(path, message, resource))
+  return toProblems(parsed.problems)
 }

@@ -102,7 +102,7 @@ await t.test(
       ],
       [
         'apiVersion: tutti.dev/v1alpha1\nkind: Modell',
-        /^-:2:1: .*got 'Modell', want Model or Ensemble/m,
+        /^-:2:1: .*got 'Modell', want Model, Ensemble or Router/m,
       ],
     ]
     for (const [input, out] of cases)

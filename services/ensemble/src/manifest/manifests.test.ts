@@ -2,8 +2,8 @@ import t from 'tap'
 import { z } from 'zod'
 import { ensembleManifest, modelManifest } from '../testing/manifests.ts'
 import { toMilliseconds } from './fields.ts'
-import { EnsembleManifest, ModelManifest, modelNameOf } from './manifests.ts'
-import { parseManifest } from './parse-manifest.ts'
+import { EnsembleManifest, ModelManifest, modelNameOf, RouterManifest } from './manifests.ts'
+import { findRouterProblems, parseManifest } from './parse-manifest.ts'
 import { compareClaims } from './served-names.ts'
 
 type Spec = Readonly<Record<string, unknown>>
@@ -133,6 +133,51 @@ await t.test(
     for (const [spec, problem] of cases) t.match(model(spec), problem, JSON.stringify(spec))
   },
 )
+
+const router = (spec: Spec, name = 'default') => ({
+  apiVersion: 'tutti.dev/v1alpha1',
+  kind: 'Router',
+  metadata: { name },
+  spec,
+})
+
+await t.test('a Router may say all this, and no more', async (t) => {
+  const everything = {
+    replicas: 3,
+    image: 'registry.example/router:1',
+    resources: { requests: { cpu: '500m' }, limits: { memory: '4Gi' } },
+    nodeSelector: { disk: 'fast' },
+    tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoSchedule' }],
+    maxInFlightRequests: 7,
+    maxInFlightBytes: 2 ** 33,
+    timeouts: { drain: '1m30s' },
+    logVerbose: 1,
+    clientNamespaces: ['apps', 'web'],
+  }
+  for (const spec of [{}, everything, { clientNamespaces: ['*'] }]) {
+    t.equal(problemOf(RouterManifest, router(spec)), 'accepted')
+  }
+  t.same(findRouterProblems(router({ image: null })), [], 'null is as good as nothing')
+  t.match(findRouterProblems(router({ replicas: 'x' })), [{ path: ['spec', 'replicas'] }])
+  t.match(
+    problemOf(RouterManifest, router({}, 'other')),
+    /^metadata\.name: got other, want default/,
+  )
+  const cases: [Spec, RegExp][] = [
+    [{ replicas: 0 }, /^spec\.replicas: /],
+    [{ image: 'a b' }, /^spec\.image: got 'a b', want an image reference/],
+    [{ timeouts: { drain: '999ms' } }, /^spec\.timeouts\.drain: got 999ms, want 1s to 24h/],
+    [{ timeouts: { drain: '25h' } }, /^spec\.timeouts\.drain: got 25h, want 1s to 24h/],
+    [{ timeouts: { drain: 'soon' } }, /^spec\.timeouts\.drain: got 'soon', want a duration/],
+    [{ clientNamespaces: ['a', 'a'] }, /got 'a' twice/],
+    [{ clientNamespaces: ['a', '*'] }, /^spec\.clientNamespaces: want \* alone/],
+    [{ clientNamespaces: ['A'] }, /want the name of a namespace, or \*/],
+    [{ podTemplate: {} }, /^spec: Unrecognized key/],
+  ]
+  for (const [spec, problem] of cases) {
+    t.match(problemOf(RouterManifest, router(spec)), problem, JSON.stringify(spec))
+  }
+})
 
 await t.test('what an Ensemble may not say is refused', async (t) => {
   const step = { name: 'a', modelRef: { name: 'm' }, inputMap: { x: 'x' } }

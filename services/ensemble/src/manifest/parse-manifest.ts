@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
-import { inOurWords, memberOf, toSchemaProblems } from './schema-problems.ts'
+import { EnsembleManifest, type Manifest, ModelManifest, RouterManifest } from './manifests.ts'
+import { inOurWords, memberOf, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
 
 const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
 
@@ -16,6 +16,13 @@ export function parseManifest(kind: Manifest['kind'], value: unknown) {
     error: inOurWords,
   })
   return success ? { success, data } : { success, problems: toSchemaProblems(schema, error) }
+}
+
+/** Holds a Router against its schema, which is all that there is to check. @returns what is wrong. */
+export function findRouterProblems(value: unknown): readonly SchemaProblem[] {
+  const given = withoutNulls(RouterManifest, value)
+  const { success, error } = RouterManifest.safeParse(given, { error: inOurWords })
+  return success ? [] : toSchemaProblems(RouterManifest, error)
 }
 
 function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
