@@ -32,7 +32,7 @@ const ROUNDS = 500
 const imageIs = (tag: string) => (pod: PlainObject) => mainOf(pod)['image'].endsWith(`:${tag}`)
 
 const uidsOf = (pods: readonly PlainObject[]): readonly string[] =>
-  pods.map(({ metadata }) => metadata['uid']).toSorted()
+  pods.map(({ metadata }) => String(metadata['uid'])).toSorted()
 
 /** The operator of now under a chart that does not know Router: its CRD, as Helm takes it over, and the rights. */
 async function prepareForRouters(t: Test): Promise<void> {

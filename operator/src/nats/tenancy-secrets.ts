@@ -97,7 +97,6 @@ export function isAsDesired(
   { texts, owners }: Pick<DesiredSecret, 'texts' | 'owners'>,
 ): boolean {
   const names = Object.keys(texts)
-  const uidsOf = (list: readonly OwnerReference[]): string => list.map(({ uid }) => uid).join()
   return (
     (owners === undefined || !found.isOurs || uidsOf(owners) === uidsOf(found.owners)) &&
     names.length === Object.keys(found.texts).length &&
@@ -124,4 +123,8 @@ function toData(texts: SecretTexts): Record<string, string> {
   return Object.fromEntries(
     Object.entries(texts).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
   )
+}
+
+function uidsOf(owners: readonly OwnerReference[]): string {
+  return owners.map(({ uid }) => uid).join()
 }

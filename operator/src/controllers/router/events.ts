@@ -1,4 +1,4 @@
-import type { RouterStatus } from '@tutti/ensemble'
+import type { Condition, RouterStatus } from '@tutti/ensemble'
 import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 import { eventsOfChange } from '../events.ts'
@@ -15,7 +15,9 @@ export function eventsOfRouter(
   before: RouterStatus | undefined,
   after: RouterStatus,
 ): readonly EventInput[] {
-  const textOf = ({ reason, message }: { reason: string; message: string }) =>
-    `${reason} ${message}`
   return eventsOfChange(regarding, { before, after, bad: [['Degraded', 'True']], textOf })
+}
+
+function textOf({ reason, message }: Condition): string {
+  return `${reason} ${message}`
 }

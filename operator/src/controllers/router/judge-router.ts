@@ -51,13 +51,18 @@ function judgeDegraded({ trouble }: RouterState): Judgement {
 function judgeProgressing({ trouble, deployment }: RouterState): Judgement {
   if (trouble?.isPassing === true) return isTrue(trouble.reason, trouble.message)
   if (trouble !== undefined) return isFalse(trouble.reason, 'the router waits until this is over')
-  const { replicas = 0 } = deployment?.spec ?? {}
-  const { updatedReplicas = 0, readyReplicas = 0, replicas: all = 0 } = deployment?.status ?? {}
-  const done = Math.min(updatedReplicas, readyReplicas)
-  if (deployment !== undefined && done >= replicas && all <= replicas) {
+  const wanted = deployment?.spec.replicas ?? 0
+  const { all, done } = countPods(deployment)
+  if (deployment !== undefined && done >= wanted && all <= wanted) {
     return isFalse('Complete', 'all pods are as they are wanted')
   }
-  return isTrue('RollingOut', `${done} of ${replicas} pods are as they are wanted`)
+  return isTrue('RollingOut', `${done} of ${wanted} pods are as they are wanted`)
+}
+
+/** `done`: of the newest template, and ready. */
+function countPods(deployment: Deployment | undefined) {
+  const { updatedReplicas = 0, readyReplicas = 0, replicas = 0 } = deployment?.status ?? {}
+  return { all: replicas, done: Math.min(updatedReplicas, readyReplicas) }
 }
 
 /** The whole status of a Router: nothing in it changes as long as nothing has happened. Pure. */

@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ROUTER_NAME, type RouterStatus } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
 import {
   type Client,
   type Deployment,
@@ -75,7 +76,7 @@ interface Found {
   /** When to look again, milliseconds since the epoch. */
   readonly againAtMs: number
   /** What is worth another try once the status says it. */
-  readonly error?: unknown
+  readonly error?: Error
 }
 
 const REASONS = { conflict: 'RouterConflict', refused: 'RouterRefused' }
@@ -204,7 +205,7 @@ export class RouterReconciler {
     } catch (error) {
       if (isNamespaceTerminating(error)) return undefined
       const trouble = toCredentialTrouble(error, this.#hasCredential(namespace))
-      if (isPassing(error)) return { trouble, againAtMs: soonMs, error }
+      if (isPassing(error)) return { trouble, againAtMs: soonMs, error: toError(error) }
       // Somebody must set a Secret right that is not watched, or allow ours.
       return { trouble, againAtMs: soonMs }
     }
@@ -270,6 +271,10 @@ export class RouterReconciler {
     const router = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
     return findPodTrouble(router, pods.byIndex(INDEX.router, namespace))
   }
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : ServeError.from(error)
 }
 
 function isKept({ metadata }: KubeObject): boolean {

@@ -1,0 +1,82 @@
+import { ServeError } from '@tutti/errors'
+import t from 'tap'
+import { modelDeployment, modelPod } from '../../testing/model-world.ts'
+import { judgeRouter, type RouterState, summarizeRouter } from './judge-router.ts'
+import { hasOtherTrouble, type RouterTrouble, troubleOf } from './router-trouble.ts'
+
+const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const
+const pod = (name: string, isReady = true) =>
+  modelPod(name, { status: isReady ? ready : { phase: 'Pending' } }).pod
+
+function state(o: Partial<RouterState> = {}): RouterState {
+  const status = { replicas: 2, updatedReplicas: 2, readyReplicas: 2 }
+  const deployment = { ...modelDeployment({ status }) }
+  return {
+    generation: 3,
+    trouble: undefined,
+    deployment: { ...deployment, spec: { ...deployment.spec, replicas: 2 } },
+    pods: [pod('b'), pod('a')],
+    views: [],
+    ...o,
+  }
+}
+
+const AT = '2026-01-01T00:00:00Z'
+
+function told(trouble: RouterTrouble | undefined) {
+  const status = summarizeRouter(state({ trouble }), { before: undefined, at: AT })
+  return { apiVersion: '', kind: 'Router', metadata: { name: 'default' }, spec: {}, status }
+}
+
+await t.test('a Router of which all pods are ready is complete', async (t) => {
+  t.match(judgeRouter(state()), {
+    Ready: { status: 'True', reason: 'Ready', message: '2 router pods are ready' },
+    Degraded: { status: 'False', reason: 'AsExpected' },
+    Progressing: { status: 'False', reason: 'Complete' },
+  })
+})
+
+await t.test('one without pods is not, and one whose pods come is progressing', async (t) => {
+  t.match(judgeRouter(state({ deployment: undefined, pods: [] })), {
+    Ready: { status: 'False', reason: 'NoRouters' },
+    Progressing: { status: 'True', reason: 'RollingOut' },
+  })
+  const { deployment } = state()
+  const more = deployment && { ...deployment, status: { ...deployment.status, replicas: 3 } }
+  t.match(judgeRouter(state({ deployment: more })).Progressing, { reason: 'RollingOut' })
+})
+
+await t.test('Models and Ensembles read from the status what trouble there is', async (t) => {
+  const cases: readonly (RouterTrouble | undefined)[] = [
+    undefined,
+    { reason: 'RouterConflict', message: 'x' },
+    { reason: 'ErrImagePull', message: 'x', isServed: true },
+    { reason: 'Terminating', message: 'x', isPassing: true },
+  ]
+  for (const trouble of cases) t.same(troubleOf(told(trouble)), trouble)
+  t.equal(troubleOf(undefined), undefined)
+  t.ok(hasOtherTrouble(told(cases[1]), told(cases[2])))
+  t.notOk(hasOtherTrouble(told(cases[1]), told(cases[1])))
+})
+
+await t.test(
+  'the status has the pods by name, and names of what they serve if they are few',
+  async (t) => {
+    const many = Array.from({ length: 65 }, (_, at) => `r${at}`)
+    const error = new ServeError('MESSAGE_TOO_LARGE', 'pod "c" is silent')
+    const views = [
+      { pod: 'a', served: { models: [], accepted: ['y', 'x'] } },
+      { pod: 'b', served: { models: [], accepted: many } },
+      { pod: 'c', error },
+    ]
+    const pods = [pod('d', false), pod('c'), pod('b'), pod('a')]
+    const status = summarizeRouter(state({ pods, views }), { before: undefined, at: AT })
+    t.match(status, { observedGeneration: 3, replicas: 4, readyReplicas: 3 })
+    t.same(status.pods, [
+      { name: 'a', ready: true, revisions: 2, served: ['x', 'y'] },
+      { name: 'b', ready: true, revisions: 65 },
+      { name: 'c', ready: true, message: 'pod "c" is silent' },
+      { name: 'd', ready: false },
+    ])
+  },
+)

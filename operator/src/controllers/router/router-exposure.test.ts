@@ -1,0 +1,127 @@
+// needs: apiserver
+import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
+import t from 'tap'
+import { openEnsembleRig } from '../../testing/ensemble-rig.ts'
+import { isGone, isThere } from '../../testing/namespaced.ts'
+import { installCrds, installGatewayApi } from '../../testing/prepare-server.ts'
+import { ENSEMBLE, textOf } from '../../testing/router-objects.ts'
+
+function edgeOf(secret: PlainObject | undefined): unknown {
+  const text = Buffer.from(secret?.['data']?.['edge.json'] ?? '', 'base64').toString()
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
+  const server: ApiServer = await startApiServer()
+  t.teardown(() => server.stop())
+  await installCrds(server)
+  const { plain } = server
+
+  await t.test(
+    'what is exposed is what was asked for, and nothing while its token is missing',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const edge = ns.path('secrets', 'tutti-router-edge')
+      const ingress = { hosts: ['a.example'], tls: [{ hosts: ['a.example'], secretName: 'cert' }] }
+      await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress } })
+      await ns.applyEnsemble('two', {
+        ...ENSEMBLE,
+        expose: { ingress, auth: { secretRef: { name: 'token' } } },
+      })
+      await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('one'))
+      await ns.condition('two', 'Degraded', 'True', 'TokenMissing')
+      t.same(edgeOf(await plain.get(edge)), { routes: [{ hosts: ['a.example'], models: ['one'] }] })
+      await plain.create(ns.path('secrets'), {
+        metadata: { name: 'token' },
+        stringData: { token: 'secret\n' },
+      })
+      const found = await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('two'))
+      t.match(edgeOf(found), {
+        routes: [{ models: ['one'] }, { models: ['two'], tokenSha256: /^[0-9a-f]{64}$/ }],
+      })
+      await plain.patch(ns.path('secrets', 'token'), { stringData: { token: 'another' } })
+      await plain.until(edge, (secret) => textOf(edgeOf(secret)) !== textOf(edgeOf(found)))
+      // It has the name of another, whose token it must not get around. Of two of one second the first by name has it.
+      const rival = { ...ENSEMBLE, modelName: 'two', expose: { ingress: { hosts: ['b.example'] } } }
+      await ns.applyEnsemble('two-more', rival)
+      await ns.condition('two-more', 'Accepted', 'False', 'NameConflict')
+      await ns.applyEnsemble('four', { ...ENSEMBLE, expose: { ingress } })
+      const later = await plain.until(edge, (secret) => textOf(edgeOf(secret)).includes('four'))
+      t.notMatch(textOf(edgeOf(later)), /b\.example/)
+      const made = await plain.until(ns.path('ingresses', 'one-grpc'), isThere)
+      t.match(made, {
+        metadata: { annotations: { 'nginx.ingress.kubernetes.io/backend-protocol': 'GRPC' } },
+        spec: {
+          rules: [
+            {
+              host: 'a.example',
+              http: { paths: [{ path: '/inference.GRPCInferenceService' }, {}] },
+            },
+          ],
+        },
+      })
+      t.ok(await plain.until(ns.path('ingresses', 'one-http'), isThere))
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await plain.until(ns.path('ingresses', 'one-http'), isGone)
+      await plain.until(edge, (secret) => !textOf(edgeOf(secret)).includes('one'))
+    },
+  )
+
+  await t.test('a route that is in the way is said, and made once it is gone', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    const path = ns.path('ingresses', 'one-http')
+    await plain.create(ns.path('ingresses'), {
+      metadata: { name: 'one-http' },
+      spec: { defaultBackend: { service: { name: 'theirs', port: { number: 80 } } } },
+    })
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['c.example'] } } })
+    await ns.condition('one', 'Degraded', 'True', 'RouteConflict')
+    await plain.delete(path)
+    await ns.condition('one', 'Degraded', 'False')
+    t.match(await plain.get(path), { spec: { rules: [{ host: 'c.example' }] } })
+  })
+})
+
+await t.test(
+  'without Gateway API the condition says so, until it is there',
+  { skip: withoutKube() },
+  async (t) => {
+    const server = await startApiServer()
+    t.teardown(() => server.stop())
+    await installCrds(server)
+    const { plain } = server
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    await ns.applyEnsemble('one', {
+      ...ENSEMBLE,
+      expose: {
+        gateway: { parentRef: { name: 'edge', namespace: 'infra' }, hosts: ['a.example'] },
+      },
+    })
+    await ns.condition('one', 'Degraded', 'True', 'GatewayApiMissing')
+    await installGatewayApi(server)
+    await ns.condition('one', 'Degraded', 'False')
+    const route = await plain.until(ns.path('httproutes', 'one'), isThere)
+    t.match(route, {
+      spec: {
+        parentRefs: [{ name: 'edge', namespace: 'infra', kind: 'Gateway' }],
+        hostnames: ['a.example'],
+        rules: [
+          {
+            matches: [
+              { path: { type: 'PathPrefix', value: '/inference.GRPCInferenceService' } },
+              {},
+            ],
+            backendRefs: [{ name: 'tutti-router-grpc', port: 9001 }],
+          },
+          { backendRefs: [{ name: 'tutti-router-http', port: 9000 }] },
+        ],
+      },
+    })
+  },
+)
