@@ -296,6 +296,22 @@ await t.test('CRDs are those of crds/, and stay if they are to', WITH_HELM, asyn
   }
 })
 
+await t.test('the roles view and edit get all kinds of ours', WITH_HELM, async (t) => {
+  const objects = await render()
+  const resources = (name: string): string[] =>
+    find(objects, 'ClusterRole', name)['rules'].flatMap((rule: Rendered) => rule['resources'])
+  const plurals = crds(objects).map((crd) => crd['spec'].names.plural)
+  t.equal(plurals.length, 3)
+  for (const plural of plurals) {
+    t.ok(resources('tutti-view').includes(plural))
+    t.ok(resources('tutti-view').includes(`${plural}/status`))
+    t.ok(resources('tutti-edit').includes(plural))
+    for (const part of ['', '/status', '/finalizers']) {
+      t.ok(resources('tutti-operator').includes(`${plural}${part}`), `${plural}${part}`)
+    }
+  }
+})
+
 await t.test('rights in no namespace but those that are served', WITH_HELM, async (t) => {
   const scope = { mode: 'Namespaces', namespaces: ['a', 'b'] }
   const objects = await render({ scope })

@@ -29,6 +29,10 @@ const BOTH = [
 const uidsOf = (objects: readonly PlainObject[]): readonly string[] =>
   objects.map(({ metadata }) => String(metadata.uid)).toSorted()
 
+function isOwnedBy(object: PlainObject | undefined, uid: string): boolean {
+  return object?.['metadata'].ownerReferences?.[0]?.uid === uid
+}
+
 /** A node counts as lost that has said nothing for that long. */
 const LOST_SOON = ['--node-monitor-grace-period=12s', '--node-monitor-period=1s']
 
@@ -113,6 +117,38 @@ await t.test('what is around the operator changes', { skip }, async (t) => {
       const owners = [model.uid, ensemble.uid]
       for (const { metadata } of await children()) {
         t.ok(owners.includes(metadata.ownerReferences?.[0].uid), metadata.name)
+      }
+    },
+
+    'case 16: a Router is deleted while a Model needs it': async (t: Test) => {
+      for (const propagationPolicy of ['Foreground', 'Background', 'Orphan']) {
+        const { place, operator } = await begin(t, rig)
+        const path = place.path('routers', 'default')
+        const idsOf = async (plural: string): Promise<readonly string[]> =>
+          uidsOf(await plain.list(place.path(plural)))
+        const { metadata: first } = await plain.get(path)
+        const steps = async (): Promise<readonly string[]> =>
+          uidsOf(await plain.list(`${place.path('pods')}?labelSelector=tutti.dev%2Fmodel`))
+        const [credential, stepsBefore] = [await idsOf('secrets'), await steps()]
+        const deployments = await idsOf('deployments')
+        await plain.delete(path, { propagationPolicy })
+        const next = await plain.until(
+          path,
+          (now) => ![undefined, first.uid].includes(now?.['metadata'].uid),
+        )
+        await plain.until(place.path('deployments', 'tutti-router'), (now) =>
+          isOwnedBy(now, next?.['metadata'].uid),
+        )
+        await place.condition('routers', 'default', 'Ready=True')
+        await place.ready('models', 'yolo')
+        await operator.atRest()
+        const { metadata } = await plain.get(place.path('secrets', 'tutti-nats'))
+        t.ok(credential.includes(metadata.uid), `${propagationPolicy}: steps keep their credential`)
+        t.match(metadata.ownerReferences, [{ uid: next?.['metadata'].uid }, { kind: 'Model' }])
+        t.same(await steps(), stepsBefore)
+        if (propagationPolicy === 'Orphan') t.same(await idsOf('deployments'), deployments)
+        await plain.delete(place.path('models', 'yolo'))
+        await nothingLeft(place)
       }
     },
 

@@ -1,3 +1,4 @@
+import { RouterSpec } from '@tutti/ensemble'
 import type { PlainObject } from '@tutti/kube/testing'
 import t from 'tap'
 import { digestOf } from '../runtime/canonical.ts'
@@ -95,6 +96,27 @@ await t.test('the spec reaches the pods', async (t) => {
   t.equal(valueOf('--log-verbose'), '1')
   t.equal(valueOf('--repository-name'), 'ns')
   t.ok(args.includes('--kubernetes'))
+})
+
+await t.test('no field of a Router is without effect', async (t) => {
+  const spec: Required<RouterSpec> = {
+    replicas: 5,
+    image: 'other:1',
+    resources: { limits: { memory: '4Gi' } },
+    nodeSelector: { disk: 'fast' },
+    tolerations: [{ key: 'a', operator: 'Exists' }],
+    maxInFlightRequests: 7,
+    maxInFlightBytes: 8,
+    timeouts: { drain: '90s' },
+    logVerbose: 1,
+    clientNamespaces: ['apps'],
+  }
+  t.same(Object.keys(spec).toSorted(), Object.keys(RouterSpec.shape).toSorted())
+  const before = digestOf(buildRouterSet(parts(), []))
+  for (const [field, value] of Object.entries(spec)) {
+    const built = buildRouterSet(parts({ spec: RouterSpec.parse({ [field]: value }) }), [])
+    t.not(digestOf(built), before, field)
+  }
 })
 
 await t.test('one pod has no disruption budget, and policies can be left out', async (t) => {
