@@ -1,27 +1,16 @@
 import type { Clock } from '@tutti/chassis'
-import { ROUTER_NAME, type RouterStatus } from '@tutti/ensemble'
+import type { RouterStatus } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
-  type Client,
   type Deployment,
-  isAlreadyExists,
-  isConflict,
   isNamespaceTerminating,
-  isNotFound,
   type KubeObject,
-  keyOf,
   type Pod,
   type Secret,
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import {
-  type EnsembleObject,
-  MODEL,
-  type ModelObject,
-  ROUTER,
-  type RouterObject,
-} from '../../api/kinds.ts'
+import { type EnsembleObject, MODEL, ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
 import type { RouterViews } from '../../pods/router-views.ts'
 import { buildRouterSet } from '../../resources/build-router-set.ts'
@@ -29,7 +18,7 @@ import type { RouterDefaults } from '../../resources/router-deployment.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
-import { FIELD_MANAGER, isManaged, MANAGED_BY, toOwnerReference } from '../../runtime/children.ts'
+import { isManaged, toOwnerReference } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
@@ -37,20 +26,17 @@ import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
 import { findChildProblem } from '../child-problem.ts'
-import { findEarlierSettings, SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
+import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { summarizeRouter } from './judge-router.ts'
 import { readRouter } from './read-router.ts'
+import { AGAIN, isKept, RouterNeed, type RouterNeedOptions } from './router-need.ts'
 import { findPodTrouble } from './router-pods.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 import { isPassing, type Tenancy, toCredentialTrouble } from './tenant-credential.ts'
 
-export interface RouterReconcilerOptions {
-  readonly client: Client
-  readonly routers: Cache<RouterObject>
-  readonly models: Cache<ModelObject>
-  readonly ensembles: Cache<EnsembleObject>
+export interface RouterReconcilerOptions extends RouterNeedOptions {
   readonly secrets: Cache<Secret>
   /** Those of the operator, with the index of routers. */
   readonly pods: Cache<Pod>
@@ -80,18 +66,17 @@ interface Found {
 }
 
 const REASONS = { conflict: 'RouterConflict', refused: 'RouterRefused' }
-const AGAIN: Result = { requeueAfterMs: 1000 }
 /** How old an answer of a pod may be; RouterViews asks that often, and tells of changes. */
 const AGED_MS = 10_000
 
 /** Makes a Router where one is needed, and what belongs to it: read, judge, apply, ask the pods, and one status. */
 export class RouterReconciler {
   readonly #o: RouterReconcilerOptions
-  /** Namespaces whose caches were as the server has it, at some time since this process began: they are never older again. */
-  readonly #current = new Set<string>()
+  readonly #need: RouterNeed
 
   constructor(o: RouterReconcilerOptions) {
     this.#o = o
+    this.#need = new RouterNeed(o)
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
@@ -99,75 +84,18 @@ export class RouterReconciler {
     const { signal } = context
     const namespace = namespaceOfKey(key)
     const router = routers.get(key)
-    const isUsed = this.#isUsed(namespace)
+    const isUsed = this.#need.isUsed(namespace)
     if (router === undefined && !isUsed) {
       for (const one of [applier, statuses]) one.forget(key)
-      this.#current.delete(namespace)
+      this.#need.forget(namespace)
       return {}
     }
-    // A process that has just started may have been given an old state: what was wanted then is wanted no more.
-    if (!this.#current.has(namespace)) {
-      if (!(await this.#isCurrent(namespace, signal))) return AGAIN
-      this.#current.add(namespace)
-    }
-    if (router === undefined) return await this.#create(namespace, signal)
+    if (!(await this.#need.isCurrent(namespace, signal))) return AGAIN
+    if (router === undefined) return await this.#need.create(namespace, signal)
     // What belongs to it goes with it; another is made once it is gone.
     if (router.metadata.deletionTimestamp !== undefined) return {}
-    if (!isUsed && isManaged(router)) return await this.#delete(router, signal)
+    if (!isUsed && isManaged(router)) return await this.#need.delete(router, signal)
     return await untilOwnerMoves(() => this.#look(router, context))
-  }
-
-  #isUsed(namespace: string): boolean {
-    const { models, ensembles } = this.#o
-    return [models, ensembles].some((cache) =>
-      cache.byIndex(INDEX.namespace, namespace).some(isKept),
-    )
-  }
-
-  /** Whether the caches have what the router of a namespace follows from as the server has it. */
-  async #isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
-    const { client, models, ensembles, routers } = this.#o
-    for (const cache of [models, ensembles, routers]) {
-      const { items } = await client.list<KubeObject>(cache.resource, { namespace, signal })
-      const known = cache.byIndex(INDEX.namespace, namespace)
-      if (versionsOf(items) !== versionsOf(known)) return false
-    }
-    return true
-  }
-
-  async #create(namespace: string, signal: AbortSignal): Promise<Result> {
-    const { client } = this.#o
-    const annotations = await findEarlierSettings(client, namespace, { signal })
-    const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY, annotations }
-    try {
-      const options = { fieldManager: FIELD_MANAGER, signal }
-      await client.create(ROUTER, { metadata, spec: {} }, options)
-    } catch (error) {
-      if (!isAlreadyExists(error) && !isNamespaceTerminating(error)) throw error
-    }
-    return {}
-  }
-
-  /** The caches may be behind: what is deleted for nothing is an outage. */
-  async #delete(router: Router, signal: AbortSignal): Promise<Result> {
-    const { client, models, ensembles } = this.#o
-    const { namespace = '', uid, resourceVersion } = router.metadata
-    for (const { resource } of [models, ensembles]) {
-      const { items } = await client.list<KubeObject>(resource, { namespace, signal })
-      if (items.some(isKept)) return AGAIN
-    }
-    try {
-      const preconditions = { uid, resourceVersion }
-      await client.delete(ROUTER, keyOf(router), {
-        preconditions,
-        propagation: 'Background',
-        signal,
-      })
-    } catch (error) {
-      if (isConflict(error)) return AGAIN
-      if (!isNotFound(error)) throw error
-    }
-    return {}
   }
 
   async #look(router: Router, { signal, aside }: ReconcileContext): Promise<Result> {
@@ -277,20 +205,6 @@ function toError(error: unknown): Error {
   return error instanceof Error ? error : ServeError.from(error)
 }
 
-function isKept({ metadata }: KubeObject): boolean {
-  return metadata.deletionTimestamp === undefined
-}
-
 function ageOf({ metadata }: Stored<KubeObject>): string {
   return `${metadata.creationTimestamp} ${metadata.name}`
-}
-
-/** By which a change of what is wanted is seen. */
-function versionsOf(objects: readonly Stored<KubeObject>[]): string {
-  return objects
-    .map(({ metadata: { uid, generation, deletionTimestamp } }) =>
-      [uid, generation, deletionTimestamp ?? ''].join(' '),
-    )
-    .toSorted()
-    .join()
 }

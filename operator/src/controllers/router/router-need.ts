@@ -1,0 +1,122 @@
+import { ROUTER_NAME } from '@tutti/ensemble'
+import {
+  type Client,
+  isAlreadyExists,
+  isConflict,
+  isNamespaceTerminating,
+  isNotFound,
+  type KubeObject,
+  keyOf,
+  type Stored,
+} from '@tutti/kube'
+import {
+  type EnsembleObject,
+  type ModelObject,
+  ROUTER,
+  type RouterObject,
+} from '../../api/kinds.ts'
+import type { Cache } from '../../runtime/cache.ts'
+import { FIELD_MANAGER, MANAGED_BY } from '../../runtime/children.ts'
+import type { Result } from '../../runtime/controller.ts'
+import { INDEX } from '../caches.ts'
+import { findEarlierSettings } from './earlier-settings.ts'
+
+export interface RouterNeedOptions {
+  readonly client: Client
+  readonly routers: Cache<RouterObject>
+  readonly models: Cache<ModelObject>
+  readonly ensembles: Cache<EnsembleObject>
+}
+
+/** The caches will have heard of what they lack. */
+export const AGAIN: Result = { requeueAfterMs: 1000 }
+
+/** Which namespaces need a Router: makes it, and takes it away. */
+export class RouterNeed {
+  readonly #o: RouterNeedOptions
+  /** Namespaces whose caches were current at some time since this process began: they are never older again. */
+  readonly #current = new Set<string>()
+
+  constructor(o: RouterNeedOptions) {
+    this.#o = o
+  }
+
+  /** Whether the namespace has Models or Ensembles. */
+  isUsed(namespace: string): boolean {
+    const { models, ensembles } = this.#o
+    return [models, ensembles].some((cache) =>
+      cache.byIndex(INDEX.namespace, namespace).some(isKept),
+    )
+  }
+
+  /**
+   * Whether the caches have what the Router of a namespace follows from as the server has it: a process that has just started may
+   * have been given an old state.
+   */
+  async isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
+    if (this.#current.has(namespace)) return true
+    const { client, models, ensembles, routers } = this.#o
+    for (const cache of [models, ensembles, routers]) {
+      const { items } = await client.list<KubeObject>(cache.resource, { namespace, signal })
+      const known = cache.byIndex(INDEX.namespace, namespace)
+      if (versionsOf(items) !== versionsOf(known)) return false
+    }
+    this.#current.add(namespace)
+    return true
+  }
+
+  forget(namespace: string): void {
+    this.#current.delete(namespace)
+  }
+
+  /** Makes the Router, for the operator to delete when nothing needs it any more. @throws KubeError */
+  async create(namespace: string, signal: AbortSignal): Promise<Result> {
+    const { client } = this.#o
+    const annotations = await findEarlierSettings(client, namespace, { signal })
+    const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY, annotations }
+    try {
+      const options = { fieldManager: FIELD_MANAGER, signal }
+      await client.create(ROUTER, { metadata, spec: {} }, options)
+    } catch (error) {
+      if (!isAlreadyExists(error) && !isNamespaceTerminating(error)) throw error
+    }
+    return {}
+  }
+
+  /** The caches may be behind: what is deleted for nothing is an outage. @throws KubeError */
+  async delete(router: Stored<RouterObject>, signal: AbortSignal): Promise<Result> {
+    const { client, models, ensembles } = this.#o
+    const { namespace = '', uid, resourceVersion } = router.metadata
+    for (const { resource } of [models, ensembles]) {
+      const { items } = await client.list<KubeObject>(resource, { namespace, signal })
+      if (items.some(isKept)) return AGAIN
+    }
+    try {
+      const preconditions = { uid, resourceVersion }
+      await client.delete(ROUTER, keyOf(router), {
+        preconditions,
+        propagation: 'Background',
+        signal,
+      })
+    } catch (error) {
+      if (isConflict(error)) return AGAIN
+      if (!isNotFound(error)) throw error
+    }
+    return {}
+  }
+}
+
+/** It is not being deleted. */
+export function isKept({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp === undefined
+}
+
+/** By which a change of what is wanted is seen. */
+function versionsOf(objects: readonly Stored<KubeObject>[]): string {
+  return objects
+    .map(({ metadata: { uid, generation, deletionTimestamp } }) =>
+      [uid, generation, deletionTimestamp ?? ''].join(' '),
+    )
+    .toSorted()
+    .join()
+}
