@@ -13,10 +13,10 @@ await t.test('what is committed is what the schemas give', async (t) => {
   }
 })
 
-await t.test('every field of a status says what it is', async (t) => {
-  const sections = renderReference().split(/^### .*: /m)
-  const statuses = sections.filter((section) => section.startsWith('status'))
-  t.equal(statuses.length, KINDS.length)
+await t.test('every field of a status, and of a Router, says what it is', async (t) => {
+  const sections = renderReference().split(/^### /m)
+  const statuses = sections.filter((section) => /^\w+: status|^Router: spec/.test(section))
+  t.equal(statuses.length, KINDS.length + 1)
   t.same(
     statuses.flatMap((section) => section.split('\n').filter((line) => /\| +\|$/.test(line))),
     [],

@@ -133,6 +133,8 @@ export class RouterReconciler {
     } catch (error) {
       if (isNamespaceTerminating(error)) return undefined
       const trouble = toCredentialTrouble(error, this.#hasCredential(namespace))
+      // What is wrong otherwise is not known: the status stays as it is.
+      if (trouble === undefined) throw error
       if (isPassing(error)) return { trouble, againAtMs: soonMs, error: toError(error) }
       // Somebody must set a Secret right that is not watched, or allow ours.
       return { trouble, againAtMs: soonMs }
@@ -176,10 +178,10 @@ export class RouterReconciler {
   /** The oldest Model too: steps keep their credential while a Router that was deleted is made again. */
   #ownersOfCredential(router: Router) {
     const { namespace = '' } = router.metadata
-    const [oldest] = this.#o.models
-      .byIndex(INDEX.namespace, namespace)
-      .filter(isKept)
-      .toSorted((one, other) => (ageOf(one) < ageOf(other) ? -1 : 1))
+    const models = this.#o.models.byIndex(INDEX.namespace, namespace).filter(isKept)
+    // There may be thousands.
+    const [first] = models
+    const oldest = models.reduce((one, next) => (isOlder(next, one) ? next : one), first)
     const { blockOwnerDeletion: _, ...owner } = toOwnerReference({
       resource: ROUTER,
       object: router,
@@ -205,6 +207,9 @@ function toError(error: unknown): Error {
   return error instanceof Error ? error : ServeError.from(error)
 }
 
-function ageOf({ metadata }: Stored<KubeObject>): string {
-  return `${metadata.creationTimestamp} ${metadata.name}`
+function isOlder(one: Stored<KubeObject>, other: Stored<KubeObject> | undefined): boolean {
+  if (other === undefined) return true
+  const { creationTimestamp: at, name } = one.metadata
+  const { creationTimestamp: otherAt, name: otherName } = other.metadata
+  return at < otherAt || (at === otherAt && name < otherName)
 }
