@@ -146,6 +146,7 @@ async function startEngine(
   const { signal } = new AbortController()
   return (data) => {
     const input = { name: 'x', datatype: 'UINT8' as const, shape: [data.length], data }
-    return model.execute([stepRequest([input])], { send: () => {} }, { instance: 0, signal })
+    const sink = { send: () => {}, fail: () => {} }
+    return model.execute([{ request: stepRequest([input]), sink }], { instance: 0, signal })
   }
 }

@@ -20,14 +20,14 @@ const engine: Engine = {
   load: async () => ({
     // Configured wholly: nobody asks the engine.
     signature: { inputs: [], outputs: [] },
-    execute: async (requests, sink) => {
+    execute: async (batch) => {
       const started = performance.now()
       await new Promise((resolve) => setTimeout(resolve, waitMs))
-      requests.forEach(({ inputs }, i) => {
-        const outputs = inputs.map((input) => ({ ...input, name: 'y' }))
-        sink.send(i, { index: 0, final: true, outputs, parameters: new Map() })
-      })
-      executed += requests.length
+      for (const { request, sink } of batch) {
+        const outputs = request.inputs.map((input) => ({ ...input, name: 'y' }))
+        sink.send({ index: 0, final: true, outputs, parameters: new Map() })
+      }
+      executed += batch.length
       const computeInferNs = (performance.now() - started) * 1e6
       return { computeInputNs: 0, computeInferNs, computeOutputNs: 0 }
     },

@@ -1,4 +1,4 @@
-import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { CancelSignal } from '@tutti/errors'
 import type { ModelConfig, ModelSignature, ModelVersionSource } from '@tutti/model-config'
 import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
 
@@ -26,19 +26,10 @@ export interface HostRequest {
   /** 0n is the model's default level. */
   readonly priority: bigint
   readonly parameters: Parameters
-  /** Viewed until the iteration ends. */
+  /** Viewed until the last word came to the sink. */
   readonly inputs: readonly NamedTensor[]
   /** Empty means all. */
   readonly requestedOutputs: readonly string[]
-}
-
-/** One response to a HostRequest; exactly one is final. An error is always final. */
-export interface HostResponse {
-  /** Owned by the reader: they stay valid as long as it keeps them. */
-  readonly outputs: readonly NamedTensor[]
-  readonly parameters: Parameters
-  readonly final: boolean
-  readonly error?: ServeError
 }
 
 /** How a model is called by another. */
@@ -62,13 +53,11 @@ export interface HostCallOptions {
 /** What models may ask of the server that they run in. The step implements it; an engine never sees where a call goes. */
 export interface ModelHost {
   /**
-   * Executes a request. The caller's instance stays taken meanwhile.
-   *
-   * @returns responses in order, the last of them final; never throws. Whatever goes wrong is a final response with `error`:
-   * STEP_UNAVAILABLE if nobody is there who could execute it, MODEL_NOT_FOUND and the like as for a client, OVERLOADED,
-   * NESTING_TOO_DEEP. A reader that takes its time slows the called model down; ending the iteration early cancels the call.
+   * Executes a request. The caller's instance stays taken meanwhile. Its responses are owned by the sink: they stay valid as
+   * long as it keeps them. It fails with STEP_UNAVAILABLE if no router is there, with MODEL_NOT_FOUND and the like as for a
+   * client, with OVERLOADED or NESTING_TOO_DEEP. A sink that takes its time slows the called model down.
    */
-  infer(request: HostRequest, o: HostCallOptions): AsyncIterable<HostResponse>
+  infer(request: HostRequest, sink: ResponseSink, o: HostCallOptions): void
   /**
    * Whether a model, or an ensemble, can be called now. '' or '-1' is any version. False for one that does not exist.
    * @throws ServeError INVALID_VERSION; STEP_UNAVAILABLE if nobody is there to say.
@@ -134,13 +123,19 @@ export interface ExecutionTimes {
   readonly computeOutputNs: number
 }
 
+/** One request of a batch, and where its responses go. */
+export interface EngineRequest {
+  readonly request: StepRequest
+  readonly sink: ResponseSink
+}
+
 /** How one execution runs, and what it is told meanwhile. */
-export interface ExecuteOptions {
+export interface BatchOptions {
   /** Index below `instances`; at most `openExecutions` calls for one instance are open, apart from released ones. */
   readonly instance: number
   /** Aborts when nobody waits for any of the requests. A running call need not stop for it; they are answered already. */
   readonly signal: AbortSignal
-  /** Names a listener that hears of each request whose caller has left before its final response. */
+  /** Names a listener that hears of each request whose caller has left before its final response, by its place in the batch. */
   onAbandon?(listener: (request: number) => void): void
   /** The instance takes further calls from now on, although this one still streams. To be called once at most. */
   release?(): void
@@ -156,17 +151,13 @@ export interface LoadedModel {
   readonly openExecutions?: number
   /**
    * Executes requests together: engines that batch concatenate along dimension 0 and split the outputs again.
-   * Responses go to `sink`; resolves when every request had its final response, and does not reject for a request's error.
-   * A model that streams waits for `sink.room?.(request)` between the responses of a request: a slow reader is bounded so,
-   * and without it ends with OVERLOADED. A model with one response for each request need not ask.
+   * Resolves when every request had its final response or its failure, and does not reject for a request's error.
+   * A model that streams waits for `sink.ready?.()` between the responses of a request. One that does not, and is 1024
+   * responses or 256 MiB of outputs ahead of a reader, ends with OVERLOADED. A model with one response need not ask.
    *
-   * @param requests - checked against the config; their tensors are viewed, not copied, until this resolves.
+   * @param batch - checked against the config; the tensors are viewed, not copied, until this resolves.
    */
-  execute(
-    requests: readonly StepRequest[],
-    sink: ResponseSink,
-    o: ExecuteOptions,
-  ): Promise<ExecutionTimes>
+  execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes>
   /** What the model says itself of whether it is ready; absent if it has no word on that. Takes seconds at most, never rejects. */
   readonly isReady?: (() => Promise<boolean>) | undefined
   close(): Promise<void>

@@ -1,12 +1,12 @@
 export { createDevices, type Devices, type FoundDevices, NO_DEVICES } from './devices/devices.ts'
 export type {
+  BatchOptions,
   Engine,
   EngineOptions,
-  ExecuteOptions,
+  EngineRequest,
   ExecutionTimes,
   HostCallOptions,
   HostRequest,
-  HostResponse,
   LoadedModel,
   ModelHost,
 } from './engine.ts'

@@ -9,14 +9,15 @@ import {
   type TensorEntry,
 } from '@tutti/ensemble'
 import { assert, type CancelSignal, ServeError } from '@tutti/errors'
-import type {
-  NamedTensor,
-  Parameters,
-  RequestContext,
-  TensorMemory,
-  TensorRef,
+import {
+  type NamedTensor,
+  type Parameters,
+  ReadyGate,
+  type RequestContext,
+  type TensorMemory,
+  type TensorRef,
 } from '@tutti/tensor'
-import { type BearerResponse, RoomGate } from '@tutti/transport'
+import type { BearerResponse } from '@tutti/transport'
 import { lookupVersion, type ResolvedEntry } from './catalog.ts'
 import type { EnsembleAdmission } from './ensemble-admission.ts'
 import type { RequestScope } from './request-scope.ts'
@@ -100,7 +101,7 @@ export class EnsembleExecution {
   readonly #timers = new Map<number, () => void>()
   readonly #events: RunEvent[] = []
   /** Where decoupled steps wait for the steps after them. */
-  readonly #ahead = new Map<number, RoomGate>()
+  readonly #ahead = new Map<number, ReadyGate>()
   #isApplying = false
   readonly #steps: readonly ResolvedEntry[]
   /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
@@ -292,7 +293,7 @@ export class EnsembleExecution {
     if (!this.#run.isAhead(step)) return this.#sink.room?.()
     let gate = this.#ahead.get(step)
     if (gate === undefined) {
-      gate = new RoomGate()
+      gate = new ReadyGate()
       this.#ahead.set(step, gate)
     }
     return gate.wait().then(() => this.#sink.room?.())

@@ -3,12 +3,11 @@ import { remainingMs } from '@tutti/chassis'
 import { type CancelSignal, type Reason, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
-import type { RequestContext, TensorRef } from '@tutti/tensor'
+import type { RequestContext, StepTimes, TensorRef } from '@tutti/tensor'
 import {
   type BearerResponse,
   deliverResponses,
   type ResponseReceiver,
-  type StepTimes,
   type TensorBearer,
 } from '@tutti/transport'
 import { awaitVerdict } from './await-verdict.ts'

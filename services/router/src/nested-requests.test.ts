@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { TensorMemory } from '@tutti/tensor'
-import { type BearerResponse, LocalBearer, RESPONSE_WINDOW } from '@tutti/transport'
+import { RESPONSE_WINDOW, TensorMemory } from '@tutti/tensor'
+import { type BearerResponse, LocalBearer } from '@tutti/transport'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
 

@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { InferRequest } from '@tutti/front-door'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
-import { RESPONSE_WINDOW } from '@tutti/transport'
+import { EMPTY_CONTEXT, RESPONSE_WINDOW } from '@tutti/tensor'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter } from './testing/index.ts'
 

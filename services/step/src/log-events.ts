@@ -3,7 +3,8 @@ import type { ServeError } from '@tutti/errors'
 
 /** The lines that a running scheduler writes. */
 export interface SchedulerEvents {
-  responseOutOfTurn(request: number, why: string): void
+  /** The engine sent something after its last. @param request - the client's id. */
+  responseOutOfTurn(request: string): void
   resultDropped(): void
 }
 
@@ -74,8 +75,7 @@ export class StepEvents {
   forVersion(model: string, version: number): SchedulerEvents {
     const log = this.#log.child({ model, version })
     return {
-      responseOutOfTurn: (request, why) =>
-        log.warn('engine response out of turn', { request, why }),
+      responseOutOfTurn: (request) => log.warn('engine response out of turn', { request }),
       resultDropped: () => log.debug('result dropped, nobody waits for it', {}),
     }
   }

@@ -1,12 +1,12 @@
-import type { HostCallOptions, HostRequest, HostResponse, ModelHost } from '@tutti/backends'
+import type { HostCallOptions, HostRequest, ModelHost } from '@tutti/backends'
 import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type ModelControl, requireControl } from '@tutti/front-door'
 import { parseModelVersion } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
-import type { RequestContext, StepRequest, TensorRef } from '@tutti/tensor'
+import type { RequestContext, ResponseSink, StepRequest, TensorRef } from '@tutti/tensor'
 import type { BearerResponse, RouterCalls } from '@tutti/transport'
-import type { AcceptedRequest } from './execution/accepted-request.ts'
+import type { ScheduledRequest } from './execution/scheduled-request.ts'
 
 /** What a host is made from. */
 export interface ModelHostOptions {
@@ -17,7 +17,7 @@ export interface ModelHostOptions {
   /** Undefined where models are not for others to load. */
   control(): ModelControl | undefined
   /** The running request that an engine was given as this object; undefined for one that is over, and for a warm-up. */
-  findCaller(request: StepRequest): AcceptedRequest | undefined
+  findCaller(request: StepRequest): ScheduledRequest | undefined
 }
 
 const SEQUENCE_START = 1
@@ -31,7 +31,9 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
     throw new ServeError('STEP_UNAVAILABLE', `step '${o.replica}' has no router to call`)
   }
   return {
-    infer: (request, options) => inferAsCaller(o, connected, request, options),
+    infer: (request, sink, options) => {
+      void inferAsCaller(o, connected, request, sink, options)
+    },
     isReady: async (model, version, { signal }) => {
       const argument = { model, version: latest(version) ? '' : version }
       return (await connected().ask('ready', argument, { signal })) === true
@@ -43,27 +45,29 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
   }
 }
 
-async function* inferAsCaller(
+async function inferAsCaller(
   o: ModelHostOptions,
   connected: () => RouterCalls,
   request: HostRequest,
+  sink: ResponseSink,
   options: HostCallOptions,
-): AsyncGenerator<HostResponse, undefined> {
-  const callers = findCallers(o, options)
+): Promise<void> {
   const scope = openCallScope({ clock: o.clock, parent: options.signal })
+  const callers = findCallers(o, options)
   const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
   try {
     const envelope = toEnvelope(o, request, options, callers)
     for await (const response of call(connected(), envelope, request, { scope, ...o })) {
-      yield toHostResponse(response)
+      if (response.error !== undefined) throw response.error
+      sink.send(response)
       if (response.final) return
+      await sink.ready?.()
     }
+    throw new ServeError('INTERNAL', 'bug: the call ended without a final response')
   } catch (error) {
-    yield failure(ServeError.from(error))
+    sink.fail(ServeError.from(error), 'maybe')
   } finally {
     forget()
-    // A reader that leaves wants nothing more of the model that it called.
-    scope.cancel(new ServeError('CANCELLED', 'the calling model left'))
     scope.close()
   }
 }
@@ -82,7 +86,7 @@ function toEnvelope(
   o: ModelHostOptions,
   request: HostRequest,
   { isDecoupled }: HostCallOptions,
-  callers: readonly AcceptedRequest[],
+  callers: readonly ScheduledRequest[],
 ): Envelope {
   const { modelName, modelVersion, inputs, requestedOutputs } = request
   return {
@@ -101,7 +105,7 @@ function toEnvelope(
 
 /** What the call has of the request for which it is made. The key too, so that logs of all that works for it belong together. */
 function inherited(
-  callers: readonly AcceptedRequest[],
+  callers: readonly ScheduledRequest[],
   clock: Clock,
 ): Pick<Envelope, 'requestKey' | 'callers' | 'remainingMs' | 'traceparent' | 'tracestate'> {
   const deepest = callers
@@ -127,14 +131,14 @@ function depth(envelope: Envelope | undefined): number {
 function findCallers(
   o: ModelHostOptions,
   { caller, batch = [] }: HostCallOptions,
-): readonly AcceptedRequest[] {
+): readonly ScheduledRequest[] {
   return [caller, ...batch].flatMap((request) => o.findCaller(request) ?? [])
 }
 
 /** Calls back when nobody is left. @returns takes it back. */
 function whenAllAnswered(
-  callers: readonly AcceptedRequest[],
-  end: (last: AcceptedRequest) => void,
+  callers: readonly ScheduledRequest[],
+  end: (last: ScheduledRequest) => void,
 ): () => void {
   let open = callers.length
   const forgets = callers.map((caller) =>
@@ -176,20 +180,12 @@ function toVersion(model: string, text: string): number {
   )
 }
 
-function remaining({ deadlineAt }: AcceptedRequest, clock: Clock): number {
+function remaining({ deadlineAt }: ScheduledRequest, clock: Clock): number {
   return deadlineAt - clock.now()
 }
 
 /** Why a call ends whose caller has been answered: its time is over, or nobody wants to know any more. */
-function callerAnswered(caller: AcceptedRequest, clock: Clock): ServeError {
+function callerAnswered(caller: ScheduledRequest, clock: Clock): ServeError {
   if (remaining(caller, clock) > 0) return new ServeError('CANCELLED', 'the caller is answered')
   return new ServeError('DEADLINE_EXCEEDED', 'the time of the calling request is over')
-}
-
-function toHostResponse({ outputs, parameters, final, error }: BearerResponse): HostResponse {
-  return { outputs, parameters, final, ...(error !== undefined && { error }) }
-}
-
-function failure(error: ServeError): HostResponse {
-  return { outputs: [], parameters: new Map(), final: true, error }
 }

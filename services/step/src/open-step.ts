@@ -3,7 +3,7 @@ import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { StepRequest } from '@tutti/tensor'
 import type { EnvelopeHandler } from '@tutti/transport'
 import { createEnvelopeHandler } from './envelope-handler.ts'
-import type { AcceptedRequest } from './execution/accepted-request.ts'
+import type { ScheduledRequest } from './execution/scheduled-request.ts'
 import { type HostedVersion, toServedModel } from './hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'
 import { StepEvents } from './log-events.ts'
@@ -76,7 +76,7 @@ class HostingStep implements Step {
   }
 
   /** The running request, of whichever model, that an engine was given as this object. */
-  #findRunning(request: StepRequest): AcceptedRequest | undefined {
+  #findRunning(request: StepRequest): ScheduledRequest | undefined {
     for (const { scheduler } of this.#table.servings) {
       const found = scheduler.findRunning(request)
       if (found !== undefined) return found

@@ -1,4 +1,4 @@
-import type { ServeError } from '@tutti/errors'
+import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters } from './tensor.ts'
 
 /** What travels unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
@@ -28,47 +28,99 @@ export const EMPTY_CONTEXT: RequestContext = {
   parameters: new Map(),
 }
 
-/** One request as a step or an engine gets it. An optional input that is absent is not in `inputs`. */
-export interface StepRequest {
+/** One request to a model, be it a client's, a step's of an ensemble or another model's. */
+export interface InferRequest {
   readonly context: RequestContext
+  /** Bytes are viewed. An optional input that is absent is not here. */
   readonly inputs: readonly NamedTensor[]
   /** Names of the outputs wanted; empty means all. */
   readonly requestedOutputs: readonly string[]
+}
+
+/** A request that was checked against its model's configuration, as a scheduler and an engine get it. */
+export interface StepRequest extends InferRequest {
   /** Items in the batch dimension; 0 for a model without one. */
   readonly batchSize: number
 }
 
-/** One response of an execution. An execution is a sequence of these: `index` counts from 0, exactly one is `final`. */
+/** Where the time of one execution went, in nanoseconds. `transferNs` is the transport's, the rest the step's. */
+export interface StepTimes {
+  readonly queueNs: number
+  readonly computeInputNs: number
+  readonly computeInferNs: number
+  readonly computeOutputNs: number
+  readonly transferNs: number
+}
+
+/** One response of an execution. An execution is a sequence of these: `index` counts from 0, the last one is `final`. */
 export interface StepResponse {
   readonly index: number
   readonly final: boolean
-  /** Empty for an empty final response. */
+  /** Bytes are viewed. Empty for an empty final response. */
   readonly outputs: readonly NamedTensor[]
   readonly parameters: Parameters
-  /** Set instead of outputs; an error is always final. */
-  readonly error?: ServeError
+  /** On the final response of a model version. */
+  readonly times?: StepTimes
+}
+
+/** Whether a request that failed may have been executed: 'no' allows another attempt. */
+export type Executed = 'no' | 'maybe'
+
+/**
+ * Takes what an execution brings: responses, the last of them final, or one failure. After the final response or the failure
+ * everything is dropped, and nothing comes any more from an executor that keeps this contract. No method throws.
+ */
+export interface ResponseSink {
+  /** Takes a response; never waits. What is sent although the sink was not ready is taken too, up to bounds of its own. */
+  send(response: StepResponse): void
+  /** @param times - as far as they are known. */
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void
+  /**
+   * The one way of backpressure. An execution with many responses asks between two of them.
+   *
+   * @returns undefined if a further response may come now, at once and without a promise; else a promise that resolves when
+   * it may, or when the execution has ended and what comes is dropped. It never rejects. A sink without this method is always
+   * ready.
+   */
+  ready?(): Promise<void> | undefined
+}
+
+/** W3C trace context as it travels. */
+export interface TraceContext {
+  readonly traceparent: string
+  readonly tracestate?: string
+}
+
+/** Which request an execution belongs to. */
+export interface RequestOrigin {
+  /** Unique per admitted request; what models call on its behalf has the same. For logs, and to find duplicates. */
+  readonly requestKey: string
+  /** The step of the ensemble; '' for a request to the model itself. */
+  readonly step: string
+  /** Counts from 1. */
+  readonly attempt: number
+  /** The models that called one another up to this request, the outermost first; absent for a client's own. */
+  readonly callers?: readonly string[]
+  /** Of a request of a model to a router: the caller takes any number of responses; absent if it takes exactly one. */
+  readonly isDecoupled?: true
+}
+
+/** What accompanies an execution. */
+export interface ExecuteOptions {
+  /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
+  readonly signal: CancelSignal
+  /** When the time is over, by the clock of this process; absent for no deadline. */
+  readonly deadlineAt?: number
+  readonly trace?: TraceContext
+  /** Absent for a client's request before it is admitted. */
+  readonly origin?: RequestOrigin
 }
 
 /**
- * Where an engine puts responses. `request` is the position in the array given to `execute`.
- *
- * An engine that gives one response for each request just calls `send`. One that streams many (a decoupled model) asks for
- * room between two of them, so that a slow reader slows it down and nothing piles up in between:
- * `send(i, response); await sink.room?.(i)`.
+ * Executes requests and sends their responses: a model version in this process, one in a replica behind a transport, an
+ * ensemble, or a wrapper around one of these. Every caller sees only this.
  */
-export interface ResponseSink {
-  /**
-   * Takes a response; never waits and never throws. What is sent although there was no room is taken too, up to a bound
-   * (1024 responses or 256 MiB of outputs since there was room last); beyond it the request ends with OVERLOADED.
-   * After the request has ended (its final response, a cancel, its deadline) everything is dropped.
-   */
-  send(request: number, response: StepResponse): void
-  /**
-   * Asks whether the request may have a further response now.
-   *
-   * @returns undefined if it may, at once and without a promise; else a promise that resolves when it may, or when the
-   * request has ended and whatever is sent for it is dropped. It never rejects. Each request has room of its own: another
-   * request of the same `execute` may go on meanwhile. A sink without this method takes everything.
-   */
-  room?(request: number): Promise<void> | undefined
+export interface Executor {
+  /** Begins at once and does not throw: all comes to `sink`, possibly before this returns. */
+  execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void
 }

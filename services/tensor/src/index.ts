@@ -1,11 +1,19 @@
 export { decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
 export {
   EMPTY_CONTEXT,
+  type Executed,
+  type ExecuteOptions,
+  type Executor,
+  type InferRequest,
   type RequestContext,
+  type RequestOrigin,
   type ResponseSink,
   type StepRequest,
   type StepResponse,
+  type StepTimes,
+  type TraceContext,
 } from './execution.ts'
+export { outputBytes, RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
   type ConfigDatatype,

@@ -23,13 +23,11 @@ export {
   ResponseStream,
   type StreamedResponse,
 } from './response-stream.ts'
-export { outputBytes, RESPONSE_WINDOW, RoomGate } from './room-gate.ts'
 export { type AnnouncedLoad, type ServedRevision, StepDirectory } from './step-directory.ts'
 export type {
   BearerResponse,
   EnvelopeHandler,
   EnvelopeSink,
   ReplicaAddress,
-  StepTimes,
   TensorBearer,
 } from './tensor-bearer.ts'

@@ -7,7 +7,7 @@ import {
   SENDER_CREDIT_BYTES,
   WHOLE_CHUNK_BYTES,
 } from '@tutti/protocol'
-import { RESPONSE_WINDOW } from './room-gate.ts'
+import { RESPONSE_WINDOW } from '@tutti/tensor'
 
 /** Every time and bound of a peer on a broker. Times in milliseconds, sizes in bytes. README.md says why each has its default. */
 export interface PeerSettings {

@@ -1,6 +1,6 @@
+import { RESPONSE_WINDOW } from '@tutti/tensor'
 import t from 'tap'
 import { deliverResponses, ResponseStream, type StreamedResponse } from './response-stream.ts'
-import { RESPONSE_WINDOW } from './room-gate.ts'
 
 interface Word extends StreamedResponse {
   readonly text: string

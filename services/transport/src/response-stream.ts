@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { outputBytes, RESPONSE_WINDOW, RoomGate } from './room-gate.ts'
+import { outputBytes, RESPONSE_WINDOW, ReadyGate } from '@tutti/tensor'
 
 interface Waiting<T> {
   readonly resolve: (result: IteratorResult<T, undefined>) => void
@@ -36,7 +36,7 @@ export class ResponseStream<T extends StreamedResponse>
 {
   readonly #ready: T[] = []
   #readyBytes = 0
-  readonly #gate = new RoomGate()
+  readonly #gate = new ReadyGate()
   #waiting: Waiting<T> | undefined
   #receiver: ResponseReceiver<T> | undefined
   #failure: { readonly error: unknown } | undefined

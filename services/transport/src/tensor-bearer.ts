@@ -1,4 +1,4 @@
-import type { CancelSignal } from '@tutti/errors'
+import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { StepResponse, TensorRef } from '@tutti/tensor'
 
@@ -7,19 +7,10 @@ export interface ReplicaAddress {
   readonly replica: string
 }
 
-/** A step response with what the execution took, for statistics and spans of the caller. */
+/** A response as it crosses processes. */
 export interface BearerResponse extends StepResponse {
-  /** On the final response. Nanoseconds. */
-  readonly times?: StepTimes
-}
-
-/** Where the time of one execution went, in nanoseconds. `transferNs` is the bearer's, the rest the step's. */
-export interface StepTimes {
-  readonly queueNs: number
-  readonly computeInputNs: number
-  readonly computeInferNs: number
-  readonly computeOutputNs: number
-  readonly transferNs: number
+  /** Set instead of outputs; an error is always final. */
+  readonly error?: ServeError
 }
 
 /** Takes the responses of one envelope. Throws nothing; after the final response it takes no more. */

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { DATATYPES, encodeBytesTensor, isDatatype, type StepResponse } from '@tutti/tensor'
+import { DATATYPES, encodeBytesTensor, isDatatype } from '@tutti/tensor'
+import { RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import {
@@ -158,11 +159,11 @@ await t.test('executions of one instance may be open together and run in order',
   const answered: number[] = []
   const { signal } = new AbortController()
   const one = async (first: number, rows: number) => {
-    const responses: StepResponse[] = []
-    const sink = { send: (_: number, response: StepResponse) => void responses.push(response) }
-    const times = await model.execute([addRequest(rows, first)], sink, { instance: 0, signal })
+    const sink = new RecordedResponses()
+    const batch = [{ request: addRequest(rows, first), sink }]
+    const times = await model.execute(batch, { instance: 0, signal })
     answered.push(first)
-    return { values: fp32Values(responses[0], 'sum'), times }
+    return { values: fp32Values(sink.responses[0], 'sum'), times }
   }
   const all = await Promise.all(Array.from({ length: 40 }, (_, i) => one(i, 1 + (i % 8))))
   t.same(

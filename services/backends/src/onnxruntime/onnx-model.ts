@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelSignature } from '@tutti/model-config'
-import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/tensor'
-import type { ExecutionTimes, LoadedModel } from '../engine.ts'
+import type { NamedTensor, Parameters, StepRequest } from '@tutti/tensor'
+import type { EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import { joinRequests, joinShapes, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
 import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
@@ -11,12 +11,6 @@ import { monotonicNs, planRecord, type SlotRecord } from './slot.ts'
 import { checkTexts } from './texts.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
-
-/** A request of an `execute` call with its place there. */
-interface PlacedRequest {
-  readonly position: number
-  readonly request: StepRequest
-}
 
 /** A model loaded by ONNX Runtime: one session and one thread per instance. */
 export class OnnxModel implements LoadedModel {
@@ -33,21 +27,20 @@ export class OnnxModel implements LoadedModel {
   }
 
   execute(
-    requests: readonly StepRequest[],
-    sink: ResponseSink,
+    batch: readonly EngineRequest[],
     o: { readonly instance: number; readonly signal: AbortSignal },
   ): Promise<ExecutionTimes> {
     const instance = this.#instances[o.instance]
     if (instance === undefined) {
       const problem = `bug: instance ${o.instance}, want less than ${this.#instances.length}`
-      requests.forEach((_, i) => sendError(sink, i, new ServeError('INTERNAL', problem)))
+      for (const { sink } of batch) sink.fail(new ServeError('INTERNAL', problem), 'no')
       return Promise.resolve(NO_TIMES)
     }
     return new Promise((resolve) => {
-      const accepted = this.#accepted(requests, sink)
+      const accepted = this.#accepted(batch)
       const runs = accepted.length > 1 ? joinRequests(accepted) : accepted.map((one) => [one])
       if (runs.length === 0) resolve(NO_TIMES)
-      const call = { sink, resolve, openRuns: runs.length, times: { ...NO_TIMES } }
+      const call = { resolve, openRuns: runs.length, times: { ...NO_TIMES } }
       for (const together of runs) {
         const run = new OpenRun(this.#context, call, together)
         const { live } = instance.session
@@ -62,17 +55,16 @@ export class OnnxModel implements LoadedModel {
   }
 
   /** Answers the requests that cannot run, and returns the others. */
-  #accepted(requests: readonly StepRequest[], sink: ResponseSink): PlacedRequest[] {
-    const accepted: PlacedRequest[] = []
-    requests.forEach((request, position) => {
+  #accepted(batch: readonly EngineRequest[]): readonly EngineRequest[] {
+    return batch.filter(({ request, sink }) => {
       try {
         checkRequest(this.#context, request)
-        accepted.push({ position, request })
+        return true
       } catch (error) {
-        sendError(sink, position, ServeError.from(error))
+        sink.fail(ServeError.from(error), 'maybe')
+        return false
       }
     })
-    return accepted
   }
 }
 
@@ -92,7 +84,6 @@ const NO_TIMES = { waitNs: 0, computeInputNs: 0, computeInferNs: 0, computeOutpu
 
 /** One call of `execute`: what its runs share. */
 interface ExecuteCall {
-  readonly sink: ResponseSink
   readonly resolve: (times: ExecutionTimes) => void
   readonly times: Required<{ -readonly [K in keyof ExecutionTimes]: number }>
   openRuns: number
@@ -103,10 +94,10 @@ class OpenRun implements SessionRun {
   readonly record: SlotRecord
   readonly #context: OnnxContext
   readonly #call: ExecuteCall
-  readonly #requests: readonly PlacedRequest[]
+  readonly #requests: readonly EngineRequest[]
   readonly #startNs = monotonicNs()
 
-  constructor(context: OnnxContext, call: ExecuteCall, requests: readonly PlacedRequest[]) {
+  constructor(context: OnnxContext, call: ExecuteCall, requests: readonly EngineRequest[]) {
     this.#context = context
     this.#call = call
     this.#requests = requests
@@ -130,9 +121,7 @@ class OpenRun implements SessionRun {
       if (result instanceof ServeError) throw result
       this.#answer(result.outputs)
     } catch (error) {
-      for (const { position } of this.#requests) {
-        sendError(this.#call.sink, position, ServeError.from(error))
-      }
+      for (const { sink } of this.#requests) sink.fail(ServeError.from(error), 'maybe')
     }
     if (!(result instanceof ServeError)) this.#addTimes(result, takenNs)
     this.#call.openRuns -= 1
@@ -169,9 +158,9 @@ class OpenRun implements SessionRun {
       return names.map((name) => split.get(name)?.[i] ?? refuseMissing(model, name))
     })
     // All are made before the first is sent, so that nobody gets a response and then an error.
-    this.#requests.forEach(({ position }, i) => {
-      const final = { index: 0, final: true, outputs: responses[i] ?? [] }
-      this.#call.sink.send(position, { ...final, parameters: NO_PARAMETERS })
+    this.#requests.forEach(({ sink }, i) => {
+      const all = { index: 0, final: true, parameters: NO_PARAMETERS }
+      sink.send({ ...all, outputs: responses[i] ?? [] })
     })
   }
 
@@ -189,8 +178,4 @@ class OpenRun implements SessionRun {
       this.#requests.map(({ request }) => request.batchSize),
     )
   }
-}
-
-function sendError(sink: ResponseSink, position: number, error: ServeError): void {
-  sink.send(position, { index: 0, final: true, outputs: [], parameters: NO_PARAMETERS, error })
 }

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { NamedTensor, StepRequest } from '@tutti/tensor'
-import type { HostRequest, HostResponse, ModelHost } from '../engine.ts'
+import { type NamedTensor, ReadyGate, type ResponseSink, type StepResponse } from '@tutti/tensor'
+import type { HostRequest, ModelHost } from '../engine.ts'
 import { type Frame, FrameParser, OP } from './frames.ts'
 import type { DescribedResponse, InstanceSession } from './instance-session.ts'
 import { readNames, readText } from './json-fields.ts'
@@ -9,24 +9,11 @@ import { parseObject, readParameters, toErrorNumber } from './wire-response.ts'
 
 /** Responses of one call that may be on the way before the model has taken the first. */
 const WINDOW = 4
-interface OpenCall {
-  readonly abort: AbortController
-  /** Responses that may be sent before another is taken. */
-  credit: number
-  wake: (() => void) | undefined
-}
-
-/** A call as a model made it. */
-interface CallOfModel {
-  readonly request: HostRequest
-  readonly callers: readonly StepRequest[]
-  readonly isDecoupled: boolean
-}
 
 /** The calls that one process makes to other models. */
 export class HostCalls {
   readonly #host: ModelHost | undefined
-  readonly #open = new Map<number, OpenCall>()
+  readonly #open = new Map<number, ModelCall>()
 
   constructor(host: ModelHost | undefined) {
     this.#host = host
@@ -35,78 +22,91 @@ export class HostCalls {
   /** @returns true if the frame was one of these. @throws ServeError MALFORMED_MESSAGE */
   take(frame: Frame, session: InstanceSession): boolean {
     if (frame.op === OP.INFER) this.#begin(frame, session)
-    else if (frame.op === OP.TAKEN) this.#taken(frame.id)
-    else if (frame.op === OP.INFER_END) end(this.#open.get(frame.id))
+    else if (frame.op === OP.TAKEN) this.#open.get(frame.id)?.taken()
+    else if (frame.op === OP.INFER_END) this.#open.get(frame.id)?.end()
     else return false
     return true
   }
 
   /** The process has ended: nobody takes what still comes. */
   close(): void {
-    for (const call of this.#open.values()) end(call)
+    for (const call of this.#open.values()) call.end()
   }
 
   #begin(frame: Frame, session: InstanceSession): void {
     const record = new FrameParser(frame.meta).response()
     const about = parseObject(record.json)
     const request = toHostRequest(about, session.takeInputs(record, frame))
-    const call: OpenCall = { abort: new AbortController(), credit: WINDOW, wake: undefined }
+    const call = new ModelCall(
+      (response) => session.sendResponse(frame.id, response),
+      request.modelName,
+      () => this.#open.delete(frame.id),
+    )
     this.#open.set(frame.id, call)
-    const callers = session.findCallers(about['callers'])
+    const [caller, ...batch] = session.findCallers(about['callers'])
     const isDecoupled = about['decoupled'] === true
-    void this.#run(frame.id, call, { request, callers, isDecoupled }, session)
-  }
-
-  async #run(id: number, call: OpenCall, o: CallOfModel, session: InstanceSession): Promise<void> {
-    let isOver = false
-    try {
-      for await (const response of this.#responses(o, call.abort.signal)) {
-        isOver = response.final
-        session.sendResponse(id, describe(response, o.request.modelName))
-        if (isOver) break
-        call.credit -= 1
-        if (call.credit <= 0) await untilTaken(call)
-      }
-      if (!isOver) throw new ServeError('INTERNAL', 'the call ended without a final response')
-    } catch (error) {
-      session.sendResponse(id, describe(failure(ServeError.from(error)), o.request.modelName))
-    } finally {
-      this.#open.delete(id)
-    }
-  }
-
-  async *#responses(o: CallOfModel, signal: AbortSignal): AsyncIterable<HostResponse> {
-    const { request, callers, isDecoupled } = o
-    const [caller, ...batch] = callers
-    if (caller === undefined) {
-      throw new ServeError(
-        'INVALID_REQUEST',
-        "BLS is supported only during the 'execute' function.",
-      )
-    }
-    if (this.#host === undefined) throw noHost()
-    yield* this.#host.infer(request, { signal, caller, batch, isDecoupled })
-  }
-
-  #taken(id: number): void {
-    const call = this.#open.get(id)
-    if (call === undefined) return
-    call.credit += 1
-    call.wake?.()
-    call.wake = undefined
+    if (caller === undefined) call.fail(noCaller())
+    else if (this.#host === undefined) call.fail(noHost())
+    else this.#host.infer(request, call, { signal: call.signal, caller, batch, isDecoupled })
   }
 }
 
-/** Nothing more of it is wanted; who waits for room learns of it too. */
-function end(call: OpenCall | undefined): void {
-  call?.abort.abort(cancelled())
-  call?.wake?.()
-}
+/** One call of a model: takes its responses to the process. */
+class ModelCall implements ResponseSink {
+  readonly #write: (response: DescribedResponse) => void
+  readonly #model: string
+  readonly #ended: () => void
+  readonly #abort = new AbortController()
+  readonly #gate = new ReadyGate()
+  /** Responses that may be sent before another is taken. */
+  #credit = WINDOW
+  #isOver = false
 
-/** Resolves when there is room for a response, or none is wanted. */
-async function untilTaken(call: OpenCall): Promise<void> {
-  if (call.abort.signal.aborted) return
-  await new Promise<void>((resolve) => (call.wake = resolve))
+  constructor(write: (response: DescribedResponse) => void, model: string, ended: () => void) {
+    this.#write = write
+    this.#model = model
+    this.#ended = ended
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  send(response: StepResponse): void {
+    if (this.#isOver) return
+    this.#credit -= 1
+    if (response.final) this.#end()
+    this.#write(describeResponse(response))
+  }
+
+  fail(error: ServeError): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#write(describeFailure(error, this.#model))
+  }
+
+  ready(): Promise<void> | undefined {
+    const isWaiting = this.#credit <= 0 && !this.#isOver && !this.signal.aborted
+    return isWaiting ? this.#gate.wait() : undefined
+  }
+
+  /** The model has taken a response. */
+  taken(): void {
+    this.#credit += 1
+    this.#gate.open()
+  }
+
+  /** The model wants nothing more of the call. */
+  end(): void {
+    this.#abort.abort(new ServeError('CANCELLED', 'the model wants nothing more of the call'))
+    this.#gate.open()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#gate.open()
+    this.#ended()
+  }
 }
 
 /** What is said where models may not ask for anything of the server. */
@@ -114,12 +114,9 @@ export function noHost(): ServeError {
   return new ServeError('STEP_UNAVAILABLE', 'nobody here takes calls of models')
 }
 
-function cancelled(): ServeError {
-  return new ServeError('CANCELLED', 'the model wants nothing more of the call')
-}
-
-function failure(error: ServeError): HostResponse {
-  return { outputs: [], parameters: new Map(), final: true, error }
+function noCaller(): ServeError {
+  const text = "BLS is supported only during the 'execute' function."
+  return new ServeError('INVALID_REQUEST', text)
 }
 
 /** The text that Triton gives for a model that is not there; others pass as they are. */
@@ -129,19 +126,15 @@ function textOf({ reason, message }: ServeError, model: string): string {
   return `Failed for execute the inference request. Model '${model}' is not ready.`
 }
 
-function describe(
-  { outputs, parameters, final, error }: HostResponse,
-  model: string,
-): DescribedResponse {
-  const members: string[] = []
-  if (parameters.size > 0) {
-    members.push(`"parameters":${JSON.stringify(parametersJson(parameters))}`)
-  }
-  if (error !== undefined) {
-    const code = toErrorNumber(error.code)
-    members.push(`"error":${JSON.stringify({ message: textOf(error, model), code })}`)
-  }
-  return { outputs: error === undefined ? outputs : [], isFinal: final, members }
+function describeResponse({ outputs, parameters, final }: StepResponse): DescribedResponse {
+  const members =
+    parameters.size > 0 ? [`"parameters":${JSON.stringify(parametersJson(parameters))}`] : []
+  return { outputs, isFinal: final, members }
+}
+
+function describeFailure(error: ServeError, model: string): DescribedResponse {
+  const described = { message: textOf(error, model), code: toErrorNumber(error.code) }
+  return { outputs: [], isFinal: true, members: [`"error":${JSON.stringify(described)}`] }
 }
 
 function toHostRequest(

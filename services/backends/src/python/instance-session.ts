@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { NamedTensor, ResponseSink, StepRequest } from '@tutti/tensor'
+import type { NamedTensor, StepRequest } from '@tutti/tensor'
+import type { EngineRequest } from '../engine.ts'
 import { monotonicNs } from '../onnxruntime/slot.ts'
 import type { ArenaPart } from './arena.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
@@ -93,10 +94,11 @@ export class InstanceSession implements FrameReceiver {
     else callback(this.#endError.message)
   }
 
-  execute(requests: readonly StepRequest[], sink: ResponseSink, o: ExecutionEvents): OpenExecution {
+  execute(batch: readonly EngineRequest[], o: ExecutionEvents): OpenExecution {
     const startNs = monotonicNs()
     const { arena } = this.process
     clearTimeout(this.#trimTimer)
+    const requests = batch.map(({ request }) => request)
     const inputs = requests.map((request) => request.inputs)
     const packed = packTensors(inputs, arena)
     const scratch = this.#guess > 0 ? arena?.allocate(this.#guess) : undefined
@@ -107,8 +109,7 @@ export class InstanceSession implements FrameReceiver {
     const execution = new OpenExecution({
       id,
       firstKey,
-      requests,
-      sink,
+      batch,
       isDecoupled: this.#o.isDecoupled,
       region: packed.region,
       scratch,
@@ -156,7 +157,7 @@ export class InstanceSession implements FrameReceiver {
       const found = typeof key === 'number' ? this.findOpen(key) : undefined
       return found?.[0].wanted(found[1]) ?? []
     })
-    return named.length > 0 ? named : (this.open.at(-1)?.requests ?? [])
+    return named.length > 0 ? named : (this.open.at(-1)?.batch ?? []).map(({ request }) => request)
   }
 
   /** Copies the tensors of a call out of the arena. @throws ServeError MALFORMED_MESSAGE */
@@ -246,10 +247,8 @@ export class InstanceSession implements FrameReceiver {
     const execution = this.#executions.get(frame.id)
     if (execution === undefined || execution.hasReturned)
       throw badFrame('a result for no execution')
-    if (result.responses.length !== execution.requests.length) {
-      throw badFrame(
-        `${result.responses.length} responses for ${execution.requests.length} requests`,
-      )
+    if (result.responses.length !== execution.batch.length) {
+      throw badFrame(`${result.responses.length} responses for ${execution.batch.length} requests`)
     }
     const own = [execution.region, execution.scratch]
     const contents = this.#take(result.responses, frame, own)
@@ -285,9 +284,9 @@ export class InstanceSession implements FrameReceiver {
     if (response.isFinal) return
     // The next response may come when the reader has room for it. What nobody reads any more is dropped: the model goes on.
     const credit = (): void => this.process.send(plainFrame(OP.CREDIT, frame.id))
-    const room = found?.[0].room(found[1])
-    if (room === undefined) credit()
-    else void room.then(credit)
+    const ready = found?.[0].ready(found[1])
+    if (ready === undefined) credit()
+    else void ready.then(credit)
   }
 
   /** Copies the responses of a frame out of the arena and gives back the room that was made for them. */

@@ -1,6 +1,6 @@
 import type { ServeError } from '@tutti/errors'
-import type { Parameters, ResponseSink, StepRequest, StepResponse } from '@tutti/tensor'
-import type { ExecutionTimes } from '../engine.ts'
+import type { Parameters, StepRequest, StepResponse } from '@tutti/tensor'
+import type { EngineRequest, ExecutionTimes } from '../engine.ts'
 import type { ArenaPart } from './arena.ts'
 
 /** What one request of an execution has had. */
@@ -14,8 +14,10 @@ interface Part {
 
 const NO_PARAMETERS: Parameters = new Map()
 
-/** A response without index and final flag. */
-export type ResponseContent = Pick<StepResponse, 'outputs' | 'parameters' | 'error'>
+/** A response without index and final flag, or with what went wrong instead. */
+export interface ResponseContent extends Pick<StepResponse, 'outputs' | 'parameters'> {
+  readonly error?: ServeError
+}
 
 /** What an execution reports. */
 export interface ExecutionEvents {
@@ -28,14 +30,13 @@ export interface ExecutionEvents {
 /** One call of `execute`: what each of its requests has had, until all are answered and the model has returned. */
 export class OpenExecution {
   readonly id: number
-  readonly requests: readonly StepRequest[]
+  readonly batch: readonly EngineRequest[]
   /** Where the inputs are; freed when the model has let go of them. */
   readonly region: ArenaPart | undefined
   /** For outputs; freed with the result. */
   readonly scratch: ArenaPart | undefined
   /** Keys name requests between the server and the process; those of one execution follow each other. */
   readonly #firstKey: number
-  readonly #sink: ResponseSink
   readonly #isDecoupled: boolean
   readonly #parts: readonly Part[]
   readonly #events: ExecutionEvents
@@ -48,23 +49,21 @@ export class OpenExecution {
     o: ExecutionEvents & {
       readonly id: number
       readonly firstKey: number
-      readonly requests: readonly StepRequest[]
-      readonly sink: ResponseSink
+      readonly batch: readonly EngineRequest[]
       readonly isDecoupled: boolean
       readonly region: ArenaPart | undefined
       readonly scratch: ArenaPart | undefined
     },
   ) {
     this.id = o.id
-    this.requests = o.requests
+    this.batch = o.batch
     this.region = o.region
     this.scratch = o.scratch
-    this.#sink = o.sink
     this.#isDecoupled = o.isDecoupled
     this.#events = o
-    this.#unanswered = o.requests.length
+    this.#unanswered = o.batch.length
     this.#firstKey = o.firstKey
-    this.#parts = o.requests.map(() => ({
+    this.#parts = o.batch.map(() => ({
       sent: 0,
       hasFinal: false,
       isCancelled: false,
@@ -89,7 +88,7 @@ export class OpenExecution {
     const part = this.#parts[position]
     return part === undefined || part.hasFinal || part.isCancelled
       ? undefined
-      : this.requests[position]
+      : this.batch[position]?.request
   }
 
   /** The position of a request by its key; undefined if it is none of this execution's. */
@@ -125,9 +124,9 @@ export class OpenExecution {
     if (isFinal) this.#deliver(part, position, part.held ?? EMPTY, true)
   }
 
-  /** Whether the reader of a request is behind. */
-  room(position: number): Promise<void> | undefined {
-    return this.#sink.room?.(position)
+  /** As ResponseSink's, of one request. */
+  ready(position: number): Promise<void> | undefined {
+    return this.batch[position]?.sink.ready?.()
   }
 
   /** Ends whatever has no final response. */
@@ -143,10 +142,11 @@ export class OpenExecution {
     const { outputs, parameters, error } = content
     const final = isFinal || error !== undefined
     part.hasFinal = final
-    const response = { index: part.sent, final, outputs, parameters }
-    part.sent += 1
+    const index = part.sent++
     if (final) this.#unanswered -= 1
-    this.#sink.send(position, error === undefined ? response : { ...response, error })
+    const sink = this.batch[position]?.sink
+    if (error === undefined) sink?.send({ index, final, outputs, parameters })
+    else sink?.fail(error, 'maybe')
     this.#endIfDone()
   }
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { silentLogger } from '@tutti/chassis'
+import { RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { executeOnce } from '../testing/execute.ts'
@@ -259,17 +260,17 @@ await t.test(
       settings: { abandonedMs: 50 },
     })
     const abort = new AbortController()
-    const errors: string[] = []
-    const sink = {
-      send: (_: number, { error }: { readonly error?: Error }) =>
-        void errors.push(error?.message ?? 'none'),
-    }
-    const execution = model.execute([order('spin')], sink, { instance: 0, signal: abort.signal })
+    const sink = new RecordedResponses()
+    const batch = [{ request: order('spin'), sink }]
+    const execution = model.execute(batch, { instance: 0, signal: abort.signal })
     abort.abort()
     await execution
-    t.same(errors, [
-      "Stub process 'm_0' is not healthy: it still executed 0.05 s after the last caller had left",
-    ])
+    t.same(
+      sink.responses.map(({ error }) => error?.message),
+      [
+        "Stub process 'm_0' is not healthy: it still executed 0.05 s after the last caller had left",
+      ],
+    )
     t.equal(await answerOf(model, 'next'), 'next')
   },
 )

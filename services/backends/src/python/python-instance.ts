@@ -1,7 +1,6 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ResponseSink, StepRequest } from '@tutti/tensor'
-import type { ExecuteOptions, ExecutionTimes } from '../engine.ts'
+import type { BatchOptions, EngineRequest, ExecutionTimes } from '../engine.ts'
 import { Restarting } from '../restarting.ts'
 import type { ProcessTask } from './instance-process.ts'
 import { type FrameTaker, InstanceSession } from './instance-session.ts'
@@ -62,18 +61,14 @@ export class PythonInstance {
   }
 
   /** Executes on the process that lives or comes next. Resolves when all requests are answered and the model has returned. */
-  async execute(
-    requests: readonly StepRequest[],
-    sink: ResponseSink,
-    o: ExecuteOptions,
-  ): Promise<ExecutionTimes> {
+  async execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     let session = this.#session.live
     try {
       session ??= await this.#session.next()
     } catch (error) {
-      return failAll(requests, sink, ServeError.from(error))
+      return failAll(batch, ServeError.from(error))
     }
-    return await this.#run(session, requests, sink, o)
+    return await this.#run(session, batch, o)
   }
 
   /** What the model says; false while there is no process, and if it says nothing in time. Only if it judges itself. */
@@ -101,17 +96,16 @@ export class PythonInstance {
 
   #run(
     session: InstanceSession,
-    requests: readonly StepRequest[],
-    sink: ResponseSink,
-    o: ExecuteOptions,
+    batch: readonly EngineRequest[],
+    o: BatchOptions,
   ): Promise<ExecutionTimes> {
     return new Promise((resolve) => {
       let stopTimer: (() => void) | undefined
       const onAbort = (): void => {
-        requests.forEach((_, position) => session.cancel(execution, position))
+        batch.forEach((_, position) => session.cancel(execution, position))
         if (!execution.hasReturned) stopTimer = this.#limitAbandoned(session)
       }
-      const execution: OpenExecution = session.execute(requests, sink, {
+      const execution: OpenExecution = session.execute(batch, {
         returned: () => {
           stopTimer?.()
           o.release?.()
@@ -186,13 +180,7 @@ async function startSession(
 
 const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
 
-function failAll(
-  requests: readonly StepRequest[],
-  sink: ResponseSink,
-  error: ServeError,
-): ExecutionTimes {
-  requests.forEach((_, position) => {
-    sink.send(position, { index: 0, final: true, outputs: [], parameters: new Map(), error })
-  })
+function failAll(batch: readonly EngineRequest[], error: ServeError): ExecutionTimes {
+  for (const { sink } of batch) sink.fail(error, 'no')
   return NO_TIMES
 }

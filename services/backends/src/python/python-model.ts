@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelSignature } from '@tutti/model-config'
-import type { ResponseSink, StepRequest } from '@tutti/tensor'
-import type { ExecuteOptions, ExecutionTimes, LoadedModel } from '../engine.ts'
+import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import type { PythonInstance } from './python-instance.ts'
 
 /** A Python model: one process per instance. */
@@ -20,16 +19,12 @@ export class PythonModel implements LoadedModel {
     if (judging.length > 0) this.isReady = () => areAllReady(judging)
   }
 
-  execute(
-    requests: readonly StepRequest[],
-    sink: ResponseSink,
-    o: ExecuteOptions,
-  ): Promise<ExecutionTimes> {
+  execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const instance = this.#instances[o.instance]
     if (instance === undefined) {
       throw new ServeError('INTERNAL', `bug: instance ${o.instance} of ${this.#instances.length}`)
     }
-    return instance.execute(requests, sink, o)
+    return instance.execute(batch, o)
   }
 
   async close(): Promise<void> {

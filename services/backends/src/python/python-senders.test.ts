@@ -1,5 +1,6 @@
 // needs: python
-import type { StepResponse } from '@tutti/tensor'
+import type { ResponseSink } from '@tutti/tensor'
+import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { executeOnce } from '../testing/execute.ts'
@@ -32,7 +33,7 @@ function load(t: Test, methods: string, o: PythonTestOptions = {}): Promise<Load
 const requestOf = (...values: readonly number[]) => stepRequest([bytesRequestInput(...values)])
 
 /** A response in short: its values, `!` for an error, `.` after the final one. */
-function short({ outputs, error, final }: StepResponse): string {
+function short({ outputs, error, final }: RecordedResponse): string {
   const what = error === undefined ? [...(outputs[0]?.data ?? [])].join(',') : `!${error.message}`
   return final ? `${what}.` : what
 }
@@ -41,31 +42,36 @@ function short({ outputs, error, final }: StepResponse): string {
 function begin(
   model: LoadedModel,
   requests: readonly ReturnType<typeof requestOf>[],
-  room?: (request: number) => Promise<void> | undefined,
+  ready?: (request: number) => Promise<void> | undefined,
 ) {
-  const responses: StepResponse[][] = requests.map(() => [])
   const abort = new AbortController()
   const released = Promise.withResolvers<void>()
   const first = Promise.withResolvers<void>()
   let abandon: ((request: number) => void) | undefined
-  const done = model.execute(
-    requests,
-    {
-      send: (i, response) => {
-        responses[i]?.push(response)
+  const batch = requests.map((request, i) => {
+    const recorded = new RecordedResponses()
+    const sink: ResponseSink = {
+      send: (response) => {
+        recorded.send(response)
         first.resolve()
       },
-      ...(room !== undefined && { room }),
-    },
-    {
-      instance: 0,
-      signal: abort.signal,
-      release: () => released.resolve(),
-      onAbandon: (listener) => {
-        abandon = listener
+      fail: (error) => {
+        recorded.fail(error)
+        first.resolve()
       },
+      ...(ready !== undefined && { ready: () => ready(i) }),
+    }
+    return { request, sink, responses: recorded.responses }
+  })
+  const responses = batch.map((one) => one.responses)
+  const done = model.execute(batch, {
+    instance: 0,
+    signal: abort.signal,
+    release: () => released.resolve(),
+    onAbandon: (listener) => {
+      abandon = listener
     },
-  )
+  })
   return {
     responses,
     done,

@@ -7,7 +7,8 @@ import { env } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { ModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
-import { encodeBytesTensor, type NamedTensor, type StepResponse } from '@tutti/tensor'
+import { encodeBytesTensor, type NamedTensor } from '@tutti/tensor'
+import type { RecordedResponse } from '@tutti/tensor/testing'
 import t from 'tap'
 import type { LoadedModel } from '../engine.ts'
 import { createEngines, selectEngine } from '../engines.ts'
@@ -76,7 +77,7 @@ async function load(
   return model
 }
 
-async function run(model: LoadedModel, ...inputs: NamedTensor[]): Promise<StepResponse> {
+async function run(model: LoadedModel, ...inputs: NamedTensor[]): Promise<RecordedResponse> {
   const [response] = await executeOnce(model, [stepRequest(inputs)])
   if (response === undefined) throw new Error('no response')
   return response

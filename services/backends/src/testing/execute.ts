@@ -1,4 +1,5 @@
 import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
+import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import type { LoadedModel } from '../engine.ts'
 
 /**
@@ -11,22 +12,17 @@ export async function executeOnce(
   model: LoadedModel,
   requests: readonly StepRequest[],
   instance = 0,
-): Promise<readonly StepResponse[]> {
-  const responses = new Map<number, StepResponse>()
-  const sink = {
-    send: (position: number, response: StepResponse) => {
-      if (responses.has(position)) throw new Error(`two responses for request ${position}`)
-      responses.set(position, response)
-    },
-  }
+): Promise<readonly RecordedResponse[]> {
+  const batch = requests.map((request) => ({ request, sink: new RecordedResponses() }))
   const { signal } = new AbortController()
-  const times = await model.execute(requests, sink, { instance, signal })
+  const times = await model.execute(batch, { instance, signal })
   for (const ns of Object.values(times)) {
     if (!(Number(ns) >= 0)) throw new Error(`a time ran backwards: ${String(ns)}`)
   }
-  return requests.map((_, position) => {
-    const response = responses.get(position)
+  return batch.map(({ sink: { responses } }, position) => {
+    const [response, ...more] = responses
     if (response === undefined) throw new Error(`no response for request ${position}`)
+    if (more.length > 0) throw new Error(`${more.length + 1} responses for request ${position}`)
     return response
   })
 }

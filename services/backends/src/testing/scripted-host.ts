@@ -1,31 +1,45 @@
 import { ServeError } from '@tutti/errors'
-import type { HostCallOptions, HostRequest, HostResponse, ModelHost } from '../engine.ts'
+import type { ResponseSink, StepResponse } from '@tutti/tensor'
+import type { HostCallOptions, HostRequest, ModelHost } from '../engine.ts'
+
+/** What a called model answers. */
+export type ScriptedCall = (
+  request: HostRequest,
+  o: HostCallOptions,
+) => AsyncIterable<Partial<StepResponse> & { readonly error?: ServeError }>
 
 /** A server as models see it: each model that may be called is a function here. */
 export class ScriptedHost implements ModelHost {
   /** Called models, by name. */
-  readonly models = new Map<
-    string,
-    (request: HostRequest, o: HostCallOptions) => AsyncIterable<Partial<HostResponse>>
-  >()
+  readonly models = new Map<string, ScriptedCall>()
   readonly calls: { readonly request: HostRequest; readonly options: HostCallOptions }[] = []
   /** What was asked for besides calls, in words. */
   readonly control: string[] = []
 
-  async *infer(
-    request: HostRequest,
-    options: HostCallOptions,
-  ): AsyncGenerator<HostResponse, undefined> {
+  infer(request: HostRequest, sink: ResponseSink, options: HostCallOptions): void {
     this.calls.push({ request, options })
     const model = this.models.get(request.modelName)
-    const none = { outputs: [], parameters: new Map() }
     if (model === undefined) {
       const text = `Request for unknown model: '${request.modelName}' is not found`
-      yield { ...none, final: true, error: new ServeError('MODEL_NOT_FOUND', text) }
+      sink.fail(new ServeError('MODEL_NOT_FOUND', text), 'no')
       return
     }
-    for await (const response of model(request, options))
-      yield { ...none, final: true, ...response }
+    void this.#pass(model(request, options), sink)
+  }
+
+  async #pass(responses: ReturnType<ScriptedCall>, sink: ResponseSink): Promise<void> {
+    const none = { outputs: [], parameters: new Map() }
+    let index = 0
+    try {
+      for await (const { error, ...response } of responses) {
+        if (error !== undefined) throw error
+        sink.send({ index: index++, ...none, final: true, ...response })
+        await sink.ready?.()
+      }
+      throw new ServeError('INTERNAL', 'the call ended without a final response')
+    } catch (error) {
+      sink.fail(ServeError.from(error), 'maybe')
+    }
   }
 
   isReady(model: string, version: string): Promise<boolean> {

@@ -1,10 +1,10 @@
 import { access, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Engine, ExecutionTimes, LoadedModel } from '@tutti/backends'
+import type { Engine, EngineRequest, ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import type { ResolvedModel } from '@tutti/front-door'
 import type { ModelVersionSource } from '@tutti/model-config'
-import { EMPTY_CONTEXT, type ResponseSink, type StepRequest } from '@tutti/tensor'
+import { EMPTY_CONTEXT } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { openModelServer } from './model-server.ts'
@@ -46,12 +46,12 @@ class AdderEngine implements Engine {
     this.directories.add(versionDirectory)
     const model: LoadedModel = {
       signature: { inputs: [], outputs: [] },
-      execute: async (requests, sink) => {
+      execute: async (batch) => {
         await turns(added % 4)
         // What the model was loaded from must be there as long as it is.
         await access(join(versionDirectory, 'f'))
         if (!open.has(model)) throw new Error('a closed model was executed')
-        return answer(requests, sink, added)
+        return answer(batch, added)
       },
       close: async () => {
         await turns(2)
@@ -63,17 +63,13 @@ class AdderEngine implements Engine {
   }
 }
 
-function answer(
-  requests: readonly StepRequest[],
-  sink: ResponseSink,
-  added: number,
-): ExecutionTimes {
-  for (const [i, { inputs }] of requests.entries()) {
-    const [x] = inputs
+function answer(batch: readonly EngineRequest[], added: number): ExecutionTimes {
+  for (const { request, sink } of batch) {
+    const [x] = request.inputs
     if (x === undefined) throw new Error('no input')
     const sum = Float32Array.of(toNumber(x.data) + added)
     const y = { ...x, name: 'y', data: new Uint8Array(sum.buffer) }
-    sink.send(i, { index: 0, final: true, outputs: [y], parameters: new Map() })
+    sink.send({ index: 0, final: true, outputs: [y], parameters: new Map() })
   }
   return { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
 }

@@ -1,5 +1,5 @@
 // needs: nats
-import type { Engine, HostResponse, ModelHost } from '@tutti/backends'
+import type { Engine, EngineRequest, ModelHost } from '@tutti/backends'
 import {
   createHealth,
   createLogger,
@@ -11,12 +11,13 @@ import { startNatsServer, until, withoutNatsServer } from '@tutti/chassis/testin
 import { ServeError } from '@tutti/errors'
 import { ROUTER_FLAGS, startRouter } from '@tutti/router'
 import { STEP_FLAGS, startStep } from '@tutti/step'
+import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 
 /** What the engine of these tests executes. */
-type StepRequest = Parameters<ModelHost['infer']>[1]['caller']
+type StepRequest = Parameters<ModelHost['infer']>[2]['caller']
 
 const LOOPBACK = ['grpc', 'http', 'metrics'].flatMap((door) => [
   `--${door}-address=127.0.0.1`,
@@ -61,17 +62,17 @@ function testEngine() {
     inspect: () => Promise.reject(new Error('everything is declared')),
     load: async ({ name }, { host }) => ({
       signature: { inputs: [], outputs: [] },
-      execute: async (requests, sink, { signal }) => {
+      execute: async (batch, { signal }) => {
         if (host === undefined) throw new Error('nobody offers a host')
-        const answer = async (request: StepRequest, i: number): Promise<void> => {
-          const whole = { index: 0, final: true, outputs: [], parameters: new Map() }
+        const answer = async ({ request, sink }: EngineRequest): Promise<void> => {
           try {
-            sink.send(i, { ...whole, ...(await run(name, request, host, signal)) })
+            const { outputs } = await run(name, request, host, signal)
+            sink.send({ index: 0, final: true, outputs, parameters: new Map() })
           } catch (error) {
-            sink.send(i, { ...whole, error: ServeError.from(error) })
+            sink.fail(ServeError.from(error), 'maybe')
           }
         }
-        await Promise.all(requests.map(answer))
+        await Promise.all(batch.map(answer))
         return TIMES
       },
       close: async () => {},
@@ -85,7 +86,7 @@ async function callOther(
   caller: StepRequest,
   modelName: string,
   signal: AbortSignal,
-): Promise<Pick<HostResponse, 'outputs' | 'error'>> {
+): Promise<RecordedResponse> {
   const { context, inputs } = caller
   const request = {
     modelName,
@@ -99,10 +100,12 @@ async function callOther(
     inputs: inputs.map((input) => ({ ...input, name: 'X' })),
     requestedOutputs: [],
   }
-  for await (const response of host.infer(request, { signal, caller, isDecoupled: false })) {
-    return response
-  }
-  throw new Error('no response came')
+  const sink = new RecordedResponses()
+  host.infer(request, sink, { signal, caller, isDecoupled: false })
+  const [response] = await sink.all
+  if (response?.error !== undefined) throw response.error
+  if (response === undefined) throw new Error('no response came')
+  return response
 }
 
 function output(value: number) {

@@ -1,8 +1,8 @@
-import { RESPONSE_WINDOW, RoomGate } from '@tutti/transport'
+import { RESPONSE_WINDOW, ReadyGate } from '@tutti/tensor'
 
 interface Turn {
   readonly waiting: (() => void)[]
-  readonly gate: RoomGate
+  readonly gate: ReadyGate
   isEnded: boolean
   next: Turn | undefined
 }
@@ -12,7 +12,7 @@ export interface OrderedTurn {
   /** Runs `deliver` now if it is this request's turn, else once it is. */
   deliver(deliver: () => void): void
   /** Undefined if a further response would not wait, or few do; else a promise that it is this request's turn, or its end. */
-  room(): Promise<void> | undefined
+  ready(): Promise<void> | undefined
   /** After the last response: the next request may answer. */
   end(): void
 }
@@ -24,7 +24,7 @@ export class ResponseOrder {
 
   /** Takes the next place. Every turn must be ended, or nothing behind it is ever delivered. */
   claim(): OrderedTurn {
-    const turn: Turn = { waiting: [], gate: new RoomGate(), isEnded: false, next: undefined }
+    const turn: Turn = { waiting: [], gate: new ReadyGate(), isEnded: false, next: undefined }
     if (this.#tail === undefined) this.#head = turn
     else this.#tail.next = turn
     this.#tail = turn
@@ -33,7 +33,7 @@ export class ResponseOrder {
         if (this.#head === turn) deliver()
         else turn.waiting.push(deliver)
       },
-      room: () => {
+      ready: () => {
         const isNear = this.#head === turn || turn.waiting.length < RESPONSE_WINDOW.responses
         return isNear || turn.isEnded ? undefined : turn.gate.wait()
       },

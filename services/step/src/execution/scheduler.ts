@@ -5,16 +5,17 @@ import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { RequestQueue } from '../queue/request-queue.ts'
+import { Execution } from './execution.ts'
+import type { ExecutionHost } from './execution-host.ts'
+import { InstanceLines } from './instance-lines.ts'
 import {
-  type Abandonment,
-  AcceptedRequest,
   cancelError,
   deadlineError,
   type RequestLimits,
-} from './accepted-request.ts'
-import { Execution, toNs } from './execution.ts'
-import type { ExecutionHost } from './execution-host.ts'
-import { InstanceLines } from './instance-lines.ts'
+  type RequestOwner,
+  ScheduledRequest,
+  toNs,
+} from './scheduled-request.ts'
 
 /** How busy one model version is. */
 export interface SchedulerLoad {
@@ -27,13 +28,13 @@ export interface SchedulerLoad {
 }
 
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
-export class Scheduler implements Abandonment {
+export class Scheduler implements RequestOwner {
   readonly #model: LoadedModel
-  readonly #host: ExecutionHost
-  readonly #queue: RequestQueue<AcceptedRequest>
+  readonly host: ExecutionHost
+  readonly #queue: RequestQueue<ScheduledRequest>
   readonly #batchKey: (request: StepRequest) => string
   readonly #lines: InstanceLines
-  readonly #running = new Set<AcceptedRequest>()
+  readonly #running = new Set<ScheduledRequest>()
   #inFlight = 0
   #isStopping = false
   #idle: (() => void)[] = []
@@ -43,14 +44,14 @@ export class Scheduler implements Abandonment {
   constructor(o: {
     readonly model: LoadedModel
     readonly host: ExecutionHost
-    readonly queue: RequestQueue<AcceptedRequest>
+    readonly queue: RequestQueue<ScheduledRequest>
     readonly batchKey: (request: StepRequest) => string
     readonly instances: number
     /** Executions that an instance may have open, if they are short. */
     readonly openExecutions: number
   }) {
     this.#model = o.model
-    this.#host = o.host
+    this.host = o.host
     this.#queue = o.queue
     this.#batchKey = o.batchKey
     this.#lines = new InstanceLines(o.instances, o.openExecutions)
@@ -68,31 +69,29 @@ export class Scheduler implements Abandonment {
   submit(request: StepRequest, sink: EnvelopeSink, limits: RequestLimits): Promise<void> {
     return new Promise((resolve) => {
       this.#inFlight += 1
-      const settled = (): void => {
+      const ended = (): void => {
         this.#inFlight -= 1
         resolve()
         if (this.#inFlight === 0) for (const wake of this.#idle.splice(0)) wake()
       }
-      const { clock } = this.#host
-      const accepted = new AcceptedRequest(request, { sink, limits, clock, owner: this, settled })
+      const accepted = new ScheduledRequest(request, sink, limits, { owner: this, ended })
       const refusal = this.#enqueue(accepted, limits)
       if (refusal !== undefined) this.#fail(accepted, refusal)
       else this.#pump()
     })
   }
 
-  abandon(accepted: AcceptedRequest, error: ServeError): void {
+  abandon(accepted: ScheduledRequest, error: ServeError): void {
     if (accepted.isAnswered) return
     if (accepted.entry !== undefined && this.#queue.remove(accepted.entry)) this.#left(accepted)
-    const isNew = accepted.execution?.abandon(accepted, error) ?? true
-    if (isNew) this.#recordFailure(accepted, error)
-    this.#answer(accepted, error)
+    if (accepted.abandoned(error)) this.#recordFailure(accepted, error)
+    accepted.refuse(error)
     // A batch that waited for this request's size or shape may be ready now.
     this.#pump()
   }
 
   /** The running request that an engine was given as this object. */
-  findRunning(request: StepRequest): AcceptedRequest | undefined {
+  findRunning(request: StepRequest): ScheduledRequest | undefined {
     for (const accepted of this.#running) if (accepted.request === request) return accepted
     return undefined
   }
@@ -120,7 +119,7 @@ export class Scheduler implements Abandonment {
     for (const accepted of this.#running) this.abandon(accepted, stoppedError(accepted.request))
   }
 
-  #enqueue(accepted: AcceptedRequest, limits: RequestLimits): ServeError | undefined {
+  #enqueue(accepted: ScheduledRequest, limits: RequestLimits): ServeError | undefined {
     const { request } = accepted
     if (this.#isStopping) return stoppingError(request)
     if (limits.signal.aborted) return cancelError(limits.signal.reason)
@@ -140,12 +139,12 @@ export class Scheduler implements Abandonment {
     } catch (error) {
       return ServeError.from(error).withPrefix(requestPrefix(request.context.id))
     }
-    this.#host.statistics.addPending(1)
+    this.host.statistics.addPending(1)
     return undefined
   }
 
   #pump(): void {
-    const now = this.#host.clock.now()
+    const now = this.host.clock.now()
     if (this.#queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
     while (this.#lines.hasRoom) {
@@ -157,7 +156,7 @@ export class Scheduler implements Abandonment {
     this.#wakeAt(Math.min(wakeAt, this.#queue.nextExpiry), now)
   }
 
-  #start(entries: readonly QueueEntry<AcceptedRequest>[], now: number): void {
+  #start(entries: readonly QueueEntry<ScheduledRequest>[], now: number): void {
     // Taken first: answering below may run code that comes back here for the same instance.
     const instance = this.#lines.enter()
     for (const { item } of entries) {
@@ -171,7 +170,7 @@ export class Scheduler implements Abandonment {
     else this.#execute(batch, instance, now)
   }
 
-  #execute(batch: readonly AcceptedRequest[], instance: number, now: number): void {
+  #execute(batch: readonly ScheduledRequest[], instance: number, now: number): void {
     for (const accepted of batch) this.#running.add(accepted)
     let hasLeft = false
     const leave = (times: ExecutionTimes | undefined): void => {
@@ -180,12 +179,13 @@ export class Scheduler implements Abandonment {
       this.#lines.leave(instance, times)
       this.#pump()
     }
-    void new Execution(this.#host, batch, now)
-      .run(this.#model, instance, () => leave(undefined))
+    const o = { instance, startedAt: now, release: () => leave(undefined) }
+    void new Execution(this.host, batch, o)
+      .run(this.#model)
       .then((times) => this.#finished(batch, () => leave(times)))
   }
 
-  #finished(batch: readonly AcceptedRequest[], leave: () => void): void {
+  #finished(batch: readonly ScheduledRequest[], leave: () => void): void {
     for (const accepted of batch) this.#running.delete(accepted)
     leave()
   }
@@ -202,39 +202,29 @@ export class Scheduler implements Abandonment {
     if (at >= this.#timerAt) return
     this.#clearTimer?.()
     this.#timerAt = at
-    this.#clearTimer = this.#host.clock.setTimer(at - now, () => {
+    this.#clearTimer = this.host.clock.setTimer(at - now, () => {
       this.#timerAt = Number.POSITIVE_INFINITY
       this.#clearTimer = undefined
       this.#pump()
     })
   }
 
-  #fail(accepted: AcceptedRequest, error: ServeError): void {
+  #fail(accepted: ScheduledRequest, error: ServeError): void {
     if (accepted.isAnswered) return
     this.#recordFailure(accepted, error)
-    this.#answer(accepted, error)
+    accepted.refuse(error)
   }
 
-  #answer(accepted: AcceptedRequest, error: ServeError): void {
-    accepted.respond({
-      index: accepted.execution?.sentTo(accepted) ?? 0,
-      final: true,
-      outputs: [],
-      parameters: new Map(),
-      error: error.withDetails(this.#host.details),
-    })
-  }
-
-  #recordFailure(accepted: AcceptedRequest, error: ServeError): void {
-    const { clock, statistics } = this.#host
+  #recordFailure(accepted: ScheduledRequest, error: ServeError): void {
+    const { clock, statistics } = this.host
     const requestNs = toNs(clock.now() - accepted.acceptedAt)
     statistics.recordFailure({ requestNs, reason: toFailureReason(error) })
   }
 
   /** Notes that a request is out of the queue, whichever way it went. */
-  #left(accepted: AcceptedRequest): void {
+  #left(accepted: ScheduledRequest): void {
     accepted.entry = undefined
-    this.#host.statistics.addPending(-1)
+    this.host.statistics.addPending(-1)
   }
 }
 

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import { type BearerResponse, RESPONSE_WINDOW, ResponseStream } from '@tutti/transport'
+import { RESPONSE_WINDOW } from '@tutti/tensor'
+import { type BearerResponse, ResponseStream } from '@tutti/transport'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
 import { streamResponses } from '../testing/scripted-engine.ts'

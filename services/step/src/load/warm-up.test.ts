@@ -106,12 +106,9 @@ await t.test('a failing sample fails the load with the text of Triton', async (t
 await t.test('an error of the model fails the load, once all instances have ended', async (t) => {
   const model = new ScriptedModel()
   const original = model.execute.bind(model)
-  model.execute = (requests, sink, o) => {
-    const done = original(requests, { send: () => {} }, o)
-    const error = new ServeError('ENGINE_FAILED', 'no kernel')
-    if (o.instance === 1)
-      sink.send(0, { index: 0, final: true, outputs: [], parameters: new Map(), error })
-    return done
+  model.execute = (batch, o) => {
+    if (o.instance === 1) batch[0]?.sink.fail(new ServeError('ENGINE_FAILED', 'no kernel'), 'maybe')
+    return original(batch, o)
   }
   await t.rejects(run(t, [sample()], { model, instances: 3 }), {
     reason: 'MODEL_WARMUP_FAILED',

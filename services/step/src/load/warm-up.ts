@@ -4,7 +4,7 @@ import type { LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
 import { isInside } from '@tutti/repository'
-import { EMPTY_CONTEXT, type StepRequest, type StepResponse } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
 import type { RequestCheck } from './request-check.ts'
 import { type ReadSample, warmUpInput } from './warm-up-data.ts'
 
@@ -77,12 +77,13 @@ async function runSample(
   for (let i = 0; i < Math.max(1, o.count); i += 1) {
     for (const size of o.batches) {
       let failure: ServeError | undefined
-      const send = (_request: number, response: StepResponse): void => {
-        failure ??= response.error
+      const fail = (error: ServeError): void => {
+        failure ??= error
       }
-      const requests = Array.from({ length: size }, () => o.request)
+      const entry = { request: o.request, sink: { send: () => {}, fail } }
+      const batch = Array.from({ length: size }, () => entry)
       // One instance takes one execution at a time, so these cannot overlap.
-      await model.execute(requests, { send }, { instance: o.instance, signal: o.signal })
+      await model.execute(batch, { instance: o.instance, signal: o.signal })
       if (failure !== undefined) throw failure
     }
   }

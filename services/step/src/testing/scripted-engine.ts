@@ -1,13 +1,14 @@
 import type {
+  BatchOptions,
   Engine,
   EngineOptions,
-  ExecuteOptions,
+  EngineRequest,
   ExecutionTimes,
   LoadedModel,
 } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import type { ModelSignature, ModelVersionSource } from '@tutti/model-config'
-import type { NamedTensor, ResponseSink, StepRequest, StepResponse } from '@tutti/tensor'
+import type { NamedTensor, StepRequest, StepResponse } from '@tutti/tensor'
 
 /** What every scripted execution reports to have taken. */
 export const SCRIPTED_TIMES: ExecutionTimes = {
@@ -16,15 +17,18 @@ export const SCRIPTED_TIMES: ExecutionTimes = {
   computeOutputNs: 20,
 }
 
+/** A response, or the error that stands for it. */
+export type ScriptedResponse = Partial<StepResponse> & { readonly error?: ServeError }
+
 /** One call of `execute`, held until the test lets it go. */
 export interface ScriptedExecution {
   readonly requests: readonly StepRequest[]
   readonly instance: number
   readonly signal: AbortSignal
-  /** Sends any response, as the engine would. */
-  send(request: number, response: Partial<StepResponse>): void
+  /** Sends any response, or a failure, as the engine would. */
+  send(request: number, response: ScriptedResponse): void
   /** Whether the request may have a further response, as an engine that streams asks. */
-  room(request: number): Promise<void> | undefined
+  ready(request: number): Promise<void> | undefined
   /** Gives the instance back before the end. */
   release(): void
   /** Requests whose callers have left, in that order. */
@@ -58,20 +62,17 @@ export class ScriptedModel implements LoadedModel {
     this.openExecutions = openExecutions
   }
 
-  execute(
-    requests: readonly StepRequest[],
-    sink: ResponseSink,
-    o: ExecuteOptions,
-  ): Promise<ExecutionTimes> {
+  execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const before = this.busy.get(o.instance) ?? 0
     if (before >= this.openExecutions) throw new Error(`instance ${o.instance} is busy`)
     this.busy.set(o.instance, before + 1)
     return new Promise<ExecutionTimes>((resolve, reject) => {
       const finals = new Set<number>()
-      const send = (request: number, response: Partial<StepResponse>): void => {
+      const send = (place: number, { error, ...response }: ScriptedResponse): void => {
         const whole = { index: 0, final: true, outputs: [], parameters: new Map(), ...response }
-        if (whole.final) finals.add(request)
-        sink.send(request, whole)
+        if (whole.final) finals.add(place)
+        if (error === undefined) batch[place]?.sink.send(whole)
+        else batch[place]?.sink.fail(error, 'maybe')
       }
       let hasLeft = false
       const leave = (): void => {
@@ -87,7 +88,7 @@ export class ScriptedModel implements LoadedModel {
         resolve(times)
       }
       const finish = (times?: ExecutionTimes): void => {
-        requests.forEach((request, i) => {
+        batch.forEach(({ request }, i) => {
           if (!finals.has(i)) send(i, { outputs: request.inputs.map(renamed) })
         })
         end(times)
@@ -97,10 +98,11 @@ export class ScriptedModel implements LoadedModel {
         reject(error)
       }
       const { instance, signal } = o
-      const room = sink.room?.bind(sink) ?? (() => undefined)
+      const ready = (place: number): Promise<void> | undefined => batch[place]?.sink.ready?.()
+      const requests = batch.map(({ request }) => request)
       const abandoned: number[] = []
       o.onAbandon?.((request) => abandoned.push(request))
-      const steer = { send, room, release, abandoned, finish, end: () => end(), fail }
+      const steer = { send, ready, release, abandoned, finish, end: () => end(), fail }
       this.executions.push({ requests, instance, signal, ...steer })
       this.#waiting = this.#waiting.filter(({ count, wake }) => {
         if (this.executions.length < count) return true
@@ -152,7 +154,7 @@ export async function streamResponses(
     const final = index + 1 === count
     execution.send(request, { index, final, outputs: outputs?.(index) ?? [] })
     o.onSent?.(index + 1)
-    await execution.room(request)
+    await execution.ready(request)
   }
 }
 

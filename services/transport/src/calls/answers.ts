@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { toWireError } from '@tutti/protocol'
+import { outputBytes } from '@tutti/tensor'
 import type { PeerSettings } from '../peer-settings.ts'
-import { outputBytes } from '../room-gate.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import { type InlineLimits, splitTensors } from '../transfers/split-tensors.ts'

@@ -1,6 +1,6 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope, PeerMessage } from '@tutti/protocol'
-import { RoomGate } from '../room-gate.ts'
+import { ReadyGate } from '@tutti/tensor'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import { transferBytes } from '../transfers/split-tensors.ts'
 import { arrivedBytes } from './open-call.ts'
@@ -50,7 +50,7 @@ export interface TakenCall {
   /** Their sum. */
   unreadBytes: number
   /** Where the execution waits for the caller to read. */
-  readonly gate: RoomGate
+  readonly gate: ReadyGate
   /** Bytes of outputs that are queued or held. */
   heldBytes: number
   hasFinal: boolean
@@ -92,7 +92,7 @@ export function takeCall(now: number, offer: Offer): TakenCall {
     unsent: new Set(),
     unread: [],
     unreadBytes: 0,
-    gate: new RoomGate(),
+    gate: new ReadyGate(),
     heldBytes: 0,
     hasFinal: false,
     isFinalSent: false,

@@ -1,5 +1,5 @@
-/** Where those wait who want to send a further response. Costs nothing as long as nobody does. */
-export class RoomGate {
+/** Where those wait who want to send a further response. Costs nothing as long as none does. */
+export class ReadyGate {
   #waiting: PromiseWithResolvers<void> | undefined
 
   /** Resolves at the next `open`. */
@@ -8,14 +8,14 @@ export class RoomGate {
     return this.#waiting.promise
   }
 
-  /** Lets those go who wait now; they ask again whether there is room. */
+  /** Lets those go who wait now; they ask again whether the sink is ready. */
   open(): void {
     this.#waiting?.resolve()
     this.#waiting = undefined
   }
 }
 
-/** How far a producer of responses may be ahead of their reader: as long as both hold there is room for one more. */
+/** How far a producer of responses may be ahead of their reader: as long as both hold the reader is ready for one more. */
 export interface ResponseWindow {
   readonly responses: number
   /** Of outputs. */
