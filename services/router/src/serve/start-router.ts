@@ -79,15 +79,16 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const join = Promise.withResolvers<RouterPeer>()
   let peer: RouterPeer | undefined
   const hearing = opened.adopt(new StepHearing(), (open) => open.close())
+  const bearer: { call: RouterPeer['bearer']['call'] } = { call: notJoined }
   const router = makeRouter(o, {
     name,
+    bearer,
     ensembles,
     directory,
     tracing,
     metrics,
     clock,
     log: stepLog,
-    peer: () => peer,
     hasHeardSteps: () => hearing.isOver && accepted?.hasSynced !== false,
     revisionRefused: (replica) => steps.refresh(replica),
   })
@@ -103,6 +104,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
   opened.defer(() => joined.close())
   peer = joined
+  bearer.call = joined.bearer.call.bind(joined.bearer)
   join.resolve(joined)
   // The doors should not open on an empty catalog where steps are there.
   await hearing.begin(joined, steps, { clock, signal: o.signal })
@@ -120,14 +122,10 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
 function makeRouter(
   { flags }: StartRouterOptions,
   o: Pick<RouterOptions, 'name' | 'ensembles' | 'directory' | 'tracing' | 'metrics'> &
-    Pick<RouterOptions, 'clock' | 'log' | 'hasHeardSteps' | 'revisionRefused'> & {
-      readonly peer: () => RouterPeer | undefined
-    },
+    Pick<RouterOptions, 'clock' | 'log' | 'bearer' | 'hasHeardSteps' | 'revisionRefused'>,
 ): Router {
-  const { peer, ...rest } = o
   const router = new Router({
-    ...rest,
-    bearer: { call: (...call) => joinedPeer(peer()).bearer.call(...call) },
+    ...o,
     strictReadiness: flags['strict-readiness'],
     awaitsSteps: true,
     servesAccepted: flags.kubernetes,
@@ -223,9 +221,8 @@ function findUnread(accepted: AcceptedLink | undefined): readonly string[] {
   return accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []
 }
 
-function joinedPeer(peer: RouterPeer | undefined): RouterPeer {
-  assert(peer !== undefined, 'a request came before the broker was joined')
-  return peer
+function notJoined(): never {
+  assert(false, 'a request came before the broker was joined')
 }
 
 /** What holds the process back from being ready, beside what its lifecycle says. */

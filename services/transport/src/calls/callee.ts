@@ -228,7 +228,8 @@ export class Callee {
     const { from, call } = offer
     const taken = takeCall(now, offer)
     this.#calls.set(taken.key, taken)
-    const credits = this.#o.incoming.open(now, this.#announce(taken, offer))
+    const credits =
+      taken.missing === 0 ? [] : this.#o.incoming.open(now, this.#announce(taken, offer))
     this.#o.send(from, { type: 'accepted', call, credits })
     if (taken.missing === 0) this.#start(now, taken)
   }

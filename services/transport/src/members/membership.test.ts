@@ -67,7 +67,7 @@ await t.test('a suspect recovers with any sign of life, and dies of no answer', 
   const { members, said, pass } = open()
   members.heartbeat(0, heartbeat('a', 1))
   pass(0, 900)
-  members.spoke(950, 'a')
+  members.answered(950, 'a')
   t.equal(said.at(-1), 'a recovered')
   members.unanswered('a')
   t.equal(said.at(-1), 'a recovered', 'the question is of before')

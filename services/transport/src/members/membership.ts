@@ -29,7 +29,7 @@ export interface MembershipListener {
 
 interface Member {
   readonly peer: string
-  /** Undefined for one that has spoken to us and of which no heartbeat has come yet. */
+  /** Undefined for one that we are to work for and of which no heartbeat has come yet. */
   heartbeat: Heartbeat | undefined
   heardAt: number
   isSuspect: boolean
@@ -92,8 +92,8 @@ export class Membership {
     return true
   }
 
-  /** The peer has spoken to us, or answered a direct question. */
-  spoke(now: number, peer: string): void {
+  /** The peer has answered a direct question. */
+  answered(now: number, peer: string): void {
     const member = this.#members.get(peer)
     if (member !== undefined) this.#alive(now, member)
   }

@@ -39,6 +39,8 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
   readonly caller: Caller
   readonly callee: Callee
   readonly #o: PeerCallsOptions
+  /** Callers that membership watches since it took their first offer. */
+  readonly #watched = new Set<string>()
   #tensors = 0
 
   constructor(o: PeerCallsOptions) {
@@ -53,6 +55,7 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     }
     this.caller = new Caller(shared)
     this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
+    endpoint.attach(this)
   }
 
   /** Takes a message of another peer. */
@@ -81,8 +84,12 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
 
   /** Work is taken only of whom we would notice going: what it holds here is let go then. */
   #watches(now: number, { from, call }: PeerMessage): boolean {
+    if (this.#watched.has(from)) return true
     const { endpoint, self, settings } = this.#o
-    if (endpoint.membership.expect(now, from)) return true
+    if (endpoint.membership.expect(now, from)) {
+      this.#watched.add(from)
+      return true
+    }
     const text = `peer '${self}' knows ${settings.maxPeers} peers already`
     const error = toWireError(new ServeError('OVERLOADED', text))
     endpoint.send(from, { type: 'refused', call, error })
@@ -90,6 +97,7 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
   }
 
   gone(now: number, peer: string, error: ServeError, how: Departure): void {
+    this.#watched.delete(peer)
     const undecided = this.caller.peerGone(now, peer, how)
     if (undecided.length > 0) void this.#decide(undecided)
     this.callee.callerGone(now, peer, error.message)
@@ -101,6 +109,10 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     // Without the broker the calls have failed by themselves.
     await endpoint.link.control.flush().catch(() => {})
     this.caller.lost(clock.now(), undecided)
+  }
+
+  noResponder(now: number, call: number): string | undefined {
+    return this.caller.noResponder(now, call)
   }
 
   up(): void {

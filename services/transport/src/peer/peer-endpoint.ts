@@ -32,16 +32,20 @@ import { OwnAnnouncements } from './own-announcements.ts'
 /** What a heartbeat says that only the role knows. */
 export type PeerState = Omit<Heartbeat, 'peer' | 'role' | 'sequence' | 'bearers' | 'protocol'>
 
-/** What a role does with what happens to its peer. */
+/** What a role does with what it hears of other peers. */
 export interface PeerRole {
   readonly role: Heartbeat['role']
   state(): PeerState
-  message(now: number, message: PeerMessage): void
-  /** Nobody listens for the offer of this call. @returns the peer that it went to. */
-  noResponder(now: number, call: number): string | undefined
   heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
   suspected(peer: string, isSuspect: boolean): void
   gone(now: number, peer: string, error: ServeError, how: Departure): void
+}
+
+/** The calls that go over an endpoint. */
+export interface EndpointCalls {
+  on(now: number, message: PeerMessage): void
+  /** Nobody listens for the offer of this call. @returns the peer that it went to. */
+  noResponder(now: number, call: number): string | undefined
   up(): void
   down(now: number): void
   tick(now: number): void
@@ -73,6 +77,7 @@ export class PeerEndpoint {
   readonly events: TransportEvents
   readonly #o: PeerEndpointOptions
   readonly #role: PeerRole
+  #calls: EndpointCalls | undefined
   readonly #pump: ChunkPump
   readonly #ignored: IgnoredMessages
   readonly #announcements: OwnAnnouncements
@@ -131,13 +136,18 @@ export class PeerEndpoint {
       clock,
       subjects,
       listener: {
-        noResponderForCall: (call) => this.#absent(role.noResponder(clock.now(), call)),
+        noResponderForCall: (call) => this.#absent(this.#calls?.noResponder(clock.now(), call)),
         noResponderAt: (absent) => this.#absent(absent),
       },
     })
     this.#listen()
     this.#every('tick', settings.tickMs, () => this.#tick())
     this.#every('heartbeat', settings.heartbeatMs, () => this.announce())
+  }
+
+  /** Hands what is said of calls to them, from now on. */
+  attach(calls: EndpointCalls): void {
+    this.#calls = calls
   }
 
   get inlineLimits(): InlineLimits {
@@ -289,8 +299,7 @@ export class PeerEndpoint {
   #take(message: PeerMessage): void {
     const now = this.#o.clock.now()
     if (message.from === this.#o.peer) return
-    this.membership.spoke(now, message.from)
-    this.#role.message(now, message)
+    this.#calls?.on(now, message)
     this.#pump.wake()
   }
 
@@ -320,7 +329,7 @@ export class PeerEndpoint {
     this.events.peerSuspected(peer)
     this.#role.suspected(peer, true)
     this.inbox.ping(this.subjects.ping(peer), settings.pingMs).then(
-      () => this.membership.spoke(clock.now(), peer),
+      () => this.membership.answered(clock.now(), peer),
       () => this.membership.unanswered(peer),
     )
   }
@@ -337,7 +346,7 @@ export class PeerEndpoint {
   #up(): void {
     if (this.#isClosed) return
     this.membership.thaw(this.#o.clock.now())
-    this.#role.up()
+    this.#calls?.up()
     this.announce()
     for (const wake of this.#whenUp.splice(0)) wake()
   }
@@ -348,7 +357,7 @@ export class PeerEndpoint {
     this.#downSince = now
     this.membership.freeze()
     this.inbox.disconnected()
-    this.#role.down(now)
+    this.#calls?.down(now)
   }
 
   #tick(): void {
@@ -358,7 +367,7 @@ export class PeerEndpoint {
     else this.membership.thaw(now)
     this.membership.tick(now)
     this.incoming.tick(now)
-    this.#role.tick(now)
+    this.#calls?.tick(now)
     this.#pump.wake()
   }
 

@@ -1,7 +1,6 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Heartbeat } from '@tutti/protocol'
-import type { Departure } from '../members/membership.ts'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
 import type {
   AnswerQuestion,
@@ -56,14 +55,13 @@ class CallingPeer implements RouterPeer {
       {
         role: 'router',
         state: () => this.#state(),
-        message: (now, message) => this.#calls.on(now, message),
-        noResponder: (now, call) => this.#calls.caller.noResponder(now, call),
         heard: (heartbeat, what) => this.#heard(heartbeat, what),
         suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
-        gone: (now, gone, error, how) => this.#gone(now, gone, error, how),
-        up: () => this.#calls.up(),
-        down: (now) => this.#calls.down(now),
-        tick: (now) => this.#calls.tick(now),
+        gone: (now, gone, error, how) => {
+          o.directory.remove(gone)
+          this.#calls.gone(now, gone, error, how)
+          o.stepGone(gone, error)
+        },
       },
     )
     const { endpoint } = this
@@ -160,11 +158,5 @@ class CallingPeer implements RouterPeer {
     // Only a stranger's heartbeat can be the one that is taken back, and it must not cost the peer its place.
     directory.drain(peer, heartbeat.draining)
     this.#o.stepChanged(peer, revisions)
-  }
-
-  #gone(now: number, peer: string, error: ServeError, how: Departure): void {
-    this.#o.directory.remove(peer)
-    this.#calls.gone(now, peer, error, how)
-    this.#o.stepGone(peer, error)
   }
 }

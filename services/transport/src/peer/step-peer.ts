@@ -53,17 +53,12 @@ class ServingPeer implements StepPeer {
       {
         role: 'step',
         state: () => this.#state(),
-        message: (now, message) => this.#calls.on(now, message),
-        noResponder: (now, call) => this.#calls.caller.noResponder(now, call),
         heard: (heartbeat, what) => routers.heard(heartbeat, what),
         suspected: (suspect, isSuspect) => routers.suspect(suspect, isSuspect),
         gone: (now, gone, error, how) => {
           routers.gone(gone)
           this.#calls.gone(now, gone, error, how)
         },
-        up: () => this.#calls.up(),
-        down: (now) => this.#calls.down(now),
-        tick: (now) => this.#calls.tick(now),
       },
     )
     const { endpoint } = this
