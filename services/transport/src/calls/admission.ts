@@ -1,10 +1,10 @@
-import { ServeError } from '@tutti/errors'
+import type { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { PeerSettings } from '../peer-settings.ts'
 import { ByteBudget } from '../transfers/byte-budget.ts'
-import { largestTransfer, transferBytes } from '../transfers/split-tensors.ts'
-import { callDetails, isQuestion } from './call-place.ts'
-import type { Offer, TakenCall } from './taken-call.ts'
+import { transferBytes } from '../transfers/split-tensors.ts'
+import type { Offer, TakenCall } from './call.ts'
+import { callError } from './call-errors.ts'
 
 export interface AdmissionOptions {
   readonly self: string
@@ -50,93 +50,123 @@ export class Admission {
    * Takes a slot and room for the inputs.
    *
    * @param isRunning - an execution of the same call still has its slot.
-   * @returns why not.
+   * @returns why not; what can never be is said before what cannot be now.
    */
   take(offer: Offer, isRunning: boolean): ServeError | undefined {
-    const { self, settings, isExpected } = this.#o
     const kind = slotKind(offer.envelope)
-    const maxCalls = kind === 'questions' ? settings.maxAsks : settings.maxCalls
+    const bytes = transferBytes(offer.parts)
     const problem =
-      admissionProblem(offer, {
-        self,
-        isDraining: this.#isDraining && kind === 'calls',
-        hasSlot: this.#taken[kind] < maxCalls && !isRunning,
-        maxCalls,
-        maxTensorBytes: Math.min(settings.maxTensorBytes, this.#budget.largest),
-        isExpected: (transfer) => isExpected(offer.from, transfer),
-      }) ?? this.#reserve(offer)
+      this.#announcementProblem(offer, bytes) ??
+      this.#slotProblem(offer, kind, isRunning) ??
+      this.#reserve(offer, bytes)
     if (problem === undefined) this.#taken[kind] += 1
     return problem
   }
 
   /** The inputs of the call are not needed any more. */
   giveBytes({ from, reserved }: TakenCall): void {
-    this.#budget.give(from, reserved)
+    if (reserved > 0) this.#budget.give(from, reserved)
   }
 
   giveSlot({ envelope }: TakenCall): void {
     this.#taken[slotKind(envelope)] -= 1
   }
 
-  #reserve({ from, parts, envelope }: Offer): ServeError | undefined {
+  #announcementProblem(offer: Offer, bytes: number): ServeError | undefined {
+    const { from, parts, envelope } = offer
+    const { self, settings, isExpected } = this.#o
+    const transfers = parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : []))
+    const isTwice =
+      new Set(transfers).size < transfers.length || transfers.some((one) => isExpected(from, one))
+    if (isTwice || offer.responseCredits === 0) {
+      const what = isTwice ? 'a transfer is announced twice' : 'no response is granted'
+      const text = `offer to replica '${self}': ${what}`
+      return callError('MALFORMED_MESSAGE', self, envelope, text)
+    }
+    if (bytes === 0) return undefined
+    // All inputs of one call, and so each of them.
+    const most = Math.min(settings.maxTensorBytes, this.#budget.largest)
+    if (bytes <= most) return undefined
+    const text = `inputs of ${bytes} bytes on the way to replica '${self}', want at most ${most}`
+    return callError('MESSAGE_TOO_LARGE', self, envelope, text)
+  }
+
+  #slotProblem(
+    { envelope }: Offer,
+    kind: 'calls' | 'questions',
+    isRunning: boolean,
+  ): ServeError | undefined {
     const { self, settings } = this.#o
-    const details = callDetails(self, envelope)
+    if (this.#isDraining && kind === 'calls') {
+      return callError('SERVER_STOPPING', self, envelope, `replica '${self}' is going away`)
+    }
+    const maxCalls = kind === 'questions' ? settings.maxAsks : settings.maxCalls
+    if (this.#taken[kind] >= maxCalls || isRunning) {
+      const text = `replica '${self}' has no free slot, it takes ${maxCalls} calls at the same time`
+      return callError('OVERLOADED', self, envelope, text)
+    }
+    const { remainingMs } = envelope
+    if (remainingMs === undefined || remainingMs > 0) return undefined
+    return callError('DEADLINE_EXCEEDED', self, envelope, "the request's time is over")
+  }
+
+  #reserve({ from, envelope }: Offer, bytes: number): ServeError | undefined {
+    const { self, settings } = this.#o
     const heldBytes = this.#o.heldBytes()
     if (heldBytes >= settings.heldBytes) {
       const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.heldBytes}`
-      return new ServeError('OVERLOADED', text, { details })
+      return callError('OVERLOADED', self, envelope, text)
     }
-    const bytes = transferBytes(parts)
-    if (this.#budget.take(from, bytes)) return undefined
+    if (bytes === 0 || this.#budget.take(from, bytes)) return undefined
     const { inUse, largest } = this.#budget
     const text = `replica '${self}' has no room for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.receiveBytes}, ${largest} of one caller`
-    return new ServeError('OVERLOADED', text, { details })
+    return callError('OVERLOADED', self, envelope, text)
   }
+}
+
+/** True for a call to the peer itself instead of a model of it: no model has an empty name. */
+export function isQuestion(envelope: Envelope): boolean {
+  return envelope.model === ''
 }
 
 function slotKind(envelope: Envelope): 'calls' | 'questions' {
   return isQuestion(envelope) ? 'questions' : 'calls'
 }
 
-/** How things stand at the replica that an offer comes to. */
-interface AdmissionState {
-  readonly self: string
-  readonly isDraining: boolean
-  readonly hasSlot: boolean
-  /** Calls, or questions, that are taken at the same time. */
-  readonly maxCalls: number
-  /** Bytes that all inputs of one call may have. */
-  readonly maxTensorBytes: number
-  /** True if a transfer of that number is on its way already. */
-  readonly isExpected: (transfer: number) => boolean
-}
+/** Remembers keys for a while, a bounded number of them: the oldest go first. */
+export class RecentKeys {
+  readonly #most: number
+  readonly #ageMs: number
+  /** In the order in which they were added, so the oldest is the first. */
+  readonly #addedAt = new Map<string, number>()
 
-/** Why an offer is refused, or undefined. What can never be is said before what cannot be now. */
-function admissionProblem(offer: Offer, state: AdmissionState): ServeError | undefined {
-  const { envelope, parts } = offer
-  const { self } = state
-  const details = callDetails(self, envelope)
-  const transfers = parts.flatMap((part) => (part.kind === 'transfer' ? [part.transfer] : []))
-  const isTwice = new Set(transfers).size < transfers.length || transfers.some(state.isExpected)
-  if (isTwice || offer.responseCredits === 0) {
-    const what = isTwice ? 'a transfer is announced twice' : 'no response is granted'
-    return new ServeError('MALFORMED_MESSAGE', `offer to replica '${self}': ${what}`, { details })
+  constructor(most: number, ageMs: number) {
+    this.#most = most
+    this.#ageMs = ageMs
   }
-  const bytes = transferBytes(parts)
-  if (bytes > state.maxTensorBytes || largestTransfer(parts) > state.maxTensorBytes) {
-    const text = `inputs of ${bytes} bytes on the way to replica '${self}', want at most ${state.maxTensorBytes}`
-    return new ServeError('MESSAGE_TOO_LARGE', text, { details })
+
+  get size(): number {
+    return this.#addedAt.size
   }
-  if (state.isDraining) {
-    return new ServeError('SERVER_STOPPING', `replica '${self}' is going away`, { details })
+
+  add(now: number, key: string): void {
+    this.#addedAt.delete(key)
+    this.#addedAt.set(key, now)
+    for (const oldest of this.#addedAt.keys()) {
+      if (this.#addedAt.size <= this.#most) break
+      this.#addedAt.delete(oldest)
+    }
   }
-  if (!state.hasSlot) {
-    const text = `replica '${self}' has no free slot, it takes ${state.maxCalls} calls at the same time`
-    return new ServeError('OVERLOADED', text, { details })
+
+  has(key: string): boolean {
+    return this.#addedAt.has(key)
   }
-  const { remainingMs } = envelope
-  if (remainingMs !== undefined && remainingMs <= 0) {
-    return new ServeError('DEADLINE_EXCEEDED', "the request's time is over", { details })
+
+  /** Forgets what is too old. */
+  tick(now: number): void {
+    for (const [key, addedAt] of this.#addedAt) {
+      if (now - addedAt < this.#ageMs) break
+      this.#addedAt.delete(key)
+    }
   }
-  return undefined
 }

@@ -1,21 +1,14 @@
 import { ServeError } from '@tutti/errors'
 import { toWireError } from '@tutti/protocol'
 import { outputBytes } from '@tutti/tensor'
-import type { PeerSettings } from '../peer-settings.ts'
 import type { BearerResponse } from '../tensor-bearer.ts'
-import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
-import { type InlineLimits, splitTensors } from '../transfers/split-tensors.ts'
-import { callDetails } from './call-place.ts'
-import type { PeerSend } from './peer-send.ts'
-import { errorResponse, type HeldTransfer, type TakenCall } from './taken-call.ts'
+import { splitTensors } from '../transfers/split-tensors.ts'
+import type { CallOptions, HeldTransfer, TakenCall } from './call.ts'
+import { callDetails, callError, errorResponse } from './call-errors.ts'
 
 /** What the answers need of the answering side. */
-export interface AnswerOptions {
+export interface AnswerOptions extends Omit<CallOptions, 'incoming'> {
   readonly self: string
-  readonly settings: PeerSettings
-  readonly send: PeerSend
-  readonly outgoing: OutgoingTransfers
-  readonly inlineLimits: () => InlineLimits
 }
 
 /**
@@ -114,18 +107,18 @@ export class Answers {
 
   #problem(call: TakenCall, response: BearerResponse): ServeError | undefined {
     const { maxTensorBytes, heldBytes, heldResponses } = this.#o.settings
-    const details = callDetails(this.#o.self, call.envelope)
+    const { self } = this.#o
     for (const { name, data } of response.outputs) {
       if (data.byteLength <= maxTensorBytes) continue
       const text = `output "${name}": ${data.byteLength} bytes on the way to '${call.from}', want at most ${maxTensorBytes}`
-      return new ServeError('MESSAGE_TOO_LARGE', text, { details })
+      return callError('MESSAGE_TOO_LARGE', self, call.envelope, text)
     }
     // One response passes whatever it weighs, else a large answer could never be given.
     const isFirst = call.queue.length === 0 && call.held.size === 0
     const bytes = this.#heldBytes + outputBytes(response)
     if (isFirst || (bytes <= heldBytes && call.queue.length < heldResponses)) return undefined
     const text = `'${call.from}' reads too slowly: ${call.queue.length} responses wait, ${bytes} bytes are held, want at most ${heldResponses} and ${heldBytes}`
-    return new ServeError('OVERLOADED', text, { details })
+    return callError('OVERLOADED', self, call.envelope, text)
   }
 
   /** What waits is dropped; the error is the next response, and the last. */
@@ -158,11 +151,11 @@ export class Answers {
         call: call.call,
         index: call.sent,
         final: response.final,
-        outputs: response.outputs.map(({ name, datatype, shape }) => ({ name, datatype, shape })),
+        outputs: response.outputs,
         parts,
         parameters: response.parameters,
         ...(error !== undefined && { error: toWireError(error) }),
-        ...(times !== undefined && { times: wireTimes(times) }),
+        ...(times !== undefined && { times }),
       })
     } catch (problem) {
       for (const { transfer } of opened) this.#o.outgoing.drop(transfer)
@@ -199,14 +192,4 @@ export class Answers {
     call.heldBytes += bytes
     this.#heldBytes += bytes
   }
-}
-
-function wireTimes(times: NonNullable<BearerResponse['times']>): {
-  readonly queueNs: number
-  readonly computeInputNs: number
-  readonly computeInferNs: number
-  readonly computeOutputNs: number
-} {
-  const { queueNs, computeInputNs, computeInferNs, computeOutputNs } = times
-  return { queueNs, computeInputNs, computeInferNs, computeOutputNs }
 }

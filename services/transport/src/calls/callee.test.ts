@@ -5,9 +5,9 @@ import { SMALL } from '../testing/faulty-network.ts'
 import { answer, envelope, tensorBytes } from '../testing/peers.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+import type { CallJob } from './call.ts'
 import { Callee } from './callee.ts'
 import type { OutgoingMessage } from './peer-send.ts'
-import type { CallJob } from './taken-call.ts'
 
 type Offer = Extract<PeerMessage, { type: 'offer' }>
 
@@ -63,7 +63,7 @@ await t.test('an offer that comes again is executed once', async (t) => {
   callee.on(3, inline(1))
   t.same(heard(), ['response', 'response STEP_LOST'])
   t.equal(jobs.length, 1)
-  callee.tick(3 + SMALL.tombstoneMs)
+  callee.faults.tick(3 + SMALL.tombstoneMs)
   t.equal(callee.size + callee.running, 0)
 })
 
@@ -75,7 +75,7 @@ await t.test('a cancel that overtakes its offer is remembered', async (t) => {
   t.same(heard(), ['refused STEP_UNAVAILABLE'], 'it was not executed')
   callee.on(0, { ...inline(1), from: 'other' })
   t.equal(jobs.length, 1, 'another caller’s call of that number is its own')
-  callee.tick(SMALL.tombstoneMs)
+  callee.faults.tick(SMALL.tombstoneMs)
   callee.on(SMALL.tombstoneMs, inline(1))
   t.equal(jobs.length, 2, 'for a while')
 })
@@ -110,7 +110,7 @@ await t.test('bytes that are taken refuse what does not fit, until they are free
   callee.on(0, transferred(2, 1000))
   callee.on(0, transferred(3, 1000))
   t.same(heard(), ['accepted', 'accepted', 'refused OVERLOADED'])
-  callee.callerGone(1, 'router', 'is gone')
+  callee.faults.callerGone(1, 'router', 'is gone')
   t.equal(callee.reservedBytes + callee.size, 0)
   heard()
   callee.on(2, transferred(4, 1000))
@@ -125,7 +125,7 @@ await t.test('inputs that stop coming, or come too late, are never executed', as
   t.same(heard(), ['accepted', 'credit', 'resend', 'refused STEP_UNAVAILABLE'])
   const timed = { ...envelope(20), remainingMs: 50 }
   callee.on(1000, transferred(2, 20, { envelope: timed }))
-  callee.tick(1050)
+  callee.faults.tick(1050)
   t.same(heard(), ['accepted', 'refused DEADLINE_EXCEEDED'])
   t.equal(jobs.length + callee.reservedBytes + incoming.size, 0)
 })
@@ -136,7 +136,7 @@ await t.test('what is left of the time counts from arrival', async (t) => {
   callee.on(0, transferred(1, 10, { envelope: timed }))
   incoming.chunk(30, { from: 'router', transfer: 1, offset: 0, total: 10, bytes: tensorBytes(10) })
   t.equal(jobs[0]?.envelope.remainingMs, 70)
-  callee.tick(100)
+  callee.faults.tick(100)
   t.match(jobs[0]?.signal.reason, { reason: 'DEADLINE_EXCEEDED' })
 })
 
@@ -144,7 +144,7 @@ await t.test('an execution keeps its slot and its bytes until it ends', async (t
   const { callee, incoming, jobs } = open()
   callee.on(0, transferred(1, 10))
   incoming.chunk(0, { from: 'router', transfer: 1, offset: 0, total: 10, bytes: tensorBytes(10) })
-  callee.callerGone(1, 'router', 'is gone')
+  callee.faults.callerGone(1, 'router', 'is gone')
   t.match(jobs[0]?.signal.reason, { reason: 'CANCELLED', message: "caller 'router' is gone" })
   t.equal(callee.size, 0)
   t.same([callee.running, callee.reservedBytes], [1, 10])
@@ -171,10 +171,10 @@ await t.test('a caller that takes nothing loses its answer in the end', async (t
   const end = 1000 + SMALL.answerHoldMs
   for (let now = 1000; now < end; now += SMALL.probeMs) {
     callee.on(now, asks)
-    callee.tick(now)
+    callee.faults.tick(now)
   }
   t.same(heard(), ['accepted', 'response', 'response'], 'one waits for credit')
-  callee.tick(end)
+  callee.faults.tick(end)
   t.same(heard(), ['response STEP_LOST'])
   t.equal(callee.size + callee.heldBytes + outgoing.size, 0)
 })
@@ -187,12 +187,12 @@ await t.test('a caller that asks no more has forgotten its calls', async (t) => 
   callee.ended(1000, jobs[0]?.key ?? '')
   const forgotten = 3 * SMALL.probeMs
   callee.on(500, { from: 'router', call: 2, type: 'response-credit', responses: 2, received: 0 })
-  callee.tick(499 + forgotten)
+  callee.faults.tick(499 + forgotten)
   t.notOk(jobs[1]?.signal.aborted)
-  callee.tick(500 + forgotten)
+  callee.faults.tick(500 + forgotten)
   t.match(jobs[1]?.signal.reason, { reason: 'CANCELLED' }, 'what it executes is given up')
   t.equal(callee.size, 1)
-  callee.tick(1000 + forgotten)
+  callee.faults.tick(1000 + forgotten)
   t.equal(callee.size, 0, 'an answer whose end is not confirmed does not hold up a drain')
   t.same(heard().slice(3), ['response STEP_LOST', 'response STEP_LOST'])
 })
@@ -201,11 +201,11 @@ await t.test('after a broken connection every caller hears what became of its ca
   const { callee, jobs, heard } = open()
   callee.on(0, inline(1))
   callee.on(0, transferred(2, 20))
-  callee.disconnected(1)
+  callee.faults.disconnected(1)
   t.match(jobs[0]?.signal.reason, { reason: 'STEP_LOST' })
   heard()
-  callee.reconnected()
-  callee.reconnected()
+  callee.faults.reconnected()
+  callee.faults.reconnected()
   t.same(heard(), ['response STEP_LOST', 'refused STEP_UNAVAILABLE'])
 })
 
@@ -247,10 +247,10 @@ await t.test(
       received: 2,
     } as const
     callee.on(SMALL.answerHoldMs, asks)
-    callee.tick(SMALL.answerHoldMs + 1)
+    callee.faults.tick(SMALL.answerHoldMs + 1)
     t.notOk(signal?.aborted, 'a slow caller is heard of')
     heard()
-    callee.tick(2 * SMALL.answerHoldMs)
+    callee.faults.tick(2 * SMALL.answerHoldMs)
     await room
     t.match(signal?.reason, { reason: 'CANCELLED' })
     t.same(heard(), ['response STEP_LOST'])

@@ -4,8 +4,7 @@ import t from 'tap'
 import type { BearerResponse } from '../tensor-bearer.ts'
 import { FaultyNetwork, type SimulatedPeer, SMALL, UNHARMED } from '../testing/faulty-network.ts'
 import { answer, envelope, tensorBytes } from '../testing/peers.ts'
-import type { CallReceiver } from './open-call.ts'
-import type { CallJob } from './taken-call.ts'
+import type { CallJob, CallReceiver } from './call.ts'
 
 /** A router, and a replica that executes with `execute`, or nobody where the replica should be. */
 function open(execute?: (job: CallJob, replica: SimulatedPeer, now: () => number) => void) {
@@ -73,11 +72,11 @@ await t.test(
     network.run(20)
     router.caller.open(20, 'step', envelope(100), [tensorBytes(100)], unsent)
     router.caller.open(20, 'else', envelope(1), [tensorBytes(1)], other)
-    t.same(router.caller.peerGone(20, 'step', 'dead'), [], 'what was accepted is decided')
+    t.same(router.caller.faults.peerGone(20, 'step', 'dead'), [], 'what was accepted is decided')
     t.match(inline.errors, [{ reason: 'STEP_LOST' }])
     t.match(unsent.errors, [{ reason: 'STEP_UNAVAILABLE' }])
     t.same(other.errors, [])
-    router.caller.disconnected(20)
+    router.caller.faults.disconnected(20)
     t.match(other.errors, [{ reason: 'STEP_LOST' }])
   },
 )
@@ -90,12 +89,12 @@ await t.test(
     const first = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], unheard)
     const second = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], heard)
     network.run(20)
-    const undecided = router.caller.peerGone(20, 'step', 'dead')
+    const undecided = router.caller.faults.peerGone(20, 'step', 'dead')
     t.same(undecided, [first, second])
     t.same([...unheard.errors, ...heard.errors], [])
-    router.caller.noResponder(30, first)
+    router.caller.faults.noResponder(30, first)
     t.match(unheard.errors, [{ reason: 'STEP_UNAVAILABLE' }])
-    router.caller.lost(40, undecided)
+    router.caller.faults.lost(40, undecided)
     t.equal(unheard.errors.length, 1)
     t.match(heard.errors, [{ reason: 'STEP_LOST', message: /is gone/ }])
     t.equal(router.caller.size, 0)
@@ -108,14 +107,14 @@ await t.test('an offer that met a leaving replica too late goes elsewhere', asyn
   router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], taken)
   network.run(20)
   router.caller.open(20, 'step', envelope(1), [tensorBytes(1)], late)
-  t.same(router.caller.peerGone(20, 'step', 'left'), [], 'all is decided')
+  t.same(router.caller.faults.peerGone(20, 'step', 'left'), [], 'all is decided')
   t.match(late.errors, [
     { reason: 'STEP_UNAVAILABLE', message: "replica 'step' left before it took the call" },
   ])
   t.match(taken.errors, [{ reason: 'STEP_LOST' }], 'what it took may have executed')
   router.caller.open(30, 'else', envelope(1), [tensorBytes(1)], twice)
-  router.caller.tick(30 + SMALL.acceptMs)
-  router.caller.peerGone(30 + SMALL.acceptMs, 'else', 'left')
+  router.caller.faults.tick(30 + SMALL.acceptMs)
+  router.caller.faults.peerGone(30 + SMALL.acceptMs, 'else', 'left')
   t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
 })
 
@@ -131,7 +130,7 @@ await t.test('a reader that leaves lets the replica go on unharmed', async (t) =
   const reader = new Reader()
   const call = router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)
   network.run(20)
-  router.caller.drop(network.now, call)
+  router.caller.faults.drop(network.now, call)
   for (const take of reader.takes) take(network.now)
   network.run(1000)
   t.ok(reader.responses.length < 9)
@@ -174,8 +173,8 @@ await t.test(
     const call = router.caller.open(0, 'step', envelope(100), [tensorBytes(100)], reader)
     network.run(20)
     const reason = new ServeError('CANCELLED', 'enough')
-    router.caller.cancel(network.now, call, reason)
-    router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'again'))
+    router.caller.faults.cancel(network.now, call, reason)
+    router.caller.faults.cancel(network.now, call, new ServeError('CANCELLED', 'again'))
     t.same(reader.errors, [reason])
     replica?.callee.respond(network.now, keys[0] ?? '', answer(tensorBytes(500)))
     network.run(1000)

@@ -152,7 +152,7 @@ class Simulation {
     })
     this.#acts.push((elapsedMs) => {
       if (script.cancelAfterMs !== undefined && elapsedMs >= script.cancelAfterMs) {
-        router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
+        router.caller.faults.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
       }
       if (elapsedMs < script.takesAfterMs) return
       if (script.takesEveryMs === 0) for (const take of waiting.splice(0)) take()

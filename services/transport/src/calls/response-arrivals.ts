@@ -1,24 +1,14 @@
-import { ServeError } from '@tutti/errors'
-import { fromWireError, INLINE_LIMIT_BYTES } from '@tutti/protocol'
-import type { PeerSettings } from '../peer-settings.ts'
+import type { ServeError } from '@tutti/errors'
+import { fromWireError, INLINE_LIMIT_BYTES, type TensorPart } from '@tutti/protocol'
+import type { BearerResponse } from '../tensor-bearer.ts'
 import type { ByteBudget } from '../transfers/byte-budget.ts'
-import type { AnnouncedTransfer, IncomingTransfers } from '../transfers/incoming-transfers.ts'
-import { largestTransfer, transferBytes } from '../transfers/split-tensors.ts'
-import { callDetails, maybeExecuted } from './call-place.ts'
-import {
-  type ArrivingResponse,
-  arrivedBytes,
-  type OpenCall,
-  type ResponseMessage,
-  toBearerResponse,
-} from './open-call.ts'
-import type { PeerSend } from './peer-send.ts'
+import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
+import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
+import type { ArrivingResponse, CallOptions, OpenCall, ResponseMessage } from './call.ts'
+import { callError, maybeExecuted } from './call-errors.ts'
 
 /** What the arrivals need of the calling side. */
-export interface ArrivalOptions {
-  readonly settings: PeerSettings
-  readonly send: PeerSend
-  readonly incoming: IncomingTransfers
+export interface ArrivalOptions extends CallOptions {
   readonly budget: ByteBudget
   /** The final response is with the reader. */
   finish(now: number, call: OpenCall): void
@@ -69,24 +59,6 @@ export class ResponseArrivals {
     this.#retryWaiting(now)
   }
 
-  /** @returns why the call cannot go on, if it waits too long for a response or for room. */
-  problem(now: number, call: OpenCall): ServeError | undefined {
-    const { receiveWaitMs, stallMs } = this.#o.settings
-    if (call.waitingSince !== undefined && now - call.waitingSince >= receiveWaitMs) {
-      const why = `sent response ${call.nextToOpen}, for which there was no room in ${receiveWaitMs} ms`
-      return maybeExecuted(call.to, call.envelope, why)
-    }
-    // What is sent in order arrives in order, so what lies before a response that is here has been lost.
-    if (call.gapSince !== undefined && now - call.gapSince >= 2 * stallMs) {
-      return maybeExecuted(
-        call.to,
-        call.envelope,
-        `sent response ${call.nextToOpen}, which was lost`,
-      )
-    }
-    return undefined
-  }
-
   #advance(now: number, call: OpenCall): void {
     const before = call.nextToOpen
     for (;;) {
@@ -112,13 +84,10 @@ export class ResponseArrivals {
     }
     const { budget, incoming, settings } = this.#o
     const size = transferBytes(message.parts)
-    const largest = largestTransfer(message.parts)
-    if (largest > settings.maxTensorBytes || size > budget.largest) {
-      this.#o.fail(
-        now,
-        call,
-        tooLarge(call, size, Math.min(settings.maxTensorBytes, budget.largest)),
-      )
+    const most = budget.largest
+    const isTooLarge = (one: TensorPart): boolean => transferBytes([one]) > settings.maxTensorBytes
+    if (size > most || message.parts.some(isTooLarge)) {
+      this.#o.fail(now, call, tooLarge(call, size, Math.min(settings.maxTensorBytes, most)))
       return false
     }
     if (!budget.take(call.to, size)) {
@@ -187,20 +156,18 @@ export class ResponseArrivals {
   }
 
   #hand(now: number, call: OpenCall, response: ArrivingResponse, reserved: number): void {
-    const { message, bytes } = response
     if (call.isDropped) {
       this.#taken(now, call, 0)
       return
     }
     let size = 0
-    for (const one of bytes) size += one?.byteLength ?? 0
-    const error = message.error === undefined ? undefined : fromWireError(message.error)
+    for (const one of response.bytes) size += one?.byteLength ?? 0
     const onTaken = (at: number): void => {
-      this.#o.budget.give(call.to, reserved)
+      if (reserved > 0) this.#o.budget.give(call.to, reserved)
       this.#taken(at, call, size)
       this.#retryWaiting(at)
     }
-    call.receiver.response(toBearerResponse(response, error), onTaken)
+    call.receiver.response(toBearerResponse(response), onTaken)
   }
 
   /** Tells the replica how many responses the reader has taken, by how many it may send in all, and how many are here. */
@@ -240,18 +207,25 @@ export class ResponseArrivals {
   }
 }
 
-function outOfTurn(call: OpenCall, index: number): ServeError {
-  return new ServeError(
-    'RESPONSE_INVALID',
-    `replica '${call.to}' sent response ${index} out of turn, ${call.granted} are granted`,
-    { details: callDetails(call.to, call.envelope) },
-  )
+function outOfTurn({ to, envelope, granted }: OpenCall, index: number): ServeError {
+  const text = `replica '${to}' sent response ${index} out of turn, ${granted} are granted`
+  return callError('RESPONSE_INVALID', to, envelope, text)
 }
 
-function tooLarge(call: OpenCall, size: number, cap: number): ServeError {
-  return new ServeError(
-    'MESSAGE_TOO_LARGE',
-    `replica '${call.to}' answers with tensors of ${size} bytes, this peer takes at most ${cap}`,
-    { details: callDetails(call.to, call.envelope) },
-  )
+function tooLarge({ to, envelope }: OpenCall, size: number, most: number): ServeError {
+  const text = `replica '${to}' answers with tensors of ${size} bytes, this peer takes at most ${most}`
+  return callError('MESSAGE_TOO_LARGE', to, envelope, text)
+}
+
+/** The response for the reader. */
+function toBearerResponse({ message, bytes }: ArrivingResponse): BearerResponse {
+  const { index, final, outputs, parameters, error, times } = message
+  return {
+    index,
+    final,
+    outputs: outputs.map((output, i) => ({ ...output, data: bytes[i] ?? new Uint8Array() })),
+    parameters,
+    ...(error !== undefined && { error: fromWireError(error) }),
+    ...(times !== undefined && { times: { ...times, transferNs: 0 } }),
+  }
 }

@@ -2,10 +2,11 @@ import { type Clock, openCallScope, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import { type Envelope, type PeerMessage, toWireError } from '@tutti/protocol'
 import type { TensorRef } from '@tutti/tensor'
-import { callDetails, isQuestion, notExecuted } from '../calls/call-place.ts'
+import { isQuestion } from '../calls/admission.ts'
+import type { CallJob } from '../calls/call.ts'
+import { callError, notExecuted } from '../calls/call-errors.ts'
 import { Callee } from '../calls/callee.ts'
 import { Caller } from '../calls/caller.ts'
-import type { CallJob } from '../calls/taken-call.ts'
 import type { Departure } from '../members/membership.ts'
 import type { PeerSettings } from '../peer-settings.ts'
 import type { AnswerQuestion, AskOptions, PeerQuestions, Question } from '../peers.ts'
@@ -98,9 +99,9 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
 
   gone(now: number, peer: string, error: ServeError, how: Departure): void {
     this.#watched.delete(peer)
-    const undecided = this.caller.peerGone(now, peer, how)
+    const undecided = this.caller.faults.peerGone(now, peer, how)
     if (undecided.length > 0) void this.#decide(undecided)
-    this.callee.callerGone(now, peer, error.message)
+    this.callee.faults.callerGone(now, peer, error.message)
   }
 
   /** By the time that the broker answers, it has said of every offer before whether nobody listened. */
@@ -108,26 +109,26 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     const { clock, endpoint } = this.#o
     // Without the broker the calls have failed by themselves.
     await endpoint.link.control.flush().catch(() => {})
-    this.caller.lost(clock.now(), undecided)
+    this.caller.faults.lost(clock.now(), undecided)
   }
 
   noResponder(now: number, call: number): string | undefined {
-    return this.caller.noResponder(now, call)
+    return this.caller.faults.noResponder(now, call)
   }
 
   up(): void {
-    this.caller.reconnected()
-    this.callee.reconnected()
+    this.caller.faults.reconnected()
+    this.callee.faults.reconnected()
   }
 
   down(now: number): void {
-    this.caller.disconnected(now)
-    this.callee.disconnected(now)
+    this.caller.faults.disconnected(now)
+    this.callee.faults.disconnected(now)
   }
 
   tick(now: number): void {
-    this.caller.tick(now)
-    this.callee.tick(now)
+    this.caller.faults.tick(now)
+    this.callee.faults.tick(now)
   }
 
   call(
@@ -169,8 +170,8 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
   ): AsyncIterable<BearerResponse> {
     const { clock } = this.#o
     let number = 0
-    const stream = new CallStream(() => this.caller.drop(clock.now(), number))
-    const onAbort = (): void => this.caller.cancel(clock.now(), number, signalError(signal))
+    const stream = new CallStream(() => this.caller.faults.drop(clock.now(), number))
+    const onAbort = (): void => this.caller.faults.cancel(clock.now(), number, signalError(signal))
     try {
       this.#checkCanCall(to, envelope, signal)
       number = this.caller.open(clock.now(), to, envelope, tensors, {
@@ -197,11 +198,8 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     const { unflushedBytes } = link.control
     const { controlQueueBytes } = this.#o.settings
     if (unflushedBytes <= controlQueueBytes) return
-    throw new ServeError(
-      'OVERLOADED',
-      `the broker has not taken ${unflushedBytes} bytes, want at most ${controlQueueBytes}`,
-      { details: callDetails(to, envelope) },
-    )
+    const text = `the broker has not taken ${unflushedBytes} bytes, want at most ${controlQueueBytes}`
+    throw callError('OVERLOADED', to, envelope, text)
   }
 
   #execute(job: CallJob): void {

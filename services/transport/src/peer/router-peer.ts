@@ -106,9 +106,9 @@ class CallingPeer implements RouterPeer {
     const { caller, callee } = this.#calls
     const now = this.#o.clock.now()
     callee.drain()
-    caller.cancelAll(now, new ServeError('CANCELLED', 'the router closes'))
+    caller.faults.cancelAll(now, new ServeError('CANCELLED', 'the router closes'))
     await this.endpoint.close()
-    callee.disconnected(this.#o.clock.now())
+    callee.faults.disconnected(this.#o.clock.now())
   }
 
   #state(): PeerState {

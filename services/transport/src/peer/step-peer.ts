@@ -108,10 +108,10 @@ class ServingPeer implements StepPeer {
     const { callee, caller } = this.#calls
     callee.drain()
     const now = this.#o.clock.now()
-    caller.cancelAll(now, new ServeError('CANCELLED', 'the step closes'))
+    caller.faults.cancelAll(now, new ServeError('CANCELLED', 'the step closes'))
     await this.endpoint.close()
     // What is still running has nobody to answer to.
-    callee.disconnected(this.#o.clock.now())
+    callee.faults.disconnected(this.#o.clock.now())
   }
 
   #state(): PeerState {

@@ -1,8 +1,8 @@
 import { type Chunk, decodePeerMessage, encodePeerMessage } from '@tutti/protocol'
+import type { CallJob } from '../calls/call.ts'
 import { Callee } from '../calls/callee.ts'
 import { Caller } from '../calls/caller.ts'
 import type { OutgoingMessage } from '../calls/peer-send.ts'
-import type { CallJob } from '../calls/taken-call.ts'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
@@ -93,8 +93,8 @@ export class FaultyNetwork {
       this.settle()
       for (const peer of this.peers.values()) {
         peer.incoming.tick(this.now)
-        peer.caller.tick(this.now)
-        peer.callee.tick(this.now)
+        peer.caller.faults.tick(this.now)
+        peer.callee.faults.tick(this.now)
       }
       this.settle()
     }

@@ -34,9 +34,8 @@ export function transferBytes(parts: readonly TensorPart[]): number {
   return bytes
 }
 
-/** Bytes of the largest part that comes as a transfer. */
-export function largestTransfer(parts: readonly TensorPart[]): number {
-  let bytes = 0
-  for (const part of parts) if (part.kind === 'transfer') bytes = Math.max(bytes, part.size)
-  return bytes
+/** Bytes of a part that are here with its message; undefined for those that come as a transfer. */
+export function arrivedBytes(part: TensorPart): Uint8Array | undefined {
+  if (part.kind === 'inline') return part.bytes
+  return part.size === 0 ? new Uint8Array() : undefined
 }

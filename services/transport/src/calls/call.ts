@@ -1,0 +1,139 @@
+import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { Envelope, PeerMessage, TensorPart } from '@tutti/protocol'
+import type { ReadyGate } from '@tutti/tensor'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { BearerResponse } from '../tensor-bearer.ts'
+import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
+import type { InlineLimits } from '../transfers/split-tensors.ts'
+import type { PeerSend } from './peer-send.ts'
+
+export type Offer = Extract<PeerMessage, { type: 'offer' }>
+export type ResponseMessage = Extract<PeerMessage, { type: 'response' }>
+
+/** What the calls of one peer share, in both directions. */
+export interface CallOptions {
+  readonly settings: PeerSettings
+  readonly send: PeerSend
+  readonly incoming: IncomingTransfers
+  readonly outgoing: OutgoingTransfers
+  readonly inlineLimits: () => InlineLimits
+}
+
+/** Takes what comes back for one call: responses in order, then nothing or one failure. */
+export interface CallReceiver {
+  /** `onTaken` is to be called once, when the reader has the response, or wants none any more. */
+  response(response: BearerResponse, onTaken: (now: number) => void): void
+  failed(error: ServeError): void
+}
+
+/** A response whose message is here and whose transfers may still be on their way. */
+export interface ArrivingResponse {
+  readonly message: ResponseMessage
+  /** In the order of `message.parts`; undefined what has not arrived. */
+  readonly bytes: (Uint8Array | undefined)[]
+  missing: number
+  /** Bytes that it has reserved. */
+  reserved: number
+}
+
+/** A call of ours that has neither ended nor failed. */
+export interface OpenCall {
+  readonly call: number
+  readonly to: string
+  readonly envelope: Envelope
+  readonly parts: readonly TensorPart[]
+  readonly receiver: CallReceiver
+  /** Our transfers, all of them. */
+  readonly transfers: readonly number[]
+  /** Those that are not wholly sent; as long as there are some, the replica cannot have executed. */
+  readonly unsent: Set<number>
+  readonly openedAt: number
+  offeredAt: number
+  offers: number
+  isAccepted: boolean
+  /** When the replica last let us send, or we sent. */
+  progressAt: number
+  /** When the replica was last heard about this call, or asked about it. */
+  heardAt: number
+  readonly responses: Map<number, ArrivingResponse>
+  /** Responses below this index have their transfers under way. */
+  nextToOpen: number
+  /** Responses below this index are with the reader. */
+  nextToDeliver: number
+  finalIndex: number | undefined
+  /** Responses that the reader has taken. */
+  taken: number
+  /** Bytes of those that the replica has not been told of. */
+  takenBytes: number
+  /** How many responses the replica was allowed in all. */
+  granted: number
+  /** Since when the next response has no room. */
+  waitingSince: number | undefined
+  /** Since when a later response is here and the next one is not. */
+  gapSince: number | undefined
+  /** The reader wants nothing more. */
+  isDropped: boolean
+  hasEnded: boolean
+}
+
+/** What the owner of the callee executes: one accepted call whose inputs are all there. */
+export interface CallJob {
+  /** Names the call for `respond` and `ended`. */
+  readonly key: string
+  readonly from: string
+  /** `remainingMs` is what is left now. */
+  readonly envelope: Envelope
+  /** In the order of `envelope.inputs`. */
+  readonly inputs: readonly Uint8Array[]
+  /** Aborts when the caller cancels, is gone, or the time is over; the reason is a ServeError. */
+  readonly signal: CancelSignal
+}
+
+/** A call that this peer has accepted and whose caller has not said `done`. */
+export interface TakenCall {
+  readonly key: string
+  readonly from: string
+  readonly call: number
+  readonly envelope: Envelope
+  readonly inputs: (Uint8Array | undefined)[]
+  /** Inputs that have not arrived. */
+  missing: number
+  readonly inputTransfers: readonly number[]
+  /** Bytes that its inputs have reserved, until the execution has ended. */
+  readonly reserved: number
+  readonly arrivedAt: number
+  readonly abort: AbortController
+  /** Responses that the caller allowed at first. What it allows beyond them it has read. */
+  readonly offeredCredits: number
+  /** Responses that the caller has allowed in all. */
+  granted: number
+  isRunning: boolean
+  /** Responses that wait for credit. */
+  readonly queue: BearerResponse[]
+  sent: number
+  /** Our transfers of sent responses that the caller has not read, by the response's index. */
+  readonly held: Map<number, readonly HeldTransfer[]>
+  readonly unsent: Set<number>
+  /** Bytes of outputs of each response that is sent and that the caller has not read, as far as it has said so. */
+  readonly unread: number[]
+  /** Their sum. */
+  unreadBytes: number
+  /** Where the execution waits for the caller to read. */
+  readonly gate: ReadyGate
+  /** Bytes of outputs that are queued or held. */
+  heldBytes: number
+  hasFinal: boolean
+  isFinalSent: boolean
+  /** When the caller last said something about the call. */
+  heardAt: number
+  /** When the caller last took something. */
+  takenAt: number
+  /** When we last sent something. */
+  sentAt: number
+}
+
+export interface HeldTransfer {
+  readonly transfer: number
+  readonly size: number
+}

@@ -1,0 +1,198 @@
+import { ServeError } from '@tutti/errors'
+import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
+import type { Departure } from '../members/membership.ts'
+import type { CallOptions, OpenCall } from './call.ts'
+import { errorResponse, maybeExecuted, notExecuted } from './call-errors.ts'
+import type { ResponseArrivals } from './response-arrivals.ts'
+
+/** The calling side, as its faults see it. */
+export interface CallerFaultsOptions extends CallOptions {
+  readonly calls: ReadonlyMap<number, OpenCall>
+  readonly arrivals: ResponseArrivals
+  /** True for the number of a call that was made here. */
+  readonly wasOurs: (call: number) => boolean
+  /** Makes the offer of a call again. */
+  readonly offer: (now: number, call: OpenCall) => void
+  readonly remove: (now: number, call: OpenCall) => void
+}
+
+const GONE = 'is gone'
+
+/** Ends calls of the calling side before their final response: they are cancelled, refused or lost, or they do not move. */
+export class CallerFaults {
+  readonly #o: CallerFaultsOptions
+  /** Calls that failed while the broker was away, and where: the replicas are told when it is back. */
+  readonly #untold = new Map<number, string>()
+
+  constructor(o: CallerFaultsOptions) {
+    this.#o = o
+  }
+
+  /** Takes a message of the call's replica that is neither a response nor credits; what only a caller says changes nothing. */
+  on(now: number, call: OpenCall, message: PeerMessage): void {
+    if (message.type === 'refused') this.fail(now, call, fromWireError(message.error))
+    if (message.type !== 'resend' || !call.transfers.includes(message.transfer)) return
+    this.#o.outgoing.resend(call.to, message.transfer, message.offset)
+  }
+
+  /** An answer to a call that has ended: its replica should know. Numbers that were never ours are a stranger's. */
+  onUnknown(message: PeerMessage): void {
+    if (message.type !== 'response' && message.type !== 'accepted') return
+    if (!this.#o.wasOurs(message.call)) return
+    const error = toWireError(new ServeError('CANCELLED', 'the call has ended'))
+    this.#o.send(message.from, { type: 'cancel', call: message.call, error })
+  }
+
+  /** The reader wants no more responses; the replica goes on unharmed. */
+  drop(now: number, number: number): void {
+    const call = this.#o.calls.get(number)
+    if (call !== undefined) this.#o.arrivals.drop(now, call)
+  }
+
+  /** Ends the call with `error` at once, and tells the replica. */
+  cancel(now: number, number: number, error: ServeError): void {
+    const call = this.#o.calls.get(number)
+    if (call !== undefined) this.#giveUp(now, call, error)
+  }
+
+  /** Ends every call with `error`, and tells the replicas. */
+  cancelAll(now: number, error: ServeError): void {
+    for (const call of this.#o.calls.values()) this.#giveUp(now, call, error)
+  }
+
+  /** Nobody listens for the offer. @returns the replica, if it is the offer of a call that waits for its answer. */
+  noResponder(now: number, number: number): string | undefined {
+    const call = this.#o.calls.get(number)
+    if (call === undefined || call.isAccepted) return undefined
+    // After a repeated offer nobody knows what became of the first.
+    if (call.offers === 1) {
+      this.fail(now, call, notExecuted(call.to, call.envelope, 'does not listen'))
+    }
+    return call.to
+  }
+
+  /**
+   * The replica is dead or has left: nothing more comes from it. One that has left takes nothing after its farewell, and has
+   * said before what it took: an offer that met it too late can go elsewhere.
+   *
+   * @returns calls that are still open, for `lost`: the broker may be about to say that nobody listened for their offer, and
+   * then they can go elsewhere too.
+   */
+  peerGone(now: number, peer: string, how: Departure): readonly number[] {
+    const undecided: number[] = []
+    for (const call of this.#o.calls.values()) {
+      if (call.to !== peer) continue
+      const isOfferOpen = !call.isAccepted && call.offers === 1 && call.unsent.size === 0
+      if (!isOfferOpen) this.#giveUp(now, call, lost(call, GONE))
+      else if (how === 'dead') undecided.push(call.call)
+      else this.#giveUp(now, call, notExecuted(peer, call.envelope, 'left before it took the call'))
+    }
+    return undecided
+  }
+
+  /** Ends those of the calls that have not ended: their replica is gone. */
+  lost(now: number, numbers: readonly number[]): void {
+    for (const number of numbers) {
+      const call = this.#o.calls.get(number)
+      if (call !== undefined) this.#giveUp(now, call, lost(call, GONE))
+    }
+  }
+
+  /** The broker is away: everything in flight over it has failed. */
+  disconnected(now: number): void {
+    for (const call of this.#o.calls.values()) {
+      if (this.#untold.size < this.#o.settings.tombstones) this.#untold.set(call.call, call.to)
+      this.fail(now, call, lost(call, 'cannot be reached: the broker is away'))
+    }
+  }
+
+  /** The broker is back: the replicas stop working for calls that have failed meanwhile. */
+  reconnected(): void {
+    const error = toWireError(new ServeError('CANCELLED', 'the broker was away'))
+    for (const [call, to] of this.#untold) this.#o.send(to, { type: 'cancel', call, error })
+    this.#untold.clear()
+  }
+
+  /** Looks after calls that do not move. */
+  tick(now: number): void {
+    const { calls, arrivals, offer, settings } = this.#o
+    const progress = this.#progress()
+    for (const call of calls.values()) {
+      const problem = this.#problem(now, call, progress.get(call.to) ?? now)
+      const arrival = this.#arrivalProblem(now, call)
+      if (problem !== undefined) this.#giveUp(now, call, problem)
+      else if (arrival !== undefined) this.reject(now, call, arrival)
+      else if (!call.isAccepted) {
+        // An offer or its answer may have been lost; the replica knows a repeated one.
+        if (now - call.offeredAt >= settings.acceptMs) offer(now, call)
+      } else if (now - call.heardAt >= settings.probeMs) {
+        // Says again what the replica should know; one that has forgotten the call answers so.
+        call.heardAt = now
+        arrivals.grant(call)
+      }
+    }
+  }
+
+  /** When each replica last let something be sent: tensors to one replica wait for one another. */
+  #progress(): Map<string, number> {
+    const progress = new Map<string, number>()
+    for (const { to, progressAt } of this.#o.calls.values()) {
+      progress.set(to, Math.max(progressAt, progress.get(to) ?? progressAt))
+    }
+    return progress
+  }
+
+  #problem(now: number, call: OpenCall, progressAt: number): ServeError | undefined {
+    const { creditWaitMs, acceptMs } = this.#o.settings
+    if (!call.isAccepted && call.offers > 1 && now - call.offeredAt >= acceptMs) {
+      return lost(call, `did not answer an offer, made twice, for ${acceptMs} ms`)
+    }
+    if (call.isAccepted && call.unsent.size > 0 && now - progressAt >= creditWaitMs) {
+      const why = `let nothing more be sent for ${creditWaitMs} ms`
+      return notExecuted(call.to, call.envelope, why)
+    }
+    return undefined
+  }
+
+  /** Why a call cannot go on that waits too long for a response, or for room for it. */
+  #arrivalProblem(now: number, call: OpenCall): ServeError | undefined {
+    const { receiveWaitMs, stallMs } = this.#o.settings
+    const { to, envelope, nextToOpen, waitingSince, gapSince } = call
+    if (waitingSince !== undefined && now - waitingSince >= receiveWaitMs) {
+      const why = `sent response ${nextToOpen}, for which there was no room in ${receiveWaitMs} ms`
+      return maybeExecuted(to, envelope, why)
+    }
+    // What is sent in order arrives in order, so what lies before a response that is here has been lost.
+    if (gapSince !== undefined && now - gapSince >= 2 * stallMs) {
+      return maybeExecuted(to, envelope, `sent response ${nextToOpen}, which was lost`)
+    }
+    return undefined
+  }
+
+  #giveUp(now: number, call: OpenCall, error: ServeError): void {
+    if (call.hasEnded) return
+    this.#o.send(call.to, { type: 'cancel', call: call.call, error: toWireError(error) })
+    this.fail(now, call, error)
+  }
+
+  /** What the replica has answered cannot be taken: an error of its own, because it has executed. */
+  reject(now: number, call: OpenCall, error: ServeError): void {
+    if (call.hasEnded) return
+    const index = call.nextToDeliver
+    this.#o.send(call.to, { type: 'cancel', call: call.call, error: toWireError(error) })
+    this.#o.remove(now, call)
+    call.receiver.response(errorResponse(index, error), () => {})
+  }
+
+  /** Ends the call with an error that the replica knows, or cannot be told. */
+  fail(now: number, call: OpenCall, error: ServeError): void {
+    if (call.hasEnded) return
+    this.#o.remove(now, call)
+    call.receiver.failed(error)
+  }
+}
+
+function lost(call: OpenCall, why: string): ServeError {
+  const make = call.unsent.size === 0 ? maybeExecuted : notExecuted
+  return make(call.to, call.envelope, why)
+}
