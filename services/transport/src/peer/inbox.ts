@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { decodeToken, encodeToken, type PeerSubjects } from '@tutti/protocol'
+import { decodeToken, type PeerSubjects } from '@tutti/protocol'
 import type { BrokerLink } from '../nats/broker-link.ts'
 import type { BrokerMessage } from '../nats/nats-connection.ts'
 
@@ -41,16 +41,6 @@ export class Inbox {
     this.#clock = o.clock
     this.#listener = o.listener
     o.link.control.subscribe(`${this.#root}.>`, (message) => this.#take(message))
-  }
-
-  /** Where the broker says that nobody listens for the offer. */
-  replyForCall(call: number): string {
-    return `${this.#root}.call.${call}`
-  }
-
-  /** Where the broker says that nobody listens for the peer. */
-  replyForPeer(peer: string): string {
-    return `${this.#root}.peer.${encodeToken(peer)}`
   }
 
   /**

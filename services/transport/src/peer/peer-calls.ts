@@ -47,12 +47,13 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
   constructor(o: PeerCallsOptions) {
     this.#o = o
     const { endpoint, settings, self } = o
+    const { messages } = endpoint
     const shared = {
       settings,
-      send: endpoint.send.bind(endpoint),
+      send: messages.send.bind(messages),
       incoming: endpoint.incoming,
       outgoing: endpoint.outgoing,
-      inlineLimits: () => endpoint.inlineLimits,
+      inlineLimits: messages.inlineLimits.bind(messages),
     }
     this.caller = new Caller(shared)
     this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
@@ -93,7 +94,7 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     }
     const text = `peer '${self}' knows ${settings.maxPeers} peers already`
     const error = toWireError(new ServeError('OVERLOADED', text))
-    endpoint.send(from, { type: 'refused', call, error })
+    endpoint.messages.send(from, { type: 'refused', call, error })
     return false
   }
 

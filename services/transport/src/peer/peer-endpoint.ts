@@ -3,16 +3,13 @@ import { ServeError } from '@tutti/errors'
 import {
   decodeChunk,
   decodeHeartbeat,
-  decodePeerMessage,
   encodeHeartbeat,
-  encodePeerMessage,
   type Heartbeat,
   PEER_PROTOCOL_VERSION,
   type PeerMessage,
   type PeerSubjects,
   peerSubjects,
 } from '@tutti/protocol'
-import type { OutgoingMessage } from '../calls/peer-send.ts'
 import { TransportEvents } from '../log-events.ts'
 import { type Departure, Membership } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
@@ -23,11 +20,10 @@ import type { PeerSettings } from '../peer-settings.ts'
 import type { BrokerOptions } from '../peers.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
-import type { InlineLimits } from '../transfers/split-tensors.ts'
 import { IgnoredMessages } from './ignored-messages.ts'
 import { Inbox } from './inbox.ts'
-import { messageTooLarge } from './message-too-large.ts'
 import { OwnAnnouncements } from './own-announcements.ts'
+import { PeerMessages } from './peer-messages.ts'
 
 /** What a heartbeat says that only the role knows. */
 export type PeerState = Omit<Heartbeat, 'peer' | 'role' | 'sequence' | 'bearers' | 'protocol'>
@@ -73,7 +69,8 @@ export class PeerEndpoint {
   readonly membership: Membership
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
-  readonly inbox: Inbox
+  readonly messages: PeerMessages
+  readonly #inbox: Inbox
   readonly events: TransportEvents
   readonly #o: PeerEndpointOptions
   readonly #role: PeerRole
@@ -100,7 +97,9 @@ export class PeerEndpoint {
     this.events = new TransportEvents(limitLog(o.log.child({ self: peer }), { clock }))
     this.#ignored = new IgnoredMessages(this.events)
     this.#announcements = new OwnAnnouncements(this.events)
-    this.incoming = new IncomingTransfers(settings, (to, message) => this.send(to, message))
+    this.incoming = new IncomingTransfers(settings, (to, message) =>
+      this.messages.send(to, message),
+    )
     this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
     this.membership = new Membership(settings, {
       heard: (heartbeat, what) => this.#heard(heartbeat, what),
@@ -121,20 +120,13 @@ export class PeerEndpoint {
       down: () => this.#down(),
     })
     const { link, subjects, outgoing } = this
+    const shared = { self: peer, link, subjects, clock }
     const { flushBytes } = settings
-    this.#pump = new ChunkPump({
-      self: peer,
-      subjects,
-      outgoing,
-      data: link.data,
-      clock,
-      flushBytes,
-    })
-    this.inbox = new Inbox({
-      self: peer,
-      link,
-      clock,
-      subjects,
+    const pump = new ChunkPump({ ...shared, outgoing, data: link.data, flushBytes })
+    this.#pump = pump
+    this.messages = new PeerMessages({ ...shared, settings, ignored: this.#ignored, pump })
+    this.#inbox = new Inbox({
+      ...shared,
       listener: {
         noResponderForCall: (call) => this.#absent(this.#calls?.noResponder(clock.now(), call)),
         noResponderAt: (absent) => this.#absent(absent),
@@ -148,13 +140,7 @@ export class PeerEndpoint {
   /** Hands what is said of calls to them, from now on. */
   attach(calls: EndpointCalls): void {
     this.#calls = calls
-  }
-
-  get inlineLimits(): InlineLimits {
-    const { inlineLimitBytes, inlineTotalBytes } = this.#o.settings
-    // A broker that takes less than ours by default has to have room for names and parameters too.
-    const most = Math.floor(this.link.maxPayload / 2)
-    return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
+    this.messages.receive(calls.on.bind(calls))
   }
 
   /** Milliseconds since the broker was lost: 0 while it is there, `Infinity` before it is there for the first time. */
@@ -180,22 +166,6 @@ export class PeerEndpoint {
         resolve()
       })
     })
-  }
-
-  /**
-   * Sends a message to a peer.
-   * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE for offers and responses that cannot be messages.
-   */
-  send(to: string, message: OutgoingMessage): void {
-    const bytes = encodePeerMessage({ ...message, from: this.#o.peer })
-    const { maxPayload } = this.link
-    if (bytes.byteLength > maxPayload) {
-      throw messageTooLarge(message.type, to, bytes.byteLength, maxPayload)
-    }
-    const reply =
-      message.type === 'offer' ? this.inbox.replyForCall(message.call) : this.inbox.replyForPeer(to)
-    this.link.publish(this.subjects.control(to), bytes, reply)
-    this.#pump.wake()
   }
 
   /** Sends a heartbeat now; one that cannot be sent is an obstacle until another can. */
@@ -241,7 +211,7 @@ export class PeerEndpoint {
     this.#isClosed = true
     for (const stop of this.#stopTimers.values()) stop()
     this.#stopTimers.clear()
-    this.inbox.disconnected()
+    this.#inbox.disconnected()
     for (const wake of this.#whenUp.splice(0)) wake()
     await this.link.close(this.#o.settings.connectMs)
   }
@@ -263,10 +233,6 @@ export class PeerEndpoint {
   #listen(): void {
     const { link, subjects } = this
     const { peer, clock } = this.#o
-    link.control.subscribe(subjects.control(peer), (message) => {
-      const decoded = this.#decode(message, decodePeerMessage)
-      if (decoded !== undefined) this.#take(decoded)
-    })
     link.control.subscribe(subjects.heartbeats, (message) => {
       const sender = subjects.peerOfHeartbeat(message.subject)
       if (sender === peer) return
@@ -296,13 +262,6 @@ export class PeerEndpoint {
     }
   }
 
-  #take(message: PeerMessage): void {
-    const now = this.#o.clock.now()
-    if (message.from === this.#o.peer) return
-    this.#calls?.on(now, message)
-    this.#pump.wake()
-  }
-
   #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: Heartbeat): void {
     const now = this.#o.clock.now()
     const { peer, protocol } = heartbeat
@@ -328,7 +287,7 @@ export class PeerEndpoint {
     const { settings, clock } = this.#o
     this.events.peerSuspected(peer)
     this.#role.suspected(peer, true)
-    this.inbox.ping(this.subjects.ping(peer), settings.pingMs).then(
+    this.#inbox.ping(this.subjects.ping(peer), settings.pingMs).then(
       () => this.membership.answered(clock.now(), peer),
       () => this.membership.unanswered(peer),
     )
@@ -356,7 +315,7 @@ export class PeerEndpoint {
     const now = this.#o.clock.now()
     this.#downSince = now
     this.membership.freeze()
-    this.inbox.disconnected()
+    this.#inbox.disconnected()
     this.#calls?.down(now)
   }
 

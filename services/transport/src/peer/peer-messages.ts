@@ -1,0 +1,80 @@
+import type { Clock } from '@tutti/chassis'
+import {
+  decodePeerMessage,
+  encodePeerMessage,
+  encodeToken,
+  type PeerMessage,
+  type PeerSubjects,
+} from '@tutti/protocol'
+import type { OutgoingMessage } from '../calls/peer-send.ts'
+import type { BrokerLink } from '../nats/broker-link.ts'
+import type { ChunkPump } from '../nats/chunk-pump.ts'
+import type { PeerSettings } from '../peer-settings.ts'
+import type { InlineLimits } from '../transfers/split-tensors.ts'
+import type { IgnoredMessages } from './ignored-messages.ts'
+import { messageTooLarge } from './message-too-large.ts'
+
+/** What peer messages are sent and received with. */
+export interface PeerMessagesOptions {
+  readonly self: string
+  readonly link: BrokerLink
+  readonly subjects: PeerSubjects
+  readonly clock: Clock
+  readonly settings: PeerSettings
+  readonly ignored: IgnoredMessages
+  /** Woken after every message, which may let a transfer go on. */
+  readonly pump: ChunkPump
+}
+
+/** Sends the messages of a peer's calls, and hands on those that come for it. */
+export class PeerMessages {
+  readonly #o: PeerMessagesOptions
+  readonly #inbox: string
+
+  constructor(o: PeerMessagesOptions) {
+    this.#o = o
+    this.#inbox = o.subjects.inbox(o.self)
+  }
+
+  /** Begins to take messages. What cannot be read is a stranger's, and changes nothing. */
+  receive(take: (now: number, message: PeerMessage) => void): void {
+    const { self, link, subjects, clock, ignored, pump } = this.#o
+    link.control.subscribe(subjects.control(self), ({ subject, bytes }) => {
+      const now = clock.now()
+      let message: PeerMessage
+      try {
+        message = decodePeerMessage(bytes)
+      } catch (error) {
+        ignored.add(now, subject, error)
+        return
+      }
+      if (message.from === self) return
+      take(now, message)
+      pump.wake()
+    })
+  }
+
+  /** What may ride in a message to any peer now. */
+  inlineLimits(): InlineLimits {
+    const { inlineLimitBytes, inlineTotalBytes } = this.#o.settings
+    // A broker that takes less than ours by default has to have room for names and parameters too.
+    const most = Math.floor(this.#o.link.maxPayload / 2)
+    return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
+  }
+
+  /**
+   * Sends a message to a peer. If nobody listens there, the broker says so to the inbox: for an offer to its call.
+   * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE for offers and responses that cannot be messages.
+   */
+  send(to: string, message: OutgoingMessage): void {
+    const { self, link, subjects, pump } = this.#o
+    const bytes = encodePeerMessage({ ...message, from: self })
+    const { maxPayload } = link
+    if (bytes.byteLength > maxPayload) {
+      throw messageTooLarge(message.type, to, bytes.byteLength, maxPayload)
+    }
+    const told = message.type === 'offer' ? `call.${message.call}` : `peer.${encodeToken(to)}`
+    link.publish(subjects.control(to), bytes, `${this.#inbox}.${told}`)
+    pump.wake()
+  }
+}
