@@ -1,17 +1,18 @@
 import { assert } from '@tutti/errors'
 import type { Envelope } from '../envelope.ts'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
-import type { PeerReader, PeerWriter } from './header-bytes.ts'
 import { CALLERS_LIMIT } from './limits.ts'
+import type { PeerReader, PeerWriter } from './message-bytes.ts'
 import { malformedField } from './peer-error.ts'
-import type { PeerMessage, TensorPart } from './peer-message.ts'
-import { type InlineTensors, type InlineViews, readTensor, writeTensor } from './tensor-parts.ts'
+import type { PeerMessage } from './peer-message.ts'
 import {
   readContext,
   readParameters,
+  readTensors,
   readTimes,
   writeContext,
   writeParameters,
+  writeTensors,
   writeTimes,
 } from './value-codec.ts'
 import { readError, writeError } from './wire-error.ts'
@@ -38,7 +39,7 @@ export function offerFlags(envelope: Envelope): number {
   )
 }
 
-export function writeOffer(writer: PeerWriter, offer: OfferBody, inline: InlineTensors): void {
+export function writeOffer(writer: PeerWriter, offer: OfferBody): void {
   const { envelope, parts } = offer
   writer.integer(offer.responseCredits)
   writer.text(envelope.requestKey)
@@ -48,37 +49,21 @@ export function writeOffer(writer: PeerWriter, offer: OfferBody, inline: InlineT
   writer.text(envelope.step)
   writer.integer(envelope.attempt)
   if (envelope.remainingMs !== undefined) {
-    writer.finite(envelope.remainingMs, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+    writer.finite(envelope.remainingMs, Number.MIN_SAFE_INTEGER)
   }
   if (envelope.traceparent !== undefined) writer.text(envelope.traceparent)
   if (envelope.tracestate !== undefined) writer.text(envelope.tracestate)
   if (envelope.callers !== undefined) writer.list(envelope.callers, CALLERS_LIMIT, writeName)
   writeContext(writer, envelope.context)
   writer.list(envelope.requestedOutputs, MESSAGE_BOUNDS.outputs, writeName)
-  writeTensors(writer, envelope.inputs, parts, inline)
+  writeTensors(writer, envelope.inputs, parts)
 }
 
 function writeName(writer: PeerWriter, name: string): void {
   writer.text(name)
 }
 
-/** A list of tensors with their parts, which lie in the same order. */
-export function writeTensors(
-  writer: PeerWriter,
-  headers: Envelope['inputs'],
-  parts: readonly TensorPart[],
-  inline: InlineTensors,
-): void {
-  assert(parts.length === headers.length, `${parts.length} parts of ${headers.length} tensors`)
-  let index = 0
-  writer.list(headers, MESSAGE_BOUNDS.inputs, (_, header) => {
-    const part = parts[index++]
-    assert(part, 'a tensor without its part')
-    writeTensor(writer, header, part, inline)
-  })
-}
-
-export function readOffer(reader: PeerReader, flags: number, inline: InlineViews): OfferBody {
+export function readOffer(reader: PeerReader, flags: number): OfferBody {
   const responseCredits = reader.integer('responseCredits')
   const envelope = {
     requestKey: reader.text('envelope.requestKey'),
@@ -91,15 +76,8 @@ export function readOffer(reader: PeerReader, flags: number, inline: InlineViews
     context: readContext(reader),
     requestedOutputs: reader.list('envelope.requestedOutputs', MESSAGE_BOUNDS.outputs, readName),
   }
-  const tensors = reader.list('envelope.inputs', MESSAGE_BOUNDS.inputs, () =>
-    readTensor(reader, inline),
-  )
-  return {
-    type: 'offer',
-    envelope: { ...envelope, inputs: tensors.map(({ header }) => header) },
-    parts: tensors.map(({ part }) => part),
-    responseCredits,
-  }
+  const { headers: inputs, parts } = readTensors(reader, 'envelope.inputs')
+  return { type: 'offer', envelope: { ...envelope, inputs }, parts, responseCredits }
 }
 
 function readName(reader: PeerReader): string {
@@ -112,11 +90,7 @@ function readOptional(
 ): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled'> {
   return {
     ...((flags & HAS_REMAINING) !== 0 && {
-      remainingMs: reader.finite(
-        'envelope.remainingMs',
-        Number.MIN_SAFE_INTEGER,
-        Number.MAX_SAFE_INTEGER,
-      ),
+      remainingMs: reader.finite('envelope.remainingMs', Number.MIN_SAFE_INTEGER),
     }),
     ...((flags & HAS_TRACEPARENT) !== 0 && { traceparent: reader.text('envelope.traceparent') }),
     ...((flags & HAS_TRACESTATE) !== 0 && { tracestate: reader.text('envelope.tracestate') }),
@@ -144,11 +118,7 @@ export function responseFlags(response: ResponseBody): number {
   )
 }
 
-export function writeResponse(
-  writer: PeerWriter,
-  response: ResponseBody,
-  inline: InlineTensors,
-): void {
+export function writeResponse(writer: PeerWriter, response: ResponseBody): void {
   const { error, times, outputs } = response
   assert(
     error === undefined || (response.final && outputs.length === 0),
@@ -158,25 +128,25 @@ export function writeResponse(
   if (error !== undefined) writeError(writer, error)
   if (times !== undefined) writeTimes(writer, times)
   writeParameters(writer, response.parameters)
-  writeTensors(writer, outputs, response.parts, inline)
+  writeTensors(writer, outputs, response.parts)
 }
 
-export function readResponse(reader: PeerReader, flags: number, inline: InlineViews): ResponseBody {
+export function readResponse(reader: PeerReader, flags: number): ResponseBody {
   const final = (flags & IS_FINAL) !== 0
   const index = reader.integer('index')
   const error = (flags & HAS_ERROR) === 0 ? undefined : readError(reader)
   const times = (flags & HAS_TIMES) === 0 ? undefined : readTimes(reader)
   const parameters = readParameters(reader)
-  const tensors = reader.list('outputs', MESSAGE_BOUNDS.outputs, () => readTensor(reader, inline))
+  const { headers: outputs, parts } = readTensors(reader, 'outputs')
   if (error !== undefined && !final)
     throw malformedField('error', 'in a response that is not final')
-  if (error !== undefined && tensors.length > 0) throw malformedField('error', 'beside outputs')
+  if (error !== undefined && outputs.length > 0) throw malformedField('error', 'beside outputs')
   return {
     type: 'response',
     index,
     final,
-    outputs: tensors.map(({ header }) => header),
-    parts: tensors.map(({ part }) => part),
+    outputs,
+    parts,
     parameters,
     ...(error !== undefined && { error }),
     ...(times !== undefined && { times }),

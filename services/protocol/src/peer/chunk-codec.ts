@@ -1,8 +1,8 @@
 import { assert } from '@tutti/errors'
 import { PEER_ID_LIMIT_BYTES, PEER_PROTOCOL_VERSION } from './limits.ts'
+import { align } from './message-bytes.ts'
 import { malformedField, unsupportedField } from './peer-error.ts'
 import type { ChunkHeader } from './peer-message.ts'
-import { align } from './tensor-parts.ts'
 
 /*
  * A chunk: `TPC`, version (1 byte), bytes of the sender's id (1), three zeros, transfer, offset and total (uint64 LE each), the

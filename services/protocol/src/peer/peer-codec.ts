@@ -1,4 +1,5 @@
 import { assert } from '@tutti/errors'
+import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import {
   OFFER_FLAGS,
   offerFlags,
@@ -9,20 +10,20 @@ import {
   writeOffer,
   writeResponse,
 } from './call-codec.ts'
-import { headerTooLarge, PeerReader, PeerWriter } from './header-bytes.ts'
 import { HEADER_LIMIT_BYTES, PEER_ID_LIMIT_BYTES, PEER_PROTOCOL_VERSION } from './limits.ts'
+import {
+  MESSAGE_MAGIC,
+  messageBytes,
+  PeerReader,
+  PeerWriter,
+  PREFIX_BYTES,
+} from './message-bytes.ts'
 import { malformedField, unsupportedField } from './peer-error.ts'
-import type { PeerMessage } from './peer-message.ts'
-import { align, InlineTensors, InlineViews } from './tensor-parts.ts'
-import { readCredits, writeCredits } from './value-codec.ts'
+import type { PeerMessage, TransferCredit } from './peer-message.ts'
 import { readError, writeError } from './wire-error.ts'
 
-/*
- * A message: `TPM`, version (1 byte), type (1), flags (1), two zeros, length of the header (uint32 LE), bytes of the inline
- * tensors (uint32 LE), header, inline tensors, each at a multiple of 8 bytes with zeros between.
- */
-const MAGIC = [0x54, 0x50, 0x4d] as const
-const PREFIX_BYTES = 16
+/** Credits in one message: one for each tensor that it can be about. */
+const CREDITS_BOUND = MESSAGE_BOUNDS.inputs
 
 type MessageType = PeerMessage['type']
 
@@ -50,14 +51,11 @@ const writer = new PeerWriter()
  * do not fit its datatype and shape.
  */
 export function encodePeerMessage(message: PeerMessage): Uint8Array {
-  const inline = new InlineTensors()
   writer.start()
   writePeerId(message.from)
   writer.integer(message.call)
-  writeBody(message, inline)
-  const header = writer.written
-  if (header.byteLength > HEADER_LIMIT_BYTES) throw headerTooLarge(header.byteLength)
-  return joinMessage(TYPES.indexOf(message.type), flagsOf(message), header, inline)
+  writeBody(message)
+  return writer.finish(TYPES.indexOf(message.type), flagsOf(message))
 }
 
 function writePeerId(id: string): void {
@@ -71,15 +69,15 @@ function flagsOf(message: PeerMessage): number {
   return message.type === 'response' ? responseFlags(message) : 0
 }
 
-function writeBody(message: PeerMessage, inline: InlineTensors): void {
+function writeBody(message: PeerMessage): void {
   switch (message.type) {
     case 'offer':
-      return writeOffer(writer, message, inline)
+      return writeOffer(writer, message)
     case 'response':
-      return writeResponse(writer, message, inline)
+      return writeResponse(writer, message)
     case 'accepted':
     case 'credit':
-      return writeCredits(writer, message.credits)
+      return writer.list(message.credits, CREDITS_BOUND, writeCredit)
     case 'refused':
     case 'cancel':
       return writeError(writer, message.error)
@@ -94,28 +92,9 @@ function writeBody(message: PeerMessage, inline: InlineTensors): void {
   }
 }
 
-function joinMessage(
-  type: number,
-  flags: number,
-  header: Uint8Array,
-  inline: InlineTensors,
-): Uint8Array {
-  const headerEnd = PREFIX_BYTES + header.byteLength
-  const size = inline.size === 0 ? headerEnd : align(headerEnd) + inline.size
-  const bytes = Buffer.allocUnsafe(size)
-  bytes.set([...MAGIC, PEER_PROTOCOL_VERSION, type, flags, 0, 0])
-  bytes.writeUInt32LE(header.byteLength, 8)
-  bytes.writeUInt32LE(inline.size, 12)
-  bytes.set(header, PREFIX_BYTES)
-  let position = headerEnd
-  for (const tensor of inline.tensors) {
-    const at = align(position)
-    // The memory is not cleared, and what was there before is nobody else's to read.
-    bytes.fill(0, position, at)
-    bytes.set(tensor, at)
-    position = at + tensor.byteLength
-  }
-  return bytes
+function writeCredit(_: PeerWriter, credit: TransferCredit): void {
+  writer.integer(credit.transfer)
+  writer.integer(credit.upTo)
 }
 
 /**
@@ -123,44 +102,34 @@ function joinMessage(
  * @throws ServeError MALFORMED_MESSAGE that names the field; UNSUPPORTED for another version or an unknown type.
  */
 export function decodePeerMessage(bytes: Uint8Array): PeerMessage {
-  const prefix = readPrefix(bytes)
-  const reader = new PeerReader(bytes, PREFIX_BYTES, prefix.headerEnd)
-  const inline = new InlineViews(bytes, prefix.headerEnd)
+  const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const type = readType(message)
+  const reader = new PeerReader(message, readHeaderEnd(message))
   const from = reader.text('from')
   if (from === '' || Buffer.byteLength(from) > PEER_ID_LIMIT_BYTES) {
     throw malformedField('from', `want 1 to ${PEER_ID_LIMIT_BYTES} bytes`)
   }
   const call = reader.integer('call')
-  const body = readBody(prefix, reader, inline)
-  if (reader.left > 0) throw malformedField('header', `${reader.left} bytes after the last field`)
-  inline.end()
+  const body = readBody(type, message.readUInt8(5), reader)
+  reader.end()
   return { from, call, ...body }
 }
 
-interface Prefix {
-  readonly type: MessageType
-  readonly flags: number
-  readonly headerEnd: number
-}
-
-function readPrefix(bytes: Uint8Array): Prefix {
-  if (bytes.byteLength < PREFIX_BYTES) {
-    throw malformedField('prefix', `${bytes.byteLength} bytes, want at least ${PREFIX_BYTES}`)
+/** Checks the prefix but for the lengths. */
+function readType(message: Buffer): MessageType {
+  if (message.byteLength < PREFIX_BYTES) {
+    throw malformedField('prefix', `${message.byteLength} bytes, want at least ${PREFIX_BYTES}`)
   }
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (MAGIC.some((byte, i) => view.getUint8(i) !== byte)) {
-    throw malformedField('magic', 'want TPM')
+  if (message.readUInt32BE(0) !== MESSAGE_MAGIC) {
+    if (message.toString('latin1', 0, 3) !== 'TPM') throw malformedField('magic', 'want TPM')
+    throw unsupportedField('version', `${message.readUInt8(3)}, want ${PEER_PROTOCOL_VERSION}`)
   }
-  const version = view.getUint8(3)
-  if (version !== PEER_PROTOCOL_VERSION) {
-    throw unsupportedField('version', `${version}, want ${PEER_PROTOCOL_VERSION}`)
-  }
-  const type = TYPES[view.getUint8(4)]
-  if (type === undefined) throw unsupportedField('type', `${view.getUint8(4)} is not known`)
-  const flags = view.getUint8(5)
+  const type = TYPES[message.readUInt8(4)]
+  if (type === undefined) throw unsupportedField('type', `${message.readUInt8(4)} is not known`)
+  const flags = message.readUInt8(5)
   if ((flags & ~flagsKnown(type)) !== 0) throw malformedField('flags', `${flags} for a ${type}`)
-  if (view.getUint16(6) !== 0) throw malformedField('prefix', 'bytes 6 and 7 are not 0')
-  return { type, flags, headerEnd: readLengths(view) }
+  if (message.readUInt16BE(6) !== 0) throw malformedField('prefix', 'bytes 6 and 7 are not 0')
+  return type
 }
 
 function flagsKnown(type: MessageType): number {
@@ -168,31 +137,26 @@ function flagsKnown(type: MessageType): number {
   return type === 'response' ? RESPONSE_FLAGS : 0
 }
 
-/** @returns where the header ends. */
-function readLengths(view: DataView): number {
-  const headerLength = view.getUint32(8, true)
-  const inlineLength = view.getUint32(12, true)
+function readHeaderEnd(message: Buffer): number {
+  const headerLength = message.readUInt32LE(8)
   if (headerLength > HEADER_LIMIT_BYTES) {
     throw malformedField('header', `${headerLength} bytes, want at most ${HEADER_LIMIT_BYTES}`)
   }
   const headerEnd = PREFIX_BYTES + headerLength
-  const size = inlineLength === 0 ? headerEnd : align(headerEnd) + inlineLength
-  if (size !== view.byteLength) {
-    throw malformedField('inline', `lengths add up to ${size}, got ${view.byteLength} bytes`)
-  }
-  return headerEnd
+  const size = messageBytes(headerEnd, message.readUInt32LE(12))
+  if (size === message.byteLength) return headerEnd
+  throw malformedField('inline', `lengths add up to ${size}, got ${message.byteLength} bytes`)
 }
 
-function readBody(prefix: Prefix, reader: PeerReader, inline: InlineViews): Body<PeerMessage> {
-  const { type } = prefix
+function readBody(type: MessageType, flags: number, reader: PeerReader): Body<PeerMessage> {
   switch (type) {
     case 'offer':
-      return readOffer(reader, prefix.flags, inline)
+      return readOffer(reader, flags)
     case 'response':
-      return readResponse(reader, prefix.flags, inline)
+      return readResponse(reader, flags)
     case 'accepted':
     case 'credit':
-      return { type, credits: readCredits(reader) }
+      return { type, credits: reader.list('credits', CREDITS_BOUND, readCredit) }
     case 'refused':
     case 'cancel':
       return { type, error: readError(reader) }
@@ -204,4 +168,8 @@ function readBody(prefix: Prefix, reader: PeerReader, inline: InlineViews): Body
       break
   }
   return { type }
+}
+
+function readCredit(reader: PeerReader): TransferCredit {
+  return { transfer: reader.integer('transfer'), upTo: reader.integer('upTo') }
 }

@@ -11,3 +11,8 @@ export function malformedField(field: string, what: string): ServeError {
 export function unsupportedField(field: string, what: string): ServeError {
   return new ServeError('UNSUPPORTED', `peer message: ${field}: ${what}`, { details: { field } })
 }
+
+/** An error for a message with more than one can carry. */
+export function tooLarge(what: string): ServeError {
+  return new ServeError('MESSAGE_TOO_LARGE', `peer message: ${what}`)
+}

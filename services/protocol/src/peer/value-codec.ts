@@ -1,10 +1,28 @@
-import type { Parameter, Parameters, RequestContext } from '@tutti/tensor'
+import { assert } from '@tutti/errors'
+import {
+  DATATYPES,
+  type Datatype,
+  elementCount,
+  isDatatype,
+  type Parameter,
+  type Parameters,
+  type RequestContext,
+  type Shape,
+} from '@tutti/tensor'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
-import type { PeerReader, PeerWriter } from './header-bytes.ts'
-import type { TransferCredit, WireTimes } from './peer-message.ts'
+import type { PeerReader, PeerWriter } from './message-bytes.ts'
+import { malformedField } from './peer-error.ts'
+import type { OutputHeader, TensorPart, WireTimes } from './peer-message.ts'
 
-/** Credits in one message: one for each tensor that it can be about. */
-const CREDITS_BOUND = MESSAGE_BOUNDS.inputs
+/** In the order of their numbers in model_config.proto, which begin with 1. */
+const DATATYPES_BY_NUMBER: readonly (Datatype | undefined)[] = [
+  undefined,
+  ...Object.keys(DATATYPES)
+    .filter(isDatatype)
+    .toSorted((a, b) => DATATYPES[a].number - DATATYPES[b].number),
+]
+const BYTES_LENGTH_SIZE = 4
+const PART_KINDS = ['inline', 'transfer'] as const
 const PARAMETER_KINDS = ['bool', 'int64', 'string', 'double', 'uint64'] as const
 const CORRELATION_KINDS = ['number', 'text'] as const
 const SEQUENCE_START = 1
@@ -94,34 +112,98 @@ export function readContext(reader: PeerReader): RequestContext {
 }
 
 export function writeTimes(writer: PeerWriter, times: WireTimes): void {
-  writer.finite(times.queueNs, 0, Number.MAX_SAFE_INTEGER)
-  writer.finite(times.computeInputNs, 0, Number.MAX_SAFE_INTEGER)
-  writer.finite(times.computeInferNs, 0, Number.MAX_SAFE_INTEGER)
-  writer.finite(times.computeOutputNs, 0, Number.MAX_SAFE_INTEGER)
+  writer.finite(times.queueNs, 0)
+  writer.finite(times.computeInputNs, 0)
+  writer.finite(times.computeInferNs, 0)
+  writer.finite(times.computeOutputNs, 0)
 }
 
 export function readTimes(reader: PeerReader): WireTimes {
   return {
-    queueNs: reader.finite('times.queueNs', 0, Number.MAX_SAFE_INTEGER),
-    computeInputNs: reader.finite('times.computeInputNs', 0, Number.MAX_SAFE_INTEGER),
-    computeInferNs: reader.finite('times.computeInferNs', 0, Number.MAX_SAFE_INTEGER),
-    computeOutputNs: reader.finite('times.computeOutputNs', 0, Number.MAX_SAFE_INTEGER),
+    queueNs: reader.finite('times.queueNs', 0),
+    computeInputNs: reader.finite('times.computeInputNs', 0),
+    computeInferNs: reader.finite('times.computeInferNs', 0),
+    computeOutputNs: reader.finite('times.computeOutputNs', 0),
   }
 }
 
-export function writeCredits(writer: PeerWriter, credits: readonly TransferCredit[]): void {
-  writer.list(credits, CREDITS_BOUND, writeCredit)
+/** A list of tensors with their parts, which lie in the same order. */
+export function writeTensors(
+  writer: PeerWriter,
+  headers: readonly OutputHeader[],
+  parts: readonly TensorPart[],
+): void {
+  assert(parts.length === headers.length, `${parts.length} parts of ${headers.length} tensors`)
+  let index = 0
+  writer.list(headers, MESSAGE_BOUNDS.inputs, (_, header) => {
+    const part = parts[index++]
+    assert(part, 'a tensor without its part')
+    writeTensor(writer, header, part)
+  })
 }
 
-function writeCredit(writer: PeerWriter, credit: TransferCredit): void {
-  writer.integer(credit.transfer)
-  writer.integer(credit.upTo)
+function writeTensor(writer: PeerWriter, header: OutputHeader, part: TensorPart): void {
+  const size = partSize(part)
+  const problem = sizeProblem(header.datatype, header.shape, size)
+  if (problem !== undefined) throw malformedField(`tensor "${header.name}"`, problem)
+  writer.text(header.name)
+  writer.choice(DATATYPES_BY_NUMBER, header.datatype)
+  writer.list(header.shape, MESSAGE_BOUNDS.rank, writeExtent)
+  writer.choice(PART_KINDS, part.kind)
+  if (part.kind === 'inline') writer.inline(part.bytes)
+  else writer.integer(part.transfer)
+  writer.integer(size)
 }
 
-export function readCredits(reader: PeerReader): readonly TransferCredit[] {
-  return reader.list('credits', CREDITS_BOUND, readCredit)
+function writeExtent(writer: PeerWriter, extent: number): void {
+  writer.integer(extent)
 }
 
-function readCredit(reader: PeerReader): TransferCredit {
-  return { transfer: reader.integer('transfer'), upTo: reader.integer('upTo') }
+/** Tensors with where their bytes are, which fit datatype and shape. */
+export interface TensorsWithParts {
+  readonly headers: readonly OutputHeader[]
+  readonly parts: readonly TensorPart[]
+}
+
+export function readTensors(reader: PeerReader, field: string): TensorsWithParts {
+  const parts: TensorPart[] = []
+  const headers = reader.list(field, MESSAGE_BOUNDS.inputs, () => {
+    const name = reader.text('name')
+    const datatype = reader.choice('datatype', DATATYPES_BY_NUMBER)
+    if (datatype === undefined) throw reader.malformed('datatype', 'the number 0')
+    const shape: Shape = reader.list('shape', MESSAGE_BOUNDS.rank, readExtent)
+    const part = readPart(reader)
+    const problem = sizeProblem(datatype, shape, partSize(part))
+    if (problem !== undefined) throw reader.malformed('size', problem)
+    parts.push(part)
+    return { name, datatype, shape }
+  })
+  return { headers, parts }
+}
+
+function readExtent(reader: PeerReader): number {
+  return reader.integer('extent')
+}
+
+function readPart(reader: PeerReader): TensorPart {
+  const kind = reader.choice('part', PART_KINDS)
+  if (kind === 'inline') return { kind, bytes: reader.inline(reader.integer('size')) }
+  return { kind, transfer: reader.integer('transfer'), size: reader.integer('size') }
+}
+
+/** Bytes of a part's tensor, wherever they are. */
+function partSize(part: TensorPart): number {
+  return part.kind === 'inline' ? part.bytes.byteLength : part.size
+}
+
+/** What is wrong with `size` bytes for such a tensor, or undefined. Elements of BYTES are not looked at. */
+function sizeProblem(datatype: Datatype, shape: Shape, size: number): string | undefined {
+  const count = elementCount(shape)
+  const { itemSize } = DATATYPES[datatype]
+  if (itemSize === null) {
+    const least = count * BYTES_LENGTH_SIZE
+    const isEnough = count === 0 ? size === 0 : size >= least
+    return isEnough ? undefined : `${size} bytes, want ${count === 0 ? 0 : `at least ${least}`}`
+  }
+  return size === count * itemSize ? undefined : `${size} bytes, want ${count * itemSize}`
 }

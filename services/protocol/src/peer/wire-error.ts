@@ -8,7 +8,7 @@ import {
 } from '@tutti/errors'
 import { capText, utf8Length } from '../status/cap-text.ts'
 import { DETAIL_KEYS } from '../status/grpc-status.ts'
-import type { PeerReader, PeerWriter } from './header-bytes.ts'
+import type { PeerReader, PeerWriter } from './message-bytes.ts'
 import type { WireError } from './peer-message.ts'
 
 /** A long traceback passes whole; what is longer would not fit beside the rest of a header. */

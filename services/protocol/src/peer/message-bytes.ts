@@ -1,7 +1,22 @@
 import { isUtf8 } from 'node:buffer'
-import { assert, ServeError } from '@tutti/errors'
-import { HEADER_LIMIT_BYTES } from './limits.ts'
-import { malformedField } from './peer-error.ts'
+import { assert, type ServeError } from '@tutti/errors'
+import {
+  ALIGNMENT_BYTES,
+  HEADER_LIMIT_BYTES,
+  INLINE_LIMIT_BYTES,
+  INLINE_TOTAL_LIMIT_BYTES,
+  PEER_PROTOCOL_VERSION,
+} from './limits.ts'
+import { malformedField, tooLarge } from './peer-error.ts'
+
+/*
+ * A message: `TPM`, version (1 byte), type (1), flags (1), two zeros, length of the header (uint32 LE), bytes of the inline
+ * tensors (uint32 LE), header, inline tensors, each at a multiple of 8 bytes with zeros between.
+ */
+
+/** `TPM` and the version, as a big-endian integer. */
+export const MESSAGE_MAGIC = 0x54504d00 + PEER_PROTOCOL_VERSION
+export const PREFIX_BYTES = 16
 
 /** What stays allocated between messages: a header with some long parameters fits. */
 const KEPT_BYTES = 16 * 1024
@@ -10,23 +25,69 @@ const SHORT_TEXT_LENGTH = 24
 const VARINT_BYTES = 8
 const ASCII_BYTES = 128
 
+/** Rounds up to where the next inline tensor may begin. */
+export function align(position: number): number {
+  return Math.ceil(position / ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+}
+
 /**
- * Writes the header of a message into memory that is used again for the next one, because its length is known only at the
- * end. What is written must be copied out before the next `start`.
+ * Writes messages, one after the other. The header goes into memory that is used again for the next one, because its length is
+ * known only at the end; inline tensors are copied by `finish`.
  */
 export class PeerWriter {
   #bytes = Buffer.allocUnsafeSlow(KEPT_BYTES)
-  #position = 0
+  #position = PREFIX_BYTES
+  #tensors: Uint8Array[] = []
+  /** Of inline tensors; with the zeros between them. */
+  #tensorBytes = 0
+  #inlineBytes = 0
 
-  /** Forgets what was written. */
+  /** Begins a message, and forgets one that was not finished. */
   start(): void {
-    this.#position = 0
+    this.#position = PREFIX_BYTES
+    this.#tensors = []
+    this.#tensorBytes = 0
+    this.#inlineBytes = 0
     if (this.#bytes.byteLength > KEPT_BYTES) this.#bytes = Buffer.allocUnsafeSlow(KEPT_BYTES)
   }
 
-  /** A view of what was written. */
-  get written(): Buffer {
-    return this.#bytes.subarray(0, this.#position)
+  /** @returns the message in one piece of memory of its own. @throws ServeError MESSAGE_TOO_LARGE for its header. */
+  finish(type: number, flags: number): Uint8Array {
+    const headerEnd = this.#position
+    const headerBytes = headerEnd - PREFIX_BYTES
+    if (headerBytes > HEADER_LIMIT_BYTES) throw headerTooLarge(headerBytes)
+    const inlineBytes = this.#inlineBytes
+    const message = Buffer.allocUnsafe(messageBytes(headerEnd, inlineBytes))
+    this.#bytes.copy(message, PREFIX_BYTES, PREFIX_BYTES, headerEnd)
+    message.writeUInt32BE(MESSAGE_MAGIC, 0)
+    message.writeUInt32BE((type << 24) | (flags << 16), 4)
+    message.writeUInt32LE(headerBytes, 8)
+    message.writeUInt32LE(inlineBytes, 12)
+    let position = headerEnd
+    for (const tensor of this.#tensors) {
+      const at = align(position)
+      // The memory is not cleared, and what was there before is nobody else's to read.
+      message.fill(0, position, at)
+      message.set(tensor, at)
+      position = at + tensor.byteLength
+    }
+    this.#tensors = []
+    return message
+  }
+
+  /** Lets a tensor ride behind the header. */
+  inline(tensor: Uint8Array): void {
+    const size = tensor.byteLength
+    this.#tensorBytes += size
+    if (size > INLINE_LIMIT_BYTES || this.#tensorBytes > INLINE_TOTAL_LIMIT_BYTES) {
+      const before = `an inline tensor of ${size} bytes, ${this.#tensorBytes} with those before`
+      throw tooLarge(
+        `${before}, want at most ${INLINE_LIMIT_BYTES} and ${INLINE_TOTAL_LIMIT_BYTES}`,
+      )
+    }
+    if (size === 0) return
+    this.#tensors.push(tensor)
+    this.#inlineBytes = align(this.#inlineBytes) + size
   }
 
   byte(value: number): void {
@@ -63,8 +124,8 @@ export class PeerWriter {
   }
 
   /** @throws ServeError INTERNAL if PeerReader.finite would refuse it. */
-  finite(value: number, min: number, max: number): void {
-    assert(value >= min && value <= max, `${value} in a peer message, want ${min} to ${max}`)
+  finite(value: number, min: number): void {
+    assert(value >= min && value <= Number.MAX_SAFE_INTEGER, `${value} in a peer message`)
     this.double(value)
   }
 
@@ -93,12 +154,7 @@ export class PeerWriter {
   }
 
   list<T>(items: readonly T[], bound: number, write: (writer: PeerWriter, item: T) => void): void {
-    if (items.length > bound) {
-      throw new ServeError(
-        'MESSAGE_TOO_LARGE',
-        `peer message: a list of ${items.length}, want at most ${bound}`,
-      )
-    }
+    if (items.length > bound) throw tooLarge(`a list of ${items.length}, want at most ${bound}`)
     this.integer(items.length)
     for (const item of items) write(this, item)
   }
@@ -106,19 +162,22 @@ export class PeerWriter {
   #ensure(more: number): void {
     const size = this.#position + more
     if (size <= this.#bytes.byteLength) return
-    if (size > HEADER_LIMIT_BYTES + VARINT_BYTES) throw headerTooLarge(size)
+    const headerBytes = size - PREFIX_BYTES
+    if (headerBytes > HEADER_LIMIT_BYTES + VARINT_BYTES) throw headerTooLarge(headerBytes)
     const larger = Buffer.allocUnsafeSlow(Math.max(size, this.#bytes.byteLength * 2))
     this.#bytes.copy(larger, 0, 0, this.#position)
     this.#bytes = larger
   }
 }
 
-/** An error for names, shapes and parameters that no message can carry. */
-export function headerTooLarge(size: number): ServeError {
-  return new ServeError(
-    'MESSAGE_TOO_LARGE',
-    `peer message: names, shapes and parameters take ${size} bytes or more, want at most ${HEADER_LIMIT_BYTES}`,
-  )
+/** Bytes of a message in all. */
+export function messageBytes(headerEnd: number, inlineBytes: number): number {
+  return inlineBytes === 0 ? headerEnd : align(headerEnd) + inlineBytes
+}
+
+function headerTooLarge(size: number): ServeError {
+  const what = `names, shapes and parameters take ${size} bytes or more`
+  return tooLarge(`${what}, want at most ${HEADER_LIMIT_BYTES}`)
 }
 
 /**
@@ -130,17 +189,39 @@ export class PeerReader {
   readonly #end: number
   /** Where the lists being read stand: name, position, name, position. */
   readonly #path: (string | number)[] = []
-  #position: number
+  #position = PREFIX_BYTES
+  #inlineAt: number
+  #tensorBytes = 0
 
-  /** @param bytes - viewed, not copied; `start` to `end` of it are read. */
-  constructor(bytes: Uint8Array, start: number, end: number) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    this.#position = start
-    this.#end = end
+  /** @param message - viewed, not copied. @param headerEnd - where the header ends; inline tensors follow. */
+  constructor(message: Buffer, headerEnd: number) {
+    this.#bytes = message
+    this.#end = headerEnd
+    this.#inlineAt = headerEnd
   }
 
-  /** Bytes that are left. */
-  get left(): number {
+  /** @throws if something is left of the header or of the inline tensors. */
+  end(): void {
+    if (this.#left > 0) throw malformedField('header', `${this.#left} bytes after the last field`)
+    const over = this.#bytes.byteLength - this.#inlineAt
+    if (over !== 0) throw malformedField('inline', `${over} bytes after the last tensor`)
+  }
+
+  /** The next inline tensor, a view. */
+  inline(size: number): Uint8Array {
+    const at = align(this.#inlineAt)
+    const left = Math.max(0, this.#bytes.byteLength - at)
+    this.#tensorBytes += size
+    if (size > INLINE_LIMIT_BYTES || this.#tensorBytes > INLINE_TOTAL_LIMIT_BYTES) {
+      throw this.malformed('size', `${size} bytes inline, want at most ${INLINE_LIMIT_BYTES}`)
+    }
+    if (size > left) throw this.malformed('size', `${size} bytes inline and ${left} are left`)
+    if (size > 0) this.#inlineAt = at + size
+    // No Buffer, whose methods differ from those of the arrays that clients' tensors are.
+    return new Uint8Array(this.#bytes.buffer, this.#bytes.byteOffset + (size > 0 ? at : 0), size)
+  }
+
+  get #left(): number {
     return this.#end - this.#position
   }
 
@@ -172,19 +253,11 @@ export class PeerReader {
     throw this.malformed(field, 'an integer over 2^53 - 1')
   }
 
-  /** How many things follow, each of at least one byte. */
-  count(field: string, bound: number): number {
-    const count = this.integer(field)
-    if (count > bound) throw this.malformed(field, `${count} of them, want at most ${bound}`)
-    if (count > this.left) throw this.malformed(field, `${count} of them in ${this.left} bytes`)
-    return count
-  }
-
-  /** @throws also for NaN and infinities and what is outside `min` to `max`. */
-  finite(field: string, min: number, max: number): number {
+  /** From `min` to 2^53 - 1. @throws also for NaN and infinities. */
+  finite(field: string, min: number): number {
     const value = this.double(field)
-    if (value >= min && value <= max) return value
-    throw this.malformed(field, `${value}, want ${min} to ${max}`)
+    if (value >= min && value <= Number.MAX_SAFE_INTEGER) return value
+    throw this.malformed(field, `${value}, want ${min} to ${Number.MAX_SAFE_INTEGER}`)
   }
 
   double(field: string): number {
@@ -218,9 +291,11 @@ export class PeerReader {
     return view.toString('utf8')
   }
 
-  /** A count and that many things, which `read` reads. Errors say which one. */
+  /** A count and that many things, each of at least one byte, which `read` reads. Errors say which one. */
   list<T>(field: string, bound: number, read: (reader: PeerReader) => T): T[] {
-    const count = this.count(field, bound)
+    const count = this.integer(field)
+    if (count > bound) throw this.malformed(field, `${count} of them, want at most ${bound}`)
+    if (count > this.#left) throw this.malformed(field, `${count} of them in ${this.#left} bytes`)
     const items: T[] = []
     const depth = this.#path.push(field, 0)
     for (let i = 0; i < count; i++) {
@@ -241,8 +316,8 @@ export class PeerReader {
   /** Moves past `length` bytes and returns where they begin. */
   #take(length: number, field: string): number {
     const at = this.#position
-    if (length > this.left) {
-      throw this.malformed(field, `${length} bytes are wanted and ${this.left} are left`)
+    if (length > this.#left) {
+      throw this.malformed(field, `${length} bytes are wanted and ${this.#left} are left`)
     }
     this.#position = at + length
     return at
