@@ -1,14 +1,14 @@
 import { assert } from '@tutti/errors'
 import { PEER_ID_LIMIT_BYTES, PEER_PROTOCOL_VERSION } from './limits.ts'
-import { align } from './message-bytes.ts'
-import { malformedField, unsupportedField } from './peer-error.ts'
+import { align, checkMagic } from './message-bytes.ts'
+import { malformedField } from './peer-error.ts'
 import type { ChunkHeader } from './peer-message.ts'
 
 /*
  * A chunk: `TPC`, version (1 byte), bytes of the sender's id (1), three zeros, transfer, offset and total (uint64 LE each), the
  * sender's id, zeros up to a multiple of 8 bytes, payload.
  */
-const MAGIC = [0x54, 0x50, 0x43] as const
+const MAGIC = 0x54504300 + PEER_PROTOCOL_VERSION
 const FIXED_BYTES = 32
 
 /** A chunk as it came; `bytes` is a view of the message. */
@@ -28,7 +28,8 @@ export function encodeChunk(header: ChunkHeader, bytes: Uint8Array): Uint8Array 
   assert(problem === undefined, `a chunk whose ${problem}`)
   const start = align(FIXED_BYTES + fromBytes)
   const chunk = Buffer.allocUnsafe(start + bytes.byteLength)
-  chunk.set([...MAGIC, PEER_PROTOCOL_VERSION, fromBytes, 0, 0, 0])
+  chunk.writeUInt32BE(MAGIC, 0)
+  chunk.writeUInt32LE(fromBytes, 4)
   chunk.writeBigUInt64LE(BigInt(transfer), 8)
   chunk.writeBigUInt64LE(BigInt(offset), 16)
   chunk.writeBigUInt64LE(BigInt(total), 24)
@@ -68,11 +69,7 @@ export function decodeChunk(bytes: Uint8Array): Chunk {
 
 /** @returns the length of the sender's id. */
 function readPrefix(buffer: Buffer): number {
-  if (MAGIC.some((byte, i) => buffer[i] !== byte)) throw malformedField('magic', 'want TPC')
-  const version = buffer.readUInt8(3)
-  if (version !== PEER_PROTOCOL_VERSION) {
-    throw unsupportedField('version', `${version}, want ${PEER_PROTOCOL_VERSION}`)
-  }
+  checkMagic(buffer, 'TPC', MAGIC)
   if (buffer.readUIntLE(5, 3) !== 0) throw malformedField('prefix', 'bytes 5 to 7 are not 0')
   const fromBytes = buffer.readUInt8(4)
   const start = align(FIXED_BYTES + fromBytes)

@@ -7,7 +7,7 @@ import {
   INLINE_TOTAL_LIMIT_BYTES,
   PEER_PROTOCOL_VERSION,
 } from './limits.ts'
-import { malformedField, tooLarge } from './peer-error.ts'
+import { malformedField, tooLarge, unsupportedField } from './peer-error.ts'
 
 /*
  * A message: `TPM`, version (1 byte), type (1), flags (1), two zeros, length of the header (uint32 LE), bytes of the inline
@@ -24,6 +24,13 @@ const KEPT_BYTES = 16 * 1024
 const SHORT_TEXT_LENGTH = 24
 const VARINT_BYTES = 8
 const ASCII_BYTES = 128
+
+/** @param magic - three letters and our version, as a big-endian integer. @throws ServeError that says which of them is another. */
+export function checkMagic(bytes: Buffer, letters: string, magic: number): void {
+  if (bytes.readUInt32BE(0) === magic) return
+  if (bytes.toString('latin1', 0, 3) !== letters) throw malformedField('magic', `want ${letters}`)
+  throw unsupportedField('version', `${bytes.readUInt8(3)}, want ${PEER_PROTOCOL_VERSION}`)
+}
 
 /** Rounds up to where the next inline tensor may begin. */
 export function align(position: number): number {

@@ -1,13 +1,9 @@
 import { assert } from '@tutti/errors'
 import type { Envelope } from '../envelope.ts'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
+import { CALLERS_LIMIT, HEADER_LIMIT_BYTES, PEER_ID_LIMIT_BYTES } from './limits.ts'
 import {
-  CALLERS_LIMIT,
-  HEADER_LIMIT_BYTES,
-  PEER_ID_LIMIT_BYTES,
-  PEER_PROTOCOL_VERSION,
-} from './limits.ts'
-import {
+  checkMagic,
   MESSAGE_MAGIC,
   messageBytes,
   PeerReader,
@@ -78,9 +74,9 @@ function flagsOf(message: PeerMessage): number {
 function writeBody(message: PeerMessage): void {
   switch (message.type) {
     case 'offer':
-      return writeOffer(writer, message)
+      return writeOffer(message)
     case 'response':
-      return writeResponse(writer, message)
+      return writeResponse(message)
     case 'accepted':
     case 'credit':
       return writer.list(message.credits, CREDITS_BOUND, writeCredit)
@@ -126,10 +122,7 @@ function readType(message: Buffer): MessageType {
   if (message.byteLength < PREFIX_BYTES) {
     throw malformedField('prefix', `${message.byteLength} bytes, want at least ${PREFIX_BYTES}`)
   }
-  if (message.readUInt32BE(0) !== MESSAGE_MAGIC) {
-    if (message.toString('latin1', 0, 3) !== 'TPM') throw malformedField('magic', 'want TPM')
-    throw unsupportedField('version', `${message.readUInt8(3)}, want ${PEER_PROTOCOL_VERSION}`)
-  }
+  checkMagic(message, 'TPM', MESSAGE_MAGIC)
   const type = TYPES[message.readUInt8(4)]
   if (type === undefined) throw unsupportedField('type', `${message.readUInt8(4)} is not known`)
   const flags = message.readUInt8(5)
@@ -201,7 +194,7 @@ function offerFlags(envelope: Envelope): number {
   )
 }
 
-function writeOffer(writer: PeerWriter, offer: OfferBody): void {
+function writeOffer(offer: OfferBody): void {
   const { envelope, parts } = offer
   writer.integer(offer.responseCredits)
   writer.text(envelope.requestKey)
@@ -221,7 +214,7 @@ function writeOffer(writer: PeerWriter, offer: OfferBody): void {
   writeTensors(writer, envelope.inputs, parts)
 }
 
-function writeName(writer: PeerWriter, name: string): void {
+function writeName(_: PeerWriter, name: string): void {
   writer.text(name)
 }
 
@@ -280,7 +273,7 @@ function responseFlags(response: ResponseBody): number {
   )
 }
 
-function writeResponse(writer: PeerWriter, response: ResponseBody): void {
+function writeResponse(response: ResponseBody): void {
   const { error, times, outputs } = response
   assert(
     error === undefined || (response.final && outputs.length === 0),

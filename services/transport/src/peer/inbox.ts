@@ -12,11 +12,6 @@ export interface InboxListener {
   noResponderAt(peer: string): void
 }
 
-interface Pending {
-  readonly resolve: () => void
-  readonly reject: (error: ServeError) => void
-}
-
 /**
  * Where answers to this peer come. The last two tokens say to what: a ping of ours, the offer of a call, or a message to a peer;
  * for the latter two only the broker answers, that nobody listens.
@@ -26,7 +21,7 @@ export class Inbox {
   readonly #link: BrokerLink
   readonly #clock: Clock
   readonly #listener: InboxListener
-  readonly #pending = new Map<string, Pending>()
+  readonly #pending = new Map<string, PromiseWithResolvers<void>>()
   #next = 1
 
   constructor(o: {
@@ -48,31 +43,22 @@ export class Inbox {
    *
    * @throws ServeError STEP_UNAVAILABLE if nobody listens, the time is over or the broker goes away.
    */
-  ping(subject: string, timeoutMs: number): Promise<void> {
+  async ping(subject: string, timeoutMs: number): Promise<void> {
     const id = String(this.#next++)
-    return new Promise((resolve, reject) => {
-      const end = (): void => {
-        this.#pending.delete(id)
-        stopTimer()
-      }
-      const fail = (error: ServeError): void => {
-        end()
-        reject(error)
-      }
-      const stopTimer = this.#clock.setTimer(timeoutMs, () =>
-        fail(unanswered(`no answer came within ${timeoutMs} ms`)),
-      )
-      this.#pending.set(id, {
-        resolve: () => {
-          end()
-          resolve()
-        },
-        reject: fail,
-      })
+    const answer = Promise.withResolvers<void>()
+    this.#pending.set(id, answer)
+    const stopTimer = this.#clock.setTimer(timeoutMs, () =>
+      answer.reject(unanswered(`no answer came within ${timeoutMs} ms`)),
+    )
+    try {
       if (!this.#link.publish(subject, EMPTY, `${this.#root}.ask.${id}`)) {
-        fail(unanswered('the broker is away'))
+        throw unanswered('the broker is away')
       }
-    })
+      await answer.promise
+    } finally {
+      this.#pending.delete(id)
+      stopTimer()
+    }
   }
 
   /** The broker is away: no answer comes any more. */

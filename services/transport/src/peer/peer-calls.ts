@@ -113,25 +113,6 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     this.caller.faults.lost(clock.now(), undecided)
   }
 
-  noResponder(now: number, call: number): string | undefined {
-    return this.caller.faults.noResponder(now, call)
-  }
-
-  up(): void {
-    this.caller.faults.reconnected()
-    this.callee.faults.reconnected()
-  }
-
-  down(now: number): void {
-    this.caller.faults.disconnected(now)
-    this.callee.faults.disconnected(now)
-  }
-
-  tick(now: number): void {
-    this.caller.faults.tick(now)
-    this.callee.faults.tick(now)
-  }
-
   call(
     to: ReplicaAddress,
     envelope: Envelope,

@@ -1,4 +1,4 @@
-import { type Clock, type Logger, limitLog } from '@tutti/chassis'
+import { type Clock, type Logger, limitLog, sleep } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   decodeChunk,
@@ -10,6 +10,8 @@ import {
   type PeerSubjects,
   peerSubjects,
 } from '@tutti/protocol'
+import type { Callee } from '../calls/callee.ts'
+import type { Caller } from '../calls/caller.ts'
 import { TransportEvents } from '../log-events.ts'
 import { type Departure, Membership } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
@@ -39,12 +41,9 @@ export interface PeerRole {
 
 /** The calls that go over an endpoint. */
 export interface EndpointCalls {
+  readonly caller: Caller
+  readonly callee: Callee
   on(now: number, message: PeerMessage): void
-  /** Nobody listens for the offer of this call. @returns the peer that it went to. */
-  noResponder(now: number, call: number): string | undefined
-  up(): void
-  down(now: number): void
-  tick(now: number): void
 }
 
 /** What every peer is made from. */
@@ -128,7 +127,8 @@ export class PeerEndpoint {
     this.#inbox = new Inbox({
       ...shared,
       listener: {
-        noResponderForCall: (call) => this.#absent(this.#calls?.noResponder(clock.now(), call)),
+        noResponderForCall: (call) =>
+          this.#absent(this.#calls?.caller.faults.noResponder(clock.now(), call)),
         noResponderAt: (absent) => this.#absent(absent),
       },
     })
@@ -195,9 +195,22 @@ export class PeerEndpoint {
     this.#stopTimers.set('soon', stop)
   }
 
-  /** Says farewell, flushes and closes both connections. What is not answered is lost. */
+  /** Says that no new work is wanted, by the role's state, and waits until `open` calls are 0. @throws the signal's reason. */
+  async drain(open: () => number, signal: AbortSignal): Promise<void> {
+    this.events.draining(open())
+    this.announce()
+    while (open() > 0) await sleep(IDLE_CHECK_MS, { clock: this.#o.clock, signal })
+    this.events.drained()
+  }
+
+  /** Cancels what runs, says farewell, flushes and closes both connections. What is not answered is lost. */
   async close(): Promise<void> {
     if (this.#isClosed) return
+    const { clock, settings } = this.#o
+    const { caller, callee } = this.#calls ?? {}
+    callee?.drain()
+    const why = `the ${this.#role.role} closes`
+    caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
     this.#sendHeartbeat({
       description: '',
       inFlight: 0,
@@ -213,7 +226,9 @@ export class PeerEndpoint {
     this.#stopTimers.clear()
     this.#inbox.disconnected()
     for (const wake of this.#whenUp.splice(0)) wake()
-    await this.link.close(this.#o.settings.connectMs)
+    await this.link.close(settings.connectMs)
+    // What is still running has nobody to answer to.
+    callee?.faults.disconnected(clock.now())
   }
 
   #sendHeartbeat(state: PeerState & Pick<Heartbeat, 'bearers'>): void {
@@ -305,7 +320,8 @@ export class PeerEndpoint {
   #up(): void {
     if (this.#isClosed) return
     this.membership.thaw(this.#o.clock.now())
-    this.#calls?.up()
+    this.#calls?.caller.faults.reconnected()
+    this.#calls?.callee.faults.reconnected()
     this.announce()
     for (const wake of this.#whenUp.splice(0)) wake()
   }
@@ -316,7 +332,8 @@ export class PeerEndpoint {
     this.#downSince = now
     this.membership.freeze()
     this.#inbox.disconnected()
-    this.#calls?.down(now)
+    this.#calls?.caller.faults.disconnected(now)
+    this.#calls?.callee.faults.disconnected(now)
   }
 
   #tick(): void {
@@ -326,7 +343,8 @@ export class PeerEndpoint {
     else this.membership.thaw(now)
     this.membership.tick(now)
     this.incoming.tick(now)
-    this.#calls?.tick(now)
+    this.#calls?.caller.faults.tick(now)
+    this.#calls?.callee.faults.tick(now)
     this.#pump.wake()
   }
 
@@ -359,6 +377,8 @@ export class PeerEndpoint {
   }
 }
 
+/** A drain ends when the last call is done; how late that is noticed. */
+const IDLE_CHECK_MS = 10
 /** Long enough to gather the changes of one turn, short against a heartbeat. */
 const SOON_MS = 10
 const EMPTY = new Uint8Array()

@@ -1,4 +1,5 @@
 import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import {
   decodePeerMessage,
   encodePeerMessage,
@@ -12,7 +13,6 @@ import type { ChunkPump } from '../nats/chunk-pump.ts'
 import type { PeerSettings } from '../peer-settings.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
 import type { IgnoredMessages } from './ignored-messages.ts'
-import { messageTooLarge } from './message-too-large.ts'
 
 /** What peer messages are sent and received with. */
 export interface PeerMessagesOptions {
@@ -71,7 +71,9 @@ export class PeerMessages {
     const bytes = encodePeerMessage({ ...message, from: self })
     const { maxPayload } = link
     if (bytes.byteLength > maxPayload) {
-      throw messageTooLarge(message.type, to, bytes.byteLength, maxPayload)
+      // The broker would refuse it; no other replica would get it either.
+      const text = `${message.type} of ${bytes.byteLength} bytes on the way to peer '${to}', the broker takes at most ${maxPayload}`
+      throw new ServeError('MESSAGE_TOO_LARGE', text, { details: { replica: to } })
     }
     const told = message.type === 'offer' ? `call.${message.call}` : `peer.${encodeToken(to)}`
     link.publish(subjects.control(to), bytes, `${this.#inbox}.${told}`)

@@ -14,7 +14,6 @@ import type { TensorBearer } from '../tensor-bearer.ts'
 import { descriptionDigest } from './description-digest.ts'
 import { PeerCalls } from './peer-calls.ts'
 import { PeerEndpoint, type PeerState } from './peer-endpoint.ts'
-import { untilIdle } from './until-idle.ts'
 
 /** What a router's peer is opened with. */
 export interface OpenRouterPeerOptions extends RouterPeerOptions {
@@ -93,22 +92,12 @@ class CallingPeer implements RouterPeer {
   /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     const { caller, callee } = this.#calls
-    const open = (): number => caller.size + callee.size
     this.#isDraining = true
-    this.endpoint.events.draining(open())
-    this.endpoint.announce()
-    await untilIdle(open, { clock: this.#o.clock, signal: o.signal })
-    this.endpoint.events.drained()
+    await this.endpoint.drain(() => caller.size + callee.size, o.signal)
   }
 
-  async close(): Promise<void> {
-    this.#isDraining = true
-    const { caller, callee } = this.#calls
-    const now = this.#o.clock.now()
-    callee.drain()
-    caller.faults.cancelAll(now, new ServeError('CANCELLED', 'the router closes'))
-    await this.endpoint.close()
-    callee.faults.disconnected(this.#o.clock.now())
+  close(): Promise<void> {
+    return this.endpoint.close()
   }
 
   #state(): PeerState {

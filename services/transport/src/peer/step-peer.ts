@@ -1,5 +1,4 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
 import type {
   AnswerQuestion,
@@ -13,7 +12,6 @@ import { descriptionDigest } from './description-digest.ts'
 import { PeerCalls } from './peer-calls.ts'
 import { PeerEndpoint, type PeerState } from './peer-endpoint.ts'
 import { RouterChoice } from './router-choice.ts'
-import { untilIdle } from './until-idle.ts'
 
 /** What a step's peer is opened with. */
 export interface OpenStepPeerOptions extends StepPeerOptions {
@@ -97,21 +95,12 @@ class ServingPeer implements StepPeer {
     const { callee } = this.#calls
     this.#isDraining = true
     callee.drain()
-    this.endpoint.events.draining(callee.size)
-    this.endpoint.announce()
-    await untilIdle(() => callee.size, { clock: this.#o.clock, signal: o.signal })
-    this.endpoint.events.drained()
+    await this.endpoint.drain(() => callee.size, o.signal)
   }
 
   async close(): Promise<void> {
     this.#stopListening()
-    const { callee, caller } = this.#calls
-    callee.drain()
-    const now = this.#o.clock.now()
-    caller.faults.cancelAll(now, new ServeError('CANCELLED', 'the step closes'))
     await this.endpoint.close()
-    // What is still running has nobody to answer to.
-    callee.faults.disconnected(this.#o.clock.now())
   }
 
   #state(): PeerState {
