@@ -29,6 +29,9 @@ export interface PeerCallsOptions {
   readonly clock: Clock
   /** Takes the envelopes that other peers send here. */
   readonly handle: EnvelopeHandler
+  /** Answers `describe`. */
+  readonly describe: () => unknown
+  /** Answers every other question. */
   readonly answer: AnswerQuestion
 }
 
@@ -204,7 +207,8 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
 
   async #answer({ envelope, inputs }: CallJob, sink: EnvelopeSink): Promise<void> {
     const { question, argument } = readQuestion(envelope, inputs, this.#o.settings.answerBytes)
-    sink.send(toAnswer(await this.#o.answer(question, argument)))
+    const { describe, answer } = this.#o
+    sink.send(toAnswer(question === 'describe' ? describe() : await answer(question, argument)))
   }
 }
 

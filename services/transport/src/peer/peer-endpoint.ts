@@ -171,18 +171,7 @@ export class PeerEndpoint {
   /** Sends a heartbeat now; one that cannot be sent is an obstacle until another can. */
   announce(): void {
     if (this.#isClosed) return
-    const { inFlight, queued, freeSlots, freeBytes, draining, revisions, description } =
-      this.#role.state()
-    this.#sendHeartbeat({
-      description,
-      inFlight,
-      queued,
-      freeSlots,
-      freeBytes,
-      draining,
-      revisions,
-      bearers: ['nats'],
-    })
+    this.#sendHeartbeat({ ...this.#role.state(), bearers: ['nats'] })
   }
 
   /** Sends a heartbeat soon: several changes at once make one. */

@@ -2,13 +2,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Heartbeat } from '@tutti/protocol'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
-import type {
-  AnswerQuestion,
-  AskOptions,
-  Question,
-  RouterPeer,
-  RouterPeerOptions,
-} from '../peers.ts'
+import type { AskOptions, Question, RouterPeer, RouterPeerOptions } from '../peers.ts'
 import type { StepDirectory } from '../step-directory.ts'
 import type { TensorBearer } from '../tensor-bearer.ts'
 import { descriptionDigest } from './description-digest.ts'
@@ -64,10 +58,9 @@ class CallingPeer implements RouterPeer {
       },
     )
     const { endpoint } = this
-    const { handle } = o
-    const answer: AnswerQuestion = async (question, argument) =>
-      question === 'describe' ? o.describe() : o.answer(question, argument)
-    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, answer })
+    const { handle, answer } = o
+    const describe = (): unknown => o.describe()
+    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, describe, answer })
     this.bearer = this.#calls
   }
 

@@ -1,13 +1,6 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
-import type {
-  AnswerQuestion,
-  AskOptions,
-  Question,
-  RouterCalls,
-  StepPeer,
-  StepPeerOptions,
-} from '../peers.ts'
+import type { AskOptions, Question, RouterCalls, StepPeer, StepPeerOptions } from '../peers.ts'
 import { descriptionDigest } from './description-digest.ts'
 import { PeerCalls } from './peer-calls.ts'
 import { PeerEndpoint, type PeerState } from './peer-endpoint.ts'
@@ -60,10 +53,9 @@ class ServingPeer implements StepPeer {
       },
     )
     const { endpoint } = this
-    const { handle } = o
-    const answer: AnswerQuestion = async (question, argument) =>
-      question === 'describe' ? o.describe() : o.answer(question, argument)
-    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, answer })
+    const { handle, answer } = o
+    const describe = (): unknown => o.describe()
+    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, describe, answer })
     const routers = new RouterChoice(this.#calls)
     this.routers = routers
     this.#stopListening = o.onChange(() => {
