@@ -29,24 +29,20 @@ export interface CallReaderOptions {
 /** Reads the messages of one call, in their order. While it is paused, HTTP/2's window holds the client up. */
 export class CallReader {
   readonly #o: CallReaderOptions
-  readonly #messages: MessageReader
+  /** Splits the pieces, from the first that is no whole frame on. */
+  #splitter: MessageReader | undefined
   #isEnded = false
   #isPaused = false
   #isInflating = false
 
   constructor(o: CallReaderOptions) {
     this.#o = o
-    this.#messages = new MessageReader(o.maxMessageBytes)
     o.stream.on('data', (piece: Buffer) => this.#accept(piece))
     // Once, but `once` wraps its listener, and takes it off again.
     o.stream.on('end', () => {
       this.#isEnded = true
       this.#deliver()
     })
-  }
-
-  get pendingBytes(): number {
-    return this.#messages.pendingBytes
   }
 
   pause(): void {
@@ -60,23 +56,32 @@ export class CallReader {
   }
 
   #accept(piece: Buffer): void {
-    const { call } = this.#o
+    const { call, maxMessageBytes } = this.#o
     if (call.isOver) return
     try {
       call.charge(piece.byteLength)
+      if (this.#isReading && this.#splitter === undefined && isFrame(piece, maxMessageBytes)) {
+        this.#read(piece)
+      } else {
+        this.#splitter ??= new MessageReader(maxMessageBytes)
+        this.#splitter.add(piece)
+      }
     } catch (error) {
       call.fail(ServeError.from(error))
       return
     }
-    this.#messages.add(piece)
     this.#deliver()
+  }
+
+  get #isReading(): boolean {
+    return !this.#isPaused && !this.#isInflating && !this.#o.call.isOver
   }
 
   #deliver(): void {
     const { call, stream } = this.#o
     try {
-      while (!this.#isPaused && !this.#isInflating && !call.isOver) {
-        const frame = this.#messages.next()
+      while (this.#isReading) {
+        const frame = this.#splitter?.next()
         if (frame === undefined) return this.#atRest()
         this.#read(frame)
       }
@@ -91,7 +96,7 @@ export class CallReader {
     const { stream, onEnd } = this.#o
     // A reset ends the stream too, and takes back what was asked.
     if (this.#isEnded) {
-      if (!stream.aborted) onEnd(this.#messages.pendingBytes)
+      if (!stream.aborted) onEnd(this.#splitter?.pendingBytes ?? 0)
     } else if (stream.isPaused()) stream.resume()
   }
 
@@ -118,4 +123,11 @@ export class CallReader {
       call.fail(ServeError.from(error))
     }
   }
+}
+
+/** Whether a piece is one whole frame of no more than that. */
+function isFrame(piece: Buffer, maxBytes: number): boolean {
+  if (piece.byteLength < FRAME_HEADER_BYTES) return false
+  const length = piece.readUInt32BE(1)
+  return length <= maxBytes && piece.byteLength === FRAME_HEADER_BYTES + length
 }

@@ -5,7 +5,7 @@ import { absentHandlers } from './absent-handlers.ts'
 import { healthHandlers } from './health-handlers.ts'
 import { inferOnce } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
-import { answerOne, type Handler, type Method, toMethods } from './method.ts'
+import { type Method, toMethods } from './method.ts'
 import { modelHandlers, serverHandlers } from './model-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
 import {
@@ -15,6 +15,7 @@ import {
   type RpcServerOptions,
   startRpcServer,
 } from './rpc-server.ts'
+import type { ServerCall } from './server-call.ts'
 
 export interface GrpcServerOptions
   extends Partial<GrpcServerBounds>,
@@ -25,25 +26,13 @@ export interface GrpcServerOptions
   readonly identity: ServerIdentity
 }
 
-function inferHandlers(
-  o: Pick<GrpcServerOptions, 'clock'>,
-  maxBytes: number,
-): Readonly<Record<string, Handler>> {
-  return {
-    ModelInfer: (call) =>
-      call.readOne(
-        (bytes) =>
-          void answerOne(call, () => inferOnce(bytes, call, maxBytes), encodeInferResponseFrame),
-      ),
-    ModelStreamInfer: (call) => new InferStreamCall({ call, maxBytes, clock: o.clock }).start(),
-  }
-}
-
 function servedMethods(o: GrpcServerOptions, maxBytes: number): readonly Method[] {
   const { inference, health } = inferenceServices()
   const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
   const handlers = {
-    ...inferHandlers(o, maxBytes),
+    ModelInfer: { answer: inferOnce, encode: encodeInferResponseFrame },
+    ModelStreamInfer: (call: ServerCall) =>
+      new InferStreamCall({ call, maxBytes, clock: o.clock }).start(),
     ...serverHandlers(o.identity),
     ...modelHandlers(),
     ...repositoryHandlers(),

@@ -10,8 +10,8 @@ export const FRAME_HEADER_BYTES = 5
 const PART_BEFORE_ALLOCATION = 1 / 8
 
 /**
- * Splits the bytes of a call into frames: a piece may hold several, end in the middle of one, or cut a header in two. A
- * frame that comes within one piece is a view into it; any other is copied once.
+ * Splits into frames the bytes of a call that do not come as one whole frame a piece: a piece may hold several, end in the
+ * middle of one, or cut a header in two. A frame that comes within one piece is a view into it; any other is copied once.
  */
 export class MessageReader {
   readonly #maxBytes: number
@@ -46,12 +46,8 @@ export class MessageReader {
     if (rest === undefined) return undefined
     if (this.#begunBytes === 0 && rest.byteLength >= FRAME_HEADER_BYTES) {
       const sizeBytes = this.#frameBytes(rest)
-      if (rest.byteLength === sizeBytes) {
-        this.#rest = undefined
-        return rest
-      }
-      if (rest.byteLength > sizeBytes) {
-        this.#rest = rest.subarray(sizeBytes)
+      if (rest.byteLength >= sizeBytes) {
+        this.#rest = rest.byteLength > sizeBytes ? rest.subarray(sizeBytes) : undefined
         return rest.subarray(0, sizeBytes)
       }
     }

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { FRAME_HEADER_BYTES } from './message-reader.ts'
-import type { ServerCall } from './server-call.ts'
+import type { OneAnswer, ServerCall } from './server-call.ts'
 
 /** What a service definition of grpc-js says of a method, as far as a server needs it. */
 export interface MethodDefinition {
@@ -10,14 +10,14 @@ export interface MethodDefinition {
 }
 
 /** What a server does with a call. */
-export type Handler = (call: ServerCall, definition: MethodDefinition) => void
+export type Handler = OneAnswer | ((call: ServerCall, definition: MethodDefinition) => void)
 
 /** A method that is served. */
 export interface Method {
   readonly path: string
   /** Its calls take a place in the admission: those with large messages. */
   readonly isAdmitted: boolean
-  readonly serve: (call: ServerCall) => void
+  readonly serve: OneAnswer | ((call: ServerCall) => void)
 }
 
 /** The methods of a service that have a handler. @param admitted - paths of those that take a place in the admission. */
@@ -30,7 +30,8 @@ export function toMethods(
     const handler = handlers[name]
     if (handler === undefined) return []
     const { path } = definition
-    const serve = (call: ServerCall): void => handler(call, definition)
+    const serve: Method['serve'] =
+      typeof handler === 'function' ? (call) => handler(call, definition) : handler
     return [{ path, isAdmitted: admitted.has(path), serve }]
   })
 }
@@ -43,29 +44,10 @@ interface UnaryHandler {
 /** Makes a handler of a function from message to message: its result or its error is the one answer of the call. */
 export function unary(answer: UnaryHandler['answer']): Handler {
   return (call, definition) =>
-    call.readOne(
-      (bytes) =>
-        void answerOne(
-          call,
-          () => answer(deserialize(definition, bytes), call),
-          (response) => toFrame(definition.responseSerialize(response)),
-        ),
-    )
-}
-
-/** Ends a call with the response that `answer` gives, made a frame by `encode`, or with its error. Never rejects. */
-export async function answerOne<Response>(
-  call: ServerCall,
-  answer: () => Response | Promise<Response>,
-  encode: (response: Response) => Buffer,
-): Promise<void> {
-  try {
-    const response = await answer()
-    // The deadline may have been answered, or the client gone, meanwhile.
-    if (!call.isOver) call.end(encode(response))
-  } catch (error) {
-    call.refuse(ServeError.from(error))
-  }
+    call.answerOne({
+      answer: (bytes) => answer(deserialize(definition, bytes), call),
+      encode: (response: object) => toFrame(definition.responseSerialize(response)),
+    })
 }
 
 /** Puts the header of a frame before a message. Copies. */

@@ -1,4 +1,9 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import { Metadata } from '@grpc/grpc-js'
 import type { CallContext, CallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -7,17 +12,8 @@ import type { InferenceBackend } from '../inference-backend.ts'
 import { CallReader, type ReadCall } from './call-reader.ts'
 import { ACCEPTED_ENCODINGS } from './inflate.ts'
 import type { GrpcLog } from './log-events.ts'
-import {
-  CONTENT_TYPE,
-  OK_TRAILERS,
-  respondOnlyTrailers,
-  sendTrailers,
-  toTrailers,
-} from './status-trailers.ts'
-import type { WatchedCall, WriteWatch } from './write-watch.ts'
-
-/** Bytes of responses that may wait for the client before the models are held up. */
-const MAX_UNSENT_BYTES = 1024 * 1024
+import { SentResponses } from './sent-responses.ts'
+import { CONTENT_TYPE, respondOnlyTrailers, toTrailers } from './status-trailers.ts'
 
 /** As a list of names and values, which Node takes without copying and sorting them first. */
 const ANSWER_HEADERS = [
@@ -31,6 +27,16 @@ const ANSWER_HEADERS = [
 
 const ANSWER_OPTIONS = { waitForTrailers: true, sendDate: false } as const
 
+const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
+
+/** A method of one message and one answer. */
+export interface OneAnswer<Response = unknown> {
+  /** @param maxBytes - the bound of a message. */
+  answer(message: Buffer, call: ServerCall, maxBytes: number): Response | Promise<Response>
+  /** Makes a frame of the response. */
+  encode(response: Response): Buffer
+}
+
 export interface ServerCallOptions {
   readonly stream: ServerHttp2Stream
   readonly headers: IncomingHttpHeaders
@@ -41,22 +47,21 @@ export interface ServerCallOptions {
   readonly ticket: AdmissionTicket | undefined
   /** Bound of a message, compressed or not. */
   readonly maxMessageBytes: number
-  readonly writeWatch: WriteWatch
+  /** The client has something to take from now on. @returns now. */
+  readonly onOffer: () => number
   readonly log: GrpcLog
 }
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
-export class ServerCall implements WatchedCall, ReadCall {
+export class ServerCall implements ReadCall {
   readonly #o: ServerCallOptions
   readonly #stream: ServerHttp2Stream
   #reader: CallReader | undefined
+  #sent: SentResponses | undefined
   #offeredAt: number | undefined
-  #unsentBytes = 0
   #isAnswered = false
   #isClosed = false
   #onStop: (() => void) | undefined
-  /** Waits until the client has taken enough. */
-  #onTaken: (() => void)[] | undefined
 
   constructor(o: ServerCallOptions) {
     this.#o = o
@@ -76,6 +81,7 @@ export class ServerCall implements WatchedCall, ReadCall {
     return Metadata.fromHttp2Headers(this.#o.headers)
   }
 
+  /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
   get offeredAt(): number | undefined {
     return this.#offeredAt
   }
@@ -115,6 +121,22 @@ export class ServerCall implements WatchedCall, ReadCall {
         onMessage(only)
       },
     )
+  }
+
+  /** Answers the one message of the call with one response, or with its error. */
+  answerOne(method: OneAnswer): void {
+    this.readOne((message) => void this.#answer(message, method))
+  }
+
+  /** Never rejects. */
+  async #answer(message: Buffer, method: OneAnswer): Promise<void> {
+    try {
+      const response = await method.answer(message, this, this.#o.maxMessageBytes)
+      // The deadline may have been answered, or the client gone, meanwhile.
+      if (!this.isOver) this.end(method.encode(response))
+    } catch (error) {
+      this.refuse(ServeError.from(error))
+    }
   }
 
   /** Reads no further messages until `resume`. */
@@ -174,14 +196,11 @@ export class ServerCall implements WatchedCall, ReadCall {
       return undefined
     }
     this.sendHeaders()
-    if (this.#unsentBytes === 0) this.#offer()
-    this.#unsentBytes += byteLength
-    this.#stream.write(frame, () => this.#taken(byteLength))
-    if (this.#unsentBytes <= MAX_UNSENT_BYTES) return undefined
-    return new Promise((resolve) => {
-      this.#onTaken ??= []
-      this.#onTaken.push(resolve)
+    this.#sent ??= new SentResponses(this.#stream, {
+      offer: () => this.#offer(),
+      taken: (bytes, isAll) => this.#taken(bytes, isAll),
     })
+    return this.#sent.send(frame)
   }
 
   /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */
@@ -193,10 +212,7 @@ export class ServerCall implements WatchedCall, ReadCall {
     if (stream.destroyed || stream.closed) return
     this.sendHeaders()
     if (metadata === undefined) stream.on('wantTrailers', sendOkTrailers)
-    else {
-      const trailers = { ...OK_TRAILERS, ...metadata.toHttp2Headers() }
-      stream.on('wantTrailers', () => sendTrailers(stream, trailers))
-    }
+    else sendWhenWanted(stream, { ...OK_TRAILERS, ...metadata.toHttp2Headers() })
     stream.end(frame)
   }
 
@@ -239,15 +255,14 @@ export class ServerCall implements WatchedCall, ReadCall {
     }
     scope.close()
     ticket?.close()
-    this.#goOn()
+    this.#sent?.goOn()
   }
 
   #sendError(error: ServeError): void {
     const stream = this.#stream
     if (stream.destroyed || stream.closed) return
     if (!stream.headersSent) return respondOnlyTrailers(stream, error)
-    const trailers = toTrailers(error)
-    stream.on('wantTrailers', () => sendTrailers(stream, trailers))
+    sendWhenWanted(stream, toTrailers(error))
     stream.end()
   }
 
@@ -261,27 +276,32 @@ export class ServerCall implements WatchedCall, ReadCall {
 
   /** A response waits for the client from now on, or the client has taken one of several. */
   #offer(): void {
-    if (!this.#isClosed) this.#offeredAt = this.#o.writeWatch.begin()
+    if (!this.#isClosed) this.#offeredAt = this.#o.onOffer()
   }
 
-  #taken(bytes: number): void {
-    this.#unsentBytes -= bytes
+  #taken(bytes: number, isAll: boolean): void {
     this.release(bytes)
     // Of an answered stream the end is still to be taken.
-    if (this.#unsentBytes > 0 || this.#isAnswered) this.#offer()
+    if (!isAll || this.#isAnswered) this.#offer()
     else this.#offeredAt = undefined
-    if (this.#unsentBytes <= MAX_UNSENT_BYTES) this.#goOn()
-  }
-
-  #goOn(): void {
-    const waiting = this.#onTaken
-    this.#onTaken = undefined
-    for (const resolve of waiting ?? []) resolve()
   }
 }
 
 function sendOkTrailers(this: ServerHttp2Stream): void {
   sendTrailers(this, OK_TRAILERS)
+}
+
+function sendWhenWanted(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  stream.on('wantTrailers', () => sendTrailers(stream, trailers))
+}
+
+function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  stream.sendTrailers(trailers)
+  if (stream.readableEnded) return
+  // Not at once: a reset would overtake the trailers.
+  setImmediate(() => {
+    if (!stream.destroyed && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
+  })
 }
 
 function malformed(message: string): ServeError {

@@ -9,7 +9,6 @@ import type { GrpcLog } from './log-events.ts'
 import type { Method } from './method.ts'
 import { ServerCall } from './server-call.ts'
 import { respondOnlyTrailers } from './status-trailers.ts'
-import { WriteWatch } from './write-watch.ts'
 
 /** Calls that take no place in the admission are small; what is above this is no request that we know. */
 const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -64,7 +63,10 @@ export class ServerCalls {
       if (method === undefined) {
         throw new ServeError('UNSUPPORTED', `The server does not implement the method ${path}`)
       }
-      method.serve(this.#open(method, { stream, headers, backend }))
+      const { serve } = method
+      const call = this.#open(method, { stream, headers, backend })
+      if (typeof serve === 'function') serve(call)
+      else call.answerOne(serve)
     } catch (error) {
       respondOnlyTrailers(stream, ServeError.from(error))
     }
@@ -103,7 +105,7 @@ export class ServerCalls {
       scope,
       ticket: isAdmitted ? admission.admit() : undefined,
       maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_MESSAGE_BYTES,
-      writeWatch: this.#writeWatch,
+      onOffer: this.#writeWatch.begin,
       log,
     })
     this.#calls.add(call)
@@ -145,4 +147,56 @@ function watchDeadline(call: ServerCall): void {
   const onAbort = () => call.fail(ServeError.from(signal.reason))
   if (signal.aborted) onAbort()
   else signal.addEventListener('abort', onAbort, { once: true })
+}
+
+interface WriteWatchOptions {
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** The calls of this moment, as a copy. */
+  readonly calls: () => Iterable<Pick<ServerCall, 'offeredAt' | 'cutOff'>>
+  readonly onCutOff: () => void
+}
+
+/**
+ * Cuts off clients that do not take their answers: with a flow-control window of 0 they would hold them for ever. All calls
+ * share one timer, since a timer for each would be paid for by every small call, and is there only while there are answers.
+ */
+export class WriteWatch {
+  readonly #o: WriteWatchOptions
+  #stopTimer: (() => void) | undefined
+  #isClosed = false
+
+  constructor(o: WriteWatchOptions) {
+    this.#o = o
+  }
+
+  /** Says that a client has something to take from now on. @returns now, for `offeredAt`. */
+  readonly begin = (): number => {
+    const { clock, timeoutMs } = this.#o
+    if (!this.#isClosed) this.#stopTimer ??= clock.setTimer(timeoutMs, this.#check)
+    return clock.now()
+  }
+
+  /** No timer runs from now on. */
+  close(): void {
+    this.#isClosed = true
+    this.#stopTimer?.()
+  }
+
+  readonly #check = (): void => {
+    const { clock, timeoutMs, calls, onCutOff } = this.#o
+    this.#stopTimer = undefined
+    const now = clock.now()
+    let oldest = Number.POSITIVE_INFINITY
+    for (const call of calls()) {
+      const { offeredAt } = call
+      if (offeredAt === undefined) continue
+      if (now - offeredAt >= timeoutMs) {
+        onCutOff()
+        call.cutOff(timeoutMs)
+      } else oldest = Math.min(oldest, offeredAt)
+    }
+    if (oldest === Number.POSITIVE_INFINITY) return
+    this.#stopTimer = clock.setTimer(oldest + timeoutMs - now, this.#check)
+  }
 }

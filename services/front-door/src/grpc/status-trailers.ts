@@ -4,9 +4,6 @@ import { toGrpcStatus } from '@tutti/protocol'
 
 export const CONTENT_TYPE = 'application/grpc+proto'
 
-/** The trailers of an answer without error. */
-export const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
-
 /** The trailers that carry an error. */
 export function toTrailers(error: ServeError): OutgoingHttpHeaders {
   const { code, details, metadata } = toGrpcStatus(error)
@@ -26,14 +23,4 @@ export function respondOnlyTrailers(stream: ServerHttp2Stream, error: ServeError
   )
   // A reset without error after a whole answer tells the client to stop sending (RFC 9113, 8.1).
   stream.close(constants.NGHTTP2_NO_ERROR)
-}
-
-/** Sends the trailers of a stream that waits for them. */
-export function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
-  stream.sendTrailers(trailers)
-  if (stream.readableEnded) return
-  // Not at once: a reset would overtake the trailers.
-  setImmediate(() => {
-    if (!stream.destroyed && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
-  })
 }

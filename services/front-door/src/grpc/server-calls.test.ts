@@ -1,6 +1,6 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import t from 'tap'
-import { WriteWatch } from './write-watch.ts'
+import { WriteWatch } from './server-calls.ts'
 
 interface Call {
   offeredAt: number | undefined
