@@ -30,18 +30,15 @@ export type { JsonAnswers } from './metrics-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'
 export { requestedNames, toAnswer } from './served/answer.ts'
-export { withNames } from './served/index-names.ts'
 export {
-  areAllReady,
   type FoundVersion,
   findModel,
   findVersion,
   type ListedModel,
   type ListedVersion,
-  readyVersions,
-  selectStatistics,
-  toIndex,
-} from './served/listed-model.ts'
+} from './served/find-model.ts'
+export { withNames } from './served/index-names.ts'
+export { areAllReady, readyVersions, selectStatistics, toIndex } from './served/listed-model.ts'
 export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
 export {

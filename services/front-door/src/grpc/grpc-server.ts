@@ -1,5 +1,4 @@
 import { encodeInferResponseFrame, inferenceServices } from '@tutti/protocol'
-import type { Gate, InferenceBackend } from '../inference-backend.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { absentHandlers } from './absent-handlers.ts'
 import { healthHandlers } from './health-handlers.ts'
@@ -19,10 +18,7 @@ import type { ServerCall } from './server-call.ts'
 
 export interface GrpcServerOptions
   extends Partial<GrpcServerBounds>,
-    Omit<RpcServerOptions, keyof GrpcServerBounds | 'gate' | 'methods'> {
-  readonly backend: InferenceBackend
-  /** Absent: every call reaches `backend`. */
-  readonly gate?: Gate
+    Omit<RpcServerOptions, keyof GrpcServerBounds | 'methods'> {
   readonly identity: ServerIdentity
 }
 
@@ -50,5 +46,5 @@ function servedMethods(o: GrpcServerOptions, maxBytes: number): readonly Method[
 export function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer> {
   const bounds = { ...GRPC_SERVER_DEFAULTS, ...o }
   const methods = servedMethods(o, bounds.maxMessageBytes)
-  return startRpcServer({ ...bounds, gate: o.gate ?? (() => o.backend), methods })
+  return startRpcServer({ ...bounds, methods })
 }

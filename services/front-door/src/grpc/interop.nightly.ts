@@ -59,7 +59,7 @@ async function startTestServer(t: Test): Promise<number> {
   const server = await startRpcServer({
     ...GRPC_SERVER_DEFAULTS,
     methods: testMethods(),
-    gate: () => new ScriptedBackend({}),
+    backend: new ScriptedBackend({}),
     address: '127.0.0.1',
     port: 0,
     admission: new Admission(),

@@ -2,7 +2,8 @@ import { createServer } from 'node:http2'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
-import type { Gate } from '../inference-backend.ts'
+import { drainWithin } from '../drain.ts'
+import type { Gate, InferenceBackend } from '../inference-backend.ts'
 import { listenOn } from '../listen.ts'
 import { Connections } from './connections.ts'
 import { GrpcLog } from './log-events.ts'
@@ -45,7 +46,9 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
 
 export interface RpcServerOptions extends GrpcServerBounds {
   readonly methods: readonly Method[]
-  readonly gate: Gate
+  readonly backend: InferenceBackend
+  /** Absent: every call reaches `backend`. */
+  readonly gate?: Gate
   /** An IP address or name to listen on. */
   readonly address: string
   /** 0 for any free port. */
@@ -115,9 +118,6 @@ export async function startRpcServer(o: RpcServerOptions): Promise<GrpcServer> {
   return toServer({ port, calls, connections, clock: o.clock, log })
 }
 
-/** How long an answer given at the end of a drain may take to reach its client. */
-const LAST_ANSWERS_MS = 1000
-
 function toServer(o: {
   readonly port: number
   readonly calls: ServerCalls
@@ -130,22 +130,18 @@ function toServer(o: {
     connections.stopAccepting()
     calls.stop()
   }
-  const idleWithin = (timeoutMs: number): Promise<boolean> =>
-    new Promise((resolve) => {
-      const stopTimer = clock.setTimer(timeoutMs, () => resolve(false))
-      calls.whenIdle(() => {
-        stopTimer()
-        resolve(true)
-      })
-    })
-  const drain: GrpcServer['drain'] = async ({ timeoutMs }) => {
-    stopAccepting()
-    if (await idleWithin(timeoutMs)) return true
+  const failAll = (): void => {
     log.drainTimedOut(calls.size)
     const message = 'Server is stopping, the request was not answered in time'
     calls.failAll(new ServeError('SERVER_STOPPING', message))
-    await idleWithin(LAST_ANSWERS_MS)
-    return false
+  }
+  const drain: GrpcServer['drain'] = ({ timeoutMs }) => {
+    stopAccepting()
+    return drainWithin(
+      timeoutMs,
+      { whenIdle: (callback) => calls.whenIdle(callback), failAll },
+      clock,
+    )
   }
   const close = async (): Promise<void> => {
     await connections.close()

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { type CallScopeOptions, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
-import type { Gate } from '../inference-backend.ts'
+import type { Gate, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
@@ -16,7 +16,9 @@ const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
 export interface ServerCallsOptions {
   readonly clock: Clock
   readonly admission: Admission
-  readonly gate: Gate
+  readonly backend: InferenceBackend
+  /** Absent: every call reaches `backend`. */
+  readonly gate?: Gate
   readonly methods: readonly Method[]
   readonly maxMessageBytes: number
   readonly writeTimeoutMs: number
@@ -57,7 +59,8 @@ export class ServerCalls {
       return
     }
     try {
-      const backend = this.#o.gate(headers)
+      const { gate, backend: only } = this.#o
+      const backend = gate === undefined ? only : gate(headers)
       const path = headers[':path']
       const method = this.#methods.get(path)
       if (method === undefined) {

@@ -11,8 +11,6 @@ import type { RestRoute } from './routes.ts'
 
 /** How long the rest of a body is thrown away behind an early answer, before the connection is cut. */
 const DISCARD_MS = 5000
-/** For writing the answers of requests that a drain cancelled. */
-const LAST_ANSWERS_MS = 1000
 
 type Parameters = Readonly<Record<string, string | undefined>>
 
@@ -33,40 +31,17 @@ export class RequestRunner {
     this.#isStopping = true
   }
 
-  cancelAll(): void {
+  /** Cancels what is in flight, to be answered SERVER_STOPPING. */
+  failAll(): void {
     for (const scope of this.#scopes) {
       scope.cancel(new ServeError('SERVER_STOPPING', 'Server exiting'))
     }
   }
 
-  /**
-   * Resolves with true when no request is in flight. When the time is over, what is left is cancelled and answered
-   * SERVER_STOPPING, and the result is false.
-   */
-  async drain(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean> {
-    if (await this.#untilIdle(o)) return true
-    this.cancelAll()
-    await this.#untilIdle({ timeoutMs: LAST_ANSWERS_MS })
-    return false
-  }
-
-  #untilIdle(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean> {
-    if (this.#inFlight === 0) return Promise.resolve(true)
-    if (o.signal?.aborted === true) return Promise.resolve(false)
-    return new Promise((resolve) => {
-      const end = (isIdle: boolean): void => {
-        stopTimer?.()
-        o.signal?.removeEventListener('abort', onAbort)
-        resolve(isIdle)
-      }
-      const onAbort = (): void => end(false)
-      const stopTimer =
-        o.timeoutMs === undefined
-          ? undefined
-          : this.#o.clock.setTimer(o.timeoutMs, () => end(this.#inFlight === 0))
-      o.signal?.addEventListener('abort', onAbort, { once: true })
-      this.#idle.push(() => end(true))
-    })
+  /** Calls back when no request is in flight, at once if there is none. */
+  whenIdle(callback: () => void): void {
+    if (this.#inFlight === 0) callback()
+    else this.#idle.push(callback)
   }
 
   /** Answers a request with what the route says. Never rejects. */

@@ -172,7 +172,7 @@ await t.test('a client that leaves in the middle of its body leaves nothing behi
     while (admission.requests > 0) await nextTurn()
     t.equal(admission.bytes, 0)
   }
-  t.equal(await server.drain({}), true)
+  t.equal(await server.drain({ timeoutMs: 120_000 }), true)
 })
 
 await t.test('a client that leaves while the model works cancels the call', async (t) => {
@@ -309,7 +309,7 @@ await t.test(
     await idle.all
     t.pass('idle connections are closed')
     await t.rejects(fetch(`${url}/v2`), 'nothing is accepted any more')
-    const drained = server.drain({})
+    const drained = server.drain({ timeoutMs: 120_000 })
     // A pipelined request comes while the first one is in flight.
     busy.write('GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n')
     release()
@@ -337,36 +337,30 @@ await t.test('stopping does not cut an answer that is still being written', asyn
   })
   // The head is here; of the body no more than the sockets hold.
   server.stopAccepting()
-  const drained = server.drain({})
+  const drained = server.drain({ timeoutMs: 120_000 })
   const { byteLength } = await answer.arrayBuffer()
   t.equal(byteLength, Number(answer.headers.get('content-length')))
   t.equal(await drained, true)
 })
 
 await t.test('a drain that runs out of time answers what is left', async (t) => {
-  for (const kind of ['timeout', 'signal'] as const) {
-    const clock = createManualClock()
-    const { backend, reached, release } = heldModel()
-    t.teardown(release)
-    const { port, server } = await start(t, { backend, clock })
-    const client = await openRaw(port)
-    client.write(inferHead(JSON_BODY.length) + JSON_BODY)
-    const signal = await reached
-    server.stopAccepting()
-    const limit = new AbortController()
-    const drained = server.drain(
-      kind === 'timeout' ? { timeoutMs: 5000 } : { signal: limit.signal },
-    )
-    clock.advance(5000)
-    limit.abort()
-    t.equal(await drained, false, kind)
-    const text = await client.all
-    t.match(text, 'HTTP/1.1 503')
-    t.match(text, 'tutti-error-reason: SERVER_STOPPING')
-    t.match(text, '{"error":"Server exiting"}')
-    t.match(signal.reason, { reason: 'SERVER_STOPPING' })
-    t.equal(await server.drain({ signal: AbortSignal.abort() }), true)
-  }
+  const clock = createManualClock()
+  const { backend, reached, release } = heldModel()
+  t.teardown(release)
+  const { port, server } = await start(t, { backend, clock })
+  const client = await openRaw(port)
+  client.write(inferHead(JSON_BODY.length) + JSON_BODY)
+  const signal = await reached
+  server.stopAccepting()
+  const drained = server.drain({ timeoutMs: 5000 })
+  clock.advance(5000)
+  t.equal(await drained, false)
+  const text = await client.all
+  t.match(text, 'HTTP/1.1 503')
+  t.match(text, 'tutti-error-reason: SERVER_STOPPING')
+  t.match(text, '{"error":"Server exiting"}')
+  t.match(signal.reason, { reason: 'SERVER_STOPPING' })
+  t.equal(await server.drain({ timeoutMs: 0 }), true)
 })
 
 await t.test('closing cancels what is in flight', async (t) => {
@@ -400,7 +394,7 @@ await t.test('an answer that nobody reads is cut after its time', async (t) => {
   client.write(inferHead(body.length) + body)
   while (backend.requests.length === 0) await nextTurn()
   await untilTimersWait(clock, 1)
-  const drained = server.drain({})
+  const drained = server.drain({ timeoutMs: 120_000 })
   clock.advance(60_000)
   t.equal(await drained, true)
   client.socket.destroy()

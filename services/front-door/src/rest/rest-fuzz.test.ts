@@ -85,7 +85,7 @@ await t.test(
     })
     t.equal(intact.status, 200)
     await intact.arrayBuffer()
-    t.equal(await server.drain({}), true)
+    t.equal(await server.drain({ timeoutMs: 120_000 }), true)
     t.equal(admission.bytes, 0)
     t.equal(admission.requests, 0)
   },

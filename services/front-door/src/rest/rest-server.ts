@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { type FastifyInstance, fastify } from 'fastify'
+import { drainWithin } from '../drain.ts'
 import { listenOn } from '../listen.ts'
 import { answerClientError } from './client-error.ts'
 import { guardConnections } from './connection-gate.ts'
@@ -19,10 +20,10 @@ export interface RestServer {
   /** No new connections; idle ones are closed, and further requests on the others get 503. */
   stopAccepting(): void
   /**
-   * Resolves with true when every request has been answered. After `timeoutMs`, or when `signal` aborts, what is left is
-   * answered SERVER_STOPPING, and the result is false.
+   * Resolves with true when every request has been answered. After `timeoutMs` what is left is answered SERVER_STOPPING,
+   * and the result is false.
    */
-  drain(o: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<boolean>
+  drain(o: { readonly timeoutMs: number }): Promise<boolean>
   /** Ends everything; requests that are left are cancelled. */
   close(): Promise<void>
 }
@@ -58,10 +59,10 @@ export async function startRestServer(options: RestServerOptions): Promise<RestS
       app.server.close()
       app.server.closeIdleConnections()
     },
-    drain: (limits) => runner.drain(limits),
+    drain: ({ timeoutMs }) => drainWithin(timeoutMs, runner, o.clock),
     close: async () => {
       runner.stop()
-      runner.cancelAll()
+      runner.failAll()
       app.server.close()
       app.server.closeAllConnections()
       await app.close()

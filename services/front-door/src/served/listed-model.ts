@@ -1,76 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import { type ModelConfig, type ModelStatistics, parseModelVersion } from '@tutti/model-config'
+import type { ModelStatistics } from '@tutti/model-config'
 import type { IndexEntry } from '../inference-backend.ts'
-
-/** A model version as a backend lists it. */
-export interface ListedVersion {
-  readonly version: number
-  readonly state: 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
-  /** `<Code>: <text>` if the load failed, '' otherwise. */
-  readonly reason: string
-}
-
-/** A model as a backend lists it, whether it can be served or not. */
-export interface ListedModel {
-  readonly name: string
-  /** Completed and normalised; absent if the configuration was refused. */
-  readonly config?: ModelConfig
-  /** Ascending. Empty if the model never came as far as loading. */
-  readonly versions: readonly ListedVersion[]
-  /** Why there is nothing to load; '' otherwise. */
-  readonly reason: string
-}
-
-/** A version of a listed model that takes requests. */
-export interface FoundVersion<M extends ListedModel> {
-  readonly model: M
-  readonly config: ModelConfig
-  readonly version: M['versions'][number]
-}
-
-/**
- * Finds the version that a request for `name` gets.
- *
- * @param version - as the client wrote it; '' is the highest READY one.
- * @throws ServeError with the lookup texts of triton-semantics 4.5.
- */
-export function findModel<M extends ListedModel>(
-  models: ReadonlyMap<string, M>,
-  name: string,
-  version: string,
-): FoundVersion<M> {
-  return findVersion(models, name, parseModelVersion(version))
-}
-
-/** As `findModel`, with a parsed version: undefined is the highest READY one. */
-export function findVersion<M extends ListedModel>(
-  models: ReadonlyMap<string, M>,
-  name: string,
-  version: number | undefined,
-): FoundVersion<M> {
-  const model = models.get(name)
-  if (model?.config === undefined || model.versions.length === 0) {
-    throw notFound(`Request for unknown model: '${name}' is not found`, name)
-  }
-  const { config } = model
-  if (version === undefined) {
-    const latest = model.versions.findLast((v) => v.state === 'READY')
-    if (latest !== undefined) return { model, config, version: latest }
-    throw notFound(`Request for unknown model: '${name}' has no available versions`, name)
-  }
-  const found = model.versions.find((v) => v.version === version)
-  if (found === undefined) {
-    throw notFound(`Request for unknown model: '${name}' version ${version} is not found`, name)
-  }
-  if (found.state !== 'READY') {
-    throw new ServeError(
-      'MODEL_NOT_READY',
-      `Request for unknown model: '${name}' version ${version} is not at ready state`,
-      { details: { model: name, version: String(version) } },
-    )
-  }
-  return { model, config, version: found }
-}
+import type { ListedModel } from './find-model.ts'
 
 /** Ascending: so versions print in Triton's metadata. */
 export function readyVersions(model: ListedModel): readonly number[] {
@@ -130,8 +61,4 @@ export function selectStatistics(
 export function compareNames(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
-}
-
-function notFound(message: string, model: string): ServeError {
-  return new ServeError('MODEL_NOT_FOUND', message, { details: { model } })
 }
