@@ -9,6 +9,7 @@ export {
   openMetricsDoor,
 } from './doors.ts'
 export type { EdgeRoute } from './edge/edge-gate.ts'
+export { type FailureReason, toFailureReason } from './failure-reasons.ts'
 export { type GrpcServerOptions, startGrpcServer } from './grpc/grpc-server.ts'
 export { GRPC_SERVER_DEFAULTS, type GrpcServer, type GrpcServerBounds } from './grpc/rpc-server.ts'
 export type {
@@ -44,10 +45,9 @@ export { refuseFailures } from './served/refuse-failures.ts'
 export {
   type Execution,
   type FailedRequest,
-  type FailureReason,
   StatisticsRecorder,
   type StatisticsRecorderOptions,
+  type StepLabels,
+  type StepObservation,
   type SuccessfulRequest,
-  toFailureReason,
 } from './statistics.ts'
-export type { StepLabels, StepObservation } from './step-histograms.ts'

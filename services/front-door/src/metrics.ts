@@ -1,9 +1,10 @@
 import { createMetrics, type Metrics } from '@tutti/chassis'
 import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
+import { FAILURE_REASONS } from './failure-reasons.ts'
 import { HostMetrics, type HostReading, systemHost } from './host-metrics.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
-import { FAILURE_REASONS, type StatisticsRecorder } from './statistics.ts'
-import { StepHistograms, type StepLabels } from './step-histograms.ts'
+import { type StatisticsRecorder, StepHistograms, type StepLabels } from './statistics.ts'
+import { stepFamilies } from './step-families.ts'
 
 /** How a model's series are labelled. */
 export interface ModelMetricLabels {
@@ -88,7 +89,7 @@ export class ServerMetrics {
       formatMetrics([
         ...modelFamilies(models),
         ...this.#host.read(),
-        ...this.#steps.read(),
+        ...stepFamilies(this.#steps),
         ...this.#added.flatMap((read) => read()),
       ]) + (await this.#metrics.render())
     )

@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import { StatisticsRecorder, toFailureReason } from './statistics.ts'
+import { toFailureReason } from './failure-reasons.ts'
+import { StatisticsRecorder } from './statistics.ts'
 
 function recorder(): StatisticsRecorder {
   return new StatisticsRecorder({ name: 'm', version: '2', clock: { epochMs: () => 1234 } })

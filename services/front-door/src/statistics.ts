@@ -1,27 +1,12 @@
 import { systemClock } from '@tutti/chassis'
-import type { Reason, ServeError } from '@tutti/errors'
-import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
-
-/** Triton's values of the failure metric's `reason` label. */
-export const FAILURE_REASONS = ['REJECTED', 'CANCELED', 'BACKEND', 'OTHER'] as const
-
-export type FailureReason = (typeof FAILURE_REASONS)[number]
-
-const REASON_OF_FAILURE: Readonly<Partial<Record<Reason, FailureReason>>> = {
-  QUEUE_FULL: 'REJECTED',
-  QUEUE_TIMEOUT: 'REJECTED',
-  OVERLOADED: 'REJECTED',
-  CANCELLED: 'CANCELED',
-  DEADLINE_EXCEEDED: 'CANCELED',
-  ENGINE_FAILED: 'BACKEND',
-  ENGINE_STOPPED: 'BACKEND',
-  RESPONSE_INVALID: 'BACKEND',
-}
-
-/** The failure metric's reason for an error of a model; an ensemble's own failures are always OTHER. */
-export function toFailureReason(error: ServeError): FailureReason {
-  return REASON_OF_FAILURE[error.reason] ?? 'OTHER'
-}
+import type { ModelStatistics } from '@tutti/model-config'
+import type { FailureReason } from './failure-reasons.ts'
+import {
+  NS_PER_SECOND,
+  type RecordedCompute,
+  type RecordedDuration,
+  toModelStatistics,
+} from './statistics-snapshot.ts'
 
 /** One request that was answered well. For an ensemble the times are the sums over its steps (triton-semantics 1.10). */
 export interface SuccessfulRequest {
@@ -121,72 +106,138 @@ export class StatisticsRecorder {
     return this.#failures[reason]
   }
 
-  /** The statistics of this moment. There is no response cache, so its counts are 0. */
+  /** The statistics of this moment. */
   snapshot(): ModelStatistics {
-    return {
+    return toModelStatistics({
       name: this.name,
       version: this.version,
-      lastInference: BigInt(this.#lastInferenceMs),
-      inferenceCount: BigInt(this.#inferenceCount),
-      executionCount: BigInt(this.#executionCount),
-      success: this.#success.snapshot(),
-      fail: this.#fail.snapshot(),
-      queue: this.#queue.snapshot(),
-      ...this.#compute.snapshot(),
-      cacheHit: { count: 0n, ns: 0n },
-      cacheMiss: { count: 0n, ns: 0n },
-      batchStats: [...this.#batches]
-        .toSorted(([a], [b]) => a - b)
-        .map(([size, sums]): BatchStatistics => ({ batchSize: BigInt(size), ...sums.snapshot() })),
-    }
+      lastInferenceMs: this.#lastInferenceMs,
+      inferenceCount: this.#inferenceCount,
+      executionCount: this.#executionCount,
+      success: this.#success,
+      fail: this.#fail,
+      queue: this.#queue,
+      compute: this.#compute,
+      batches: this.#batches,
+    })
   }
 }
-
-const NS_PER_SECOND = 1_000_000_000
 
 /**
  * A count and a sum of nanoseconds. Whole seconds are kept apart: as one number the sum would lose nanoseconds after
  * 104 days of busy time, which a busy server with many instances reaches in a week.
  */
-class DurationSum {
-  #count = 0
-  #seconds = 0
-  #restNs = 0
+class DurationSum implements RecordedDuration {
+  count = 0
+  seconds = 0
+  restNs = 0
 
   /** A clock that steps back must not take time away, so less than 0 counts as 0. */
   add(ns: number): void {
-    this.#count += 1
-    this.#restNs += ns > 0 ? Math.round(ns) : 0
-    if (this.#restNs < NS_PER_SECOND) return
-    const seconds = Math.floor(this.#restNs / NS_PER_SECOND)
-    this.#seconds += seconds
-    this.#restNs -= seconds * NS_PER_SECOND
-  }
-
-  snapshot(): StatisticDuration {
-    return {
-      count: BigInt(this.#count),
-      ns: BigInt(this.#seconds) * BigInt(NS_PER_SECOND) + BigInt(this.#restNs),
-    }
+    this.count += 1
+    this.restNs += ns > 0 ? Math.round(ns) : 0
+    if (this.restNs < NS_PER_SECOND) return
+    const seconds = Math.floor(this.restNs / NS_PER_SECOND)
+    this.seconds += seconds
+    this.restNs -= seconds * NS_PER_SECOND
   }
 }
 
-class ComputeSums {
-  readonly #input = new DurationSum()
-  readonly #infer = new DurationSum()
-  readonly #output = new DurationSum()
+class ComputeSums implements RecordedCompute {
+  readonly input = new DurationSum()
+  readonly infer = new DurationSum()
+  readonly output = new DurationSum()
 
   add(times: Omit<Execution, 'batchSize'>): void {
-    this.#input.add(times.computeInputNs)
-    this.#infer.add(times.computeInferNs)
-    this.#output.add(times.computeOutputNs)
+    this.input.add(times.computeInputNs)
+    this.infer.add(times.computeInferNs)
+    this.output.add(times.computeOutputNs)
+  }
+}
+
+/** Names one step of one ensemble in the metrics; a request to the model itself has neither ensemble nor step. */
+export interface StepLabels {
+  readonly ensemble: string
+  readonly step: string
+  readonly model: string
+}
+
+/** One step request, with the three times measured apart. */
+export interface StepObservation extends StepLabels {
+  readonly queueS: number
+  readonly transferS: number
+  readonly computeS: number
+}
+
+/** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
+export const BUCKETS_S = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+  30,
+] as const
+
+interface Step {
+  readonly labels: StepLabels
+  readonly parts: Readonly<Record<'queue' | 'transfer' | 'compute', Histogram>>
+}
+
+/**
+ * The histograms of `tutti_step_{queue,transfer,compute}_seconds`, counted here: prom-client takes several
+ * microseconds for the three observations of a request, as it sorts and hashes their labels each time.
+ */
+export class StepHistograms {
+  readonly #steps = new Map<string, Step>()
+
+  /** The step's series appear, at 0. */
+  add(labels: StepLabels): void {
+    this.#step(labels)
   }
 
-  snapshot(): Pick<ModelStatistics, 'computeInput' | 'computeInfer' | 'computeOutput'> {
-    return {
-      computeInput: this.#input.snapshot(),
-      computeInfer: this.#infer.snapshot(),
-      computeOutput: this.#output.snapshot(),
+  /** Drops the step's series. */
+  remove(labels: StepLabels): void {
+    this.#steps.delete(stepKey(labels))
+  }
+
+  readonly observe = (o: StepObservation): void => {
+    const { queue, transfer, compute } = this.#step(o).parts
+    queue.observe(o.queueS)
+    transfer.observe(o.transferS)
+    compute.observe(o.computeS)
+  }
+
+  /** What was counted so far. */
+  get steps(): readonly Step[] {
+    return [...this.#steps.values()]
+  }
+
+  #step(labels: StepLabels): Step {
+    const key = stepKey(labels)
+    const known = this.#steps.get(key)
+    if (known !== undefined) return known
+    const { ensemble, step, model } = labels
+    const parts = { queue: new Histogram(), transfer: new Histogram(), compute: new Histogram() }
+    const made = { labels: { ensemble, step, model }, parts }
+    this.#steps.set(key, made)
+    return made
+  }
+}
+
+/** A line break occurs in no name, so that the parts cannot run into one another. */
+function stepKey({ ensemble, step, model }: StepLabels): string {
+  return `${ensemble}\n${step}\n${model}`
+}
+
+class Histogram {
+  /** By bucket, each value once; the last one is what is over all bounds. */
+  readonly counts = [...BUCKETS_S, Number.POSITIVE_INFINITY].map(() => 0)
+  sum = 0
+
+  observe(value: number): void {
+    let bucket = 0
+    for (const bound of BUCKETS_S) {
+      if (value <= bound) break
+      bucket += 1
     }
+    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
+    this.sum += value
   }
 }

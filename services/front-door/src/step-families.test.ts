@@ -1,7 +1,8 @@
 import { Histogram, Registry } from 'prom-client'
 import t from 'tap'
 import { formatMetrics } from './metrics-text.ts'
-import { StepHistograms } from './step-histograms.ts'
+import { StepHistograms } from './statistics.ts'
+import { stepFamilies } from './step-families.ts'
 
 const BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -28,7 +29,7 @@ await t.test('the text is that of prom-client for the same observations', async 
     theirs.observe(first, queueS)
     ours.observe({ ...first, queueS, transferS: 0, computeS: 0 })
   }
-  const text = formatMetrics(ours.read().slice(0, 1))
+  const text = formatMetrics(stepFamilies(ours).slice(0, 1))
   t.same(sorted(text), sorted(await registry.metrics()))
 })
 
@@ -36,7 +37,7 @@ await t.test('a step that is removed starts again at 0', async (t) => {
   const steps = new StepHistograms()
   const step = { ensemble: 'e', step: 'detect', model: 'm' }
   const count = () =>
-    steps.read().map(({ series }) => series.find(({ suffix }) => suffix === '_count')?.value)
+    stepFamilies(steps).map(({ series }) => series.find(({ suffix }) => suffix === '_count')?.value)
   steps.observe({ ...step, queueS: 1, transferS: 1, computeS: 1 })
   t.same(count(), [1, 1, 1])
   steps.remove(step)

@@ -1,0 +1,63 @@
+import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
+
+export const NS_PER_SECOND = 1_000_000_000
+
+/** A count and a sum of durations: whole seconds, and nanoseconds below one more. */
+export interface RecordedDuration {
+  readonly count: number
+  readonly seconds: number
+  readonly restNs: number
+}
+
+/** The durations of executions. */
+export interface RecordedCompute {
+  readonly input: RecordedDuration
+  readonly infer: RecordedDuration
+  readonly output: RecordedDuration
+}
+
+interface RecordedStatistics {
+  readonly name: string
+  readonly version: string
+  readonly lastInferenceMs: number
+  readonly inferenceCount: number
+  readonly executionCount: number
+  readonly success: RecordedDuration
+  readonly fail: RecordedDuration
+  readonly queue: RecordedDuration
+  readonly compute: RecordedCompute
+  /** By size. */
+  readonly batches: ReadonlyMap<number, RecordedCompute>
+}
+
+/** What was recorded of a model version, as statistics. There is no response cache, so its counts are 0. */
+export function toModelStatistics(recorded: RecordedStatistics): ModelStatistics {
+  return {
+    name: recorded.name,
+    version: recorded.version,
+    lastInference: BigInt(recorded.lastInferenceMs),
+    inferenceCount: BigInt(recorded.inferenceCount),
+    executionCount: BigInt(recorded.executionCount),
+    success: toDuration(recorded.success),
+    fail: toDuration(recorded.fail),
+    queue: toDuration(recorded.queue),
+    ...toCompute(recorded.compute),
+    cacheHit: { count: 0n, ns: 0n },
+    cacheMiss: { count: 0n, ns: 0n },
+    batchStats: [...recorded.batches]
+      .toSorted(([a], [b]) => a - b)
+      .map(([size, sums]): BatchStatistics => ({ batchSize: BigInt(size), ...toCompute(sums) })),
+  }
+}
+
+function toCompute({ input, infer, output }: RecordedCompute) {
+  return {
+    computeInput: toDuration(input),
+    computeInfer: toDuration(infer),
+    computeOutput: toDuration(output),
+  }
+}
+
+function toDuration({ count, seconds, restNs }: RecordedDuration): StatisticDuration {
+  return { count: BigInt(count), ns: BigInt(seconds) * BigInt(NS_PER_SECOND) + BigInt(restNs) }
+}
