@@ -1,6 +1,6 @@
 import type { CancelSignal } from '@tutti/errors'
-import { signalError } from './call-scope.ts'
-import type { Clock } from './clock.ts'
+import type { Clock } from './call-scope.ts'
+import { signalError } from './signal-error.ts'
 
 export interface BackoffOptions {
   /** Longest wait before the first repetition. */

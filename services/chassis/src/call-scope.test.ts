@@ -1,7 +1,8 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import t from 'tap'
 import type { CallContext } from './call-context.ts'
-import { openCallScope, raceSignal, remainingMs, signalError } from './call-scope.ts'
+import { openCallScope, remainingMs } from './call-scope.ts'
+import { raceSignal, signalError } from './signal-error.ts'
 import { createManualClock } from './testing/manual-clock.ts'
 
 await t.test('a scope without deadline never sets a timer', async (t) => {

@@ -1,6 +1,28 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { CallContext, TraceParent } from './call-context.ts'
-import type { Clock } from './clock.ts'
+import { signalError } from './signal-error.ts'
+
+/** Time as a parameter, so that tests drive it. */
+export interface Clock {
+  /** Monotonic milliseconds with a fraction; only differences mean something. */
+  now(): number
+  /** Milliseconds since the epoch, for what people and protocols read. */
+  epochMs(): number
+  /** Calls `callback` once after `delayMs`; the returned function cancels it. */
+  setTimer(delayMs: number, callback: () => void): () => void
+}
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  epochMs: () => Date.now(),
+  setTimer: (delayMs, callback) => {
+    // Node fires at once above 2^31 - 1 ms; such a timer is as good as never.
+    const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
+    return () => clearTimeout(timer)
+  },
+}
 
 /** One piece of work's own context. Whoever opened it closes it when the work has ended, however it ended. */
 export interface CallScope {
@@ -159,34 +181,4 @@ export function remainingMs(context: CallContext, clock: Clock): number | undefi
 /** True once the time of a call is over, also in the moment before its own timer says so; false without a deadline. */
 export function isTimeOver(context: CallContext, clock: Clock): boolean {
   return context.deadlineAt !== undefined && context.deadlineAt - clock.now() < TIMER_SLACK_MS
-}
-
-/**
- * Why a signal aborted, as our error. A plain abort becomes CANCELLED, a timeout of `AbortSignal.timeout`
- * DEADLINE_EXCEEDED.
- */
-export function signalError(signal: CancelSignal): ServeError {
-  const reason: unknown = signal.reason
-  if (reason instanceof DOMException && reason.name === 'TimeoutError') {
-    return new ServeError('DEADLINE_EXCEEDED', 'deadline exceeded', { cause: reason })
-  }
-  if (reason === undefined || (reason instanceof DOMException && reason.name === 'AbortError')) {
-    return new ServeError('CANCELLED', 'the call was cancelled', { cause: reason })
-  }
-  return ServeError.from(reason)
-}
-
-/**
- * Waits for a promise or for the signal, whichever comes first. An abandoned promise's later rejection is dropped: the
- * caller was answered with the signal's reason already.
- *
- * @throws ServeError, the signal's reason, at once if it has aborted.
- */
-export function raceSignal<T>(promise: Promise<T>, signal: CancelSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signalError(signal))
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-    if (signal.aborted) onAbort()
-  })
 }

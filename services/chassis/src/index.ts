@@ -3,13 +3,12 @@ export type { CallContext, TraceParent } from './call-context.ts'
 export {
   type CallScope,
   type CallScopeOptions,
+  type Clock,
   isTimeOver,
   openCallScope,
-  raceSignal,
   remainingMs,
-  signalError,
+  systemClock,
 } from './call-scope.ts'
-export { type Clock, systemClock } from './clock.ts'
 export { loadConfig, renderSettingTable } from './config.ts'
 export { PROCESS_FLAGS, toDrainMs, toLogLevel } from './executable/process-flags.ts'
 export {
@@ -46,5 +45,6 @@ export {
 } from './metrics.ts'
 export { createTracing } from './otlp-tracing.ts'
 export { Secret } from './secret.ts'
+export { raceSignal, signalError } from './signal-error.ts'
 export { parseTraceParent } from './trace-parent.ts'
 export { type Span, type Tracing } from './tracing.ts'

@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
-import { raceSignal, signalError } from './call-scope.ts'
-import { type Clock, systemClock } from './clock.ts'
+import { type Clock, systemClock } from './call-scope.ts'
 import { type Health, STARTING } from './health.ts'
 import type { Logger } from './log.ts'
 import { LIFECYCLE_EVENTS as EVENTS } from './log-events.ts'
+import { raceSignal, signalError } from './signal-error.ts'
 
 export type StopSignal = 'SIGTERM' | 'SIGINT'
 

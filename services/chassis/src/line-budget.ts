@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import type { Clock } from './call-scope.ts'
 
 /** How many log lines may come. */
 export interface LogLimit {
