@@ -36,12 +36,12 @@ export interface CallScope {
 export interface CallScopeOptions {
   readonly clock: Clock
   /** Time that is left; absent for no deadline, 0 or less if it is over already. */
-  readonly remainingMs?: number
+  readonly remainingMs?: number | undefined
   /** What the error calls the limit; 'deadline' if absent. */
   readonly limitName?: string
   /** Its abort and its reason carry over; it may live for long. */
   readonly parent?: CancelSignal
-  readonly trace?: TraceParent
+  readonly trace?: TraceParent | undefined
 }
 
 /**

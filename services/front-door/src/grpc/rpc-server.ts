@@ -1,14 +1,11 @@
 import { createServer } from 'node:http2'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Admission } from '../admission.ts'
 import { drainWithin } from '../drain.ts'
-import type { Gate, InferenceBackend } from '../inference-backend.ts'
 import { listenOn } from '../listen.ts'
 import { Connections } from './connections.ts'
 import { GrpcLog } from './log-events.ts'
-import type { Method } from './method.ts'
-import { ServerCalls } from './server-calls.ts'
+import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 
 const MEBIBYTE = 1024 * 1024
 const INT32_MAX = 2 ** 31 - 1
@@ -16,9 +13,8 @@ const INT32_MAX = 2 ** 31 - 1
 const RANGES = { maxMessageBytes: [1, INT32_MAX], windowBytes: [65_535, INT32_MAX] } as const
 
 /** Bounds of the gRPC door; each is a number of what its name says. */
-export interface GrpcServerBounds {
-  /** Bytes of one message, compressed or not; at most 2^31 - 1. */
-  readonly maxMessageBytes: number
+export interface GrpcServerBounds
+  extends Pick<ServerCallsOptions, 'maxMessageBytes' | 'writeTimeoutMs'> {
   /**
    * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below
    * what the sockets' buffers hold: Node stops reading a connection while a write to it waits, so that with more than that
@@ -31,8 +27,6 @@ export interface GrpcServerBounds {
   readonly maxConcurrentStreamsPerConnection: number
   /** Each connection is pinged at this interval, and dropped if its client does not answer. */
   readonly keepaliveMs: number
-  /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
-  readonly writeTimeoutMs: number
 }
 
 export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
@@ -44,17 +38,11 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
   writeTimeoutMs: 300_000,
 }
 
-export interface RpcServerOptions extends GrpcServerBounds {
-  readonly methods: readonly Method[]
-  readonly backend: InferenceBackend
-  /** Absent: every call reaches `backend`. */
-  readonly gate?: Gate
+export interface RpcServerOptions extends GrpcServerBounds, Omit<ServerCallsOptions, 'log'> {
   /** An IP address or name to listen on. */
   readonly address: string
   /** 0 for any free port. */
   readonly port: number
-  readonly admission: Admission
-  readonly clock: Clock
   readonly log: Logger
 }
 

@@ -196,10 +196,8 @@ export class ServerCall implements ReadCall {
       return undefined
     }
     this.sendHeaders()
-    this.#sent ??= new SentResponses(this.#stream, {
-      offer: () => this.#offer(),
-      taken: (bytes, isAll) => this.#taken(bytes, isAll),
-    })
+    if (this.#offeredAt === undefined) this.#offer()
+    this.#sent ??= new SentResponses(this.#stream, (bytes, isAll) => this.#taken(bytes, isAll))
     return this.#sent.send(frame)
   }
 

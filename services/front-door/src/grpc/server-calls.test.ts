@@ -14,7 +14,7 @@ function watched() {
   const watch = new WriteWatch({
     clock,
     timeoutMs: 100,
-    calls: () => [...calls],
+    calls,
     onCutOff: () => cut.push('logged'),
   })
   const begin = (name: string): Call => {

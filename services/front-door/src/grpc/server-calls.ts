@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
-import { type CallScopeOptions, type Clock, openCallScope } from '@tutti/chassis'
+import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
 import type { Gate, InferenceBackend } from '../inference-backend.ts'
@@ -7,20 +7,22 @@ import { readTrace } from '../request/trace-headers.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import type { Method } from './method.ts'
-import { ServerCall } from './server-call.ts'
+import { ServerCall, type ServerCallOptions } from './server-call.ts'
 import { respondOnlyTrailers } from './status-trailers.ts'
 
 /** Calls that take no place in the admission are small; what is above this is no request that we know. */
 const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
 
 export interface ServerCallsOptions {
-  readonly clock: Clock
-  readonly admission: Admission
+  readonly methods: readonly Method[]
   readonly backend: InferenceBackend
   /** Absent: every call reaches `backend`. */
   readonly gate?: Gate
-  readonly methods: readonly Method[]
+  readonly admission: Admission
+  readonly clock: Clock
+  /** Bytes of one message, compressed or not; at most 2^31 - 1. */
   readonly maxMessageBytes: number
+  /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
   readonly writeTimeoutMs: number
   readonly log: GrpcLog
 }
@@ -40,7 +42,7 @@ export class ServerCalls {
     this.#writeWatch = new WriteWatch({
       clock,
       timeoutMs,
-      calls: () => [...this.#calls],
+      calls: this.#calls,
       onCutOff: () => log.answerNotTaken(timeoutMs),
     })
   }
@@ -97,14 +99,20 @@ export class ServerCalls {
 
   #open(
     { isAdmitted }: Method,
-    o: Pick<ConstructorParameters<typeof ServerCall>[0], 'stream' | 'headers' | 'backend'>,
+    o: Pick<ServerCallOptions, 'stream' | 'headers' | 'backend'>,
   ): ServerCall {
-    const { admission, maxMessageBytes, log } = this.#o
-    const scope = openCallScope(this.#scopeOptions(o.headers))
+    const { clock, admission, maxMessageBytes, log } = this.#o
+    const { stream, headers, backend } = o
+    const timeout = headers['grpc-timeout']
+    const scope = openCallScope({
+      clock,
+      remainingMs: timeout === undefined ? undefined : parseGrpcTimeout(String(timeout)),
+      trace: headers['traceparent'] === undefined ? undefined : readTrace(headers),
+    })
     const call = new ServerCall({
-      stream: o.stream,
-      headers: o.headers,
-      backend: o.backend,
+      stream,
+      headers,
+      backend,
       scope,
       ticket: isAdmitted ? admission.admit() : undefined,
       maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_MESSAGE_BYTES,
@@ -112,7 +120,7 @@ export class ServerCalls {
       log,
     })
     this.#calls.add(call)
-    o.stream.on('close', () => this.#close(call))
+    stream.on('close', () => this.#close(call))
     if (scope.context.deadlineAt !== undefined) watchDeadline(call)
     return call
   }
@@ -124,19 +132,6 @@ export class ServerCalls {
     const waiting = this.#onIdle
     this.#onIdle = []
     for (const callback of waiting) callback()
-  }
-
-  #scopeOptions(headers: IncomingHttpHeaders): CallScopeOptions {
-    const options: { -readonly [Key in keyof CallScopeOptions]: CallScopeOptions[Key] } = {
-      clock: this.#o.clock,
-    }
-    const timeout = headers['grpc-timeout']
-    if (timeout !== undefined) options.remainingMs = parseGrpcTimeout(String(timeout))
-    if (headers['traceparent'] !== undefined) {
-      const trace = readTrace(headers)
-      if (trace !== undefined) options.trace = trace
-    }
-    return options
   }
 }
 
@@ -155,8 +150,7 @@ function watchDeadline(call: ServerCall): void {
 interface WriteWatchOptions {
   readonly clock: Clock
   readonly timeoutMs: number
-  /** The calls of this moment, as a copy. */
-  readonly calls: () => Iterable<Pick<ServerCall, 'offeredAt' | 'cutOff'>>
+  readonly calls: Iterable<Pick<ServerCall, 'offeredAt' | 'cutOff'>>
   readonly onCutOff: () => void
 }
 
@@ -191,7 +185,7 @@ export class WriteWatch {
     this.#stopTimer = undefined
     const now = clock.now()
     let oldest = Number.POSITIVE_INFINITY
-    for (const call of calls()) {
+    for (const call of calls) {
       const { offeredAt } = call
       if (offeredAt === undefined) continue
       if (now - offeredAt >= timeoutMs) {

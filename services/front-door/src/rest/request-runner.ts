@@ -75,12 +75,10 @@ export class RequestRunner {
   ): Promise<void> {
     const { clock, gate } = this.#o
     const backend = gate(request.headers)
-    const remainingMs = parseTimeout(request)
-    const trace = readTrace(request.headers)
     const scope = openCallScope({
       clock,
-      ...(remainingMs === undefined ? {} : { remainingMs }),
-      ...(trace === undefined ? {} : { trace }),
+      remainingMs: parseTimeout(request),
+      trace: readTrace(request.headers),
     })
     const opened = openRestCall({
       ...this.#o,
