@@ -17,8 +17,6 @@ export interface RecordedCompute {
 }
 
 interface RecordedStatistics {
-  readonly name: string
-  readonly version: string
   readonly lastInferenceMs: number
   readonly inferenceCount: number
   readonly executionCount: number
@@ -31,10 +29,13 @@ interface RecordedStatistics {
 }
 
 /** What was recorded of a model version, as statistics. There is no response cache, so its counts are 0. */
-export function toModelStatistics(recorded: RecordedStatistics): ModelStatistics {
+export function toModelStatistics(
+  { name, version }: Pick<ModelStatistics, 'name' | 'version'>,
+  recorded: RecordedStatistics,
+): ModelStatistics {
   return {
-    name: recorded.name,
-    version: recorded.version,
+    name,
+    version,
     lastInference: BigInt(recorded.lastInferenceMs),
     inferenceCount: BigInt(recorded.inferenceCount),
     executionCount: BigInt(recorded.executionCount),

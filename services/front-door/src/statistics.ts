@@ -49,15 +49,17 @@ export class StatisticsRecorder {
   readonly name: string
   readonly version: string
   readonly #clock: { epochMs(): number }
-  readonly #success = new DurationSum()
-  readonly #fail = new DurationSum()
-  readonly #queue = new DurationSum()
-  readonly #compute = new ComputeSums()
-  readonly #batches = new Map<number, ComputeSums>()
+  readonly #recorded = {
+    lastInferenceMs: 0,
+    inferenceCount: 0,
+    executionCount: 0,
+    success: new DurationSum(),
+    fail: new DurationSum(),
+    queue: new DurationSum(),
+    compute: new ComputeSums(),
+    batches: new Map<number, ComputeSums>(),
+  }
   readonly #failures = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 }
-  #lastInferenceMs = 0
-  #inferenceCount = 0
-  #executionCount = 0
   #pending = 0
 
   constructor(o: StatisticsRecorderOptions) {
@@ -67,21 +69,21 @@ export class StatisticsRecorder {
   }
 
   recordSuccess(request: SuccessfulRequest): void {
-    this.#lastInferenceMs = this.#clock.epochMs()
-    this.#inferenceCount += Math.max(1, request.batchSize)
-    this.#success.add(request.requestNs)
-    this.#queue.add(request.queueNs)
-    this.#compute.add(request)
+    this.#recorded.lastInferenceMs = this.#clock.epochMs()
+    this.#recorded.inferenceCount += Math.max(1, request.batchSize)
+    this.#recorded.success.add(request.requestNs)
+    this.#recorded.queue.add(request.queueNs)
+    this.#recorded.compute.add(request)
   }
 
   recordExecution(execution: Execution): void {
-    this.#lastInferenceMs = this.#clock.epochMs()
-    this.#executionCount += 1
+    this.#recorded.lastInferenceMs = this.#clock.epochMs()
+    this.#recorded.executionCount += 1
     const size = Math.max(1, execution.batchSize)
-    let batch = this.#batches.get(size)
+    let batch = this.#recorded.batches.get(size)
     if (batch === undefined) {
       batch = new ComputeSums()
-      this.#batches.set(size, batch)
+      this.#recorded.batches.set(size, batch)
     }
     batch.add(execution)
   }
@@ -89,7 +91,7 @@ export class StatisticsRecorder {
   /** A failed ensemble request is recorded twice by the router, as in Triton (triton-semantics 9.6). */
   recordFailure(failure: FailedRequest): void {
     this.#failures[failure.reason] += 1
-    this.#fail.add(failure.requestNs)
+    this.#recorded.fail.add(failure.requestNs)
   }
 
   /** @param change - 1 when a request is waiting for its execution, -1 when it no longer is. */
@@ -108,18 +110,7 @@ export class StatisticsRecorder {
 
   /** The statistics of this moment. */
   snapshot(): ModelStatistics {
-    return toModelStatistics({
-      name: this.name,
-      version: this.version,
-      lastInferenceMs: this.#lastInferenceMs,
-      inferenceCount: this.#inferenceCount,
-      executionCount: this.#executionCount,
-      success: this.#success,
-      fail: this.#fail,
-      queue: this.#queue,
-      compute: this.#compute,
-      batches: this.#batches,
-    })
+    return toModelStatistics(this, this.#recorded)
   }
 }
 
