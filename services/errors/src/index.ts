@@ -1,5 +1,6 @@
+export { assert } from './assert.ts'
 export type { CancelSignal } from './cancel-signal.ts'
 export { STATUS_CODES, type StatusCode } from './codes.ts'
 export { nearestName } from './nearest-name.ts'
 export { REASONS, type Reason } from './reasons.ts'
-export { assert, type ErrorDetails, ServeError, type ServeErrorOptions } from './serve-error.ts'
+export { type ErrorDetails, ServeError, type ServeErrorOptions } from './serve-error.ts'

@@ -1,6 +1,7 @@
 import t from 'tap'
+import { assert } from './assert.ts'
 import { REASONS, type Reason } from './reasons.ts'
-import { assert, ServeError } from './serve-error.ts'
+import { ServeError } from './serve-error.ts'
 
 function isReason(text: string): text is Reason {
   return Object.hasOwn(REASONS, text)

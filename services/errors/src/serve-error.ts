@@ -61,8 +61,3 @@ export class ServeError extends Error {
     return copy
   }
 }
-
-/** Throws if an invariant of our own code is broken. The text starts with `bug: `. */
-export function assert(condition: unknown, message: string): asserts condition {
-  if (!condition) throw new ServeError('INTERNAL', `bug: ${message}`)
-}
