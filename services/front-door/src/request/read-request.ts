@@ -1,5 +1,5 @@
-import { NO_PARAMETERS, type WireParameters } from '@tutti/protocol'
-import { isDatatype, type NamedTensor } from '@tutti/tensor'
+import type { WireParameters } from '@tutti/protocol'
+import { EMPTY_CONTEXT, isDatatype, type NamedTensor } from '@tutti/tensor'
 import type { RequestedOutput, ResolvedModel } from '../inference-backend.ts'
 import { toClasses } from './classify.ts'
 import {
@@ -10,7 +10,7 @@ import {
   unknownDatatype,
 } from './input-refusals.ts'
 import { readOutputParameters, refuseSharedMemory } from './output-parameters.ts'
-import { NOTHING_SAID, type RequestParameters, readGivenParameters } from './request-parameters.ts'
+import { type RequestParameters, readGivenParameters } from './request-parameters.ts'
 
 /**
  * Reads the parameters of a request: those with a meaning of their own, and the custom ones, which travel to every step.
@@ -19,10 +19,7 @@ import { NOTHING_SAID, type RequestParameters, readGivenParameters } from './req
  */
 export function readRequestParameters(id: string, parameters: WireParameters): RequestParameters {
   if (parameters.size > 0) return readGivenParameters(id, parameters)
-  return {
-    context: { id, ...NOTHING_SAID, parameters: NO_PARAMETERS },
-    isEmptyFinalWanted: false,
-  }
+  return { context: { ...EMPTY_CONTEXT, id }, isEmptyFinalWanted: false }
 }
 
 /**

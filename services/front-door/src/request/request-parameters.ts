@@ -1,18 +1,9 @@
 import type { ServeError } from '@tutti/errors'
-import { NO_PARAMETERS, toCorrelationText, type WireParameters } from '@tutti/protocol'
-import type { Parameter, RequestContext } from '@tutti/tensor'
+import { toCorrelationText, type WireParameters } from '@tutti/protocol'
+import { EMPTY_CONTEXT, type Parameter, type RequestContext } from '@tutti/tensor'
 import { refuseParameter } from './refuse.ts'
 
 const EMPTY_FINAL = 'triton_enable_empty_final_response'
-
-/** The context of a request that says nothing about it. */
-export const NOTHING_SAID = {
-  correlationId: 0n,
-  sequenceStart: false,
-  sequenceEnd: false,
-  priority: 0n,
-  timeoutUs: 0n,
-} as const
 
 /** What the parameters of a request say (triton-semantics 4.4). */
 export interface RequestParameters {
@@ -21,14 +12,7 @@ export interface RequestParameters {
   readonly isEmptyFinalWanted: boolean
 }
 
-interface Draft {
-  correlationId: bigint | string
-  sequenceStart: boolean
-  sequenceEnd: boolean
-  priority: bigint
-  timeoutUs: bigint
-  isEmptyFinalWanted: boolean
-}
+type Draft = RequestContext & Pick<RequestParameters, 'isEmptyFinalWanted'>
 
 function wrongKind(key: string, expected: string): ServeError {
   return refuseParameter(`invalid value type for '${key}' parameter, expected ${expected}.`, key)
@@ -85,16 +69,13 @@ function toCustom(key: string, parameter: Parameter | undefined): Parameter {
 
 /** Reads parameters of which there is at least one. @throws ServeError INVALID_PARAMETER with Triton's text. */
 export function readGivenParameters(id: string, parameters: WireParameters): RequestParameters {
-  const draft: Draft = { ...NOTHING_SAID, isEmptyFinalWanted: false }
-  let custom: Map<string, Parameter> | undefined
+  const draft: Draft = { ...EMPTY_CONTEXT, id, isEmptyFinalWanted: false }
+  const custom = new Map<string, Parameter>()
   for (const [key, parameter] of parameters) {
     const read = KNOWN.get(key)
-    if (read !== undefined) Object.assign(draft, read(parameter))
-    else {
-      custom ??= new Map()
-      custom.set(key, toCustom(key, parameter))
-    }
+    if (read === undefined) custom.set(key, toCustom(key, parameter))
+    else Object.assign(draft, read(parameter))
   }
-  const { isEmptyFinalWanted, ...known } = draft
-  return { context: { id, ...known, parameters: custom ?? NO_PARAMETERS }, isEmptyFinalWanted }
+  const { isEmptyFinalWanted, ...context } = draft
+  return { context: { ...context, parameters: custom }, isEmptyFinalWanted }
 }

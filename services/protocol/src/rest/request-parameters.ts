@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { Parameter, RequestContext } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type Parameter, type RequestContext } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, toCorrelationText, tooMany } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import { asBoolean, isObject, jsonTypeError, NON_STRING, NON_UNSIGNED } from './json-fields.ts'
@@ -15,37 +15,17 @@ export interface RestParameters {
   readonly isBinaryOutput: boolean
 }
 
-interface Draft {
-  correlationId: bigint | string
-  sequenceStart: boolean
-  sequenceEnd: boolean
-  priority: bigint
-  timeoutUs: bigint
-  isBinaryOutput: boolean
-  readonly custom: Map<string, Parameter>
-}
+type Draft = RequestContext & Pick<RestParameters, 'isBinaryOutput'>
 
-/** Keys with a meaning of their own; each setter gets the value with numbers as they were written. */
-const KNOWN: Readonly<Record<string, (draft: Draft, value: unknown) => void>> = {
-  sequence_id: (draft, value) => {
-    draft.correlationId = toCorrelationId(value)
-  },
-  sequence_start: (draft, value) => {
-    draft.sequenceStart = asBoolean(value, unableToParse('sequence_start'))
-  },
-  sequence_end: (draft, value) => {
-    draft.sequenceEnd = asBoolean(value, unableToParse('sequence_end'))
-  },
-  priority: (draft, value) => {
-    draft.priority = toUint64(value, 'priority')
-  },
-  timeout: (draft, value) => {
-    draft.timeoutUs = toUint64(value, 'timeout')
-  },
-  binary_data_output: (draft, value) => {
-    draft.isBinaryOutput = asBoolean(value, unableToParse('binary_data_output'))
-  },
-}
+/** Keys with a meaning of their own; each reader gets the value with numbers as they were written. */
+const KNOWN = new Map<string, (value: unknown) => Partial<Draft>>([
+  ['sequence_id', (value) => ({ correlationId: toCorrelationId(value) })],
+  ['sequence_start', (value) => ({ sequenceStart: toBoolean(value, 'sequence_start') })],
+  ['sequence_end', (value) => ({ sequenceEnd: toBoolean(value, 'sequence_end') })],
+  ['priority', (value) => ({ priority: toUint64(value, 'priority') })],
+  ['timeout', (value) => ({ timeoutUs: toUint64(value, 'timeout') })],
+  ['binary_data_output', (value) => ({ isBinaryOutput: toBoolean(value, 'binary_data_output') })],
+])
 
 /**
  * Reads the request's parameters (triton-semantics 4.4 with the texts of the HTTP endpoint).
@@ -55,22 +35,15 @@ const KNOWN: Readonly<Record<string, (draft: Draft, value: unknown) => void>> = 
  * MESSAGE_BOUNDS, INVALID_PARAMETER otherwise.
  */
 export function parseRequestParameters(id: string, parameters: unknown): RestParameters {
-  const draft: Draft = {
-    correlationId: 0n,
-    sequenceStart: false,
-    sequenceEnd: false,
-    priority: 0n,
-    timeoutUs: 0n,
-    isBinaryOutput: false,
-    custom: new Map(),
-  }
+  const draft: Draft = { ...EMPTY_CONTEXT, id, isBinaryOutput: false }
+  const custom = new Map<string, Parameter>()
   for (const [key, value] of entriesOf(parameters)) {
-    const known = Object.hasOwn(KNOWN, key) ? KNOWN[key] : undefined
-    if (known !== undefined) known(draft, value)
-    else draft.custom.set(key, toCustomParameter(key, value))
+    const read = KNOWN.get(key)
+    if (read === undefined) custom.set(key, toCustomParameter(key, value))
+    else Object.assign(draft, read(value))
   }
-  const { custom, isBinaryOutput, ...context } = draft
-  return { context: { id, ...context, parameters: custom }, isBinaryOutput }
+  const { isBinaryOutput, ...context } = draft
+  return { context: { ...context, parameters: custom }, isBinaryOutput }
 }
 
 function entriesOf(parameters: unknown): readonly (readonly [string, unknown])[] {
@@ -110,6 +83,10 @@ function toCorrelationId(value: unknown): bigint | string {
   if (integer !== undefined && isUint64(integer)) return integer
   if (typeof value !== 'string') throw jsonTypeError(unableToParse('sequence_id'), NON_STRING)
   return toCorrelationText(value)
+}
+
+function toBoolean(value: unknown, key: string): boolean {
+  return asBoolean(value, unableToParse(key))
 }
 
 function toUint64(value: unknown, key: string): bigint {
