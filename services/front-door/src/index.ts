@@ -15,8 +15,6 @@ export { GRPC_SERVER_DEFAULTS, type GrpcServer, type GrpcServerBounds } from './
 export type {
   IndexEntry,
   InferenceBackend,
-  InferRequest,
-  InferResponse,
   LoadParameters,
   ModelControl,
   RequestedOutput,
@@ -30,7 +28,6 @@ export {
 export type { JsonAnswers } from './metrics-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'
-export { requestedNames, toAnswer } from './served/answer.ts'
 export {
   type FoundVersion,
   findModel,

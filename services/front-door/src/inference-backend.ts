@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { CallContext } from '@tutti/chassis'
 import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
-import type { NamedTensor, Parameters, RequestContext } from '@tutti/tensor'
+import type { Executor } from '@tutti/tensor'
 
 export interface RequestedOutput {
   readonly name: string
@@ -9,26 +8,8 @@ export interface RequestedOutput {
   readonly classification: number
 }
 
-/** A decoded client request. Its tensors are views into the message that was received. */
-export interface InferRequest {
-  readonly context: RequestContext
-  readonly inputs: readonly NamedTensor[]
-  /** Empty means all. */
-  readonly outputs: readonly RequestedOutput[]
-}
-
-/** One response of the sequence that answers a request; `final` is true exactly once. */
-export interface InferResponse {
-  readonly modelName: string
-  readonly modelVersion: string
-  readonly id: string
-  readonly parameters: Parameters
-  readonly outputs: readonly NamedTensor[]
-  readonly final: boolean
-}
-
 /** A model version that a request was resolved to. What it pins stays alive until the request is answered. */
-export interface ResolvedModel {
+export interface ResolvedModel extends Executor {
   readonly name: string
   readonly version: number
   /** Completed and normalised. */
@@ -36,12 +17,8 @@ export interface ResolvedModel {
   readonly isDecoupled: boolean
   /** The label lines of an output, for classification; undefined if it has none. */
   labels(output: string): readonly string[] | undefined
-  /**
-   * Checks the request against the config (triton-semantics 4.6, from step 6 on) and executes it.
-   * Starts at once. The iterable throws ServeError. Cancel by aborting `context.signal`; ending the iteration early only
-   * drops what comes.
-   */
-  infer(request: InferRequest, context: CallContext): AsyncIterable<InferResponse>
+  /** Checks the request against the config (triton-semantics 4.6, from step 6 on) and executes it. */
+  execute: Executor['execute']
 }
 
 export interface IndexEntry {

@@ -10,14 +10,16 @@ import {
 } from '@tutti/ensemble'
 import { assert, type CancelSignal, ServeError } from '@tutti/errors'
 import {
+  type Executed,
   type NamedTensor,
-  type Parameters,
   ReadyGate,
   type RequestContext,
+  type ResponseSink,
+  type StepResponse,
+  type StepTimes,
   type TensorMemory,
   type TensorRef,
 } from '@tutti/tensor'
-import type { BearerResponse } from '@tutti/transport'
 import { lookupVersion, type ResolvedEntry } from './catalog.ts'
 import type { EnsembleAdmission } from './ensemble-admission.ts'
 import type { RequestScope } from './request-scope.ts'
@@ -30,11 +32,8 @@ export interface ExecutionDependencies {
   readonly admission: EnsembleAdmission
   /** The slots of an ensemble's steps, shared by all its requests. */
   slots(plan: EnsemblePlan): readonly StepSlots[]
-  /**
-   * Executes one step, be its model an ordinary one or an ensemble. Tells `sink` of responses, the last of them final, or
-   * of one failure, and resolves after that; never rejects.
-   */
-  invoke(invocation: StepInvocation, sink: StepSink): Promise<void>
+  /** Executes one step, be its model an ordinary one or an ensemble. Never throws. */
+  invoke(invocation: StepInvocation, sink: ResponseSink): void
 }
 
 /** One attempt at one step. */
@@ -52,28 +51,12 @@ export interface StepInvocation {
   readonly signal: CancelSignal
 }
 
-export interface StepSink {
-  responded(response: BearerResponse): void
-  /** As ResponseSink's: undefined if a further response may come now. */
-  room?(): Promise<void> | undefined
-  /** @param executed - 'no' if the step cannot have run. */
-  failed(error: ServeError, executed: 'no' | 'maybe', times: SummedTimes | undefined): void
-}
-
 /** Sums over the steps of one ensemble request, in nanoseconds (triton-semantics 1.10). */
 export interface SummedTimes {
   queueNs: number
   computeInputNs: number
   computeInferNs: number
   computeOutputNs: number
-}
-
-/** Takes what an ensemble request brings: responses, the last of them final, or one failure. */
-export interface ExecutionSink {
-  emitted(outputs: readonly NamedTensor[], parameters: Parameters, final: boolean): void
-  /** As ResponseSink's: undefined if a further response may come now. */
-  room?(): Promise<void> | undefined
-  failed(error: ServeError): void
 }
 
 type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
@@ -95,7 +78,7 @@ export class EnsembleExecution {
   readonly #o: ExecutionDependencies
   readonly #plan: EnsemblePlan
   readonly #scope: RequestScope
-  readonly #sink: ExecutionSink
+  readonly #sink: ResponseSink
   readonly #run: EnsembleRun
   readonly #open = new Map<string, OpenStep>()
   readonly #timers = new Map<number, () => void>()
@@ -103,6 +86,7 @@ export class EnsembleExecution {
   /** Where decoupled steps wait for the steps after them. */
   readonly #ahead = new Map<number, ReadyGate>()
   #isApplying = false
+  #emitted = 0
   readonly #steps: readonly ResolvedEntry[]
   /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
   readonly #timeout: CallScope | undefined
@@ -119,7 +103,7 @@ export class EnsembleExecution {
     plan: EnsemblePlan,
     request: { readonly context: RequestContext; readonly requestedOutputs: readonly string[] },
     scope: RequestScope,
-    sink: ExecutionSink,
+    sink: ResponseSink,
   ) {
     this.#o = o
     this.#plan = plan
@@ -135,7 +119,7 @@ export class EnsembleExecution {
   start(tensors: readonly NamedTensor[]): void {
     if (this.#scope.signal.aborted) {
       this.#end()
-      this.#sink.failed(ServeError.from(this.#scope.signal.reason))
+      this.#sink.fail(ServeError.from(this.#scope.signal.reason), 'no')
       return
     }
     this.#scope.signal.addEventListener('abort', this.#onAbort, { once: true })
@@ -190,7 +174,7 @@ export class EnsembleExecution {
         return this.#emit(action)
       case 'Fail':
         this.#end()
-        return this.#sink.failed(action.error)
+        return this.#sink.fail(action.error, 'maybe', this.#summedTimes())
     }
   }
 
@@ -201,8 +185,10 @@ export class EnsembleExecution {
       // The encoder views the bytes; the collector frees them once the response is written.
       this.#o.memory.release(ref)
     }
-    if (action.final) this.#end()
-    this.#sink.emitted(outputs, action.parameters, action.final)
+    const { parameters, final } = action
+    const response = { index: this.#emitted++, final, outputs, parameters }
+    if (final) this.#end()
+    this.#sink.send(final ? { ...response, times: this.#summedTimes() } : response)
   }
 
   #invoke(action: Invoke): void {
@@ -214,23 +200,16 @@ export class EnsembleExecution {
     if (this.#scope.callers !== undefined) {
       // The model that called may have the slot that this would wait for.
       slots.take()
-      this.#begin(action, open, slots)
+      this.#execute(action, open, slots)
       return
     }
     let taken = false
     open.leave = slots.acquire(() => {
       taken = true
       delete open.leave
-      this.#begin(action, open, slots)
+      this.#execute(action, open, slots)
     })
     if (taken) delete open.leave
-  }
-
-  #begin(action: Invoke, open: OpenStep, slots: StepSlots): void {
-    void this.#execute(action, open).finally(() => {
-      this.#open.delete(stepKey(action.step, action.attempt))
-      slots.release()
-    })
   }
 
   /** The run has ended and hears no more of the step: one that waits for a slot just leaves the line. */
@@ -246,7 +225,7 @@ export class EnsembleExecution {
     open?.cancel.abort(signal.aborted ? signal.reason : ended)
   }
 
-  #execute(action: Invoke, open: OpenStep): Promise<void> {
+  #execute(action: Invoke, open: OpenStep, slots: StepSlots): void {
     const target = this.#steps[action.step]
     assert(target !== undefined, `ensemble ${this.#plan.name} has no step ${action.step}`)
     const { step, attempt } = action
@@ -262,14 +241,19 @@ export class EnsembleExecution {
       scope: this.#scope,
       signal: open.cancel.signal,
     }
-    return this.#o.invoke(invocation, {
-      responded: (response) => this.#responded(action, response),
-      room: () => this.#room(step),
-      failed: (error, executed, times) => {
-        this.#addTimes(times)
-        // The step was a moment ahead of the ensemble's timer, which says whose time is over.
-        if (error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()) return
-        this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
+    const ended = (): void => {
+      this.#open.delete(stepKey(step, attempt))
+      slots.release()
+    }
+    this.#o.invoke(invocation, {
+      send: (response) => {
+        this.#responded(action, response)
+        if (response.final) ended()
+      },
+      ready: () => this.#stepReady(step),
+      fail: (error, executed, times) => {
+        this.#failed(action, error, executed, times)
+        ended()
       },
     })
   }
@@ -278,7 +262,15 @@ export class EnsembleExecution {
     return this.#timeout !== undefined && isTimeOver(this.#timeout.context, this.#o.clock)
   }
 
-  #responded(action: Invoke, response: BearerResponse): void {
+  #failed(action: Invoke, error: ServeError, executed: Executed, times?: StepTimes): void {
+    this.#addTimes(times)
+    // The step was a moment ahead of the ensemble's timer, which says whose time is over.
+    if (error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()) return
+    const { step, attempt } = action
+    this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
+  }
+
+  #responded(action: Invoke, response: StepResponse): void {
     this.#addTimes(response.times)
     const outputs = new Map<string, TensorEntry>()
     for (const { name, datatype, shape, data } of response.outputs) {
@@ -289,14 +281,14 @@ export class EnsembleExecution {
     this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
   }
 
-  #room(step: number): Promise<void> | undefined {
-    if (!this.#run.isAhead(step)) return this.#sink.room?.()
+  #stepReady(step: number): Promise<void> | undefined {
+    if (!this.#run.isAhead(step)) return this.#sink.ready?.()
     let gate = this.#ahead.get(step)
     if (gate === undefined) {
       gate = new ReadyGate()
       this.#ahead.set(step, gate)
     }
-    return gate.wait().then(() => this.#sink.room?.())
+    return gate.wait().then(() => this.#sink.ready?.())
   }
 
   #letOn(): void {
@@ -305,6 +297,10 @@ export class EnsembleExecution {
       this.#ahead.delete(step)
       gate.open()
     }
+  }
+
+  #summedTimes(): StepTimes {
+    return { ...this.times, transferNs: 0 }
   }
 
   #addTimes(times: SummedTimes | undefined): void {

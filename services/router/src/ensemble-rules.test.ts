@@ -2,8 +2,8 @@ import { deepStrictEqual } from 'node:assert/strict'
 import { type CallContext, openCallScope } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import type { InferRequest, InferResponse } from '@tutti/front-door'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest, type StepResponse } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter } from './testing/index.ts'
@@ -41,10 +41,14 @@ function slowModel(): { readonly model: ScriptedModel; readonly waiting: Waiting
 }
 
 function request(): InferRequest {
-  return { context: { ...EMPTY_CONTEXT, id: 'r' }, inputs: [floats('IN', [1])], outputs: [] }
+  return {
+    context: { ...EMPTY_CONTEXT, id: 'r' },
+    inputs: [floats('IN', [1])],
+    requestedOutputs: [],
+  }
 }
 
-async function outcome(stream: AsyncIterable<InferResponse>): Promise<string> {
+async function outcome(stream: AsyncIterable<StepResponse>): Promise<string> {
   try {
     for await (const _ of stream);
     return 'answered'
@@ -63,7 +67,7 @@ await t.test('errors and envelopes name a step as the rules do', async (t) => {
     ensembles: { E: one },
     rules: { E: RULES },
   })
-  const stream = router.resolve('E', '').infer(request(), quiet)
+  const stream = responsesTo(router.resolve('E', ''), request(), quiet)
   const failed = (async () => {
     for await (const _ of stream);
   })()
@@ -89,7 +93,7 @@ await t.test('the ensemble’s timeout ends a request and says so', async (t) =>
     ['inner', "in ensemble 'inner', "],
     ['E', "in ensemble 'E', in ensemble 'inner', "],
   ] as const) {
-    const ended = outcome(router.resolve(name, '').infer(request(), quiet))
+    const ended = outcome(responsesTo(router.resolve(name, ''), request(), quiet))
     await settle()
     t.equal(envelopes.at(-1)?.remainingMs, 500)
     clock.advance(500)
@@ -116,7 +120,7 @@ await t.test('of deadline and timeout the sooner ends a request', async (t) => {
     [900, 500, "the ensemble's timeout"],
   ] as const) {
     const scope = openCallScope({ clock, remainingMs })
-    const ended = outcome(router.resolve('E', '').infer(request(), scope.context))
+    const ended = outcome(responsesTo(router.resolve('E', ''), request(), scope.context))
     await settle()
     t.equal(envelopes.at(-1)?.remainingMs, sooner)
     clock.advance(sooner)
@@ -136,14 +140,14 @@ await t.test('a step that is first to see that the time is over changes no word'
     clock,
   })
   const over = new ServeError('DEADLINE_EXCEEDED', 'deadline of 499 ms exceeded')
-  const ended = outcome(router.resolve('E', '').infer(request(), quiet))
+  const ended = outcome(responsesTo(router.resolve('E', ''), request(), quiet))
   await settle()
   clock.advance(499.5)
   waiting[0]?.fail(over)
   await settle()
   clock.advance(0.5)
   t.match(await ended, "the ensemble's timeout of 500 ms exceeded")
-  const other = outcome(router.resolve('E', '').infer(request(), quiet))
+  const other = outcome(responsesTo(router.resolve('E', ''), request(), quiet))
   await settle()
   clock.advance(100)
   waiting[1]?.fail(over)
@@ -157,8 +161,8 @@ await t.test('requests beyond the bound are refused at once', async (t) => {
     ensembles: { inner: one, E: outer },
     rules: { inner: { ...RULES, maxInFlightRequests: 2 } },
   })
-  const inner = () => outcome(router.resolve('inner', '').infer(request(), quiet))
-  const through = () => outcome(router.resolve('E', '').infer(request(), quiet))
+  const inner = () => outcome(responsesTo(router.resolve('inner', ''), request(), quiet))
+  const through = () => outcome(responsesTo(router.resolve('E', ''), request(), quiet))
   const text = "ensemble 'inner' is overloaded: 2 requests are in flight, the bound is 2"
   const first = inner()
   const second = through()
@@ -200,7 +204,7 @@ await t.test('whatever ends a request gives its place back once', async (t) => {
           clock,
         })
         const infer = (asked: InferRequest, context: CallContext): Promise<string> =>
-          outcome(router.resolve('E', '').infer(asked, context))
+          outcome(responsesTo(router.resolve('E', ''), asked, context))
         for (const how of endings) {
           const client = openCallScope({ clock })
           if (how === 'gone') client.cancel(GONE)

@@ -1,7 +1,7 @@
 import type { ServedModel } from '@tutti/ensemble'
-import type { InferRequest } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { collect, floats, ScriptedReplicas } from './testing/index.ts'
@@ -21,7 +21,7 @@ const over = (model: string): string => ensemble.replace('"good"', `"${model}"`)
 const request: InferRequest = {
   context: { ...EMPTY_CONTEXT, id: 'r' },
   inputs: [floats('X', [1])],
-  outputs: [],
+  requestedOutputs: [],
 }
 const quiet = { signal: new AbortController().signal }
 
@@ -99,10 +99,10 @@ await t.test('whatever a step says of itself, the models of others go on', async
           await router.repositoryIndex(false)
         }
         for (const asked of ['good', 'ens']) {
-          await collect(router.resolve(asked, '').infer(request, quiet))
+          await collect(responsesTo(router.resolve(asked, ''), request, quiet))
         }
         router.removeStep('hostile-0')
-        await collect(router.resolve('ens', '').infer(request, quiet))
+        await collect(responsesTo(router.resolve('ens', ''), request, quiet))
       },
     ),
     { numRuns: 300 },

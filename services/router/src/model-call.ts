@@ -3,7 +3,7 @@ import { remainingMs } from '@tutti/chassis'
 import { type CancelSignal, type Reason, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
-import type { RequestContext, StepTimes, TensorRef } from '@tutti/tensor'
+import type { Executed, RequestContext, ResponseSink, StepTimes, TensorRef } from '@tutti/tensor'
 import {
   type BearerResponse,
   deliverResponses,
@@ -11,7 +11,6 @@ import {
   type TensorBearer,
 } from '@tutti/transport'
 import { awaitVerdict } from './await-verdict.ts'
-import type { StepSink } from './ensemble-execution.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { ChosenReplica, PinnedSignature, ReplicaChoice } from './revision-pins.ts'
 
@@ -36,7 +35,7 @@ export interface ModelCall extends PinnedSignature {
   /** Names of all outputs that a response may have. */
   readonly outputs: readonly string[]
   readonly inputs: readonly TensorHeader[]
-  /** Bytes of `inputs`, in the same order. Viewed until `ended` is called. */
+  /** Bytes of `inputs`, in the same order. Viewed until the sink has had the last. */
   readonly tensors: readonly TensorRef[]
 }
 
@@ -54,12 +53,6 @@ const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
   'RESPONSE_INVALID',
 ])
 
-/** What hears of a call. */
-export interface CallSink extends StepSink {
-  /** The call is over. Comes once, after the last word, and possibly before `callModel` returns. */
-  ended(): void
-}
-
 /** For whom a call is made. */
 export interface CallOwner {
   readonly scope: RequestScope
@@ -76,7 +69,7 @@ export function callModel(
   o: CallDependencies,
   call: ModelCall,
   caller: CallOwner & { readonly giveUpAt?: number },
-  sink: CallSink,
+  sink: ResponseSink,
 ): void {
   const { scope, signal } = caller
   let chosen: ChosenReplica
@@ -103,9 +96,8 @@ export function callModel(
   }
 }
 
-function refuse(sink: CallSink, failure: ServeError): void {
-  sink.failed(failure, 'no', undefined)
-  sink.ended()
+function refuse(sink: ResponseSink, failure: ServeError): void {
+  sink.fail(failure, 'no')
 }
 
 /** @returns true if the call goes on, or fails, once it is known what becomes of its suspect replicas. */
@@ -113,7 +105,7 @@ function isUndecided(
   o: CallDependencies,
   call: ModelCall,
   caller: CallOwner & { readonly giveUpAt?: number },
-  sink: CallSink,
+  sink: ResponseSink,
   failure: ServeError,
 ): boolean {
   const { scope, signal, giveUpAt } = caller
@@ -135,15 +127,14 @@ class Attempt implements ResponseReceiver<BearerResponse> {
   readonly #call: ModelCall
   readonly #chosen: ChosenReplica
   readonly #span: Span
-  readonly #sink: CallSink
+  readonly #sink: ResponseSink
   readonly #startedAt: number
-  #hasPlace = true
   #hasEnded = false
 
   constructor(
     o: CallDependencies,
     call: ModelCall,
-    open: { readonly chosen: ChosenReplica; readonly span: Span; readonly sink: CallSink },
+    open: { readonly chosen: ChosenReplica; readonly span: Span; readonly sink: ResponseSink },
   ) {
     this.#o = o
     this.#call = call
@@ -169,7 +160,7 @@ class Attempt implements ResponseReceiver<BearerResponse> {
   }
 
   room(): Promise<void> | undefined {
-    return this.#hasEnded ? undefined : this.#sink.room?.()
+    return this.#hasEnded ? undefined : this.#sink.ready?.()
   }
 
   #pass(response: BearerResponse): void {
@@ -181,9 +172,8 @@ class Attempt implements ResponseReceiver<BearerResponse> {
       return
     }
     this.#checkOutputs(response)
-    if (final) this.#giveBack('maybe')
-    this.#sink.responded(times === undefined ? response : { ...response, times })
-    if (final) this.#end()
+    if (final) this.#end('maybe')
+    this.#sink.send(times === undefined ? response : { ...response, times })
   }
 
   /** The step has checked what its engine gave: what is none of the model's outputs did not come from there. */
@@ -196,26 +186,19 @@ class Attempt implements ResponseReceiver<BearerResponse> {
     }
   }
 
-  #fail(error: ServeError, executed: 'no' | 'maybe', times: StepTimes | undefined): void {
+  #fail(error: ServeError, executed: Executed, times: StepTimes | undefined): void {
     const { replica } = this.#chosen.address
     this.#span.recordError(error)
-    this.#giveBack(executed)
+    this.#end(executed)
     if (error.reason === 'REVISION_GONE') this.#o.revisionRefused(replica)
-    this.#sink.failed(error.withDetails({ replica }), executed, times)
-    this.#end()
+    this.#sink.fail(error.withDetails({ replica }), executed, times)
   }
 
-  /** Comes before anybody is told, so that another attempt finds the place free. */
-  #giveBack(executed: 'no' | 'maybe'): void {
-    if (!this.#hasPlace) return
-    this.#hasPlace = false
-    this.#chosen.ended(executed)
-  }
-
-  #end(): void {
+  /** Comes before the sink is told, so that another attempt finds the place free. */
+  #end(executed: Executed): void {
     this.#hasEnded = true
+    this.#chosen.ended(executed)
     this.#span.end()
-    this.#sink.ended()
   }
 }
 

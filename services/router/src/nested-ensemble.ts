@@ -1,22 +1,20 @@
 import { assert, ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
+import type { ResponseSink } from '@tutti/tensor'
 import {
   EnsembleExecution,
   type ExecutionDependencies,
   type StepInvocation,
-  type StepSink,
 } from './ensemble-execution.ts'
 
 /**
- * Runs a step whose model is an ensemble: a request of its own to the inner ensemble, under the same catalog.
- * Resolves once the inner request has ended; never rejects.
+ * Runs a step whose model is an ensemble: a request of its own to the inner ensemble, under the same catalog. Never throws.
  */
 export function executeNested(
   o: ExecutionDependencies,
   invocation: StepInvocation,
-  sink: StepSink,
-): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  sink: ResponseSink,
+): void {
   try {
     const { entry, config } = invocation.target
     assert(entry.kind === 'ensemble', `${entry.name} is no ensemble`)
@@ -24,25 +22,10 @@ export function executeNested(
     const request = toRequest(invocation)
     checkInferRequest(config, request)
     const scope = { ...invocation.scope, signal: invocation.signal }
-    let index = 0
-    const execution = new EnsembleExecution(o, entry.plan, request, scope, {
-      emitted: (outputs, parameters, final) => {
-        const times = final ? { times: { ...execution.times, transferNs: 0 } } : {}
-        sink.responded({ index: index++, final, outputs, parameters, ...times })
-        if (final) resolve()
-      },
-      room: () => sink.room?.(),
-      failed: (error) => {
-        sink.failed(error, 'maybe', execution.times)
-        resolve()
-      },
-    })
-    execution.start(request.inputs)
+    new EnsembleExecution(o, entry.plan, request, scope, sink).start(request.inputs)
   } catch (error) {
-    sink.failed(ServeError.from(error), 'no', undefined)
-    resolve()
+    sink.fail(ServeError.from(error), 'no')
   }
-  return promise
 }
 
 function toRequest(invocation: StepInvocation): Parameters<typeof checkInferRequest>[1] {

@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import { RESPONSE_WINDOW, TensorMemory } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import { type BearerResponse, LocalBearer } from '@tutti/transport'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
@@ -236,10 +237,10 @@ await t.test(
     })
     opened.call = call
     const { context } = nested('e')
-    const request = { context, inputs: [floats('IN', [1])], outputs: [] }
+    const request = { context, inputs: [floats('IN', [1])], requestedOutputs: [] }
     const ask = async (): Promise<number[]> => {
       const all: number[] = []
-      for await (const { outputs } of router.resolve('e', '').infer(request, quiet)) {
+      for await (const { outputs } of responsesTo(router.resolve('e', ''), request, quiet)) {
         all.push(...toFloats(outputs[0]?.data))
       }
       return all

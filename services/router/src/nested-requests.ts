@@ -1,10 +1,9 @@
 import type { CallContext, Clock } from '@tutti/chassis'
 import { openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { InferRequest, InferResponse } from '@tutti/front-door'
 import type { Envelope } from '@tutti/protocol'
-import type { TensorRef } from '@tutti/tensor'
-import { deliverResponses, type EnvelopeHandler, type EnvelopeSink } from '@tutti/transport'
+import type { InferRequest, ResponseSink, TensorRef } from '@tutti/tensor'
+import type { EnvelopeHandler, EnvelopeSink } from '@tutti/transport'
 
 /** What bounds the requests that models make to other models (BLS). */
 export interface NestingBounds {
@@ -19,11 +18,12 @@ export const NESTING_DEFAULTS: NestingBounds = { maxDepth: 10, maxRequests: 1024
 /** A model that a nested request was resolved to. */
 export interface NestedTarget {
   readonly isDecoupled: boolean
-  infer(
+  execute(
     request: InferRequest,
+    sink: ResponseSink,
     context: CallContext,
     callers: readonly string[],
-  ): AsyncIterable<InferResponse>
+  ): void
 }
 
 export interface NestedRequestsOptions {
@@ -82,21 +82,20 @@ function execute(
   if (callers.length > o.bounds.maxDepth) throw tooDeep(envelope, o.bounds.maxDepth)
   const target = o.resolve(model, version === 0 ? '' : String(version))
   if (target.isDecoupled && envelope.isDecoupled !== true) throw decoupled(model)
-  const responses = target.infer(toRequest(envelope, tensors), context, callers)
   let index = 0
   return new Promise((resolve) => {
-    deliverResponses(responses, {
-      received: ({ outputs, parameters, final }) => {
+    const inner: ResponseSink = {
+      send: ({ outputs, parameters, final }) => {
         sink.send({ index: index++, final, outputs, parameters })
         if (final) resolve()
       },
-      failed: (thrown) => {
-        const error = ServeError.from(thrown)
+      fail: (error) => {
         sink.send({ index: index++, final: true, outputs: [], parameters: new Map(), error })
         resolve()
       },
-      room: () => sink.room?.(),
-    })
+      ready: () => sink.room?.(),
+    }
+    target.execute(toRequest(envelope, tensors), inner, context, callers)
   })
 }
 
@@ -107,7 +106,7 @@ function toRequest(envelope: Envelope, tensors: readonly TensorRef[]): InferRequ
       ...input,
       data: tensors[i]?.bytes ?? new Uint8Array(),
     })),
-    outputs: envelope.requestedOutputs.map((name) => ({ name, classification: 0 })),
+    requestedOutputs: envelope.requestedOutputs,
   }
 }
 

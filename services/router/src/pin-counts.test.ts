@@ -1,4 +1,5 @@
 import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
 import { collect, ScriptedReplicas } from './testing/scripted-replicas.ts'
 
@@ -12,7 +13,7 @@ const OUTER = INNER.replace('"m"', '"inner"')
 const request = {
   context: EMPTY_CONTEXT,
   inputs: [{ name: 'x', datatype: 'FP32' as const, shape: [1], data: new Uint8Array(4) }],
-  outputs: [],
+  requestedOutputs: [],
 }
 
 const model = (name: string, revision: string) => ({
@@ -29,7 +30,7 @@ await t.test('a version is pinned as long as a request may ask for it', async (t
     const gate = Promise.withResolvers<void>()
     replicas.script = () => gate.promise
     const { signal } = new AbortController()
-    const answered = collect(router.resolve(asked, '').infer(request, { signal }))
+    const answered = collect(responsesTo(router.resolve(asked, ''), request, { signal }))
     const pin = { model: 'm', version: 1, revision: 'r' }
     let isUnpinned = false
     const unpinned = router.whenUnpinned(pin).then(() => (isUnpinned = true))
@@ -52,16 +53,18 @@ await t.test('requests that fail or are refused unpin too', async (t) => {
   replicas.serve('a', [model('m', 'r')])
   const { signal } = new AbortController()
   const bad = { ...request, inputs: [] }
-  await t.rejects(collect(router.resolve('inner', '').infer(bad, { signal })))
+  await t.rejects(collect(responsesTo(router.resolve('inner', ''), bad, { signal })))
   replicas.script = () => {
     throw new Error('broken')
   }
   for (const name of ['m', 'inner']) {
-    await t.rejects(collect(router.resolve(name, '').infer(request, { signal })))
+    await t.rejects(collect(responsesTo(router.resolve(name, ''), request, { signal })))
   }
   const cancel = new AbortController()
   replicas.script = () => new Promise(() => {})
-  const cancelled = collect(router.resolve('inner', '').infer(request, { signal: cancel.signal }))
+  const cancelled = collect(
+    responsesTo(router.resolve('inner', ''), request, { signal: cancel.signal }),
+  )
   cancel.abort(new Error('gone'))
   await t.rejects(cancelled)
   await router.whenUnpinned({ model: 'm', version: 1, revision: 'r' })

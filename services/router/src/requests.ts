@@ -1,15 +1,8 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
-import {
-  type InferRequest,
-  type InferResponse,
-  requestedNames,
-  type StatisticsRecorder,
-  toAnswer,
-} from '@tutti/front-door'
+import type { StatisticsRecorder } from '@tutti/front-door'
 import { checkInferRequest } from '@tutti/model-config'
-import type { TensorMemory } from '@tutti/tensor'
-import { ResponseStream } from '@tutti/transport'
+import type { Executed, InferRequest, ResponseSink, TensorMemory } from '@tutti/tensor'
 import type { ResolvedEntry } from './catalog.ts'
 import { EnsembleExecution, type ExecutionDependencies } from './ensemble-execution.ts'
 import type { CallDependencies } from './model-call.ts'
@@ -26,11 +19,11 @@ export function inferModel(
   o: ModelInferDependencies,
   { entry, config, version }: ResolvedEntry,
   request: InferRequest,
+  sink: ResponseSink,
   scope: RequestScope,
-): AsyncIterable<InferResponse> {
-  const responses = new ResponseStream<InferResponse>()
+): void {
   const tensors = request.inputs.map((input) => o.memory.hold(input.data))
-  const requestedOutputs = requestedNames(request)
+  const { context, inputs, requestedOutputs } = request
   const call = {
     model: entry.name,
     version: version.version,
@@ -39,25 +32,27 @@ export function inferModel(
     ensemble: '',
     step: '',
     attempt: 1,
-    context: request.context,
+    context,
     requestedOutputs,
     outputs: requestedOutputs.length > 0 ? requestedOutputs : config.output.map(({ name }) => name),
-    inputs: request.inputs,
+    inputs,
     tensors,
   }
-  const modelVersion = String(version.version)
-  const { id } = request.context
+  const end = (): void => {
+    for (const tensor of tensors) o.memory.release(tensor.id)
+    scope.release()
+  }
   callWithRetries(o, call, scope, {
-    responded: ({ outputs, parameters, final }) =>
-      responses.send({ modelName: entry.name, modelVersion, id, parameters, outputs, final }),
-    room: () => responses.room(),
-    failed: (error) => responses.fail(error),
-    ended: () => {
-      for (const tensor of tensors) o.memory.release(tensor.id)
-      scope.release()
+    send: (response) => {
+      sink.send(response)
+      if (response.final) end()
     },
+    fail: (error, executed, times) => {
+      sink.fail(error, executed, times)
+      end()
+    },
+    ready: () => sink.ready?.(),
   })
-  return responses
 }
 
 /** Answers a request to an ensemble: checks it against the ensemble's own config, then runs the graph. */
@@ -69,8 +64,9 @@ export function inferEnsemble(
   },
   { entry, config, version }: ResolvedEntry,
   request: InferRequest,
+  sink: ResponseSink,
   scope: RequestScope,
-): AsyncIterable<InferResponse> {
+): void {
   const span = o.tracing.startSpan(`infer ${entry.name}`, {
     kind: 'server',
     parent: scope.trace,
@@ -78,25 +74,22 @@ export function inferEnsemble(
   })
   const started = o.clock.now()
   const elapsedNs = (): number => (o.clock.now() - started) * 1e6
-  const responses = new ResponseStream<InferResponse>()
-  const refuse = (error: ServeError): void => {
+  const fail = (error: ServeError, executed: Executed): void => {
     span.recordError(error)
     span.end()
     scope.release()
-    responses.fail(error)
+    sink.fail(error, executed)
   }
   try {
     assert(entry.kind === 'ensemble' && entry.plan !== undefined, `${entry.name} has no plan`)
-    const requestedOutputs = requestedNames(request)
-    const checked = checkInferRequest(config, { ...request, requestedOutputs })
+    const checked = checkInferRequest(config, request)
     const inner: RequestScope = {
       ...scope,
       ...(span.traceParent !== undefined && { trace: span.traceParent }),
     }
-    const answer = toAnswer(entry.name, version.version, request)
     const execution = new EnsembleExecution(o, entry.plan, checked, inner, {
-      emitted: (outputs, parameters, final) => {
-        if (final) {
+      send: (response) => {
+        if (response.final) {
           const requestNs = elapsedNs()
           const batchSize = Math.max(1, checked.batchSize)
           o.recorder?.addPending(-1)
@@ -105,12 +98,12 @@ export function inferEnsemble(
           span.end()
           scope.release()
         }
-        responses.send(answer(outputs, parameters, final))
+        sink.send(response)
       },
-      room: () => responses.room(),
-      failed: (error) => {
+      ready: () => sink.ready?.(),
+      fail: (error, executed) => {
         if (o.recorder !== undefined) recordFailure(o.recorder, elapsedNs())
-        refuse(error)
+        fail(error, executed)
       },
     })
     o.recorder?.addPending(1)
@@ -118,9 +111,8 @@ export function inferEnsemble(
     execution.start(request.inputs)
   } catch (error) {
     // Refused before anything ran: counted nowhere, as in Triton.
-    refuse(ServeError.from(error))
+    fail(ServeError.from(error), 'no')
   }
-  return responses
 }
 
 /** Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6). */

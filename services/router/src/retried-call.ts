@@ -1,13 +1,14 @@
 import { sleep } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { type CallDependencies, type CallSink, callModel, type ModelCall } from './model-call.ts'
+import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import { type CallDependencies, callModel, type ModelCall } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
 
 interface Failure {
   readonly error: ServeError
-  readonly executed: 'no' | 'maybe'
-  readonly times: Parameters<CallSink['failed']>[2]
+  readonly executed: Executed
+  readonly times: StepTimes | undefined
 }
 
 /**
@@ -18,22 +19,21 @@ export function callWithRetries(
   o: CallDependencies,
   call: ModelCall,
   scope: RequestScope,
-  sink: CallSink,
+  sink: ResponseSink,
 ): void {
   new RetriedCall(o, call, scope, sink).attempt()
 }
 
 /** Hears of each attempt, and makes the next one. Without a promise as long as nothing fails. */
-class RetriedCall implements CallSink {
+class RetriedCall implements ResponseSink {
   readonly #o: CallDependencies
   readonly #call: ModelCall
   readonly #scope: RequestScope
-  readonly #sink: CallSink
+  readonly #sink: ResponseSink
   #tries = 0
   #hasResponded = false
-  #failure: Failure | undefined
 
-  constructor(o: CallDependencies, call: ModelCall, scope: RequestScope, sink: CallSink) {
+  constructor(o: CallDependencies, call: ModelCall, scope: RequestScope, sink: ResponseSink) {
     this.#o = o
     this.#call = call
     this.#scope = scope
@@ -42,31 +42,22 @@ class RetriedCall implements CallSink {
 
   attempt(): void {
     this.#tries += 1
-    this.#failure = undefined
     const scope = this.#scope
     const call = this.#tries === 1 ? this.#call : { ...this.#call, attempt: this.#tries }
     callModel(this.#o, call, { scope, signal: scope.signal }, this)
   }
 
-  responded(response: Parameters<CallSink['responded']>[0]): void {
+  send(response: StepResponse): void {
     this.#hasResponded = true
-    this.#sink.responded(response)
+    this.#sink.send(response)
   }
 
-  room(): Promise<void> | undefined {
-    return this.#sink.room?.()
+  ready(): Promise<void> | undefined {
+    return this.#sink.ready?.()
   }
 
-  failed(error: ServeError, executed: 'no' | 'maybe', times: Failure['times']): void {
-    this.#failure = { error, executed, times }
-  }
-
-  ended(): void {
-    const failure = this.#failure
-    if (failure === undefined) {
-      this.#sink.ended()
-      return
-    }
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    const failure = { error, executed, times }
     const delayMs = retryDelayMs({
       ...failure,
       hasResponded: this.#hasResponded,
@@ -90,7 +81,6 @@ class RetriedCall implements CallSink {
   #tell({ error, executed, times }: Failure): void {
     const attempt = String(this.#tries)
     const located = this.#tries === 1 ? error : error.withDetails({ attempt })
-    this.#sink.failed(located, executed, times)
-    this.#sink.ended()
+    this.#sink.fail(located, executed, times)
   }
 }

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { InferRequest } from '@tutti/front-door'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { collect, floats, ScriptedReplicas, type ScriptedVersion } from './testing/index.ts'
@@ -10,7 +10,7 @@ const context = { ...EMPTY_CONTEXT, id: 'r' }
 const request = (input: string): InferRequest => ({
   context,
   inputs: [floats(input, [1])],
-  outputs: [],
+  requestedOutputs: [],
 })
 
 const oneToOne = `
@@ -38,7 +38,9 @@ const twice = `
   }`
 
 const ask = async (replicas: ScriptedReplicas, model = 'm') =>
-  collect(replicas.router.resolve(model, '').infer(request(model === 'm' ? 'X' : 'IN'), quiet))
+  collect(
+    responsesTo(replicas.router.resolve(model, ''), request(model === 'm' ? 'X' : 'IN'), quiet),
+  )
 
 const failure = async (answer: Promise<unknown>): Promise<ServeError> =>
   ServeError.from(
@@ -86,7 +88,7 @@ await t.test('a request whose revision is gone moves to one with the same signat
   replicas.serve('a', [m('old')])
   const resolved = replicas.router.resolve('m', '')
   replicas.serve('a', [m('new')])
-  await collect(resolved.infer(request('X'), quiet))
+  await collect(responsesTo(resolved, request('X'), quiet))
   t.same(revisionsUsed(replicas), ['new'])
 })
 
@@ -95,7 +97,7 @@ await t.test('it does not move to other inputs or outputs', async (t) => {
   replicas.serve('a', [m('old')])
   const resolved = replicas.router.resolve('m', '')
   replicas.serve('a', [m('new', wider)])
-  t.match(await failure(collect(resolved.infer(request('X'), quiet))), {
+  t.match(await failure(collect(responsesTo(resolved, request('X'), quiet))), {
     code: 'UNAVAILABLE',
     reason: 'REVISION_GONE',
     message: /revision old is pinned and no longer served; what is served now has other inputs/,

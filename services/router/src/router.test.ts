@@ -1,6 +1,6 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { InferRequest, InferResponse } from '@tutti/front-door'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest, type StepResponse } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
 
@@ -41,18 +41,18 @@ function request(
   return {
     context: { ...EMPTY_CONTEXT, id: 'r' },
     inputs: [floats(name, values)],
-    outputs: [],
+    requestedOutputs: [],
     ...o,
   }
 }
 
-async function collect(stream: AsyncIterable<InferResponse>): Promise<InferResponse[]> {
-  const all: InferResponse[] = []
+async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
+  const all: StepResponse[] = []
   for await (const one of stream) all.push(one)
   return all
 }
 
-async function failure(stream: AsyncIterable<InferResponse>): Promise<ServeError> {
+async function failure(stream: AsyncIterable<StepResponse>): Promise<ServeError> {
   const got = await collect(stream).catch((error: unknown) => error)
   if (got instanceof ServeError) return got
   throw new Error('expected an error')
@@ -75,8 +75,11 @@ await t.test(
     const { router, envelopes } = await scriptedRouter({
       models: { plus: { ...mapping((x) => x + 1), versions: [1, 3] } },
     })
-    const [response] = await collect(router.resolve('plus', '').infer(request('X', [1, 2]), quiet))
-    t.match(response, { modelName: 'plus', modelVersion: '3', id: 'r', final: true })
+    const [response] = await collect(
+      responsesTo(router.resolve('plus', ''), request('X', [1, 2]), quiet),
+    )
+    t.match(response, { final: true })
+    t.match(router.resolve('plus', ''), { name: 'plus', version: 3 })
     t.same([...toFloats(response?.outputs[0]?.data)], [2, 3])
     t.match(envelopes[0], {
       model: 'plus',
@@ -124,8 +127,11 @@ await t.test('an ensemble runs its steps, and nothing stays in memory', async (t
     models: { plus: mapping((x) => x + 1), twice: mapping((x) => x * 2) },
     ensembles: { ens: chain('plus', 'twice') },
   })
-  const [response] = await collect(router.resolve('ens', '').infer(request('IN', [1, 2]), quiet))
-  t.match(response, { modelName: 'ens', modelVersion: '1', id: 'r', final: true })
+  const [response] = await collect(
+    responsesTo(router.resolve('ens', ''), request('IN', [1, 2]), quiet),
+  )
+  t.match(response, { final: true })
+  t.match(router.resolve('ens', ''), { name: 'ens', version: 1 })
   t.same([...toFloats(response?.outputs[0]?.data)], [4, 6])
   t.same(
     envelopes.map((e) => [e.model, e.step]),
@@ -159,7 +165,7 @@ await t.test('a failing step ends the request with Triton’s prefix and says wh
           input_map { key: "IN" value: "t" } output_map { key: "OUT" value: "OUT" } } }`,
     },
   })
-  const error = await failure(router.resolve('inner', '').infer(request('IN', [1]), quiet))
+  const error = await failure(responsesTo(router.resolve('inner', ''), request('IN', [1]), quiet))
   t.match(error, {
     code: 'INTERNAL',
     reason: 'ENGINE_FAILED',
@@ -172,7 +178,7 @@ await t.test('a failing step ends the request with Triton’s prefix and says wh
       attempt: '1',
     },
   })
-  const nested = await failure(router.resolve('outer', '').infer(request('IN', [1]), quiet))
+  const nested = await failure(responsesTo(router.resolve('outer', ''), request('IN', [1]), quiet))
   t.equal(nested.message, "in ensemble 'outer', in ensemble 'inner', onnx runtime error 6: boom")
   t.match(nested.details, { ensemble: 'inner', step: 'broken' })
   t.equal(router.memory.count, 0)
@@ -199,7 +205,7 @@ for (const reason of ['CANCELLED', 'DEADLINE_EXCEEDED'] as const) {
       })
       const cancel = new AbortController()
       const answer = failure(
-        router.resolve('ens', '').infer(request('IN', [1]), { signal: cancel.signal }),
+        responsesTo(router.resolve('ens', ''), request('IN', [1]), { signal: cancel.signal }),
       )
       await started.promise
       cancel.abort(new ServeError(reason, 'gone'))
@@ -231,7 +237,7 @@ await t.test('a request keeps the versions that it was admitted with', async (t)
     },
     ensembles: { ens: chain('gate', 'plus') },
   })
-  const answer = collect(router.resolve('ens', '').infer(request('IN', [1]), quiet))
+  const answer = collect(responsesTo(router.resolve('ens', ''), request('IN', [1]), quiet))
   await arrived.promise
   served.set('plus', { ...mapping((x) => x + 2), versions: [1, 2] })
   await refresh()
@@ -259,8 +265,8 @@ await t.test(
         ens: `${ensembleIo} ensemble_scheduling { max_inflight_requests: 1 ${step('gate', 'IN', 'OUT')} }`,
       },
     })
-    const ask = (): Promise<InferResponse[]> =>
-      collect(router.resolve('ens', '').infer(request('IN', [1]), quiet))
+    const ask = (): Promise<StepResponse[]> =>
+      collect(responsesTo(router.resolve('ens', ''), request('IN', [1]), quiet))
     const answers = [ask(), ask(), ask()]
     for (let done = 0; done < 3; done++) {
       while (waiting.length === 0) await settle()
@@ -288,9 +294,9 @@ await t.test('a cancelled request leaves the line for a slot', async (t) => {
     },
   })
   const cancel = new AbortController()
-  const first = collect(router.resolve('ens', '').infer(request('IN', [1]), quiet))
+  const first = collect(responsesTo(router.resolve('ens', ''), request('IN', [1]), quiet))
   const second = failure(
-    router.resolve('ens', '').infer(request('IN', [1]), { signal: cancel.signal }),
+    responsesTo(router.resolve('ens', ''), request('IN', [1]), { signal: cancel.signal }),
   )
   while (waiting.length === 0) await settle()
   cancel.abort(new ServeError('CANCELLED', 'gone'))

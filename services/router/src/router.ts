@@ -10,8 +10,6 @@ import type {
 import {
   type IndexEntry,
   type InferenceBackend,
-  type InferRequest,
-  type InferResponse,
   type ModelControl,
   type ResolvedModel,
   readyVersions,
@@ -25,12 +23,12 @@ import {
   type ModelStatistics,
   modelMetadata,
 } from '@tutti/model-config'
-import { TensorMemory } from '@tutti/tensor'
+import { type InferRequest, type ResponseSink, TensorMemory } from '@tutti/tensor'
 import type { AnswerQuestion, EnvelopeHandler, TensorBearer } from '@tutti/transport'
 import type { AcceptedSet } from './accepted/accepted-set.ts'
 import type { Catalog, CatalogEnsemble, CatalogModel, ResolvedEntry } from './catalog.ts'
 import { EnsembleAdmission } from './ensemble-admission.ts'
-import type { ExecutionDependencies, StepInvocation, StepSink } from './ensemble-execution.ts'
+import type { ExecutionDependencies, StepInvocation } from './ensemble-execution.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { callModel } from './model-call.ts'
@@ -225,7 +223,8 @@ export class Router implements InferenceBackend {
       config,
       isDecoupled: isDecoupled(config),
       labels: (output) => labels[output],
-      infer: (request, context) => this.#infer(catalog, resolved, request, context),
+      execute: (request, sink, context) =>
+        this.#execute({ catalog, resolved, sink, context }, request),
     }
   }
 
@@ -234,8 +233,8 @@ export class Router implements InferenceBackend {
     const resolved = this.#view.lookup(name, version)
     return {
       isDecoupled: isDecoupled(resolved.config),
-      infer: (request, context, callers) =>
-        this.#infer(catalog, resolved, request, context, callers),
+      execute: (request, sink, context, callers) =>
+        this.#execute({ catalog, resolved, sink, context, callers }, request),
     }
   }
 
@@ -254,27 +253,29 @@ export class Router implements InferenceBackend {
     return withNames(listed, await this.#o.listNames())
   }
 
-  #infer(
-    catalog: Catalog,
-    resolved: ResolvedEntry,
+  #execute(
+    o: {
+      readonly catalog: Catalog
+      readonly resolved: ResolvedEntry
+      readonly sink: ResponseSink
+      readonly context: CallContext
+      readonly callers?: readonly string[]
+    },
     request: InferRequest,
-    context: CallContext,
-    callers?: readonly string[],
-  ): AsyncIterable<InferResponse> {
+  ): void {
+    const { catalog, resolved, sink, context, callers } = o
     const release = this.#pins.hold(resolved, catalog)
     const own = toScope(context, this.#newRequestKey(), catalog, release)
     const scope = callers === undefined ? own : { ...own, callers }
-    if (resolved.entry.kind === 'model') return inferModel(this.#calls, resolved, request, scope)
+    if (resolved.entry.kind === 'model') {
+      return inferModel(this.#calls, resolved, request, sink, scope)
+    }
     const recorder = this.#recorders.get(resolved.entry.name, resolved.version.version)
-    return inferEnsemble(
-      { ...this.#execution, tracing: this.#o.tracing, recorder },
-      resolved,
-      request,
-      scope,
-    )
+    const ensembles = { ...this.#execution, tracing: this.#o.tracing, recorder }
+    inferEnsemble(ensembles, resolved, request, sink, scope)
   }
 
-  #invoke(invocation: StepInvocation, sink: StepSink): Promise<void> {
+  #invoke(invocation: StepInvocation, sink: ResponseSink): void {
     const { entry, version } = invocation.target
     if (entry.kind === 'ensemble') return executeNested(this.#execution, invocation, sink)
     const call = {
@@ -285,14 +286,7 @@ export class Router implements InferenceBackend {
       signature: version.revisions[0]?.signature ?? '',
       outputs: invocation.requestedOutputs,
     }
-    return new Promise((resolve) => {
-      callModel(this.#calls, call, invocation, {
-        responded: (response) => sink.responded(response),
-        failed: (error, executed, times) => sink.failed(error, executed, times),
-        room: () => sink.room?.(),
-        ended: resolve,
-      })
-    })
+    callModel(this.#calls, call, invocation, sink)
   }
 
   /** Whether a step may close a version that it has replaced: nothing new comes for it here, and what came is over. */

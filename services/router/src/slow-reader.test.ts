@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { InferRequest } from '@tutti/front-door'
-import { EMPTY_CONTEXT, RESPONSE_WINDOW } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest, RESPONSE_WINDOW } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
 import { floats, type ScriptedModel, scriptedRouter } from './testing/index.ts'
 
@@ -61,7 +61,7 @@ const ensemble = `platform: "ensemble"
 const request = (name: string): InferRequest => ({
   context: EMPTY_CONTEXT,
   inputs: [floats(name, [1])],
-  outputs: [],
+  requestedOutputs: [],
 })
 
 /** Lets everything run that is due. */
@@ -80,7 +80,7 @@ await t.test('a decoupled model is never further ahead of a client than the wind
   const signal = new AbortController().signal
   let read = 0
   let ahead = 0
-  for await (const response of router.resolve('many', '').infer(request('X'), { signal })) {
+  for await (const response of responsesTo(router.resolve('many', ''), request('X'), { signal })) {
     if (valueOf(response) === read) read += 1
     ahead = Math.max(ahead, state.sent - read)
     if (read % 200 === 0) await settle()
@@ -98,7 +98,7 @@ await t.test('a decoupled step of an ensemble waits for the client', async (t) =
     ensembles: { e: ensemble },
   })
   const signal = new AbortController().signal
-  const responses = router.resolve('e', '').infer(request('IN'), { signal })
+  const responses = responsesTo(router.resolve('e', ''), request('IN'), { signal })
   await settle()
   t.ok(state.sent <= WINDOW + AHEAD, `${state.sent} were ahead`)
   let read = 0
@@ -115,7 +115,7 @@ await t.test('and for the steps after it', async (t) => {
     ensembles: { e: ensemble },
   })
   const signal = new AbortController().signal
-  const responses = router.resolve('e', '').infer(request('IN'), { signal })
+  const responses = responsesTo(router.resolve('e', ''), request('IN'), { signal })
   await settle()
   t.same([state.sent, one.waiting()], [AHEAD, AHEAD])
   one.open()
@@ -133,7 +133,9 @@ await t.test('a cancel lets it go', async (t) => {
     })
     const cancel = new AbortController()
     const input = name === 'e' ? 'IN' : 'X'
-    const responses = router.resolve(name, '').infer(request(input), { signal: cancel.signal })
+    const responses = responsesTo(router.resolve(name, ''), request(input), {
+      signal: cancel.signal,
+    })
     await settle()
     t.equal(state.sent, name === 'e' ? AHEAD : WINDOW)
     cancel.abort(new ServeError('CANCELLED', 'client went away'))

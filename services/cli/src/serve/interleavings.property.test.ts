@@ -5,6 +5,7 @@ import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
 import type { ResolvedModel } from '@tutti/front-door'
 import type { ModelVersionSource } from '@tutti/model-config'
 import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { openModelServer } from './model-server.ts'
@@ -280,8 +281,9 @@ class Run {
       return undefined
     }
     const { signal } = new AbortController()
-    for await (const { outputs } of resolved.infer(
-      { context: EMPTY_CONTEXT, inputs, outputs: [] },
+    for await (const { outputs } of responsesTo(
+      resolved,
+      { context: EMPTY_CONTEXT, inputs, requestedOutputs: [] },
       { signal },
     )) {
       return outputs[0] === undefined ? Number.NaN : toNumber(outputs[0].data)

@@ -1,23 +1,25 @@
 import { ServeError } from '@tutti/errors'
-import { decodeInferRequest, type InferRequestMessage } from '@tutti/protocol'
-import type {
-  InferenceBackend,
-  InferRequest,
-  InferResponse,
-  ResolvedModel,
-} from '../inference-backend.ts'
+import {
+  decodeInferRequest,
+  type InferRequestMessage,
+  type InferResponseParts,
+} from '@tutti/protocol'
+import type { InferRequest, ResponseSink, StepResponse } from '@tutti/tensor'
+import type { InferenceBackend, RequestedOutput, ResolvedModel } from '../inference-backend.ts'
 import {
   classifyOutputs,
   readInputs,
   readRequestedOutputs,
   readRequestParameters,
 } from '../request/read-request.ts'
+import { requestedNames } from '../request/requested-names.ts'
 import type { ServerCall } from './server-call.ts'
 
 /** A request that was read and resolved, but not yet executed. */
 export interface PreparedInfer {
   readonly model: ResolvedModel
   readonly request: InferRequest
+  readonly outputs: readonly RequestedOutput[]
   readonly isEmptyFinalWanted: boolean
 }
 
@@ -42,39 +44,45 @@ export function prepareInfer(
     rawContents: message.rawInputContents,
     maxBytes,
   })
-  return { model, request: { context, inputs, outputs }, isEmptyFinalWanted }
+  const request = { context, inputs, requestedOutputs: requestedNames(outputs) }
+  return { model, request, outputs, isEmptyFinalWanted }
 }
 
 /** The response as the client gets it: with classes where classes were asked for. */
 export function toAnswer(
-  response: InferResponse,
-  { model, request }: PreparedInfer,
-): InferResponse {
-  const outputs = classifyOutputs(response.outputs, request.outputs, model)
-  return outputs === response.outputs ? response : { ...response, outputs }
+  { outputs, parameters }: StepResponse,
+  prepared: PreparedInfer,
+): InferResponseParts {
+  const { model, request } = prepared
+  return {
+    modelName: model.name,
+    modelVersion: String(model.version),
+    id: request.context.id,
+    parameters,
+    outputs: classifyOutputs(outputs, prepared.outputs, model),
+  }
 }
 
-/** The one response of a model that is not decoupled. */
-export async function onlyResponse(
-  responses: AsyncIterable<InferResponse>,
-): Promise<InferResponse> {
-  const iterator = responses[Symbol.asyncIterator]()
-  const { done, value } = await iterator.next()
-  // What a model gives beyond the first is dropped, and nobody waits for that or hears how it ends.
-  iterator.return?.().catch(() => {})
-  if (done !== true) return value
-  throw new ServeError('RESPONSE_INVALID', 'the model gave no response, want one')
+/** Executes a request of a model that is not decoupled. What the model gives beyond its first response is dropped. */
+export function executeOnce(
+  { model, request }: PreparedInfer,
+  context: ServerCall['context'],
+): Promise<StepResponse> {
+  return new Promise((resolve, reject) => {
+    const sink: ResponseSink = { send: resolve, fail: reject }
+    model.execute(request, sink, context)
+  })
 }
 
 /**
- * ModelInfer, from the encoded message to the response as the client gets it. A call that the door let in is answered also if the process has begun to
- * shut down while its message was being read.
+ * ModelInfer, from the encoded message to the response as the client gets it. A call that the server let in is answered also if
+ * the process has begun to shut down while its message was being read.
  */
 export async function inferOnce(
   bytes: Buffer,
   call: ServerCall,
   maxBytes: number,
-): Promise<InferResponse> {
+): Promise<InferResponseParts> {
   const message = decodeInferRequest(bytes)
   const model = call.backend.resolve(message.modelName, message.modelVersion)
   if (model.isDecoupled) {
@@ -85,6 +93,5 @@ export async function inferOnce(
     )
   }
   const prepared = prepareInfer(message, model, maxBytes)
-  const response = await onlyResponse(model.infer(prepared.request, call.context))
-  return toAnswer(response, prepared)
+  return toAnswer(await executeOnce(prepared, call.context), prepared)
 }

@@ -4,13 +4,13 @@ import {
   decodeInferRequest,
   encodeStreamResponseFrame,
   type InferRequestMessage,
+  type InferResponseParts,
   NO_PARAMETERS,
   type StreamResponseParts,
 } from '@tutti/protocol'
-import type { Parameters } from '@tutti/tensor'
-import type { InferResponse } from '../inference-backend.ts'
+import type { Parameters, ResponseSink, StepResponse } from '@tutti/tensor'
 import {
-  onlyResponse,
+  executeOnce,
   type PreparedInfer,
   prepareInfer,
   requireLive,
@@ -142,27 +142,29 @@ export class InferStreamCall {
   /** Executes a request for its only response. A function of its own: one that waits on would keep the tensors. */
   async #encodeOnly(prepared: PreparedInfer): Promise<Buffer | ServeError> {
     try {
-      const responses = prepared.model.infer(prepared.request, this.#o.call.context)
-      const response = await onlyResponse(responses)
+      const response = await executeOnce(prepared, this.#o.call.context)
       return this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) })
     } catch (error) {
       return ServeError.from(error)
     }
   }
 
-  async #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
-    try {
-      const responses = prepared.model.infer(prepared.request, this.#o.call.context)
-      for await (const response of responses) {
-        const isEmpty = response.final && response.outputs.length === 0
-        if (isEmpty && !prepared.isEmptyFinalWanted) return
-        const answer = toFinalAnswer(response, prepared, response.final)
-        await this.#o.call.send(this.#encode({ errorMessage: '', response: answer }))
-        if (response.final) return
-      }
-    } catch (error) {
-      await this.#sendError(message, ServeError.from(error))
-    }
+  /** Executes a request of a decoupled model; its responses go out as they come, and no faster than the client takes them. */
+  #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
+    const { call } = this.#o
+    return new Promise((resolve, reject) => {
+      const sink = new StreamSink({
+        write: (response) => {
+          const isEmpty = response.final && response.outputs.length === 0
+          if (isEmpty && !prepared.isEmptyFinalWanted) return undefined
+          const answer = toFinalAnswer(response, prepared, response.final)
+          return call.send(this.#encode({ errorMessage: '', response: answer }))
+        },
+        fail: (error) => this.#sendError(message, error),
+        ended: (last) => void last.then(resolve, reject),
+      })
+      prepared.model.execute(prepared.request, sink, call.context)
+    })
   }
 
   async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
@@ -195,10 +197,61 @@ function finalFlag(parameters: Parameters, isFinal: boolean): Parameters {
 }
 
 function toFinalAnswer(
-  response: InferResponse,
+  response: StepResponse,
   prepared: PreparedInfer,
   isFinal: boolean,
-): InferResponse {
+): InferResponseParts {
   const answer = toAnswer(response, prepared)
   return { ...answer, parameters: finalFlag(answer.parameters, isFinal) }
+}
+
+interface StreamSinkOptions {
+  /** @returns undefined while the client keeps up, else the wait for it. @throws ServeError OVERLOADED */
+  readonly write: (response: StepResponse) => Promise<void> | undefined
+  readonly fail: (error: ServeError) => Promise<void>
+  /** @param last - resolves when the client has taken all. */
+  readonly ended: (last: Promise<void>) => void
+}
+
+/** Writes the responses to one request of a stream. */
+class StreamSink implements ResponseSink {
+  readonly #o: StreamSinkOptions
+  #wait: Promise<void> | undefined
+  #isOver = false
+
+  constructor(o: StreamSinkOptions) {
+    this.#o = o
+  }
+
+  send(response: StepResponse): void {
+    if (this.#isOver) return
+    try {
+      this.#writing(this.#o.write(response))
+    } catch (error) {
+      this.fail(ServeError.from(error))
+      return
+    }
+    if (!response.final) return
+    this.#isOver = true
+    this.#o.ended(this.#wait ?? Promise.resolve())
+  }
+
+  fail(error: ServeError): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#o.ended(this.#o.fail(error))
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#isOver ? undefined : this.#wait
+  }
+
+  #writing(wait: Promise<void> | undefined): void {
+    this.#wait = wait
+    void wait?.then(() => this.#written(wait))
+  }
+
+  #written(wait: Promise<void>): void {
+    if (this.#wait === wait) this.#wait = undefined
+  }
 }

@@ -37,7 +37,7 @@ await t.test('a request is answered with what the model gives', async (t) => {
   t.match(answer, { modelName: 'm', modelVersion: '1', id: 'r1' })
   t.strictSame(new Map(answer.parameters), parameters)
   t.strictSame(answer.outputs.map(toPlain), [toPlain(x)])
-  t.strictSame(door.backend.requests[0]?.outputs, [])
+  t.strictSame(door.backend.requests[0]?.requestedOutputs, [])
 })
 
 await t.test('all outputs go raw, one entry each, empty ones too', async (t) => {
@@ -121,10 +121,7 @@ await t.test('raw entries are taken in order and surplus ones ignored', async (t
 await t.test('an output that is asked for twice counts once', async (t) => {
   const door = await openGrpcDoor(t, { m: {} })
   await inferObject(door, { outputs: [{ name: 'y' }, { name: 'y' }, { name: 'z' }] })
-  t.strictSame(door.backend.requests[0]?.outputs, [
-    { name: 'y', classification: 0 },
-    { name: 'z', classification: 0 },
-  ])
+  t.strictSame(door.backend.requests[0]?.requestedOutputs, ['y', 'z'])
 })
 
 await t.test('classes are given where they are asked for', async (t) => {
@@ -170,7 +167,6 @@ await t.test('an error of the model comes with its reason and place', async (t) 
         throw new TypeError('odd')
       },
     },
-    silent: { script: async function* () {} },
   })
   await t.rejects(door.client.infer(ask), {
     code: 'INTERNAL',
@@ -182,11 +178,6 @@ await t.test('an error of the model comes with its reason and place', async (t) 
     code: 'INTERNAL',
     reason: 'INTERNAL',
     message: 'odd',
-  })
-  await t.rejects(door.client.infer({ ...ask, modelName: 'silent' }), {
-    code: 'INTERNAL',
-    reason: 'RESPONSE_INVALID',
-    message: 'the model gave no response, want one',
   })
 })
 

@@ -6,8 +6,10 @@ import {
   HEADER_LENGTH_HEADER,
   type RestInferRequest,
 } from '@tutti/protocol'
-import type { InferResponse, ResolvedModel } from '../inference-backend.ts'
+import type { ResponseSink, StepResponse } from '@tutti/tensor'
+import type { ResolvedModel } from '../inference-backend.ts'
 import { classifyOutputs } from '../request/read-request.ts'
+import { requestedNames } from '../request/requested-names.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
@@ -32,10 +34,17 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     config: model.config,
     ...(headerLength === undefined ? {} : { headerLength }),
   })
-  const response = await onlyResponse(model, request, call)
+  // An engine that cannot be interrupted must not hold the answer.
+  const response = await raceSignal(onlyResponse(model, request, call), call.context.signal)
   const binary = new Map(request.outputs.map((output) => [output.name, output.isBinary]))
   const encoded = encodeRestResponse(
-    { ...response, outputs: classifyOutputs(response.outputs, request.outputs, model) },
+    {
+      modelName: model.name,
+      modelVersion: String(model.version),
+      id: request.context.id,
+      parameters: response.parameters,
+      outputs: classifyOutputs(response.outputs, request.outputs, model),
+    },
     (output) => binary.get(output) ?? request.isBinaryOutput,
   )
   call.holdAnswer(encoded.byteLength)
@@ -49,36 +58,37 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
  * Executes the request and takes its response. An empty final response after the data is part of a correct sequence;
  * a second one with data is not.
  */
-async function onlyResponse(
-  model: ResolvedModel,
-  request: RestInferRequest,
-  call: RestCall,
-): Promise<InferResponse> {
-  const { context } = call
-  const responses = model.infer(request, context)[Symbol.asyncIterator]()
-  const data: InferResponse[] = []
-  try {
-    for (;;) {
-      const next = await raceSignal(responses.next(), context.signal)
-      if (next.done === true) break
-      if (next.value.outputs.length > 0 || data.length === 0) data.push(next.value)
-      else if (!next.value.final) data.push(next.value)
-      if (next.value.final || data.length > 1) break
-    }
-  } finally {
-    abandon(responses)
+class OnlyResponse implements ResponseSink {
+  readonly #answered: (response: StepResponse) => void
+  readonly #failed: (error: ServeError) => void
+  #first: StepResponse | undefined
+
+  constructor(answered: (response: StepResponse) => void, failed: (error: ServeError) => void) {
+    this.#answered = answered
+    this.#failed = failed
   }
-  const [only] = data
-  if (only !== undefined && data.length === 1) return only
-  throw new ServeError(
-    'RESPONSE_INVALID',
-    `expected a single response, got ${data.length === 0 ? 'none' : 'several'}`,
-  )
+
+  send(response: StepResponse): void {
+    if (this.#first !== undefined && (response.outputs.length > 0 || !response.final)) {
+      this.fail(new ServeError('RESPONSE_INVALID', 'expected a single response, got several'))
+      return
+    }
+    this.#first ??= response
+    if (response.final) this.#answered(this.#first)
+  }
+
+  fail(error: ServeError): void {
+    this.#failed(error)
+  }
 }
 
-/** Ends the sequence without waiting: an engine that cannot be interrupted must not hold the answer. */
-function abandon(responses: AsyncIterator<InferResponse>): void {
-  responses.return?.().catch(() => {
-    // The request has been answered; what goes wrong while its sequence ends has nobody to be told to.
+function onlyResponse(
+  model: ResolvedModel,
+  { context, inputs, outputs }: RestInferRequest,
+  call: RestCall,
+): Promise<StepResponse> {
+  const request = { context, inputs, requestedOutputs: requestedNames(outputs) }
+  return new Promise((resolve, reject) => {
+    model.execute(request, new OnlyResponse(resolve, reject), call.context)
   })
 }

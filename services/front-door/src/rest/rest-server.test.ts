@@ -221,7 +221,6 @@ await t.test('a JSON request is answered in JSON, with id, version and parameter
   const backend = createRestBackend({
     infer: async function* (request) {
       yield response(request.inputs, {
-        id: request.context.id,
         parameters: new Map([['n', { kind: 'int64', value: 2n ** 60n }]]),
       })
     },
@@ -236,11 +235,11 @@ await t.test('a JSON request is answered in JSON, with id, version and parameter
   t.equal(got.headers.get('content-type'), 'application/json')
   t.equal(
     await got.text(),
-    '{"id":"a1","model_name":"echo","model_version":"3","parameters":{"n":1152921504606846976},' +
+    '{"id":"a1","model_name":"echo","model_version":"1","parameters":{"n":1152921504606846976},' +
       '"outputs":[{"name":"x","datatype":"FP32","shape":[2],"data":[1.0,2.5]}]}',
   )
   t.match(backend.requests, [
-    { version: 1, request: { context: { id: 'a1', priority: 3n }, outputs: [] } },
+    { version: 1, request: { context: { id: 'a1', priority: 3n }, requestedOutputs: [] } },
   ])
 })
 

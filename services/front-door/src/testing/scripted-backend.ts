@@ -6,21 +6,23 @@ import {
   type ModelStatistics,
   parseModelConfig,
 } from '@tutti/model-config'
-import type { NamedTensor } from '@tutti/tensor'
+import type { InferRequest, NamedTensor, StepResponse } from '@tutti/tensor'
+import { sendAll } from '@tutti/tensor/testing'
 import type {
   IndexEntry,
   InferenceBackend,
-  InferRequest,
-  InferResponse,
   ModelControl,
   ResolvedModel,
 } from '../inference-backend.ts'
+
+/** A response as a script writes it: its place in the sequence is counted. */
+export type ScriptedResponse = Omit<StepResponse, 'index'>
 
 /** What a scripted model does with a request. */
 export type ModelScript = (
   request: InferRequest,
   context: CallContext,
-) => AsyncIterable<InferResponse>
+) => AsyncIterable<ScriptedResponse>
 
 export interface ScriptedModel {
   /** config.pbtxt without the name. */
@@ -52,15 +54,8 @@ export function response(
   request: InferRequest,
   outputs: readonly NamedTensor[],
   o: { readonly final?: boolean } = {},
-): InferResponse {
-  return {
-    modelName: 'm',
-    modelVersion: '1',
-    id: request.context.id,
-    parameters: request.context.parameters,
-    outputs,
-    final: o.final ?? true,
-  }
+): ScriptedResponse {
+  return { parameters: request.context.parameters, outputs, final: o.final ?? true }
 }
 
 /** A backend whose models do what a test says. It keeps what it was asked. */
@@ -103,10 +98,10 @@ export class ScriptedBackend implements InferenceBackend {
       config: this.#configOf(name, model),
       isDecoupled: model.isDecoupled ?? false,
       labels: (output) => model.labels?.[output],
-      infer: (request, context) => {
+      execute: (request, sink, context) => {
         this.requests.push(request)
         this.contexts.push(context)
-        return (model.script ?? echo())(request, context)
+        void sendAll((model.script ?? echo())(request, context), sink)
       },
     }
   }

@@ -1,8 +1,8 @@
 import { deepStrictEqual, ok } from 'node:assert/strict'
 import { silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { InferRequest } from '@tutti/front-door'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import {
@@ -144,12 +144,12 @@ async function ask(replicas: ScriptedReplicas, name: string): Promise<string> {
   const request: InferRequest = {
     context: { ...EMPTY_CONTEXT, id: 'r' },
     inputs: [floats('X', [1])],
-    outputs: [],
+    requestedOutputs: [],
   }
   replicas.deliveries.length = 0
   try {
     const signal = new AbortController().signal
-    await collect(replicas.router.resolve(name, '').infer(request, { signal }))
+    await collect(responsesTo(replicas.router.resolve(name, ''), request, { signal }))
     return 'answered'
   } catch (error) {
     return ServeError.from(error).reason

@@ -1,7 +1,7 @@
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { InferRequest } from '@tutti/front-door'
-import { EMPTY_CONTEXT } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
+import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
 import {
   collect,
@@ -83,11 +83,11 @@ function open() {
       const request: InferRequest = {
         context: { ...EMPTY_CONTEXT, id: 'r' },
         inputs: [floats('X', [1])],
-        outputs: [],
+        requestedOutputs: [],
       }
       replicas.deliveries.length = 0
       try {
-        await collect(router.resolve(model, '').infer(request, quiet))
+        await collect(responsesTo(router.resolve(model, ''), request, quiet))
         return replicas.deliveries.map(({ envelope }) => envelope.revision).join(' ')
       } catch (error) {
         return ServeError.from(error).reason

@@ -1,9 +1,10 @@
 import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import type { ServedModel, StepControl, StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { type InferResponse, ServerMetrics } from '@tutti/front-door'
+import { ServerMetrics } from '@tutti/front-door'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
+import type { StepResponse } from '@tutti/tensor'
 import { LocalBearer, StepDirectory } from '@tutti/transport'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
@@ -163,8 +164,8 @@ function toConfig(name: string, text: string): ReturnType<typeof normaliseModelC
 }
 
 /** All responses of a request. */
-export async function collect(stream: AsyncIterable<InferResponse>): Promise<InferResponse[]> {
-  const all: InferResponse[] = []
+export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
+  const all: StepResponse[] = []
   for await (const one of stream) all.push(one)
   return all
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type CallContext, type Clock, remainingMs, type Span, type Tracing } from '@tutti/chassis'
+import { type Clock, remainingMs, type Span, type Tracing } from '@tutti/chassis'
 import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
@@ -9,13 +9,9 @@ import {
   findModel,
   type IndexEntry,
   type InferenceBackend,
-  type InferRequest,
-  type InferResponse,
   type ResolvedModel,
   readyVersions,
-  requestedNames,
   selectStatistics,
-  toAnswer,
   toIndex,
 } from '@tutti/front-door'
 import {
@@ -25,8 +21,13 @@ import {
   modelMetadata,
 } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
-import { TensorMemory } from '@tutti/tensor'
-import { type EnvelopeSink, ResponseStream } from '@tutti/transport'
+import {
+  type ExecuteOptions,
+  type InferRequest,
+  type ResponseSink,
+  TensorMemory,
+} from '@tutti/tensor'
+import type { EnvelopeSink } from '@tutti/transport'
 import type { Step } from '../step.ts'
 
 export interface StepBackendOptions {
@@ -88,7 +89,7 @@ export class StepBackend implements InferenceBackend {
       config: found.config,
       isDecoupled: isDecoupled(found.config),
       labels: (output) => found.model.labels[output],
-      infer: (request, context) => this.#infer(found, request, context),
+      execute: (request, sink, context) => this.#execute(found, request, sink, context),
     }
   }
 
@@ -110,11 +111,12 @@ export class StepBackend implements InferenceBackend {
   }
 
   /** The way of a router's envelope, without the way. */
-  #infer(
+  #execute(
     found: FoundVersion<ServedModel>,
     request: InferRequest,
-    context: CallContext,
-  ): AsyncIterable<InferResponse> {
+    sink: ResponseSink,
+    context: ExecuteOptions,
+  ): void {
     const { step, tracing } = this.#o
     const { name } = found.model
     const { version } = found.version
@@ -123,30 +125,28 @@ export class StepBackend implements InferenceBackend {
       parent: context.trace,
       attributes: { 'tutti.model': name, 'tutti.version': version },
     })
-    const responses = new ResponseStream<InferResponse>()
     const tensors = request.inputs.map((input) => this.memory.hold(input.data))
-    const answer = toAnswer(name, version, request)
-    const sink: EnvelopeSink = {
-      send: ({ outputs, parameters, final, error }) => {
+    const steps: EnvelopeSink = {
+      send: (response) => {
+        const { final, error, times } = response
         if (error !== undefined) span.recordError(error)
         if (final) {
           for (const tensor of tensors) this.memory.release(tensor.id)
           span.end()
         }
-        if (error === undefined) responses.send(answer(outputs, parameters, final))
-        else responses.fail(error)
+        if (error === undefined) sink.send(response)
+        else sink.fail(error, 'maybe', times)
       },
-      room: () => responses.room(),
+      room: () => sink.ready?.(),
     }
     const envelope = this.#toEnvelope(found, request, context, span)
-    void step.handle(envelope, tensors, sink, { signal: context.signal })
-    return responses
+    void step.handle(envelope, tensors, steps, { signal: context.signal })
   }
 
   #toEnvelope(
     { model, version }: FoundVersion<ServedModel>,
     request: InferRequest,
-    context: CallContext,
+    context: ExecuteOptions,
     span: Span,
   ): Envelope {
     const remaining = remainingMs(context, this.#o.clock)
@@ -158,7 +158,7 @@ export class StepBackend implements InferenceBackend {
       step: '',
       attempt: 1,
       context: request.context,
-      requestedOutputs: requestedNames(request),
+      requestedOutputs: request.requestedOutputs,
       inputs: request.inputs,
       ...(remaining !== undefined && { remainingMs: remaining }),
       ...span.traceParent,

@@ -1,5 +1,13 @@
-import type { ServeError } from '@tutti/errors'
-import type { ResponseSink, StepResponse, StepTimes } from '../execution.ts'
+import { ServeError } from '@tutti/errors'
+import type {
+  ExecuteOptions,
+  Executor,
+  InferRequest,
+  ResponseSink,
+  StepResponse,
+  StepTimes,
+} from '../execution.ts'
+import { outputBytes, RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
 
 /** A response as a test sees it: a failure is the last one, with its error. */
 export interface RecordedResponse extends StepResponse {
@@ -30,4 +38,64 @@ export class RecordedResponses implements ResponseSink {
     this.responses.push(response)
     if (response.final) this.#ended.resolve(this.responses)
   }
+}
+
+/** Sends what a script gives, counted, as fast as the sink is ready; its throw is the failure. */
+export async function sendAll(
+  responses: AsyncIterable<Omit<StepResponse, 'index'>>,
+  sink: ResponseSink,
+): Promise<void> {
+  let index = 0
+  try {
+    for await (const response of responses) {
+      sink.send({ index: index++, ...response })
+      if (response.final) return
+      await sink.ready?.()
+    }
+    throw new ServeError('INTERNAL', 'bug: a script ended without a final response')
+  } catch (error) {
+    sink.fail(ServeError.from(error), 'maybe')
+  }
+}
+
+/**
+ * Executes a request, at once, and gives its responses one by one: a reader that takes its time makes the executor wait.
+ * The iteration throws the failure.
+ */
+export function responsesTo(
+  executor: Executor,
+  request: InferRequest,
+  o: ExecuteOptions,
+): AsyncGenerator<StepResponse, undefined> {
+  const waiting: (StepResponse | ServeError)[] = []
+  const [arrived, taken] = [new ReadyGate(), new ReadyGate()]
+  const isReady = (): boolean => {
+    let bytes = 0
+    for (const one of waiting) if (!(one instanceof ServeError)) bytes += outputBytes(one)
+    return waiting.length < RESPONSE_WINDOW.responses && bytes < RESPONSE_WINDOW.bytes
+  }
+  const take = (one: StepResponse | ServeError): void => {
+    waiting.push(one)
+    arrived.open()
+  }
+  const ready = (): Promise<void> | undefined => (isReady() ? undefined : taken.wait())
+  const fail = (error: ServeError): void => {
+    take(error)
+    taken.open()
+  }
+  executor.execute(request, { send: take, fail, ready }, o)
+  const read = async function* (): AsyncGenerator<StepResponse, undefined> {
+    for (;;) {
+      const next = waiting.shift()
+      if (next === undefined) {
+        await arrived.wait()
+        continue
+      }
+      if (isReady()) taken.open()
+      if (next instanceof ServeError) throw next
+      yield next
+      if (next.final) return
+    }
+  }
+  return read()
 }

@@ -1,20 +1,16 @@
 import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { emptyModelConfig, type ModelConfig, type ModelStatistics } from '@tutti/model-config'
-import type { NamedTensor } from '@tutti/tensor'
-import type {
-  InferenceBackend,
-  InferRequest,
-  InferResponse,
-  ModelControl,
-  ResolvedModel,
-} from '../../inference-backend.ts'
+import type { InferRequest, NamedTensor } from '@tutti/tensor'
+import { sendAll } from '@tutti/tensor/testing'
+import type { InferenceBackend, ModelControl, ResolvedModel } from '../../inference-backend.ts'
+import type { ScriptedResponse } from '../../testing/scripted-backend.ts'
 
 /** What a scripted model does with a request; its default answers with the inputs as outputs. */
 export type ScriptedInfer = (
   request: InferRequest,
   context: CallContext,
-) => AsyncIterable<InferResponse>
+) => AsyncIterable<ScriptedResponse>
 
 export interface RestBackendOptions {
   readonly infer?: ScriptedInfer
@@ -34,21 +30,13 @@ export interface RestBackend extends InferenceBackend {
 /** A response whose outputs are given. */
 export function response(
   outputs: readonly NamedTensor[],
-  o: Partial<InferResponse> = {},
-): InferResponse {
-  return {
-    modelName: 'echo',
-    modelVersion: '3',
-    id: '',
-    parameters: new Map(),
-    outputs,
-    final: true,
-    ...o,
-  }
+  o: Partial<ScriptedResponse> = {},
+): ScriptedResponse {
+  return { parameters: new Map(), outputs, final: true, ...o }
 }
 
-async function* echo(request: InferRequest): AsyncIterable<InferResponse> {
-  yield response(request.inputs, { id: request.context.id })
+async function* echo(request: InferRequest): AsyncIterable<ScriptedResponse> {
+  yield response(request.inputs)
 }
 
 export function createRestBackend(o: RestBackendOptions = {}): RestBackend {
@@ -75,9 +63,9 @@ export function createRestBackend(o: RestBackendOptions = {}): RestBackend {
         config,
         isDecoupled: o.isDecoupled ?? false,
         labels: () => o.labels,
-        infer: (request, context) => {
+        execute: (request, sink, context) => {
           requests.push({ request, context, version: number })
-          return (o.infer ?? echo)(request, context)
+          void sendAll((o.infer ?? echo)(request, context), sink)
         },
       }
     },
