@@ -13,6 +13,11 @@ import t, { type Test } from 'tap'
 import { startChartCluster, startChartPod } from './chart-pods.ts'
 import { find, type Rendered, render } from './helm.ts'
 
+const EARLIER_SELECTOR = {
+  'app.kubernetes.io/component': 'router',
+  'app.kubernetes.io/instance': 'tutti-router',
+}
+const EARLIER_LABELS = { ...EARLIER_SELECTOR, 'app.kubernetes.io/managed-by': 'tutti-operator' }
 const WITH_KUBE = { skip: withoutKube('helm') }
 
 /** Starts the servers' program with the files that its pods get, on a port of its own. */
@@ -67,27 +72,48 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
   )
 
   await t.test('and gives a namespace its Router, with all that belongs to it', async (t) => {
-    await plain.create('/api/v1/namespaces', { metadata: { name: 'a' } })
+    const createNamespace = async (name: string) => {
+      await plain.create('/api/v1/namespaces', { metadata: { name } })
+      await plain.apply(`/apis/tutti.dev/v1alpha1/namespaces/${name}/models/m`, {
+        apiVersion: 'tutti.dev/v1alpha1',
+        kind: 'Model',
+        metadata: { name: 'm' },
+        spec: { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/m' },
+      })
+    }
+    await createNamespace('a')
     // Of the release before Router.
     await plain.create('/api/v1/namespaces/a/configmaps', {
       metadata: { name: 'router', labels: { 'tutti.dev/router-settings': 'true' } },
       data: { replicas: '3' },
     })
-    await plain.apply('/apis/tutti.dev/v1alpha1/namespaces/a/models/m', {
-      apiVersion: 'tutti.dev/v1alpha1',
-      kind: 'Model',
-      metadata: { name: 'm' },
-      spec: { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/m' },
+    const deployment = '/apis/apps/v1/namespaces/a/deployments/tutti-router'
+    await plain.create('/apis/apps/v1/namespaces/a/deployments', {
+      metadata: { name: 'tutti-router', labels: EARLIER_LABELS },
+      spec: {
+        selector: { matchLabels: EARLIER_SELECTOR },
+        template: {
+          metadata: { labels: EARLIER_LABELS },
+          spec: { containers: [{ name: 'main', image: 'tutti/router' }] },
+        },
+      },
     })
+    await createNamespace('b')
     const operator = await startChartPod(t, server, find(objects, 'Deployment', 'tutti-operator'))
-    const path = '/apis/tutti.dev/v1alpha1/namespaces/a/routers/default'
-    const router = await plain.until(path, (one) => one?.['status']?.observedGeneration === 2)
+    const pathIn = (name: string) => `/apis/tutti.dev/v1alpha1/namespaces/${name}/routers/default`
+    const isSeen = (one: { status?: { observedGeneration?: number } } | undefined, at: number) =>
+      one?.status?.observedGeneration === at
+    const router = await plain.until(pathIn('a'), (one) => isSeen(one, 2))
     t.same(router?.['spec'], { replicas: 3 })
-    const made = await plain.get('/apis/apps/v1/namespaces/a/deployments/tutti-router')
+    const made = await plain.get(deployment)
     t.equal(made['spec'].replicas, 3)
     t.match(made['metadata'].ownerReferences, [{ kind: 'Router', name: 'default' }])
-    await plain.delete('/apis/tutti.dev/v1alpha1/namespaces/a/models/m')
-    await plain.until(path, (one) => one === undefined)
+    await plain.until(pathIn('b'), (one) => isSeen(one, 1))
+    for (const name of ['a', 'b']) {
+      await plain.delete(`/apis/tutti.dev/v1alpha1/namespaces/${name}/models/m`)
+    }
+    await plain.until(pathIn('b'), (one) => one === undefined)
+    t.ok(await plain.get(pathIn('a')), 'one that holds settings stays')
     t.same(await operator.stop(), { code: 0, signal: null })
     t.notMatch(operator.lines.join('\n'), /forbidden/i)
   })

@@ -5,14 +5,24 @@ import {
   toProblemText,
   toSchemaProblems,
 } from '@tutti/ensemble'
-import { type Client, CONFIG_MAP, type ConfigMap, type Stored } from '@tutti/kube'
+import {
+  type Client,
+  CONFIG_MAP,
+  type ConfigMap,
+  DEPLOYMENT,
+  type Deployment,
+  isNotFound,
+  type Stored,
+} from '@tutti/kube'
 import { ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { toPlain } from '../../resources/plain.ts'
-import { FIELD_MANAGER } from '../../runtime/children.ts'
+import { ROUTER_IDENTITY, ROUTER_NAMES } from '../../resources/router-names.ts'
+import { controllerOf, FIELD_MANAGER, MANAGED_BY } from '../../runtime/children.ts'
+import { isUntouched } from './untouched.ts'
 
 /*
- * The release before Router had its settings in a labelled ConfigMap. A Router that the operator makes gets them once; goes with
- * the first release after 0.1.
+ * The release before Router had its settings in a labelled ConfigMap. A Router that the operator makes gets them once, if that
+ * release's router is there; goes with the first release after 0.1.
  */
 
 const LABEL = 'tutti.dev/router-settings'
@@ -22,45 +32,85 @@ export const SETTINGS_FROM = 'tutti.dev/settings-from'
 
 type Signalled = { readonly signal: AbortSignal }
 
-/** The annotations of a Router that is to be made. @throws KubeError */
+/**
+ * The annotations of a Router that is to be made. Where pods do not run with these settings already, a ConfigMap has no effect:
+ * the right to write one is not the right to choose nodes and clients of a router.
+ *
+ * @throws KubeError
+ */
 export async function findEarlierSettings(
-  client: Pick<Client, 'list'>,
+  client: Pick<Client, 'get' | 'list'>,
   namespace: string,
   o: Signalled,
 ): Promise<Readonly<Record<string, string>>> {
+  const deployment = await findDeployment(client, namespace, o)
+  if (deployment === undefined || !isOfEarlierRelease(deployment)) return {}
   const [first] = await listSettings(client, namespace, o)
   return first === undefined ? {} : { [SETTINGS_FROM]: first.metadata.name }
 }
 
 /**
- * Writes the settings into the spec of a Router that waits for them, and takes the annotation away.
+ * Writes the settings into the spec of a Router that waits for them, and takes the annotation away. Such a Router is a user's from
+ * then on: it stays when the last Model goes. One that is a user's already, or has a spec, only loses the annotation.
  *
- * @returns in one line why it cannot; undefined if it did, or if there is no such ConfigMap any more.
+ * @returns the ConfigMap whose settings are in the spec now, if there is one; `problem`: in one line why they cannot be taken over.
  * @throws KubeError
  */
 export async function takeOverSettings(
   client: Pick<Client, 'list' | 'mergePatch'>,
-  { metadata: { namespace = '', resourceVersion } }: Stored<RouterObject>,
+  router: Stored<RouterObject>,
   { signal }: Signalled,
-): Promise<string | undefined> {
-  const [first, second] = await listSettings(client, namespace, { signal })
-  const name = `ConfigMap "${first?.metadata.name}"`
-  if (second !== undefined) {
-    return `${name} and "${second.metadata.name}" both have the label ${LABEL}, want one of them; delete the other`
+): Promise<{ readonly from?: string; readonly problem?: string }> {
+  const { namespace = '', resourceVersion } = router.metadata
+  const key = { namespace, name: ROUTER_NAME }
+  const options = { fieldManager: FIELD_MANAGER, signal }
+  const metadata = { resourceVersion, annotations: { [SETTINGS_FROM]: null } }
+  const [first, second] = isUntouched(router)
+    ? await listSettings(client, namespace, { signal })
+    : []
+  if (first === undefined) {
+    await client.mergePatch(ROUTER, key, { ...options, patch: { metadata } })
+    return {}
   }
-  const given = toSpec(first?.data ?? {})
+  const { name } = first.metadata
+  if (second !== undefined) {
+    return {
+      problem: `ConfigMap "${name}" and "${second.metadata.name}" both have the label ${LABEL}, want one of them; delete the other`,
+    }
+  }
+  const given = toSpec(first.data ?? {})
   const { success, data: spec, error } = RouterSpec.safeParse(given, { error: inOurWords })
   if (!success) {
     const problem = toProblemText(toSchemaProblems(RouterSpec, error))
-    return `${name}, as the spec of this Router: ${problem}; correct or delete the ConfigMap`
+    return {
+      problem: `ConfigMap "${name}", as the spec of this Router: ${problem}; correct or delete the ConfigMap`,
+    }
   }
-  const patch = {
-    metadata: { resourceVersion, annotations: { [SETTINGS_FROM]: null } },
-    spec: toPlain(spec),
+  const patch = { metadata: { ...metadata, labels: UNMANAGED }, spec: toPlain(spec) }
+  await client.mergePatch(ROUTER, key, { ...options, patch })
+  return { from: name }
+}
+
+const UNMANAGED = Object.fromEntries(Object.keys(MANAGED_BY).map((label) => [label, null]))
+
+/** That release's objects have no owner. */
+function isOfEarlierRelease(deployment: Deployment): boolean {
+  const { labels = {} } = deployment.metadata
+  const isRouter = Object.entries(ROUTER_IDENTITY).every(([key, value]) => labels[key] === value)
+  return isRouter && controllerOf(deployment) === undefined
+}
+
+async function findDeployment(
+  client: Pick<Client, 'get'>,
+  namespace: string,
+  o: Signalled,
+): Promise<Deployment | undefined> {
+  try {
+    return await client.get(DEPLOYMENT, { namespace, name: ROUTER_NAMES.router }, o)
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
   }
-  const key = { namespace, name: ROUTER_NAME }
-  await client.mergePatch(ROUTER, key, { patch, fieldManager: FIELD_MANAGER, signal })
-  return undefined
 }
 
 /** By name. */

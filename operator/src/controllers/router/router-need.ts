@@ -69,7 +69,7 @@ export class RouterNeed {
     this.#current.delete(namespace)
   }
 
-  /** Makes the Router, for the operator to delete when nothing needs it any more. @throws KubeError */
+  /** Makes the Router, for the operator to delete when nothing needs it any more, unless somebody gives it settings. @throws KubeError */
   async create(namespace: string, signal: AbortSignal): Promise<Result> {
     const { client } = this.#o
     const annotations = await findEarlierSettings(client, namespace, { signal })

@@ -18,7 +18,7 @@ import type { RouterDefaults } from '../../resources/router-deployment.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
-import { isManaged, toOwnerReference } from '../../runtime/children.ts'
+import { toOwnerReference } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
@@ -35,6 +35,7 @@ import { AGAIN, isKept, RouterNeed, type RouterNeedOptions } from './router-need
 import { findPodTrouble } from './router-pods.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 import { isPassing, type Tenancy, toCredentialTrouble } from './tenant-credential.ts'
+import { isUntouched } from './untouched.ts'
 
 export interface RouterReconcilerOptions extends RouterNeedOptions {
   readonly secrets: Cache<Secret>
@@ -94,7 +95,7 @@ export class RouterReconciler {
     if (router === undefined) return await this.#need.create(namespace, signal)
     // What belongs to it goes with it; another is made once it is gone.
     if (router.metadata.deletionTimestamp !== undefined) return {}
-    if (!isUsed && isManaged(router)) return await this.#need.delete(router, signal)
+    if (!isUsed && isUntouched(router)) return await this.#need.delete(router, signal)
     return await untilOwnerMoves(() => this.#look(router, context))
   }
 
@@ -154,9 +155,9 @@ export class RouterReconciler {
     const { client, defaults, applier, events } = this.#o
     const { namespace = '', annotations = {} } = router.metadata
     if (annotations[SETTINGS_FROM] !== undefined) {
-      const problem = await takeOverSettings(client, router, { signal })
+      const { from, problem } = await takeOverSettings(client, router, { signal })
       if (problem !== undefined) return { reason: 'RouterSettingsInvalid', message: problem }
-      events.record(settingsTakenOver(router, annotations[SETTINGS_FROM]))
+      if (from !== undefined) events.record(settingsTakenOver(router, from))
       return 'changed'
     }
     const { spec, problem } = readRouter(router, defaults)

@@ -25,6 +25,14 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       data,
     })
 
+  /** The objects as that release made them: the same, without an owner. */
+  const createEarlierSet = async (ns: EnsembleNamespace, spec: RouterSpec) => {
+    const parts = { namespace: ns.name, defaults: routerDefaults(), spec }
+    for (const { resource, object } of buildRouterSet(parts, [])) {
+      await plain.create(ns.path(resource.plural), JSON.parse(textOf(object)))
+    }
+  }
+
   await t.test('the API server refuses a Router that is wrong, and says why', async (t) => {
     const { metadata } = await plain.create('/api/v1/namespaces', {
       metadata: { generateName: 'refused-' },
@@ -97,11 +105,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       }
       await createSettings(ns, 'router', data)
       const spec = RouterSpec.parse(toSpec(data))
-      // As that release made them: the same objects, without an owner.
-      const parts = { namespace: ns.name, defaults: routerDefaults(), spec }
-      for (const { resource, object } of buildRouterSet(parts, [])) {
-        await plain.create(ns.path(resource.plural), JSON.parse(textOf(object)))
-      }
+      await createEarlierSet(ns, spec)
       const path = ns.path('deployments', 'tutti-router')
       const before = await plain.get(path)
       await ns.applyEnsemble('one', ENSEMBLE)
@@ -113,7 +117,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       )
       const router = await plain.get(ns.path('routers', 'default'))
       t.same(router['spec'], spec)
-      t.same(router['metadata'].annotations, undefined)
+      t.match(router['metadata'], { annotations: undefined, labels: undefined })
       const after = await plain.get(path)
       t.equal(after['metadata'].uid, before['metadata'].uid)
       t.same(after['spec'], before['spec'], 'no pod is replaced')
@@ -125,6 +129,10 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       await plain.patch(ns.path('configmaps', 'router'), { data: { replicas: '9' } })
       await plain.patch(ns.path('routers', 'default'), { spec: { replicas: 2 } })
       await plain.until(path, withReplicas(2))
+      // The settings are a user's: they outlive the last Ensemble.
+      await plain.delete(ns.path('ensembles', 'one'))
+      await plain.patch(ns.path('routers', 'default'), { spec: { replicas: 5 } })
+      await plain.until(path, withReplicas(5))
     },
   )
 
@@ -135,6 +143,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       await rig.start()
       const ns = await rig.createNamespace()
       await createSettings(ns, 'router', { replicas: 'many' })
+      await createEarlierSet(ns, { replicas: 4 })
       await ns.applyEnsemble('one', ENSEMBLE)
       const { conditions } = await ns.condition(
         'one',
@@ -146,7 +155,8 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
         saidOf({ conditions }, 'RouterReady'),
         /^ConfigMap "router", as the spec of this Router: replicas: /,
       )
-      t.same((await plain.send('GET', ns.path('deployments', 'tutti-router'))).status, 404)
+      const left = await plain.get(ns.path('deployments', 'tutti-router'))
+      t.match(left, { metadata: { ownerReferences: undefined }, spec: { replicas: 4 } })
       await createSettings(ns, 'second', { replicas: '1' })
       await plain.until(ns.path('routers', 'default'), (now) =>
         textOf(now).includes('both have the label'),
@@ -155,6 +165,68 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       await plain.until(ns.path('deployments', 'tutti-router'), withReplicas(1))
       await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
       t.same((await plain.get(ns.path('routers', 'default')))['spec'], { replicas: 1 })
+    },
+  )
+
+  await t.test(
+    'a ConfigMap has no effect on a Router of a namespace without the earlier release',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await createSettings(ns, 'router', { clientNamespaces: '*', replicas: '7' })
+      await ns.applyModel('m')
+      await untilAll(plain, ns, isThere)
+      const path = ns.path('routers', 'default')
+      const { metadata: first } = await plain.get(path)
+      // Made again, while the Deployment of the one before is still there.
+      await plain.delete(path)
+      const isNext = (now?: PlainObject) => isThere(now) && now?.['metadata'].uid !== first.uid
+      const next = await plain.until(path, isNext)
+      await untilAll(
+        plain,
+        ns,
+        (one) => one?.['metadata'].ownerReferences?.[0].uid === next?.['metadata'].uid,
+      )
+      t.match(await plain.get(path), { metadata: { annotations: undefined }, spec: {} })
+      t.same((await plain.get(path))['spec'], {})
+      t.equal((await plain.get(ns.path('deployments', 'tutti-router')))['spec'].replicas, 2)
+    },
+  )
+
+  await t.test(
+    'a Router that a user wrote keeps its spec whatever annotation it has',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await createSettings(ns, 'router', { clientNamespaces: '*' })
+      const typeMeta = { apiVersion: 'tutti.dev/v1alpha1', kind: 'Router' }
+      const annotations = { 'tutti.dev/settings-from': 'router' }
+      const labels = { 'app.kubernetes.io/managed-by': 'tutti-operator' }
+      const path = ns.path('routers', 'default')
+      const written = { ...typeMeta, metadata: { name: 'default', annotations }, spec: {} }
+      await plain.create(ns.path('routers'), written)
+      await ns.applyModel('m')
+      for (const [metadata, spec] of [
+        [{ annotations }, {}],
+        [{ annotations, labels }, { replicas: 3 }],
+      ] as const) {
+        await plain.patch(path, { metadata, spec })
+        const now = await plain.until(
+          path,
+          (one) => isThere(one) && one?.['metadata'].annotations === undefined,
+        )
+        t.same(now?.['spec'], spec)
+      }
+      t.same(
+        rig.events.filter(({ reason }) => reason === 'SettingsTakenOver'),
+        [],
+      )
+      // It holds settings: the last Model takes only one that holds none.
+      await plain.delete(ns.path('models', 'm'))
+      await plain.patch(path, { spec: { replicas: 4 } })
+      await plain.until(ns.path('deployments', 'tutti-router'), withReplicas(4))
     },
   )
 })
