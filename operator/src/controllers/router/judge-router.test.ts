@@ -9,7 +9,7 @@ const pod = (name: string, isReady = true) =>
   modelPod(name, { status: isReady ? ready : { phase: 'Pending' } }).pod
 
 function state(o: Partial<RouterState> = {}): RouterState {
-  const status = { replicas: 2, updatedReplicas: 2, readyReplicas: 2 }
+  const status = { observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2 }
   const deployment = { ...modelDeployment({ status }) }
   return {
     generation: 3,
@@ -23,8 +23,8 @@ function state(o: Partial<RouterState> = {}): RouterState {
 
 const AT = '2026-01-01T00:00:00Z'
 
-function told(trouble: RouterTrouble | undefined) {
-  const status = summarizeRouter(state({ trouble }), { before: undefined, at: AT })
+function told(trouble: RouterTrouble | undefined, o: Partial<RouterState> = {}) {
+  const status = summarizeRouter(state({ trouble, ...o }), { before: undefined, at: AT })
   return { apiVersion: '', kind: 'Router', metadata: { name: 'default' }, spec: {}, status }
 }
 
@@ -46,16 +46,26 @@ await t.test('one without pods is not, and one whose pods come is progressing', 
   t.match(judgeRouter(state({ deployment: more })).Progressing, { reason: 'RollingOut' })
 })
 
+await t.test('numbers of an earlier spec do not count', async (t) => {
+  const { deployment } = state()
+  const next = deployment && { ...deployment, metadata: { ...deployment.metadata, generation: 2 } }
+  for (const later of [{ deployment: next }, { replicas: 3 }, { replicas: 1 }]) {
+    t.match(judgeRouter(state(later)).Progressing, { status: 'True', reason: 'RollingOut' })
+  }
+  t.match(judgeRouter(state({ replicas: 2 })).Progressing, { reason: 'Complete' })
+})
+
 await t.test('Models and Ensembles read from the status what trouble there is', async (t) => {
   const cases: readonly (RouterTrouble | undefined)[] = [
     undefined,
     { reason: 'RouterConflict', message: 'x' },
-    { reason: 'ErrImagePull', message: 'x', isServed: true },
     { reason: 'Terminating', message: 'x', isPassing: true },
   ]
-  for (const trouble of cases) t.same(troubleOf(told(trouble)), trouble)
+  for (const trouble of cases) t.same(troubleOf(told(trouble, { pods: [] })), trouble)
+  t.same(troubleOf(told(cases[1])), { ...cases[1], isServed: true })
+  t.same(troubleOf(told(cases[2])), undefined, 'it ends by itself, and pods answer')
   t.equal(troubleOf(undefined), undefined)
-  t.ok(hasOtherTrouble(told(cases[1]), told(cases[2])))
+  t.ok(hasOtherTrouble(told(cases[1]), told(cases[1], { pods: [] })))
   t.notOk(hasOtherTrouble(told(cases[1]), told(cases[1])))
 })
 

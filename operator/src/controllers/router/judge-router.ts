@@ -11,12 +11,15 @@ import { isAlive, isReady } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { isFalse, isTrue, type Judgement } from '../judgement.ts'
+import { isObserved } from '../model/deployment-state.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
 /** What the state of a Router is judged by. */
 export interface RouterState {
   readonly generation: number
   readonly trouble: RouterTrouble | undefined
+  /** Pods that the Router wants; absent if that is not known. */
+  readonly replicas?: number
   readonly deployment: Deployment | undefined
   readonly pods: readonly Pod[]
   /** What the pods say that are ready. */
@@ -32,11 +35,10 @@ export function judgeRouter(state: RouterState): Readonly<Record<RouterCondition
   }
 }
 
+/** Pods that are ready answer requests, whatever is wrong with what is to take their place. */
 function judgeReady({ trouble, pods }: RouterState): Judgement {
-  if (trouble !== undefined && trouble.isServed !== true) {
-    return isFalse(trouble.reason, trouble.message)
-  }
   const count = pods.filter(isReady).length
+  if (count === 0 && trouble !== undefined) return isFalse(trouble.reason, trouble.message)
   if (count === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
   return isTrue('Ready', `${count} router ${count === 1 ? 'pod is' : 'pods are'} ready`)
 }
@@ -48,15 +50,17 @@ function judgeDegraded({ trouble }: RouterState): Judgement {
     : isFalse('AsExpected', 'nothing is wrong')
 }
 
-function judgeProgressing({ trouble, deployment }: RouterState): Judgement {
+function judgeProgressing({ trouble, deployment, replicas }: RouterState): Judgement {
   if (trouble?.isPassing === true) return isTrue(trouble.reason, trouble.message)
   if (trouble !== undefined) return isFalse(trouble.reason, 'the router waits until this is over')
-  const wanted = deployment?.spec.replicas ?? 0
+  const wanted = replicas ?? deployment?.spec.replicas ?? 0
   const { all, done } = countPods(deployment)
-  if (deployment !== undefined && done >= wanted && all <= wanted) {
+  const isSeen =
+    deployment !== undefined && isObserved(deployment) && deployment.spec.replicas === wanted
+  if (isSeen && done >= wanted && all <= wanted) {
     return isFalse('Complete', 'all pods are as they are wanted')
   }
-  return isTrue('RollingOut', `${done} of ${wanted} pods are as they are wanted`)
+  return isTrue('RollingOut', `${Math.min(done, wanted)} of ${wanted} pods are as they are wanted`)
 }
 
 /** `done`: of the newest template, and ready. */

@@ -91,6 +91,38 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   )
 
   await t.test(
+    'a Router that is deleted and held keeps its credential and says who holds it',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const { metadata: model } = await ns.applyModel('m')
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await untilAll(plain, ns, isThere)
+      await ns.startRouter('router-1')
+      await ns.condition('one', 'RouterReady', 'True')
+      const path = ns.path('routers', 'default')
+      const { metadata: first } = await plain.get(path)
+      await plain.patch(path, { metadata: { finalizers: ['example.com/stay'] } })
+      await plain.delete(path)
+      const held = await ns.condition('one', 'Degraded', 'True', 'Terminating')
+      t.match(saidOf(held, 'Degraded'), /Router "default": is being deleted and held by "example/)
+      await ns.condition('one', 'RouterReady', 'True')
+      const credential = ns.path('secrets', 'tutti-nats')
+      await plain.until(credential, (one) => isOwnedBy(one, model['uid']))
+      await plain.delete(credential)
+      await plain.until(credential, (one) => isOwnedBy(one, model['uid']))
+      await plain.patch(path, { metadata: { finalizers: null } })
+      const next = await plain.until(
+        path,
+        (one) => ![undefined, first.uid].includes(one?.['metadata'].uid),
+      )
+      await plain.until(credential, (one) => isOwnedBy(one, next?.['metadata'].uid, model['uid']))
+      await ns.condition('one', 'Degraded', 'False')
+    },
+  )
+
+  await t.test(
     "a user's Router is served without Models, and is neither written nor deleted",
     async (t) => {
       const rig = await openEnsembleRig(t, server)

@@ -16,7 +16,7 @@ import {
   type RouterObject,
 } from '../../api/kinds.ts'
 import type { Cache } from '../../runtime/cache.ts'
-import { FIELD_MANAGER, MANAGED_BY } from '../../runtime/children.ts'
+import { FIELD_MANAGER, MANAGED_BY, type Owner } from '../../runtime/children.ts'
 import type { Result } from '../../runtime/controller.ts'
 import { INDEX } from '../caches.ts'
 import { findEarlierSettings } from './earlier-settings.ts'
@@ -47,6 +47,22 @@ export class RouterNeed {
     return [models, ensembles].some((cache) =>
       cache.byIndex(INDEX.namespace, namespace).some(isKept),
     )
+  }
+
+  /** The oldest Model of the namespace, or without Models the oldest Ensemble. */
+  oldest(namespace: string): Owner | undefined {
+    const { models, ensembles } = this.#o
+    for (const cache of [models, ensembles]) {
+      const kept: readonly Stored<KubeObject>[] = cache
+        .byIndex(INDEX.namespace, namespace)
+        .filter(isKept)
+      // There may be thousands.
+      const [first] = kept
+      if (first === undefined) continue
+      const object = kept.reduce((one, next) => (isOlder(next, one) ? next : one), first)
+      return { resource: cache.resource, object }
+    }
+    return undefined
   }
 
   /**
@@ -109,6 +125,12 @@ export class RouterNeed {
 /** It is not being deleted. */
 export function isKept({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp === undefined
+}
+
+function isOlder(one: Stored<KubeObject>, other: Stored<KubeObject>): boolean {
+  const { creationTimestamp: at, name } = one.metadata
+  const { creationTimestamp: otherAt, name: otherName } = other.metadata
+  return at < otherAt || (at === otherAt && name < otherName)
 }
 
 /** By which a change of what is wanted is seen. */

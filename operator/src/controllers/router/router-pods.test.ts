@@ -45,15 +45,14 @@ await t.test('so is one whose pods cannot run, by the first of them', async (t) 
   })
 })
 
-await t.test('one that serves while its next pods do not come is said to serve', async (t) => {
+await t.test('a router that serves says why its next pods do not come', async (t) => {
   const pods = [modelPod('a').pod, pod('b', absent)]
-  t.match(findPodTrouble(router(1, []), pods), { reason: 'ErrImageNeverPull', isServed: true })
-  t.match(findPodTrouble(router(1), []), { reason: 'FailedCreate', isServed: true })
+  t.match(findPodTrouble(router(1, []), pods), { reason: 'ErrImageNeverPull' })
+  t.match(findPodTrouble(router(1), []), { reason: 'FailedCreate' })
   const crashing = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } }
   t.match(findPodTrouble(router(1, []), [pod('b', crashing, ended)]), {
     reason: 'CrashLoopBackOff',
     message: /no broker$/,
-    isServed: true,
   })
 })
 

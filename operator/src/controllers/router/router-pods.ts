@@ -18,7 +18,7 @@ export function findPodTrouble(
   const found = failure ?? failureOfDeployment(router)
   if (found === undefined) return undefined
   const message = `Deployment "${ROUTER_NAMES.router}": ${toFailureText(found)}`
-  return { reason: found.reason, message, ...(isServed && { isServed }) }
+  return { reason: found.reason, message }
 }
 
 /**

@@ -4,23 +4,25 @@ import { ServeError } from '@tutti/errors'
 import {
   type Deployment,
   isNamespaceTerminating,
-  type KubeObject,
+  keyOf,
+  type OwnerReference,
   type Pod,
   type Secret,
   type Stored,
   toKeyString,
 } from '@tutti/kube'
-import { type EnsembleObject, MODEL, ROUTER, type RouterObject } from '../../api/kinds.ts'
+import { type EnsembleObject, ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
 import type { RouterViews } from '../../pods/router-views.ts'
 import { buildRouterSet } from '../../resources/build-router-set.ts'
-import type { RouterDefaults } from '../../resources/router-deployment.ts'
+import { type RouterDefaults, replicasOf } from '../../resources/router-deployment.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import type { Cache } from '../../runtime/cache.ts'
 import { toOwnerReference } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
+import { toDeletion } from '../../runtime/deletion.ts'
 import type { EventRecorder } from '../../runtime/events.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
@@ -74,9 +76,11 @@ const AGED_MS = 10_000
 export class RouterReconciler {
   readonly #o: RouterReconcilerOptions
   readonly #need: RouterNeed
+  readonly #troublePollMs: number
 
   constructor(o: RouterReconcilerOptions) {
     this.#o = o
+    this.#troublePollMs = o.troublePollMs ?? 60_000
     this.#need = new RouterNeed(o)
   }
 
@@ -94,7 +98,7 @@ export class RouterReconciler {
     if (!(await this.#need.isCurrent(namespace, signal))) return AGAIN
     if (router === undefined) return await this.#need.create(namespace, signal)
     // What belongs to it goes with it; another is made once it is gone.
-    if (router.metadata.deletionTimestamp !== undefined) return {}
+    if (!isUsed && !isKept(router)) return {}
     if (!isUsed && isUntouched(router)) return await this.#need.delete(router, signal)
     return await untilOwnerMoves(() => this.#look(router, context))
   }
@@ -108,6 +112,7 @@ export class RouterReconciler {
     const state = {
       generation,
       trouble: found.trouble,
+      ...this.#replicasOf(router),
       deployment: deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router })),
       pods: pods.byIndex(INDEX.router, namespace),
       views: await aside(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
@@ -122,15 +127,36 @@ export class RouterReconciler {
     return { requeueAfterMs: Math.max(1000, found.againAtMs - clock.epochMs()) }
   }
 
-  /** @returns undefined if the Router itself was changed: that brings the next look. */
-  async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
+  #replicasOf(router: Router): { readonly replicas?: number } {
     const { namespace = '' } = router.metadata
-    const { tenancy, clock } = this.#o
-    const soonMs = clock.epochMs() + (this.#o.troublePollMs ?? 60_000)
-    let renewAtMs: number
+    const { defaults } = this.#o
+    const { spec } = readRouter(router, defaults)
+    return spec === undefined ? {} : { replicas: replicasOf({ namespace, defaults, spec }) }
+  }
+
+  /** @returns undefined if the Router itself was changed: that brings the next look; or if the namespace is being deleted. */
+  async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
+    const soonMs = this.#o.clock.epochMs() + this.#troublePollMs
+    const credential = await this.#ensureCredential(router, { soonMs, signal })
+    if (credential === undefined || credential.trouble !== undefined) return credential
+    const { againAtMs: renewAtMs } = credential
+    const trouble = isKept(router) ? await this.#makeSet(router, signal) : deletionOf(router)
+    if (trouble === 'changed') return undefined
+    // Somebody else's object, or a policy: no watch tells that it is gone.
+    if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
+    return { trouble: this.#podTroubleOf(router), againAtMs: renewAtMs }
+  }
+
+  /** Pods go on while a Router that is being deleted is held, so their credential is renewed then too. */
+  async #ensureCredential(
+    router: Router,
+    { soonMs, signal }: { readonly soonMs: number; readonly signal: AbortSignal },
+  ): Promise<Found | undefined> {
+    const { namespace = '' } = router.metadata
     try {
       const owners = this.#ownersOfCredential(router)
-      ;({ renewAtMs } = await tenancy.ensureTenant(namespace, { owners, signal }))
+      const { renewAtMs } = await this.#o.tenancy.ensureTenant(namespace, { owners, signal })
+      return { trouble: undefined, againAtMs: renewAtMs }
     } catch (error) {
       if (isNamespaceTerminating(error)) return undefined
       const trouble = toCredentialTrouble(error, this.#hasCredential(namespace))
@@ -140,11 +166,6 @@ export class RouterReconciler {
       // Somebody must set a Secret right that is not watched, or allow ours.
       return { trouble, againAtMs: soonMs }
     }
-    const trouble = await this.#makeSet(router, signal)
-    if (trouble === 'changed') return undefined
-    // Somebody else's object, or a policy: no watch tells that it is gone.
-    if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
-    return { trouble: this.#podTroubleOf(namespace), againAtMs: renewAtMs }
   }
 
   /** What cannot be read leaves everything as it is: half of what was meant is not what was meant. */
@@ -176,20 +197,22 @@ export class RouterReconciler {
       .filter((one) => isKept(one) && rivalOf(this.#o, one) === undefined)
   }
 
-  /** The oldest Model too: steps keep their credential while a Router that was deleted is made again. */
-  #ownersOfCredential(router: Router) {
-    const { namespace = '' } = router.metadata
-    const models = this.#o.models.byIndex(INDEX.namespace, namespace).filter(isKept)
-    // There may be thousands.
-    const [first] = models
-    const oldest = models.reduce((one, next) => (isOlder(next, one) ? next : one), first)
-    const { blockOwnerDeletion: _, ...owner } = toOwnerReference({
-      resource: ROUTER,
-      object: router,
-    })
-    if (oldest === undefined) return [owner]
-    const { apiVersion, kind, name, uid } = toOwnerReference({ resource: MODEL, object: oldest })
-    return [owner, { apiVersion, kind, name, uid }]
+  /** What the Router was made for too: the credential stays while a Router that was deleted is made again. */
+  #ownersOfCredential(router: Router): readonly OwnerReference[] {
+    const oldest = this.#need.oldest(router.metadata.namespace ?? '')
+    const owners: OwnerReference[] = []
+    if (isKept(router)) {
+      const { blockOwnerDeletion: _, ...owner } = toOwnerReference({
+        resource: ROUTER,
+        object: router,
+      })
+      owners.push(owner)
+    }
+    if (oldest !== undefined) {
+      const { apiVersion, kind, name, uid } = toOwnerReference(oldest)
+      owners.push({ apiVersion, kind, name, uid })
+    }
+    return owners
   }
 
   #hasCredential(namespace: string): boolean {
@@ -197,20 +220,20 @@ export class RouterReconciler {
     return this.#o.secrets.get(key) !== undefined
   }
 
-  #podTroubleOf(namespace: string): RouterTrouble | undefined {
+  #podTroubleOf({ metadata: { namespace = '' } }: Router): RouterTrouble | undefined {
     const { deployments, pods } = this.#o
-    const router = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
-    return findPodTrouble(router, pods.byIndex(INDEX.router, namespace))
+    const deployment = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
+    return findPodTrouble(deployment, pods.byIndex(INDEX.router, namespace))
   }
+}
+
+/** Why a Router that is being deleted is still there. */
+function deletionOf(router: Router): RouterTrouble | undefined {
+  const { finalizers = [] } = router.metadata
+  const deletion = toDeletion({ resource: ROUTER, key: keyOf(router), finalizers })
+  return deletion && { reason: 'Terminating', ...deletion }
 }
 
 function toError(error: unknown): Error {
   return error instanceof Error ? error : ServeError.from(error)
-}
-
-function isOlder(one: Stored<KubeObject>, other: Stored<KubeObject> | undefined): boolean {
-  if (other === undefined) return true
-  const { creationTimestamp: at, name } = one.metadata
-  const { creationTimestamp: otherAt, name: otherName } = other.metadata
-  return at < otherAt || (at === otherAt && name < otherName)
 }

@@ -10,7 +10,7 @@ export interface RouterTrouble {
   readonly message: string
   /** True if it ends by itself: nobody has to act. */
   readonly isPassing?: boolean
-  /** True if requests go on: routers are ready, and those that are wanted in their place do not come. */
+  /** True if requests go on: router pods are ready. The status of the Router says so. */
   readonly isServed?: boolean
 }
 
