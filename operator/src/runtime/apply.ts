@@ -261,5 +261,5 @@ function toConflictText(owner: Owner, resource: Resource, current: Stored<KubeOb
       ? 'no controller'
       : `the controller ${controller.kind} "${controller.name}" (uid ${controller.uid})`
   const { name } = current.metadata
-  return `${resource.kind} "${name}" is there already with ${whose}, want ${owner.resource.kind} "${owner.object.metadata.name}" (uid ${owner.object.metadata.uid})`
+  return `${resource.kind} "${name}" is there already with ${whose}, want ${owner.resource.kind} "${owner.object.metadata.name}" (uid ${owner.object.metadata.uid}); delete or rename it`
 }

@@ -1,4 +1,4 @@
-import type { Condition, RouterStatus } from '@tutti/ensemble'
+import { type Condition, ROUTER_NAME, type RouterStatus } from '@tutti/ensemble'
 import type { KubeObject } from '@tutti/kube'
 import type { EventInput } from '../../runtime/events.ts'
 import { eventsOfChange } from '../events.ts'
@@ -7,6 +7,12 @@ import { eventsOfChange } from '../events.ts'
 export function settingsTakenOver(regarding: KubeObject, configMap: string): EventInput {
   const note = `the settings of ConfigMap "${configMap}" are in the spec now, and the ConfigMap has no effect any more`
   return { regarding, type: 'Normal', reason: 'SettingsTakenOver', action: 'TakeOver', note }
+}
+
+/** The API server does not let the operator make the Router. */
+export function routerRefused(regarding: KubeObject, message: string): EventInput {
+  const note = `Router "${ROUTER_NAME}": ${message}`
+  return { regarding, type: 'Warning', reason: 'RouterRefused', action: 'Create', note }
 }
 
 /** What a change of the status is worth telling. */

@@ -16,7 +16,7 @@ export function readRouter(
   if (!success) return { problem: toProblemText(toSchemaProblems(RouterSpec, error)) }
   if (data.image !== undefined && !allowsImage) {
     return {
-      problem: `image: got '${data.image}', want none: the operator does not allow it (--allow-router-image)`,
+      problem: `image: got '${data.image}', want none; remove spec.image, or set router.allowImage of the chart`,
     }
   }
   return { spec: data }

@@ -1,8 +1,9 @@
 // needs: apiserver
+import { until } from '@tutti/chassis/testing'
 import { type ApiServer, type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { ROUTER_LABELS } from '../../resources/router-names.ts'
-import { openEnsembleRig } from '../../testing/ensemble-rig.ts'
+import { type EnsembleNamespace, openEnsembleRig } from '../../testing/ensemble-rig.ts'
 import { isGone, isThere } from '../../testing/namespaced.ts'
 import { installCrds } from '../../testing/prepare-server.ts'
 import {
@@ -24,6 +25,18 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   t.teardown(() => server.stop())
   await installCrds(server)
   const { plain } = server
+
+  // Without Kubernetes' own controllers nobody counts: what a quota leaves is what its status says.
+  const applyQuota = async (ns: EnsembleNamespace, hard: object) => {
+    await plain.apply(ns.path('resourcequotas', 'few'), {
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { name: 'few' },
+      spec: { hard },
+    })
+    const used = Object.fromEntries(Object.keys(hard).map((name) => [name, '0']))
+    await plain.patch(`${ns.path('resourcequotas', 'few')}/status`, { status: { hard, used } })
+  }
 
   await t.test(
     'a Router comes with the first Model or Ensemble, owns all of its set, and goes with the last',
@@ -203,18 +216,15 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     const rig = await openEnsembleRig(t, server)
     await rig.start()
     const ns = await rig.createNamespace()
-    // Without Kubernetes' own controllers nobody counts: what a quota leaves is what its status says.
-    const quota = async (hard: object) => {
-      await plain.apply(ns.path('resourcequotas', 'few'), {
-        apiVersion: 'v1',
-        kind: 'ResourceQuota',
-        metadata: { name: 'few' },
-        spec: { hard },
-      })
-      const used = Object.fromEntries(Object.keys(hard).map((name) => [name, '0']))
-      await plain.patch(`${ns.path('resourcequotas', 'few')}/status`, { status: { hard, used } })
-    }
-    await quota({ services: '0', secrets: '0' })
+    const quota = (hard: object) => applyQuota(ns, hard)
+    // The Router itself first: there is nothing yet to have a status.
+    await quota({ 'count/routers.tutti.dev': '0' })
+    await ns.applyModel('m')
+    const isTold = ({ reason, regarding: { kind } }: (typeof rig.events)[number]) =>
+      reason === 'RouterRefused' && kind === 'Model'
+    await until('an event', async () => rig.events.some(isTold))
+    t.match(rig.events.find(isTold), { type: 'Warning', note: /^Router "default": .*quota: few/ })
+    await quota({ 'count/routers.tutti.dev': '1', services: '0', secrets: '0' })
     await ns.applyEnsemble('one', ENSEMBLE)
     await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
     await quota({ services: '0', secrets: '2' })

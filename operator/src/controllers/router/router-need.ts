@@ -5,6 +5,7 @@ import {
   isConflict,
   isNamespaceTerminating,
   isNotFound,
+  type KubeError,
   type KubeObject,
   keyOf,
   type Stored,
@@ -18,14 +19,20 @@ import {
 import type { Cache } from '../../runtime/cache.ts'
 import { FIELD_MANAGER, MANAGED_BY, type Owner } from '../../runtime/children.ts'
 import type { Result } from '../../runtime/controller.ts'
+import type { EventRecorder } from '../../runtime/events.ts'
+import { isRefusal } from '../../runtime/refusal.ts'
 import { INDEX } from '../caches.ts'
 import { findEarlierSettings } from './earlier-settings.ts'
+import { routerRefused } from './events.ts'
 
 export interface RouterNeedOptions {
   readonly client: Client
   readonly routers: Cache<RouterObject>
   readonly models: Cache<ModelObject>
   readonly ensembles: Cache<EnsembleObject>
+  readonly events: Pick<EventRecorder, 'record'>
+  /** How often it is looked whether what only a person can set right is so; default 60 s. */
+  readonly troublePollMs?: number
 }
 
 /** The caches will have heard of what they lack. */
@@ -94,9 +101,17 @@ export class RouterNeed {
       const options = { fieldManager: FIELD_MANAGER, signal }
       await client.create(ROUTER, { metadata, spec: {} }, options)
     } catch (error) {
+      if (isRefusal(error)) return this.#tellRefusal(namespace, error)
       if (!isAlreadyExists(error) && !isNamespaceTerminating(error)) throw error
     }
     return {}
+  }
+
+  /** There is no Router yet to say it. */
+  #tellRefusal(namespace: string, { message }: KubeError): Result {
+    const regarding = this.oldest(namespace)?.object
+    if (regarding !== undefined) this.#o.events.record(routerRefused(regarding, message))
+    return { requeueAfterMs: this.#o.troublePollMs ?? 60_000 }
   }
 
   /** The caches may be behind: what is deleted for nothing is an outage. @throws KubeError */

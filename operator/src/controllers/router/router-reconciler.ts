@@ -23,7 +23,6 @@ import { toOwnerReference } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
-import type { EventRecorder } from '../../runtime/events.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
@@ -51,10 +50,7 @@ export interface RouterReconcilerOptions extends RouterNeedOptions {
   readonly views: Pick<RouterViews, 'look'>
   readonly tenancy: Tenancy
   readonly defaults: RouterDefaults
-  readonly events: Pick<EventRecorder, 'record'>
   readonly clock: Clock
-  /** How often it is looked whether what only a person can set right is so; default 60 s. */
-  readonly troublePollMs?: number
 }
 
 type Router = Stored<RouterObject>

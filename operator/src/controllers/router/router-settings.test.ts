@@ -75,7 +75,10 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       'False',
       'RouterSettingsInvalid',
     )
-    t.match(saidOf({ conditions }, 'RouterReady'), /^spec\.image: got 'mine:1', want none/)
+    t.match(
+      saidOf({ conditions }, 'RouterReady'),
+      /^spec\.image: got 'mine:1', want none; remove spec\.image, or set router\.allowImage/,
+    )
     t.same((await plain.get(path))['spec'], before?.['spec'])
     t.match(
       rig.events.filter(
