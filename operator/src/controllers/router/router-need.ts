@@ -95,6 +95,7 @@ export class RouterNeed {
   /** Makes the Router, for the operator to delete when nothing needs it any more, unless somebody gives it settings. @throws KubeError */
   async create(namespace: string, signal: AbortSignal): Promise<Result> {
     const { client } = this.#o
+    if (!(await this.#isUsedNow(namespace, signal))) return AGAIN
     const annotations = await findEarlierSettings(client, namespace, { signal })
     const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY, annotations }
     try {
@@ -107,6 +108,16 @@ export class RouterNeed {
     return {}
   }
 
+  /** As the server has it. */
+  async #isUsedNow(namespace: string, signal: AbortSignal): Promise<boolean> {
+    const { client, models, ensembles } = this.#o
+    for (const { resource } of [models, ensembles]) {
+      const { items } = await client.list<KubeObject>(resource, { namespace, signal })
+      if (items.some(isKept)) return true
+    }
+    return false
+  }
+
   /** There is no Router yet to say it. */
   #tellRefusal(namespace: string, { message }: KubeError): Result {
     const regarding = this.oldest(namespace)?.object
@@ -116,13 +127,10 @@ export class RouterNeed {
 
   /** The caches may be behind: what is deleted for nothing is an outage. @throws KubeError */
   async delete(router: Stored<RouterObject>, signal: AbortSignal): Promise<Result> {
-    const { client, models, ensembles } = this.#o
     const { namespace = '', uid, resourceVersion } = router.metadata
-    for (const { resource } of [models, ensembles]) {
-      const { items } = await client.list<KubeObject>(resource, { namespace, signal })
-      if (items.some(isKept)) return AGAIN
-    }
+    if (await this.#isUsedNow(namespace, signal)) return AGAIN
     try {
+      const { client } = this.#o
       const preconditions = { uid, resourceVersion }
       await client.delete(ROUTER, keyOf(router), {
         preconditions,
