@@ -18,6 +18,9 @@ const EARLIER_SELECTOR = {
   'app.kubernetes.io/instance': 'tutti-router',
 }
 const EARLIER_LABELS = { ...EARLIER_SELECTOR, 'app.kubernetes.io/managed-by': 'tutti-operator' }
+const routerOf = (name: string) => `/apis/tutti.dev/v1alpha1/namespaces/${name}/routers/default`
+const isSeen = (one: { status?: { observedGeneration?: number } } | undefined, at: number) =>
+  one?.status?.observedGeneration === at
 const WITH_KUBE = { skip: withoutKube('helm') }
 
 /** Starts the servers' program with the files that its pods get, on a port of its own. */
@@ -100,20 +103,17 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     })
     await createNamespace('b')
     const operator = await startChartPod(t, server, find(objects, 'Deployment', 'tutti-operator'))
-    const pathIn = (name: string) => `/apis/tutti.dev/v1alpha1/namespaces/${name}/routers/default`
-    const isSeen = (one: { status?: { observedGeneration?: number } } | undefined, at: number) =>
-      one?.status?.observedGeneration === at
-    const router = await plain.until(pathIn('a'), (one) => isSeen(one, 2))
+    const router = await plain.until(routerOf('a'), (one) => isSeen(one, 2))
     t.same(router?.['spec'], { replicas: 3 })
     const made = await plain.get(deployment)
     t.equal(made['spec'].replicas, 3)
     t.match(made['metadata'].ownerReferences, [{ kind: 'Router', name: 'default' }])
-    await plain.until(pathIn('b'), (one) => isSeen(one, 1))
+    await plain.until(routerOf('b'), (one) => isSeen(one, 1))
     for (const name of ['a', 'b']) {
       await plain.delete(`/apis/tutti.dev/v1alpha1/namespaces/${name}/models/m`)
     }
-    await plain.until(pathIn('b'), (one) => one === undefined)
-    t.ok(await plain.get(pathIn('a')), 'one that holds settings stays')
+    await plain.until(routerOf('b'), (one) => one === undefined)
+    t.ok(await plain.get(routerOf('a')), 'one that holds settings stays')
     t.same(await operator.stop(), { code: 0, signal: null })
     t.notMatch(operator.lines.join('\n'), /forbidden/i)
   })

@@ -15,6 +15,7 @@ function state(o: Partial<RouterState> = {}): RouterState {
     generation: 3,
     trouble: undefined,
     deployment: { ...deployment, spec: { ...deployment.spec, replicas: 2 } },
+    hasServices: true,
     pods: [pod('b'), pod('a')],
     views: [],
     ...o,
@@ -63,6 +64,7 @@ await t.test('Models and Ensembles read from the status what trouble there is', 
   ]
   for (const trouble of cases) t.same(troubleOf(told(trouble, { pods: [] })), trouble)
   t.same(troubleOf(told(cases[1])), { ...cases[1], isServed: true })
+  t.same(troubleOf(told(cases[1], { hasServices: false })), cases[1])
   t.same(troubleOf(told(cases[2])), undefined, 'it ends by itself, and pods answer')
   t.equal(troubleOf(undefined), undefined)
   t.ok(hasOtherTrouble(told(cases[1]), told(cases[1], { pods: [] })))

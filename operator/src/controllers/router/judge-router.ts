@@ -21,6 +21,8 @@ export interface RouterState {
   /** Pods that the Router wants; absent if that is not known. */
   readonly replicas?: number
   readonly deployment: Deployment | undefined
+  /** Whether both Services of the Router are there. */
+  readonly hasServices: boolean
   readonly pods: readonly Pod[]
   /** What the pods say that are ready. */
   readonly views: readonly RouterView[]
@@ -35,10 +37,12 @@ export function judgeRouter(state: RouterState): Readonly<Record<RouterCondition
   }
 }
 
-/** Pods that are ready answer requests, whatever is wrong with what is to take their place. */
-function judgeReady({ trouble, pods }: RouterState): Judgement {
+/** Pods that are ready answer requests that reach them, whatever is wrong with what is to take their place. */
+function judgeReady({ trouble, hasServices, pods }: RouterState): Judgement {
   const count = pods.filter(isReady).length
-  if (count === 0 && trouble !== undefined) return isFalse(trouble.reason, trouble.message)
+  if (trouble !== undefined && (count === 0 || !hasServices)) {
+    return isFalse(trouble.reason, trouble.message)
+  }
   if (count === 0) return isFalse('NoRouters', 'no router pod of the namespace is ready')
   return isTrue('Ready', `${count} router ${count === 1 ? 'pod is' : 'pods are'} ready`)
 }

@@ -27,7 +27,8 @@ import { routerKeysOf } from './router-trouble.ts'
 
 export interface RouterControllerOptions
   extends Omit<RouterReconcilerOptions, 'applier' | 'statuses'>,
-    Pick<Caches, 'serviceAccounts' | 'networkPolicies' | 'services' | 'budgets'> {
+    Pick<Caches, 'serviceAccounts' | 'networkPolicies' | 'budgets'> {
+  readonly services: Caches['services']
   readonly deployments: Caches['deployments']
   readonly secrets: Cache<Secret>
   /** Those with the labels of routers. */

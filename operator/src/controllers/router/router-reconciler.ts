@@ -8,6 +8,7 @@ import {
   type OwnerReference,
   type Pod,
   type Secret,
+  type Service,
   type Stored,
   toKeyString,
 } from '@tutti/kube'
@@ -44,6 +45,8 @@ export interface RouterReconcilerOptions extends RouterNeedOptions {
   readonly pods: Cache<Pod>
   /** Those of the operator. */
   readonly deployments: Cache<Deployment>
+  /** Those of the operator. */
+  readonly services: Cache<Service>
   readonly applier: Applier
   readonly statuses: StatusWriter
   /** What the pods serve. */
@@ -65,6 +68,7 @@ interface Found {
 }
 
 const REASONS = { conflict: 'RouterConflict', refused: 'RouterRefused' }
+const SERVICES = [ROUTER_NAMES.grpcService, ROUTER_NAMES.httpService]
 /** How old an answer of a pod may be; RouterViews asks that often, and tells of changes. */
 const AGED_MS = 10_000
 
@@ -101,7 +105,7 @@ export class RouterReconciler {
 
   async #look(router: Router, { signal, aside }: ReconcileContext): Promise<Result> {
     const { namespace = '', generation = 0 } = router.metadata
-    const { statuses, events, views, deployments, pods, clock } = this.#o
+    const { statuses, events, views, deployments, services, pods, clock } = this.#o
     const found = await this.#ensure(router, signal)
     if (found === undefined) return {}
     const before = statuses.current(router)
@@ -110,6 +114,7 @@ export class RouterReconciler {
       trouble: found.trouble,
       ...this.#replicasOf(router),
       deployment: deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router })),
+      hasServices: SERVICES.every((name) => services.get(toKeyString({ namespace, name }))),
       pods: pods.byIndex(INDEX.router, namespace),
       views: await aside(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
     }
