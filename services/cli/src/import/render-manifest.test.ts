@@ -20,7 +20,8 @@ function problemOf(spec: unknown): string | undefined {
 await t.test('what is written is read again, whatever tensors and labels are called', async (t) => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), (spec) => {
-      fc.pre(!JSON.stringify(spec).includes('__proto__'))
+      // What no resource has as a key: `<<` merges mappings in YAML 1.1.
+      fc.pre(!/__proto__|"<<"/.test(JSON.stringify(spec)))
       const problem = problemOf(spec)
       if (problem !== undefined) throw new Error(problem)
     }),
