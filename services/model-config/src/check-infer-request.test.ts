@@ -2,12 +2,13 @@ import { ServeError } from '@tutti/errors'
 import {
   EMPTY_CONTEXT,
   encodeBytesTensor,
+  type InferRequest,
   type NamedTensor,
   type RequestContext,
 } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { checkInferRequest, compileRequestCheck, type InferRequest } from './check-infer-request.ts'
+import { checkInferRequest, compileRequestCheck } from './check-infer-request.ts'
 import { parseModelConfig } from './parse-model-config.ts'
 
 const CONTEXT: RequestContext = { ...EMPTY_CONTEXT, id: 'r1' }

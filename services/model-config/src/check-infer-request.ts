@@ -5,8 +5,8 @@ import {
   elementCount,
   formatShape,
   fromConfigDatatype,
+  type InferRequest,
   type NamedTensor,
-  type RequestContext,
   requestPrefix,
   type Shape,
   type StepRequest,
@@ -15,14 +15,6 @@ import { findBytesFault } from './bytes-check.ts'
 import type { ModelConfig } from './model-config.ts'
 import { fullDims } from './model-metadata.ts'
 import { carryExtents } from './output-reshape.ts'
-
-/** A request as it arrives, before it is checked against a model. */
-export interface InferRequest {
-  readonly context: RequestContext
-  readonly inputs: readonly NamedTensor[]
-  /** Empty means all. */
-  readonly requestedOutputs: readonly string[]
-}
 
 /** What a model declares about one input. */
 interface InputRule {

@@ -91,20 +91,6 @@ export interface TraceContext {
   readonly tracestate?: string
 }
 
-/** Which request an execution belongs to. */
-export interface RequestOrigin {
-  /** Unique per admitted request; what models call on its behalf has the same. For logs, and to find duplicates. */
-  readonly requestKey: string
-  /** The step of the ensemble; '' for a request to the model itself. */
-  readonly step: string
-  /** Counts from 1. */
-  readonly attempt: number
-  /** The models that called one another up to this request, the outermost first; absent for a client's own. */
-  readonly callers?: readonly string[]
-  /** Of a request of a model to a router: the caller takes any number of responses; absent if it takes exactly one. */
-  readonly isDecoupled?: true
-}
-
 /** What accompanies an execution. */
 export interface ExecuteOptions {
   /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
@@ -112,8 +98,6 @@ export interface ExecuteOptions {
   /** When the time is over, by the clock of this process; absent for no deadline. */
   readonly deadlineAt?: number
   readonly trace?: TraceContext
-  /** Absent for a client's request before it is admitted. */
-  readonly origin?: RequestOrigin
 }
 
 /**

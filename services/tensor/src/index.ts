@@ -6,7 +6,6 @@ export {
   type Executor,
   type InferRequest,
   type RequestContext,
-  type RequestOrigin,
   type ResponseSink,
   type StepRequest,
   type StepResponse,

@@ -12,7 +12,6 @@ import {
   readRequestedOutputs,
   readRequestParameters,
 } from '../request/read-request.ts'
-import { requestedNames } from '../request/requested-names.ts'
 import type { ServerCall } from './server-call.ts'
 
 /** A request that was read and resolved, but not yet executed. */
@@ -44,7 +43,7 @@ export function prepareInfer(
     rawContents: message.rawInputContents,
     maxBytes,
   })
-  const request = { context, inputs, requestedOutputs: requestedNames(outputs) }
+  const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
   return { model, request, outputs, isEmptyFinalWanted }
 }
 

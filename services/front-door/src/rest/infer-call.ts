@@ -9,7 +9,6 @@ import {
 import type { ResponseSink, StepResponse } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
 import { classifyOutputs } from '../request/read-request.ts'
-import { requestedNames } from '../request/requested-names.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
@@ -87,7 +86,7 @@ function onlyResponse(
   { context, inputs, outputs }: RestInferRequest,
   call: RestCall,
 ): Promise<StepResponse> {
-  const request = { context, inputs, requestedOutputs: requestedNames(outputs) }
+  const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
   return new Promise((resolve, reject) => {
     model.execute(request, new OnlyResponse(resolve, reject), call.context)
   })
