@@ -7,8 +7,8 @@ import {
   planEnsemble,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { versionFailures } from '@tutti/front-door'
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
+import { versionFailures } from '@tutti/server'
 import {
   type Catalog,
   type CatalogEnsemble,

@@ -1,7 +1,7 @@
 import type { EnsemblePlan } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { findVersion, type ListedModel, type ListedVersion } from '@tutti/front-door'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
+import { findVersion, type ListedModel, type ListedVersion } from '@tutti/server'
 
 type Labels = Readonly<Record<string, readonly string[]>>
 

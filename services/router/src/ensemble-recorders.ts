@@ -1,5 +1,5 @@
 import type { Clock } from '@tutti/chassis'
-import { type ServerMetrics, StatisticsRecorder, type StepLabels } from '@tutti/front-door'
+import { type ServerMetrics, StatisticsRecorder, type StepLabels } from '@tutti/server'
 import type { Catalog, CatalogEnsemble } from './catalog.ts'
 
 interface RecordedVersion {

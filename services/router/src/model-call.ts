@@ -1,8 +1,8 @@
 import type { Clock, Span, Tracing } from '@tutti/chassis'
 import { remainingMs } from '@tutti/chassis'
 import { type CancelSignal, type Reason, ServeError } from '@tutti/errors'
-import type { ServerMetrics } from '@tutti/front-door'
 import type { Envelope, TensorHeader } from '@tutti/protocol'
+import type { ServerMetrics } from '@tutti/server'
 import type { Executed, RequestContext, ResponseSink, StepTimes, TensorRef } from '@tutti/tensor'
 import {
   type BearerResponse,

@@ -1,7 +1,7 @@
 import type { Clock, Tracing } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
-import type { StatisticsRecorder } from '@tutti/front-door'
 import { checkInferRequest } from '@tutti/model-config'
+import type { StatisticsRecorder } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, TensorMemory } from '@tutti/tensor'
 import type { ResolvedEntry } from './catalog.ts'
 import { EnsembleExecution, type ExecutionDependencies } from './ensemble-execution.ts'

@@ -1,6 +1,6 @@
 import { mergeStatistics, type StepControl } from '@tutti/ensemble'
-import { type StatisticsRecorder, selectStatistics } from '@tutti/front-door'
 import type { ModelStatistics } from '@tutti/model-config'
+import { type StatisticsRecorder, selectStatistics } from '@tutti/server'
 
 /**
  * The statistics of models (asked of the steps, added up over the replicas) and ensembles (recorded here), by name and

@@ -8,6 +8,12 @@ import type {
   StepDescription,
 } from '@tutti/ensemble'
 import {
+  isDecoupled,
+  type ModelMetadata,
+  type ModelStatistics,
+  modelMetadata,
+} from '@tutti/model-config'
+import {
   type IndexEntry,
   type InferenceBackend,
   type ModelControl,
@@ -16,13 +22,7 @@ import {
   type ServerMetrics,
   toIndex,
   withNames,
-} from '@tutti/front-door'
-import {
-  isDecoupled,
-  type ModelMetadata,
-  type ModelStatistics,
-  modelMetadata,
-} from '@tutti/model-config'
+} from '@tutti/server'
 import { type InferRequest, type ResponseSink, TensorMemory } from '@tutti/tensor'
 import type { AnswerQuestion, EnvelopeHandler, TensorBearer } from '@tutti/transport'
 import type { AcceptedSet } from './accepted/accepted-set.ts'

@@ -1,7 +1,7 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion, ServedByRouter, StepControl, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
-import { areAllReady } from '@tutti/front-door'
+import { areAllReady } from '@tutti/server'
 import type { StepDirectory } from '@tutti/transport'
 import { Acceptance } from './accepted/acceptance.ts'
 import { type AcceptedSet, NOTHING_ACCEPTED } from './accepted/accepted-set.ts'

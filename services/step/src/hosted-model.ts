@@ -1,7 +1,7 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { ServedModel, VersionState } from '@tutti/ensemble'
-import type { StatisticsRecorder } from '@tutti/front-door'
 import type { ModelConfig } from '@tutti/model-config'
+import type { StatisticsRecorder } from '@tutti/server'
 import type { Scheduler } from './execution/scheduler.ts'
 import type { RequestCheck } from './load/request-check.ts'
 

@@ -1,8 +1,8 @@
 import type { HostCallOptions, HostRequest, ModelHost } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import { FLAGS_RULE } from '@tutti/front-door'
-import { RecordingControl } from '@tutti/front-door/testing'
 import type { Envelope } from '@tutti/protocol'
+import { FLAGS_RULE } from '@tutti/server'
+import { RecordingControl } from '@tutti/server/testing'
 import type { StepRequest } from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
 import {

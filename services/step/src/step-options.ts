@@ -1,8 +1,8 @@
 import type { Devices, Engine, Engines } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion } from '@tutti/ensemble'
-import type { ModelControl, ServerMetrics } from '@tutti/front-door'
 import type { ModelRepository } from '@tutti/repository'
+import type { ModelControl, ServerMetrics } from '@tutti/server'
 import type { RouterCalls } from '@tutti/transport'
 
 /** What a step process is opened with. */

@@ -1,5 +1,5 @@
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
-import { POLL_FLAGS } from '@tutti/front-door'
+import { POLL_FLAGS } from '@tutti/server'
 
 /** Which models are served when: tritonserver's names and defaults. */
 export const CONTROL_FLAGS = {

@@ -7,9 +7,9 @@ import {
   type StartOptions,
   toTracingOptions,
 } from '@tutti/chassis'
-import { refuseFailures, ServerMetrics } from '@tutti/front-door'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { RepositoryControl, Router } from '@tutti/router'
+import { refuseFailures, ServerMetrics } from '@tutti/server'
 import {
   openEngines,
   openRepository,

@@ -1,6 +1,6 @@
 import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
-import { DOOR_FLAGS } from '@tutti/front-door'
 import { NESTING_FLAGS } from '@tutti/router'
+import { DOOR_FLAGS } from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'

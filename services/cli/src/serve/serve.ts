@@ -7,7 +7,7 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
-import { checkAnswered, openDoors } from '@tutti/front-door'
+import { checkAnswered, openDoors } from '@tutti/server'
 import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'

@@ -1,6 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import type { ModelRepository, RepositoryChanges } from '@tutti/repository'
 import {
   type LoadParameters,
   loadFailed,
@@ -8,8 +9,7 @@ import {
   type ModelControl,
   pollFailed,
   versionFailures,
-} from '@tutti/front-door'
-import type { ModelRepository, RepositoryChanges } from '@tutti/repository'
+} from '@tutti/server'
 import { loadEnded, unloadRequested } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import { dependenciesOf, EnsembleSet } from './ensemble-set.ts'

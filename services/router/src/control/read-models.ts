@@ -1,8 +1,8 @@
 import type { EnsembleRules } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { type LoadParameters, pollFailed } from '@tutti/front-door'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelRepository } from '@tutti/repository'
+import { type LoadParameters, pollFailed } from '@tutti/server'
 import { type EnsembleSource, readEnsemble } from '../ensemble-source.ts'
 import { dependenciesOf } from './ensemble-set.ts'
 

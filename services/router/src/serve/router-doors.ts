@@ -1,4 +1,4 @@
-import { type Doors, type DoorsOptions, openDoors } from '@tutti/front-door'
+import { type Doors, type DoorsOptions, openDoors } from '@tutti/server'
 import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 

@@ -13,6 +13,7 @@ import {
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
+import { scanRepositories } from '@tutti/repository'
 import {
   checkAnswered,
   type Doors,
@@ -20,8 +21,7 @@ import {
   MODEL_RESOURCE_RULES,
   openMetricsDoor,
   ServerMetrics,
-} from '@tutti/front-door'
-import { scanRepositories } from '@tutti/repository'
+} from '@tutti/server'
 import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'

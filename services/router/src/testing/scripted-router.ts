@@ -1,9 +1,9 @@
 import { type Clock, createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import type { EnsembleRules, ServedModel, StepControl } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { ServerMetrics } from '@tutti/front-door'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
+import { ServerMetrics } from '@tutti/server'
 import type { NamedTensor } from '@tutti/tensor'
 import {
   type BearerResponse,

@@ -1,5 +1,5 @@
 import type { Clock } from '@tutti/chassis'
-import type { StatisticsRecorder } from '@tutti/front-door'
+import type { StatisticsRecorder } from '@tutti/server'
 import type { SchedulerEvents } from '../log-events.ts'
 import type { OutputContract } from './output-contract.ts'
 import type { ResponseOrder } from './response-order.ts'

@@ -1,6 +1,6 @@
 import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import { toFailureReason } from '@tutti/front-door'
+import { toFailureReason } from '@tutti/server'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 import type { EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/queue-entry.ts'

@@ -1,6 +1,6 @@
 import type { LoadedModel } from '@tutti/backends'
-import type { StatisticsRecorder } from '@tutti/front-door'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
+import type { StatisticsRecorder } from '@tutti/server'
 import { compileBatchKey } from '../execution/batch-key.ts'
 import { compileOutputContract } from '../execution/output-contract.ts'
 import { ResponseOrder } from '../execution/response-order.ts'

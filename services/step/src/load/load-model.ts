@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import { loadFailed, pollFailed, versionFailures } from '@tutti/front-door'
 import { selectVersions } from '@tutti/model-config'
 import type { OpenedModel } from '@tutti/repository'
+import { loadFailed, pollFailed, versionFailures } from '@tutti/server'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { leavesIdle } from './instance-devices.ts'

@@ -1,7 +1,7 @@
 import { type LoadedModel, type ModelHost, selectEngine } from '@tutti/backends'
-import { StatisticsRecorder } from '@tutti/front-door'
 import { compileRequestCheck, type ModelVersionSource, printModelConfig } from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
+import { StatisticsRecorder } from '@tutti/server'
 import type { Serving } from '../hosted-model.ts'
 import type { StepSettings } from '../step-options.ts'
 import { buildScheduler, type SchedulerSettings } from './build-scheduler.ts'

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import { loadOvertaken, pollFailed } from '@tutti/front-door'
 import type { LoadOverrides, OpenedModel } from '@tutti/repository'
+import { loadOvertaken, pollFailed } from '@tutti/server'
 import { type HostedModel, isServed } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { ModelChanges } from '../model-changes.ts'

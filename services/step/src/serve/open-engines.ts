@@ -1,5 +1,5 @@
 import { createEngines, type Engines, type EnginesOptions, ModelMetrics } from '@tutti/backends'
-import type { ServerMetrics } from '@tutti/front-door'
+import type { ServerMetrics } from '@tutti/server'
 
 /** Makes the engines of a server; what models measure is printed with the server's own metrics. */
 export function openEngines(

@@ -18,7 +18,7 @@ import {
   openDoors,
   openMetricsDoor,
   ServerMetrics,
-} from '@tutti/front-door'
+} from '@tutti/server'
 import { openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'

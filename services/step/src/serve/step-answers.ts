@@ -1,6 +1,6 @@
 import { type StepLoad, toDescriptionJson } from '@tutti/ensemble'
-import type { JsonAnswers } from '@tutti/front-door'
 import type { Json } from '@tutti/model-config'
+import type { JsonAnswers } from '@tutti/server'
 import type { Step } from '../step.ts'
 
 /** What a step answers on its metrics port, to the operator and to people. It is asked already while models load. */

@@ -3,6 +3,13 @@ import { type Clock, remainingMs, type Span, type Tracing } from '@tutti/chassis
 import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
+  isDecoupled,
+  type ModelMetadata,
+  type ModelStatistics,
+  modelMetadata,
+} from '@tutti/model-config'
+import type { Envelope } from '@tutti/protocol'
+import {
   areAllReady,
   FLAGS_RULE,
   type FoundVersion,
@@ -13,14 +20,7 @@ import {
   readyVersions,
   selectStatistics,
   toIndex,
-} from '@tutti/front-door'
-import {
-  isDecoupled,
-  type ModelMetadata,
-  type ModelStatistics,
-  modelMetadata,
-} from '@tutti/model-config'
-import type { Envelope } from '@tutti/protocol'
+} from '@tutti/server'
 import {
   type ExecuteOptions,
   type InferRequest,
