@@ -1,6 +1,5 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
 import { openRouterPeer, StepDirectory } from '@tutti/transport'
 import { connect } from 'nats'
 import { type EdgeCall, runEdgeRound } from './edge-round.ts'
@@ -24,8 +23,8 @@ async function openRaw(url: string): Promise<EdgeCall> {
 const DESCRIPTION = {}
 
 /** Nobody calls or asks the bench: its echo serves no model that would. */
-function notAsked(): Promise<never> {
-  return Promise.reject(new ServeError('UNSUPPORTED', 'the bench answers no one'))
+function notAsked(): ServeError {
+  return new ServeError('UNSUPPORTED', 'the bench answers no one')
 }
 
 async function openBearer(url: string, model: string): Promise<EdgeCall> {
@@ -48,37 +47,32 @@ async function openBearer(url: string, model: string): Promise<EdgeCall> {
       }
     },
     stepGone: () => {},
-    handle: notAsked,
-    answer: notAsked,
+    executor: () => ({ execute: (_request, sink) => sink.fail(notAsked(), 'no') }),
+    answer: () => Promise.reject(notAsked()),
   })
   const { replica, version, revision } = await found.promise
+  const executor = peer.executor({ model, version, revision }, replica)
   const { signal } = new AbortController()
   let number = 0
-  return async (bytes) => {
+  return (bytes) => {
     number += 1
     const shape = [1, bytes.byteLength / ITEM_BYTES / WIDTH, WIDTH]
-    const inputs = [{ name: 'x', datatype: 'FP32', shape }] as const
-    const envelope: Envelope = {
-      ...ENVELOPE,
-      requestKey: String(number),
-      model,
-      version,
-      revision,
-      inputs,
-    }
-    const tensors = [{ owner: 'bench-caller', id: number, bytes }]
-    let answer: Uint8Array = new Uint8Array()
-    for await (const response of peer.bearer.call({ replica }, envelope, tensors, { signal })) {
-      if (response.error !== undefined) throw response.error
-      answer = response.outputs[0]?.data ?? answer
-    }
-    return answer
+    const inputs = [{ name: 'x', datatype: 'FP32', shape, data: bytes }] as const
+    const origin = { requestKey: String(number), step: '', attempt: 1 }
+    return new Promise((resolve, reject) => {
+      executor.execute(
+        { ...REQUEST, inputs },
+        {
+          send: ({ outputs }) => resolve(outputs[0]?.data ?? new Uint8Array()),
+          fail: reject,
+        },
+        { signal, origin },
+      )
+    })
   }
 }
 
-const ENVELOPE = {
-  step: '',
-  attempt: 1,
+const REQUEST = {
   context: {
     id: '',
     correlationId: 0n,

@@ -19,13 +19,10 @@ async function openBearer(url: string, model: string): Promise<void> {
   await openStepPeer({
     broker: { servers: [url], prefix: 'tutti', repository: 'default' },
     peer: 'bench-echo',
-    handle: async (envelope, tensors, sink) => {
-      const outputs = envelope.inputs.map((input, i) => ({
-        ...input,
-        data: tensors[i]?.bytes ?? new Uint8Array(),
-      }))
-      sink.send({ index: 0, final: true, outputs, parameters: new Map() })
-    },
+    executor: () => ({
+      execute: ({ inputs }, sink) =>
+        sink.send({ index: 0, final: true, outputs: inputs, parameters: new Map() }),
+    }),
     describe: () => ({}),
     answer: async () => ({}),
     revisions: () => [[model, 1, 'echo']],

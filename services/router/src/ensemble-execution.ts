@@ -5,7 +5,6 @@ import {
   type EnsembleRun,
   type RunAction,
   type RunEvent,
-  type StepInput,
   type TensorEntry,
 } from '@tutti/ensemble'
 import { assert, type CancelSignal, ServeError } from '@tutti/errors'
@@ -18,7 +17,6 @@ import {
   type StepResponse,
   type StepTimes,
   type TensorMemory,
-  type TensorRef,
 } from '@tutti/tensor'
 import { lookupVersion, type ResolvedEntry } from './catalog.ts'
 import type { EnsembleAdmission } from './ensemble-admission.ts'
@@ -44,9 +42,8 @@ export interface StepInvocation {
   readonly attempt: number
   readonly context: RequestContext
   readonly requestedOutputs: readonly string[]
-  readonly inputs: readonly StepInput[]
-  /** Bytes of `inputs`, in the same order; held until the step has ended. */
-  readonly tensors: readonly TensorRef[]
+  /** Held until the step has ended. */
+  readonly inputs: readonly NamedTensor[]
   readonly scope: RequestScope
   readonly signal: CancelSignal
 }
@@ -236,8 +233,9 @@ export class EnsembleExecution {
       attempt,
       context: action.context,
       requestedOutputs: action.requestedOutputs,
-      inputs: action.inputs,
-      tensors: action.inputs.map((input) => this.#o.memory.get(input.ref)),
+      inputs: action.inputs.map(({ name, datatype, shape, ref }) => {
+        return { name, datatype, shape, data: this.#o.memory.get(ref).bytes }
+      }),
       scope: this.#scope,
       signal: open.cancel.signal,
     }

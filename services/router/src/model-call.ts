@@ -1,22 +1,25 @@
 import type { Clock, Span, Tracing } from '@tutti/chassis'
-import { remainingMs } from '@tutti/chassis'
-import { type CancelSignal, type Reason, ServeError } from '@tutti/errors'
-import type { Envelope, TensorHeader } from '@tutti/protocol'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/server'
-import type { Executed, RequestContext, ResponseSink, StepTimes, TensorRef } from '@tutti/tensor'
-import {
-  type BearerResponse,
-  deliverResponses,
-  type ResponseReceiver,
-  type TensorBearer,
-} from '@tutti/transport'
+import type {
+  Executed,
+  ExecuteOptions,
+  NamedTensor,
+  RequestContext,
+  ResponseSink,
+  StepResponse,
+  StepTimes,
+  TraceContext,
+} from '@tutti/tensor'
+import type { FindReplicaExecutor } from '@tutti/transport'
 import { awaitVerdict } from './await-verdict.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { ChosenReplica, PinnedSignature, ReplicaChoice } from './revision-pins.ts'
 
 /** What every call to a step needs from the router. */
 export interface CallDependencies extends ReplicaChoice {
-  readonly bearer: TensorBearer
+  /** A model version of a replica. */
+  readonly replicas: { readonly executor: FindReplicaExecutor }
   readonly clock: Clock
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
@@ -34,24 +37,9 @@ export interface ModelCall extends PinnedSignature {
   readonly requestedOutputs: readonly string[]
   /** Names of all outputs that a response may have. */
   readonly outputs: readonly string[]
-  readonly inputs: readonly TensorHeader[]
-  /** Bytes of `inputs`, in the same order. Viewed until the sink has had the last. */
-  readonly tensors: readonly TensorRef[]
+  /** Viewed until the sink has had the last. */
+  readonly inputs: readonly NamedTensor[]
 }
-
-/** Reasons by which a step says that it refused before it executed anything. */
-const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
-  'REVISION_GONE',
-  'MODEL_NOT_READY',
-  'SERVER_STOPPING',
-])
-
-/** What a bearer throws says that the step cannot have run, but for these: lost after it was accepted, an answer that cannot be, and faults of ours. */
-const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
-  'STEP_LOST',
-  'INTERNAL',
-  'RESPONSE_INVALID',
-])
 
 /** For whom a call is made. */
 export interface CallOwner {
@@ -87,13 +75,12 @@ export function callModel(
     parent: scope.trace,
     ...(o.tracing.isEnabled && { attributes: spanAttributes(call, address.replica) }),
   })
+  const { model, version, requestedOutputs, context } = call
+  const target = { model, version, revision: chosen.revision }
   const attempt = new Attempt(o, call, { chosen, span, sink })
-  try {
-    const envelope = toEnvelope(o, call, chosen, scope, span.traceParent)
-    deliverResponses(o.bearer.call(address, envelope, call.tensors, { signal }), attempt)
-  } catch (error) {
-    attempt.failed(error)
-  }
+  const options = toOptions(call, scope, signal, span.traceParent)
+  const request = { context, requestedOutputs, inputs: call.inputs }
+  o.replicas.executor(target, address.replica).execute(request, attempt, options)
 }
 
 function refuse(sink: ResponseSink, failure: ServeError): void {
@@ -122,7 +109,7 @@ function isUndecided(
 }
 
 /** One attempt at one replica: passes on what comes, and gives its place back. */
-class Attempt implements ResponseReceiver<BearerResponse> {
+class Attempt implements ResponseSink {
   readonly #o: CallDependencies
   readonly #call: ModelCall
   readonly #chosen: ChosenReplica
@@ -144,54 +131,40 @@ class Attempt implements ResponseReceiver<BearerResponse> {
     this.#startedAt = o.clock.now()
   }
 
-  received(response: BearerResponse): void {
+  send(response: StepResponse): void {
     if (this.#hasEnded) return
-    try {
-      this.#pass(response)
-    } catch (error) {
-      this.failed(error)
-    }
-  }
-
-  failed(error: unknown): void {
-    if (this.#hasEnded) return
-    const failure = ServeError.from(error)
-    this.#fail(failure, MAYBE_EXECUTED.has(failure.reason) ? 'maybe' : 'no', undefined)
-  }
-
-  room(): Promise<void> | undefined {
-    return this.#hasEnded ? undefined : this.#sink.ready?.()
-  }
-
-  #pass(response: BearerResponse): void {
+    const problem = this.#checkOutputs(response)
+    if (problem !== undefined) return this.fail(problem, 'maybe')
     const times = withTransfer(response.times, this.#o.clock.now() - this.#startedAt)
     if (times !== undefined) observe(this.#o.metrics, this.#call, times)
-    const { error, final } = response
-    if (error !== undefined) {
-      this.#fail(error, REFUSALS.has(error.reason) ? 'no' : 'maybe', times)
-      return
-    }
-    this.#checkOutputs(response)
-    if (final) this.#end('maybe')
+    if (response.final) this.#end('maybe')
     this.#sink.send(times === undefined ? response : { ...response, times })
   }
 
-  /** The step has checked what its engine gave: what is none of the model's outputs did not come from there. */
-  #checkOutputs({ outputs }: BearerResponse): void {
-    const wanted = this.#call.outputs
-    for (const { name } of outputs) {
-      if (wanted.includes(name)) continue
-      const text = `model '${this.#call.model}': got output "${name}", want ${wanted.join(', ')}`
-      throw new ServeError('RESPONSE_INVALID', text)
-    }
-  }
-
-  #fail(error: ServeError, executed: Executed, times: StepTimes | undefined): void {
+  fail(error: ServeError, executed: Executed, stepTimes?: StepTimes): void {
+    if (this.#hasEnded) return
+    const times = withTransfer(stepTimes, this.#o.clock.now() - this.#startedAt)
+    if (times !== undefined) observe(this.#o.metrics, this.#call, times)
     const { replica } = this.#chosen.address
     this.#span.recordError(error)
     this.#end(executed)
     if (error.reason === 'REVISION_GONE') this.#o.revisionRefused(replica)
     this.#sink.fail(error.withDetails({ replica }), executed, times)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#hasEnded ? undefined : this.#sink.ready?.()
+  }
+
+  /** The step has checked what its engine gave: what is none of the model's outputs did not come from there. */
+  #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
+    const wanted = this.#call.outputs
+    for (const { name } of outputs) {
+      if (wanted.includes(name)) continue
+      const text = `model '${this.#call.model}': got output "${name}", want ${wanted.join(', ')}`
+      return new ServeError('RESPONSE_INVALID', text)
+    }
+    return undefined
   }
 
   /** Comes before the sink is told, so that another attempt finds the place free. */
@@ -202,32 +175,19 @@ class Attempt implements ResponseReceiver<BearerResponse> {
   }
 }
 
-function toEnvelope(
-  { clock }: CallDependencies,
-  call: ModelCall,
-  chosen: ChosenReplica,
-  scope: RequestScope,
-  trace: { readonly traceparent: string; readonly tracestate?: string } | undefined,
-): Envelope {
-  const remaining = remainingMs(scope, clock)
-  const envelope = {
-    requestKey: scope.requestKey,
-    model: call.model,
-    version: call.version,
-    revision: chosen.revision,
-    step: call.step,
-    attempt: call.attempt,
-    context: call.context,
-    requestedOutputs: call.requestedOutputs,
-    inputs: call.inputs,
-  }
-  const { callers } = scope
-  if (remaining === undefined && trace === undefined && callers === undefined) return envelope
+function toOptions(
+  { step, attempt }: ModelCall,
+  { requestKey, deadlineAt, callers }: RequestScope,
+  signal: CancelSignal,
+  trace: TraceContext | undefined,
+): ExecuteOptions {
+  const origin = { requestKey, step, attempt }
+  const options = { signal, origin: callers === undefined ? origin : { ...origin, callers } }
+  if (deadlineAt === undefined && trace === undefined) return options
   return {
-    ...envelope,
-    ...(remaining !== undefined && { remainingMs: remaining }),
-    ...(callers !== undefined && { callers }),
-    ...trace,
+    ...options,
+    ...(deadlineAt !== undefined && { deadlineAt }),
+    ...(trace !== undefined && { trace }),
   }
 }
 

@@ -19,24 +19,10 @@ export function executeNested(
     const { entry, config } = invocation.target
     assert(entry.kind === 'ensemble', `${entry.name} is no ensemble`)
     assert(entry.plan !== undefined, `ensemble ${entry.name} is READY without a plan`)
-    const request = toRequest(invocation)
-    checkInferRequest(config, request)
+    checkInferRequest(config, invocation)
     const scope = { ...invocation.scope, signal: invocation.signal }
-    new EnsembleExecution(o, entry.plan, request, scope, sink).start(request.inputs)
+    new EnsembleExecution(o, entry.plan, invocation, scope, sink).start(invocation.inputs)
   } catch (error) {
     sink.fail(ServeError.from(error), 'no')
-  }
-}
-
-function toRequest(invocation: StepInvocation): Parameters<typeof checkInferRequest>[1] {
-  const { context, requestedOutputs, inputs, tensors } = invocation
-  return {
-    context,
-    requestedOutputs,
-    inputs: inputs.map(({ name, datatype, shape }, i) => {
-      const data = tensors[i]?.bytes
-      assert(data !== undefined, `input ${name} has no bytes`)
-      return { name, datatype, shape, data }
-    }),
   }
 }

@@ -1,10 +1,10 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { RESPONSE_WINDOW, TensorMemory } from '@tutti/tensor'
+import { RESPONSE_WINDOW, type StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
-import { type BearerResponse, LocalBearer } from '@tutti/transport'
+import { sendEnvelope } from '@tutti/transport/testing'
 import t from 'tap'
-import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
+import { collect, floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
 
 const io =
   'input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }'
@@ -28,7 +28,6 @@ const ensemble = `platform: "ensemble"
     step { model_name: "two" model_version: -1 input_map { key: "X" value: "t" } output_map { key: "Y" value: "OUT" } }
   }`
 
-const memory = new TensorMemory('step')
 const quiet = { signal: new AbortController().signal }
 
 /** The envelope of a request that model `caller` makes. */
@@ -59,18 +58,18 @@ function nested(model: string, o: Partial<Envelope> = {}): Envelope {
 /** A router that is called as a step calls it. */
 async function open(o: Parameters<typeof scriptedRouter>[0]) {
   const scripted = await scriptedRouter(o)
-  const bearer = new LocalBearer()
-  bearer.serve('router', scripted.router.nested)
-  const call = (envelope: Envelope, signal = quiet): AsyncIterable<BearerResponse> =>
-    bearer.call({ replica: 'router' }, envelope, [memory.hold(floats('X', [1]).data)], signal)
+  const { nested: find } = scripted.router
+  const tensors = [{ bytes: floats('X', [1]).data }]
+  const call = (envelope: Envelope, signal = quiet): AsyncIterable<StepResponse> =>
+    sendEnvelope(find, { replica: 'router' }, envelope, tensors, signal)
   return { ...scripted, call }
 }
 
-async function collect(stream: AsyncIterable<BearerResponse>): Promise<BearerResponse[]> {
-  const all: BearerResponse[] = []
-  for await (const one of stream) all.push(one)
-  return all
-}
+const failureOf = (stream: AsyncIterable<StepResponse>): Promise<unknown> =>
+  collect(stream).then(
+    (responses) => responses,
+    (error: unknown) => error,
+  )
 
 await t.test('a model is called as a client calls it, and knows who called', async (t) => {
   const { call, envelopes, router } = await open({ models: { one: plus(1) } })
@@ -123,7 +122,7 @@ await t.test('what cannot be called says why, like to a client', async (t) => {
     [nested('one', { callers: Array.from({ length: 11 }, () => 'a') }), 'NESTING_TOO_DEEP'],
   ]
   for (const [envelope, reason] of cases) {
-    t.match(await collect(call(envelope)), [{ index: 0, final: true, error: { reason } }])
+    t.match(await failureOf(call(envelope)), { reason })
   }
   t.same(envelopes, [])
   t.match((await collect(call(nested('one', { callers: ['a', 'b'], version: 1 }))))[0]?.final, true)
@@ -131,16 +130,12 @@ await t.test('what cannot be called says why, like to a client', async (t) => {
 
 await t.test('models that call one another are stopped at the bound, by name', async (t) => {
   const { call } = await open({ models: { one: plus(1) }, nesting: { maxDepth: 2 } })
-  t.equal((await collect(call(nested('one', { callers: ['a', 'b'] }))))[0]?.error, undefined)
-  t.match(await collect(call(nested('one', { callers: ['a', 'b', 'a'] }))), [
-    {
-      error: {
-        code: 'FAILED_PRECONDITION',
-        reason: 'NESTING_TOO_DEEP',
-        message: "'a' calls 'b' calls 'a' calls 'one': 3 calls deep, want at most 2",
-      },
-    },
-  ])
+  t.match(await collect(call(nested('one', { callers: ['a', 'b'] }))), [{ final: true }])
+  t.match(await failureOf(call(nested('one', { callers: ['a', 'b', 'a'] }))), {
+    code: 'FAILED_PRECONDITION',
+    reason: 'NESTING_TOO_DEEP',
+    message: "'a' calls 'b' calls 'a' calls 'one': 3 calls deep, want at most 2",
+  })
 })
 
 await t.test('they have a bound of their own, and give it back', async (t) => {
@@ -155,13 +150,13 @@ await t.test('they have a bound of their own, and give it back', async (t) => {
   const { call } = await open({ models: { held }, nesting: { maxRequests: 2 } })
   const taken = [collect(call(nested('held'))), collect(call(nested('held')))]
   await new Promise(setImmediate)
-  t.match(await collect(call(nested('held'))), [{ error: { reason: 'OVERLOADED' } }])
+  t.match(await failureOf(call(nested('held'))), { reason: 'OVERLOADED' })
   for (const end of ends.splice(0)) end()
   await Promise.all(taken)
   const next = collect(call(nested('held')))
   await new Promise(setImmediate)
   for (const end of ends.splice(0)) end()
-  t.equal((await next)[0]?.error, undefined)
+  t.match(await next, [{ final: true }])
 })
 
 await t.test('a decoupled model streams, to a caller that takes many', async (t) => {
@@ -169,7 +164,7 @@ await t.test('a decoupled model streams, to a caller that takes many', async (t)
   const many: ScriptedModel = {
     config: `backend: "python" ${io} model_transaction_policy { decoupled: true }`,
     stream: async (sink) => {
-      for (sent = 0; sent < 100; await sink.room?.()) {
+      for (sent = 0; sent < 100; await sink.ready()) {
         const index = sent++
         const outputs = [floats('Y', [index])]
         sink.send({ index, final: sent === 100, outputs, parameters: new Map() })
@@ -177,9 +172,10 @@ await t.test('a decoupled model streams, to a caller that takes many', async (t)
     },
   }
   const { call } = await open({ models: { many } })
-  t.match(await collect(call(nested('many'))), [
-    { final: true, error: { reason: 'UNSUPPORTED', message: /decoupled transaction policy/ } },
-  ])
+  t.match(await failureOf(call(nested('many'))), {
+    reason: 'UNSUPPORTED',
+    message: /decoupled transaction policy/,
+  })
   t.equal(sent, 0)
   const responses = call(nested('many', { isDecoupled: true }))
   for (let i = 0; i < 50; i += 1) await new Promise(setImmediate)
@@ -205,13 +201,13 @@ await t.test('cancel and time reach the model that is called', async (t) => {
   }
   const { call } = await open({ models: { held } })
   const cancel = new AbortController()
-  const cancelled = collect(call(nested('held'), cancel))
+  const cancelled = failureOf(call(nested('held'), cancel))
   await new Promise(setImmediate)
   cancel.abort(new ServeError('CANCELLED', 'the caller is answered'))
-  t.match(await cancelled, [{ error: { reason: 'CANCELLED' } }])
-  t.match(await collect(call(nested('held', { remainingMs: 30 }))), [
-    { error: { reason: 'DEADLINE_EXCEEDED' } },
-  ])
+  t.match(await cancelled, { reason: 'CANCELLED' })
+  t.match(await failureOf(call(nested('held', { remainingMs: 30 }))), {
+    reason: 'DEADLINE_EXCEEDED',
+  })
   t.match(reasons, [{ reason: 'CANCELLED' }, { reason: 'DEADLINE_EXCEEDED' }])
 })
 
@@ -220,7 +216,7 @@ await t.test(
   { timeout: 20_000 },
   async (t) => {
     // `one` calls the ensemble it is a step of, once: with one slot for each step both would wait for ever.
-    const opened: { call?: (envelope: Envelope) => AsyncIterable<BearerResponse> } = {}
+    const opened: { call?: (envelope: Envelope) => AsyncIterable<StepResponse> } = {}
     const one: ScriptedModel = {
       config: `platform: "onnxruntime_onnx" ${io}`,
       run: async (inputs, { callers }) => {
@@ -249,7 +245,7 @@ await t.test(
   },
 )
 
-async function* nothing(): AsyncGenerator<BearerResponse> {}
+async function* nothing(): AsyncGenerator<StepResponse> {}
 
 await t.test('models ask whether others are ready', async (t) => {
   const { router } = await scriptedRouter({ models: { one: plus(1) } })

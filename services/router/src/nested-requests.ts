@@ -1,9 +1,12 @@
-import type { CallContext, Clock } from '@tutti/chassis'
-import { openCallScope } from '@tutti/chassis'
+import { type CallContext, type CallScope, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
-import type { InferRequest, ResponseSink, TensorRef } from '@tutti/tensor'
-import type { EnvelopeHandler, EnvelopeSink } from '@tutti/transport'
+import type {
+  ExecuteOptions,
+  FindExecutor,
+  InferRequest,
+  ModelTarget,
+  ResponseSink,
+} from '@tutti/tensor'
 
 /** What bounds the requests that models make to other models (BLS). */
 export interface NestingBounds {
@@ -38,87 +41,68 @@ export interface NestedRequestsOptions {
  * to a request that is admitted already, so the doors' bounds do not count them and this one does; they are taken while the
  * router drains; and how deep they nest is bounded.
  */
-export function createNestedHandler(o: NestedRequestsOptions): EnvelopeHandler {
-  let open = 0
-  return async (envelope, tensors, sink, { signal }) => {
-    open += 1
-    const { remainingMs } = envelope
-    const scope = openCallScope({
-      clock: o.clock,
-      parent: signal,
-      ...(remainingMs !== undefined && { remainingMs }),
-    })
-    try {
-      if (open > o.bounds.maxRequests) throw tooMany(o.bounds.maxRequests)
-      await execute(o, { envelope, tensors, context: withTrace(scope.context, envelope) }, sink)
-    } catch (error) {
-      sink.send({
-        index: 0,
-        final: true,
-        outputs: [],
-        parameters: new Map(),
-        error: ServeError.from(error),
-      })
-    } finally {
-      scope.close()
-      open -= 1
-    }
-  }
-}
-
-interface NestedRequest {
-  readonly envelope: Envelope
-  readonly tensors: readonly TensorRef[]
-  readonly context: CallContext
-}
-
-/** Resolves after the final response. @throws ServeError before anything was executed. */
-function execute(
-  o: NestedRequestsOptions,
-  { envelope, tensors, context }: NestedRequest,
-  sink: EnvelopeSink,
-): Promise<void> {
-  const { model, version, callers = [] } = envelope
-  if (callers.length > o.bounds.maxDepth) throw tooDeep(envelope, o.bounds.maxDepth)
-  const target = o.resolve(model, version === 0 ? '' : String(version))
-  if (target.isDecoupled && envelope.isDecoupled !== true) throw decoupled(model)
-  let index = 0
-  return new Promise((resolve) => {
-    const inner: ResponseSink = {
-      send: ({ outputs, parameters, final }) => {
-        sink.send({ index: index++, final, outputs, parameters })
-        if (final) resolve()
-      },
-      fail: (error) => {
-        sink.send({ index: index++, final: true, outputs: [], parameters: new Map(), error })
-        resolve()
-      },
-      ready: () => sink.room?.(),
-    }
-    target.execute(toRequest(envelope, tensors), inner, context, callers)
+export function createNestedExecutors(o: NestedRequestsOptions): FindExecutor {
+  const open = { count: 0 }
+  return (target) => ({
+    execute: (request, sink, options) => execute(o, open, { target, request, sink, options }),
   })
 }
 
-function toRequest(envelope: Envelope, tensors: readonly TensorRef[]): InferRequest {
-  return {
-    context: envelope.context,
-    inputs: envelope.inputs.map((input, i) => ({
-      ...input,
-      data: tensors[i]?.bytes ?? new Uint8Array(),
-    })),
-    requestedOutputs: envelope.requestedOutputs,
+interface NestedRequest {
+  readonly target: ModelTarget
+  readonly request: InferRequest
+  readonly sink: ResponseSink
+  readonly options: ExecuteOptions
+}
+
+function execute(
+  o: NestedRequestsOptions,
+  open: { count: number },
+  { target, request, sink, options }: NestedRequest,
+): void {
+  open.count += 1
+  const scope = openNestedScope(o, options)
+  const end = (): void => {
+    scope.close()
+    open.count -= 1
+  }
+  const ending: ResponseSink = {
+    send: (response) => {
+      if (response.final) end()
+      sink.send(response)
+    },
+    fail: (error, executed) => {
+      end()
+      sink.fail(error, executed)
+    },
+    ready: () => sink.ready?.(),
+  }
+  try {
+    if (open.count > o.bounds.maxRequests) throw tooMany(o.bounds.maxRequests)
+    const { callers = [], isDecoupled } = options.origin ?? {}
+    const { model, version } = target
+    if (callers.length > o.bounds.maxDepth) throw tooDeep(model, callers, o.bounds.maxDepth)
+    const found = o.resolve(model, version === 0 ? '' : String(version))
+    if (found.isDecoupled && isDecoupled !== true) throw decoupled(model)
+    found.execute(request, ending, scope.context, callers)
+  } catch (error) {
+    ending.fail(ServeError.from(error), 'no')
   }
 }
 
-function withTrace(context: CallContext, { traceparent, tracestate }: Envelope): CallContext {
-  if (traceparent === undefined) return context
-  return {
-    ...context,
-    trace: tracestate === undefined ? { traceparent } : { traceparent, tracestate },
-  }
+function openNestedScope(
+  { clock }: NestedRequestsOptions,
+  { signal, deadlineAt, trace }: ExecuteOptions,
+): CallScope {
+  return openCallScope({
+    clock,
+    parent: signal,
+    ...(deadlineAt !== undefined && { remainingMs: deadlineAt - clock.now() }),
+    ...(trace !== undefined && { trace }),
+  })
 }
 
-function tooDeep({ callers = [], model }: Envelope, maxDepth: number): ServeError {
+function tooDeep(model: string, callers: readonly string[], maxDepth: number): ServeError {
   const chain = [...callers, model].map((name) => `'${name}'`).join(' calls ')
   return new ServeError(
     'NESTING_TOO_DEEP',

@@ -2,27 +2,21 @@ import type { Clock, Tracing } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
-import type { Executed, InferRequest, ResponseSink, TensorMemory } from '@tutti/tensor'
+import type { Executed, InferRequest, ResponseSink } from '@tutti/tensor'
 import type { ResolvedEntry } from './catalog.ts'
 import { EnsembleExecution, type ExecutionDependencies } from './ensemble-execution.ts'
 import type { CallDependencies } from './model-call.ts'
 import type { RequestScope } from './request-scope.ts'
 import { callWithRetries } from './retried-call.ts'
 
-/** What a request to an ordinary model needs from the router. */
-export interface ModelInferDependencies extends CallDependencies {
-  readonly memory: TensorMemory
-}
-
 /** Answers a request to an ordinary model: the responses of one replica pass through. */
 export function inferModel(
-  o: ModelInferDependencies,
+  o: CallDependencies,
   { entry, config, version }: ResolvedEntry,
   request: InferRequest,
   sink: ResponseSink,
   scope: RequestScope,
 ): void {
-  const tensors = request.inputs.map((input) => o.memory.hold(input.data))
   const { context, inputs, requestedOutputs } = request
   const call = {
     model: entry.name,
@@ -36,20 +30,15 @@ export function inferModel(
     requestedOutputs,
     outputs: requestedOutputs.length > 0 ? requestedOutputs : config.output.map(({ name }) => name),
     inputs,
-    tensors,
-  }
-  const end = (): void => {
-    for (const tensor of tensors) o.memory.release(tensor.id)
-    scope.release()
   }
   callWithRetries(o, call, scope, {
     send: (response) => {
       sink.send(response)
-      if (response.final) end()
+      if (response.final) scope.release()
     },
     fail: (error, executed, times) => {
       sink.fail(error, executed, times)
-      end()
+      scope.release()
     },
     ready: () => sink.ready?.(),
   })

@@ -23,25 +23,30 @@ import {
   toIndex,
   withNames,
 } from '@tutti/server'
-import { type InferRequest, type ResponseSink, TensorMemory } from '@tutti/tensor'
-import type { AnswerQuestion, EnvelopeHandler, TensorBearer } from '@tutti/transport'
+import {
+  type FindExecutor,
+  type InferRequest,
+  type ResponseSink,
+  TensorMemory,
+} from '@tutti/tensor'
+import type { AnswerQuestion, FindReplicaExecutor } from '@tutti/transport'
 import type { AcceptedSet } from './accepted/accepted-set.ts'
 import type { Catalog, CatalogEnsemble, CatalogModel, ResolvedEntry } from './catalog.ts'
 import { EnsembleAdmission } from './ensemble-admission.ts'
 import type { ExecutionDependencies, StepInvocation } from './ensemble-execution.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
-import { callModel } from './model-call.ts'
+import { type CallDependencies, callModel } from './model-call.ts'
 import { executeNested } from './nested-ensemble.ts'
 import {
-  createNestedHandler,
+  createNestedExecutors,
   NESTING_DEFAULTS,
   type NestedTarget,
   type NestingBounds,
 } from './nested-requests.ts'
 import { PinCounts } from './pin-counts.ts'
 import type { RequestScope } from './request-scope.ts'
-import { inferEnsemble, inferModel, type ModelInferDependencies } from './requests.ts'
+import { inferEnsemble, inferModel } from './requests.ts'
 import { RevisionPins } from './revision-pins.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { collectStatistics } from './router-statistics.ts'
@@ -52,7 +57,8 @@ import { StepSlots } from './step-slots.ts'
 export interface RouterOptions extends ServedViewOptions {
   /** Names this process, as the owner of the tensors that it holds. */
   readonly name: string
-  readonly bearer: TensorBearer
+  /** A model version of a replica. */
+  readonly replicas: { readonly executor: FindReplicaExecutor }
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
   readonly tracing: Tracing
@@ -70,8 +76,8 @@ export interface RouterOptions extends ServedViewOptions {
 /** The inference backend over step replicas and ensembles: looks to clients like one Triton server. */
 export class Router implements InferenceBackend {
   readonly memory: TensorMemory
-  /** Takes the requests that models in steps make to other models. */
-  readonly nested: EnvelopeHandler
+  /** Executes the requests that models in steps make to other models. */
+  readonly nested: FindExecutor
   /** Answers what models in steps ask beside that. */
   readonly answer: AnswerQuestion
   readonly #o: RouterOptions
@@ -79,7 +85,7 @@ export class Router implements InferenceBackend {
   readonly #recorders: EnsembleRecorders
   readonly #slots = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
   readonly #execution: ExecutionDependencies
-  readonly #calls: ModelInferDependencies
+  readonly #calls: CallDependencies
   readonly #newRequestKey: () => string
   readonly #pins = new PinCounts()
   /** What clients asked for so far, of the models as they are now: requests ask for the same again and again. */
@@ -96,12 +102,11 @@ export class Router implements InferenceBackend {
       this.#recorders.follow(catalog)
     })
     this.#calls = {
-      bearer: o.bearer,
+      replicas: o.replicas,
       directory: o.directory,
       clock: o.clock,
       tracing: o.tracing,
       metrics: o.metrics,
-      memory: this.memory,
       liveRevisions: (model, version) => this.#view.liveRevisions(model, version),
       revisionRefused: (replica) => o.revisionRefused?.(replica),
     }
@@ -112,7 +117,7 @@ export class Router implements InferenceBackend {
       slots: (plan) => this.#slotsOf(plan),
       invoke: (invocation, sink) => this.#invoke(invocation, sink),
     }
-    this.nested = createNestedHandler({
+    this.nested = createNestedExecutors({
       bounds: { ...NESTING_DEFAULTS, ...o.nesting },
       clock: o.clock,
       resolve: (model, version) => this.#resolveNested(model, version),
@@ -182,7 +187,7 @@ export class Router implements InferenceBackend {
     this.#view.announce(replica, revisions)
   }
 
-  /** The step is gone; what is in flight there is the bearer's to fail. */
+  /** The step is gone; what is in flight there is the transport's to fail. */
   removeStep(replica: string): void {
     this.#view.remove(replica)
   }

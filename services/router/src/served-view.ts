@@ -106,7 +106,7 @@ export class ServedView {
     this.#rebuild()
   }
 
-  /** The step is gone; what is in flight there is the bearer's to fail. */
+  /** The step is gone; what is in flight there is the transport's to fail. */
   remove(replica: string): void {
     if (this.#members.remove(replica)) this.#rebuild()
   }

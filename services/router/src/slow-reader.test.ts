@@ -22,7 +22,7 @@ function streaming(count: number) {
         const error = ServeError.from(signal.reason)
         sink.send({ index: state.sent, final: true, outputs: [], parameters: new Map(), error })
       })
-      for (; state.sent < count && !signal.aborted; await sink.room?.()) {
+      for (; state.sent < count && !signal.aborted; await sink.ready()) {
         const index = state.sent++
         const outputs = [floats('Y', [index])]
         sink.send({ index, final: state.sent === count, outputs, parameters: new Map() })

@@ -28,7 +28,7 @@ export interface UsableModels {
 
 /**
  * The replicas that a router knows, each with its description and what it takes work for. The directory is told of those in this
- * process; of all others the bearer tells it.
+ * process; of all others the transport tells it.
  */
 export class StepMembers {
   readonly #directory: StepDirectory

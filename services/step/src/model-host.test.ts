@@ -1,16 +1,18 @@
 import type { HostCallOptions, HostRequest, ModelHost } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
 import { FLAGS_RULE } from '@tutti/server'
 import { RecordingControl } from '@tutti/server/testing'
-import type { StepRequest } from '@tutti/tensor'
+import type {
+  ExecuteOptions,
+  Executor,
+  InferRequest,
+  ModelTarget,
+  RequestOrigin,
+  ResponseSink,
+  StepRequest,
+} from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
-import {
-  type AskOptions,
-  type BearerResponse,
-  ResponseStream,
-  type RouterCalls,
-} from '@tutti/transport'
+import type { AskOptions, RouterCalls } from '@tutti/transport'
 import t from 'tap'
 import { createModelHost } from './model-host.ts'
 import { createSchedulerRig } from './testing/scheduler-rig.ts'
@@ -21,19 +23,22 @@ const quiet = new AbortController().signal
 /** The routers as a test plays them: notes what they are told, and answers as it is told. */
 class ScriptedRouters implements RouterCalls {
   readonly calls: {
-    readonly envelope: Envelope
-    readonly bytes: readonly Uint8Array[]
-    readonly signal: Parameters<RouterCalls['call']>[2]['signal']
+    readonly target: ModelTarget
+    readonly request: InferRequest
+    readonly options: ExecuteOptions
   }[] = []
   readonly asked: (readonly [string, unknown, AskOptions])[] = []
   answer: unknown = null
   /** What a call gives. */
-  respond: () => AsyncIterable<BearerResponse> = () => responses()
+  respond: (sink: ResponseSink, o: ExecuteOptions) => void = (sink) =>
+    sink.send({ index: 0, final: true, outputs: [floats('y', [1])], parameters: new Map() })
 
-  call(...[envelope, tensors, { signal }]: Parameters<RouterCalls['call']>) {
-    this.calls.push({ envelope, bytes: tensors.map(({ bytes }) => bytes), signal })
-    return this.respond()
-  }
+  readonly executor = (target: ModelTarget): Executor => ({
+    execute: (request, sink, options) => {
+      this.calls.push({ target, request, options })
+      this.respond(sink, options)
+    },
+  })
 
   async ask(...[question, argument, o]: Parameters<RouterCalls['ask']>): Promise<unknown> {
     this.asked.push([question, argument, o])
@@ -42,32 +47,15 @@ class ScriptedRouters implements RouterCalls {
   }
 }
 
-async function* responses(count = 1): AsyncGenerator<BearerResponse> {
-  for (let index = 0; index < count; index += 1) {
-    const final = index + 1 === count
-    yield { index, final, outputs: [floats('y', [1])], parameters: new Map() }
-  }
-}
+/** Where a request of a test comes from. */
+const ORIGIN: RequestOrigin = { requestKey: 'key', step: 's', attempt: 1 }
 
-/** A host over a running request of model `m`, which came in an envelope of its own. */
-function open(own: Partial<Envelope> = {}, remainingMs?: number) {
+/** A host over a running request of model `m`, which came with options of its own. */
+function open(own: Partial<ExecuteOptions> = {}) {
   const rig = createSchedulerRig()
   const request = batchRequest({ id: 'r' })
   const cancel = new AbortController()
-  const envelope: Envelope = {
-    requestKey: 'key',
-    model: 'm',
-    version: 1,
-    revision: 'aaa',
-    step: 's',
-    attempt: 1,
-    context: request.context,
-    requestedOutputs: [],
-    inputs: [],
-    ...own,
-  }
-  const limits = { envelope, ...(remainingMs !== undefined && { remainingMs }) }
-  const submitted = rig.submit('r', request, { ...limits, signal: cancel.signal })
+  const submitted = rig.submit('r', request, { origin: ORIGIN, ...own, signal: cancel.signal })
   const routers = new ScriptedRouters()
   const control = new RecordingControl()
   const host = createModelHost({
@@ -117,11 +105,10 @@ function failureOf(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-await t.test('what a model says and what its request brings make the envelope', async (t) => {
-  const { infer, routers, clock } = open(
-    { callers: ['outer'], traceparent: 'trace', tracestate: 'state' },
-    5000,
-  )
+await t.test('what a model says and what its request brings make the call', async (t) => {
+  const trace = { traceparent: 'trace', tracestate: 'state' }
+  const origin = { ...ORIGIN, callers: ['outer'] }
+  const { infer, routers, clock } = open({ origin, trace, deadlineAt: 5000 })
   clock.advance(1000)
   const parameters = new Map([['p', { kind: 'bool', value: true }]] as const)
   const inputs = [floats('x', [1, 4])]
@@ -141,17 +128,21 @@ await t.test('what a model says and what its request brings make the envelope', 
   )
   t.match(got, [{ final: true, outputs: [{ name: 'y' }] }])
   const [call] = routers.calls
-  t.strictSame(call?.envelope, {
-    requestKey: 'key',
-    callers: ['outer', 'm'],
-    remainingMs: 4000,
-    traceparent: 'trace',
-    tracestate: 'state',
-    model: 'other',
-    version: 7,
-    revision: '',
-    step: '',
-    attempt: 1,
+  t.strictSame(call?.target, { model: 'other', version: 7, revision: '' })
+  const { signal, ...options } = call?.options ?? {}
+  t.ok(signal)
+  t.strictSame(options, {
+    origin: {
+      requestKey: 'key',
+      callers: ['outer', 'm'],
+      step: '',
+      attempt: 1,
+      isDecoupled: true,
+    },
+    deadlineAt: 5000,
+    trace,
+  })
+  t.strictSame(call?.request, {
     context: requestContext({
       id: 'bls',
       correlationId: 'sequence',
@@ -163,31 +154,31 @@ await t.test('what a model says and what its request brings make the envelope', 
     }),
     requestedOutputs: ['y'],
     inputs,
-    isDecoupled: true,
   })
-  t.equal(call?.bytes[0], inputs[0]?.data, 'the bytes are the model’s own')
+  t.equal(call?.request.inputs[0]?.data, inputs[0]?.data, 'the bytes are the model’s own')
 })
 
-await t.test('without deadline, trace or callers the envelope says nothing of them', async (t) => {
+await t.test('without deadline, trace or callers the call says nothing of them', async (t) => {
   const { infer, routers } = open()
   for (const modelVersion of ['', '-1']) await infer({ modelVersion })
-  for (const { envelope } of routers.calls) {
-    t.equal(envelope.version, 0, 'the latest')
-    t.same(envelope.callers, ['m'])
-    for (const field of ['remainingMs', 'traceparent', 'tracestate', 'isDecoupled']) {
-      t.notOk(field in envelope, field)
-    }
+  t.equal(routers.calls.length, 2)
+  for (const { target, options } of routers.calls) {
+    t.equal(target.version, 0, 'the latest')
+    const origin = { requestKey: 'key', callers: ['m'], step: '', attempt: 1 }
+    t.strictSame({ ...options, signal: undefined }, { signal: undefined, origin })
   }
 })
 
 await t.test('a request that is over, or was none, has no callers', async (t) => {
-  const { infer, routers } = open({ callers: ['outer'] }, 5000)
+  const { infer, routers } = open({ origin: { ...ORIGIN, callers: ['outer'] }, deadlineAt: 5000 })
   const stranger: StepRequest = batchRequest()
   await infer({}, { caller: stranger })
-  t.match(routers.calls[0]?.envelope, { requestKey: '', callers: [] })
+  const { origin, deadlineAt } = routers.calls[0]?.options ?? {}
+  t.match(origin, { requestKey: '', callers: [] })
+  t.equal(deadlineAt, undefined)
 })
 
-await t.test('whatever goes wrong is a final response', async (t) => {
+await t.test('whatever goes wrong is a failure', async (t) => {
   const { infer, routers, host } = open()
   const cases: readonly (readonly [Partial<HostRequest>, string])[] = [
     [{ modelVersion: 'x' }, 'INVALID_VERSION'],
@@ -198,7 +189,7 @@ await t.test('whatever goes wrong is a final response', async (t) => {
     t.match(await infer(request), [{ final: true, outputs: [], error: { reason } }])
   }
   t.equal(routers.calls.length, 0)
-  routers.respond = () => failed(new ServeError('STEP_LOST', 'the router is gone'))
+  routers.respond = (sink) => sink.fail(new ServeError('STEP_LOST', 'the router is gone'), 'maybe')
   t.match(await infer(), [{ final: true, error: { reason: 'STEP_LOST' } }])
 
   const alone = createModelHost({
@@ -230,10 +221,9 @@ await t.test('a call ends with whatever ends its caller', async (t) => {
     'the step stops': [(o: Opened) => o.scheduler.stop(), 'CANCELLED'],
   } as const
   for (const [what, [end, reason]] of Object.entries(ends)) {
-    const opened = { ...open({}, 5000), engine: new AbortController() }
-    opened.routers.respond = () => untilAborted(opened.routers)
+    const opened = { ...open({ deadlineAt: 5000 }), engine: new AbortController() }
+    opened.routers.respond = untilAborted
     const got = opened.infer({}, { signal: opened.engine.signal })
-    await new Promise(setImmediate)
     end(opened)
     t.match(await got, [{ final: true, error: { reason } }], what)
   }
@@ -241,19 +231,27 @@ await t.test('a call ends with whatever ends its caller', async (t) => {
 
 type Opened = ReturnType<typeof open> & { readonly engine: AbortController }
 
-/** As a bearer does: fails with the reason of the signal. */
-function untilAborted({ calls }: ScriptedRouters): AsyncIterable<BearerResponse> {
-  const signal = calls.at(-1)?.signal
-  const stream = new ResponseStream<BearerResponse>()
-  signal?.addEventListener('abort', () => stream.fail(signal.reason))
-  return stream
+/** As executors do: fails with the reason of the signal. */
+function untilAborted(sink: ResponseSink, { signal }: ExecuteOptions): void {
+  signal.addEventListener('abort', () => sink.fail(ServeError.from(signal.reason), 'maybe'))
 }
 
-function failed(error: ServeError): AsyncIterable<BearerResponse> {
-  const stream = new ResponseStream<BearerResponse>()
-  stream.fail(error)
-  return stream
-}
+await t.test('a router hears whether the model is ready for more', async (t) => {
+  const { host, request, routers } = open()
+  const sink = new RecordedResponses()
+  const ready = Promise.resolve()
+  const busy = Object.assign(sink, { ready: () => ready })
+  const heard: unknown[] = []
+  routers.respond = (given) => {
+    for (const final of [false, true]) {
+      given.send({ index: Number(final), final, outputs: [], parameters: new Map() })
+      heard.push(given.ready?.())
+    }
+  }
+  host.infer(hostRequest(), busy, { signal: quiet, caller: request, isDecoupled: true })
+  t.match(await sink.all, [{ index: 0 }, { index: 1, final: true }])
+  t.equal(heard[0], ready)
+})
 
 await t.test('whether a model is ready, a router says', async (t) => {
   const { host, routers } = open()
@@ -301,7 +299,7 @@ await t.test(
   async (t) => {
     const rig = createSchedulerRig({ instances: 2 })
     const routers = new ScriptedRouters()
-    routers.respond = () => new ResponseStream<BearerResponse>()
+    routers.respond = untilAborted
     const host = createModelHost({
       replica: 'step-1',
       clock: rig.clock,
@@ -312,31 +310,22 @@ await t.test(
     const requests = ['a', 'b'].map((id) => batchRequest({ id }))
     const [first, second] = requests.map((request, i) => {
       const cancel = new AbortController()
-      const envelope: Envelope = {
-        requestKey: `key ${i}`,
-        model: 'm',
-        version: 1,
-        revision: 'aaa',
-        step: '',
-        attempt: 1,
-        callers: i === 1 ? ['outer'] : [],
-        context: request.context,
-        requestedOutputs: [],
-        inputs: [],
-      }
-      rig.submit(`${i}`, request, { envelope, remainingMs: 1000 + i, signal: cancel.signal })
+      const callers = i === 1 ? ['outer'] : []
+      const origin = { requestKey: `key ${i}`, step: '', attempt: 1, callers }
+      rig.submit(`${i}`, request, { origin, deadlineAt: 1000 + i, signal: cancel.signal })
       return cancel
     })
     const [caller = batchRequest({}), ...batch] = requests
     const got = collect(host, hostRequest(), { signal: quiet, caller, batch, isDecoupled: false })
-    await new Promise(setImmediate)
-    const [call] = routers.calls
-    t.match(call?.envelope, { requestKey: 'key 1', callers: ['outer', 'm'], remainingMs: 1001 })
+    const { signal, ...options } = routers.calls[0]?.options ?? {}
+    t.match(options, {
+      origin: { requestKey: 'key 1', callers: ['outer', 'm'] },
+      deadlineAt: 1001,
+    })
     first?.abort(new ServeError('CANCELLED', ''))
-    t.equal(call?.signal.aborted, false, 'the other one still waits')
+    t.equal(signal?.aborted, false, 'the other one still waits')
     second?.abort(new ServeError('CANCELLED', ''))
-    t.equal(call?.signal.aborted, true)
-    // The routers of this test never answer; a call that is cancelled ends all the same.
-    void got
+    t.equal(signal?.aborted, true)
+    t.match(await got, [{ final: true, error: { reason: 'CANCELLED' } }])
   },
 )

@@ -1,11 +1,10 @@
 import type { HostCallOptions, HostRequest, ModelHost } from '@tutti/backends'
-import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
+import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { parseModelVersion } from '@tutti/model-config'
-import type { Envelope } from '@tutti/protocol'
 import { type ModelControl, requireControl } from '@tutti/server'
-import type { RequestContext, ResponseSink, StepRequest, TensorRef } from '@tutti/tensor'
-import type { BearerResponse, RouterCalls } from '@tutti/transport'
+import type { ExecuteOptions, RequestContext, ResponseSink, StepRequest } from '@tutti/tensor'
+import type { RouterCalls } from '@tutti/transport'
 import type { ScheduledRequest } from './execution/scheduled-request.ts'
 
 /** What a host is made from. */
@@ -32,7 +31,7 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
   }
   return {
     infer: (request, sink, options) => {
-      void inferAsCaller(o, connected, request, sink, options)
+      inferAsCaller(o, connected, request, sink, options)
     },
     isReady: async (model, version, { signal }) => {
       const argument = { model, version: latest(version) ? '' : version }
@@ -45,86 +44,69 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
   }
 }
 
-async function inferAsCaller(
+function inferAsCaller(
   o: ModelHostOptions,
   connected: () => RouterCalls,
   request: HostRequest,
   sink: ResponseSink,
   options: HostCallOptions,
-): Promise<void> {
+): void {
   const scope = openCallScope({ clock: o.clock, parent: options.signal })
   const callers = findCallers(o, options)
   const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
-  try {
-    const envelope = toEnvelope(o, request, options, callers)
-    for await (const response of call(connected(), envelope, request, { scope, ...o })) {
-      if (response.error !== undefined) throw response.error
-      sink.send(response)
-      if (response.final) return
-      await sink.ready?.()
-    }
-    throw new ServeError('INTERNAL', 'bug: the call ended without a final response')
-  } catch (error) {
-    sink.fail(ServeError.from(error), 'maybe')
-  } finally {
+  const end = (): void => {
     forget()
     scope.close()
   }
-}
-
-function call(
-  routers: RouterCalls,
-  envelope: Envelope,
-  { inputs }: HostRequest,
-  o: { readonly scope: CallScope; readonly replica: string },
-): AsyncIterable<BearerResponse> {
-  const tensors = inputs.map(({ data }, id): TensorRef => ({ owner: o.replica, id, bytes: data }))
-  return routers.call(envelope, tensors, { signal: o.scope.context.signal })
-}
-
-function toEnvelope(
-  o: ModelHostOptions,
-  request: HostRequest,
-  { isDecoupled }: HostCallOptions,
-  callers: readonly ScheduledRequest[],
-): Envelope {
-  const { modelName, modelVersion, inputs, requestedOutputs } = request
-  return {
-    ...inherited(callers, o.clock),
-    model: modelName,
-    version: toVersion(modelName, modelVersion),
-    revision: '',
-    step: '',
-    attempt: 1,
-    context: toContext(request),
-    requestedOutputs,
-    inputs,
-    ...(isDecoupled && { isDecoupled }),
+  const ending: ResponseSink = {
+    send: (response) => {
+      if (response.final) end()
+      sink.send(response)
+    },
+    fail: (error, executed, times) => {
+      end()
+      sink.fail(error, executed, times)
+    },
+    ready: () => sink.ready?.(),
+  }
+  try {
+    const { modelName: model, modelVersion, inputs, requestedOutputs } = request
+    const target = { model, version: toVersion(model, modelVersion), revision: '' }
+    const infer = { context: toContext(request), inputs, requestedOutputs }
+    const { signal } = scope.context
+    const call = { signal, ...inherited(callers, options) }
+    connected().executor(target).execute(infer, ending, call)
+  } catch (error) {
+    ending.fail(ServeError.from(error), 'no')
   }
 }
 
 /** What the call has of the request for which it is made. The key too, so that logs of all that works for it belong together. */
 function inherited(
   callers: readonly ScheduledRequest[],
-  clock: Clock,
-): Pick<Envelope, 'requestKey' | 'callers' | 'remainingMs' | 'traceparent' | 'tracestate'> {
-  const deepest = callers
-    .flatMap(({ envelope }) => envelope ?? [])
-    .reduce<Envelope | undefined>((a, b) => (depth(b) > depth(a) ? b : a), undefined)
-  if (deepest === undefined) return { requestKey: '', callers: [] }
-  const { requestKey, callers: outer = [], model, traceparent, tracestate } = deepest
-  const remainingMs = Math.max(...callers.map((caller) => remaining(caller, clock)))
+  { isDecoupled }: HostCallOptions,
+): Omit<ExecuteOptions, 'signal'> {
+  const asked = { step: '', attempt: 1, ...(isDecoupled && { isDecoupled }) }
+  const deepest = callers.reduce<ScheduledRequest | undefined>(
+    (a, b) => (depth(b) > depth(a) ? b : a),
+    undefined,
+  )
+  if (deepest === undefined) return { origin: { requestKey: '', callers: [], ...asked } }
+  const { origin, trace } = deepest.options
+  const deadlineAt = Math.max(...callers.map((caller) => caller.deadlineAt))
   return {
-    requestKey,
-    callers: [...outer, model],
-    ...(remainingMs !== Number.POSITIVE_INFINITY && { remainingMs }),
-    ...(traceparent !== undefined && { traceparent }),
-    ...(tracestate !== undefined && { tracestate }),
+    origin: {
+      requestKey: origin?.requestKey ?? '',
+      callers: [...(origin?.callers ?? []), deepest.model],
+      ...asked,
+    },
+    ...(deadlineAt !== Number.POSITIVE_INFINITY && { deadlineAt }),
+    ...(trace !== undefined && { trace }),
   }
 }
 
-function depth(envelope: Envelope | undefined): number {
-  return envelope === undefined ? -1 : (envelope.callers?.length ?? 0)
+function depth(request: ScheduledRequest | undefined): number {
+  return request === undefined ? -1 : (request.options.origin?.callers?.length ?? 0)
 }
 
 /** Those of the callers that run: none of a warm-up. */

@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { createEngines } from '@tutti/backends'
 import { buildAddModel } from '@tutti/backends/testing'
-import { type NamedTensor, TensorMemory } from '@tutti/tensor'
+import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
 import { openTestStep } from './testing/open-test-step.ts'
 import { RecordingSink, requestContext } from './testing/step-builders.ts'
@@ -38,27 +37,15 @@ await t.test(
       'warm-up does not count',
     )
 
-    const memory = new TensorMemory('test')
     const infer = async (name: string, row: readonly number[]): Promise<readonly number[]> => {
       const served = models.find((candidate) => candidate.name === name)?.versions[0]
       const inputs = [fp32('a', [row]), fp32('b', [[10, 20]])]
       const sink = new RecordingSink()
-      await step.handle(
-        {
-          requestKey: randomUUID(),
-          model: name,
-          version: served?.version ?? 0,
-          revision: served?.revision ?? '',
-          step: '',
-          attempt: 1,
-          context: requestContext(),
-          requestedOutputs: [],
-          inputs,
-        },
-        inputs.map(({ data }) => memory.hold(data)),
-        sink,
-        { signal: new AbortController().signal },
-      )
+      const { version = 0, revision = '' } = served ?? {}
+      const request = { context: requestContext(), requestedOutputs: [], inputs }
+      const { signal } = new AbortController()
+      step.executor({ model: name, version, revision }).execute(request, sink, { signal })
+      await sink.all
       t.equal(sink.outcome, 'OK')
       const data = sink.responses[0]?.outputs[0]?.data ?? new Uint8Array()
       return [...new Float32Array(Uint8Array.from(data).buffer)]

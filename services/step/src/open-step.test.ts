@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { createManualClock } from '@tutti/chassis/testing'
 import type { StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
 import { ServerMetrics } from '@tutti/server'
-import { TensorMemory } from '@tutti/tensor'
+import type { ExecuteOptions, InferRequest, ModelTarget } from '@tutti/tensor'
 import t, { type Test } from 'tap'
+import type { Step } from './step.ts'
 import type { StepOptions } from './step-options.ts'
 import { openTestStep } from './testing/open-test-step.ts'
 import { ScriptedEngine, type ScriptedModel } from './testing/scripted-engine.ts'
@@ -18,6 +17,9 @@ const MODEL = `backend: "scripted" max_batch_size: 4 ${IO}`
 const ENSEMBLE = `platform: "ensemble" ${IO}
 ensemble_scheduling { step { model_name: "a" model_version: -1
   input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } } }`
+
+/** What a test sends that is not an ordinary request to the first version that the step serves. */
+type Sent = Partial<ModelTarget & InferRequest & Pick<ExecuteOptions, 'deadlineAt'>>
 
 type Files = Readonly<Record<string, string | Buffer>>
 
@@ -40,13 +42,9 @@ async function open(
   const step = await openTestStep([directory], { engines: [engine], ...o })
   t.teardown(() => step.close())
   const description = await step.control.describe()
-  const infer = async (envelope: Partial<Envelope> = {}): Promise<string> => {
-    const sink = new RecordingSink()
-    const input = floats('x', [1, 4])
-    const memory = new TensorMemory('test')
-    const whole = { ...envelopeOf(description), inputs: [input], ...envelope }
-    const tensors = whole.inputs.map(() => memory.hold(input.data))
-    await step.handle(whole, tensors, sink, { signal: new AbortController().signal })
+  const infer = async (sent: Sent = {}): Promise<string> => {
+    const sink = send(step, description, sent)
+    await sink.all
     return sink.outcome
   }
   return { step, engine, description, infer, directory }
@@ -62,20 +60,18 @@ function threeVersions(policy: string) {
   }
 }
 
-/** An envelope for the first version that the step serves. */
-function envelopeOf(description: StepDescription): Envelope {
-  const [model] = description.models
-  return {
-    requestKey: randomUUID(),
-    model: model?.name ?? '',
-    version: model?.versions[0]?.version ?? 0,
-    revision: model?.versions[0]?.revision ?? '',
-    step: '',
-    attempt: 1,
-    context: requestContext({ id: 'q' }),
-    requestedOutputs: [],
-    inputs: [],
-  }
+/** Sends a request, to the first version that the step serves unless it says otherwise. */
+function send(step: Step, { models: [served] }: StepDescription, sent: Sent = {}): RecordingSink {
+  const { version = 0, revision = '' } = served?.versions[0] ?? {}
+  const target = { model: served?.name ?? '', version, revision, ...sent }
+  const inputs = [floats('x', [1, 4])]
+  const request = { context: requestContext({ id: 'q' }), requestedOutputs: [], inputs, ...sent }
+  const { signal } = new AbortController()
+  const { deadlineAt } = sent
+  const sink = new RecordingSink()
+  const options = { signal, ...(deadlineAt !== undefined && { deadlineAt }) }
+  step.executor(target).execute(request, sink, options)
+  return sink
 }
 
 /** `name: reason` or `name/version: STATE reason` of everything that a step describes. */
@@ -209,19 +205,19 @@ await t.test('instances are counted from the groups', async (t) => {
   ])
 })
 
-await t.test('an envelope is refused before anything executes', async (t) => {
-  const { infer, engine } = await open(t, {
+await t.test('a request is refused before anything executes', async (t) => {
+  const { step, description, engine } = await open(t, {
     a: MODEL,
     c: `${MODEL} version_policy { specific { versions: 7 } }`,
   })
-  const cases: readonly (readonly [Partial<Envelope>, RegExp])[] = [
+  const cases: readonly (readonly [Sent, RegExp])[] = [
     [{ revision: 'f00' }, /^UNAVAILABLE REVISION_GONE model 'a' version 1: revision f00 is pinned/],
     [{ model: 'x' }, /^NOT_FOUND MODEL_NOT_FOUND Request for unknown model: 'x' is not found/],
     [
       { version: 9 },
       /^NOT_FOUND MODEL_NOT_FOUND Request for unknown model: 'a' version 9 is not found/,
     ],
-    [{ remainingMs: 0 }, /^DEADLINE_EXCEEDED DEADLINE_EXCEEDED/],
+    [{ deadlineAt: 0 }, /^DEADLINE_EXCEEDED DEADLINE_EXCEEDED/],
     [
       { inputs: [] },
       /^INVALID_ARGUMENT INVALID_REQUEST \[request id: q\] expected 1 inputs but got 0 inputs/,
@@ -231,21 +227,15 @@ await t.test('an envelope is refused before anything executes', async (t) => {
       /^INVALID_ARGUMENT INVALID_REQUEST unexpected inference output 'n' for model 'a'/,
     ],
   ]
-  for (const [envelope, want] of cases) t.match(await infer(envelope), want)
+  for (const [sent, want] of cases) {
+    const sink = send(step, description, sent)
+    t.match(sink.outcome, want, 'answered at once')
+    const { model = 'a', version = 1 } = sent
+    const details = { model, version: String(version), replica: 'r1' }
+    t.match(sink.responses, [{ final: true, outputs: [], error: { details } }])
+  }
+  t.equal(send(step, description, { revision: 'f00' }).executed, 'no', 'another may execute it')
   t.equal(engine.model('a/1').executions.length, 0)
-})
-
-await t.test('an envelope whose tensors are not as many as announced is malformed', async (t) => {
-  const { step, description } = await open(t, { a: MODEL })
-  const sink = new RecordingSink()
-  const { signal } = new AbortController()
-  const envelope = { ...envelopeOf(description), inputs: [floats('x', [1, 4])] }
-  await step.handle(envelope, [], sink, { signal })
-  t.match(
-    sink.outcome,
-    /^INVALID_ARGUMENT MALFORMED_MESSAGE envelope of model 'a': 0 tensors, want 1/,
-  )
-  t.match(sink.responses[0]?.error?.details, { model: 'a', version: '1', replica: 'r1' })
 })
 
 await t.test('a version that is not ready is refused', async (t) => {
@@ -293,37 +283,24 @@ await t.test('statistics are kept per version and shown as metrics', async (t) =
 await t.test(
   'draining finishes what was accepted and refuses the rest; closing releases the engines',
   async (t) => {
-    const { step, engine, description } = await open(t, { a: MODEL })
+    const { step, engine, description, infer } = await open(t, { a: MODEL })
     const model = engine.model('a/1')
     model.isImmediate = false
-    const input = floats('x', [1, 4])
-    const memory = new TensorMemory('test')
-    const send = () => {
-      const sink = new RecordingSink()
-      const envelope = { ...envelopeOf(description), inputs: [input] }
-      const { signal } = new AbortController()
-      return { sink, done: step.handle(envelope, [memory.hold(input.data)], sink, { signal }) }
-    }
-    const accepted = [send(), send(), send()]
+    const accepted = [1, 2, 3].map(() => send(step, description))
     let changes = 0
     const stopListening = step.onChange(() => (changes += 1))
     const drained = step.drain()
     t.match(step.load(), { isDraining: true, inFlight: 3 })
     t.equal(changes, 1)
-    const refused = send()
-    await refused.done
-    t.match(
-      refused.sink.outcome,
-      /^UNAVAILABLE SERVER_STOPPING \[request id: q\] Server is stopping, /,
-    )
+    t.match(await infer(), /^UNAVAILABLE SERVER_STOPPING \[request id: q\] Server is stopping, /)
     for (let i = 1; i <= 3; i += 1) {
       await model.begun(i)
       model.at(i - 1).finish()
     }
     await drained
-    await Promise.all(accepted.map(({ done }) => done))
+    await Promise.all(accepted.map(({ all }) => all))
     t.same(
-      accepted.map(({ sink }) => sink.outcome),
+      accepted.map(({ outcome }) => outcome),
       ['OK', 'OK', 'OK'],
     )
     stopListening()
@@ -337,13 +314,9 @@ await t.test(
 await t.test('closing without a drain answers what is left', async (t) => {
   const { step, engine, description } = await open(t, { a: MODEL })
   engine.model('a/1').isImmediate = false
-  const sink = new RecordingSink()
-  const input = floats('x', [1, 4])
-  const tensors = [new TensorMemory('test').hold(input.data)]
-  const envelope = { ...envelopeOf(description), inputs: [input] }
-  const done = step.handle(envelope, tensors, sink, { signal: new AbortController().signal })
+  const sink = send(step, description)
   await step.close()
-  await done
+  await sink.all
   t.match(sink.outcome, /^UNAVAILABLE ENGINE_STOPPED \[request id: q\] Server is stopping, /)
   t.equal(step.load().inFlight, 0)
 })

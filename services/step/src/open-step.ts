@@ -1,9 +1,8 @@
 import type { Clock } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
-import type { StepRequest } from '@tutti/tensor'
-import type { EnvelopeHandler } from '@tutti/transport'
-import { createEnvelopeHandler } from './envelope-handler.ts'
+import type { FindExecutor, StepRequest } from '@tutti/tensor'
 import type { ScheduledRequest } from './execution/scheduled-request.ts'
+import { createFindExecutor } from './find-executor.ts'
 import { type HostedVersion, toServedModel } from './hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'
 import { StepEvents } from './log-events.ts'
@@ -26,7 +25,7 @@ const CLOSE_MS = 2000
 
 /** The models of a process as a step: what they serve, say and count. */
 class HostingStep implements Step {
-  readonly handle: EnvelopeHandler
+  readonly executor: FindExecutor
   readonly control: StepControl
   readonly models: ModelLoader
   readonly #clock: Clock
@@ -55,7 +54,7 @@ class HostingStep implements Step {
       events: this.#events,
       changed: () => this.#changed(),
     })
-    this.handle = createEnvelopeHandler(this.#table, replica)
+    this.executor = createFindExecutor(this.#table, replica)
     this.control = {
       describe: () => Promise.resolve({ replica, models: this.served() }),
       statistics: (model, version) =>

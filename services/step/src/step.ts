@@ -1,6 +1,6 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { LoadOverrides } from '@tutti/repository'
-import type { EnvelopeHandler } from '@tutti/transport'
+import type { FindExecutor } from '@tutti/tensor'
 
 /** How busy a step process is, for whoever chooses between replicas. */
 export interface StepLoad {
@@ -37,10 +37,10 @@ export interface StepModels {
   unload(name: string): void
 }
 
-/** A step process's models behind one handler: takes envelopes, schedules, executes, answers. */
+/** A step process's models: checks requests, schedules, executes, answers. */
 export interface Step {
-  /** Answers every envelope with exactly one final response. */
-  readonly handle: EnvelopeHandler
+  /** What executes the requests to a model version; it answers each with one final response, or fails. */
+  readonly executor: FindExecutor
   readonly control: StepControl
   readonly models: StepModels
   /** What `describe` says, by name. */

@@ -1,4 +1,4 @@
-import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { CancelSignal, Reason, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters } from './tensor.ts'
 
 /** What travels unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
@@ -91,6 +91,20 @@ export interface TraceContext {
   readonly tracestate?: string
 }
 
+/** Which request an execution belongs to. */
+export interface RequestOrigin {
+  /** Unique per admitted request; what models call on its behalf has the same. For logs, and to find duplicates. */
+  readonly requestKey: string
+  /** The step of the ensemble; '' for a request to the model itself. */
+  readonly step: string
+  /** Counts from 1. */
+  readonly attempt: number
+  /** The models that called one another up to this request, the outermost first; absent for a client's own. */
+  readonly callers?: readonly string[]
+  /** Of a request of a model to a router: the caller takes any number of responses; absent if it takes exactly one. */
+  readonly isDecoupled?: true
+}
+
 /** What accompanies an execution. */
 export interface ExecuteOptions {
   /** Aborts when the caller is gone or the time is over; its reason is a ServeError. The executor then fails soon. */
@@ -98,6 +112,8 @@ export interface ExecuteOptions {
   /** When the time is over, by the clock of this process; absent for no deadline. */
   readonly deadlineAt?: number
   readonly trace?: TraceContext
+  /** Absent for a client's request before it is admitted. */
+  readonly origin?: RequestOrigin
 }
 
 /**
@@ -107,4 +123,26 @@ export interface ExecuteOptions {
 export interface Executor {
   /** Begins at once and does not throw: all comes to `sink`, possibly before this returns. */
   execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void
+}
+
+/** Names a model version as a request pins it. To a router version 0 is the latest, and the revision is ''. */
+export interface ModelTarget {
+  readonly model: string
+  readonly version: number
+  readonly revision: string
+}
+
+/** Gives the executor of a model version; that of one that is not there fails. */
+export type FindExecutor = (target: ModelTarget) => Executor
+
+/** Reasons by which a model version says that it refused a request before it executed anything. */
+const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
+  'REVISION_GONE',
+  'MODEL_NOT_READY',
+  'SERVER_STOPPING',
+])
+
+/** Whether a model version that answers with this error may have executed the request. */
+export function executedBefore(error: ServeError): Executed {
+  return REFUSALS.has(error.reason) ? 'no' : 'maybe'
 }

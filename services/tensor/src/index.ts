@@ -4,15 +4,19 @@ export {
   type Executed,
   type ExecuteOptions,
   type Executor,
+  executedBefore,
+  type FindExecutor,
   type InferRequest,
+  type ModelTarget,
   type RequestContext,
+  type RequestOrigin,
   type ResponseSink,
   type StepRequest,
   type StepResponse,
   type StepTimes,
   type TraceContext,
 } from './execution.ts'
-export { outputBytes, RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
+export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
   type ConfigDatatype,
@@ -23,6 +27,7 @@ export {
   formatShape,
   fromConfigDatatype,
   isDatatype,
+  outputBytes,
   requestPrefix,
   type Shape,
   shapeMatches,

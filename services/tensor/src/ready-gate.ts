@@ -24,12 +24,3 @@ export interface ResponseWindow {
 
 /** More than a round trip's worth of small responses, or a few pictures. */
 export const RESPONSE_WINDOW: ResponseWindow = { responses: 16, bytes: 4 * 1024 * 1024 }
-
-/** Bytes of a response's outputs. */
-export function outputBytes(response: {
-  readonly outputs: readonly { readonly data: Uint8Array }[]
-}): number {
-  let bytes = 0
-  for (const output of response.outputs) bytes += output.data.byteLength
-  return bytes
-}

@@ -97,3 +97,12 @@ export type Parameters = ReadonlyMap<string, Parameter>
 export function requestPrefix(id: string): string {
   return `[request id: ${id === '' ? '<id_unknown>' : id}] `
 }
+
+/** Bytes of a response's outputs. */
+export function outputBytes(response: {
+  readonly outputs: readonly { readonly data: Uint8Array }[]
+}): number {
+  let bytes = 0
+  for (const output of response.outputs) bytes += output.data.byteLength
+  return bytes
+}

@@ -1,7 +1,5 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
-import type { TensorRef } from '@tutti/tensor'
-import type { BearerResponse, EnvelopeHandler, TensorBearer } from './tensor-bearer.ts'
+import type { Executor, FindExecutor, ModelTarget } from '@tutti/tensor'
 
 /** How a process reaches the broker. Everything here comes from flags or settings of the executables. */
 export interface BrokerOptions {
@@ -61,19 +59,18 @@ export interface PeerQuestions {
  */
 export type AnswerQuestion = (question: Question, argument: unknown) => Promise<unknown>
 
+/** Gives the executor of a model version of a replica. */
+export type FindReplicaExecutor = (target: ModelTarget, replica: string) => Executor
+
 /** The routers of its repository, as a step calls them for its models. */
 export interface RouterCalls {
   /**
-   * Has some router execute a request as if a client had sent it.
+   * A model of the repository, executed by some router as if a client had sent the request. Fails with STEP_UNAVAILABLE if no
+   * router is there.
    *
-   * @param envelope - for the router: version 0 is the latest, the revision is ''.
-   * @returns as TensorBearer's; throws STEP_UNAVAILABLE if no router is there.
+   * @param target - version 0 is the latest, the revision is ''.
    */
-  call(
-    envelope: Envelope,
-    tensors: readonly TensorRef[],
-    o: { readonly signal: CancelSignal },
-  ): AsyncIterable<BearerResponse>
+  readonly executor: FindExecutor
   /** Asks some router. @throws as PeerQuestions. */
   ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown>
 }
@@ -81,7 +78,8 @@ export interface RouterCalls {
 export interface StepPeerOptions {
   readonly broker: BrokerOptions
   readonly peer: string
-  readonly handle: EnvelopeHandler
+  /** What other members execute here. */
+  readonly executor: FindExecutor
   /** Answers `describe`: what the step serves now, as JSON. It changes only as `onChange` says. */
   describe(): unknown
   /** Answers every other question. */
@@ -113,8 +111,8 @@ export interface StepPeer {
 export interface RouterPeerOptions {
   readonly broker: BrokerOptions
   readonly peer: string
-  /** Takes the requests of models that run in steps. */
-  readonly handle: EnvelopeHandler
+  /** Executes the requests of models that run in steps. */
+  readonly executor: FindExecutor
   /** Answers every question but `describe`, from steps and other routers. */
   readonly answer: AnswerQuestion
   /** Answers `describe`: what other routers should know of this one, as JSON; the same object as long as it is the same. */
@@ -134,7 +132,8 @@ export interface RouterPeer extends PeerQuestions {
   readonly awayMs: number
   /** What keeps other peers from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
-  readonly bearer: TensorBearer
+  /** A model version of a step. */
+  readonly executor: FindReplicaExecutor
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   close(): Promise<void>
 }

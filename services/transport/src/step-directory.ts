@@ -1,11 +1,12 @@
-import type { ReplicaAddress } from './tensor-bearer.ts'
+import type { ModelTarget } from '@tutti/tensor'
+
+/** Names one replica of a step process. A restarted process is another replica. */
+export interface ReplicaAddress {
+  readonly replica: string
+}
 
 /** A model version that a replica serves right now. */
-export interface ServedRevision {
-  readonly model: string
-  readonly version: number
-  readonly revision: string
-}
+export type ServedRevision = ModelTarget
 
 /** How busy a replica says that it is, with the envelopes of all its callers. */
 export interface AnnouncedLoad {

@@ -18,7 +18,7 @@ import {
   type Step,
   toStepSettings,
 } from '@tutti/step'
-import { LocalBearer, LocalRouters, type RouterCalls, StepDirectory } from '@tutti/transport'
+import { type RouterCalls, StepDirectory } from '@tutti/transport'
 import { repositoryUnreadable } from '../log-events.ts'
 import { chooseStartModels } from './control-flags.ts'
 import type { OpenedManifests } from './open-manifests.ts'
@@ -46,7 +46,7 @@ export interface ModelServerOptions
 }
 
 /**
- * One step and one router over the same repositories, with the bearer between them. Resolves when the models of the start are
+ * One step and one router over the same repositories; the router calls the step. Resolves when the models of the start are
  * loaded.
  *
  * @throws ServeError if a repository cannot be read, or, with `--exit-on-error`, a model fails.
@@ -88,13 +88,12 @@ async function openServer(
     log,
     metrics,
   })
-  const bearer = new LocalBearer()
   const name = `router-${replica}`
   const router: Router = new Router({
     name,
     ensembles: [],
     directory: new StepDirectory(),
-    bearer,
+    replicas: step,
     strictReadiness: flags['strict-readiness'],
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
     takesDown: true,
@@ -107,9 +106,7 @@ async function openServer(
   })
   const { rules } = manifests ?? {}
   const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
-  bearer.serve(name, router.nested)
-  routers = new LocalRouters(bearer, name, router.answer)
-  opened.defer(bearer.serve(replica, step.handle))
+  routers = { executor: router.nested, ask: router.answer }
   opened.defer(() => step.close())
   opened.defer(followStep(step, router, replica))
   const polling = new AbortController()

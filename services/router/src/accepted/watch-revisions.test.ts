@@ -11,7 +11,7 @@ import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
 import { ROUTER_FLAGS } from '../serve/router-flags.ts'
 import { startRouter } from '../serve/start-router.ts'
-import { ensembleRevision, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
+import { echoing, ensembleRevision, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
 import type { RevisionObject } from './accepted-revisions.ts'
 
 const NAMESPACE = 'team-a'
@@ -106,14 +106,7 @@ function step(peer: ScriptedRouterPeer, replica: string, revision: string): void
   const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
   const models = [{ name: 'm', config, labels: {}, versions, reason: '' }]
   peer.heard(replica, [['m', 1, revision]], async () => toDescriptionJson({ replica, models }))
-  peer.bearer.serve(replica, async (envelope, tensors, sink) => {
-    const outputs = envelope.inputs.map((input, i) => ({
-      ...input,
-      name: 'Y',
-      data: tensors[i]?.bytes ?? new Uint8Array(),
-    }))
-    sink.send({ index: 0, final: true, outputs, parameters: new Map() })
-  })
+  peer.executors.set(replica, echoing('Y'))
 }
 
 const DEADLINE_MS = 60_000

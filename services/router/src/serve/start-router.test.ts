@@ -5,7 +5,7 @@ import { InferenceClient } from '@tutti/protocol'
 import { StatisticsRecorder } from '@tutti/server'
 import t, { type Test } from 'tap'
 import type { RevisionHearer } from '../accepted/accepted-link.ts'
-import { type Answer, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
+import { type Answer, echoing, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
 import { ROUTER_FLAGS } from './router-flags.ts'
 import { type StartRouterOptions, startRouter } from './start-router.ts'
 
@@ -89,14 +89,7 @@ await t.test('it serves ensembles of its repository over steps that it hears of'
   const peer = new ScriptedRouterPeer()
   peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
   peer.heard('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
-  peer.bearer.serve('s1', async (envelope, tensors, sink) => {
-    const outputs = envelope.inputs.map((input, i) => ({
-      ...input,
-      name: 'Y',
-      data: tensors[i]?.bytes ?? new Uint8Array(),
-    }))
-    sink.send({ index: 0, final: true, outputs, parameters: new Map() })
-  })
+  peer.executors.set('s1', echoing('Y'))
   const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
   for (const model of ['m', 'ens', 'm', 'ens']) {
     const [status, text] = await get(ready.httpPort, `/v2/models/${model}/infer`, request)

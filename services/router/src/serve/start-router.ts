@@ -22,7 +22,13 @@ import {
   openMetricsDoor,
   ServerMetrics,
 } from '@tutti/server'
-import { openRouterPeer, type RouterPeer, StepDirectory, toBrokerOptions } from '@tutti/transport'
+import {
+  type FindReplicaExecutor,
+  openRouterPeer,
+  type RouterPeer,
+  StepDirectory,
+  toBrokerOptions,
+} from '@tutti/transport'
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
@@ -79,10 +85,10 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const join = Promise.withResolvers<RouterPeer>()
   let peer: RouterPeer | undefined
   const hearing = opened.adopt(new StepHearing(), (open) => open.close())
-  const bearer: { call: RouterPeer['bearer']['call'] } = { call: notJoined }
+  const replicas = { executor: notJoined as FindReplicaExecutor }
   const router = makeRouter(o, {
     name,
-    bearer,
+    replicas,
     ensembles,
     directory,
     tracing,
@@ -104,7 +110,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
   opened.defer(() => joined.close())
   peer = joined
-  bearer.call = joined.bearer.call.bind(joined.bearer)
+  replicas.executor = joined.executor
   join.resolve(joined)
   // The doors should not open on an empty catalog where steps are there.
   await hearing.begin(joined, steps, { clock, signal: o.signal })
@@ -122,7 +128,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
 function makeRouter(
   { flags }: StartRouterOptions,
   o: Pick<RouterOptions, 'name' | 'ensembles' | 'directory' | 'tracing' | 'metrics'> &
-    Pick<RouterOptions, 'clock' | 'log' | 'bearer' | 'hasHeardSteps' | 'revisionRefused'>,
+    Pick<RouterOptions, 'clock' | 'log' | 'replicas' | 'hasHeardSteps' | 'revisionRefused'>,
 ): Router {
   const router = new Router({
     ...o,
@@ -183,7 +189,7 @@ function joinBroker(
     broker: toBrokerOptions(o.flags),
     peer: name,
     directory,
-    handle: router.nested,
+    executor: router.nested,
     answer: router.answer,
     describe: others.describe,
     routerChanged: others.routerChanged,

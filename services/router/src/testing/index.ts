@@ -1,4 +1,5 @@
 export { ensembleRevision, modelRevision } from './accepted-revision.ts'
+export { echoing } from './replica-executors.ts'
 export { type Answer, ScriptedRouterPeer } from './scripted-peer.ts'
 export {
   collect,

@@ -1,11 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import {
-  LocalBearer,
-  type OpenRouterPeerOptions,
-  type Question,
-  type RouterPeer,
-} from '@tutti/transport'
+import type { OpenRouterPeerOptions, Question, RouterPeer } from '@tutti/transport'
 import type { Revisions } from '../step-members.ts'
+import { ReplicaExecutors } from './replica-executors.ts'
 
 /** How a scripted step answers a question. */
 export type Answer = (question: Question, argument: unknown) => Promise<unknown>
@@ -18,7 +14,9 @@ export class ScriptedRouterPeer implements RouterPeer {
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
   readonly events: string[] = []
-  readonly bearer = new LocalBearer()
+  /** What the steps execute. */
+  readonly executors = new ReplicaExecutors()
+  readonly executor = this.executors.executor
   readonly #answers = new Map<string, Answer>()
   #options: OpenRouterPeerOptions | undefined
 

@@ -5,10 +5,12 @@ import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
 import { ServerMetrics } from '@tutti/server'
 import type { StepResponse } from '@tutti/tensor'
-import { LocalBearer, StepDirectory } from '@tutti/transport'
+import { StepDirectory } from '@tutti/transport'
+import { executing, type TestHandler } from '@tutti/transport/testing'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import type { Revisions } from '../step-members.ts'
+import { ReplicaExecutors } from './replica-executors.ts'
 
 /** One model version of a scripted replica. */
 export interface ScriptedVersion {
@@ -38,8 +40,7 @@ export class ScriptedReplicas {
   script: ReplicaScript = () => {}
   /** What replicas call their output. */
   output = 'Y'
-  readonly #bearer = new LocalBearer()
-  readonly #stops = new Map<string, () => void>()
+  readonly #executors = new ReplicaExecutors()
   readonly #served = new Map<string, readonly ScriptedVersion[]>()
 
   constructor(
@@ -52,7 +53,7 @@ export class ScriptedReplicas {
       name: 'router-1',
       ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text)),
       directory: this.directory,
-      bearer: this.#bearer,
+      replicas: this.#executors,
       strictReadiness: true,
       clock: systemClock,
       log: silentLogger,
@@ -69,24 +70,18 @@ export class ScriptedReplicas {
     o: { readonly quietly?: boolean } = {},
   ): void {
     this.#served.set(replica, versions)
-    this.#stops.get(replica)?.()
-    this.#stops.set(
-      replica,
-      this.#bearer.serve(replica, (envelope, tensors, sink) =>
-        this.#answer(replica, envelope, tensors, sink),
-      ),
-    )
+    this.#executors.set(replica, executing(this.#answering(replica)))
     if (o.quietly !== true)
       this.router.stepDescribed(this.describe(replica), this.#control(replica))
   }
 
   /** The replica does not respond any more; the router learns of it only if told. */
   kill(replica: string, o: { readonly quietly?: boolean } = {}): void {
-    this.#stops.get(replica)?.()
+    this.#executors.delete(replica)
     if (o.quietly !== true) this.router.removeStep(replica)
   }
 
-  /** What a bearer does at a heartbeat. */
+  /** What the transport does at a heartbeat. */
   heartbeat(replica: string, revisions: Revisions, o: { readonly draining?: boolean } = {}): void {
     const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
     this.directory.announce({ replica }, served)
@@ -125,31 +120,28 @@ export class ScriptedReplicas {
     }
   }
 
-  async #answer(
-    replica: string,
-    envelope: Envelope,
-    tensors: Parameters<Parameters<LocalBearer['serve']>[1]>[1],
-    sink: Parameters<Parameters<LocalBearer['serve']>[1]>[2],
-  ): Promise<void> {
-    const empty = { index: 0, final: true, outputs: [], parameters: new Map() }
-    const served = this.#served
-      .get(replica)
-      ?.find((v) => v.model === envelope.model && (v.version ?? 1) === envelope.version)
-    try {
-      if (served?.revision !== envelope.revision) {
-        throw new ServeError('REVISION_GONE', `${envelope.revision} is not served`)
+  #answering(replica: string): TestHandler {
+    return async (envelope, tensors, sink) => {
+      const empty = { index: 0, final: true, outputs: [], parameters: new Map() }
+      const served = this.#served
+        .get(replica)
+        ?.find((v) => v.model === envelope.model && (v.version ?? 1) === envelope.version)
+      try {
+        if (served?.revision !== envelope.revision) {
+          throw new ServeError('REVISION_GONE', `${envelope.revision} is not served`)
+        }
+        const delivery = { replica, envelope }
+        this.deliveries.push(delivery)
+        await this.script(delivery)
+        const outputs = envelope.inputs.map((input, i) => ({
+          ...input,
+          name: this.output,
+          data: tensors[i]?.bytes ?? new Uint8Array(),
+        }))
+        sink.send({ ...empty, outputs })
+      } catch (error) {
+        sink.send({ ...empty, error: ServeError.from(error) })
       }
-      const delivery = { replica, envelope }
-      this.deliveries.push(delivery)
-      await this.script(delivery)
-      const outputs = envelope.inputs.map((input, i) => ({
-        ...input,
-        name: this.output,
-        data: tensors[i]?.bytes ?? new Uint8Array(),
-      }))
-      sink.send({ ...empty, outputs })
-    } catch (error) {
-      sink.send({ ...empty, error: ServeError.from(error) })
     }
   }
 }

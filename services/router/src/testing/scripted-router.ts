@@ -5,14 +5,12 @@ import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti
 import type { Envelope } from '@tutti/protocol'
 import { ServerMetrics } from '@tutti/server'
 import type { NamedTensor } from '@tutti/tensor'
-import {
-  type BearerResponse,
-  type EnvelopeSink,
-  LocalBearer,
-  StepDirectory,
-} from '@tutti/transport'
+import type { RecordedResponse } from '@tutti/tensor/testing'
+import { StepDirectory } from '@tutti/transport'
+import { executing, type TestHandler } from '@tutti/transport/testing'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
+import { ReplicaExecutors } from './replica-executors.ts'
 
 /** A model that a test plays: its config and what it answers. */
 export interface ScriptedModel {
@@ -26,7 +24,7 @@ export interface ScriptedModel {
     signal: CancelSignal,
   ): Promise<ReadonlyMap<string, NamedTensor>> | ReadonlyMap<string, NamedTensor>
   /** Instead of `run`, for a model with any number of responses. */
-  stream?(sink: EnvelopeSink, signal: CancelSignal): Promise<void>
+  stream?(sink: Parameters<TestHandler>[2], signal: CancelSignal): Promise<void>
 }
 
 const TIMES = {
@@ -46,11 +44,12 @@ export async function scriptedRouter(o: {
   readonly clock?: Clock
   readonly nesting?: RouterOptions['nesting']
 }) {
-  const bearer = new LocalBearer()
+  const { clock = systemClock } = o
+  const executors = new ReplicaExecutors()
   const envelopes: Envelope[] = []
   const metrics = new ServerMetrics()
   const served = new Map(Object.entries(o.models))
-  bearer.serve('step-1', async (envelope, tensors, sink, { signal }) => {
+  const execute: TestHandler = async (envelope, tensors, sink, { signal }) => {
     envelopes.push(envelope)
     const model = served.get(envelope.model)
     const inputs = new Map(
@@ -58,7 +57,8 @@ export async function scriptedRouter(o: {
     )
     if (model?.stream === undefined) sink.send(await answer(model, inputs, envelope, signal))
     else await model.stream(sink, signal)
-  })
+  }
+  executors.set('step-1', executing(execute, clock))
   const router = new Router({
     name: 'router-1',
     ensembles: Object.entries(o.ensembles ?? {}).map(([name, text]) => {
@@ -66,10 +66,10 @@ export async function scriptedRouter(o: {
       return { ...ensembleSource(name, text), ...(rules !== undefined && { rules }) }
     }),
     directory: new StepDirectory(),
-    bearer,
+    replicas: executors,
     strictReadiness: true,
     ...(o.nesting !== undefined && { nesting: o.nesting }),
-    clock: o.clock ?? systemClock,
+    clock,
     log: silentLogger,
     tracing: createTracing({ serviceName: 'test' }),
     metrics,
@@ -90,7 +90,7 @@ async function answer(
   inputs: ReadonlyMap<string, Float32Array>,
   envelope: Envelope,
   signal: CancelSignal,
-): Promise<BearerResponse> {
+): Promise<RecordedResponse> {
   const empty = { index: 0, final: true, outputs: [], parameters: new Map(), times: TIMES }
   try {
     const outputs = await model?.run?.(inputs, envelope, signal)

@@ -1,9 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
-import { batchRequest } from '../testing/step-builders.ts'
-
-const NOBODY = { send: () => {} }
+import { batchRequest, RecordingSink } from '../testing/step-builders.ts'
 
 await t.test(
   'an instance that is released takes the next request while the first streams',
@@ -12,16 +10,17 @@ await t.test(
       config: scriptedConfig({ model_transaction_policy: { decoupled: true } }),
     })
     const { signal } = new AbortController()
-    const first = scheduler.submit(batchRequest({ id: 'a' }), NOBODY, { signal })
-    const second = scheduler.submit(batchRequest({ id: 'b' }), NOBODY, { signal })
+    const [first, second] = [new RecordingSink(), new RecordingSink()]
+    scheduler.execute(batchRequest({ id: 'a' }), first, { signal })
+    scheduler.execute(batchRequest({ id: 'b' }), second, { signal })
     t.equal(model.executions.length, 1, 'the second waits for the instance')
     model.at(0).release()
     t.equal(model.executions.length, 2)
     t.same(scheduler.load, { inFlight: 2, queued: 0, freeSlots: 0 })
     model.at(1).finish()
-    await second
+    await second.all
     model.at(0).finish()
-    await first
+    await first.all
     await new Promise(setImmediate)
     t.same(scheduler.load, { inFlight: 0, queued: 0, freeSlots: 1 }, 'it is given back once')
   },
@@ -37,9 +36,11 @@ await t.test('an engine hears which caller of a batch has left', async (t) => {
     }),
   })
   const callers = [new AbortController(), new AbortController()]
-  const done = callers.map(({ signal }, i) =>
-    scheduler.submit(batchRequest({ id: `${i}` }), NOBODY, { signal }),
-  )
+  const done = callers.map(({ signal }, i) => {
+    const sink = new RecordingSink()
+    scheduler.execute(batchRequest({ id: `${i}` }), sink, { signal })
+    return sink.all
+  })
   const { abandoned, signal, requests } = model.at(0)
   t.equal(requests.length, 2)
   callers[1]?.abort(new ServeError('CANCELLED', ''))

@@ -1,7 +1,8 @@
 import type { EngineRequest, ExecutionTimes } from '@tutti/backends'
-import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { Envelope } from '@tutti/protocol'
+import { ServeError } from '@tutti/errors'
 import {
+  type ExecuteOptions,
+  executedBefore,
   outputBytes,
   type ResponseSink,
   requestPrefix,
@@ -9,26 +10,17 @@ import {
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
-import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
 import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { ExecutionHost } from './execution-host.ts'
 import type { OrderedTurn } from './response-order.ts'
-
-/** What comes with a request besides its tensors. */
-export interface RequestLimits {
-  /** Aborts when the caller is gone. */
-  readonly signal: CancelSignal
-  /** What is left of the request's time; absent without a deadline. */
-  readonly remainingMs?: number
-  /** What the request came in; what its model calls belongs to the same request. Absent in tests. */
-  readonly envelope?: Envelope
-}
 
 /** Who schedules a request. */
 export interface RequestOwner {
   readonly host: ExecutionHost
   /** Answers the request with an error, whether it waits or runs. */
   abandon(request: ScheduledRequest, error: ServeError): void
+  /** The request has had its final response, or its failure. */
+  settled(): void
 }
 
 /** The execution that a request is a part of. */
@@ -51,18 +43,17 @@ const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, compute
  */
 export class ScheduledRequest implements EngineRequest, ResponseSink {
   readonly request: StepRequest
-  readonly envelope: Envelope | undefined
+  /** What came with it; what its model calls belongs to the same request. */
+  readonly options: ExecuteOptions
   readonly acceptedAt: number
   /** Infinity without a deadline. */
   readonly deadlineAt: number
   /** Set while the request waits. */
   entry: QueueEntry<ScheduledRequest> | undefined
-  readonly #caller: EnvelopeSink
-  readonly #signal: CancelSignal
+  readonly #caller: ResponseSink
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
   readonly #owner: RequestOwner
-  readonly #ended: () => void
   #isAnswered = false
   /** Calls that the model makes for the request; they end with it. */
   #calls: Set<() => void> | undefined
@@ -76,35 +67,34 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   #isAbandoned = false
   /** The statistics have it, as success or failure. */
   #isRecorded = false
-  #sent = 0
   /** Of the responses since the caller was ready last, which the engine did not wait for. */
   #surplus = 0
   #surplusBytes = 0
 
-  /** @param o.ended - called once, after the final response. */
   constructor(
     request: StepRequest,
-    caller: EnvelopeSink,
-    limits: RequestLimits,
-    o: { readonly owner: RequestOwner; readonly ended: () => void },
+    caller: ResponseSink,
+    options: ExecuteOptions,
+    owner: RequestOwner,
   ) {
-    const { owner } = o
     const { clock } = owner.host
     this.request = request
-    this.envelope = limits.envelope
+    this.options = options
     this.acceptedAt = clock.now()
     this.#caller = caller
-    this.#signal = limits.signal
     this.#owner = owner
-    this.#ended = o.ended
-    this.#onAbort = () => owner.abandon(this, cancelError(this.#signal.reason))
-    this.#signal.addEventListener('abort', this.#onAbort, { once: true })
-    const { remainingMs } = limits
-    this.deadlineAt = this.acceptedAt + (remainingMs ?? Number.POSITIVE_INFINITY)
-    if (remainingMs !== undefined) {
+    this.#onAbort = () => owner.abandon(this, cancelError(options.signal.reason))
+    options.signal.addEventListener('abort', this.#onAbort, { once: true })
+    this.deadlineAt = options.deadlineAt ?? Number.POSITIVE_INFINITY
+    if (options.deadlineAt !== undefined) {
       const late = (): void => owner.abandon(this, deadlineError(request))
-      this.#clearTimer = clock.setTimer(remainingMs, late)
+      this.#clearTimer = clock.setTimer(Math.max(0, options.deadlineAt - this.acceptedAt), late)
     }
+  }
+
+  /** The model that executes it. */
+  get model(): string {
+    return this.#owner.host.details.model
   }
 
   /** To its engine the request is its own sink. */
@@ -168,7 +158,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   /** Answers the caller with an error that is none of the engine's. */
   refuse(error: ServeError): void {
-    this.#respond(this.#errorResponse(error, undefined))
+    this.#fail(error, undefined)
   }
 
   /** Calls `end` when the request is answered, at once if it is. @returns takes it back. */
@@ -190,7 +180,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** A response waits for its request's turn first, then for the reader. */
   #callerReady(): Promise<void> | undefined {
     if (this.#isAbandoned) return undefined
-    return this.#turn?.ready() ?? (this.#isAnswered ? undefined : this.#caller.room?.())
+    return this.#turn?.ready() ?? (this.#isAnswered ? undefined : this.#caller.ready?.())
   }
 
   /** Ends a request whose engine does not wait for its reader, when that is far behind. */
@@ -211,7 +201,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   /** Passes a response on that is not the last. One that breaks the model's own contract ends the request. */
   #pass(response: StepResponse): void {
     const fitted = this.#fit(response)
-    if (!(fitted instanceof ServeError)) return this.#deliver(fitted)
+    if (!(fitted instanceof ServeError)) return this.#inTurn(false, () => this.#respond(fitted))
     this.#hasFinal = true
     this.#answerError(fitted, this.#elapsed())
   }
@@ -225,14 +215,16 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     const requestNs = this.#sinceAcceptedNs()
     this.#owner.host.statistics.recordSuccess({ ...stepTimes, batchSize, requestNs })
     const { index, final, outputs, parameters } = fitted
-    this.#deliver({ index, final, outputs, parameters, times: stepTimes })
+    const last = { index, final, outputs, parameters, times: stepTimes }
+    this.#inTurn(final, () => this.#respond(last))
   }
 
   #answerError(error: ServeError, times: ExecutionTimes = NO_TIMES): void {
     this.#isRecorded = true
     const requestNs = this.#sinceAcceptedNs()
     this.#owner.host.statistics.recordFailure({ requestNs, reason: 'BACKEND' })
-    this.#deliver(this.#errorResponse(error, this.#stepTimes(times)))
+    const stepTimes = this.#stepTimes(times)
+    this.#inTurn(true, () => this.#fail(error, stepTimes))
   }
 
   /** The response as the client may have it, or how it breaks the model's own contract. */
@@ -245,31 +237,36 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     }
   }
 
-  #deliver(response: BearerResponse): void {
-    this.#sent += 1
-    if (this.#turn === undefined) return this.#respond(response)
-    this.#turn.deliver(() => this.#respond(response))
-    if (response.final) this.#turn.end()
+  #inTurn(isLast: boolean, deliver: () => void): void {
+    if (this.#turn === undefined) return deliver()
+    this.#turn.deliver(deliver)
+    if (isLast) this.#turn.end()
   }
 
   /** After the final response nothing has an effect. */
-  #respond(response: BearerResponse): void {
+  #respond(response: StepResponse): void {
     if (this.#isAnswered) return
-    if (response.final) {
-      this.#isAnswered = true
-      this.#signal.removeEventListener('abort', this.#onAbort)
-      this.#clearTimer?.()
-    }
+    if (response.final) this.#answered()
     this.#caller.send(response)
-    if (!response.final) return
-    for (const end of this.#calls ?? []) end()
-    this.#ended()
+    if (response.final) this.#settle()
   }
 
-  #errorResponse(error: ServeError, times: StepTimes | undefined): BearerResponse {
-    const located = error.withDetails(this.#owner.host.details)
-    const response = { index: this.#sent, final: true, outputs: [], parameters: new Map() }
-    return { ...response, error: located, ...(times !== undefined && { times }) }
+  #fail(error: ServeError, times: StepTimes | undefined): void {
+    if (this.#isAnswered) return
+    this.#answered()
+    this.#caller.fail(error.withDetails(this.#owner.host.details), executedBefore(error), times)
+    this.#settle()
+  }
+
+  #answered(): void {
+    this.#isAnswered = true
+    this.options.signal.removeEventListener('abort', this.#onAbort)
+    this.#clearTimer?.()
+  }
+
+  #settle(): void {
+    for (const end of this.#calls ?? []) end()
+    this.#owner.settled()
   }
 
   #stepTimes(times: ExecutionTimes): StepTimes {

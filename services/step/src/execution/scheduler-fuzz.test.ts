@@ -72,9 +72,10 @@ await t.test(
         const run = async (e: Event): Promise<void> => {
           look()
           if (e.do === 'submit') {
-            const { batch, width, deadlineMs: remainingMs } = e
+            const { batch, width } = e
             const id = String(requests.length)
-            requests.push(rig.submit(id, batchRequest({ id, batch, width }), { remainingMs }))
+            const deadlineAt = rig.clock.now() + e.deadlineMs
+            requests.push(rig.submit(id, batchRequest({ id, batch, width }), { deadlineAt }))
           } else if (e.do === 'cancel') requests.at(-1 - e.index)?.cancel()
           else if (e.do === 'pass') rig.clock.advance(e.ms)
           else if (e.do === 'settle') await settle()

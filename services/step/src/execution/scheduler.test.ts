@@ -206,10 +206,10 @@ await t.test('the engine is told only when nobody of the batch waits any more', 
 
 await t.test('a deadline strikes wherever the request is', async (t) => {
   const { model, submit, clock, scheduler } = createSchedulerRig()
-  const late = submit('z', batchRequest({ id: 'z' }), { remainingMs: 0 })
-  const running = submit('a', batchRequest({ id: 'a' }), { remainingMs: 5 })
-  const queued = submit('b', batchRequest({ id: '' }), { remainingMs: 3 })
-  const inTime = submit('c', batchRequest({ id: 'c' }), { remainingMs: 50 })
+  const late = submit('z', batchRequest({ id: 'z' }), { deadlineAt: 0 })
+  const running = submit('a', batchRequest({ id: 'a' }), { deadlineAt: 5 })
+  const queued = submit('b', batchRequest({ id: '' }), { deadlineAt: 3 })
+  const inTime = submit('c', batchRequest({ id: 'c' }), { deadlineAt: 50 })
   t.equal(
     late.outcome,
     'DEADLINE_EXCEEDED DEADLINE_EXCEEDED [request id: z] the time of the request is over',
@@ -239,7 +239,7 @@ await t.test(
     })
     // The batch delay ends at the very moment of b's deadline, and its timer was set first.
     submit('a')
-    const b = submit('b', batchRequest({ id: 'b' }), { remainingMs: 5 })
+    const b = submit('b', batchRequest({ id: 'b' }), { deadlineAt: 5 })
     clock.advance(5)
     t.same(executedIds(model), ['a'])
     t.match(b.outcome, /^DEADLINE_EXCEEDED/)
@@ -367,6 +367,7 @@ await t.test('stopping answers what waits and what runs', async (t) => {
   await Promise.all([running.done, waiting.done])
   t.match(running.outcome, /^UNAVAILABLE ENGINE_STOPPED/, 'it may have run: nobody may try again')
   t.match(waiting.outcome, /^UNAVAILABLE SERVER_STOPPING/)
+  t.same([running.sink.executed, waiting.sink.executed], ['maybe', 'no'])
   model.at(0).finish()
   clock.advance(10)
   t.equal(model.executions.length, 1)
@@ -380,9 +381,9 @@ await t.test(
       config: batching({ max_queue_delay_microseconds: 1000 }),
     })
     const [first, second] = [submit('a'), submit('b')]
-    const send = first.sink.send.bind(first.sink)
-    first.sink.send = (response) => {
-      send(response)
+    const fail = first.sink.fail.bind(first.sink)
+    first.sink.fail = (...failure) => {
+      fail(...failure)
       second.cancel()
     }
     scheduler.stop()
@@ -401,10 +402,10 @@ await t.test('what another request of its batch cancels is not executed', async 
   })
   // Its batch's timer is the older one, so the batch is formed before the deadline's own timer fires.
   const sibling = submit('b')
-  const late = submit('a', batchRequest(), { remainingMs: 1 })
-  const send = late.sink.send.bind(late.sink)
-  late.sink.send = (response) => {
-    send(response)
+  const late = submit('a', batchRequest(), { deadlineAt: 1 })
+  const fail = late.sink.fail.bind(late.sink)
+  late.sink.fail = (...failure) => {
+    fail(...failure)
     sibling.cancel()
   }
   clock.advance(1)

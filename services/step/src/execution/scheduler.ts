@@ -1,8 +1,12 @@
 import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import { toFailureReason } from '@tutti/server'
-import { requestPrefix, type StepRequest } from '@tutti/tensor'
-import type { EnvelopeSink } from '@tutti/transport'
+import {
+  type ExecuteOptions,
+  type ResponseSink,
+  requestPrefix,
+  type StepRequest,
+} from '@tutti/tensor'
 import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { RequestQueue } from '../queue/request-queue.ts'
 import { Execution } from './execution.ts'
@@ -11,7 +15,6 @@ import { InstanceLines } from './instance-lines.ts'
 import {
   cancelError,
   deadlineError,
-  type RequestLimits,
   type RequestOwner,
   ScheduledRequest,
   toNs,
@@ -65,20 +68,18 @@ export class Scheduler implements RequestOwner {
     }
   }
 
-  /** @returns resolves once the final response went to `sink`; never rejects. */
-  submit(request: StepRequest, sink: EnvelopeSink, limits: RequestLimits): Promise<void> {
-    return new Promise((resolve) => {
-      this.#inFlight += 1
-      const ended = (): void => {
-        this.#inFlight -= 1
-        resolve()
-        if (this.#inFlight === 0) for (const wake of this.#idle.splice(0)) wake()
-      }
-      const accepted = new ScheduledRequest(request, sink, limits, { owner: this, ended })
-      const refusal = this.#enqueue(accepted, limits)
-      if (refusal !== undefined) this.#fail(accepted, refusal)
-      else this.#pump()
-    })
+  /** Executes a request that was checked; as an Executor. */
+  execute(request: StepRequest, sink: ResponseSink, o: ExecuteOptions): void {
+    this.#inFlight += 1
+    const accepted = new ScheduledRequest(request, sink, o, this)
+    const refusal = this.#enqueue(accepted)
+    if (refusal !== undefined) this.#fail(accepted, refusal)
+    else this.#pump()
+  }
+
+  settled(): void {
+    this.#inFlight -= 1
+    if (this.#inFlight === 0) for (const wake of this.#idle.splice(0)) wake()
   }
 
   abandon(accepted: ScheduledRequest, error: ServeError): void {
@@ -119,10 +120,10 @@ export class Scheduler implements RequestOwner {
     for (const accepted of this.#running) this.abandon(accepted, stoppedError(accepted.request))
   }
 
-  #enqueue(accepted: ScheduledRequest, limits: RequestLimits): ServeError | undefined {
-    const { request } = accepted
+  #enqueue(accepted: ScheduledRequest): ServeError | undefined {
+    const { request, options } = accepted
     if (this.#isStopping) return stoppingError(request)
-    if (limits.signal.aborted) return cancelError(limits.signal.reason)
+    if (options.signal.aborted) return cancelError(options.signal.reason)
     if (accepted.deadlineAt <= accepted.acceptedAt) return deadlineError(request)
     const { priority, timeoutUs } = request.context
     try {
@@ -167,10 +168,10 @@ export class Scheduler implements RequestOwner {
     // The answer to one request may have ended another of this batch: two steps of one ensemble request.
     const batch = entries.map(({ item }) => item).filter((item) => !item.isAnswered)
     if (batch.length === 0) this.#lines.leave(instance, undefined)
-    else this.#execute(batch, instance, now)
+    else this.#run(batch, instance, now)
   }
 
-  #execute(batch: readonly ScheduledRequest[], instance: number, now: number): void {
+  #run(batch: readonly ScheduledRequest[], instance: number, now: number): void {
     for (const accepted of batch) this.#running.add(accepted)
     let hasLeft = false
     const leave = (times: ExecutionTimes | undefined): void => {

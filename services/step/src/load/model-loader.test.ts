@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { ModelRepository } from '@tutti/repository'
 import { ServerMetrics } from '@tutti/server'
-import { TensorMemory } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
@@ -72,21 +71,11 @@ function revisionOf(step: Step, version = 1): string {
 /** A request that pinned a revision. */
 function send(step: Step, revision: string, version = 1) {
   const sink = new RecordingSink()
-  const input = floats('x', [4])
-  const tensors = [new TensorMemory('test').hold(input.data)]
-  const envelope = {
-    requestKey: 'k',
-    model: 'm',
-    version,
-    revision,
-    step: '',
-    attempt: 1,
-    context: requestContext(),
-    requestedOutputs: [],
-    inputs: [input],
-  }
+  const inputs = [floats('x', [4])]
+  const request = { context: requestContext(), requestedOutputs: [], inputs }
   const { signal } = new AbortController()
-  return { sink, done: step.handle(envelope, tensors, sink, { signal }) }
+  step.executor({ model: 'm', version, revision }).execute(request, sink, { signal })
+  return { sink, done: sink.all }
 }
 
 /** Waits for something that happens by itself. */

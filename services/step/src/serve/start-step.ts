@@ -97,7 +97,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => step.close())
   const follow = await loadStartModels(flags, { step, repository, others, clock, log })
   const strictReadiness = flags['strict-readiness']
-  const backend = new StepBackend({ step, replica, strictReadiness, clock, tracing })
+  const backend = new StepBackend({ step, strictReadiness, tracing })
   const itself = toPeerOptions(step, { replica })
   const joined = await (o.openPeer ?? openStepPeer)({
     broker: toBrokerOptions(flags),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, remainingMs, type Span, type Tracing } from '@tutti/chassis'
+import type { Tracing } from '@tutti/chassis'
 import type { ServedModel } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
@@ -8,7 +8,6 @@ import {
   type ModelStatistics,
   modelMetadata,
 } from '@tutti/model-config'
-import type { Envelope } from '@tutti/protocol'
 import {
   areAllReady,
   FLAGS_RULE,
@@ -21,35 +20,24 @@ import {
   selectStatistics,
   toIndex,
 } from '@tutti/server'
-import {
-  type ExecuteOptions,
-  type InferRequest,
-  type ResponseSink,
-  TensorMemory,
-} from '@tutti/tensor'
-import type { EnvelopeSink } from '@tutti/transport'
+import type { ExecuteOptions, InferRequest, ResponseSink } from '@tutti/tensor'
 import type { Step } from '../step.ts'
 
 export interface StepBackendOptions {
   readonly step: Step
-  /** Names this process, as the owner of the tensors that it holds. */
-  readonly replica: string
   /** Triton's `--strict-readiness`: ready only if every known version is. */
   readonly strictReadiness: boolean
-  readonly clock: Clock
   readonly tracing: Tracing
 }
 
 /** What clients see who talk to a step directly: its models as one Triton server. */
 export class StepBackend implements InferenceBackend {
-  readonly memory: TensorMemory
   readonly control = FLAGS_RULE
   readonly #o: StepBackendOptions
   #models: ReadonlyMap<string, ServedModel> = new Map()
   #isLive = true
 
   constructor(o: StepBackendOptions) {
-    this.memory = new TensorMemory(o.replica)
     this.#o = o
     this.#learn()
     o.step.onChange(() => this.#learn())
@@ -110,58 +98,34 @@ export class StepBackend implements InferenceBackend {
     this.#models = new Map(this.#o.step.served().map((model) => [model.name, model]))
   }
 
-  /** The way of a router's envelope, without the way. */
   #execute(
-    found: FoundVersion<ServedModel>,
+    { model: { name: model }, version: found }: FoundVersion<ServedModel>,
     request: InferRequest,
     sink: ResponseSink,
     context: ExecuteOptions,
   ): void {
     const { step, tracing } = this.#o
-    const { name } = found.model
-    const { version } = found.version
-    const span = tracing.startSpan(`infer ${name}`, {
+    const { version, revision } = found
+    const span = tracing.startSpan(`infer ${model}`, {
       kind: 'server',
       parent: context.trace,
-      attributes: { 'tutti.model': name, 'tutti.version': version },
+      attributes: { 'tutti.model': model, 'tutti.version': version },
     })
-    const tensors = request.inputs.map((input) => this.memory.hold(input.data))
-    const steps: EnvelopeSink = {
+    const traced: ResponseSink = {
       send: (response) => {
-        const { final, error, times } = response
-        if (error !== undefined) span.recordError(error)
-        if (final) {
-          for (const tensor of tensors) this.memory.release(tensor.id)
-          span.end()
-        }
-        if (error === undefined) sink.send(response)
-        else sink.fail(error, 'maybe', times)
+        if (response.final) span.end()
+        sink.send(response)
       },
-      room: () => sink.ready?.(),
+      fail: (error, executed, times) => {
+        span.recordError(error)
+        span.end()
+        sink.fail(error, executed, times)
+      },
+      ready: () => sink.ready?.(),
     }
-    const envelope = this.#toEnvelope(found, request, context, span)
-    void step.handle(envelope, tensors, steps, { signal: context.signal })
-  }
-
-  #toEnvelope(
-    { model, version }: FoundVersion<ServedModel>,
-    request: InferRequest,
-    context: ExecuteOptions,
-    span: Span,
-  ): Envelope {
-    const remaining = remainingMs(context, this.#o.clock)
-    return {
-      requestKey: randomUUID(),
-      model: model.name,
-      version: version.version,
-      revision: version.revision,
-      step: '',
-      attempt: 1,
-      context: request.context,
-      requestedOutputs: request.requestedOutputs,
-      inputs: request.inputs,
-      ...(remaining !== undefined && { remainingMs: remaining }),
-      ...span.traceParent,
-    }
+    const origin = { requestKey: randomUUID(), step: '', attempt: 1 }
+    const trace = span.traceParent
+    const o = { ...context, origin, ...(trace !== undefined && { trace }) }
+    step.executor({ model, version, revision }).execute(request, traced, o)
   }
 }

@@ -8,11 +8,11 @@ import type { Step } from '../step.ts'
 export function toPeerOptions(
   step: Step,
   { replica }: { readonly replica: string },
-): Pick<StepPeerOptions, 'handle' | 'answer' | 'revisions' | 'load' | 'onChange'> & {
+): Pick<StepPeerOptions, 'executor' | 'answer' | 'revisions' | 'load' | 'onChange'> & {
   describe(): Json
 } {
   return {
-    handle: step.handle,
+    executor: step.executor,
     describe: () => toDescriptionJson({ replica, models: step.served() }),
     answer: async (question, argument) => {
       if (question === 'statistics') {

@@ -3,8 +3,7 @@ import { createManualClock } from '@tutti/chassis/testing'
 import { type DynamicBatching, emptyModelConfig, type ModelConfig } from '@tutti/model-config'
 import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import { StatisticsRecorder } from '@tutti/server'
-import type { NamedTensor, StepRequest } from '@tutti/tensor'
-import type { RequestLimits } from '../execution/scheduled-request.ts'
+import type { ExecuteOptions, NamedTensor, StepRequest } from '@tutti/tensor'
 import type { Scheduler } from '../execution/scheduler.ts'
 import { buildScheduler } from '../load/build-scheduler.ts'
 import { ScriptedModel } from './scripted-engine.ts'
@@ -38,7 +37,8 @@ export function scriptedConfig(rest: Partial<ModelConfig> = {}): ModelConfig {
 /** One submitted request as a test sees it. */
 export interface Submitted {
   readonly sink: RecordingSink
-  readonly done: Promise<void>
+  /** Resolves with the final response or the failure. */
+  readonly done: Promise<unknown>
   /** `CODE REASON text`, 'OK' or '' if it is not answered yet. */
   readonly outcome: string
   readonly outputs: readonly NamedTensor[]
@@ -77,14 +77,14 @@ export function createSchedulerRig(
   const submit = (
     name: string,
     request: StepRequest = batchRequest({ id: name }),
-    limits: Partial<RequestLimits> = {},
+    options: Partial<ExecuteOptions> = {},
   ): Submitted => {
     const controller = new AbortController()
     const sink = new RecordingSink(name, order)
-    const done = scheduler.submit(request, sink, { signal: controller.signal, ...limits })
+    scheduler.execute(request, sink, { signal: controller.signal, ...options })
     return {
       sink,
-      done,
+      done: sink.all,
       get outcome() {
         return sink.outcome
       },

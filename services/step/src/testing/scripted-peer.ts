@@ -9,10 +9,8 @@ export class ScriptedStepPeer implements StepPeer {
   readonly events: string[]
   /** Where the models' calls go; nowhere unless a test says where. */
   routers: RouterCalls = {
-    call: () => {
-      throw new ServeError('STEP_UNAVAILABLE', 'no router is there')
-    },
-    ask: () => Promise.reject(new ServeError('STEP_UNAVAILABLE', 'no router is there')),
+    executor: () => ({ execute: (_, sink) => sink.fail(noRouter(), 'no') }),
+    ask: () => Promise.reject(noRouter()),
   }
   /** Ends the drain; resolved by the test. */
   readonly drained = Promise.withResolvers<void>()
@@ -53,4 +51,8 @@ export class ScriptedStepPeer implements StepPeer {
   async close(): Promise<void> {
     this.events.push('left')
   }
+}
+
+function noRouter(): ServeError {
+  return new ServeError('STEP_UNAVAILABLE', 'no router is there')
 }

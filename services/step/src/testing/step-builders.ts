@@ -1,10 +1,14 @@
+import type { ServeError } from '@tutti/errors'
 import {
   EMPTY_CONTEXT,
+  type Executed,
   type NamedTensor,
   type RequestContext,
   type StepRequest,
+  type StepResponse,
+  type StepTimes,
 } from '@tutti/tensor'
-import type { BearerResponse, EnvelopeSink } from '@tutti/transport'
+import { RecordedResponses } from '@tutti/tensor/testing'
 
 /** The context of a client that says nothing. */
 export function requestContext(rest: Partial<RequestContext> = {}): RequestContext {
@@ -33,23 +37,31 @@ export function batchRequest(
   }
 }
 
-/** A sink that keeps what it gets, and notes the order among sinks that share `order`. */
-export class RecordingSink implements EnvelopeSink {
-  readonly responses: BearerResponse[] = []
+/** A sink that keeps what it gets, a failure as the last response, and notes the order among sinks that share `order`. */
+export class RecordingSink extends RecordedResponses {
+  /** Set by a failure. */
+  executed: Executed | undefined
   readonly #name: string
   readonly #order: string[]
 
   constructor(name = '', order: string[] = []) {
+    super()
     this.#name = name
     this.#order = order
   }
 
-  send(response: BearerResponse): void {
-    this.responses.push(response)
+  override send(response: StepResponse): void {
+    super.send(response)
     if (response.final) this.#order.push(this.#name)
   }
 
-  /** `CODE REASON text` of the final error, 'OK' for a result, '' as long as there is none. */
+  override fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    super.fail(error, executed, times)
+    this.executed = executed
+    this.#order.push(this.#name)
+  }
+
+  /** `CODE REASON text` of the failure, 'OK' for a final response, '' as long as there is none. */
   get outcome(): string {
     const final = this.responses.find((response) => response.final)
     if (final === undefined) return ''

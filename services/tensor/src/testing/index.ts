@@ -7,7 +7,8 @@ import type {
   StepResponse,
   StepTimes,
 } from '../execution.ts'
-import { outputBytes, RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
+import { RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
+import { outputBytes } from '../tensor.ts'
 
 /** A response as a test sees it: a failure is the last one, with its error. */
 export interface RecordedResponse extends StepResponse {

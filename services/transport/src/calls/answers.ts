@@ -1,9 +1,8 @@
 import { ServeError } from '@tutti/errors'
 import { toWireError } from '@tutti/protocol'
-import { outputBytes } from '@tutti/tensor'
-import type { BearerResponse } from '../tensor-bearer.ts'
+import { outputBytes, ReadyGate } from '@tutti/tensor'
 import { splitTensors } from '../transfers/split-tensors.ts'
-import type { CallOptions, HeldTransfer, TakenCall } from './call.ts'
+import type { CallOptions, HeldTransfer, TakenCall, WireResponse } from './call.ts'
 import { callDetails, callError, errorResponse } from './call-errors.ts'
 
 /** What the answers need of the answering side. */
@@ -30,7 +29,7 @@ export class Answers {
   }
 
   /** Takes a response. After the final one it takes no more. */
-  add(now: number, call: TakenCall, response: BearerResponse): void {
+  add(now: number, call: TakenCall, response: WireResponse): void {
     if (call.hasFinal) return
     const problem = this.#problem(call, response)
     if (problem !== undefined) {
@@ -41,12 +40,14 @@ export class Answers {
     call.queue.push(response)
     this.#hold(call, outputBytes(response))
     this.flush(now, call)
-    if (response.final) call.gate.open()
+    if (response.final) call.gate?.open()
   }
 
   /** As ResponseSink's: undefined if a further response would go out at once, or be dropped. */
-  room(call: TakenCall): Promise<void> | undefined {
-    return this.hasRoom(call) ? undefined : call.gate.wait()
+  ready(call: TakenCall): Promise<void> | undefined {
+    if (this.hasRoom(call)) return undefined
+    call.gate ??= new ReadyGate()
+    return call.gate.wait()
   }
 
   hasRoom(call: TakenCall): boolean {
@@ -82,7 +83,7 @@ export class Answers {
       const response = call.queue.shift()
       if (response !== undefined) this.#send(now, call, response)
     }
-    if (this.hasRoom(call)) call.gate.open()
+    if (this.hasRoom(call)) call.gate?.open()
   }
 
   /** Lets go of all that is held for the call. */
@@ -94,7 +95,7 @@ export class Answers {
     call.unsent.clear()
     call.queue.length = 0
     call.hasFinal = true
-    call.gate.open()
+    call.gate?.open()
     this.#hold(call, -call.heldBytes)
   }
 
@@ -105,7 +106,7 @@ export class Answers {
     return call.sent < call.granted && !isAhead
   }
 
-  #problem(call: TakenCall, response: BearerResponse): ServeError | undefined {
+  #problem(call: TakenCall, response: WireResponse): ServeError | undefined {
     const { maxTensorBytes, heldBytes, heldResponses } = this.#o.settings
     const { self } = this.#o
     for (const { name, data } of response.outputs) {
@@ -129,10 +130,10 @@ export class Answers {
     call.queue.push(errorResponse(call.sent, error))
     call.abort.abort(error)
     this.flush(now, call)
-    call.gate.open()
+    call.gate?.open()
   }
 
-  #send(now: number, call: TakenCall, response: BearerResponse): void {
+  #send(now: number, call: TakenCall, response: WireResponse): void {
     const opened: HeldTransfer[] = []
     const tensors = response.outputs.map((output) => output.data)
     const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
@@ -170,7 +171,7 @@ export class Answers {
   #sent(
     now: number,
     call: TakenCall,
-    response: BearerResponse,
+    response: WireResponse,
     opened: readonly HeldTransfer[],
   ): void {
     let transferred = 0

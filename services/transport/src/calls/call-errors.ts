@@ -1,6 +1,6 @@
 import { type ErrorDetails, type Reason, ServeError } from '@tutti/errors'
 import { type Envelope, toWireError } from '@tutti/protocol'
-import type { BearerResponse } from '../tensor-bearer.ts'
+import type { WireResponse } from './call.ts'
 import type { OutgoingMessage } from './peer-send.ts'
 
 /** What errors about a call say of where it went. A question is about no model. */
@@ -37,7 +37,7 @@ export function maybeExecuted(replica: string, envelope: Envelope, why: string):
 }
 
 /** The response that ends a call with an error. */
-export function errorResponse(index: number, error: ServeError): BearerResponse {
+export function errorResponse(index: number, error: ServeError): WireResponse {
   return { index, final: true, outputs: [], parameters: new Map(), error }
 }
 
@@ -46,3 +46,12 @@ export function lostMessage(call: number, error: ServeError): OutgoingMessage {
   const response = { index: 0, final: true, outputs: [], parts: [], parameters: new Map() }
   return { type: 'response', call, ...response, error: toWireError(error) }
 }
+
+/** What ends a call on its way says that the replica cannot have executed, but for these: given up, lost after it had all, and faults of ours. */
+export const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
+  'CANCELLED',
+  'DEADLINE_EXCEEDED',
+  'STEP_LOST',
+  'INTERNAL',
+  'RESPONSE_INVALID',
+])

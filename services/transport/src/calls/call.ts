@@ -1,8 +1,8 @@
+import type { Clock } from '@tutti/chassis'
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope, PeerMessage, TensorPart } from '@tutti/protocol'
-import type { ReadyGate } from '@tutti/tensor'
+import type { ReadyGate, ResponseSink, StepResponse } from '@tutti/tensor'
 import type { PeerSettings } from '../peer-settings.ts'
-import type { BearerResponse } from '../tensor-bearer.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
@@ -18,13 +18,20 @@ export interface CallOptions {
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
+  readonly clock: Clock
 }
 
-/** Takes what comes back for one call: responses in order, then nothing or one failure. */
-export interface CallReceiver {
-  /** `onTaken` is to be called once, when the reader has the response, or wants none any more. */
-  response(response: BearerResponse, onTaken: (now: number) => void): void
-  failed(error: ServeError): void
+/** A response as it crosses processes. */
+export interface WireResponse extends StepResponse {
+  /** Set instead of outputs; an error is always final. */
+  readonly error?: ServeError
+}
+
+/** Who hears of a call of ours. */
+export interface CallListener {
+  readonly sink: ResponseSink
+  /** Called once, before the sink has the last. */
+  readonly ended: () => void
 }
 
 /** A response whose message is here and whose transfers may still be on their way. */
@@ -43,7 +50,7 @@ export interface OpenCall {
   readonly to: string
   readonly envelope: Envelope
   readonly parts: readonly TensorPart[]
-  readonly receiver: CallReceiver
+  readonly listener: CallListener
   /** Our transfers, all of them. */
   readonly transfers: readonly number[]
   /** Those that are not wholly sent; as long as there are some, the replica cannot have executed. */
@@ -72,8 +79,6 @@ export interface OpenCall {
   waitingSince: number | undefined
   /** Since when a later response is here and the next one is not. */
   gapSince: number | undefined
-  /** The reader wants nothing more. */
-  isDropped: boolean
   hasEnded: boolean
 }
 
@@ -110,7 +115,7 @@ export interface TakenCall {
   granted: number
   isRunning: boolean
   /** Responses that wait for credit. */
-  readonly queue: BearerResponse[]
+  readonly queue: WireResponse[]
   sent: number
   /** Our transfers of sent responses that the caller has not read, by the response's index. */
   readonly held: Map<number, readonly HeldTransfer[]>
@@ -120,7 +125,7 @@ export interface TakenCall {
   /** Their sum. */
   unreadBytes: number
   /** Where the execution waits for the caller to read. */
-  readonly gate: ReadyGate
+  gate: ReadyGate | undefined
   /** Bytes of outputs that are queued or held. */
   heldBytes: number
   hasFinal: boolean

@@ -1,4 +1,6 @@
 // needs: nats
+import { systemClock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import type { PeerMessage } from '@tutti/protocol'
 import t from 'tap'
 import { SMALL } from '../testing/faulty-network.ts'
@@ -41,6 +43,7 @@ function open() {
     incoming,
     outgoing,
     inlineLimits: () => ({ each: 4, total: 8 }),
+    clock: systemClock,
     execute: (job) => jobs.push(job),
   })
   /** The types said since last asked, with the reason of an error. */
@@ -153,6 +156,25 @@ await t.test('an execution keeps its slot and its bytes until it ends', async (t
   t.same([callee.running, callee.reservedBytes, callee.freeSlots], [0, 0, SMALL.maxCalls])
 })
 
+await t.test('a failure is the last response, behind those that wait', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, inline(1, { responseCredits: 1 }))
+  const key = jobs[0]?.key ?? ''
+  for (let index = 0; index < 2; index += 1) {
+    callee.respond(1, key, answer(tensorBytes(1), { index, final: false }))
+  }
+  callee.failed(1, key, new ServeError('QUEUE_FULL', 'full'), undefined)
+  callee.failed(1, key, new ServeError('INTERNAL', 'again'), undefined)
+  callee.respond(1, key, answer(tensorBytes(1), { index: 3 }))
+  callee.ended(1, key)
+  t.equal(callee.running, 0)
+  t.same(heard(), ['accepted', 'response'])
+  callee.on(2, { from: 'router', call: 1, type: 'response-credit', responses: 9, received: 1 })
+  t.same(heard(), ['response', 'response QUEUE_FULL'])
+  callee.failed(3, 'nobody', new ServeError('INTERNAL', 'late'), undefined)
+  t.same(heard(), [], 'of a call that is gone nothing is said')
+})
+
 await t.test('a caller that takes nothing loses its answer in the end', async (t) => {
   const { callee, jobs, outgoing, heard } = open()
   callee.on(0, inline(1))
@@ -237,8 +259,8 @@ await t.test(
     for (let index = 0; index < 2; index += 1) {
       callee.respond(1, key, answer(tensorBytes(1), { index, final: false }))
     }
-    const room = callee.room(key)
-    t.ok(room !== undefined, 'both responses that were granted are sent')
+    const ready = callee.ready(key)
+    t.ok(ready !== undefined, 'both responses that were granted are sent')
     const asks = {
       from: 'router',
       call: 1,
@@ -251,7 +273,7 @@ await t.test(
     t.notOk(signal?.aborted, 'a slow caller is heard of')
     heard()
     callee.faults.tick(2 * SMALL.answerHoldMs)
-    await room
+    await ready
     t.match(signal?.reason, { reason: 'CANCELLED' })
     t.same(heard(), ['response STEP_LOST'])
     callee.ended(2 * SMALL.answerHoldMs, key)

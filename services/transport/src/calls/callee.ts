@@ -1,12 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { PeerMessage } from '@tutti/protocol'
-import { ReadyGate } from '@tutti/tensor'
-import type { BearerResponse } from '../tensor-bearer.ts'
+import type { StepTimes } from '@tutti/tensor'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
 import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
 import { Admission, RecentKeys } from './admission.ts'
 import { Answers } from './answers.ts'
-import type { CallJob, CallOptions, Offer, TakenCall } from './call.ts'
+import type { CallJob, CallOptions, Offer, TakenCall, WireResponse } from './call.ts'
+import { errorResponse } from './call-errors.ts'
 import { CalleeFaults } from './callee-faults.ts'
 
 /** What the calls that one peer answers share. */
@@ -101,15 +101,23 @@ export class Callee {
     else this.faults.on(now, call, message)
   }
 
-  respond(now: number, key: string, response: BearerResponse): void {
+  respond(now: number, key: string, response: WireResponse): void {
     const call = this.#calls.get(key)
     if (call !== undefined) this.#answers.add(now, call, response)
   }
 
   /** As ResponseSink's, for the call's execution: undefined if a further response would go out at once, or be dropped. */
-  room(key: string): Promise<void> | undefined {
+  ready(key: string): Promise<void> | undefined {
     const call = this.#calls.get(key)
-    return call === undefined ? undefined : this.#answers.room(call)
+    return call === undefined ? undefined : this.#answers.ready(call)
+  }
+
+  /** The execution has failed: the error is its last response. */
+  failed(now: number, key: string, error: ServeError, times: StepTimes | undefined): void {
+    const call = this.#calls.get(key)
+    if (call === undefined || call.hasFinal) return
+    const last = errorResponse(call.sent + call.queue.length, error)
+    this.#answers.add(now, call, times === undefined ? last : { ...last, times })
   }
 
   /** The execution has ended. One without a final response is an error of its own. */
@@ -230,7 +238,7 @@ function takeCall(now: number, key: string, offer: Offer): TakenCall {
     unsent: new Set(),
     unread: [],
     unreadBytes: 0,
-    gate: new ReadyGate(),
+    gate: undefined,
     heldBytes: 0,
     hasFinal: false,
     isFinalSent: false,

@@ -1,8 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
+import { executedBefore } from '@tutti/tensor'
 import type { Departure } from '../members/membership.ts'
 import type { CallOptions, OpenCall } from './call.ts'
-import { errorResponse, maybeExecuted, notExecuted } from './call-errors.ts'
+import { MAYBE_EXECUTED, maybeExecuted, notExecuted } from './call-errors.ts'
 import type { ResponseArrivals } from './response-arrivals.ts'
 
 /** The calling side, as its faults see it. */
@@ -41,12 +42,6 @@ export class CallerFaults {
     if (!this.#o.wasOurs(message.call)) return
     const error = toWireError(new ServeError('CANCELLED', 'the call has ended'))
     this.#o.send(message.from, { type: 'cancel', call: message.call, error })
-  }
-
-  /** The reader wants no more responses; the replica goes on unharmed. */
-  drop(now: number, number: number): void {
-    const call = this.#o.calls.get(number)
-    if (call !== undefined) this.#o.arrivals.drop(now, call)
   }
 
   /** Ends the call with `error` at once, and tells the replica. */
@@ -178,17 +173,16 @@ export class CallerFaults {
   /** What the replica has answered cannot be taken: an error of its own, because it has executed. */
   reject(now: number, call: OpenCall, error: ServeError): void {
     if (call.hasEnded) return
-    const index = call.nextToDeliver
     this.#o.send(call.to, { type: 'cancel', call: call.call, error: toWireError(error) })
     this.#o.remove(now, call)
-    call.receiver.response(errorResponse(index, error), () => {})
+    call.listener.sink.fail(error, executedBefore(error))
   }
 
   /** Ends the call with an error that the replica knows, or cannot be told. */
   fail(now: number, call: OpenCall, error: ServeError): void {
     if (call.hasEnded) return
     this.#o.remove(now, call)
-    call.receiver.failed(error)
+    call.listener.sink.fail(error, MAYBE_EXECUTED.has(error.reason) ? 'maybe' : 'no')
   }
 }
 

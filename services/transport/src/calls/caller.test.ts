@@ -1,10 +1,10 @@
 // needs: nats
 import { ServeError } from '@tutti/errors'
+import type { Executed, ResponseSink, StepResponse } from '@tutti/tensor'
 import t from 'tap'
-import type { BearerResponse } from '../tensor-bearer.ts'
 import { FaultyNetwork, type SimulatedPeer, SMALL, UNHARMED } from '../testing/faulty-network.ts'
 import { answer, envelope, tensorBytes } from '../testing/peers.ts'
-import type { CallJob, CallReceiver } from './call.ts'
+import type { CallJob, CallListener } from './call.ts'
 
 /** A router, and a replica that executes with `execute`, or nobody where the replica should be. */
 function open(execute?: (job: CallJob, replica: SimulatedPeer, now: () => number) => void) {
@@ -21,25 +21,42 @@ function open(execute?: (job: CallJob, replica: SimulatedPeer, now: () => number
 }
 
 /** Keeps what comes; takes a response only when told to. */
-class Reader implements CallReceiver {
-  readonly responses: BearerResponse[] = []
+class Reader implements CallListener, ResponseSink {
+  readonly responses: StepResponse[] = []
   readonly errors: ServeError[] = []
-  readonly takes: ((now: number) => void)[] = []
+  readonly executed: Executed[] = []
+  /** Of each response but the last, in order. */
+  readonly takes: (() => void)[] = []
+  ends = 0
 
-  response(response: BearerResponse, onTaken: (now: number) => void): void {
-    this.responses.push(response)
-    this.takes.push(onTaken)
+  get sink(): ResponseSink {
+    return this
   }
 
-  failed(error: ServeError): void {
+  ended(): void {
+    this.ends += 1
+  }
+
+  send(response: StepResponse): void {
+    this.responses.push(response)
+  }
+
+  fail(error: ServeError, executed: Executed): void {
     this.errors.push(error)
+    this.executed.push(executed)
+  }
+
+  ready(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.takes.push(resolve)
+    return promise
   }
 }
 
 await t.test('an offer without an answer is made twice, then given up', async (t) => {
-  for (const [size, reason] of [
-    [2, 'STEP_LOST'],
-    [100, 'STEP_UNAVAILABLE'],
+  for (const [size, reason, executed] of [
+    [2, 'STEP_LOST', 'maybe'],
+    [100, 'STEP_UNAVAILABLE', 'no'],
   ] as const) {
     const { network, router } = open()
     const reader = new Reader()
@@ -48,6 +65,7 @@ await t.test('an offer without an answer is made twice, then given up', async (t
     t.same(reader.errors, [])
     network.run(40)
     t.match(reader.errors, [{ reason, details: { replica: 'step', model: 'm', attempt: '1' } }])
+    t.same([reader.executed, reader.ends], [[executed], 1])
     t.equal(router.caller.size + router.outgoing.size, 0)
   }
 })
@@ -118,33 +136,17 @@ await t.test('an offer that met a leaving replica too late goes elsewhere', asyn
   t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
 })
 
-await t.test('a reader that leaves lets the replica go on unharmed', async (t) => {
-  let hasAborted = false
-  const { network, router, replica } = open(({ key, signal }, peer, now) => {
-    signal.addEventListener('abort', () => (hasAborted = true))
-    for (let index = 0; index < 9; index++) {
-      peer.callee.respond(now(), key, answer(tensorBytes(60), { index, final: index === 8 }))
-    }
-    peer.callee.ended(now(), key)
-  })
-  const reader = new Reader()
-  const call = router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)
-  network.run(20)
-  router.caller.faults.drop(network.now, call)
-  for (const take of reader.takes) take(network.now)
-  network.run(1000)
-  t.ok(reader.responses.length < 9)
-  t.notOk(hasAborted)
-  t.equal(router.caller.size + router.incoming.size + router.caller.reservedBytes, 0)
-  t.equal((replica?.callee.size ?? 1) + (replica?.outgoing.size ?? 1), 0)
-})
-
 await t.test('a response waits for room, and not for ever', async (t) => {
   const size = 1000
-  const { network, router } = open(({ key }, peer, now) => {
-    peer.callee.respond(now(), key, answer(tensorBytes(size)))
-    peer.callee.ended(now(), key)
+  const keys: string[] = []
+  const { network, router, replica } = open(({ key }, peer, now) => {
+    keys.push(key)
+    peer.callee.respond(now(), key, answer(tensorBytes(size), { final: false }))
   })
+  const end = (key: string): void => {
+    replica?.callee.respond(network.now, key, answer(tensorBytes(0), { index: 1 }))
+    replica?.callee.ended(network.now, key)
+  }
   const readers = Array.from({ length: 3 }, () => new Reader())
   for (const reader of readers) {
     router.caller.open(network.now, 'step', envelope(0), [tensorBytes(0)], reader)
@@ -155,13 +157,57 @@ await t.test('a response waits for room, and not for ever', async (t) => {
     [1, 1, 0],
     'two fill what one sender may have',
   )
-  readers[0]?.takes[0]?.(network.now)
+  readers[0]?.takes[0]?.()
+  await Promise.resolve()
   network.run(1000)
   t.equal(readers[2]?.responses.length, 1, 'one that was read makes room')
   const last = new Reader()
   router.caller.open(network.now, 'step', envelope(0), [tensorBytes(0)], last)
   network.run(SMALL.receiveWaitMs + 100)
-  t.match(last.responses, [{ final: true, error: { reason: 'STEP_LOST' } }])
+  t.match(last.errors, [{ reason: 'STEP_LOST' }])
+  keys.forEach(end)
+  for (const { takes } of readers) takes.at(-1)?.()
+  await Promise.resolve()
+  network.run(1000)
+  t.same(
+    readers.map(({ responses, ends }) => [responses.length, ends]),
+    [
+      [2, 1],
+      [2, 1],
+      [2, 1],
+    ],
+  )
+  t.equal(router.caller.size + router.caller.reservedBytes + router.incoming.size, 0)
+})
+
+await t.test('the last response is taken at once: nobody is asked', async (t) => {
+  const { network, router } = open(({ key }, peer, now) => {
+    peer.callee.respond(now(), key, answer(tensorBytes(1000)))
+    peer.callee.ended(now(), key)
+  })
+  const reader = new Reader()
+  router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)
+  network.run(1000)
+  t.same([reader.responses.length, reader.takes.length, reader.ends], [1, 0, 1])
+  t.equal(router.caller.reservedBytes, 0)
+})
+
+await t.test('an error of the replica is the failure, behind its responses', async (t) => {
+  for (const [reason, executed] of [
+    ['QUEUE_FULL', 'maybe'],
+    ['SERVER_STOPPING', 'no'],
+  ] as const) {
+    const { network, router } = open(({ key }, peer, now) => {
+      peer.callee.respond(now(), key, answer(tensorBytes(60), { final: false }))
+      peer.callee.failed(now(), key, new ServeError(reason, 'so it is'), undefined)
+      peer.callee.ended(now(), key)
+    })
+    const reader = new Reader()
+    router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)
+    network.run(1000)
+    t.match([reader.responses, reader.errors], [[{ index: 0 }], [{ reason, message: 'so it is' }]])
+    t.same([reader.executed, reader.ends], [[executed], 1])
+  }
 })
 
 await t.test(

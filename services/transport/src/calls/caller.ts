@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type Envelope, fromWireError, type PeerMessage } from '@tutti/protocol'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 import { splitTensors } from '../transfers/split-tensors.ts'
-import type { CallOptions, CallReceiver, OpenCall, ResponseMessage } from './call.ts'
+import type { CallListener, CallOptions, OpenCall, ResponseMessage } from './call.ts'
 import { callDetails, callError } from './call-errors.ts'
 import { CallerFaults } from './caller-faults.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
@@ -11,7 +11,7 @@ type CreditMessage = Extract<PeerMessage, { type: 'accepted' | 'credit' }>
 
 /**
  * The calling side: offers envelopes, sends their tensors under the replica's credits, puts the responses in order. Without
- * clock and I/O: time comes as `now`, messages go through `send`. Every call ends once: with its final response, or by `failed`.
+ * clock and I/O: time comes as `now`, messages go through `send`. Every call ends once, at its sink.
  */
 export class Caller {
   /** What happens to calls beside their answers. */
@@ -59,7 +59,7 @@ export class Caller {
    * Offers the envelope to a replica.
    *
    * @param tensors - bytes of `envelope.inputs`; viewed until the call ends.
-   * @returns the call's number, for `cancel` and `drop` of `faults`.
+   * @returns the call's number, for `cancel` of `faults`.
    * @throws ServeError OVERLOADED, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; then nothing was sent.
    */
   open(
@@ -67,7 +67,7 @@ export class Caller {
     to: string,
     envelope: Envelope,
     tensors: readonly Uint8Array[],
-    receiver: CallReceiver,
+    listener: CallListener,
   ): number {
     this.#admit(to, envelope, tensors)
     const number = this.#next++
@@ -85,7 +85,7 @@ export class Caller {
       to,
       envelope,
       parts,
-      receiver,
+      listener,
       transfers: [...unsent],
       unsent,
       openedAt: now,
@@ -103,7 +103,6 @@ export class Caller {
       takenBytes: 0,
       waitingSince: undefined,
       gapSince: undefined,
-      isDropped: false,
       hasEnded: false,
     }
     try {
@@ -178,6 +177,7 @@ export class Caller {
 
   #remove(now: number, call: OpenCall): void {
     call.hasEnded = true
+    call.listener.ended()
     this.#calls.delete(call.call)
     for (const transfer of call.transfers) this.#o.outgoing.drop(transfer)
     this.#arrivals.forget(now, call)

@@ -123,14 +123,16 @@ function runBeside(from: string, saying: readonly Said[]) {
   ends.forEach((_, i) => {
     const bytes = tensorBytes(100, i)
     router.caller.open(network.now, 'step', envelope(100), [bytes], {
-      response: ({ final, outputs }, onTaken) => {
-        if (final) ends[i] = (ends[i] ?? 0) + 1
-        intact[i] = Buffer.from(bytes).equals(outputs[0]?.data ?? new Uint8Array())
-        onTaken(network.now)
+      sink: {
+        send: ({ final, outputs }) => {
+          if (final) ends[i] = (ends[i] ?? 0) + 1
+          intact[i] = Buffer.from(bytes).equals(outputs[0]?.data ?? new Uint8Array())
+        },
+        fail: () => {
+          ends[i] = (ends[i] ?? 0) + 1
+        },
       },
-      failed: () => {
-        ends[i] = (ends[i] ?? 0) + 1
-      },
+      ended: () => {},
     })
   })
   for (const { to, message, afterMs, chunk } of saying) {

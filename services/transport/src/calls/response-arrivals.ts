@@ -1,6 +1,6 @@
 import type { ServeError } from '@tutti/errors'
 import { fromWireError, INLINE_LIMIT_BYTES, type TensorPart } from '@tutti/protocol'
-import type { BearerResponse } from '../tensor-bearer.ts'
+import { executedBefore, type StepResponse } from '@tutti/tensor'
 import type { ByteBudget } from '../transfers/byte-budget.ts'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
 import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
@@ -44,13 +44,6 @@ export class ResponseArrivals {
     this.#advance(now, call)
   }
 
-  /** The reader wants nothing more: what is there and what comes is dropped. */
-  drop(now: number, call: OpenCall): void {
-    call.isDropped = true
-    for (const response of call.responses.values()) this.#letGo(now, call, response)
-    this.#advance(now, call)
-  }
-
   /** The call has ended: gives back what its responses have reserved. */
   forget(now: number, call: OpenCall): void {
     this.#waiting.delete(call)
@@ -78,10 +71,7 @@ export class ResponseArrivals {
   /** Lets the transfers of a response begin. @returns false if it has to wait, or the call has failed. */
   #open(now: number, call: OpenCall, response: ArrivingResponse): boolean {
     const { message, bytes } = response
-    if (call.isDropped || response.missing === 0) {
-      response.missing = 0
-      return true
-    }
+    if (response.missing === 0) return true
     const { budget, incoming, settings } = this.#o
     const size = transferBytes(message.parts)
     const most = budget.largest
@@ -155,19 +145,25 @@ export class ResponseArrivals {
     }
   }
 
+  /** What the reader is not ready to go beyond stays reserved. */
   #hand(now: number, call: OpenCall, response: ArrivingResponse, reserved: number): void {
-    if (call.isDropped) {
-      this.#taken(now, call, 0)
-      return
+    const { sink } = call.listener
+    const { error, times } = response.message
+    if (error === undefined) sink.send(toStepResponse(response))
+    else {
+      const failure = fromWireError(error)
+      sink.fail(failure, executedBefore(failure), times && { ...times, transferNs: 0 })
     }
     let size = 0
     for (const one of response.bytes) size += one?.byteLength ?? 0
-    const onTaken = (at: number): void => {
+    const taken = (at: number): void => {
       if (reserved > 0) this.#o.budget.give(call.to, reserved)
       this.#taken(at, call, size)
       this.#retryWaiting(at)
     }
-    call.receiver.response(toBearerResponse(response), onTaken)
+    const ready = call.hasEnded ? undefined : sink.ready?.()
+    if (ready === undefined) taken(now)
+    else void ready.then(() => taken(this.#o.clock.now()))
   }
 
   /** Tells the replica how many responses the reader has taken, by how many it may send in all, and how many are here. */
@@ -218,14 +214,13 @@ function tooLarge({ to, envelope }: OpenCall, size: number, most: number): Serve
 }
 
 /** The response for the reader. */
-function toBearerResponse({ message, bytes }: ArrivingResponse): BearerResponse {
-  const { index, final, outputs, parameters, error, times } = message
+function toStepResponse({ message, bytes }: ArrivingResponse): StepResponse {
+  const { index, final, outputs, parameters, times } = message
   return {
     index,
     final,
     outputs: outputs.map((output, i) => ({ ...output, data: bytes[i] ?? new Uint8Array() })),
     parameters,
-    ...(error !== undefined && { error: fromWireError(error) }),
     ...(times !== undefined && { times: { ...times, transferNs: 0 } }),
   }
 }

@@ -22,6 +22,7 @@ import {
   openTestStep,
   ref,
   SERVED,
+  sendTo,
   type Teardown,
   tensorBytes,
   until,
@@ -48,7 +49,7 @@ async function passes(t: Teardown, broker: BrokerOptions): Promise<boolean> {
   await openTestStep(t, broker, 'step', echo)
   await until(() => router.directory.isServed(SERVED))
   const bytes = tensorBytes(100_000)
-  const call = router.peer.bearer.call({ replica: 'step' }, envelope(100_000), [ref(bytes)], quiet)
+  const call = sendTo(router, { replica: 'step' }, envelope(100_000), [ref(bytes)], quiet)
   const [response] = await collect(call)
   await router.peer.ask('step', 'describe', {}, quiet)
   return Buffer.from(bytes).equals(response?.outputs[0]?.data ?? new Uint8Array())

@@ -1,7 +1,8 @@
 // needs: nats
 import { startFaultProxy, startNatsServer } from '@tutti/chassis/testing'
+import type { StepResponse } from '@tutti/tensor'
 import t from 'tap'
-import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
+import type { TestHandler } from '../testing/envelopes.ts'
 import {
   answer,
   brokerAt,
@@ -13,6 +14,7 @@ import {
   openTestStep,
   ref,
   SERVED,
+  sendTo,
   type Teardown,
   type TestRouter,
   tensorBytes,
@@ -37,13 +39,13 @@ async function openRelayedBroker(t: Teardown) {
   return { server, proxy, direct: brokerAt(server.url), relayed }
 }
 
-function call(router: TestRouter, replica: string, size = 0): Promise<BearerResponse[]> {
+function call(router: TestRouter, replica: string, size = 0): Promise<StepResponse[]> {
   const bytes = tensorBytes(size)
-  return collect(router.peer.bearer.call({ replica }, envelope(size), [ref(bytes)], quiet))
+  return collect(sendTo(router, { replica }, envelope(size), [ref(bytes)], quiet))
 }
 
 /** Answers when it is told to. */
-function held(): { readonly handle: EnvelopeHandler; readonly ends: (() => void)[] } {
+function held(): { readonly handle: TestHandler; readonly ends: (() => void)[] } {
   const ends: (() => void)[] = []
   return {
     ends,
@@ -91,7 +93,7 @@ await t.test(
 )
 
 /** Calls until the replica is reached: after a reconnect it may be a moment later than we are. */
-async function retried(router: TestRouter, replica: string, size = 0): Promise<BearerResponse[]> {
+async function retried(router: TestRouter, replica: string, size = 0): Promise<StepResponse[]> {
   for (;;) {
     try {
       return await call(router, replica, size)

@@ -1,7 +1,7 @@
 import { type Clock, openCallScope, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import { type Envelope, type PeerMessage, toWireError } from '@tutti/protocol'
-import type { TensorRef } from '@tutti/tensor'
+import type { FindExecutor, NamedTensor, ResponseSink, StepResponse } from '@tutti/tensor'
 import { isQuestion } from '../calls/admission.ts'
 import type { CallJob } from '../calls/call.ts'
 import { callError, notExecuted } from '../calls/call-errors.ts'
@@ -9,17 +9,16 @@ import { Callee } from '../calls/callee.ts'
 import { Caller } from '../calls/caller.ts'
 import type { Departure } from '../members/membership.ts'
 import type { PeerSettings } from '../peer-settings.ts'
-import type { AnswerQuestion, AskOptions, PeerQuestions, Question } from '../peers.ts'
 import type {
-  BearerResponse,
-  EnvelopeHandler,
-  EnvelopeSink,
-  ReplicaAddress,
-  TensorBearer,
-} from '../tensor-bearer.ts'
-import { CallStream } from './call-stream.ts'
+  AnswerQuestion,
+  AskOptions,
+  FindReplicaExecutor,
+  PeerQuestions,
+  Question,
+} from '../peers.ts'
 import type { PeerEndpoint } from './peer-endpoint.ts'
 import { readAnswer, readQuestion, toAnswer, toQuestionCall } from './questions.ts'
+import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
 /** What the calls of one peer are made from. */
 export interface PeerCallsOptions {
@@ -27,8 +26,8 @@ export interface PeerCallsOptions {
   readonly endpoint: PeerEndpoint
   readonly settings: PeerSettings
   readonly clock: Clock
-  /** Takes the envelopes that other peers send here. */
-  readonly handle: EnvelopeHandler
+  /** Executes the envelopes that other members send here. */
+  readonly executor: FindExecutor
   /** Answers `describe`. */
   readonly describe: () => unknown
   /** Answers every other question. */
@@ -39,13 +38,12 @@ export interface PeerCallsOptions {
  * The calls that a peer makes and those that it answers, envelopes and questions alike. Every peer has both sides: a router calls
  * steps, and is called by them for their models.
  */
-export class PeerCalls implements TensorBearer, PeerQuestions {
+export class PeerCalls implements PeerQuestions {
   readonly caller: Caller
   readonly callee: Callee
   readonly #o: PeerCallsOptions
   /** Callers that membership watches since it took their first offer. */
   readonly #watched = new Set<string>()
-  #tensors = 0
 
   constructor(o: PeerCallsOptions) {
     this.#o = o
@@ -57,6 +55,7 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
       incoming: endpoint.incoming,
       outgoing: endpoint.outgoing,
       inlineLimits: messages.inlineLimits.bind(messages),
+      clock: o.clock,
     }
     this.caller = new Caller(shared)
     this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
@@ -116,14 +115,9 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     this.caller.faults.lost(clock.now(), undecided)
   }
 
-  call(
-    to: ReplicaAddress,
-    envelope: Envelope,
-    tensors: readonly TensorRef[],
-    o: { readonly signal: CancelSignal },
-  ): AsyncIterable<BearerResponse> {
-    return this.#call(to.replica, envelope, tensors.map(bytesOf), o.signal)
-  }
+  /** A model version of another member. */
+  readonly executor: FindReplicaExecutor = (target, replica) =>
+    new RemoteExecutor(this.#send, replica, target, this.#o.clock)
 
   async ask(peer: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
     const { clock, settings } = this.#o
@@ -135,10 +129,10 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     try {
       const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
       const { signal } = scope.context
-      for await (const response of this.#call(peer, envelope, tensors, signal)) {
-        return readAnswer(question, response, settings.answerBytes)
-      }
-      throw new ServeError('INTERNAL', `bug: question '${question}' ended without an answer`)
+      const response = await new Promise<StepResponse>((resolve, reject) => {
+        this.#send(peer, envelope, tensors, { send: resolve, fail: reject }, signal)
+      })
+      return readAnswer(question, response, settings.answerBytes)
     } catch (error) {
       throw ServeError.from(error).withDetails({ replica: peer })
     } finally {
@@ -147,33 +141,18 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
     }
   }
 
-  #call(
-    to: string,
-    envelope: Envelope,
-    tensors: readonly Uint8Array[],
-    signal: CancelSignal,
-  ): AsyncIterable<BearerResponse> {
+  readonly #send: SendEnvelope = (to, envelope, tensors, sink, signal) => {
     const { clock } = this.#o
     let number = 0
-    const stream = new CallStream(() => this.caller.faults.drop(clock.now(), number))
     const onAbort = (): void => this.caller.faults.cancel(clock.now(), number, signalError(signal))
     try {
       this.#checkCanCall(to, envelope, signal)
-      number = this.caller.open(clock.now(), to, envelope, tensors, {
-        response: (response, onTaken) => {
-          if (response.final) signal.removeEventListener('abort', onAbort)
-          stream.send(response, () => onTaken(clock.now()))
-        },
-        failed: (error) => {
-          signal.removeEventListener('abort', onAbort)
-          stream.fail(error)
-        },
-      })
+      const ended = (): void => signal.removeEventListener('abort', onAbort)
+      number = this.caller.open(clock.now(), to, envelope, tensors, { sink, ended })
       signal.addEventListener('abort', onAbort, { once: true })
     } catch (error) {
-      stream.fail(error)
+      sink.fail(ServeError.from(error), 'no')
     }
-    return stream
   }
 
   #checkCanCall(to: string, envelope: Envelope, signal: CancelSignal): void {
@@ -188,30 +167,48 @@ export class PeerCalls implements TensorBearer, PeerQuestions {
   }
 
   #execute(job: CallJob): void {
-    const { clock, self, handle } = this.#o
-    const { key, envelope } = job
-    const sink: EnvelopeSink = {
-      send: (response) => this.callee.respond(clock.now(), key, response),
-      room: () => this.callee.room(key),
+    const { key, envelope, inputs, signal } = job
+    const { clock, executor } = this.#o
+    if (isQuestion(envelope)) {
+      void this.#answer(job)
+      return
     }
-    const run = async (): Promise<void> => {
-      if (isQuestion(envelope)) return await this.#answer(job, sink)
-      const tensors = job.inputs.map((bytes) => ({ owner: self, id: ++this.#tensors, bytes }))
-      return await handle(envelope, tensors, sink, job)
+    const sink: ResponseSink = {
+      send: (response) => {
+        this.callee.respond(clock.now(), key, response)
+        if (response.final) this.callee.ended(clock.now(), key)
+      },
+      fail: (error, _executed, times) => {
+        this.callee.failed(clock.now(), key, error, times)
+        this.callee.ended(clock.now(), key)
+      },
+      ready: () => this.callee.ready(key),
     }
-    run().then(
-      () => this.callee.ended(clock.now(), key),
-      (error: unknown) => this.callee.ended(clock.now(), key, error),
-    )
+    try {
+      const { context, requestedOutputs } = envelope
+      const request = { context, requestedOutputs, inputs: toTensors(envelope.inputs, inputs) }
+      executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
+    } catch (error) {
+      this.callee.ended(clock.now(), key, error)
+    }
   }
 
-  async #answer({ envelope, inputs }: CallJob, sink: EnvelopeSink): Promise<void> {
-    const { question, argument } = readQuestion(envelope, inputs, this.#o.settings.answerBytes)
-    const { describe, answer } = this.#o
-    sink.send(toAnswer(question === 'describe' ? describe() : await answer(question, argument)))
+  async #answer({ key, envelope, inputs }: CallJob): Promise<void> {
+    const { clock, settings, describe, answer } = this.#o
+    try {
+      const { question, argument } = readQuestion(envelope, inputs, settings.answerBytes)
+      const value = question === 'describe' ? describe() : await answer(question, argument)
+      this.callee.respond(clock.now(), key, toAnswer(value))
+      this.callee.ended(clock.now(), key)
+    } catch (error) {
+      this.callee.ended(clock.now(), key, error)
+    }
   }
 }
 
-function bytesOf(tensor: TensorRef): Uint8Array {
-  return tensor.bytes
+/** A message cannot hold more or fewer tensors than its envelope names. */
+function toTensors(headers: Envelope['inputs'], tensors: readonly Uint8Array[]): NamedTensor[] {
+  return headers.map(({ name, datatype, shape }, i) => {
+    return { name, datatype, shape, data: tensors[i] ?? new Uint8Array() }
+  })
 }

@@ -198,6 +198,8 @@ export class PeerEndpoint {
     const { clock, settings } = this.#o
     const { caller, callee } = this.#calls ?? {}
     callee?.drain()
+    // Before the calls from here: who called learns from the farewell that its call is lost, not what failed below it.
+    callee?.faults.disconnected(clock.now())
     const why = `the ${this.#role.role} closes`
     caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
     this.#sendHeartbeat({
@@ -216,8 +218,6 @@ export class PeerEndpoint {
     this.#inbox.disconnected()
     for (const wake of this.#whenUp.splice(0)) wake()
     await this.link.close(settings.connectMs)
-    // What is still running has nobody to answer to.
-    callee?.faults.disconnected(clock.now())
   }
 
   #sendHeartbeat(state: PeerState & Pick<Heartbeat, 'bearers'>): void {

@@ -3,6 +3,7 @@ import { startFaultProxy, startNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import type { AnswerQuestion } from '../peers.ts'
+import { executing } from '../testing/envelopes.ts'
 import {
   brokerAt,
   collect,
@@ -12,6 +13,7 @@ import {
   openTestRouter,
   openTestStep,
   ref,
+  sendTo,
   type Teardown,
   tensorBytes,
   until,
@@ -87,18 +89,14 @@ await t.test('what peers of an older release ask is refused by name', WITH_NATS,
       shape: [bytes[i]?.byteLength ?? 0],
     }))
     const question = envelope(0, { model: '', version: 0, revision: '', step, inputs })
-    const [answer] = await collect(
-      router.peer.bearer.call({ replica: 'step' }, question, bytes.map(ref), quiet),
-    )
-    t.match(answer?.error, {
+    const answered = collect(sendTo(router, { replica: 'step' }, question, bytes.map(ref), quiet))
+    t.match(await failureOf(answered), {
       reason: 'UNSUPPORTED',
       message: `question '${step}': want describe, statistics, ready, unpinned`,
     })
   }
   t.match(
-    await collect(
-      router.peer.bearer.call({ replica: 'step' }, envelope(1), [ref(tensorBytes(1))], quiet),
-    ),
+    await collect(sendTo(router, { replica: 'step' }, envelope(1), [ref(tensorBytes(1))], quiet)),
     [{ final: true }],
     'and requests go on',
   )
@@ -131,14 +129,12 @@ await t.test(
           : new Promise((resolve) => ends.push(() => resolve(question))),
       {
         settings: { maxCalls: 1, maxAsks: 2 },
-        handle: () => new Promise(() => {}),
+        executor: executing(() => new Promise(() => {})),
       },
     )
     const work = new AbortController()
     const call = (): Promise<unknown> =>
-      collect(
-        router.peer.bearer.call({ replica: 'step' }, envelope(0), [ref(tensorBytes(0))], work),
-      )
+      collect(sendTo(router, { replica: 'step' }, envelope(0), [ref(tensorBytes(0))], work))
     const working = failureOf(call())
     t.match(await failureOf(call()), { reason: 'OVERLOADED' })
     t.equal(await router.peer.ask('step', 'ready', {}, quiet), 'ready')

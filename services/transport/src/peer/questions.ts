@@ -1,8 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { EMPTY_CONTEXT, type NamedTensor } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type NamedTensor, type StepResponse } from '@tutti/tensor'
 import { QUESTIONS, type Question } from '../peers.ts'
-import type { BearerResponse } from '../tensor-bearer.ts'
 
 /*
  * A question is a call to the peer itself instead of a model of it: its envelope names no model, its step is the question,
@@ -63,19 +62,18 @@ export function readQuestion(
 }
 
 /** The response that carries an answer. */
-export function toAnswer(answer: unknown): BearerResponse {
+export function toAnswer(answer: unknown): StepResponse {
   const data = toJson(answer)
   const output: NamedTensor = { name: ANSWER, datatype: 'UINT8', shape: [data.byteLength], data }
   return { index: 0, final: true, outputs: [output], parameters: new Map() }
 }
 
-/** @throws ServeError: the one that the peer answered; MALFORMED_MESSAGE or MESSAGE_TOO_LARGE for what is no answer. */
+/** @throws ServeError MALFORMED_MESSAGE or MESSAGE_TOO_LARGE for what is no answer. */
 export function readAnswer(
   question: Question,
-  { outputs, error }: BearerResponse,
+  { outputs }: StepResponse,
   mostBytes: number,
 ): unknown {
-  if (error !== undefined) throw error
   const bytes = outputs.find(({ name }) => name === ANSWER)?.data ?? new Uint8Array()
   return fromJson(`answer to '${question}'`, bytes, mostBytes)
 }

@@ -1,9 +1,22 @@
-import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { Envelope, Heartbeat } from '@tutti/protocol'
-import type { TensorRef } from '@tutti/tensor'
-import type { AskOptions, PeerQuestions, Question, RouterCalls } from '../peers.ts'
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Heartbeat } from '@tutti/protocol'
+import type {
+  ExecuteOptions,
+  Executor,
+  InferRequest,
+  ModelTarget,
+  ResponseSink,
+} from '@tutti/tensor'
+import type {
+  AskOptions,
+  FindReplicaExecutor,
+  PeerQuestions,
+  Question,
+  RouterCalls,
+} from '../peers.ts'
+import { executeWithRetries, type FailedAttempt } from '../retries.ts'
 import { StepDirectory } from '../step-directory.ts'
-import type { BearerResponse, TensorBearer } from '../tensor-bearer.ts'
 
 /** What every router serves: all of them look alike to a step. */
 const EVERYTHING = { model: '', version: 0, revision: '' }
@@ -11,13 +24,19 @@ const EVERYTHING = { model: '', version: 0, revision: '' }
 /** As many as an ensemble makes at a step. */
 const MAX_ATTEMPTS = 3
 
+interface Calls extends PeerQuestions {
+  readonly executor: FindReplicaExecutor
+}
+
 /** Chooses among the routers of the repository, by the rule by which routers choose among replicas: least in flight. */
 export class RouterChoice implements RouterCalls {
-  readonly #calls: TensorBearer & PeerQuestions
+  readonly #calls: Calls
   readonly #directory = new StepDirectory()
+  readonly clock: Clock
 
-  constructor(calls: TensorBearer & PeerQuestions) {
+  constructor(calls: Calls, clock: Clock) {
     this.#calls = calls
+    this.clock = clock
   }
 
   heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
@@ -37,53 +56,65 @@ export class RouterChoice implements RouterCalls {
     this.#directory.remove(router)
   }
 
-  async *call(
-    envelope: Envelope,
-    tensors: readonly TensorRef[],
-    o: { readonly signal: CancelSignal },
-  ): AsyncGenerator<BearerResponse, undefined> {
+  executor(target: ModelTarget): Executor {
+    return { execute: (request, sink, o) => this.#execute(target, request, sink, o) }
+  }
+
+  #execute(
+    target: ModelTarget,
+    request: InferRequest,
+    sink: ResponseSink,
+    o: ExecuteOptions,
+  ): void {
     const avoid = new Set<string>()
-    for (let attempt = 1; ; attempt += 1) {
-      const { address, release } = this.#acquire(avoid)
-      let hasResponded = false
-      try {
-        for await (const response of this.#calls.call(
-          address,
-          { ...envelope, attempt },
-          tensors,
-          o,
-        )) {
-          hasResponded = true
-          yield response
-        }
+    const attempt = (tries: number, inner: ResponseSink): void => {
+      const place = this.#directory.acquire(EVERYTHING, avoid)
+      if (place === undefined) {
+        inner.fail(noRouter(), 'no')
         return
-      } catch (error) {
-        if (hasResponded || attempt === MAX_ATTEMPTS || !isElsewherePossible(error)) throw error
-        avoid.add(address.replica)
-      } finally {
-        release()
       }
+      const { address, release } = place
+      const placed: ResponseSink = {
+        send: (response) => {
+          if (response.final) release()
+          inner.send(response)
+        },
+        fail: (error, executed, times) => {
+          release()
+          avoid.add(address.replica)
+          inner.fail(error, executed, times)
+        },
+        ready: () => inner.ready?.(),
+      }
+      const { requestKey = '', ...origin } = o.origin ?? { step: '' }
+      const own = { ...o, origin: { requestKey, ...origin, attempt: tries } }
+      this.#calls.executor(target, address.replica).execute(request, placed, own)
     }
+    const { clock } = this
+    executeWithRetries({ attempt, delayMs: retryAtOnce, clock, signal: o.signal }, sink)
   }
 
   async ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
-    const { address, release } = this.#acquire(new Set())
+    const place = this.#directory.acquire(EVERYTHING)
+    if (place === undefined) throw noRouter()
+    const { address, release } = place
     try {
       return await this.#calls.ask(address.replica, question, argument, o)
     } finally {
       release()
     }
   }
-
-  #acquire(avoid: ReadonlySet<string>): NonNullable<ReturnType<StepDirectory['acquire']>> {
-    const place = this.#directory.acquire(EVERYTHING, avoid)
-    if (place !== undefined) return place
-    throw new ServeError('STEP_UNAVAILABLE', 'no router of the repository is there')
-  }
 }
 
-/** What a call throws was not executed, but for what was lost on the way; only some of it may go better elsewhere. */
-function isElsewherePossible(error: unknown): boolean {
-  const { reason } = ServeError.from(error)
-  return reason === 'STEP_UNAVAILABLE' || reason === 'OVERLOADED' || reason === 'SERVER_STOPPING'
+function noRouter(): ServeError {
+  return new ServeError('STEP_UNAVAILABLE', 'no router of the repository is there')
+}
+
+/** What was not executed may go better elsewhere, for some reasons. */
+function retryAtOnce({ error, executed, hasResponded, tries }: FailedAttempt): number | undefined {
+  const { reason } = error
+  const isElsewherePossible =
+    reason === 'STEP_UNAVAILABLE' || reason === 'OVERLOADED' || reason === 'SERVER_STOPPING'
+  const mayRetry = executed === 'no' && !hasResponded && tries < MAX_ATTEMPTS
+  return mayRetry && isElsewherePossible ? 0 : undefined
 }

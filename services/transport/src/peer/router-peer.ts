@@ -2,9 +2,14 @@ import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Heartbeat } from '@tutti/protocol'
 import { completeSettings, type PeerSettings } from '../peer-settings.ts'
-import type { AskOptions, Question, RouterPeer, RouterPeerOptions } from '../peers.ts'
+import type {
+  AskOptions,
+  FindReplicaExecutor,
+  Question,
+  RouterPeer,
+  RouterPeerOptions,
+} from '../peers.ts'
 import type { StepDirectory } from '../step-directory.ts'
-import type { TensorBearer } from '../tensor-bearer.ts'
 import { descriptionDigest } from './description-digest.ts'
 import { PeerCalls } from './peer-calls.ts'
 import { PeerEndpoint, type PeerState } from './peer-endpoint.ts'
@@ -33,7 +38,7 @@ export async function openRouterPeer(o: OpenRouterPeerOptions): Promise<RouterPe
 
 class CallingPeer implements RouterPeer {
   readonly endpoint: PeerEndpoint
-  readonly bearer: TensorBearer
+  readonly executor: FindReplicaExecutor
   readonly #o: OpenRouterPeerOptions
   readonly #calls: PeerCalls
   #isDraining = false
@@ -58,10 +63,18 @@ class CallingPeer implements RouterPeer {
       },
     )
     const { endpoint } = this
-    const { handle, answer } = o
+    const { executor, answer } = o
     const describe = (): unknown => o.describe()
-    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, describe, answer })
-    this.bearer = this.#calls
+    this.#calls = new PeerCalls({
+      self: peer,
+      endpoint,
+      settings,
+      clock,
+      executor,
+      describe,
+      answer,
+    })
+    this.executor = this.#calls.executor
   }
 
   get isConnected(): boolean {

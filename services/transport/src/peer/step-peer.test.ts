@@ -1,8 +1,10 @@
 // needs: nats
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { EMPTY_CONTEXT, type StepResponse } from '@tutti/tensor'
+import { type RecordedResponse, RecordedResponses } from '@tutti/tensor/testing'
 import t from 'tap'
-import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
+import type { TestHandler } from '../testing/envelopes.ts'
 import {
   answer,
   collect,
@@ -15,6 +17,7 @@ import {
   REVISION,
   ref,
   SERVED,
+  sendTo,
   tensorBytes,
   until,
   WITH_NATS,
@@ -22,10 +25,10 @@ import {
 
 const quiet = { signal: new AbortController().signal }
 const STEP = { replica: 'step' }
-const same = (want: Uint8Array, got: BearerResponse | undefined): boolean =>
+const same = (want: Uint8Array, got: StepResponse | undefined): boolean =>
   Buffer.from(want).equals(got?.outputs[0]?.data ?? new Uint8Array())
 
-const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+const fails: TestHandler = async (_envelope, _tensors, sink) => {
   sink.send({
     index: 0,
     final: true,
@@ -43,7 +46,7 @@ const fails: EnvelopeHandler = async (_envelope, _tensors, sink) => {
     },
   })
 }
-const throws: EnvelopeHandler = async () => {
+const throws: TestHandler = async () => {
   throw new Error('broken')
 }
 
@@ -62,12 +65,7 @@ await t.test(
     })
     await until(() => router.directory.isServed(SERVED))
     let index = 0
-    for await (const response of router.peer.bearer.call(
-      STEP,
-      envelope(0),
-      [ref(tensorBytes(0))],
-      quiet,
-    )) {
+    for await (const response of sendTo(router, STEP, envelope(0), [ref(tensorBytes(0))], quiet)) {
       t.equal(response.index, index)
       t.ok(same(tensorBytes(size, index), response))
       index += 1
@@ -84,16 +82,15 @@ await t.test(
     const router = await openTestRouter(t, broker, 'router', { settings: { responseCredits: 1 } })
     let reason: unknown
     const settings = { heldResponses: 3 }
-    const handle: EnvelopeHandler = async (_envelope, _tensors, sink, { signal }) => {
+    const handle: TestHandler = async (_envelope, _tensors, sink, { signal }) => {
       signal.addEventListener('abort', () => (reason = signal.reason))
       for (let i = 0; i < 10; i++) sink.send(answer(tensorBytes(8, i), { index: i, final: false }))
+      throw signal.reason
     }
     await openTestStep(t, broker, 'step', handle, { settings })
     await until(() => router.directory.isServed(SERVED))
-    const responses = await collect(
-      router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], quiet),
-    )
-    t.match(responses.at(-1), { final: true, error: { reason: 'OVERLOADED' } })
+    const responses = collect(sendTo(router, STEP, envelope(0), [ref(tensorBytes(0))], quiet))
+    t.match(await failureOf(responses), { reason: 'OVERLOADED' })
     t.match(reason, { reason: 'OVERLOADED' })
   },
 )
@@ -106,20 +103,18 @@ await t.test(
     const router = await openTestRouter(t, broker, 'router')
     await openTestStep(t, broker, 'fails', fails)
     await openTestStep(t, broker, 'throws', throws)
-    await openTestStep(t, broker, 'silent', async () => {})
-    await until(() => router.changed.length === 3)
-    const call = async (replica: string): Promise<BearerResponse | undefined> => {
-      const got = await collect(
-        router.peer.bearer.call({ replica }, envelope(0), [ref(tensorBytes(0))], quiet),
-      )
-      return got[0]
+    await until(() => router.changed.length === 2)
+    const call = async (replica: string): Promise<RecordedResponse | undefined> => {
+      const sink = new RecordedResponses()
+      const request = { context: EMPTY_CONTEXT, requestedOutputs: [], inputs: [] }
+      router.peer.executor(SERVED, replica).execute(request, sink, quiet)
+      return (await sink.all)[0]
     }
     t.match(await call('fails'), {
       error: { code: 'UNAVAILABLE', reason: 'QUEUE_FULL', message: 'Exceeds maximum queue size' },
       times: { queueNs: 1, computeInputNs: 2, computeInferNs: 3, computeOutputNs: 4 },
     })
     t.match(await call('throws'), { error: { reason: 'INTERNAL', message: 'broken' } })
-    t.match(await call('silent'), { error: { message: /without a final response/ } })
   },
 )
 
@@ -136,7 +131,7 @@ await t.test('the time of a call is over at the step too', WITH_NATS, async (t) 
   await until(() => router.directory.isServed(SERVED))
   const cancel = new AbortController()
   const answered = collect(
-    router.peer.bearer.call(STEP, envelope(0, { remainingMs: 300 }), [ref(tensorBytes(0))], cancel),
+    sendTo(router, STEP, envelope(0, { remainingMs: 300 }), [ref(tensorBytes(0))], cancel),
   )
   t.match(await over, { reason: 'DEADLINE_EXCEEDED' })
   t.ok(remainingMs !== undefined && remainingMs <= 300 && remainingMs > 0, `${remainingMs} ms`)
@@ -144,14 +139,7 @@ await t.test('the time of a call is over at the step too', WITH_NATS, async (t) 
   t.match(await failureOf(answered), { reason: 'DEADLINE_EXCEEDED' })
   t.match(
     await failureOf(
-      collect(
-        router.peer.bearer.call(
-          STEP,
-          envelope(0, { remainingMs: 0 }),
-          [ref(tensorBytes(0))],
-          quiet,
-        ),
-      ),
+      collect(sendTo(router, STEP, envelope(0, { remainingMs: 0 }), [ref(tensorBytes(0))], quiet)),
     ),
     { reason: 'DEADLINE_EXCEEDED' },
     'and what comes too late never begins',
@@ -165,14 +153,14 @@ await t.test(
     const broker = await openBroker(t)
     const router = await openTestRouter(t, broker, 'router')
     const ends: (() => void)[] = []
-    const held: EnvelopeHandler = async (_envelope, _tensors, sink) => {
+    const held: TestHandler = async (_envelope, _tensors, sink) => {
       await new Promise<void>((resolve) => ends.push(resolve))
       sink.send(answer(tensorBytes(1)))
     }
     await openTestStep(t, broker, 'step', held, { settings: { maxCalls: 2 } })
     await until(() => router.directory.isServed(SERVED))
-    const call = (): Promise<BearerResponse[]> =>
-      collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], quiet))
+    const call = (): Promise<StepResponse[]> =>
+      collect(sendTo(router, STEP, envelope(0), [ref(tensorBytes(0))], quiet))
     const taken = [call(), call()]
     await until(() => ends.length === 2)
     t.match(await failureOf(call()), {
@@ -202,8 +190,8 @@ await t.test(
       sink.send(answer(tensorBytes(size)))
     })
     await until(() => router.directory.isServed(SERVED))
-    const call = (): Promise<BearerResponse[]> =>
-      collect(router.peer.bearer.call(STEP, envelope(0), [ref(tensorBytes(0))], quiet))
+    const call = (): Promise<StepResponse[]> =>
+      collect(sendTo(router, STEP, envelope(0), [ref(tensorBytes(0))], quiet))
     const accepted = call()
     await until(() => ends.length === 1)
     let isDrained = false

@@ -53,10 +53,18 @@ class ServingPeer implements StepPeer {
       },
     )
     const { endpoint } = this
-    const { handle, answer } = o
+    const { executor, answer } = o
     const describe = (): unknown => o.describe()
-    this.#calls = new PeerCalls({ self: peer, endpoint, settings, clock, handle, describe, answer })
-    const routers = new RouterChoice(this.#calls)
+    this.#calls = new PeerCalls({
+      self: peer,
+      endpoint,
+      settings,
+      clock,
+      executor,
+      describe,
+      answer,
+    })
+    const routers = new RouterChoice(this.#calls, clock)
     this.routers = routers
     this.#stopListening = o.onChange(() => {
       this.#description = undefined

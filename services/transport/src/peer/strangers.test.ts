@@ -1,6 +1,7 @@
 // needs: nats
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
 import {
   decodePeerMessage,
   encodeChunk,
@@ -24,6 +25,7 @@ import {
   openTestStep,
   ref,
   SERVED,
+  sendTo,
   type Teardown,
   tensorBytes,
   until,
@@ -69,7 +71,7 @@ async function openScene(t: Teardown) {
     const bytes = tensorBytes(300_000)
     const place = router.directory.acquire(SERVED)
     if (place === undefined) return false
-    const call = router.peer.bearer.call(place.address, envelope(300_000), [ref(bytes)], quiet)
+    const call = sendTo(router, place.address, envelope(300_000), [ref(bytes)], quiet)
     const [response] = await collect(call)
     place.release()
     const answer = await router.peer.ask('step', 'describe', {}, quiet)
@@ -163,7 +165,8 @@ await t.test(
   async (t) => {
     const { router, stranger, stillServes } = await openScene(t)
     const bytes = tensorBytes(8 * 1024 * 1024)
-    const call = router.peer.bearer.call(
+    const call = sendTo(
+      router,
       { replica: 'step' },
       envelope(bytes.byteLength),
       [ref(bytes)],
@@ -221,7 +224,7 @@ await t.test(
     await until(() => router.changed.includes('hostile'))
     const to = { replica: 'hostile' }
     const calls = Array.from({ length: 20 }, () =>
-      failureOf(collect(router.peer.bearer.call(to, envelope(0), [ref(tensorBytes(0))], quiet))),
+      failureOf(collect(sendTo(router, to, envelope(0), [ref(tensorBytes(0))], quiet))),
     )
     // The first word that nobody listens tells that the peer is gone; the offers behind it went nowhere either.
     for (const failure of await Promise.all(calls)) t.match(failure, { reason: 'STEP_UNAVAILABLE' })
@@ -270,14 +273,8 @@ await t.test('a hostile replica cannot make a router wait or allocate', WITH_NAT
   await stranger.flush()
   const reasons: unknown[] = []
   for (let i = 0; i < answers.length; i++) {
-    const call = router.peer.bearer.call(
-      { replica: 'hostile' },
-      envelope(0),
-      [ref(tensorBytes(0))],
-      quiet,
-    )
-    const [response] = await collect(call)
-    reasons.push(response?.error?.reason)
+    const call = sendTo(router, { replica: 'hostile' }, envelope(0), [ref(tensorBytes(0))], quiet)
+    reasons.push(ServeError.from(await failureOf(collect(call))).reason)
   }
   t.same(reasons, ['RESPONSE_INVALID', 'MESSAGE_TOO_LARGE'])
   t.ok(await stillServes())

@@ -1,3 +1,4 @@
+import type { Clock } from '@tutti/chassis'
 import { type Chunk, decodePeerMessage, encodePeerMessage } from '@tutti/protocol'
 import type { CallJob } from '../calls/call.ts'
 import { Callee } from '../calls/callee.ts'
@@ -56,6 +57,11 @@ export class FaultyNetwork {
   /** Called after every event, for what must hold at all times. */
   onEvent: () => void = () => {}
   now = 0
+  readonly #clock: Clock = {
+    now: () => this.now,
+    epochMs: () => this.now,
+    setTimer: () => () => {},
+  }
 
   constructor(fate: () => Fate, settings: PeerSettings = SMALL) {
     this.#fate = fate
@@ -73,7 +79,8 @@ export class FaultyNetwork {
     const send = (to: string, message: OutgoingMessage): void => this.#send(id, to, message)
     const incoming = new IncomingTransfers(settings, send)
     const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
-    const common = { settings, send, incoming, outgoing, inlineLimits: () => ({ each, total }) }
+    const inlineLimits = (): { each: number; total: number } => ({ each, total })
+    const common = { settings, send, incoming, outgoing, inlineLimits, clock: this.#clock }
     const peer = {
       id,
       incoming,

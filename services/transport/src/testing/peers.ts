@@ -2,64 +2,39 @@ import { silentLogger, systemClock } from '@tutti/chassis'
 import { type NatsServerOptions, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { EMPTY_CONTEXT, TensorMemory, type TensorRef } from '@tutti/tensor'
+import { type StepResponse, TensorMemory, type TensorRef } from '@tutti/tensor'
 import { type OpenRouterPeerOptions, openRouterPeer } from '../peer/router-peer.ts'
 import { type OpenStepPeerOptions, openStepPeer } from '../peer/step-peer.ts'
 import type { BrokerOptions, RouterPeer, StepPeer } from '../peers.ts'
 import { StepDirectory } from '../step-directory.ts'
-import type { BearerResponse, EnvelopeHandler } from '../tensor-bearer.ts'
+import {
+  answer,
+  executing,
+  sendEnvelope,
+  type TestHandler,
+  type TestTensor,
+  until,
+} from './envelopes.ts'
 
 /** For `t.test`: skips by name where there is no nats-server. */
 export const WITH_NATS = { skip: withoutNatsServer() } as const
 
+export { answer, envelope, SERVED, tensorBytes, until } from './envelopes.ts'
+
 export const REVISION = ['m', 1, 'aaa'] as const
-export const SERVED = { model: 'm', version: 1, revision: 'aaa' } as const
-
-/** An envelope of model m with one UINT8 input `x` of that many elements. */
-export function envelope(elements: number, o: Partial<Envelope> = {}): Envelope {
-  return {
-    requestKey: 'r1',
-    ...SERVED,
-    step: '',
-    attempt: 1,
-    context: EMPTY_CONTEXT,
-    requestedOutputs: [],
-    inputs: [{ name: 'x', datatype: 'UINT8', shape: [elements] }],
-    ...o,
-  }
-}
-
 const memory = new TensorMemory('test')
-
-/** Bytes that differ from their neighbours, and from those of another seed. */
-export function tensorBytes(elements: number, seed = 1): Uint8Array {
-  const bytes = new Uint8Array(elements)
-  for (let i = 0; i < elements; i++) bytes[i] = (i * 31 + (i >> 8) * 7 + seed) & 0xff
-  return bytes
-}
 
 export function ref(bytes: Uint8Array): TensorRef {
   return memory.hold(bytes)
 }
 
-/** A response with one UINT8 output `y`. */
-export function answer(bytes: Uint8Array, o: Partial<BearerResponse> = {}): BearerResponse {
-  return {
-    index: 0,
-    final: true,
-    outputs: [{ name: 'y', datatype: 'UINT8', shape: [bytes.byteLength], data: bytes }],
-    parameters: new Map(),
-    ...o,
-  }
-}
-
 /** Answers every envelope with its first tensor. */
-export const echo: EnvelopeHandler = async (_envelope, tensors, sink) => {
+export const echo: TestHandler = async (_envelope, tensors, sink) => {
   sink.send(answer(tensors[0]?.bytes ?? new Uint8Array()))
 }
 
-export async function collect(stream: AsyncIterable<BearerResponse>): Promise<BearerResponse[]> {
-  const all: BearerResponse[] = []
+export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
+  const all: StepResponse[] = []
   for await (const one of stream) all.push(one)
   return all
 }
@@ -106,13 +81,13 @@ export async function openTestStep(
   t: Teardown,
   broker: BrokerOptions,
   peer: string,
-  handle: EnvelopeHandler,
+  handle: TestHandler,
   o: Partial<OpenStepPeerOptions> = {},
 ): Promise<StepPeer> {
   const step = await openStepPeer({
     broker,
     peer,
-    handle,
+    executor: executing(handle),
     describe: () => ({ peer }),
     answer: async (question, argument) => ({ question, argument, peer }),
     revisions: () => [REVISION],
@@ -141,9 +116,9 @@ export async function openTestRouter(
     directory,
     clock: systemClock,
     log: silentLogger,
-    handle: async () => {
+    executor: executing(() => {
       throw new ServeError('UNSUPPORTED', 'this router takes no calls')
-    },
+    }),
     answer: async (question, argument) => ({ question, argument, peer }),
     describe: () => ROUTER_DESCRIPTION,
     routerChanged: () => {},
@@ -155,7 +130,24 @@ export async function openTestRouter(
   return { peer: router, directory, changed, gone, until }
 }
 
-/** Resolves as soon as the claim holds; the test's own time limit is what ends it otherwise. */
-export async function until(claim: () => boolean): Promise<void> {
-  while (!claim()) await new Promise((resolve) => setTimeout(resolve, 5))
+/** Has a replica execute an envelope. The iteration throws the failure. */
+export function sendTo(
+  { peer }: TestRouter,
+  to: { readonly replica: string },
+  offered: Envelope,
+  tensors: readonly TestTensor[],
+  o: { readonly signal: AbortSignal },
+): AsyncIterable<StepResponse> {
+  return sendEnvelope(peer.executor, to, offered, tensors, o)
+}
+
+/** As `sendTo`, to a router that the step chooses. */
+export function sendToRouter(
+  { routers }: StepPeer,
+  offered: Envelope,
+  tensors: readonly TestTensor[],
+  o: { readonly signal: AbortSignal },
+): AsyncIterable<StepResponse> {
+  const to = { replica: 'some router' }
+  return sendEnvelope((target) => routers.executor(target), to, offered, tensors, o)
 }

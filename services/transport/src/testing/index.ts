@@ -1,0 +1,1 @@
+export { executing, sendEnvelope, type TestHandler } from './envelopes.ts'
