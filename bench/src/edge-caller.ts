@@ -1,6 +1,6 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { openRouterPeer, StepDirectory } from '@tutti/transport'
+import { openRouterEndpoint, StepDirectory } from '@tutti/transport'
 import { connect } from 'nats'
 import { type EdgeCall, runEdgeRound } from './edge-round.ts'
 import { answerParent } from './forked.ts'
@@ -27,15 +27,15 @@ function notAsked(): ServeError {
   return new ServeError('UNSUPPORTED', 'the bench answers no one')
 }
 
-async function openBearer(url: string, model: string): Promise<EdgeCall> {
+async function openTransport(url: string, model: string): Promise<EdgeCall> {
   const found = Promise.withResolvers<{
     readonly replica: string
     readonly version: number
     readonly revision: string
   }>()
-  const peer = await openRouterPeer({
+  const member = await openRouterEndpoint({
     broker: { servers: [url], prefix: 'tutti', repository: 'default' },
-    peer: 'bench-caller',
+    member: 'bench-caller',
     directory: new StepDirectory(),
     clock: systemClock,
     log: silentLogger,
@@ -51,7 +51,7 @@ async function openBearer(url: string, model: string): Promise<EdgeCall> {
     answer: () => Promise.reject(notAsked()),
   })
   const { replica, version, revision } = await found.promise
-  const executor = peer.executor({ model, version, revision }, replica)
+  const executor = member.executor({ model, version, revision }, replica)
   const { signal } = new AbortController()
   let number = 0
   return (bytes) => {
@@ -86,7 +86,7 @@ const REQUEST = {
 }
 
 const [kind, url = '', model = ''] = process.argv.slice(2)
-const call = kind === 'raw' ? await openRaw(url) : await openBearer(url, model)
+const call = kind === 'raw' ? await openRaw(url) : await openTransport(url, model)
 answerParent(([bytes = 0, calls = 0, inFlight = 1]) =>
   runEdgeRound({ bytes, calls, inFlight }, call),
 )

@@ -1,5 +1,5 @@
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { openStepPeer } from '@tutti/transport'
+import { openStepEndpoint } from '@tutti/transport'
 import { connect } from 'nats'
 import { answerParent } from './forked.ts'
 import { ECHO_SUBJECT } from './raw-subject.ts'
@@ -15,10 +15,10 @@ async function openRaw(url: string): Promise<void> {
   await client.flush()
 }
 
-async function openBearer(url: string, model: string): Promise<void> {
-  await openStepPeer({
+async function openTransport(url: string, model: string): Promise<void> {
+  await openStepEndpoint({
     broker: { servers: [url], prefix: 'tutti', repository: 'default' },
-    peer: 'bench-echo',
+    member: 'bench-echo',
     executor: () => ({
       execute: ({ inputs }, sink) =>
         sink.send({ index: 0, final: true, outputs: inputs, parameters: new Map() }),
@@ -34,5 +34,5 @@ async function openBearer(url: string, model: string): Promise<void> {
 }
 
 const [kind, url = '', model = ''] = process.argv.slice(2)
-await (kind === 'raw' ? openRaw(url) : openBearer(url, model))
+await (kind === 'raw' ? openRaw(url) : openTransport(url, model))
 answerParent(async () => undefined)

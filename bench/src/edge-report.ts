@@ -1,6 +1,6 @@
 import { median, printTable } from './figures.ts'
 
-/** The plain client, the bearer alone, and a whole step, each with a broker of its own. */
+/** The plain client, the transport alone, and a whole step, each with a broker of its own. */
 const CONTENDERS = ['raw', 'edge', 'step'] as const
 export type Contender = (typeof CONTENDERS)[number]
 

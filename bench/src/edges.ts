@@ -4,7 +4,7 @@ import type { EdgeRound, EdgeTimes } from './edge-round.ts'
 import { cpuUs, median, quantile } from './figures.ts'
 import { makeFixtureRepository } from './fixture.ts'
 import { type ForkedProcess, startForked } from './forked.ts'
-import { startPeer } from './servers.ts'
+import { startEndpoint } from './servers.ts'
 
 const MODEL = 'big_identity'
 const ROUNDS = 5
@@ -78,7 +78,7 @@ async function openStep(
 ): Promise<Edge> {
   const broker = await startNatsServer()
   opened.defer(() => broker.stop())
-  const answerer = await startPeer('step', { repository, broker: broker.url, nodeFlags })
+  const answerer = await startEndpoint('step', { repository, broker: broker.url, nodeFlags })
   opened.defer(() => answerer.stop())
   return { broker, caller: await openCaller(opened, broker, nodeFlags), answerer }
 }

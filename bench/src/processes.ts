@@ -1,7 +1,7 @@
 import { startNatsServer } from '@tutti/chassis/testing'
 import { InferenceClient } from '@tutti/protocol'
 import { cpuUs, median, printTable, quantile } from './figures.ts'
-import { startPeer, startTutti, untilReady } from './servers.ts'
+import { startEndpoint, startTutti, untilReady } from './servers.ts'
 
 const REPOSITORY = 'model_repository'
 const ENSEMBLE = 'ens_face_restoration_v2.1'
@@ -59,10 +59,10 @@ async function openSeveral(
   opened.defer(() => broker.stop())
   const o = { repository: REPOSITORY, broker: broker.url, nodeFlags }
   const steps = await Promise.all(
-    STEPS.map((step) => startPeer('step', { ...o, flags: [`--model=${step}`] })),
+    STEPS.map((step) => startEndpoint('step', { ...o, flags: [`--model=${step}`] })),
   )
   for (const step of steps) opened.defer(() => step.stop())
-  const router = await startPeer('router', o)
+  const router = await startEndpoint('router', o)
   opened.defer(() => router.stop())
   const client = openClient(opened, router.grpcPort)
   await untilReady(client, ENSEMBLE)

@@ -5,7 +5,7 @@ import { startNatsServer } from '@tutti/chassis/testing'
 import { InferenceClient } from '@tutti/protocol'
 import { cpuUs, median, printTable } from './figures.ts'
 import { type ForkedProcess, startForked } from './forked.ts'
-import { startPeer, untilReady } from './servers.ts'
+import { startEndpoint, untilReady } from './servers.ts'
 
 const MODEL = 'waiting'
 const WAIT_MS = 20
@@ -91,7 +91,7 @@ async function openGroup(
   )
   for (const replica of replicas) opened.defer(() => replica.stop())
   const flags = [`--repository-name=${name}`]
-  const router = await startPeer('router', { repository: models, broker, flags, nodeFlags })
+  const router = await startEndpoint('router', { repository: models, broker, flags, nodeFlags })
   opened.defer(() => router.stop())
   const client = new InferenceClient({ address: `127.0.0.1:${router.grpcPort}` })
   opened.defer(() => client.close())

@@ -79,7 +79,7 @@ export function startTutti(repository: string, o: TuttiOptions = {}): Promise<Be
 }
 
 /** Starts `tutti step` or `tutti router` on a broker. Who asks a router waits for what it needs: see `untilReady`. */
-export function startPeer(
+export function startEndpoint(
   role: 'step' | 'router',
   o: TuttiOptions & { readonly repository: string; readonly broker: string },
 ): Promise<BenchServer> {

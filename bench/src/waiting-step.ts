@@ -1,8 +1,8 @@
 import type { Engine } from '@tutti/backends'
 import { silentLogger, systemClock } from '@tutti/chassis'
-import { toPeerOptions } from '@tutti/step'
+import { toEndpointOptions } from '@tutti/step'
 import { openTestStep } from '@tutti/step/testing'
-import { openStepPeer } from '@tutti/transport'
+import { openStepEndpoint } from '@tutti/transport'
 import { answerParent } from './forked.ts'
 
 /*
@@ -36,11 +36,11 @@ const engine: Engine = {
 }
 
 const step = await openTestStep([models], { replica, engines: [engine], autoComplete: false })
-await openStepPeer({
+await openStepEndpoint({
   broker: { servers: [url], prefix: 'tutti', repository },
-  peer: replica,
+  member: replica,
   clock: systemClock,
   log: silentLogger,
-  ...toPeerOptions(step, { replica }),
+  ...toEndpointOptions(step, { replica }),
 })
 answerParent(async () => executed)

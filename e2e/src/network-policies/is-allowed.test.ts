@@ -5,8 +5,8 @@ import {
   type EgressRule,
   type IngressRule,
   type Labels,
+  type Member,
   type NetworkPolicy,
-  type Peer,
   type PolicyPort,
   selects,
   toNetworkPolicy,
@@ -106,7 +106,7 @@ await t.test('what a selector takes', async (t) => {
 })
 
 await t.test(
-  'a rule without peers is for everybody, a list without rules for nobody',
+  'a rule without members is for everybody, a list without rules for nobody',
   async (t) => {
     t.same(whoReaches(forDb({})), ALL)
     t.same(whoReaches(forDb({ from: [] })), ALL)
@@ -120,18 +120,18 @@ await t.test(
 const front = { matchLabels: { role: 'frontend' } }
 const projectX = { matchLabels: { project: 'x' } }
 
-await t.test('who a peer is', async (t) => {
-  const cases: readonly (readonly [string, readonly Peer[], readonly string[]])[] = [
+await t.test('who a member is', async (t) => {
+  const cases: readonly (readonly [string, readonly Member[], readonly string[]])[] = [
     ['pods of the own namespace', [{ podSelector: front }], ['default/front']],
     ['all of the own namespace', [{ podSelector: {} }], ['default/front', 'default/bare']],
     ['all of a namespace', [{ namespaceSelector: projectX }], ['other/far', 'other/bare']],
     [
-      'both in one peer: those pods of that namespace',
+      'both in one member: those pods of that namespace',
       [{ namespaceSelector: projectX, podSelector: front }],
       ['other/far'],
     ],
     [
-      'in two peers: either',
+      'in two members: either',
       [{ namespaceSelector: projectX }, { podSelector: front }],
       ['default/front', 'other/far', 'other/bare'],
     ],
@@ -151,11 +151,11 @@ await t.test('who a peer is', async (t) => {
     ['all of IPv4', [{ ipBlock: { cidr: '0.0.0.0/0' } }], ALL.filter((n) => !n.includes(':'))],
     ['another node', [{ ipBlock: { cidr: '192.168.0.0/24' } }], ['node-2']],
   ]
-  for (const [what, peers, others] of cases) {
-    t.same(whoReaches(forDb({ from: peers })), sorted([...HOME, ...others]), `from: ${what}`)
-    t.same(whomReaches(ofDb({ to: peers })), sorted([...HOME, ...others]), `to: ${what}`)
+  for (const [what, members, others] of cases) {
+    t.same(whoReaches(forDb({ from: members })), sorted([...HOME, ...others]), `from: ${what}`)
+    t.same(whomReaches(ofDb({ to: members })), sorted([...HOME, ...others]), `to: ${what}`)
   }
-  t.throws(() => whoReaches(forDb({ from: [{}] })), /p: got a peer without a field/)
+  t.throws(() => whoReaches(forDb({ from: [{}] })), /p: got a member without a field/)
   const nowhere = pod('nowhere', 'x', {}, '10.9.9.9')
   const known = [forDb({ from: [{ podSelector: {} }] })]
   t.throws(() => allows(known, { from: nowhere, to: DB, port: 80 }), /none called nowhere/)
@@ -188,7 +188,7 @@ await t.test('which ports a rule is for', async (t) => {
   t.equal(allows(named, { from: DB, to: OUTSIDE, port: 80 }), false, 'an address has no names')
 })
 
-await t.test('peer and port have to fit in one rule', async (t) => {
+await t.test('member and port have to fit in one rule', async (t) => {
   const rules = forDb(
     { from: [{ podSelector: front }], ports: [{ port: 80 }] },
     { from: [{ namespaceSelector: projectX }], ports: [{ port: 81 }, { port: 82 }] },

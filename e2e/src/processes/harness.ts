@@ -11,7 +11,7 @@ import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
 import { LOOPBACK, type Serving, startTutti, TUTTI } from '../serving.ts'
 import { BASIC } from '../temp-repository.ts'
-import { type PeerWatch, watchPeers } from './peer-watch.ts'
+import { type MemberWatch, watchMembers } from './member-watch.ts'
 
 /** Why tests over a broker cannot run here, or false. */
 export const SKIP = withoutNatsServer()
@@ -21,12 +21,12 @@ export { BASIC }
 const REPOSITORY = 'default'
 
 /** A router or step that runs as a process of its own. */
-export interface Peer extends Serving {
+export interface Member extends Serving {
   /** Its id on the broker. */
   readonly id: string
 }
 
-export interface PeerOptions {
+export interface EndpointOptions {
   /** Folders of models. For a router: where its ensembles are. */
   readonly repositories?: readonly string[]
   /** Of a step: the models that it serves; all if absent. */
@@ -42,13 +42,13 @@ export type Harness = Awaited<ReturnType<typeof startHarness>>
 export async function startHarness(t: Test, o: NatsServerOptions = {}) {
   const broker = await startNatsServer(o)
   t.teardown(() => broker.stop())
-  const watch = await watchPeers(broker.url, { prefix: 'tutti', repository: REPOSITORY })
+  const watch = await watchMembers(broker.url, { prefix: 'tutti', repository: REPOSITORY })
   t.teardown(() => watch.close())
   return {
     broker,
     watch,
-    step: (options: PeerOptions = {}) => startPeer(t, broker, watch, 'step', options),
-    router: (options: PeerOptions = {}) => startPeer(t, broker, watch, 'router', options),
+    step: (options: EndpointOptions = {}) => startEndpoint(t, broker, watch, 'step', options),
+    router: (options: EndpointOptions = {}) => startEndpoint(t, broker, watch, 'router', options),
     proxy: async (): Promise<FaultProxy> => {
       const proxy = await startFaultProxy({ port: broker.port })
       t.teardown(() => proxy.close())
@@ -57,15 +57,15 @@ export async function startHarness(t: Test, o: NatsServerOptions = {}) {
   }
 }
 
-async function startPeer(
+async function startEndpoint(
   t: Test,
   broker: NatsServer,
-  watch: PeerWatch,
+  watch: MemberWatch,
   role: Heartbeat['role'],
-  o: PeerOptions,
-): Promise<Peer> {
+  o: EndpointOptions,
+): Promise<Member> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
-  const starting = startTutti(peerArguments(role, url, o))
+  const starting = startTutti(memberArguments(role, url, o))
   // Not after the wait: another one that does not start ends the test while this one is starting.
   t.teardown(async () => {
     // What did not start has ended, and the test has the error.
@@ -78,7 +78,7 @@ async function startPeer(
   return { ...serving, id }
 }
 
-function peerArguments(role: Heartbeat['role'], url: string, o: PeerOptions): string[] {
+function memberArguments(role: Heartbeat['role'], url: string, o: EndpointOptions): string[] {
   const repositories = o.repositories ?? [BASIC]
   return [
     TUTTI,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { InferenceClient } from '@tutti/protocol'
 import { seededRandom } from '../hostile.ts'
 import { ask, errorFields, LONG_MS, type Outcome } from './asking.ts'
-import type { Peer } from './harness.ts'
+import type { Member } from './harness.ts'
 import type { HistoryEvent } from './history-check.ts'
 import {
   between,
@@ -16,7 +16,7 @@ import { answerProblem } from './questions.ts'
 /** A place in the cluster that one router after another takes. */
 export interface RouterPlace {
   readonly name: string
-  readonly peer: Peer
+  readonly member: Member
 }
 
 export type HistoryClients = ReturnType<typeof startHistoryClients>
@@ -48,7 +48,7 @@ export function startHistoryClients(o: HistoryClientsOptions) {
     const connections = new Connections()
     while (!state.isStopped) {
       const place = oneOf(random, o.routers)
-      const client = connections.to(place.peer)
+      const client = connections.to(place.member)
       const first = state.asked
       if (index % STREAMING === 0) {
         const count = between(random, 1, MOST_ON_A_STREAM)
@@ -79,15 +79,15 @@ export function startHistoryClients(o: HistoryClientsOptions) {
 
 /** One connection to each router; those to routers that are gone are closed. */
 class Connections {
-  readonly #clients = new Map<Peer, InferenceClient>()
+  readonly #clients = new Map<Member, InferenceClient>()
 
-  to(peer: Peer): InferenceClient {
-    const known = this.#clients.get(peer)
+  to(member: Member): InferenceClient {
+    const known = this.#clients.get(member)
     if (known !== undefined) return known
     // A client asks one thing at a time: what is older than the few places of the cluster is not in use.
     if (this.#clients.size >= MOST_CONNECTIONS) this.close()
-    const client = new InferenceClient({ address: `127.0.0.1:${peer.grpcPort}` })
-    this.#clients.set(peer, client)
+    const client = new InferenceClient({ address: `127.0.0.1:${member.grpcPort}` })
+    this.#clients.set(member, client)
     return client
   }
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { type FaultProxy, until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { parseLine } from '../serving.ts'
-import { type Harness, type Peer, startHarness } from './harness.ts'
+import { type Harness, type Member, startHarness } from './harness.ts'
 import { isOk } from './seen.ts'
 
 export const STEP_MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
@@ -20,7 +20,7 @@ export const SERVED = [
 export interface Place {
   readonly role: 'router' | 'step'
   readonly name: string
-  peer: Peer
+  member: Member
   proxy: FaultProxy
 }
 
@@ -30,11 +30,11 @@ export interface Cluster {
   readonly routers: readonly Place[]
   readonly steps: readonly Place[]
   /** Starts a process beside the one that has the place. */
-  startAt(place: Place): Promise<Pick<Place, 'peer' | 'proxy'>>
+  startAt(place: Place): Promise<Pick<Place, 'member' | 'proxy'>>
   /** What is there of all processes that were ever started here, and of those that they started. */
   leftBehind(): readonly string[]
   /** Those whose places others have taken, until they are told to go; of all faults, as several happen at once. */
-  readonly leaving: Set<Peer>
+  readonly leaving: Set<Member>
   /** Waits until all that have a place, and those that are leaving, are known to one another and serve, and nobody else is. */
   settled(): Promise<void>
 }
@@ -46,13 +46,13 @@ export async function startCluster(
 ): Promise<Cluster> {
   const harness = await startHarness(t)
   const pids = [harness.broker.pid]
-  const start = async (role: Place['role']): Promise<Pick<Place, 'peer' | 'proxy'>> => {
+  const start = async (role: Place['role']): Promise<Pick<Place, 'member' | 'proxy'>> => {
     const proxy = await harness.proxy()
-    const peer = await (role === 'step'
+    const member = await (role === 'step'
       ? harness.step({ proxy, models: STEP_MODELS })
       : harness.router({ proxy }))
-    pids.push(peer.process.pid)
-    return { peer, proxy }
+    pids.push(member.process.pid)
+    return { member, proxy }
   }
   const startMany = (role: Place['role'], count: number): Promise<readonly Place[]> =>
     Promise.all(
@@ -66,7 +66,7 @@ export async function startCluster(
     startMany('router', o.routers),
     startMany('step', o.steps),
   ])
-  const leaving = new Set<Peer>()
+  const leaving = new Set<Member>()
   const cluster: Cluster = {
     harness,
     routers,
@@ -84,24 +84,24 @@ async function untilSettled(
   { watch }: Harness,
   routers: readonly Place[],
   places: readonly Place[],
-  leaving: ReadonlySet<Peer>,
+  leaving: ReadonlySet<Member>,
 ): Promise<void> {
   // Looked up anew each time: meanwhile another fault may put others into the places.
-  const peers = (): readonly Peer[] => [...places.map(({ peer }) => peer), ...leaving]
-  const before = new Map(peers().map(({ id }) => [id, watch.latest(id)]))
-  const isHeard = ({ id }: Peer): boolean => {
+  const members = (): readonly Member[] => [...places.map(({ member }) => member), ...leaving]
+  const before = new Map(members().map(({ id }) => [id, watch.latest(id)]))
+  const isHeard = ({ id }: Member): boolean => {
     const latest = watch.latest(id)
     return latest !== undefined && latest !== before.get(id) && !latest.draining
   }
-  const sights = new Map<Peer, Sight>()
-  const sightOf = (peer: Peer): Sight => {
-    const sight = sights.get(peer) ?? new Sight(peer)
-    sights.set(peer, sight)
+  const sights = new Map<Member, Sight>()
+  const sightOf = (member: Member): Sight => {
+    const sight = sights.get(member) ?? new Sight(member)
+    sights.set(member, sight)
     return sight
   }
-  const blind = (): Peer | undefined => {
-    const alive = new Set(peers().map(({ id }) => id))
-    return peers().find((peer) => !isHeard(peer) || !sightOf(peer).isRight(alive))
+  const blind = (): Member | undefined => {
+    const alive = new Set(members().map(({ id }) => id))
+    return members().find((member) => !isHeard(member) || !sightOf(member).isRight(alive))
   }
   await until(
     () =>
@@ -120,25 +120,25 @@ async function untilSettled(
 
 /** What some router does not serve, or ''. */
 async function lacks(routers: readonly Place[]): Promise<string> {
-  for (const { peer } of routers) {
+  for (const { member } of routers) {
     for (const model of SERVED) {
-      const url = `http://127.0.0.1:${peer.httpPort}/v2/models/${model}/ready`
+      const url = `http://127.0.0.1:${member.httpPort}/v2/models/${model}/ready`
       if (await isOk(url)) continue
-      const log = peer.process.lines.slice(-40).join('\n')
-      return `${peer.id} does not serve ${model}; it logged\n${log}`
+      const log = member.process.lines.slice(-40).join('\n')
+      return `${member.id} does not serve ${model}; it logged\n${log}`
     }
   }
   return ''
 }
 
-/** What a peer's log says of how it sees things. */
+/** What a member's log says of how it sees things. */
 class Sight {
-  readonly #self: Peer
+  readonly #self: Member
   readonly #known = new Set<string>()
   readonly #connected = new Set<unknown>()
   #read = 0
 
-  constructor(self: Peer) {
+  constructor(self: Member) {
     this.#self = self
   }
 
@@ -155,16 +155,17 @@ class Sight {
   }
 
   #take(text: string): void {
-    const { message, peer, connection } = parseLine(text)
+    const { message, member, connection } = parseLine(text)
     if (message === 'broker connected') this.#connected.add(connection)
     if (message === 'broker disconnected') this.#connected.delete(connection)
-    if (message === 'peer appeared' || message === 'peer recovered') this.#known.add(String(peer))
-    if (message === 'peer is suspect' || message === 'peer is gone')
-      this.#known.delete(String(peer))
+    if (message === 'member appeared' || message === 'member recovered')
+      this.#known.add(String(member))
+    if (message === 'member is suspect' || message === 'member is gone')
+      this.#known.delete(String(member))
   }
 }
 
-/** Of each peer to the broker. */
+/** Of each member to the broker. */
 const CONNECTIONS = 2
 
 /** Each process is started as the leader of a group: what is left of the groups. */

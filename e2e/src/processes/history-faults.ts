@@ -98,14 +98,14 @@ function shuffled<T>(random: Random, all: readonly T[]): readonly T[] {
 }
 
 async function kill(place: Place, cluster: Cluster): Promise<void> {
-  await place.peer.process.stop('SIGKILL')
+  await place.member.process.stop('SIGKILL')
   await replace(place, cluster)
 }
 
-async function hold({ peer }: Place, _: Cluster, { heldMs }: Manner): Promise<void> {
-  peer.process.kill('SIGSTOP')
+async function hold({ member }: Place, _: Cluster, { heldMs }: Manner): Promise<void> {
+  member.process.kill('SIGSTOP')
   await delay(heldMs)
-  peer.process.kill('SIGCONT')
+  member.process.kill('SIGCONT')
 }
 
 async function cutOff({ proxy }: Place, _: Cluster, { heldMs, isAbrupt }: Manner): Promise<void> {
@@ -116,15 +116,15 @@ async function cutOff({ proxy }: Place, _: Cluster, { heldMs, isAbrupt }: Manner
 }
 
 async function drainAndReplace(place: Place, cluster: Cluster): Promise<void> {
-  await drain(place.peer)
+  await drain(place.member)
   await replace(place, cluster)
 }
 
 /** Nobody must notice, so everybody has to know the new one before the old one goes. */
 async function roll(place: Place, cluster: Cluster): Promise<void> {
-  const before = place.peer
+  const before = place.member
   const fresh = await cluster.startAt(place)
-  const { metricsPort, id } = fresh.peer
+  const { metricsPort, id } = fresh.member
   await until(`${id} is ready`, () => isOk(`http://127.0.0.1:${metricsPort}/readyz`))
   cluster.leaving.add(before)
   Object.assign(place, fresh)
@@ -151,7 +151,7 @@ async function replace(place: Place, cluster: Cluster): Promise<void> {
 /** Above the process's own grace period. */
 const DRAIN_LIMIT_MS = 60_000
 
-async function drain({ process, id }: Place['peer']): Promise<void> {
+async function drain({ process, id }: Place['member']): Promise<void> {
   const how = howItEnded(process, await process.stop('SIGTERM', DRAIN_LIMIT_MS))
   if (how !== '') throw new Error(`${id} ${how}`)
 }

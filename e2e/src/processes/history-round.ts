@@ -118,9 +118,9 @@ interface Room {
 /** By role, as it is before there is any work. */
 function roomOf({ harness, routers, steps }: Cluster): ReadonlyMap<string, Room> {
   return new Map(
-    [...routers, ...steps].map(({ role, peer }) => {
-      const heard = harness.watch.latest(peer.id)
-      if (heard === undefined) throw new Error(`${peer.id} was never heard`)
+    [...routers, ...steps].map(({ role, member }) => {
+      const heard = harness.watch.latest(member.id)
+      if (heard === undefined) throw new Error(`${member.id} was never heard`)
       return [role, { freeBytes: heard.freeBytes, freeSlots: heard.freeSlots }]
     }),
   )
@@ -135,8 +135,8 @@ async function checkNothingIsLeft(
 ): Promise<void> {
   const { harness, routers, steps } = cluster
   const places = [...routers, ...steps]
-  const clients = routers.map(({ peer }) => openClient(t, peer))
-  // On a machine that gives the broker no time for seconds, a peer connects anew, and they are asked again.
+  const clients = routers.map(({ member }) => openClient(t, member))
+  // On a machine that gives the broker no time for seconds, a member connects anew, and they are asked again.
   await until('large requests have their windows', async () => {
     const large = clients.flatMap((client) =>
       [0, 1, 2, 3].map((i) => ask(client, identityQuestion(LARGE_BYTES, i))),
@@ -145,25 +145,25 @@ async function checkNothingIsLeft(
     if (failed.length > 0) throw new Error(failed.join('; '))
     return (await Promise.all(large)).every(({ kind }) => kind === 'right')
   })
-  for (const { peer, role, name } of places) {
+  for (const { member, role, name } of places) {
     const room = empty.get(role)
     await harness.watch.next(
-      peer.id,
+      member.id,
       'has nothing in flight, and all its room',
       (h) =>
         h.inFlight + h.queued === 0 &&
         h.freeBytes === room?.freeBytes &&
         h.freeSlots === room.freeSlots,
     )
-    const metrics = await scrape(peer)
+    const metrics = await scrape(member)
     t.equal(metrics.sum('nv_inference_pending_request_count'), 0, `${name} has none pending`)
   }
-  for (const { peer, name } of places) {
-    const from = mark(peer.process)
-    const ended = peer.process.stop('SIGTERM', 60_000)
+  for (const { member, name } of places) {
+    const from = mark(member.process)
+    const ended = member.process.stop('SIGTERM', 60_000)
     // The transport's own word, of calls that no heartbeat counts.
-    await logged(peer.process, from, 'peer draining', { inFlight: 0 })
-    t.equal(howItEnded(peer.process, await ended), '', `${name} ends in order`)
+    await logged(member.process, from, 'member draining', { inFlight: 0 })
+    t.equal(howItEnded(member.process, await ended), '', `${name} ends in order`)
   }
   await harness.broker.kill()
   t.same(cluster.leftBehind(), [], 'no process is left behind')

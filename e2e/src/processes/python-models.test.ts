@@ -2,7 +2,7 @@
 import t from 'tap'
 import { ROOT } from '../serving.ts'
 import { PYTHON, runTritonChecks } from '../triton-client.ts'
-import { type Peer, SKIP, startHarness } from './harness.ts'
+import { type Member, SKIP, startHarness } from './harness.ts'
 import { untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
@@ -21,7 +21,7 @@ const skip = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : SKIP
 await t.test('Python models in steps, as in one process', { skip }, async (t) => {
   const harness = await startHarness(t)
   const repositories = [REPOSITORY]
-  const step = (models: readonly string[]): Promise<Peer> =>
+  const step = (models: readonly string[]): Promise<Member> =>
     harness.step({ repositories, models, flags: FLAGS })
   const [router, callers, called] = await Promise.all([
     harness.router({ repositories }),
@@ -30,7 +30,7 @@ await t.test('Python models in steps, as in one process', { skip }, async (t) =>
   ])
   await untilReady([router], ['ens_py_add_sub', 'ens_repeat', 'py_call', 'py_faults', 'py_wait'])
   const metrics = `--metrics=127.0.0.1:${called.metricsPort}`
-  const pids = [router, callers, called].map((peer) => peer.process.pid).join(',')
+  const pids = [router, callers, called].map((member) => member.process.pid).join(',')
   await runTritonChecks(t, 'python_models.py', router, [metrics])
   await runTritonChecks(t, 'python_streams.py', router, [metrics, `--pids=${pids}`])
 })

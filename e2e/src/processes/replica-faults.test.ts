@@ -48,7 +48,7 @@ await t.test('kill -9 of replicas under load', { skip: SKIP }, async (t) => {
     const killed = mark(router.process)
     first.process.kill('SIGKILL')
     await load.more(10)
-    await logged(router.process, killed, 'peer is gone', { peer: first.id })
+    await logged(router.process, killed, 'member is gone', { member: first.id })
     const after = load.asked
     await load.more(20)
     const outcomes = await load.stop()
@@ -66,7 +66,7 @@ await t.test('kill -9 of replicas under load', { skip: SKIP }, async (t) => {
     second.process.kill('SIGKILL')
     const outcomes = await Promise.all(asked)
     for (const outcome of outcomes) t.match(outcome, { code: 'UNAVAILABLE', reason: 'STEP_LOST' })
-    await logged(router.process, killed, 'peer is gone', { peer: second.id })
+    await logged(router.process, killed, 'member is gone', { member: second.id })
     const ready = `http://127.0.0.1:${router.httpPort}/v2/models/ens_slow/ready`
     await until('the ensemble is not ready', async () => !(await isOk(ready)))
     const refused = await ask(client, slowQuestion(1))
@@ -101,7 +101,7 @@ await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
   await Promise.all(areBusy)
   const from = mark(router.process)
   stopped.process.kill('SIGSTOP')
-  const suspected = await logged(router.process, from, 'peer is suspect', { peer: stopped.id })
+  const suspected = await logged(router.process, from, 'member is suspect', { member: stopped.id })
 
   await t.test('a suspect gets no new work', async (t) => {
     const before = await successes(toOther, 'slow')
@@ -111,7 +111,7 @@ await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
   })
 
   await t.test('then it is dead, and what it had fails', async (t) => {
-    await logged(router.process, suspected, 'peer is gone', { peer: stopped.id })
+    await logged(router.process, suspected, 'member is gone', { member: stopped.id })
     t.match(await Promise.race(asked), { code: 'UNAVAILABLE', reason: 'STEP_LOST' })
     cancel.abort()
     const outcomes = await Promise.all(asked)
@@ -122,7 +122,7 @@ await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
   await t.test('SIGCONT brings it back', async (t) => {
     const continued = mark(router.process)
     stopped.process.kill('SIGCONT')
-    await logged(router.process, continued, 'peer appeared', { peer: stopped.id })
+    await logged(router.process, continued, 'member appeared', { member: stopped.id })
     // What it did when it was stopped goes on, if nobody wants it any more.
     await harness.watch.idle(stopped.id)
     const before = await successes(toStopped, 'slow')

@@ -4,7 +4,7 @@ import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from '../grpc-client.ts'
 import { seededRandom } from '../hostile.ts'
-import { type Peer, SKIP, startHarness } from './harness.ts'
+import { type Member, SKIP, startHarness } from './harness.ts'
 import { between, oneOf } from './history-requests.ts'
 import {
   askShift,
@@ -33,13 +33,17 @@ async function openScene(t: Test) {
   for (const revision of ['one', 'three', 'odd'] as const) {
     folders.set(revision, await shiftRepository(t, revision))
   }
-  const start = (revision: Revision): Promise<Peer> =>
+  const start = (revision: Revision): Promise<Member> =>
     harness.step({ repositories: [folders.get(revision) ?? ''], models: ['shift'] })
   return { harness, router, start }
 }
 
 /** Waits until the router has taken the replica away. */
-async function leaves(router: Peer, replica: Peer, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+async function leaves(
+  router: Member,
+  replica: Member,
+  signal: 'SIGTERM' | 'SIGKILL',
+): Promise<void> {
   const from = mark(router.process)
   await replica.process.stop(signal, 60_000)
   await logged(router.process, from, 'step gone', { replica: replica.id })
@@ -49,9 +53,9 @@ await t.test('two revisions under one version number', { skip: SKIP }, async (t)
   t.comment(`TUTTI_SEED=${SEED}`)
   const random = seededRandom(SEED)
   const { router, start } = await openScene(t)
-  const replicas: { readonly revision: Revision; readonly peer: Peer }[] = []
+  const replicas: { readonly revision: Revision; readonly member: Member }[] = []
   const add = async (revision: Revision): Promise<void> => {
-    replicas.push({ revision, peer: await start(revision) })
+    replicas.push({ revision, member: await start(revision) })
   }
   await Promise.all([add('one'), add('three')])
   await untilReady([router], ['ens_shift', 'shift'])
@@ -87,7 +91,7 @@ await t.test('two revisions under one version number', { skip: SKIP }, async (t)
       const leaving = [...others.slice(between(random, 0, others.length - 1)), ...own.slice(1)]
       for (const one of leaving) {
         replicas.splice(replicas.indexOf(one), 1)
-        await leaves(router, one.peer, oneOf(random, ['SIGTERM', 'SIGKILL']))
+        await leaves(router, one.member, oneOf(random, ['SIGTERM', 'SIGKILL']))
       }
       await more(revision)
     }

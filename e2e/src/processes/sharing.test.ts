@@ -83,7 +83,7 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
       cancel.abort()
       await Promise.all(asked)
       const isJudged = routers.some(({ process }, i) =>
-        process.lines.slice(marks[i]).some((line) => line.includes('peer is suspect')),
+        process.lines.slice(marks[i]).some((line) => line.includes('member is suspect')),
       )
       return isJudged ? undefined : counts
     }

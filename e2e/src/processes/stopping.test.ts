@@ -45,7 +45,7 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
   const from = mark(router.process)
   leaving.process.kill('SIGTERM')
   t.equal(howItEnded(leaving.process, await leaving.process.exited), '')
-  await logged(router.process, from, 'peer is gone', { peer: leaving.id })
+  await logged(router.process, from, 'member is gone', { member: leaving.id })
   await load.more(20)
   t.same(notRight(await load.stop()), [], 'no client noticed')
 

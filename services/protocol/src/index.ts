@@ -27,34 +27,34 @@ export {
   type InferenceClientOptions,
 } from './inference-client.ts'
 export { toCorrelationText } from './message-bounds.ts'
-export { modelConfigToProto } from './model-config-proto.ts'
-export { type Chunk, decodeChunk, encodeChunk } from './peer/chunk-codec.ts'
-export { decodeHeartbeat, encodeHeartbeat } from './peer/heartbeat.ts'
+export { type Chunk, decodeChunk, encodeChunk } from './messages/chunk-codec.ts'
+export { decodeHeartbeat, encodeHeartbeat } from './messages/heartbeat.ts'
 export {
   CALLERS_LIMIT,
   CHUNK_BYTES,
   HEARTBEAT_REVISIONS,
   INLINE_LIMIT_BYTES,
   INLINE_TOTAL_LIMIT_BYTES,
-  PEER_PROTOCOL_VERSION,
+  MESSAGE_PROTOCOL_VERSION,
   RECEIVER_CREDIT_BYTES,
   SENDER_CREDIT_BYTES,
   WHOLE_CHUNK_BYTES,
-} from './peer/limits.ts'
-export { decodePeerMessage, encodePeerMessage } from './peer/peer-codec.ts'
+} from './messages/limits.ts'
 export type {
   ChunkHeader,
   Heartbeat,
+  Message,
   OutputHeader,
-  PeerMessage,
   TensorPart,
   TransferCredit,
   WireError,
   WireTimes,
-} from './peer/peer-message.ts'
-export { decodeToken, encodeToken } from './peer/subject-tokens.ts'
-export { type PeerSubjects, peerSubjects, type SubjectNames } from './peer/subjects.ts'
-export { fromWireError, toWireError } from './peer/wire-error.ts'
+} from './messages/message.ts'
+export { decodeMessage, encodeMessage } from './messages/message-codec.ts'
+export { decodeToken, encodeToken } from './messages/subject-tokens.ts'
+export { buildSubjects, type SubjectNames, type Subjects } from './messages/subjects.ts'
+export { fromWireError, toWireError } from './messages/wire-error.ts'
+export { modelConfigToProto } from './model-config-proto.ts'
 export type { RestRequestedOutput } from './rest/decode-outputs.ts'
 export {
   decodeRestRequest,

@@ -71,7 +71,7 @@ export function shapeMatches(declared: Shape, shape: Shape): boolean {
 
 /**
  * A tensor's value: little-endian, row-major, no padding; BYTES elements are a uint32 length and that many bytes.
- * `data` is a view; who made it owns the memory, and nobody writes to it once it is handed over.
+ * `data` is a view; who made it owns the memory, and it is not written to once it is handed over.
  */
 export interface TensorValue {
   readonly datatype: Datatype

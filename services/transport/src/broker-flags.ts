@@ -1,10 +1,10 @@
 import type { FlagTable, FlagValues } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { peerSubjects, type SubjectNames } from '@tutti/protocol'
+import { buildSubjects, type SubjectNames } from '@tutti/protocol'
+import type { BrokerOptions } from './endpoints.ts'
 import { readText } from './nats/broker-files.ts'
 import type { BrokerField, BrokerNaming } from './nats/broker-naming.ts'
 import { checkBrokerOptions } from './nats/broker-options.ts'
-import type { BrokerOptions } from './peers.ts'
 
 /** The flags of every executable that talks over a broker. Secrets come from files, never from the command line. */
 export const BROKER_FLAGS = {
@@ -101,7 +101,7 @@ function toTls(flags: BrokerFlags): BrokerOptions['tls'] {
 function toNames(flags: BrokerFlags): SubjectNames {
   const names = { prefix: flags['nats-prefix'], repository: flags['repository-name'] }
   try {
-    peerSubjects(names)
+    buildSubjects(names)
     return names
   } catch (cause) {
     const { details, message } = ServeError.from(cause)

@@ -1,21 +1,21 @@
 export { BROKER_FLAGS, type BrokerFlags, toBrokerOptions } from './broker-flags.ts'
-export { type OpenRouterPeerOptions, openRouterPeer } from './peer/router-peer.ts'
-export { type OpenStepPeerOptions, openStepPeer } from './peer/step-peer.ts'
-export type { PeerSettings } from './peer-settings.ts'
+export { type OpenRouterEndpointOptions, openRouterEndpoint } from './endpoint/router-endpoint.ts'
+export { type OpenStepEndpointOptions, openStepEndpoint } from './endpoint/step-endpoint.ts'
+export type { EndpointSettings } from './endpoint-settings.ts'
 export type {
   AnswerQuestion,
   AskOptions,
   BrokerOptions,
   FindReplicaExecutor,
-  PeerLoad,
-  PeerQuestions,
+  MemberLoad,
+  MemberQuestions,
   Question,
   RouterCalls,
-  RouterPeer,
-  RouterPeerOptions,
-  StepPeer,
-  StepPeerOptions,
-} from './peers.ts'
+  RouterEndpoint,
+  RouterEndpointOptions,
+  StepEndpoint,
+  StepEndpointOptions,
+} from './endpoints.ts'
 export { executeWithRetries, type FailedAttempt } from './retries.ts'
 export {
   type AnnouncedLoad,

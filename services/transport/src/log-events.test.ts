@@ -10,10 +10,10 @@ import {
   SERVED,
   until,
   WITH_NATS,
-} from './testing/peers.ts'
+} from './testing/endpoints.ts'
 
 await t.test(
-  'a line names this peer and the other one, each by a field of its own',
+  'a line names this member and the other one, each by a field of its own',
   WITH_NATS,
   async (t) => {
     const server = await startNatsServer()
@@ -24,8 +24,8 @@ await t.test(
     const router = await openTestRouter(t, brokerAt(server.url), 'router', { log })
     await openTestStep(t, brokerAt(server.url), 'step', echo)
     await until(() => router.directory.isServed(SERVED))
-    const appeared = lines.find((line) => line.includes('peer appeared')) ?? ''
-    t.match(JSON.parse(appeared), { self: 'router', peer: 'step', role: 'step' })
-    t.equal(appeared.split('"peer":').length, 2, 'no name comes twice')
+    const appeared = lines.find((line) => line.includes('member appeared')) ?? ''
+    t.match(JSON.parse(appeared), { self: 'router', member: 'step', role: 'step' })
+    t.equal(appeared.split('"member":').length, 2, 'no name comes twice')
   },
 )

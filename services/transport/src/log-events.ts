@@ -1,10 +1,10 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** The two connections that a peer has to its broker. */
+/** The two connections that a member has to its broker. */
 export type ConnectionRole = 'control' | 'data'
 
-/** Every log line of this room has a name here. */
+/** Every log line of this package has a name here. */
 export class TransportEvents {
   readonly #log: Logger
 
@@ -43,20 +43,20 @@ export class TransportEvents {
     this.#log.info('heartbeats are sent again', {})
   }
 
-  peerAppeared(peer: string, role: string): void {
-    this.#log.info('peer appeared', { peer, role })
+  memberAppeared(member: string, role: string): void {
+    this.#log.info('member appeared', { member, role })
   }
 
-  peerSuspected(peer: string): void {
-    this.#log.warn('peer is suspect', { peer })
+  memberSuspected(member: string): void {
+    this.#log.warn('member is suspect', { member })
   }
 
-  peerRecovered(peer: string): void {
-    this.#log.info('peer recovered', { peer })
+  memberRecovered(member: string): void {
+    this.#log.info('member recovered', { member })
   }
 
-  peerGone(peer: string, error: ServeError): void {
-    this.#log.info('peer is gone', { peer, error: error.message })
+  memberGone(member: string, error: ServeError): void {
+    this.#log.info('member is gone', { member, error: error.message })
   }
 
   /** @param count - since the last such line. */
@@ -69,10 +69,10 @@ export class TransportEvents {
   }
 
   draining(inFlight: number): void {
-    this.#log.info('peer draining', { inFlight })
+    this.#log.info('member draining', { inFlight })
   }
 
   drained(): void {
-    this.#log.info('peer drained', {})
+    this.#log.info('member drained', {})
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type PeerMessage, peerSubjects } from '@tutti/protocol'
+import { buildSubjects, type Message } from '@tutti/protocol'
 import t from 'tap'
 
 const README = readFileSync(join(import.meta.dirname, '..', 'README.md'), 'utf8')
@@ -12,10 +12,10 @@ function rowsOf(section: string): readonly string[] {
   return [...body.matchAll(/^\| (\S+) +\|/gm)].map(([, cell = '']) => cell.replaceAll('`', ''))
 }
 
-await t.test('the table of subjects has those that peers listen on', async (t) => {
-  const subjects = peerSubjects({ prefix: 'p', repository: 'r' })
+await t.test('the table of subjects has those that members listen on', async (t) => {
+  const subjects = buildSubjects({ prefix: 'p', repository: 'r' })
   const [, ...rows] = rowsOf('Subjects').filter((row) => !row.startsWith('-'))
-  const named = rows.map((row) => `p.r.${row.replace('<peer>', 'x')}`)
+  const named = rows.map((row) => `p.r.${row.replace('<member>', 'x')}`)
   const own = [
     subjects.heartbeat('x'),
     subjects.control('x'),
@@ -29,7 +29,7 @@ await t.test('the table of subjects has those that peers listen on', async (t) =
 })
 
 await t.test('the table of messages has every type', async (t) => {
-  const types: Record<PeerMessage['type'], true> = {
+  const types: Record<Message['type'], true> = {
     offer: true,
     accepted: true,
     refused: true,

@@ -130,7 +130,7 @@ await t.test('the announced load decides between equals', async (t) => {
   directory.report('nobody', FREE)
 })
 
-await t.test('one that announces no room is taken only if all are full', async (t) => {
+await t.test('one that announces no free slot is taken only if all are full', async (t) => {
   for (const full of [
     { ...FREE, freeSlots: 0 },
     { ...FREE, freeBytes: 0 },
@@ -144,15 +144,18 @@ await t.test('one that announces no room is taken only if all are full', async (
   }
 })
 
-await t.test('room that was announced is given once, until the next announcement', async (t) => {
-  const directory = new StepDirectory()
-  directory.announce({ replica: 'full' }, [m1], { ...FREE, freeSlots: 0 })
-  directory.announce({ replica: 'free' }, [m1], { ...FREE, freeSlots: 2 })
-  const take = (count: number) =>
-    Array.from({ length: count }, () => directory.acquire(m1)?.address.replica)
-  t.same(take(2), ['free', 'free'])
-  const next = take(4).filter((replica) => replica === 'full')
-  t.equal(next.length, 3, 'then our own are evened out')
-  directory.report('free', { ...FREE, freeSlots: 1 })
-  t.same(take(1), ['free'], 'what was sent before it is counted in it')
-})
+await t.test(
+  'free slots that were announced are given once, until the next announcement',
+  async (t) => {
+    const directory = new StepDirectory()
+    directory.announce({ replica: 'full' }, [m1], { ...FREE, freeSlots: 0 })
+    directory.announce({ replica: 'free' }, [m1], { ...FREE, freeSlots: 2 })
+    const take = (count: number) =>
+      Array.from({ length: count }, () => directory.acquire(m1)?.address.replica)
+    t.same(take(2), ['free', 'free'])
+    const next = take(4).filter((replica) => replica === 'full')
+    t.equal(next.length, 3, 'then our own are evened out')
+    directory.report('free', { ...FREE, freeSlots: 1 })
+    t.same(take(1), ['free'], 'what was sent before it is counted in it')
+  },
+)

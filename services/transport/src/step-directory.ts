@@ -119,9 +119,9 @@ export class StepDirectory {
   }
 
   /**
-   * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with room as it
+   * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with free slots as it
    * announced, less what we have sent there since, before one without, then by our own envelopes in flight, then by the announced load, then in turn. One without
-   * room is taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take.
+   * free slots is taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take.
    * The caller calls `release` once, when the envelope is answered or given up.
    *
    * @param avoid - replicas that are taken only if there is no other.
@@ -195,14 +195,14 @@ function isBetter(one: Member, other: Member, avoid: ReadonlySet<string> | undef
  * load even out the whole. The announcement, which is up to a heartbeat old, decides between equals.
  */
 function isLessBusy(one: Member, other: Member): boolean {
-  const hasRoom = hasAnnouncedRoom(one)
-  if (hasRoom !== hasAnnouncedRoom(other)) return hasRoom
+  const isFree = hasFreeSlots(one)
+  if (isFree !== hasFreeSlots(other)) return isFree
   if (one.inFlight !== other.inFlight) return one.inFlight < other.inFlight
   return announced(one) < announced(other)
 }
 
-/** Less what was sent since: else all requests up to the next heartbeat would go to the one replica that announced room. */
-function hasAnnouncedRoom({ load, inFlight, inFlightThen }: Member): boolean {
+/** Less what was sent since: else all requests up to the next heartbeat would go to the one replica that announced free slots. */
+function hasFreeSlots({ load, inFlight, inFlightThen }: Member): boolean {
   if (load === undefined) return true
   return load.freeSlots > Math.max(0, inFlight - inFlightThen) && load.freeBytes > 0
 }

@@ -11,7 +11,12 @@ import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
 import { ROUTER_FLAGS } from '../serve/router-flags.ts'
 import { startRouter } from '../serve/start-router.ts'
-import { echoing, ensembleRevision, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
+import {
+  echoing,
+  ensembleRevision,
+  modelRevision,
+  ScriptedRouterEndpoint,
+} from '../testing/index.ts'
 import type { RevisionObject } from './accepted-revisions.ts'
 
 const NAMESPACE = 'team-a'
@@ -57,7 +62,7 @@ const get = (port: unknown, path: string, o?: RequestInit): Promise<Response> =>
 
 /** A router in a pod of the namespace, behind a proxy to the API server. */
 async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
-  const peer = new ScriptedRouterPeer()
+  const member = new ScriptedRouterEndpoint()
   const { values: flags } = parseFlags(ROUTER_FLAGS, [
     '--nats=nats://nowhere.invalid:4222',
     '--kubernetes',
@@ -82,7 +87,7 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     log,
     health,
     signal: new AbortController().signal,
-    openPeer: peer.open,
+    openEndpoint: member.open,
   })
   t.teardown(() => running.close())
   health.release('starting')
@@ -90,7 +95,7 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     .map((line) => JSON.parse(line))
     .find(({ metricsPort }) => metricsPort !== undefined)
   return {
-    peer,
+    member,
     isReady: async () => (await get(ports?.metricsPort, '/readyz')).status === 200,
     accepted: async () =>
       parseServedByRouter(await (await get(ports?.metricsPort, '/tutti/v1/served')).json())
@@ -101,12 +106,12 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
 }
 
 /** A step that serves `m` under the revision. */
-function step(peer: ScriptedRouterPeer, replica: string, revision: string): void {
+function step(member: ScriptedRouterEndpoint, replica: string, revision: string): void {
   const config = normaliseModelConfig(parseModelConfig(`name: "m" ${IO}`, 'config.pbtxt'))
   const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
   const models = [{ name: 'm', config, labels: {}, versions, reason: '' }]
-  peer.heard(replica, [['m', 1, revision]], async () => toDescriptionJson({ replica, models }))
-  peer.executors.set(replica, echoing('Y'))
+  member.heard(replica, [['m', 1, revision]], async () => toDescriptionJson({ replica, models }))
+  member.executors.set(replica, echoing('Y'))
 }
 
 const DEADLINE_MS = 60_000
@@ -157,9 +162,9 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   await until(router.isReady)
 
   await t.test('what the operator wrote is served, and nothing else', async (t) => {
-    step(router.peer, 'a', 'old')
-    step(router.peer, 'b', 'of another namespace')
-    step(router.peer, 'c', 'new')
+    step(router.member, 'a', 'old')
+    step(router.member, 'b', 'of another namespace')
+    step(router.member, 'c', 'new')
     await until(async () => same(await router.accepted(), ['m-1']))
     await plain.create(revisionsOf(NAMESPACE), stored(ensemble))
     await until(async () => same(await router.accepted(), ['e-1', 'm-1']))
@@ -186,10 +191,10 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   await t.test('without the API server all goes on, and steps that come again serve', async (t) => {
     await server.kill()
     t.equal(await router.isReady(), true)
-    router.peer.gone('c')
+    router.member.gone('c')
     await until(async () => same(await router.accepted(), []))
     t.equal((await router.post('/v2/models/m/infer', INPUTS)).status, 503)
-    step(router.peer, 'c2', 'new')
+    step(router.member, 'c2', 'new')
     await until(async () => same(await router.accepted(), ['e-1', 'm-2']))
     t.equal((await router.post('/v2/models/e/infer', INPUTS)).status, 200)
     const late = await open(t, proxy, serviceAccountDir)
@@ -200,7 +205,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await server.restart()
     await until(late.isReady)
     await plain.create(revisionsOf(NAMESPACE), stored(model('m-3', 3, 'newest')))
-    step(router.peer, 'd', 'newest')
+    step(router.member, 'd', 'newest')
     await until(async () => same(await router.accepted(), ['e-1', 'm-2', 'm-3']))
   })
 
@@ -210,7 +215,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await plain.delete(`${revisionsOf(NAMESPACE)}/m-2`)
     await plain.delete(`${revisionsOf(NAMESPACE)}/e-1`)
     await plain.create(revisionsOf(NAMESPACE), stored(model('m-4', 4, 'latest')))
-    step(router.peer, 'e', 'latest')
+    step(router.member, 'e', 'latest')
     t.same(await router.accepted(), ['e-1', 'm-2', 'm-3'])
     proxy.accept()
     await until(async () => same(await router.accepted(), ['m-3', 'm-4']))

@@ -24,7 +24,7 @@ function open(
   const comparison = new EnsembleComparison({
     self: 'router-a',
     ensembles: () => ensembles,
-    peers: Promise.resolve({ ask }),
+    members: Promise.resolve({ ask }),
     log,
   })
   /** Tells of a router, and resolves when it was compared. */

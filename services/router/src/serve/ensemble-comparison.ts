@@ -1,6 +1,6 @@
 import type { Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { PeerQuestions } from '@tutti/transport'
+import type { MemberQuestions } from '@tutti/transport'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { ensemblesDiffer, routerNotDescribed } from '../log-events.ts'
 
@@ -23,7 +23,7 @@ type Described = readonly [string, number, string]
 export class EnsembleComparison {
   readonly #self: string
   readonly #ensembles: () => readonly EnsembleSource[]
-  readonly #peers: Promise<Pick<PeerQuestions, 'ask'>>
+  readonly #members: Promise<Pick<MemberQuestions, 'ask'>>
   readonly #log: Logger
   readonly #said = new Set<string>()
   /** Asked one after the other, so that those who only say that they are routers cost one question at a time. */
@@ -35,12 +35,12 @@ export class EnsembleComparison {
     /** This router. */
     readonly self: string
     readonly ensembles: () => readonly EnsembleSource[]
-    readonly peers: Promise<Pick<PeerQuestions, 'ask'>>
+    readonly members: Promise<Pick<MemberQuestions, 'ask'>>
     readonly log: Logger
   }) {
     this.#self = o.self
     this.#ensembles = o.ensembles
-    this.#peers = o.peers
+    this.#members = o.members
     this.#log = o.log
   }
 
@@ -74,8 +74,8 @@ export class EnsembleComparison {
   }
 
   async #compare(router: string): Promise<void> {
-    const peers = await this.#peers
-    const theirs = parse(await peers.ask(router, 'describe', null, { signal: UNLIMITED }))
+    const members = await this.#members
+    const theirs = parse(await members.ask(router, 'describe', null, { signal: UNLIMITED }))
     const own = new Map(
       this.#ensembles()
         .flatMap(toDescribed)

@@ -5,7 +5,7 @@ import {
   type StepDescription,
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { PeerQuestions } from '@tutti/transport'
+import type { MemberQuestions } from '@tutti/transport'
 import type { DescriptionRoom } from './description-room.ts'
 
 /** Never aborts: questions have a time of their own. */
@@ -20,11 +20,11 @@ const READINESS_MS = 7000
  * @throws ServeError, also if it answers for another replica.
  */
 export async function describeStep(
-  peers: PeerQuestions,
+  members: MemberQuestions,
   replica: string,
   o: { readonly signal: AbortSignal; readonly room?: DescriptionRoom },
 ): Promise<StepDescription> {
-  const answer = await peers.ask(replica, 'describe', null, { signal: o.signal })
+  const answer = await members.ask(replica, 'describe', null, { signal: o.signal })
   o.room?.take(replica, answer)
   const description = parseDescriptionJson(answer)
   if (description.replica === replica) return description
@@ -36,19 +36,19 @@ export async function describeStep(
 }
 
 /** A step behind the broker, as the router asks it. */
-export function remoteStep(peers: Promise<PeerQuestions>, replica: string): StepControl {
+export function remoteStep(members: Promise<MemberQuestions>, replica: string): StepControl {
   return {
-    describe: async () => describeStep(await peers, replica, { signal: UNLIMITED }),
+    describe: async () => describeStep(await members, replica, { signal: UNLIMITED }),
     statistics: async (model, version) => {
       const argument = { model, version }
-      const asked = await peers
+      const asked = await members
       return parseStatisticsJson(
         await asked.ask(replica, 'statistics', argument, { signal: UNLIMITED }),
       )
     },
     isReady: async (model, version) => {
       const argument = { model, version: String(version) }
-      const asked = await peers
+      const asked = await members
       const o = { signal: UNLIMITED, timeoutMs: READINESS_MS }
       return (await asked.ask(replica, 'ready', argument, o)) === true
     },

@@ -5,7 +5,7 @@ import { InferenceClient } from '@tutti/protocol'
 import { StatisticsRecorder } from '@tutti/server'
 import t, { type Test } from 'tap'
 import type { RevisionHearer } from '../accepted/accepted-link.ts'
-import { type Answer, echoing, modelRevision, ScriptedRouterPeer } from '../testing/index.ts'
+import { type Answer, echoing, modelRevision, ScriptedRouterEndpoint } from '../testing/index.ts'
 import { ROUTER_FLAGS } from './router-flags.ts'
 import { type StartRouterOptions, startRouter } from './start-router.ts'
 
@@ -27,7 +27,7 @@ const repository = (t: Test): string =>
 async function start(
   t: Test,
   argv: readonly string[],
-  peer = new ScriptedRouterPeer(),
+  member = new ScriptedRouterEndpoint(),
   o: Pick<StartRouterOptions, 'watch'> = {},
 ) {
   const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
@@ -41,13 +41,13 @@ async function start(
   const log = createLogger({ level: 'info', name: 'test', destination })
   const signal = new AbortController().signal
   const settings = loadTracingSettings({})
-  const openPeer = peer.open
-  const running = await startRouter({ ...o, flags, settings, log, health, signal, openPeer })
+  const openEndpoint = member.open
+  const running = await startRouter({ ...o, flags, settings, log, health, signal, openEndpoint })
   t.teardown(() => running.close())
   health.release('starting')
   const messages = () => lines.map((line) => JSON.parse(line))
   const ready = messages().find((line) => line.httpPort !== undefined)
-  return { running, peer, health, ready, messages }
+  return { running, member, health, ready, messages }
 }
 
 /** Answers as a step that serves `m` under the revision. */
@@ -86,11 +86,11 @@ const request = { inputs: [{ name: 'X', datatype: 'FP32', shape: [2], data: [1, 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 await t.test('it serves ensembles of its repository over steps that it hears of', async (t) => {
-  const peer = new ScriptedRouterPeer()
-  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
-  peer.heard('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
-  peer.executors.set('s1', echoing('Y'))
-  const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+  const member = new ScriptedRouterEndpoint()
+  member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
+  member.heard('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
+  member.executors.set('s1', echoing('Y'))
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], member)
   for (const model of ['m', 'ens', 'm', 'ens']) {
     const [status, text] = await get(ready.httpPort, `/v2/models/${model}/infer`, request)
     t.equal(status, 200, 'also where the first attempt went to s2, which does not respond')
@@ -109,24 +109,24 @@ await t.test('it serves ensembles of its repository over steps that it hears of'
 })
 
 await t.test('without steps it is up, and says what it waits for', async (t) => {
-  const { peer, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])
+  const { member, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])
   t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'], 'the process is ready')
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400, 'its models are not')
   t.match(messages(), [{ level: 'info', message: 'ensemble waits for models', model: 'ens' }])
   const answer = Promise.withResolvers<unknown>()
-  peer.heard('s1', [['m', 1, 'r']], () => answer.promise)
+  member.heard('s1', [['m', 1, 'r']], () => answer.promise)
   t.same(await get(ready.metricsPort, '/readyz'), [503, 'a step has not described itself yet\n'])
   answer.resolve(await stepWithM('s1', 'r')('describe', null))
   await settle()
   t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'])
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 200)
-  peer.gone('s1')
+  member.gone('s1')
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400)
   t.same(await get(ready.httpPort, '/v2/models/ens/infer', request), [
     503,
     '{"error":"in ensemble \'ens\', no replica serves model \'m\' version 1"}',
   ])
-  peer.isConnected = false
+  member.isConnected = false
   t.same(await get(ready.metricsPort, '/readyz'), [503, 'the broker is not connected\n'])
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
 })
@@ -134,30 +134,30 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
 await t.test(
   'a broker that is lost before the steps were heard makes no router ready',
   async (t) => {
-    const peer = new ScriptedRouterPeer()
-    peer.isConnected = false
-    const { ready } = await start(t, [], peer)
-    peer.awayForMs = 0
+    const member = new ScriptedRouterEndpoint()
+    member.isConnected = false
+    const { ready } = await start(t, [], member)
+    member.awayForMs = 0
     t.same(await get(ready.metricsPort, '/readyz'), [503, 'the steps have not been heard yet\n'])
   },
 )
 
 await t.test('a broker that is lost for a moment leaves the router its clients', async (t) => {
-  const { peer, ready } = await start(t, [])
-  peer.isConnected = false
+  const { member, ready } = await start(t, [])
+  member.isConnected = false
   for (const [awayMs, isReady] of [
     [0, true],
     [30_000, true],
     [30_001, false],
   ] as const) {
-    peer.awayForMs = awayMs
+    member.awayForMs = awayMs
     const [status] = await get(ready.metricsPort, '/readyz')
     t.equal(status === 200, isReady, `after ${awayMs} ms`)
   }
 })
 
 await t.test('an ensemble that waits for a step is not unknown, at both doors', async (t) => {
-  const { peer, ready } = await start(t, [`--model-repository=${repository(t)}`])
+  const { member, ready } = await start(t, [`--model-repository=${repository(t)}`])
   const client = new InferenceClient({ address: `127.0.0.1:${ready.grpcPort}` })
   t.teardown(() => client.close())
   const infer = (modelName: string): Promise<unknown> =>
@@ -171,9 +171,9 @@ await t.test('an ensemble that waits for a step is not unknown, at both doors', 
   t.equal((await get(ready.httpPort, '/v2/models/ens/ready'))[0], 400)
   t.match(await infer('ens'), { code: 'UNAVAILABLE', reason: 'STEP_UNAVAILABLE', message: waits })
   t.match(await infer('other'), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' })
-  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
   while ((await get(ready.httpPort, '/v2/models/ens/ready'))[0] !== 200) await settle()
-  peer.gone('s1')
+  member.gone('s1')
   t.match(await infer('ens'), {
     code: 'UNAVAILABLE',
     reason: 'STEP_UNAVAILABLE',
@@ -184,9 +184,9 @@ await t.test('an ensemble that waits for a step is not unknown, at both doors', 
 await t.test(
   'as long as it has heard no steps, it knows of no model that it does not exist',
   async (t) => {
-    const peer = new ScriptedRouterPeer()
-    peer.isConnected = false
-    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], peer)
+    const member = new ScriptedRouterEndpoint()
+    member.isConnected = false
+    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], member)
     const causes = ['the broker is not connected']
     t.match(ready, { level: 'warn', message: 'doors open, not ready yet', causes })
     const away = [503, 'the broker is not connected\n']
@@ -198,7 +198,7 @@ await t.test(
       ])
       t.equal((await get(ready.httpPort, `/v2/models/${model}/ready`))[0], 400)
     }
-    peer.isConnected = true
+    member.isConnected = true
     const unheard = [503, 'the steps have not been heard yet\n']
     let last = await get(ready.metricsPort, '/readyz')
     t.same(last, unheard)
@@ -210,9 +210,9 @@ await t.test(
 )
 
 await t.test('clients load and unload nothing over processes', async (t) => {
-  const peer = new ScriptedRouterPeer()
-  peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
-  const { ready } = await start(t, [`--model-repository=${repository(t)}`], peer)
+  const member = new ScriptedRouterEndpoint()
+  member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], member)
   for (const verb of ['load', 'unload']) {
     const text = `explicit model ${verb} of 'm' is not allowed: the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll`
     const path = `/v2/repository/models/m/${verb}`
@@ -232,16 +232,16 @@ await t.test('without strict readiness it is ready as soon as it serves', async 
 })
 
 await t.test('a step that answers nonsense is asked again and harms nobody', async (t) => {
-  const peer = new ScriptedRouterPeer()
+  const member = new ScriptedRouterEndpoint()
   const good = stepWithM('s1', 'r')
   let asked = 0
-  peer.heard('s1', [['m', 1, 'r']], async (question, argument) => {
+  member.heard('s1', [['m', 1, 'r']], async (question, argument) => {
     asked += 1
     if (asked === 1) return { replica: 's1', models: 'many' }
     if (asked === 2) return stepWithM('someone else', 'r')(question, argument)
     return good(question, argument)
   })
-  const { ready, messages } = await start(t, [], peer)
+  const { ready, messages } = await start(t, [], member)
   t.equal((await get(ready.httpPort, '/v2/models/m/ready'))[0], 200)
   const failed = messages().filter((line) => line.message === 'step did not describe itself')
   t.match(failed, [
@@ -253,16 +253,16 @@ await t.test('a step that answers nonsense is asked again and harms nobody', asy
 await t.test(
   'on Kubernetes it serves what was accepted, and is ready once it knows that',
   async (t) => {
-    const peer = new ScriptedRouterPeer()
+    const member = new ScriptedRouterEndpoint()
     const asked: string[] = []
     let hearer: RevisionHearer | undefined
-    const { running, ready } = await start(t, ['--kubernetes'], peer, {
+    const { running, ready } = await start(t, ['--kubernetes'], member, {
       watch: (heard) => {
         hearer = heard
         return { close: async () => void asked.push('closed') }
       },
     })
-    peer.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+    member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
     await settle()
     const unread = 'the accepted revisions have not been read yet\n'
     t.same(await get(ready.metricsPort, '/readyz'), [503, unread])
@@ -298,15 +298,15 @@ await t.test('without a cluster it does not start with --kubernetes', async (t) 
 
 await t.test('it stops in order, and frees what it opened when the start fails', async (t) => {
   const first = await start(t, [])
-  const peer = new ScriptedRouterPeer()
-  const taken = await start(t, [`--http-port=${first.ready.httpPort}`], peer).catch(
+  const member = new ScriptedRouterEndpoint()
+  const taken = await start(t, [`--http-port=${first.ready.httpPort}`], member).catch(
     (error: unknown) => error,
   )
   t.match(taken, { message: /^cannot listen/ })
-  t.same(peer.events, ['joined', 'left'])
+  t.same(member.events, ['joined', 'left'])
   await first.running.stopAccepting()
   await first.running.drain({ signal: new AbortController().signal })
-  t.same(first.peer.events, ['joined', 'drained'])
+  t.same(first.member.events, ['joined', 'drained'])
   await first.running.close()
-  t.same(first.peer.events, ['joined', 'drained', 'left'])
+  t.same(first.member.events, ['joined', 'drained', 'left'])
 })

@@ -24,8 +24,8 @@ import {
 } from '@tutti/server'
 import {
   type FindReplicaExecutor,
-  openRouterPeer,
-  type RouterPeer,
+  openRouterEndpoint,
+  type RouterEndpoint,
   StepDirectory,
   toBrokerOptions,
 } from '@tutti/transport'
@@ -48,8 +48,8 @@ const BROKER_GRACE_MS = 30_000
 
 export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
-  /** Joins the broker; `openRouterPeer` unless a test has its own. */
-  readonly openPeer?: typeof openRouterPeer
+  /** Joins the broker; `openRouterEndpoint` unless a test has its own. */
+  readonly openEndpoint?: typeof openRouterEndpoint
   /** With --kubernetes; watches the API server of the pod unless a test has its own. */
   readonly watch?: WatchRevisions
 }
@@ -82,8 +82,8 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const directory = new StepDirectory()
   const name = `router-${randomBytes(5).toString('hex')}`
 
-  const join = Promise.withResolvers<RouterPeer>()
-  let peer: RouterPeer | undefined
+  const join = Promise.withResolvers<RouterEndpoint>()
+  let member: RouterEndpoint | undefined
   const hearing = opened.adopt(new StepHearing(), (open) => open.close())
   const replicas = { executor: notJoined as FindReplicaExecutor }
   const router = makeRouter(o, {
@@ -100,16 +100,16 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   })
   const accepted = openAccepted({ ...o, clock, log: stepLog, router })
   opened.defer(async () => accepted?.close())
-  const steps = new StepLink({ router, peers: join.promise, clock, log: stepLog })
+  const steps = new StepLink({ router, members: join.promise, clock, log: stepLog })
   opened.defer(() => steps.close())
-  const causes = () => [...findCauses(peer, steps, hearing), ...findUnread(accepted)]
+  const causes = () => [...findCauses(member, steps, hearing), ...findUnread(accepted)]
   const health = withCauses(o.health, causes)
   const answers = new Map([['/tutti/v1/served', () => router.served]])
   const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
   opened.defer(() => joined.close())
-  peer = joined
+  member = joined
   replicas.executor = joined.executor
   join.resolve(joined)
   // The doors should not open on an empty catalog where steps are there.
@@ -122,7 +122,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const doorParts = { backend: router, metrics, metricsServer, clock, opened }
   const doors = await openRouterDoors({ ...o, ...doorParts })
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
-  return toRunning({ closing, doors, router, peer: joined, drainMs: toDrainMs(flags), opened })
+  return toRunning({ closing, doors, router, member: joined, drainMs: toDrainMs(flags), opened })
 }
 
 function makeRouter(
@@ -145,11 +145,11 @@ function toRunning(o: {
   readonly closing: AbortController
   readonly doors: Doors
   readonly router: Router
-  readonly peer: RouterPeer
+  readonly member: RouterEndpoint
   readonly drainMs: number
   readonly opened: AsyncDisposableStack
 }): Running {
-  const { closing, doors, router, peer, drainMs, opened } = o
+  const { closing, doors, router, member, drainMs, opened } = o
   return {
     stopAccepting: () => {
       closing.abort()
@@ -157,7 +157,7 @@ function toRunning(o: {
       router.stop()
     },
     drain: async ({ signal }) => {
-      const drained = [doors.drain({ timeoutMs: drainMs }), peer.drain({ signal })] as const
+      const drained = [doors.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
       const [isAnswered] = await Promise.all(drained)
       checkAnswered(isAnswered)
     },
@@ -173,21 +173,21 @@ function joinBroker(
     readonly directory: StepDirectory
     readonly router: Router
     readonly steps: StepLink
-    readonly join: { readonly promise: Promise<RouterPeer> }
+    readonly join: { readonly promise: Promise<RouterEndpoint> }
     readonly clock: Clock
   },
-): Promise<RouterPeer> {
+): Promise<RouterEndpoint> {
   const { name, directory, router, steps, join, clock } = parts
   const others = new EnsembleComparison({
     self: name,
     // What was accepted comes to every router, a moment apart.
     ensembles: () => (o.flags.kubernetes ? [] : router.ensembles),
-    peers: join.promise,
+    members: join.promise,
     log: limitLog(o.log, { clock }),
   })
-  return (o.openPeer ?? openRouterPeer)({
+  return (o.openEndpoint ?? openRouterEndpoint)({
     broker: toBrokerOptions(o.flags),
-    peer: name,
+    member: name,
     directory,
     executor: router.nested,
     answer: router.answer,
@@ -233,14 +233,14 @@ function notJoined(): never {
 
 /** What holds the process back from being ready, beside what its lifecycle says. */
 function findCauses(
-  peer: RouterPeer | undefined,
+  member: RouterEndpoint | undefined,
   steps: StepLink,
   hearing: StepHearing,
 ): readonly string[] {
-  if (peer === undefined) return ['the broker is not connected']
-  const isForgiven = !peer.isConnected && peer.awayMs <= BROKER_GRACE_MS
-  const causes = isForgiven ? [] : [...peer.obstacles]
-  if ((peer.isConnected || isForgiven) && !hearing.isOver) {
+  if (member === undefined) return ['the broker is not connected']
+  const isForgiven = !member.isConnected && member.awayMs <= BROKER_GRACE_MS
+  const causes = isForgiven ? [] : [...member.obstacles]
+  if ((member.isConnected || isForgiven) && !hearing.isOver) {
     causes.push('the steps have not been heard yet')
   }
   if (!steps.isSettled) causes.push('a step has not described itself yet')

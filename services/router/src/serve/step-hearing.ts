@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { RouterPeer } from '@tutti/transport'
+import type { RouterEndpoint } from '@tutti/transport'
 import type { StepLink } from './step-link.ts'
 
 /** Steps answer a newcomer's heartbeat at once; two of their own are enough in any case. */
@@ -23,13 +23,13 @@ export class StepHearing {
    * resolves at once, and the hearing goes on.
    */
   async begin(
-    peer: Pick<RouterPeer, 'isConnected'>,
+    member: Pick<RouterEndpoint, 'isConnected'>,
     steps: Pick<StepLink, 'isSettled'>,
     o: { readonly clock: Clock; readonly signal: AbortSignal },
   ): Promise<void> {
     const signal = AbortSignal.any([o.signal, this.#closing.signal])
-    const heard = this.#hear(peer, steps, { clock: o.clock, signal })
-    if (peer.isConnected) await heard
+    const heard = this.#hear(member, steps, { clock: o.clock, signal })
+    if (member.isConnected) await heard
     // It ends early with the router only.
     else heard.catch(() => {})
   }
@@ -39,14 +39,14 @@ export class StepHearing {
   }
 
   async #hear(
-    peer: Pick<RouterPeer, 'isConnected'>,
+    member: Pick<RouterEndpoint, 'isConnected'>,
     steps: Pick<StepLink, 'isSettled'>,
     o: { readonly clock: Clock; readonly signal: AbortSignal },
   ): Promise<void> {
     do {
-      while (!peer.isConnected) await sleep(LOOK_EVERY_MS, o)
+      while (!member.isConnected) await sleep(LOOK_EVERY_MS, o)
       await sleep(HEARING_MS, o)
-    } while (!peer.isConnected)
+    } while (!member.isConnected)
     const until = o.clock.now() + DESCRIBING_MS
     while (!steps.isSettled && o.clock.now() < until) await sleep(LOOK_EVERY_MS, o)
     this.#isOver = true

@@ -1,6 +1,6 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
-import type { PeerQuestions } from '@tutti/transport'
+import type { MemberQuestions } from '@tutti/transport'
 import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import type { Revisions } from '../step-members.ts'
@@ -21,7 +21,7 @@ export class StepLink {
   constructor(o: {
     readonly router: Router
     /** Questions wait until the broker was joined. */
-    readonly peers: Promise<PeerQuestions>
+    readonly members: Promise<MemberQuestions>
     readonly clock: Clock
     readonly log: Logger
   }) {
@@ -31,9 +31,9 @@ export class StepLink {
     this.#watch = new StepWatch({
       clock: o.clock,
       describe: async (replica, limits) =>
-        describeStep(await o.peers, replica, { ...limits, room: this.#room }),
+        describeStep(await o.members, replica, { ...limits, room: this.#room }),
       described: (replica, description) =>
-        router.stepDescribed(description, remoteStep(o.peers, replica)),
+        router.stepDescribed(description, remoteStep(o.members, replica)),
       failed: (replica, error, delayMs) => describeFailed(log, replica, error, delayMs),
     })
   }

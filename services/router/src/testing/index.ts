@@ -1,6 +1,6 @@
 export { ensembleRevision, modelRevision } from './accepted-revision.ts'
 export { echoing } from './replica-executors.ts'
-export { type Answer, ScriptedRouterPeer } from './scripted-peer.ts'
+export { type Answer, ScriptedRouterEndpoint } from './scripted-endpoint.ts'
 export {
   collect,
   type Delivery,

@@ -76,13 +76,13 @@ await t.test('a directory is served under the name that it is given', async (t) 
   const alone = await startTestStep(t, [named])
   const port = Number(alone.ready.httpPort)
   t.same(await infer(port, 'add_one_batch'), [200, row.map((x) => x + 1)])
-  const [[name, version, revision] = []] = alone.peer.options.revisions()
+  const [[name, version, revision] = []] = alone.member.options.revisions()
   t.same([name, version], ['add_one_batch', 1])
   const other = await startTestStep(t, [`--model-repository=${BASIC}`, '--model=add_one_batch'])
-  t.same(other.peer.options.revisions(), [[name, version, revision]], 'the place does not count')
+  t.same(other.member.options.revisions(), [[name, version, revision]], 'the place does not count')
   const beside = await startTestStep(t, [named, `--model-repository=${BASIC}`, '--model=add_one'])
   t.same(
-    beside.peer.options.revisions().map(([model]) => model),
+    beside.member.options.revisions().map(([model]) => model),
     ['add_one'],
     'not chosen',
   )
@@ -97,8 +97,8 @@ await t.test('a name of the config that is another is refused as in Triton', asy
     `--model-repository=${BASIC}`,
     ...['other', 'gone', 'add_one', 'add_one_batch'].map((name) => `--model=${name}`),
   ]
-  const { ready, peer } = await startTestStep(t, argv)
-  const { models } = parseDescriptionJson(peer.options.describe())
+  const { ready, member } = await startTestStep(t, argv)
+  const { models } = parseDescriptionJson(member.options.describe())
   const reason = (name: string): string => models.find((m) => m.name === name)?.reason ?? ''
   t.match(reason('other'), "unexpected directory name 'other' for model 'add_one_batch'")
   t.match(reason('gone'), /^cannot read model 'gone': ENOENT/)
@@ -123,7 +123,7 @@ await t.test('its contents are followed in the mode poll', async (t) => {
     '--model-control-mode=poll',
     '--repository-poll-secs=1',
   ])
-  const revision = (): unknown => polled.peer.options.revisions()[0]?.[2]
+  const revision = (): unknown => polled.member.options.revisions()[0]?.[2]
   const before = revision()
   await writeFile(join(directory, '1/notes.txt'), 'changed')
   while (revision() === before || revision() === undefined) {

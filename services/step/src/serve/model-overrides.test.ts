@@ -29,7 +29,7 @@ async function serve(
   const engines = [new ScriptedEngine('python'), new ScriptedEngine('onnxruntime')]
   for (const engine of engines) engine.isImmediate = true
   const json = typeof overrides === 'string' ? overrides : JSON.stringify(overrides)
-  const { peer, ready } = await startTestStep(
+  const { member, ready } = await startTestStep(
     t,
     [
       `--model-directory=m=${model}`,
@@ -38,14 +38,14 @@ async function serve(
     ],
     { engines },
   )
-  const [found] = parseDescriptionJson(peer.options.describe()).models
-  return { engines, peer, ready, model: found, config: found?.config }
+  const [found] = parseDescriptionJson(member.options.describe()).models
+  return { engines, member, ready, model: found, config: found?.config }
 }
 
 const versions = (served: Awaited<ReturnType<typeof serve>>) =>
-  served.peer.options.revisions().map(([, version]) => version)
+  served.member.options.revisions().map(([, version]) => version)
 const revisions = (served: Awaited<ReturnType<typeof serve>>) =>
-  served.peer.options.revisions().map(([, , revision]) => revision)
+  served.member.options.revisions().map(([, , revision]) => revision)
 
 await t.test('every field takes effect, and what is not named stays', async (t) => {
   const plain = await serve(t, undefined)

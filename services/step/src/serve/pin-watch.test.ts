@@ -16,7 +16,7 @@ const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolv
 function open(script: readonly (readonly Answer[])[]) {
   const clock = createManualClock()
   const asked: unknown[] = []
-  const peer = {
+  const member = {
     isConnected: true,
     askRouters: async (question: string, argument: unknown) => {
       asked.push([question, argument])
@@ -28,7 +28,7 @@ function open(script: readonly (readonly Answer[])[]) {
       )
     },
   }
-  const watch = new PinWatch({ replica: 'step-1', clock, peer: () => peer })
+  const watch = new PinWatch({ replica: 'step-1', clock, member: () => member })
   const free: string[] = []
   const wait = (pin: typeof ONE): void => {
     void watch.untilUnpinned(pin).then(() => free.push(pin.revision))
@@ -37,7 +37,7 @@ function open(script: readonly (readonly Answer[])[]) {
     clock.advance(200)
     await settle()
   }
-  return { clock, asked, peer, watch, free, wait, later }
+  return { clock, asked, member, watch, free, wait, later }
 }
 
 await t.test('without routers nothing is pinned', async (t) => {
@@ -45,7 +45,7 @@ await t.test('without routers nothing is pinned', async (t) => {
   wait(ONE)
   await settle()
   t.same(free, ['a'])
-  const early = new PinWatch({ replica: 's', clock: createManualClock(), peer: () => undefined })
+  const early = new PinWatch({ replica: 's', clock: createManualClock(), member: () => undefined })
   await early.untilUnpinned(ONE)
 })
 
@@ -97,12 +97,12 @@ await t.test('a router that is gone counts nothing, one that cannot answer may',
 })
 
 await t.test('while the broker is away nobody is asked', async (t) => {
-  const { asked, peer, free, wait, later } = open([[[true]]])
-  peer.isConnected = false
+  const { asked, member, free, wait, later } = open([[[true]]])
+  member.isConnected = false
   wait(ONE)
   await later()
   t.same([asked, free], [[], []])
-  peer.isConnected = true
+  member.isConnected = true
   await later()
   t.same(free, ['a'])
 })

@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '@tutti/chassis'
 import type { PinnedVersion } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
-import type { StepPeer } from '@tutti/transport'
+import type { StepEndpoint } from '@tutti/transport'
 
 /** Between two questions: a replaced version costs memory, not work. */
 const ASK_EVERY_MS = 200
@@ -17,18 +17,18 @@ const NOBODY: ReadonlySet<Reason> = new Set<Reason>([
 export class PinWatch {
   readonly #replica: string
   readonly #clock: Clock
-  readonly #peer: () => Pick<StepPeer, 'isConnected' | 'askRouters'> | undefined
+  readonly #member: () => Pick<StepEndpoint, 'isConnected' | 'askRouters'> | undefined
   readonly #closing = new AbortController()
 
   constructor(o: {
     readonly replica: string
     readonly clock: Clock
     /** Undefined until the step has joined its routers. */
-    readonly peer: () => Pick<StepPeer, 'isConnected' | 'askRouters'> | undefined
+    readonly member: () => Pick<StepEndpoint, 'isConnected' | 'askRouters'> | undefined
   }) {
     this.#replica = o.replica
     this.#clock = o.clock
-    this.#peer = o.peer
+    this.#member = o.member
   }
 
   /** Resolves once no router has a request that pinned the version; at once without routers, and after `close`. */
@@ -46,13 +46,13 @@ export class PinWatch {
   }
 
   async #isUnpinned(pin: PinnedVersion, signal: AbortSignal): Promise<boolean> {
-    const peer = this.#peer()
-    if (peer === undefined) return true
+    const member = this.#member()
+    if (member === undefined) return true
     // While the broker is away routers may still have requests, and cannot say so.
-    if (!peer.isConnected) return false
+    if (!member.isConnected) return false
     const pins = [[pin.model, pin.version, pin.revision]]
     const question = { replica: this.#replica, pins }
-    return (await peer.askRouters('unpinned', question, { signal })).every(isFree)
+    return (await member.askRouters('unpinned', question, { signal })).every(isFree)
   }
 }
 

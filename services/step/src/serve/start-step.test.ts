@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { parseDescriptionJson, parseStatisticsJson } from '@tutti/ensemble'
 import t, { type Test } from 'tap'
-import { ScriptedStepPeer } from '../testing/index.ts'
+import { ScriptedStepEndpoint } from '../testing/index.ts'
 import { startTestStep } from '../testing/start-test-step.ts'
 
 const FIXTURES = join(import.meta.dirname, '../../../../model_repository/.variants/fixtures')
 const BASIC = join(FIXTURES, 'basic')
 
-const start = (t: Test, argv: readonly string[], peer = new ScriptedStepPeer()) =>
-  startTestStep(t, argv, { peer })
+const start = (t: Test, argv: readonly string[], member = new ScriptedStepEndpoint()) =>
+  startTestStep(t, argv, { member })
 
 /** What a promise was rejected with. */
 const rejection = async (promise: Promise<unknown>): Promise<unknown> => {
@@ -65,14 +65,14 @@ await t.test('clients can talk to a step directly', async (t) => {
 })
 
 await t.test('it says over the broker what it serves', async (t) => {
-  const { peer, ready } = await start(t, [
+  const { member, ready } = await start(t, [
     `--model-repository=${BASIC}`,
     '--model=add_one',
     '--model=versioned',
     '--repository-name=faces',
   ])
-  const { options } = peer
-  t.equal(options.peer, ready.replica)
+  const { options } = member
+  t.equal(options.member, ready.replica)
   t.match(options.broker, { prefix: 'tutti', repository: 'faces' })
   t.same(
     options.revisions().map(([model, version]) => [model, version]),
@@ -121,13 +121,16 @@ await t.test('clients load and unload nothing at a step', async (t) => {
 })
 
 await t.test('it is ready when it is on the broker, and says what is missing', async (t) => {
-  const { peer, health, ready } = await start(t, [`--model-repository=${BASIC}`, '--model=add_one'])
+  const { member, health, ready } = await start(t, [
+    `--model-repository=${BASIC}`,
+    '--model=add_one',
+  ])
   const port = Number(ready.metricsPort)
   t.same(await get(port, '/readyz'), [200, 'ok\n'])
-  peer.isConnected = false
+  member.isConnected = false
   t.same(await get(port, '/readyz'), [503, 'the broker is not connected\n'])
-  peer.isConnected = true
-  peer.obstaclesBeside = ['heartbeat of 5000 model versions: too many']
+  member.isConnected = true
+  member.obstaclesBeside = ['heartbeat of 5000 model versions: too many']
   t.same(await get(port, '/readyz'), [503, 'heartbeat of 5000 model versions: too many\n'])
   t.same(await get(port, '/livez'), [200, 'ok\n'])
   t.equal((await get(Number(ready.httpPort), '/v2/health/ready'))[0], 200, 'the models are ready')
@@ -136,21 +139,21 @@ await t.test('it is ready when it is on the broker, and says what is missing', a
 })
 
 await t.test('it stops in order: told, finished, left', async (t) => {
-  const { running, peer, ready } = await start(t, [
+  const { running, member, ready } = await start(t, [
     `--model-repository=${BASIC}`,
     '--model=add_one',
   ])
   await running.stopAccepting()
-  t.same(peer.events, ['joined'])
+  t.same(member.events, ['joined'])
   const drained = running.drain({ signal: new AbortController().signal })
-  t.same(peer.events, ['joined', 'draining'])
+  t.same(member.events, ['joined', 'draining'])
   const port = Number(ready.metricsPort)
   t.equal((await get(port, '/metrics'))[0], 200, 'metrics are there to the end')
-  peer.drained.resolve()
+  member.drained.resolve()
   await drained
-  t.same(peer.events, ['joined', 'draining', 'drained'])
+  t.same(member.events, ['joined', 'draining', 'drained'])
   await running.close()
-  t.same(peer.events, ['joined', 'draining', 'drained', 'left'])
+  t.same(member.events, ['joined', 'draining', 'drained', 'left'])
   await t.rejects(get(port, '/livez'))
 })
 
@@ -176,19 +179,19 @@ await t.test('what is not understood is refused before anything opens', async (t
     ],
   ]
   for (const [argv, wanted] of cases) {
-    const peer = new ScriptedStepPeer()
-    t.match(await rejection(start(t, argv, peer)), wanted, argv.join(' '))
-    t.same(peer.events, [])
+    const member = new ScriptedStepEndpoint()
+    t.match(await rejection(start(t, argv, member)), wanted, argv.join(' '))
+    t.same(member.events, [])
   }
 })
 
 await t.test('what was opened is closed if the start fails later', async (t) => {
   const first = await start(t, [`--model-repository=${BASIC}`, '--model=add_one'])
-  const peer = new ScriptedStepPeer()
+  const member = new ScriptedStepEndpoint()
   const taken = `--http-port=${first.ready.httpPort}`
   const argv = [`--model-repository=${BASIC}`, '--model=add_one', taken]
-  t.match(await rejection(start(t, argv, peer)), { message: /^cannot listen/ })
-  t.same(peer.events, ['joined', 'left'])
+  t.match(await rejection(start(t, argv, member)), { message: /^cannot listen/ })
+  t.same(member.events, ['joined', 'left'])
 })
 
 await t.test('a broken model is listed and does not keep others from serving', async (t) => {

@@ -19,7 +19,7 @@ import {
   openMetricsDoor,
   ServerMetrics,
 } from '@tutti/server'
-import { openStepPeer, type StepPeer, toBrokerOptions } from '@tutti/transport'
+import { openStepEndpoint, type StepEndpoint, toBrokerOptions } from '@tutti/transport'
 import { openStep } from '../open-step.ts'
 import type { Step } from '../step.ts'
 import { readBackendConfig } from './backend-config.ts'
@@ -31,13 +31,13 @@ import { openRepository } from './scan-models.ts'
 import { loadStartModels } from './start-models.ts'
 import { StepAnswers } from './step-answers.ts'
 import { StepBackend } from './step-backend.ts'
+import { toEndpointOptions } from './step-endpoint.ts'
 import type { STEP_FLAGS } from './step-flags.ts'
-import { toPeerOptions } from './step-peer.ts'
 
 export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
   readonly clock?: Clock
-  /** Joins the broker; `openStepPeer` unless a test has its own. */
-  readonly openPeer?: typeof openStepPeer
+  /** Joins the broker; `openStepEndpoint` unless a test has its own. */
+  readonly openEndpoint?: typeof openStepEndpoint
   /** Those of this build unless a test has its own. */
   readonly engines?: Engines | readonly Engine[]
 }
@@ -71,10 +71,10 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const metrics = new ServerMetrics()
   const replica = `step-${randomBytes(5).toString('hex')}`
 
-  let peer: StepPeer | undefined
-  const pins = new PinWatch({ replica, clock, peer: () => peer })
+  let member: StepEndpoint | undefined
+  const pins = new PinWatch({ replica, clock, member: () => member })
   opened.defer(async () => pins.close())
-  const causes = () => peer?.obstacles ?? ['the broker is not connected']
+  const causes = () => member?.obstacles ?? ['the broker is not connected']
   const health = withCauses(o.health, causes)
   const answers = new StepAnswers(replica)
   const probes = { flags, metrics, health, answers: answers.byPath, log }
@@ -87,7 +87,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     unpinned: (pin) => pins.untilUnpinned(pin),
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
     defaultMaxBatchSize,
-    routers: () => peer?.routers,
+    routers: () => member?.routers,
     control: () => FLAGS_RULE,
     clock,
     log,
@@ -98,15 +98,15 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const follow = await loadStartModels(flags, { step, repository, others, clock, log })
   const strictReadiness = flags['strict-readiness']
   const backend = new StepBackend({ step, strictReadiness, tracing })
-  const itself = toPeerOptions(step, { replica })
-  const joined = await (o.openPeer ?? openStepPeer)({
+  const itself = toEndpointOptions(step, { replica })
+  const joined = await (o.openEndpoint ?? openStepEndpoint)({
     broker: toBrokerOptions(flags),
-    peer: replica,
+    member: replica,
     clock,
     log,
     ...itself,
   })
-  peer = joined
+  member = joined
   opened.defer(() => joined.close())
   const closing = new AbortController()
   const followed = follow(closing.signal)
@@ -116,19 +116,19 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   opened.defer(() => doors.close())
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, replica }, causes }))
   const drainMs = toDrainMs(flags)
-  return toRunning({ closing, doors, backend, peer: joined, step, drainMs, opened })
+  return toRunning({ closing, doors, backend, member: joined, step, drainMs, opened })
 }
 
 function toRunning(o: {
   readonly closing: AbortController
   readonly doors: Doors
   readonly backend: StepBackend
-  readonly peer: StepPeer
+  readonly member: StepEndpoint
   readonly step: Step
   readonly drainMs: number
   readonly opened: AsyncDisposableStack
 }): Running {
-  const { closing, doors, backend, peer, step, drainMs, opened } = o
+  const { closing, doors, backend, member, step, drainMs, opened } = o
   return {
     stopAccepting: () => {
       closing.abort()
@@ -137,7 +137,7 @@ function toRunning(o: {
     },
     // Routers are told first, so that they send nothing more while what they sent is finished.
     drain: async ({ signal }) => {
-      const drained = [doors.drain({ timeoutMs: drainMs }), peer.drain({ signal })] as const
+      const drained = [doors.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
       const [isAnswered] = await Promise.all(drained)
       await step.drain()
       checkAnswered(isAnswered)

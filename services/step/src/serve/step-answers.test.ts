@@ -30,12 +30,12 @@ await t.test('a step tells what it serves and how loaded it is', async (t) => {
     },
     broken: { 'config.pbtxt': 'backend: "scripted" nonsense', 1: { f: '' } },
   })
-  const { ready, peer } = await startTestStep(t, [`--model-repository=${repository}`], {
+  const { ready, member } = await startTestStep(t, [`--model-repository=${repository}`], {
     engines: [engine],
   })
   const port = Number(ready.metricsPort)
   const description = parseDescriptionJson(await ask(port, '/tutti/v1/served'))
-  t.same(description, parseDescriptionJson(peer.options.describe()))
+  t.same(description, parseDescriptionJson(member.options.describe()))
   t.same(
     description.models.map(({ name, versions }) => [name, versions.map(({ state }) => state)]),
     [

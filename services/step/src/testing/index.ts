@@ -1,4 +1,5 @@
 export { openTestStep } from './open-test-step.ts'
+export { ScriptedStepEndpoint } from './scripted-endpoint.ts'
 export {
   SCRIPTED_TIMES,
   ScriptedEngine,
@@ -6,7 +7,6 @@ export {
   ScriptedModel,
   streamResponses,
 } from './scripted-engine.ts'
-export { ScriptedStepPeer } from './scripted-peer.ts'
 export {
   batchRequest,
   floats,

@@ -3,7 +3,7 @@ import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tu
 import type { Test } from 'tap'
 import { startStep } from '../serve/start-step.ts'
 import { STEP_FLAGS } from '../serve/step-flags.ts'
-import { ScriptedStepPeer } from './scripted-peer.ts'
+import { ScriptedStepEndpoint } from './scripted-endpoint.ts'
 
 /**
  * Starts a step as its program does, with doors on free ports of this machine and a broker that a test drives. It is closed with
@@ -12,9 +12,9 @@ import { ScriptedStepPeer } from './scripted-peer.ts'
 export async function startTestStep(
   t: Test,
   argv: readonly string[],
-  o: { readonly peer?: ScriptedStepPeer; readonly engines?: readonly Engine[] } = {},
+  o: { readonly member?: ScriptedStepEndpoint; readonly engines?: readonly Engine[] } = {},
 ) {
-  const peer = o.peer ?? new ScriptedStepPeer()
+  const member = o.member ?? new ScriptedStepEndpoint()
   const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
     `--${door}-address=127.0.0.1`,
     `--${door}-port=0`,
@@ -33,11 +33,11 @@ export async function startTestStep(
     log,
     health,
     signal,
-    openPeer: peer.open,
+    openEndpoint: member.open,
     ...(o.engines !== undefined && { engines: o.engines }),
   })
   t.teardown(() => running.close())
   health.release('starting')
   const ready = lines.map((line) => JSON.parse(line)).find((l) => l.httpPort !== undefined)
-  return { running, peer, health, ready }
+  return { running, member, health, ready }
 }

@@ -1,6 +1,6 @@
 import type { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import type { PeerSettings } from '../peer-settings.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 import { transferBytes } from '../transfers/split-tensors.ts'
 import type { Offer, TakenCall } from './call.ts'
@@ -8,18 +8,18 @@ import { callError } from './call-errors.ts'
 
 export interface AdmissionOptions {
   readonly self: string
-  readonly settings: PeerSettings
+  readonly settings: EndpointSettings
   /** True if a transfer of that number is on its way from the caller already. */
   readonly isExpected: (from: string, transfer: number) => boolean
   /** Bytes of answers that callers have not read. */
   readonly heldBytes: () => number
 }
 
-/** What the calls that a peer answers may take of it: slots, and bytes of inputs. */
+/** What the calls that a member answers may take of it: slots, and bytes of inputs. */
 export class Admission {
   readonly #o: AdmissionOptions
   readonly #budget: ByteBudget
-  /** Questions have a bound of their own, so that work does not keep a peer from answering them. */
+  /** Questions have a bound of their own, so that work does not keep a member from answering them. */
   readonly #taken = { calls: 0, questions: 0 }
   #isDraining = false
 
@@ -47,7 +47,7 @@ export class Admission {
   }
 
   /**
-   * Takes a slot and room for the inputs.
+   * Takes a slot and reserves bytes for the inputs.
    *
    * @param isRunning - an execution of the same call still has its slot.
    * @returns why not; what can never be is said before what cannot be now.
@@ -119,12 +119,12 @@ export class Admission {
     }
     if (bytes === 0 || this.#budget.take(from, bytes)) return undefined
     const { inUse, largest } = this.#budget
-    const text = `replica '${self}' has no room for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.receiveBytes}, ${largest} of one caller`
+    const text = `replica '${self}' has no memory for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.receiveBytes}, ${largest} of one caller`
     return callError('OVERLOADED', self, envelope, text)
   }
 }
 
-/** True for a call to the peer itself instead of a model of it: no model has an empty name. */
+/** True for a call to the member itself instead of a model of it: no model has an empty name. */
 export function isQuestion(envelope: Envelope): boolean {
   return envelope.model === ''
 }

@@ -13,7 +13,7 @@ export interface AnswerOptions extends Omit<CallOptions, 'incoming'> {
 /**
  * Sends the responses of accepted calls: in order, as many as the caller has credit for, and no more bytes ahead of its reader
  * than fit the window. What waits, and the tensors that the caller has not read yet, are held and bounded; a call that would
- * hold more ends with OVERLOADED. An execution that asks for room before each response never gets that far.
+ * hold more ends with OVERLOADED. An execution that waits for `ready` before each response never gets that far.
  */
 export class Answers {
   readonly #o: AnswerOptions
@@ -45,12 +45,12 @@ export class Answers {
 
   /** As ResponseSink's: undefined if a further response would go out at once, or be dropped. */
   ready(call: TakenCall): Promise<void> | undefined {
-    if (this.hasRoom(call)) return undefined
+    if (this.maySendNow(call)) return undefined
     call.gate ??= new ReadyGate()
     return call.gate.wait()
   }
 
-  hasRoom(call: TakenCall): boolean {
+  maySendNow(call: TakenCall): boolean {
     return call.hasFinal || (call.queue.length === 0 && this.#maySend(call))
   }
 
@@ -83,7 +83,7 @@ export class Answers {
       const response = call.queue.shift()
       if (response !== undefined) this.#send(now, call, response)
     }
-    if (this.hasRoom(call)) call.gate?.open()
+    if (this.maySendNow(call)) call.gate?.open()
   }
 
   /** Lets go of all that is held for the call. */

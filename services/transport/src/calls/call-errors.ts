@@ -1,7 +1,7 @@
 import { type ErrorDetails, type Reason, ServeError } from '@tutti/errors'
 import { type Envelope, toWireError } from '@tutti/protocol'
 import type { WireResponse } from './call.ts'
-import type { OutgoingMessage } from './peer-send.ts'
+import type { OutgoingMessage } from './send-message.ts'
 
 /** What errors about a call say of where it went. A question is about no model. */
 export function callDetails(replica: string, envelope: Envelope): ErrorDetails {

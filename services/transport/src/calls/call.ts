@@ -1,20 +1,20 @@
 import type { Clock } from '@tutti/chassis'
 import type { CancelSignal, ServeError } from '@tutti/errors'
-import type { Envelope, PeerMessage, TensorPart } from '@tutti/protocol'
+import type { Envelope, Message, TensorPart } from '@tutti/protocol'
 import type { ReadyGate, ResponseSink, StepResponse } from '@tutti/tensor'
-import type { PeerSettings } from '../peer-settings.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { InlineLimits } from '../transfers/split-tensors.ts'
-import type { PeerSend } from './peer-send.ts'
+import type { SendMessage } from './send-message.ts'
 
-export type Offer = Extract<PeerMessage, { type: 'offer' }>
-export type ResponseMessage = Extract<PeerMessage, { type: 'response' }>
+export type Offer = Extract<Message, { type: 'offer' }>
+export type ResponseMessage = Extract<Message, { type: 'response' }>
 
-/** What the calls of one peer share, in both directions. */
+/** What the calls of one member share, in both directions. */
 export interface CallOptions {
-  readonly settings: PeerSettings
-  readonly send: PeerSend
+  readonly settings: EndpointSettings
+  readonly send: SendMessage
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
@@ -75,7 +75,7 @@ export interface OpenCall {
   takenBytes: number
   /** How many responses the replica was allowed in all. */
   granted: number
-  /** Since when the next response has no room. */
+  /** Since when the next response waits for memory. */
   waitingSince: number | undefined
   /** Since when a later response is here and the next one is not. */
   gapSince: number | undefined
@@ -95,7 +95,7 @@ export interface CallJob {
   readonly signal: CancelSignal
 }
 
-/** A call that this peer has accepted and whose caller has not said `done`. */
+/** A call that this member has accepted and whose caller has not said `done`. */
 export interface TakenCall {
   readonly key: string
   readonly from: string

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
+import { fromWireError, type Message, toWireError } from '@tutti/protocol'
 import type { RecentKeys } from './admission.ts'
 import type { Answers } from './answers.ts'
 import type { CallOptions, Offer, TakenCall } from './call.ts'
@@ -11,7 +11,7 @@ import {
   maybeExecuted,
   notExecuted,
 } from './call-errors.ts'
-import type { OutgoingMessage } from './peer-send.ts'
+import type { OutgoingMessage } from './send-message.ts'
 
 /** The answering side, as its faults see it. */
 export interface CalleeFaultsOptions extends CallOptions {
@@ -45,7 +45,7 @@ export class CalleeFaults {
   }
 
   /** Takes a message about a call other than `done`; what only a callee says changes nothing. */
-  on(now: number, call: TakenCall, message: PeerMessage): void {
+  on(now: number, call: TakenCall, message: Message): void {
     const { from } = call
     const { incoming, outgoing, answers, end } = this.#o
     switch (message.type) {
@@ -77,7 +77,7 @@ export class CalleeFaults {
   }
 
   /** Takes a message about a call that is not here. */
-  onUnknown(now: number, key: string, { from, call, type }: PeerMessage): void {
+  onUnknown(now: number, key: string, { from, call, type }: Message): void {
     // A cancel may overtake its offer.
     if (type === 'cancel' && !this.#o.finished.has(key)) this.#o.unwanted.add(now, key)
     if (type !== 'response-credit') return
@@ -191,7 +191,7 @@ export class CalleeFaults {
     // Until the final response it may just be slow, and has all that was sent.
     if (!call.isFinalSent && received >= call.sent) return
     const { stallMs, receiveWaitMs } = this.#o.settings
-    // A caller that has no room for a transfer lets nothing come for a while, and then gives up by itself.
+    // A caller that has no memory for a transfer lets nothing come for a while, and then gives up by itself.
     const quietMs = call.unsent.size > 0 ? receiveWaitMs + stallMs : 2 * stallMs
     if (now - Math.max(call.sentAt, call.takenAt) < quietMs) return
     this.#sayLost(call.from, call.call, maybeExecuted(this.#o.self, call.envelope, 'has answered'))

@@ -1,17 +1,17 @@
 // needs: nats
 import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { PeerMessage } from '@tutti/protocol'
+import type { Message } from '@tutti/protocol'
 import t from 'tap'
+import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { SMALL } from '../testing/faulty-network.ts'
-import { answer, envelope, tensorBytes } from '../testing/peers.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { CallJob } from './call.ts'
 import { Callee } from './callee.ts'
-import type { OutgoingMessage } from './peer-send.ts'
+import type { OutgoingMessage } from './send-message.ts'
 
-type Offer = Extract<PeerMessage, { type: 'offer' }>
+type Offer = Extract<Message, { type: 'offer' }>
 
 const inline = (call: number, o: Partial<Offer> = {}): Offer => ({
   from: 'router',
@@ -237,7 +237,7 @@ await t.test('who asks for a call that is not known is told so', async (t) => {
   t.same(heard(), ['response STEP_LOST'])
   callee.on(0, inline(1))
   callee.respond(0, jobs[0]?.key ?? '', answer(tensorBytes(1)))
-  const asks: PeerMessage = {
+  const asks: Message = {
     from: 'router',
     call: 1,
     type: 'response-credit',

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { PeerMessage } from '@tutti/protocol'
+import type { Message } from '@tutti/protocol'
 import type { StepTimes } from '@tutti/tensor'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
 import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
@@ -9,7 +9,7 @@ import type { CallJob, CallOptions, Offer, TakenCall, WireResponse } from './cal
 import { errorResponse } from './call-errors.ts'
 import { CalleeFaults } from './callee-faults.ts'
 
-/** What the calls that one peer answers share. */
+/** What the calls that one member answers share. */
 export interface CalleeOptions extends CallOptions {
   readonly self: string
   /** Starts an execution; its responses come by `respond`, its end by `ended`. */
@@ -88,7 +88,7 @@ export class Callee {
   }
 
   /** Takes what a caller says. */
-  on(now: number, message: PeerMessage): void {
+  on(now: number, message: Message): void {
     const key = callKey(message.from, message.call)
     const call = this.#calls.get(key)
     if (call === undefined) {

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { fromWireError, type PeerMessage, toWireError } from '@tutti/protocol'
+import { fromWireError, type Message, toWireError } from '@tutti/protocol'
 import { executedBefore } from '@tutti/tensor'
 import type { Departure } from '../members/membership.ts'
 import type { CallOptions, OpenCall } from './call.ts'
@@ -30,14 +30,14 @@ export class CallerFaults {
   }
 
   /** Takes a message of the call's replica that is neither a response nor credits; what only a caller says changes nothing. */
-  on(now: number, call: OpenCall, message: PeerMessage): void {
+  on(now: number, call: OpenCall, message: Message): void {
     if (message.type === 'refused') this.fail(now, call, fromWireError(message.error))
     if (message.type !== 'resend' || !call.transfers.includes(message.transfer)) return
     this.#o.outgoing.resend(call.to, message.transfer, message.offset)
   }
 
   /** An answer to a call that has ended: its replica should know. Numbers that were never ours are a stranger's. */
-  onUnknown(message: PeerMessage): void {
+  onUnknown(message: Message): void {
     if (message.type !== 'response' && message.type !== 'accepted') return
     if (!this.#o.wasOurs(message.call)) return
     const error = toWireError(new ServeError('CANCELLED', 'the call has ended'))
@@ -55,11 +55,11 @@ export class CallerFaults {
     for (const call of this.#o.calls.values()) this.#giveUp(now, call, error)
   }
 
-  /** Nobody listens for the offer. @returns the replica, if it is the offer of a call that waits for its answer. */
+  /** There is no responder for the offer. @returns the replica, if it is the offer of a call that waits for its answer. */
   noResponder(now: number, number: number): string | undefined {
     const call = this.#o.calls.get(number)
     if (call === undefined || call.isAccepted) return undefined
-    // After a repeated offer nobody knows what became of the first.
+    // After a repeated offer it is unknown whether the first arrived.
     if (call.offers === 1) {
       this.fail(now, call, notExecuted(call.to, call.envelope, 'does not listen'))
     }
@@ -70,17 +70,18 @@ export class CallerFaults {
    * The replica is dead or has left: nothing more comes from it. One that has left takes nothing after its farewell, and has
    * said before what it took: an offer that met it too late can go elsewhere.
    *
-   * @returns calls that are still open, for `lost`: the broker may be about to say that nobody listened for their offer, and
+   * @returns calls that are still open, for `lost`: the broker may be about to say that their offer had no responder, and
    * then they can go elsewhere too.
    */
-  peerGone(now: number, peer: string, how: Departure): readonly number[] {
+  memberGone(now: number, member: string, how: Departure): readonly number[] {
     const undecided: number[] = []
     for (const call of this.#o.calls.values()) {
-      if (call.to !== peer) continue
+      if (call.to !== member) continue
       const isOfferOpen = !call.isAccepted && call.offers === 1 && call.unsent.size === 0
       if (!isOfferOpen) this.#giveUp(now, call, lost(call, GONE))
       else if (how === 'dead') undecided.push(call.call)
-      else this.#giveUp(now, call, notExecuted(peer, call.envelope, 'left before it took the call'))
+      else
+        this.#giveUp(now, call, notExecuted(member, call.envelope, 'left before it took the call'))
     }
     return undecided
   }
@@ -149,12 +150,12 @@ export class CallerFaults {
     return undefined
   }
 
-  /** Why a call cannot go on that waits too long for a response, or for room for it. */
+  /** Why a call cannot go on that waits too long for a response, or for memory for it. */
   #arrivalProblem(now: number, call: OpenCall): ServeError | undefined {
     const { receiveWaitMs, stallMs } = this.#o.settings
     const { to, envelope, nextToOpen, waitingSince, gapSince } = call
     if (waitingSince !== undefined && now - waitingSince >= receiveWaitMs) {
-      const why = `sent response ${nextToOpen}, for which there was no room in ${receiveWaitMs} ms`
+      const why = `sent response ${nextToOpen}, for which there was no free memory in ${receiveWaitMs} ms`
       return maybeExecuted(to, envelope, why)
     }
     // What is sent in order arrives in order, so what lies before a response that is here has been lost.

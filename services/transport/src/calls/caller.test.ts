@@ -2,16 +2,16 @@
 import { ServeError } from '@tutti/errors'
 import type { Executed, ResponseSink, StepResponse } from '@tutti/tensor'
 import t from 'tap'
-import { FaultyNetwork, type SimulatedPeer, SMALL, UNHARMED } from '../testing/faulty-network.ts'
-import { answer, envelope, tensorBytes } from '../testing/peers.ts'
+import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
+import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
 import type { CallJob, CallListener } from './call.ts'
 
 /** A router, and a replica that executes with `execute`, or nobody where the replica should be. */
-function open(execute?: (job: CallJob, replica: SimulatedPeer, now: () => number) => void) {
+function open(execute?: (job: CallJob, replica: SimulatedMember, now: () => number) => void) {
   const network = new FaultyNetwork(() => UNHARMED)
   const router = network.add('router', () => {})
   const now = (): number => network.now
-  const replica: SimulatedPeer | undefined =
+  const replica: SimulatedMember | undefined =
     execute === undefined
       ? undefined
       : network.add('step', (job) => {
@@ -90,7 +90,7 @@ await t.test(
     network.run(20)
     router.caller.open(20, 'step', envelope(100), [tensorBytes(100)], unsent)
     router.caller.open(20, 'else', envelope(1), [tensorBytes(1)], other)
-    t.same(router.caller.faults.peerGone(20, 'step', 'dead'), [], 'what was accepted is decided')
+    t.same(router.caller.faults.memberGone(20, 'step', 'dead'), [], 'what was accepted is decided')
     t.match(inline.errors, [{ reason: 'STEP_LOST' }])
     t.match(unsent.errors, [{ reason: 'STEP_UNAVAILABLE' }])
     t.same(other.errors, [])
@@ -107,7 +107,7 @@ await t.test(
     const first = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], unheard)
     const second = router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], heard)
     network.run(20)
-    const undecided = router.caller.faults.peerGone(20, 'step', 'dead')
+    const undecided = router.caller.faults.memberGone(20, 'step', 'dead')
     t.same(undecided, [first, second])
     t.same([...unheard.errors, ...heard.errors], [])
     router.caller.faults.noResponder(30, first)
@@ -125,23 +125,23 @@ await t.test('an offer that met a leaving replica too late goes elsewhere', asyn
   router.caller.open(0, 'step', envelope(1), [tensorBytes(1)], taken)
   network.run(20)
   router.caller.open(20, 'step', envelope(1), [tensorBytes(1)], late)
-  t.same(router.caller.faults.peerGone(20, 'step', 'left'), [], 'all is decided')
+  t.same(router.caller.faults.memberGone(20, 'step', 'left'), [], 'all is decided')
   t.match(late.errors, [
     { reason: 'STEP_UNAVAILABLE', message: "replica 'step' left before it took the call" },
   ])
   t.match(taken.errors, [{ reason: 'STEP_LOST' }], 'what it took may have executed')
   router.caller.open(30, 'else', envelope(1), [tensorBytes(1)], twice)
   router.caller.faults.tick(30 + SMALL.acceptMs)
-  router.caller.faults.peerGone(30 + SMALL.acceptMs, 'else', 'left')
+  router.caller.faults.memberGone(30 + SMALL.acceptMs, 'else', 'left')
   t.match(twice.errors, [{ reason: 'STEP_LOST' }], 'of two offers it may have taken the first')
 })
 
-await t.test('a response waits for room, and not for ever', async (t) => {
+await t.test('a response waits for memory, and not for ever', async (t) => {
   const size = 1000
   const keys: string[] = []
-  const { network, router, replica } = open(({ key }, peer, now) => {
+  const { network, router, replica } = open(({ key }, member, now) => {
     keys.push(key)
-    peer.callee.respond(now(), key, answer(tensorBytes(size), { final: false }))
+    member.callee.respond(now(), key, answer(tensorBytes(size), { final: false }))
   })
   const end = (key: string): void => {
     replica?.callee.respond(network.now, key, answer(tensorBytes(0), { index: 1 }))
@@ -160,7 +160,7 @@ await t.test('a response waits for room, and not for ever', async (t) => {
   readers[0]?.takes[0]?.()
   await Promise.resolve()
   network.run(1000)
-  t.equal(readers[2]?.responses.length, 1, 'one that was read makes room')
+  t.equal(readers[2]?.responses.length, 1, 'one that was read frees memory')
   const last = new Reader()
   router.caller.open(network.now, 'step', envelope(0), [tensorBytes(0)], last)
   network.run(SMALL.receiveWaitMs + 100)
@@ -180,10 +180,10 @@ await t.test('a response waits for room, and not for ever', async (t) => {
   t.equal(router.caller.size + router.caller.reservedBytes + router.incoming.size, 0)
 })
 
-await t.test('the last response is taken at once: nobody is asked', async (t) => {
-  const { network, router } = open(({ key }, peer, now) => {
-    peer.callee.respond(now(), key, answer(tensorBytes(1000)))
-    peer.callee.ended(now(), key)
+await t.test('the last response is taken at once: no credit is sent', async (t) => {
+  const { network, router } = open(({ key }, member, now) => {
+    member.callee.respond(now(), key, answer(tensorBytes(1000)))
+    member.callee.ended(now(), key)
   })
   const reader = new Reader()
   router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)
@@ -197,10 +197,10 @@ await t.test('an error of the replica is the failure, behind its responses', asy
     ['QUEUE_FULL', 'maybe'],
     ['SERVER_STOPPING', 'no'],
   ] as const) {
-    const { network, router } = open(({ key }, peer, now) => {
-      peer.callee.respond(now(), key, answer(tensorBytes(60), { final: false }))
-      peer.callee.failed(now(), key, new ServeError(reason, 'so it is'), undefined)
-      peer.callee.ended(now(), key)
+    const { network, router } = open(({ key }, member, now) => {
+      member.callee.respond(now(), key, answer(tensorBytes(60), { final: false }))
+      member.callee.failed(now(), key, new ServeError(reason, 'so it is'), undefined)
+      member.callee.ended(now(), key)
     })
     const reader = new Reader()
     router.caller.open(0, 'step', envelope(0), [tensorBytes(0)], reader)

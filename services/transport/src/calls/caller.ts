@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { type Envelope, fromWireError, type PeerMessage } from '@tutti/protocol'
+import { type Envelope, fromWireError, type Message } from '@tutti/protocol'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 import { splitTensors } from '../transfers/split-tensors.ts'
 import type { CallListener, CallOptions, OpenCall, ResponseMessage } from './call.ts'
@@ -7,7 +7,7 @@ import { callDetails, callError } from './call-errors.ts'
 import { CallerFaults } from './caller-faults.ts'
 import { ResponseArrivals } from './response-arrivals.ts'
 
-type CreditMessage = Extract<PeerMessage, { type: 'accepted' | 'credit' }>
+type CreditMessage = Extract<Message, { type: 'accepted' | 'credit' }>
 
 /**
  * The calling side: offers envelopes, sends their tensors under the replica's credits, puts the responses in order. Without
@@ -116,7 +116,7 @@ export class Caller {
   }
 
   /** Takes what a replica says. What does not fit one of our calls changes nothing. */
-  on(now: number, message: PeerMessage): void {
+  on(now: number, message: Message): void {
     const call = this.#calls.get(message.call)
     if (call === undefined) {
       this.faults.onUnknown(message)

@@ -3,15 +3,15 @@ import { ServeError } from '@tutti/errors'
 import type { StepResponse } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { PeerSettings } from '../peer-settings.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import {
   type Fate,
   FaultyNetwork,
-  type SimulatedPeer,
+  type SimulatedMember,
   SMALL,
   UNHARMED,
 } from '../testing/faulty-network.ts'
-import { answer, envelope, tensorBytes } from '../testing/peers.ts'
 
 /** What a call is. */
 interface Script {
@@ -54,7 +54,7 @@ const SCRIPT = fc.record<Script>({
 })
 
 /** A window that a few responses use up. */
-const SETTINGS: PeerSettings = { ...SMALL, responseBytes: 300 }
+const SETTINGS: EndpointSettings = { ...SMALL, responseBytes: 300 }
 const SCRIPTS = fc.array(SCRIPT, { minLength: 1, maxLength: 6 })
 const DISORDER = fc.record<Fate>({
   copies: fc.constantFrom(1, 1, 1, 1, 2),
@@ -68,8 +68,8 @@ const LOSS = fc.record<Fate>({
 /** A router with one replica that answers by the scripts; `attempt` of the envelope says which one, from 1. */
 class Simulation {
   readonly network: FaultyNetwork
-  readonly router: SimulatedPeer
-  readonly replica: SimulatedPeer
+  readonly router: SimulatedMember
+  readonly replica: SimulatedMember
   readonly outcomes: Outcome[]
   readonly #scripts: readonly Script[]
   readonly #acts: ((elapsedMs: number) => void)[] = []
@@ -178,7 +178,7 @@ class Simulation {
 
   /** What must hold at all times. */
   #check(): void {
-    for (const { incoming, caller, callee } of this.network.peers.values()) {
+    for (const { incoming, caller, callee } of this.network.members.values()) {
       if (incoming.outstanding > SMALL.creditBytes) throw new Error('too much is under way')
       if (caller.reservedBytes > SMALL.receiveBytesPerSender) throw new Error('over the budget')
       if (callee.reservedBytes > SMALL.receiveBytesPerSender) throw new Error('over the budget')
@@ -188,7 +188,7 @@ class Simulation {
   /** What is left of anything once all calls have ended. */
   leftovers(): Record<string, number> {
     const left: Record<string, number> = {}
-    for (const { id, incoming, outgoing, caller, callee } of this.network.peers.values()) {
+    for (const { id, incoming, outgoing, caller, callee } of this.network.members.values()) {
       left[`${id} incoming`] = incoming.size + incoming.outstanding
       left[`${id} outgoing`] = outgoing.size
       left[`${id} calls`] = caller.size + callee.size + callee.running

@@ -18,11 +18,11 @@ export interface ArrivalOptions extends CallOptions {
 
 /**
  * Brings the responses of calls to their readers: in order, with their transfers put together, within the bytes that this
- * process takes. A response for which there is no room waits; those behind it wait with it.
+ * process takes. A response for which there is no memory waits; those behind it wait with it.
  */
 export class ResponseArrivals {
   readonly #o: ArrivalOptions
-  /** Calls whose next response waits for room, longest first. */
+  /** Calls whose next response waits for memory, longest first. */
   readonly #waiting = new Set<OpenCall>()
 
   constructor(o: ArrivalOptions) {
@@ -209,7 +209,7 @@ function outOfTurn({ to, envelope, granted }: OpenCall, index: number): ServeErr
 }
 
 function tooLarge({ to, envelope }: OpenCall, size: number, most: number): ServeError {
-  const text = `replica '${to}' answers with tensors of ${size} bytes, this peer takes at most ${most}`
+  const text = `replica '${to}' answers with tensors of ${size} bytes, this member takes at most ${most}`
   return callError('MESSAGE_TOO_LARGE', to, envelope, text)
 }
 

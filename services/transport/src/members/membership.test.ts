@@ -1,12 +1,12 @@
 import type { Heartbeat } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { PEER_DEFAULTS } from '../peer-settings.ts'
+import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
 import { Membership } from './membership.ts'
 
-function heartbeat(peer: string, sequence: number, o: Partial<Heartbeat> = {}): Heartbeat {
+function heartbeat(member: string, sequence: number, o: Partial<Heartbeat> = {}): Heartbeat {
   return {
-    peer,
+    member,
     role: 'step',
     sequence,
     description: 'd',
@@ -15,30 +15,30 @@ function heartbeat(peer: string, sequence: number, o: Partial<Heartbeat> = {}): 
     freeSlots: 1,
     freeBytes: 1,
     draining: false,
-    bearers: ['nats'],
+    transports: ['nats'],
     revisions: [],
     protocol: 1,
     ...o,
   }
 }
 
-function announcing(peer: string, sequence: number, count: number): Heartbeat {
-  return heartbeat(peer, sequence, {
+function announcing(member: string, sequence: number, count: number): Heartbeat {
+  return heartbeat(member, sequence, {
     revisions: Array.from({ length: count }, (_, i) => ['m', i + 1, 'r'] as const),
   })
 }
 
-function farewell(peer: string, sequence: number): Heartbeat {
-  return heartbeat(peer, sequence, { draining: true, freeSlots: 0, bearers: [] })
+function farewell(member: string, sequence: number): Heartbeat {
+  return heartbeat(member, sequence, { draining: true, freeSlots: 0, transports: [] })
 }
 
-function open(settings = PEER_DEFAULTS) {
+function open(settings = ENDPOINT_DEFAULTS) {
   const said: string[] = []
   const members = new Membership(settings, {
-    heard: ({ peer }, what) => void said.push(`${peer} ${what}`),
-    suspected: (peer) => void said.push(`${peer} suspected`),
-    recovered: (peer) => void said.push(`${peer} recovered`),
-    gone: (peer, error, how) => void said.push(`${peer} ${how}: ${error.reason}`),
+    heard: ({ member }, what) => void said.push(`${member} ${what}`),
+    suspected: (member) => void said.push(`${member} suspected`),
+    recovered: (member) => void said.push(`${member} recovered`),
+    gone: (member, error, how) => void said.push(`${member} ${how}: ${error.reason}`),
   })
   /** Lets time pass with ticks as the real clockwork has them. */
   const pass = (from: number, to: number): void => {
@@ -55,10 +55,10 @@ await t.test('silence makes suspect, longer silence dead', async (t) => {
   pass(900, 900)
   t.same(said, ['a new', 'a suspected'])
   pass(1000, 2900)
-  t.same(members.peers('step'), ['a'])
+  t.same(members.members('step'), ['a'])
   pass(3000, 3000)
   t.same(said, ['a new', 'a suspected', 'a dead: STEP_UNAVAILABLE'])
-  t.same(members.peers('step'), [])
+  t.same(members.members('step'), [])
   members.heartbeat(3100, heartbeat('a', 2))
   t.equal(said.at(-1), 'a new', 'one that comes back is new')
 })
@@ -88,7 +88,7 @@ await t.test('no responder is death at once, a farewell too', async (t) => {
   t.same(said.slice(2), ['a dead: STEP_UNAVAILABLE', 'b left: STEP_UNAVAILABLE'])
 })
 
-await t.test('nobody is judged while the broker is away, nor for a grace after', async (t) => {
+await t.test('nobody is suspected while the broker is away, nor for a grace after', async (t) => {
   const { members, said, pass } = open()
   members.heartbeat(0, heartbeat('a', 1))
   members.freeze()
@@ -101,7 +101,7 @@ await t.test('nobody is judged while the broker is away, nor for a grace after',
   t.same(said, ['a new', 'a suspected', 'a dead: STEP_UNAVAILABLE'])
 })
 
-await t.test('a process that stood still does not judge others by it', async (t) => {
+await t.test('a process that stood still does not suspect others for it', async (t) => {
   const { members, said, pass } = open()
   members.heartbeat(0, heartbeat('a', 1))
   pass(0, 100)
@@ -130,7 +130,7 @@ await t.test(
   },
 )
 
-await t.test('a number that nobody counted to does not shut out the peer', async (t) => {
+await t.test('a number that nobody counted to does not shut out the member', async (t) => {
   const { members, said } = open()
   members.heartbeat(0, heartbeat('a', 7))
   members.heartbeat(0, heartbeat('a', Number.MAX_SAFE_INTEGER, { draining: true }))
@@ -141,36 +141,39 @@ await t.test('a number that nobody counted to does not shut out the peer', async
 await t.test('a caller that was never heard is expected to be, and dies of silence', async (t) => {
   const { members, said, pass } = open()
   members.expect(0, 'caller')
-  t.same(members.peers('router'), [], 'its role is not known yet')
+  t.same(members.members('router'), [], 'its role is not known yet')
   pass(0, 3000)
   t.same(said, ['caller suspected', 'caller dead: STEP_UNAVAILABLE'])
 })
 
-await t.test('however many peers somebody invents, the number is bounded', async (t) => {
-  const { members } = open({ ...PEER_DEFAULTS, maxPeers: 3 })
+await t.test('however many members somebody invents, the number is bounded', async (t) => {
+  const { members } = open({ ...ENDPOINT_DEFAULTS, maxMembers: 3 })
   fc.assert(
-    fc.property(fc.string(), fc.nat(), (peer, sequence) => {
-      members.heartbeat(0, heartbeat(peer, sequence))
-      members.expect(0, `${peer}!`)
-      return members.peers('step').length <= 3
+    fc.property(fc.string(), fc.nat(), (member, sequence) => {
+      members.heartbeat(0, heartbeat(member, sequence))
+      members.expect(0, `${member}!`)
+      return members.members('step').length <= 3
     }),
   )
   t.notOk(members.heartbeat(0, heartbeat('one more', 1)))
 })
 
-await t.test('however much peers announce, it is bounded, and what goes makes room', async (t) => {
-  const { members } = open({ ...PEER_DEFAULTS, maxRevisions: 5 })
-  t.ok(members.heartbeat(0, announcing('a', 1, 3)))
-  t.notOk(members.heartbeat(0, announcing('b', 1, 3)), 'too much of one that is not known')
-  t.same(members.peers('step'), ['a'])
-  t.ok(members.heartbeat(0, announcing('b', 2, 2)))
-  t.notOk(members.heartbeat(0, announcing('a', 2, 4)), 'too much of one that is known')
-  t.equal(members.latest('a')?.sequence, 1, 'what it said before holds')
-  t.ok(members.heartbeat(0, announcing('a', 3, 1)))
-  t.ok(members.heartbeat(0, announcing('b', 3, 4)))
-  members.heartbeat(0, farewell('b', 4))
-  t.ok(members.heartbeat(0, announcing('c', 1, 4)))
-  members.unreachable('a')
-  members.unreachable('c')
-  t.ok(members.heartbeat(0, announcing('d', 1, 5)))
-})
+await t.test(
+  'however much members announce, it is bounded, and what goes frees memory',
+  async (t) => {
+    const { members } = open({ ...ENDPOINT_DEFAULTS, maxRevisions: 5 })
+    t.ok(members.heartbeat(0, announcing('a', 1, 3)))
+    t.notOk(members.heartbeat(0, announcing('b', 1, 3)), 'too much of one that is not known')
+    t.same(members.members('step'), ['a'])
+    t.ok(members.heartbeat(0, announcing('b', 2, 2)))
+    t.notOk(members.heartbeat(0, announcing('a', 2, 4)), 'too much of one that is known')
+    t.equal(members.latest('a')?.sequence, 1, 'what it said before holds')
+    t.ok(members.heartbeat(0, announcing('a', 3, 1)))
+    t.ok(members.heartbeat(0, announcing('b', 3, 4)))
+    members.heartbeat(0, farewell('b', 4))
+    t.ok(members.heartbeat(0, announcing('c', 1, 4)))
+    members.unreachable('a')
+    members.unreachable('c')
+    t.ok(members.heartbeat(0, announcing('d', 1, 5)))
+  },
+)

@@ -8,27 +8,27 @@ export interface MembershipSettings {
   readonly deadAfterMs: number
   readonly graceMs: number
   readonly tickMs: number
-  readonly maxPeers: number
+  readonly maxMembers: number
   readonly maxRevisions: number
 }
 
-/** How a peer went: in order, after everything that it had to say, or it is not heard any more. */
+/** How a member went: in order, after everything that it had to say, or it is not heard any more. */
 export type Departure = 'left' | 'dead'
 
-/** What is said of the peers as their state changes. */
+/** What is said of the members as their state changes. */
 export interface MembershipListener {
-  /** A peer appeared, or said something new of itself. */
+  /** A member appeared, or said something new of itself. */
   heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
   /** It has missed heartbeats: no new work. Ask it directly. */
-  suspected(peer: string): void
+  suspected(member: string): void
   /** A suspect is heard again. */
-  recovered(peer: string): void
+  recovered(member: string): void
   /** It said so, or it is dead. What is in flight there has failed. */
-  gone(peer: string, error: ServeError, how: Departure): void
+  gone(member: string, error: ServeError, how: Departure): void
 }
 
-interface Member {
-  readonly peer: string
+interface Presence {
+  readonly member: string
   /** Undefined for one that we are to work for and of which no heartbeat has come yet. */
   heartbeat: Heartbeat | undefined
   heardAt: number
@@ -36,19 +36,19 @@ interface Member {
 }
 
 /**
- * Knows the other peers by their heartbeats. Two levels: *suspect* after missed heartbeats, *dead* if a direct question finds
- * nobody, or after a longer silence. While the broker is away, or this process itself has stood still, nobody is judged.
+ * Knows the other members by their heartbeats. Two levels: *suspect* after missed heartbeats, *dead* if a direct question finds
+ * no responder, or after a longer silence. While the broker is away, or this process itself has stood still, no member is suspected.
  * Without clock and I/O.
  */
 export class Membership {
   readonly #settings: MembershipSettings
   readonly #listener: MembershipListener
-  readonly #members = new Map<string, Member>()
+  readonly #members = new Map<string, Presence>()
   /** That all of them announce. */
   #revisions = 0
   #isFrozen = false
-  /** Nobody is judged before. */
-  #judgeFrom = 0
+  /** No member is suspected before. */
+  #suspectFrom = 0
   #tickedAt: number | undefined
 
   constructor(settings: MembershipSettings, listener: MembershipListener) {
@@ -56,67 +56,67 @@ export class Membership {
     this.#listener = listener
   }
 
-  /** Peers of a role that are neither dead nor gone. */
-  peers(role: Heartbeat['role']): string[] {
+  /** Members of a role that are neither dead nor gone. */
+  members(role: Heartbeat['role']): string[] {
     return [...this.#members.values()]
       .filter(({ heartbeat }) => heartbeat?.role === role)
-      .map(({ peer }) => peer)
+      .map(({ member }) => member)
   }
 
-  /** The last heartbeat of a peer that is neither dead nor gone. */
-  latest(peer: string): Heartbeat | undefined {
-    return this.#members.get(peer)?.heartbeat
+  /** The last heartbeat of a member that is neither dead nor gone. */
+  latest(member: string): Heartbeat | undefined {
+    return this.#members.get(member)?.heartbeat
   }
 
   /**
    * Takes a heartbeat. One that the last has overtaken changes nothing.
    *
-   * @returns false, and nothing is taken, if there is no room for another peer or for what it announces.
+   * @returns false, and nothing is taken, if that would be one member, or one revision, too many.
    */
   heartbeat(now: number, heartbeat: Heartbeat): boolean {
-    const { peer } = heartbeat
+    const { member } = heartbeat
     if (isFarewell(heartbeat)) {
-      this.#remove(peer, `peer '${peer}' has left`, 'left')
+      this.#remove(member, `member '${member}' has left`, 'left')
       return true
     }
-    const before = this.#members.get(peer)?.heartbeat
+    const before = this.#members.get(member)?.heartbeat
     if (before !== undefined && isOvertaken(before, heartbeat)) return true
     const more = revisionsOf(heartbeat) - revisionsOf(before)
     if (more > 0 && this.#revisions + more > this.#settings.maxRevisions) return false
-    const member = this.#member(now, peer)
-    if (member === undefined) return false
+    const presence = this.#presence(now, member)
+    if (presence === undefined) return false
     this.#revisions += more
-    member.heartbeat = heartbeat
-    this.#alive(now, member)
+    presence.heartbeat = heartbeat
+    this.#alive(now, presence)
     this.#listener.heard(heartbeat, whatIsNew(before, heartbeat))
     return true
   }
 
-  /** The peer has answered a direct question. */
-  answered(now: number, peer: string): void {
-    const member = this.#members.get(peer)
-    if (member !== undefined) this.#alive(now, member)
+  /** The member has answered a direct question. */
+  answered(now: number, member: string): void {
+    const presence = this.#members.get(member)
+    if (presence !== undefined) this.#alive(now, presence)
   }
 
-  /** We are to take work of the peer, so it should be heard from now on. @returns false if there is no room for another peer. */
-  expect(now: number, peer: string): boolean {
-    const member = this.#member(now, peer)
-    if (member !== undefined) this.#alive(now, member)
-    return member !== undefined
+  /** We are to take work of the member, so it should be heard from now on. @returns false if there are too many members. */
+  expect(now: number, member: string): boolean {
+    const presence = this.#presence(now, member)
+    if (presence !== undefined) this.#alive(now, presence)
+    return presence !== undefined
   }
 
-  /** The broker knows nobody who listens for it. */
-  unreachable(peer: string): void {
-    if (!this.#isFrozen) this.#remove(peer, `peer '${peer}' does not listen`)
+  /** The broker has no responder for it. */
+  unreachable(member: string): void {
+    if (!this.#isFrozen) this.#remove(member, `member '${member}' does not listen`)
   }
 
   /** A suspect has not answered a direct question. */
-  unanswered(peer: string): void {
-    if (this.#isFrozen || this.#members.get(peer)?.isSuspect !== true) return
-    this.#remove(peer, `peer '${peer}' does not answer`)
+  unanswered(member: string): void {
+    if (this.#isFrozen || this.#members.get(member)?.isSuspect !== true) return
+    this.#remove(member, `member '${member}' does not answer`)
   }
 
-  /** The broker is away: nobody is judged until `thaw`. */
+  /** The broker is away: no member is suspected until `thaw`. */
   freeze(): void {
     this.#isFrozen = true
   }
@@ -130,51 +130,54 @@ export class Membership {
 
   tick(now: number): void {
     const { tickMs, heartbeatMs, suspectAfterMissed, deadAfterMs } = this.#settings
-    // This process stood still (a stopped process, a long collection): it has not listened, so it cannot judge.
+    // This process stood still (a stopped process, a long collection): it has not listened, so it cannot tell.
     const suspectAfterMs = (suspectAfterMissed + 0.5) * heartbeatMs
     const since = this.#tickedAt
     if (since !== undefined && now - since > suspectAfterMs + tickMs) this.#forgive(now)
     this.#tickedAt = now
-    if (this.#isFrozen || now < this.#judgeFrom) return
-    for (const member of this.#members.values()) {
-      const silentMs = now - member.heardAt
+    if (this.#isFrozen || now < this.#suspectFrom) return
+    for (const presence of this.#members.values()) {
+      const silentMs = now - presence.heardAt
       if (silentMs >= deadAfterMs) {
-        this.#remove(member.peer, `peer '${member.peer}' has been silent for ${deadAfterMs} ms`)
-      } else if (silentMs >= suspectAfterMs && !member.isSuspect) {
-        member.isSuspect = true
-        this.#listener.suspected(member.peer)
+        this.#remove(
+          presence.member,
+          `member '${presence.member}' has been silent for ${deadAfterMs} ms`,
+        )
+      } else if (silentMs >= suspectAfterMs && !presence.isSuspect) {
+        presence.isSuspect = true
+        this.#listener.suspected(presence.member)
       }
     }
   }
 
   #forgive(now: number): void {
-    this.#judgeFrom = now + this.#settings.graceMs
-    for (const member of this.#members.values()) member.heardAt = now
+    this.#suspectFrom = now + this.#settings.graceMs
+    for (const presence of this.#members.values()) presence.heardAt = now
   }
 
-  #member(now: number, peer: string): Member | undefined {
-    const known = this.#members.get(peer)
+  #presence(now: number, member: string): Presence | undefined {
+    const known = this.#members.get(member)
     if (known !== undefined) return known
-    if (this.#members.size >= this.#settings.maxPeers) return undefined
-    const member = { peer, heartbeat: undefined, heardAt: now, isSuspect: false }
-    this.#members.set(peer, member)
-    return member
+    if (this.#members.size >= this.#settings.maxMembers) return undefined
+    const presence = { member, heartbeat: undefined, heardAt: now, isSuspect: false }
+    this.#members.set(member, presence)
+    return presence
   }
 
-  #alive(now: number, member: Member): void {
-    member.heardAt = now
-    if (!member.isSuspect) return
-    member.isSuspect = false
-    this.#listener.recovered(member.peer)
+  #alive(now: number, presence: Presence): void {
+    presence.heardAt = now
+    if (!presence.isSuspect) return
+    presence.isSuspect = false
+    this.#listener.recovered(presence.member)
   }
 
-  #remove(peer: string, text: string, how: Departure = 'dead'): void {
-    const member = this.#members.get(peer)
-    if (member === undefined) return
-    this.#members.delete(peer)
-    this.#revisions -= revisionsOf(member.heartbeat)
-    const error = new ServeError('STEP_UNAVAILABLE', text, { details: { replica: peer } })
-    this.#listener.gone(peer, error, how)
+  #remove(member: string, text: string, how: Departure = 'dead'): void {
+    const presence = this.#members.get(member)
+    if (presence === undefined) return
+    this.#members.delete(member)
+    this.#revisions -= revisionsOf(presence.heartbeat)
+    const error = new ServeError('STEP_UNAVAILABLE', text, { details: { replica: member } })
+    this.#listener.gone(member, error, how)
   }
 }
 
@@ -182,11 +185,15 @@ function revisionsOf(heartbeat: Heartbeat | undefined): number {
   return heartbeat?.revisions.length ?? 0
 }
 
-/** The last heartbeat of a peer that closes in order: it is draining and serves nothing and nobody. */
+/** The last heartbeat of a member that closes in order: it is draining and serves nothing. */
 function isFarewell(heartbeat: Heartbeat): boolean {
-  const { draining, inFlight, freeSlots, revisions, bearers } = heartbeat
+  const { draining, inFlight, freeSlots, revisions, transports } = heartbeat
   return (
-    draining && inFlight === 0 && freeSlots === 0 && revisions.length === 0 && bearers.length === 0
+    draining &&
+    inFlight === 0 &&
+    freeSlots === 0 &&
+    revisions.length === 0 &&
+    transports.length === 0
   )
 }
 
@@ -194,8 +201,8 @@ function isFarewell(heartbeat: Heartbeat): boolean {
 const OVERTAKEN = 16
 
 /**
- * A number that is further behind is not late: the one before it was not the peer's own, and believing that one would shut
- * out the peer for ever.
+ * A number that is further behind is not late: the one before it was not the member's own, and believing that one would shut
+ * out the member for ever.
  */
 function isOvertaken(before: Heartbeat, after: Heartbeat): boolean {
   return after.sequence <= before.sequence && after.sequence > before.sequence - OVERTAKEN
@@ -211,7 +218,7 @@ function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): 'new' | 'ch
   return isSame ? 'load' : 'changed'
 }
 
-/** What a peer describes names its revisions, but one who forges its heartbeats may name others under the same digest. */
+/** What a member describes names its revisions, but one who forges its heartbeats may name others under the same digest. */
 function isSameRevisions(one: Heartbeat['revisions'], other: Heartbeat['revisions']): boolean {
   return (
     one.length === other.length &&

@@ -11,7 +11,7 @@ import {
   startNatsServer,
 } from '@tutti/chassis/testing'
 import t from 'tap'
-import type { BrokerOptions } from '../peers.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import {
   brokerAt,
   collect,
@@ -27,7 +27,7 @@ import {
   tensorBytes,
   until,
   WITH_NATS,
-} from '../testing/peers.ts'
+} from '../testing/endpoints.ts'
 
 const quiet = { signal: new AbortController().signal }
 
@@ -51,11 +51,11 @@ async function passes(t: Teardown, broker: BrokerOptions): Promise<boolean> {
   const bytes = tensorBytes(100_000)
   const call = sendTo(router, { replica: 'step' }, envelope(100_000), [ref(bytes)], quiet)
   const [response] = await collect(call)
-  await router.peer.ask('step', 'describe', {}, quiet)
+  await router.member.ask('step', 'describe', {}, quiet)
   return Buffer.from(bytes).equals(response?.outputs[0]?.data ?? new Uint8Array())
 }
 
-/** A peer with these options stays outside; what its log says. */
+/** A member with these options stays outside; what its log says. */
 async function staysOutside(t: Teardown, broker: BrokerOptions): Promise<string> {
   const lines: string[] = []
   const log = createLogger({

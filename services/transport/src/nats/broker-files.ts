@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { assert, ServeError } from '@tutti/errors'
-import type { BrokerOptions } from '../peers.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import { type BrokerField, type BrokerNaming, SETTING_NAMES } from './broker-naming.ts'
 import { isUserSeed } from './nats-keys.ts'
 
@@ -13,7 +13,7 @@ export interface BrokerFiles {
 }
 
 /**
- * Reads the files and judges them: the library would skip a certificate that is none, and name no file.
+ * Reads and checks the files: the library would skip a certificate that is none, and name no file.
  *
  * @throws ServeError that names the field and the file, and repeats nothing of what is in it.
  */

@@ -1,16 +1,16 @@
 import type { Clock } from '@tutti/chassis'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import type { TransportEvents } from '../log-events.ts'
-import type { PeerSettings } from '../peer-settings.ts'
-import type { BrokerOptions } from '../peers.ts'
 import { LinkWatch } from './link-watch.ts'
 import { type BrokerConnection, openBrokerConnection } from './nats-connection.ts'
 
 /** What a link is made from. */
 export interface BrokerLinkOptions {
   readonly broker: BrokerOptions
-  readonly peer: string
+  readonly member: string
   readonly clock: Clock
-  readonly settings: PeerSettings
+  readonly settings: EndpointSettings
   readonly events: TransportEvents
   /** Both connections are there. */
   readonly up: () => void
@@ -19,7 +19,7 @@ export interface BrokerLinkOptions {
 }
 
 /**
- * A peer's two connections to the broker: what is small and urgent goes over `control`, tensors over `data`, so that neither
+ * A member's two connections to the broker: what is small and urgent goes over `control`, tensors over `data`, so that neither
  * waits for the other. It is up when both are there.
  */
 export class BrokerLink {
@@ -80,10 +80,10 @@ export class BrokerLink {
   }
 
   #open(role: 'control' | 'data'): BrokerConnection {
-    const { broker, peer, clock, settings, events } = this.#o
+    const { broker, member, clock, settings, events } = this.#o
     return openBrokerConnection({
       broker,
-      name: `tutti ${peer} ${role}`,
+      name: `tutti ${member} ${role}`,
       clock,
       settings,
       listener: {

@@ -12,7 +12,7 @@ export type BrokerField =
   | 'tls.certFile'
   | 'tls.keyFile'
 
-/** How errors name a field of the options: whoever wrote it knows it as a flag or as a setting. */
+/** How errors name a field of the options: its writer knows it as a flag or as a setting. */
 export interface BrokerNaming {
   readonly name: (field: BrokerField) => string
   readonly refusal: (field: BrokerField, what: string, cause?: unknown) => ServeError

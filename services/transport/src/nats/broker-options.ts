@@ -1,4 +1,4 @@
-import type { BrokerOptions } from '../peers.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import { readBrokerFiles } from './broker-files.ts'
 import { type BrokerNaming, SETTING_NAMES } from './broker-naming.ts'
 

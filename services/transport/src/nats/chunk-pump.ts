@@ -1,12 +1,12 @@
 import type { Clock } from '@tutti/chassis'
-import { encodeChunk, type PeerSubjects } from '@tutti/protocol'
+import { encodeChunk, type Subjects } from '@tutti/protocol'
 import type { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 import type { BrokerConnection } from './nats-connection.ts'
 
 /** What the pump moves from where to where. */
 export interface ChunkPumpOptions {
   readonly self: string
-  readonly subjects: PeerSubjects
+  readonly subjects: Subjects
   readonly outgoing: OutgoingTransfers
   readonly data: BrokerConnection
   readonly clock: Clock

@@ -2,9 +2,9 @@
 import { createServer, type Socket } from 'node:net'
 import { createTestCertificates, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import type { PeerSettings } from '../peer-settings.ts'
-import type { BrokerOptions, StepPeer } from '../peers.ts'
-import { brokerAt, echo, openTestStep, until } from '../testing/peers.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { BrokerOptions, StepEndpoint } from '../endpoints.ts'
+import { brokerAt, echo, openTestStep, until } from '../testing/endpoints.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 
 /** A server that does this with every connection. */
@@ -23,12 +23,12 @@ async function serve(t: Test, act: (socket: Socket) => void): Promise<string> {
   return `nats://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
 }
 
-/** A peer that stays outside, once it says why: a busy machine may not have heard a thing when it opens. */
+/** A member that stays outside, once it says why: a busy machine may not have heard a thing when it opens. */
 async function openOutside(
   t: Test,
   broker: BrokerOptions,
-  settings: Partial<PeerSettings> = {},
-): Promise<StepPeer> {
+  settings: Partial<EndpointSettings> = {},
+): Promise<StepEndpoint> {
   const o = { settings: { firstConnectMs: 100, ...settings } }
   const step = await openTestStep(t, broker, 'step', echo, o)
   await until(() => step.obstacles[0]?.startsWith('the broker is not connected: ') === true)
@@ -37,7 +37,7 @@ async function openOutside(
 
 await t.test('what answers, or does not, without being a broker', async (t) => {
   const silent = await serve(t, () => {})
-  const cases: [string, RegExp, Partial<PeerSettings>?][] = [
+  const cases: [string, RegExp, Partial<EndpointSettings>?][] = [
     [silent, /: timeout: no answer within 100 ms$/, { connectMs: 100 }],
     [await serve(t, (socket) => socket.end('HTTP/1.1 400 Bad\r\n\r\n')), /no NATS server$/],
     [await serve(t, (socket) => socket.destroy()), /: the connection was closed while it was made/],

@@ -1,4 +1,4 @@
-import type { BrokerOptions } from '../peers.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import { messageOf, propertyOf } from './foreign-error.ts'
 
 /**

@@ -3,7 +3,7 @@ import { queryObjects } from 'node:v8'
 import { systemClock } from '@tutti/chassis'
 import { startNatsServer } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import { brokerAt, WITH_NATS } from '../testing/peers.ts'
+import { brokerAt, WITH_NATS } from '../testing/endpoints.ts'
 import { type BrokerConnection, openBrokerConnection } from './nats-connection.ts'
 
 const FLUSHES = 1000

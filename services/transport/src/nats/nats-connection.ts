@@ -12,19 +12,19 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from 'nats'
-import type { BrokerOptions } from '../peers.ts'
+import type { BrokerOptions } from '../endpoints.ts'
 import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
 import { wantsTls } from './broker-options.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 import { messageOf, propertyOf } from './foreign-error.ts'
 
-/** A message as it came; `bytes` is a view of what was read, and nobody else writes to it. */
+/** A message as it came; `bytes` is a view of what was read. */
 export interface BrokerMessage {
   readonly subject: string
   readonly bytes: Uint8Array
   /** Where an answer is expected. */
   readonly reply: string | undefined
-  /** The broker says that nobody listens where we published with this subject as the reply. */
+  /** The broker says that there is no responder where we published with this subject as the reply. */
   readonly isNoResponder: boolean
 }
 
@@ -335,7 +335,7 @@ async function endInOrder(client: NatsConnection): Promise<void> {
   }
 }
 
-/** The library keeps its socket to itself; without it a connection whose peer is silent cannot be given up at once. */
+/** The library keeps its socket to itself; without it a connection whose member is silent cannot be given up at once. */
 function destroySocket(client: NatsConnection): void {
   const socket = ['protocol', 'transport', 'socket'].reduce(propertyOf, client)
   if (socket instanceof Socket) socket.destroy()

@@ -9,8 +9,8 @@ import {
   type StepResponse,
 } from '@tutti/tensor'
 import { type RecordedResponse, responsesTo } from '@tutti/tensor/testing'
-import { toEnvelope, toExecuteOptions } from '../peer/remote-executor.ts'
-import type { FindReplicaExecutor } from '../peers.ts'
+import { toEnvelope, toExecuteOptions } from '../endpoint/remote-executor.ts'
+import type { FindReplicaExecutor } from '../endpoints.ts'
 
 export const SERVED = { model: 'm', version: 1, revision: 'aaa' } as const
 

@@ -1,10 +1,10 @@
 import type { Clock } from '@tutti/chassis'
-import { type Chunk, decodePeerMessage, encodePeerMessage } from '@tutti/protocol'
+import { type Chunk, decodeMessage, encodeMessage } from '@tutti/protocol'
 import type { CallJob } from '../calls/call.ts'
 import { Callee } from '../calls/callee.ts'
 import { Caller } from '../calls/caller.ts'
-import type { OutgoingMessage } from '../calls/peer-send.ts'
-import { completeSettings, type PeerSettings } from '../peer-settings.ts'
+import type { OutgoingMessage } from '../calls/send-message.ts'
+import { completeSettings, type EndpointSettings } from '../endpoint-settings.ts'
 import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import { OutgoingTransfers } from '../transfers/outgoing-transfers.ts'
 
@@ -17,7 +17,7 @@ export interface Fate {
 export const UNHARMED: Fate = { copies: 1, delayMs: 0 }
 
 /** Small bounds, so that small tensors meet all of them. */
-export const SMALL: PeerSettings = completeSettings({
+export const SMALL: EndpointSettings = completeSettings({
   inlineLimitBytes: 4,
   inlineTotalBytes: 8,
   chunkBytes: 8,
@@ -40,7 +40,7 @@ export const SMALL: PeerSettings = completeSettings({
 })
 
 /** One side of a call with its parts that have neither clock nor I/O. */
-export interface SimulatedPeer {
+export interface SimulatedMember {
   readonly id: string
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
@@ -48,11 +48,11 @@ export interface SimulatedPeer {
   readonly callee: Callee
 }
 
-/** Peers and the messages between them, in a time of their own: everything goes through the real codec. */
+/** Members and the messages between them, in a time of their own: everything goes through the real codec. */
 export class FaultyNetwork {
-  readonly peers = new Map<string, SimulatedPeer>()
+  readonly members = new Map<string, SimulatedMember>()
   readonly #fate: () => Fate
-  readonly #settings: PeerSettings
+  readonly #settings: EndpointSettings
   readonly #queue: { readonly at: number; readonly act: () => void }[] = []
   /** Called after every event, for what must hold at all times. */
   onEvent: () => void = () => {}
@@ -63,12 +63,12 @@ export class FaultyNetwork {
     setTimer: () => () => {},
   }
 
-  constructor(fate: () => Fate, settings: PeerSettings = SMALL) {
+  constructor(fate: () => Fate, settings: EndpointSettings = SMALL) {
     this.#fate = fate
     this.#settings = settings
   }
 
-  add(id: string, execute: (job: CallJob) => void): SimulatedPeer {
+  add(id: string, execute: (job: CallJob) => void): SimulatedMember {
     const settings = this.#settings
     const {
       inlineLimitBytes: each,
@@ -81,15 +81,15 @@ export class FaultyNetwork {
     const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
     const inlineLimits = (): { each: number; total: number } => ({ each, total })
     const common = { settings, send, incoming, outgoing, inlineLimits, clock: this.#clock }
-    const peer = {
+    const member = {
       id,
       incoming,
       outgoing,
       caller: new Caller(common),
       callee: new Callee({ ...common, self: id, execute }),
     }
-    this.peers.set(id, peer)
-    return peer
+    this.members.set(id, member)
+    return member
   }
 
   /** Lets `ms` pass, with everything that falls due. */
@@ -98,10 +98,10 @@ export class FaultyNetwork {
     while (this.now < end) {
       this.now += tickMs
       this.settle()
-      for (const peer of this.peers.values()) {
-        peer.incoming.tick(this.now)
-        peer.caller.faults.tick(this.now)
-        peer.callee.faults.tick(this.now)
+      for (const member of this.members.values()) {
+        member.incoming.tick(this.now)
+        member.caller.faults.tick(this.now)
+        member.callee.faults.tick(this.now)
       }
       this.settle()
     }
@@ -120,14 +120,14 @@ export class FaultyNetwork {
     }
   }
 
-  /** Brings a message to a peer as if `from` had sent it. */
+  /** Brings a message to a member as if `from` had sent it. */
   inject(from: string, to: string, message: OutgoingMessage): void {
-    const bytes = encodePeerMessage({ ...message, from })
+    const bytes = encodeMessage({ ...message, from })
     this.#carry(() => this.#deliver(to, bytes))
   }
 
   injectChunk(to: string, chunk: Chunk): void {
-    this.#carry(() => this.peers.get(to)?.incoming.chunk(this.now, chunk))
+    this.#carry(() => this.members.get(to)?.incoming.chunk(this.now, chunk))
   }
 
   #send(from: string, to: string, message: OutgoingMessage): void {
@@ -135,23 +135,27 @@ export class FaultyNetwork {
   }
 
   #deliver(to: string, bytes: Uint8Array): void {
-    const peer = this.peers.get(to)
-    if (peer === undefined) return
-    const message = decodePeerMessage(bytes)
+    const member = this.members.get(to)
+    if (member === undefined) return
+    const message = decodeMessage(bytes)
     const isForCallee = ['offer', 'response-credit', 'cancel', 'done'].includes(message.type)
     const isForCaller = ['accepted', 'refused', 'response'].includes(message.type)
-    // Credits and resends are for whoever knows the call; in these tests a peer has one role.
-    if (!isForCaller) peer.callee.on(this.now, message)
-    if (!isForCallee) peer.caller.on(this.now, message)
+    // Credits and resends are for the side that knows the call; in these tests a member has one role.
+    if (!isForCaller) member.callee.on(this.now, message)
+    if (!isForCallee) member.caller.on(this.now, message)
   }
 
   #pump(): boolean {
     let moved = false
-    for (const peer of this.peers.values()) {
-      for (let piece = peer.outgoing.next(this.now); piece; piece = peer.outgoing.next(this.now)) {
+    for (const member of this.members.values()) {
+      for (
+        let piece = member.outgoing.next(this.now);
+        piece;
+        piece = member.outgoing.next(this.now)
+      ) {
         const { to, transfer, offset, total, bytes } = piece
         // Bytes of a tensor may change hands later, so what is on its way is a copy.
-        this.injectChunk(to, { from: peer.id, transfer, offset, total, bytes: bytes.slice() })
+        this.injectChunk(to, { from: member.id, transfer, offset, total, bytes: bytes.slice() })
         moved = true
       }
     }

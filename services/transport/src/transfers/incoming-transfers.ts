@@ -1,5 +1,5 @@
 import type { Chunk, TransferCredit } from '@tutti/protocol'
-import type { PeerSend } from '../calls/peer-send.ts'
+import type { SendMessage } from '../calls/send-message.ts'
 import { ByteRanges } from './byte-ranges.ts'
 
 /** The settings that incoming transfers need. */
@@ -41,15 +41,15 @@ interface Sender {
 
 /**
  * Puts transfers together, each in one buffer of its own. Grants credits so that the bytes under way stay within the bounds
- * for each sender and for all; asks once for what does not come. Chunks that nobody announced, that are beyond the credit or
+ * for each sender and for all; asks once for what does not come. Chunks that were not announced, that are beyond the credit or
  * there already change nothing.
  */
 export class IncomingTransfers {
   readonly #settings: IncomingSettings
-  readonly #send: PeerSend
+  readonly #send: SendMessage
   readonly #senders = new Map<string, Sender>()
 
-  constructor(settings: IncomingSettings, send: PeerSend) {
+  constructor(settings: IncomingSettings, send: SendMessage) {
     this.#settings = settings
     this.#send = send
   }

@@ -1,9 +1,9 @@
 // needs: nats
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { OutgoingMessage } from '../calls/peer-send.ts'
+import type { OutgoingMessage } from '../calls/send-message.ts'
+import { tensorBytes } from '../testing/endpoints.ts'
 import { SMALL } from '../testing/faulty-network.ts'
-import { tensorBytes } from '../testing/peers.ts'
 import { ByteBudget } from './byte-budget.ts'
 import { ByteRanges } from './byte-ranges.ts'
 import { IncomingTransfers } from './incoming-transfers.ts'

@@ -1,0 +1,95 @@
+import { assert } from '@tutti/errors'
+import { MEMBER_ID_LIMIT_BYTES, MESSAGE_PROTOCOL_VERSION } from './limits.ts'
+import { malformedField } from './malformed-field.ts'
+import type { ChunkHeader } from './message.ts'
+import { align, checkMagic } from './message-bytes.ts'
+
+/*
+ * A chunk: `TPC`, version (1 byte), bytes of the sender's id (1), three zeros, transfer, offset and total (uint64 LE each), the
+ * sender's id, zeros up to a multiple of 8 bytes, payload.
+ */
+const MAGIC = 0x54504300 + MESSAGE_PROTOCOL_VERSION
+const FIXED_BYTES = 32
+
+/** A chunk as it came; `bytes` is a view of the message. */
+export interface Chunk extends ChunkHeader {
+  readonly bytes: Uint8Array
+}
+
+/**
+ * @param bytes - what lies at `header.offset` of the transfer; copied.
+ * @returns the chunk in one piece of memory of its own.
+ */
+export function encodeChunk(header: ChunkHeader, bytes: Uint8Array): Uint8Array {
+  const { from, transfer, offset, total } = header
+  const fromBytes = Buffer.byteLength(from)
+  assert(fromBytes > 0 && fromBytes <= MEMBER_ID_LIMIT_BYTES, `a member id of ${fromBytes} bytes`)
+  const problem = rangeProblem(header, bytes.byteLength)
+  assert(problem === undefined, `a chunk whose ${problem}`)
+  const start = align(FIXED_BYTES + fromBytes)
+  const chunk = Buffer.allocUnsafe(start + bytes.byteLength)
+  chunk.writeUInt32BE(MAGIC, 0)
+  chunk.writeUInt32LE(fromBytes, 4)
+  chunk.writeBigUInt64LE(BigInt(transfer), 8)
+  chunk.writeBigUInt64LE(BigInt(offset), 16)
+  chunk.writeBigUInt64LE(BigInt(total), 24)
+  chunk.write(from, FIXED_BYTES, 'utf8')
+  chunk.fill(0, FIXED_BYTES + fromBytes, start)
+  chunk.set(bytes, start)
+  return chunk
+}
+
+/** What of offset, total and payload does not go together, or undefined. An empty chunk is the whole of an empty transfer. */
+function rangeProblem({ offset, total }: ChunkHeader, size: number): string | undefined {
+  if (offset + size > total) return `end is ${offset + size} of ${total}`
+  return size === 0 && total > 0 ? `payload is empty in a transfer of ${total} bytes` : undefined
+}
+
+/**
+ * @param bytes - one whole message.
+ * @throws ServeError MALFORMED_MESSAGE that names the field; UNSUPPORTED for another version.
+ */
+export function decodeChunk(bytes: Uint8Array): Chunk {
+  if (bytes.byteLength < FIXED_BYTES) {
+    throw malformedField('prefix', `${bytes.byteLength} bytes, want at least ${FIXED_BYTES}`)
+  }
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const fromBytes = readPrefix(buffer)
+  const header = {
+    from: readFrom(buffer, fromBytes),
+    transfer: readNumber(buffer, 8, 'transfer'),
+    offset: readNumber(buffer, 16, 'offset'),
+    total: readNumber(buffer, 24, 'total'),
+  }
+  const payload = bytes.subarray(align(FIXED_BYTES + fromBytes))
+  const problem = rangeProblem(header, payload.byteLength)
+  if (problem !== undefined) throw malformedField('offset', problem)
+  return { ...header, bytes: payload }
+}
+
+/** @returns the length of the sender's id. */
+function readPrefix(buffer: Buffer): number {
+  checkMagic(buffer, 'TPC', MAGIC)
+  if (buffer.readUIntLE(5, 3) !== 0) throw malformedField('prefix', 'bytes 5 to 7 are not 0')
+  const fromBytes = buffer.readUInt8(4)
+  const start = align(FIXED_BYTES + fromBytes)
+  if (fromBytes === 0) throw malformedField('from', 'no bytes, want at least 1')
+  if (start > buffer.byteLength) {
+    throw malformedField('from', `${fromBytes} bytes in a chunk of ${buffer.byteLength}`)
+  }
+  return fromBytes
+}
+
+function readFrom(buffer: Buffer, size: number): string {
+  const view = buffer.subarray(FIXED_BYTES, FIXED_BYTES + size)
+  const text = view.toString('utf8')
+  // Buffer replaces what is not UTF-8, and the text is short.
+  if (!Buffer.from(text).equals(view)) throw malformedField('from', 'text that is not UTF-8')
+  return text
+}
+
+function readNumber(buffer: Buffer, at: number, field: string): number {
+  const value = Number(buffer.readBigUInt64LE(at))
+  if (!Number.isSafeInteger(value)) throw malformedField(field, 'an integer over 2^53 - 1')
+  return value
+}

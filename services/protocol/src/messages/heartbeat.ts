@@ -1,0 +1,144 @@
+import { ServeError } from '@tutti/errors'
+import { HEARTBEAT_LIMIT_BYTES, HEARTBEAT_REVISIONS, MEMBER_ID_LIMIT_BYTES } from './limits.ts'
+import { malformedField } from './malformed-field.ts'
+import type { Heartbeat } from './message.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/**
+ * JSON in UTF-8.
+ *
+ * @param maxPayload - bytes that the broker takes in one message; any number if absent.
+ * @throws ServeError MESSAGE_TOO_LARGE that says what to do: it announces more than one heartbeat can hold.
+ */
+export function encodeHeartbeat(
+  heartbeat: Heartbeat,
+  maxPayload = Number.POSITIVE_INFINITY,
+): Uint8Array {
+  const count = heartbeat.revisions.length
+  if (count > HEARTBEAT_REVISIONS) {
+    throw tooLarge(count, `one announces at most ${HEARTBEAT_REVISIONS}: ${SPREAD}`)
+  }
+  const { member, transports, ...others } = heartbeat
+  const bytes = Buffer.from(JSON.stringify({ peer: member, ...others, bearers: transports }))
+  const size = bytes.byteLength
+  if (size > HEARTBEAT_LIMIT_BYTES) {
+    throw tooLarge(count, `it has ${size} bytes, at most ${HEARTBEAT_LIMIT_BYTES} fit: ${SPREAD}`)
+  }
+  if (size > maxPayload) {
+    const what = `it has ${size} bytes, the broker takes at most ${maxPayload}`
+    throw tooLarge(count, `${what}: raise max_payload of the broker, or ${SPREAD}`)
+  }
+  return bytes
+}
+
+const SPREAD = 'serve fewer model versions here, the others with another step'
+
+function tooLarge(revisions: number, what: string): ServeError {
+  return new ServeError('MESSAGE_TOO_LARGE', `heartbeat of ${revisions} model versions: ${what}`)
+}
+
+/**
+ * Fields and transports that only newer members know are left out. `protocol` may be another version's: then nothing else should be
+ * sent to that member. On the wire the member is `peer` and its transports are `bearers`.
+ *
+ * @throws ServeError MALFORMED_MESSAGE that names the field.
+ */
+export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
+  const fields = readObject(bytes)
+  const member = text(fields, 'peer')
+  if (member === '' || Buffer.byteLength(member) > MEMBER_ID_LIMIT_BYTES) {
+    throw wrong('peer', member, `1 to ${MEMBER_ID_LIMIT_BYTES} bytes`)
+  }
+  const role = fields['role']
+  if (role !== 'step' && role !== 'router') throw wrong('role', role, 'step or router')
+  return {
+    member,
+    role,
+    sequence: integer(fields, 'sequence'),
+    description: text(fields, 'description'),
+    inFlight: integer(fields, 'inFlight'),
+    queued: integer(fields, 'queued'),
+    freeSlots: integer(fields, 'freeSlots'),
+    freeBytes: integer(fields, 'freeBytes'),
+    draining: boolean(fields, 'draining'),
+    transports: list(fields, 'bearers').filter((name) => name === 'nats' || name === 'tcp'),
+    revisions: list(fields, 'revisions').map(toRevision),
+    protocol: integer(fields, 'protocol'),
+  }
+}
+
+function readObject(bytes: Uint8Array): Fields {
+  if (bytes.byteLength > HEARTBEAT_LIMIT_BYTES) {
+    throw malformedField(
+      'heartbeat',
+      `${bytes.byteLength} bytes, want at most ${HEARTBEAT_LIMIT_BYTES}`,
+    )
+  }
+  const value = parse(bytes)
+  if (!isFields(value)) throw wrong('heartbeat', value, 'an object')
+  return value
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return value
+  } catch {
+    // The parser's text quotes the bytes, which are a stranger's.
+    throw malformedField('heartbeat', 'no JSON')
+  }
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function text(fields: Fields, field: string): string {
+  const value = fields[field]
+  if (typeof value === 'string') return value
+  throw wrong(field, value, 'a string')
+}
+
+function integer(fields: Fields, field: string): number {
+  return toInteger(fields[field], field)
+}
+
+function toInteger(value: unknown, field: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  throw wrong(field, value, 'an integer of at least 0')
+}
+
+function boolean(fields: Fields, field: string): boolean {
+  const value = fields[field]
+  if (typeof value === 'boolean') return value
+  throw wrong(field, value, 'true or false')
+}
+
+function list(fields: Fields, field: string): readonly unknown[] {
+  const value = fields[field]
+  if (!Array.isArray(value)) throw wrong(field, value, 'a list')
+  if (value.length <= HEARTBEAT_REVISIONS) return value
+  throw malformedField(field, `${value.length} of them, want at most ${HEARTBEAT_REVISIONS}`)
+}
+
+function toRevision(value: unknown, index: number): readonly [string, number, string] {
+  const field = `revisions[${index}]`
+  if (!Array.isArray(value) || value.length !== 3) {
+    throw wrong(field, value, '[model, version, revision]')
+  }
+  const [model, version, revision]: readonly unknown[] = value
+  if (typeof model !== 'string') throw wrong(`${field}[0]`, model, 'a string')
+  if (typeof revision !== 'string') throw wrong(`${field}[2]`, revision, 'a string')
+  return [model, toInteger(version, `${field}[1]`), revision]
+}
+
+function wrong(field: string, value: unknown, want: string): ServeError {
+  const got = typeof value === 'number' ? String(value) : kindOf(value)
+  return malformedField(field, `got ${got}, want ${want}`)
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'a list' : typeof value
+}

@@ -1,0 +1,309 @@
+import { assert } from '@tutti/errors'
+import type { Envelope } from '../envelope.ts'
+import { MESSAGE_BOUNDS } from '../message-bounds.ts'
+import { CALLERS_LIMIT, HEADER_LIMIT_BYTES, MEMBER_ID_LIMIT_BYTES } from './limits.ts'
+import { malformedField, unsupportedField } from './malformed-field.ts'
+import type { Message, TransferCredit } from './message.ts'
+import {
+  checkMagic,
+  MESSAGE_MAGIC,
+  MessageReader,
+  MessageWriter,
+  messageBytes,
+  PREFIX_BYTES,
+} from './message-bytes.ts'
+import {
+  readContext,
+  readParameters,
+  readTensors,
+  readTimes,
+  writeContext,
+  writeParameters,
+  writeTensors,
+  writeTimes,
+} from './value-codec.ts'
+import { readError, writeError } from './wire-error.ts'
+
+/** Credits in one message: one for each tensor that it can be about. */
+const CREDITS_BOUND = MESSAGE_BOUNDS.inputs
+
+type MessageType = Message['type']
+
+/** The position is the number on the wire; 0 is no type. New types come at the end. */
+const TYPES = [
+  undefined,
+  'offer',
+  'accepted',
+  'refused',
+  'response',
+  'credit',
+  'response-credit',
+  'resend',
+  'cancel',
+  'done',
+] as const satisfies readonly (MessageType | undefined)[]
+
+type Body<T> = T extends Message ? Omit<T, 'from' | 'call'> : never
+
+const writer = new MessageWriter()
+
+/**
+ * @returns the message in one piece of memory of its own; inline tensors are copied into it.
+ * @throws ServeError MESSAGE_TOO_LARGE if header or inline tensors are over their limits, MALFORMED_MESSAGE if a tensor's bytes
+ * do not fit its datatype and shape.
+ */
+export function encodeMessage(message: Message): Uint8Array {
+  writer.start()
+  writeMemberId(message.from)
+  writer.integer(message.call)
+  writeBody(message)
+  return writer.finish(TYPES.indexOf(message.type), flagsOf(message))
+}
+
+function writeMemberId(id: string): void {
+  const size = Buffer.byteLength(id)
+  assert(size > 0 && size <= MEMBER_ID_LIMIT_BYTES, `a member id of ${size} bytes`)
+  writer.text(id)
+}
+
+function flagsOf(message: Message): number {
+  if (message.type === 'offer') return offerFlags(message.envelope)
+  return message.type === 'response' ? responseFlags(message) : 0
+}
+
+function writeBody(message: Message): void {
+  switch (message.type) {
+    case 'offer':
+      return writeOffer(message)
+    case 'response':
+      return writeResponse(message)
+    case 'accepted':
+    case 'credit':
+      return writer.list(message.credits, CREDITS_BOUND, writeCredit)
+    case 'refused':
+    case 'cancel':
+      return writeError(writer, message.error)
+    case 'response-credit':
+      writer.integer(message.responses)
+      return writer.integer(message.received)
+    case 'resend':
+      writer.integer(message.transfer)
+      return writer.integer(message.offset)
+    case 'done':
+      return undefined
+  }
+}
+
+function writeCredit(_: MessageWriter, credit: TransferCredit): void {
+  writer.integer(credit.transfer)
+  writer.integer(credit.upTo)
+}
+
+/**
+ * @param bytes - one whole message; inline tensors are views of it.
+ * @throws ServeError MALFORMED_MESSAGE that names the field; UNSUPPORTED for another version or an unknown type.
+ */
+export function decodeMessage(bytes: Uint8Array): Message {
+  const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const type = readType(message)
+  const reader = new MessageReader(message, readHeaderEnd(message))
+  const from = reader.text('from')
+  if (from === '' || Buffer.byteLength(from) > MEMBER_ID_LIMIT_BYTES) {
+    throw malformedField('from', `want 1 to ${MEMBER_ID_LIMIT_BYTES} bytes`)
+  }
+  const call = reader.integer('call')
+  const body = readBody(type, message.readUInt8(5), reader)
+  reader.end()
+  return { from, call, ...body }
+}
+
+/** Checks the prefix but for the lengths. */
+function readType(message: Buffer): MessageType {
+  if (message.byteLength < PREFIX_BYTES) {
+    throw malformedField('prefix', `${message.byteLength} bytes, want at least ${PREFIX_BYTES}`)
+  }
+  checkMagic(message, 'TPM', MESSAGE_MAGIC)
+  const type = TYPES[message.readUInt8(4)]
+  if (type === undefined) throw unsupportedField('type', `${message.readUInt8(4)} is not known`)
+  const flags = message.readUInt8(5)
+  if ((flags & ~flagsKnown(type)) !== 0) throw malformedField('flags', `${flags} for a ${type}`)
+  if (message.readUInt16BE(6) !== 0) throw malformedField('prefix', 'bytes 6 and 7 are not 0')
+  return type
+}
+
+function flagsKnown(type: MessageType): number {
+  if (type === 'offer') return OFFER_FLAGS
+  return type === 'response' ? RESPONSE_FLAGS : 0
+}
+
+function readHeaderEnd(message: Buffer): number {
+  const headerLength = message.readUInt32LE(8)
+  if (headerLength > HEADER_LIMIT_BYTES) {
+    throw malformedField('header', `${headerLength} bytes, want at most ${HEADER_LIMIT_BYTES}`)
+  }
+  const headerEnd = PREFIX_BYTES + headerLength
+  const size = messageBytes(headerEnd, message.readUInt32LE(12))
+  if (size === message.byteLength) return headerEnd
+  throw malformedField('inline', `lengths add up to ${size}, got ${message.byteLength} bytes`)
+}
+
+function readBody(type: MessageType, flags: number, reader: MessageReader): Body<Message> {
+  switch (type) {
+    case 'offer':
+      return readOffer(reader, flags)
+    case 'response':
+      return readResponse(reader, flags)
+    case 'accepted':
+    case 'credit':
+      return { type, credits: reader.list('credits', CREDITS_BOUND, readCredit) }
+    case 'refused':
+    case 'cancel':
+      return { type, error: readError(reader) }
+    case 'response-credit':
+      return { type, responses: reader.integer('responses'), received: reader.integer('received') }
+    case 'resend':
+      return { type, transfer: reader.integer('transfer'), offset: reader.integer('offset') }
+    case 'done':
+      break
+  }
+  return { type }
+}
+
+function readCredit(reader: MessageReader): TransferCredit {
+  return { transfer: reader.integer('transfer'), upTo: reader.integer('upTo') }
+}
+
+/** An offer without what every message has. */
+type OfferBody = Omit<Extract<Message, { type: 'offer' }>, 'from' | 'call'>
+
+const HAS_REMAINING = 1
+const HAS_TRACEPARENT = 2
+const HAS_TRACESTATE = 4
+const HAS_CALLERS = 8
+const IS_DECOUPLED = 16
+const OFFER_FLAGS = HAS_REMAINING | HAS_TRACEPARENT | HAS_TRACESTATE | HAS_CALLERS | IS_DECOUPLED
+
+/** The flags of an offer's prefix: which optional fields of the envelope it carries. */
+function offerFlags(envelope: Envelope): number {
+  return (
+    (envelope.remainingMs === undefined ? 0 : HAS_REMAINING) |
+    (envelope.traceparent === undefined ? 0 : HAS_TRACEPARENT) |
+    (envelope.tracestate === undefined ? 0 : HAS_TRACESTATE) |
+    (envelope.callers === undefined ? 0 : HAS_CALLERS) |
+    (envelope.isDecoupled === undefined ? 0 : IS_DECOUPLED)
+  )
+}
+
+function writeOffer(offer: OfferBody): void {
+  const { envelope, parts } = offer
+  writer.integer(offer.responseCredits)
+  writer.text(envelope.requestKey)
+  writer.text(envelope.model)
+  writer.integer(envelope.version)
+  writer.text(envelope.revision)
+  writer.text(envelope.step)
+  writer.integer(envelope.attempt)
+  if (envelope.remainingMs !== undefined) {
+    writer.finite(envelope.remainingMs, Number.MIN_SAFE_INTEGER)
+  }
+  if (envelope.traceparent !== undefined) writer.text(envelope.traceparent)
+  if (envelope.tracestate !== undefined) writer.text(envelope.tracestate)
+  if (envelope.callers !== undefined) writer.list(envelope.callers, CALLERS_LIMIT, writeName)
+  writeContext(writer, envelope.context)
+  writer.list(envelope.requestedOutputs, MESSAGE_BOUNDS.outputs, writeName)
+  writeTensors(writer, envelope.inputs, parts)
+}
+
+function writeName(_: MessageWriter, name: string): void {
+  writer.text(name)
+}
+
+function readOffer(reader: MessageReader, flags: number): OfferBody {
+  const responseCredits = reader.integer('responseCredits')
+  const envelope = {
+    requestKey: reader.text('envelope.requestKey'),
+    model: reader.text('envelope.model'),
+    version: reader.integer('envelope.version'),
+    revision: reader.text('envelope.revision'),
+    step: reader.text('envelope.step'),
+    attempt: reader.integer('envelope.attempt'),
+    ...readOptional(reader, flags),
+    context: readContext(reader),
+    requestedOutputs: reader.list('envelope.requestedOutputs', MESSAGE_BOUNDS.outputs, readName),
+  }
+  const { headers: inputs, parts } = readTensors(reader, 'envelope.inputs')
+  return { type: 'offer', envelope: { ...envelope, inputs }, parts, responseCredits }
+}
+
+function readName(reader: MessageReader): string {
+  return reader.text('name')
+}
+
+function readOptional(
+  reader: MessageReader,
+  flags: number,
+): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled'> {
+  return {
+    ...((flags & HAS_REMAINING) !== 0 && {
+      remainingMs: reader.finite('envelope.remainingMs', Number.MIN_SAFE_INTEGER),
+    }),
+    ...((flags & HAS_TRACEPARENT) !== 0 && { traceparent: reader.text('envelope.traceparent') }),
+    ...((flags & HAS_TRACESTATE) !== 0 && { tracestate: reader.text('envelope.tracestate') }),
+    ...((flags & HAS_CALLERS) !== 0 && {
+      callers: reader.list('envelope.callers', CALLERS_LIMIT, readName),
+    }),
+    ...((flags & IS_DECOUPLED) !== 0 && { isDecoupled: true as const }),
+  }
+}
+
+/** A response without what every message has. */
+type ResponseBody = Omit<Extract<Message, { type: 'response' }>, 'from' | 'call'>
+
+const IS_FINAL = 1
+const HAS_ERROR = 2
+const HAS_TIMES = 4
+const RESPONSE_FLAGS = IS_FINAL | HAS_ERROR | HAS_TIMES
+
+/** The flags of a response's prefix. */
+function responseFlags(response: ResponseBody): number {
+  return (
+    (response.final ? IS_FINAL : 0) |
+    (response.error === undefined ? 0 : HAS_ERROR) |
+    (response.times === undefined ? 0 : HAS_TIMES)
+  )
+}
+
+function writeResponse(response: ResponseBody): void {
+  const { error, times, outputs } = response
+  assert(
+    error === undefined || (response.final && outputs.length === 0),
+    'a response with an error is not final or has outputs',
+  )
+  writer.integer(response.index)
+  if (error !== undefined) writeError(writer, error)
+  if (times !== undefined) writeTimes(writer, times)
+  writeParameters(writer, response.parameters)
+  writeTensors(writer, outputs, response.parts)
+}
+
+function readResponse(reader: MessageReader, flags: number): ResponseBody {
+  const final = (flags & IS_FINAL) !== 0
+  const index = reader.integer('index')
+  const error = (flags & HAS_ERROR) === 0 ? undefined : readError(reader)
+  const times = (flags & HAS_TIMES) === 0 ? undefined : readTimes(reader)
+  const parameters = readParameters(reader)
+  const { headers: outputs, parts } = readTensors(reader, 'outputs')
+  if (error !== undefined && !final)
+    throw malformedField('error', 'in a response that is not final')
+  if (error !== undefined && outputs.length > 0) throw malformedField('error', 'beside outputs')
+  return {
+    type: 'response',
+    index,
+    final,
+    outputs,
+    parts,
+    parameters,
+    ...(error !== undefined && { error }),
+    ...(times !== undefined && { times }),
+  }
+}

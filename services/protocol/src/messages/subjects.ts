@@ -1,0 +1,53 @@
+import { decodeToken, memberToken, settingToken } from './subject-tokens.ts'
+
+/** What subjects are made of, besides the members' ids. */
+export interface SubjectNames {
+  /** Of the installation. */
+  readonly prefix: string
+  /** Of the tenant: a namespace on Kubernetes. */
+  readonly repository: string
+}
+
+/** The subjects of one repository: everything begins with `<prefix>.<repository>.`. */
+export interface Subjects {
+  /** `<prefix>.<repository>.>`: what a tenant's user has to be permitted, and all that it has to be. */
+  readonly all: string
+  /** Every member's heartbeats. */
+  readonly heartbeats: string
+  heartbeat(member: string): string
+  /** Member messages to a member, on its control connection. */
+  control(member: string): string
+  /** Chunks to a member, on its data connection. */
+  data(member: string): string
+  /** A request that a living member answers at once. */
+  ping(member: string): string
+  /** Where answers to a member's requests come: what a NATS client takes as its inbox prefix. */
+  inbox(member: string): string
+  /** @returns the member of a `heartbeat` subject of this repository; undefined for any other subject. */
+  memberOfHeartbeat(subject: string): string | undefined
+}
+
+/**
+ * Every name becomes one token of a subject.
+ *
+ * @throws ServeError SETTING_INVALID if prefix or repository is empty, too long or not for users; INVALID_PARAMETER from the
+ * functions for such a member.
+ */
+export function buildSubjects(names: SubjectNames): Subjects {
+  const root = `${settingToken('prefix', names.prefix)}.${settingToken('repository', names.repository)}`
+  const heartbeats = `${root}.hb.`
+  const members = `${root}.peer.`
+  const subject = (member: string, rest: string): string =>
+    `${members}${memberToken(member)}.${rest}`
+  return {
+    all: `${root}.>`,
+    heartbeats: `${heartbeats}*`,
+    heartbeat: (member) => heartbeats + memberToken(member),
+    control: (member) => subject(member, 'ctl'),
+    data: (member) => subject(member, 'data'),
+    ping: (member) => subject(member, 'ping'),
+    inbox: (member) => `${root}.inbox.${memberToken(member)}`,
+    memberOfHeartbeat: (text) =>
+      text.startsWith(heartbeats) ? decodeToken(text.slice(heartbeats.length)) : undefined,
+  }
+}

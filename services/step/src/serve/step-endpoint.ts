@@ -1,0 +1,65 @@
+import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
+import type { Json } from '@tutti/model-config'
+import type { Question, StepEndpointOptions } from '@tutti/transport'
+import type { Step } from '../step.ts'
+
+/** What a step says of itself and answers over the broker. */
+export function toEndpointOptions(
+  step: Step,
+  { replica }: { readonly replica: string },
+): Pick<StepEndpointOptions, 'executor' | 'answer' | 'revisions' | 'load' | 'onChange'> & {
+  describe(): Json
+} {
+  return {
+    executor: step.executor,
+    describe: () => toDescriptionJson({ replica, models: step.served() }),
+    answer: async (question, argument) => {
+      if (question === 'statistics') {
+        const { model, version } = toFilter(question, argument)
+        return toStatisticsJson(await step.control.statistics(model, version))
+      }
+      if (question === 'ready') {
+        const { model, version } = toFilter(question, argument)
+        return (await step.control.isReady?.(model, Number(version))) ?? true
+      }
+      throw new ServeError('UNSUPPORTED', `question '${question}' is not for this step`)
+    },
+    // What was replaced still takes what pinned it: routers with such requests have to find it.
+    revisions: () => [...readyRevisions(step), ...step.retired()],
+    load: () => {
+      const { inFlight, freeSlots, models } = step.load()
+      return { inFlight, freeSlots, queued: models.reduce((sum, m) => sum + m.queued, 0) }
+    },
+    onChange: (listener) => step.onChange(listener),
+  }
+}
+
+function readyRevisions(step: Step): readonly (readonly [string, number, string])[] {
+  return step
+    .served()
+    .flatMap(({ name, versions }) =>
+      versions
+        .filter((v) => v.state === 'READY')
+        .map((v) => [name, v.version, v.revision] as const),
+    )
+}
+
+/** The argument of `statistics` and `ready`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */
+function toFilter(
+  question: Question,
+  argument: unknown,
+): { readonly model: string; readonly version: string } {
+  if (argument === undefined || argument === null) return { model: '', version: '' }
+  if (typeof argument !== 'object') throw malformed(question, argument)
+  const { model = '', version = '' } = { model: undefined, version: undefined, ...argument }
+  if (typeof model === 'string' && typeof version === 'string') return { model, version }
+  throw malformed(question, argument)
+}
+
+function malformed(question: Question, argument: unknown): ServeError {
+  return new ServeError(
+    'MALFORMED_MESSAGE',
+    `question "${question}": got ${JSON.stringify(argument)}, want {model, version} as texts`,
+  )
+}

@@ -1,0 +1,175 @@
+// needs: nats
+import type { TensorPart } from '@tutti/protocol'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
+import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
+import type { OutgoingMessage } from './send-message.ts'
+
+const CALL = fc.nat({ max: 4 })
+const TRANSFER = fc.nat({ max: 6 })
+const NUMBER = fc.oneof(fc.nat({ max: 3000 }), fc.constant(Number.MAX_SAFE_INTEGER))
+const ERROR = fc.constant({
+  code: 'INTERNAL',
+  reason: 'INTERNAL',
+  message: 'hostile',
+  details: {},
+} as const)
+const CREDITS = fc.array(fc.record({ transfer: TRANSFER, upTo: NUMBER }), { maxLength: 4 })
+const SIZES = fc.array(fc.nat({ max: 3000 }), { maxLength: 3 })
+
+/** Tensors of these sizes, small ones inline; the numbers of transfers repeat as they like. */
+function toParts(sizes: readonly number[], transfer: number): TensorPart[] {
+  return sizes.map((size, i) =>
+    size <= SMALL.inlineLimitBytes
+      ? { kind: 'inline', bytes: tensorBytes(size) }
+      : { kind: 'transfer', transfer: transfer + (i % 2), size },
+  )
+}
+
+const headers = (sizes: readonly number[]) =>
+  sizes.map((size, i) => ({ name: `x${i}`, datatype: 'UINT8', shape: [size] }) as const)
+
+const MESSAGE: fc.Arbitrary<OutgoingMessage> = fc.oneof(
+  fc
+    .record({
+      type: fc.constant('offer' as const),
+      call: CALL,
+      sizes: SIZES,
+      transfer: TRANSFER,
+      responseCredits: NUMBER,
+    })
+    .map(({ type, call, sizes, transfer, responseCredits }) => ({
+      type,
+      call,
+      responseCredits,
+      envelope: envelope(0, { inputs: headers(sizes) }),
+      parts: toParts(sizes, transfer),
+    })),
+  fc.record({ type: fc.constant('accepted' as const), call: CALL, credits: CREDITS }),
+  fc.record({ type: fc.constant('refused' as const), call: CALL, error: ERROR }),
+  fc
+    .record({
+      type: fc.constant('response' as const),
+      call: CALL,
+      sizes: SIZES,
+      transfer: TRANSFER,
+      index: fc.oneof(fc.nat({ max: 5 }), NUMBER),
+      final: fc.boolean(),
+    })
+    .map(({ sizes, transfer, ...message }) => ({
+      ...message,
+      outputs: headers(sizes),
+      parts: toParts(sizes, transfer),
+      parameters: new Map(),
+    })),
+  fc.record({ type: fc.constant('credit' as const), call: CALL, credits: CREDITS }),
+  fc.record({
+    type: fc.constant('response-credit' as const),
+    call: CALL,
+    responses: NUMBER,
+    received: NUMBER,
+  }),
+  fc.record({
+    type: fc.constant('resend' as const),
+    call: CALL,
+    transfer: TRANSFER,
+    offset: NUMBER,
+  }),
+  fc.record({ type: fc.constant('cancel' as const), call: CALL, error: ERROR }),
+  fc.record({ type: fc.constant('done' as const), call: CALL }),
+)
+
+/** What somebody says, to whom, and when. */
+interface Said {
+  readonly to: 'router' | 'step'
+  readonly message: OutgoingMessage
+  readonly afterMs: number
+  readonly chunk: { readonly transfer: number; readonly offset: number; readonly size: number }
+}
+
+const SAID = fc.record<Said>({
+  to: fc.constantFrom('router', 'step'),
+  message: MESSAGE,
+  afterMs: fc.constantFrom(0, 0, 20, 100),
+  chunk: fc.record({
+    transfer: TRANSFER,
+    offset: fc.nat({ max: 100 }),
+    size: fc.integer({ min: 1, max: 64 }),
+  }),
+})
+
+/** Ends of three calls that a router makes while `from` says what it likes. */
+function runBeside(from: string, saying: readonly Said[]) {
+  const network = new FaultyNetwork(() => UNHARMED)
+  const [router, step] = ['router', 'step'].map((id) => {
+    const member: SimulatedMember = network.add(id, ({ key, inputs }) => {
+      member.callee.respond(network.now, key, answer(inputs[0] ?? new Uint8Array()))
+      member.callee.ended(network.now, key)
+    })
+    return member
+  })
+  if (router === undefined || step === undefined) throw new Error('no members')
+  network.onEvent = () => {
+    for (const { incoming, caller, callee } of [router, step]) {
+      // With two senders each has a part of the window, and always one piece.
+      if (incoming.outstanding > SMALL.creditTotalBytes) throw new Error('too much is under way')
+      if (caller.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
+      if (callee.reservedBytes > SMALL.receiveBytes) throw new Error('over the budget')
+    }
+  }
+  const ends = [0, 0, 0]
+  const intact = [false, false, false]
+  ends.forEach((_, i) => {
+    const bytes = tensorBytes(100, i)
+    router.caller.open(network.now, 'step', envelope(100), [bytes], {
+      sink: {
+        send: ({ final, outputs }) => {
+          if (final) ends[i] = (ends[i] ?? 0) + 1
+          intact[i] = Buffer.from(bytes).equals(outputs[0]?.data ?? new Uint8Array())
+        },
+        fail: () => {
+          ends[i] = (ends[i] ?? 0) + 1
+        },
+      },
+      ended: () => {},
+    })
+  })
+  for (const { to, message, afterMs, chunk } of saying) {
+    network.inject(from, to, message)
+    const { transfer, offset, size } = chunk
+    const total = offset + size
+    network.injectChunk(to, { from, transfer, offset, total, bytes: tensorBytes(size) })
+    network.run(afterMs)
+  }
+  network.run(4 * SMALL.answerHoldMs)
+  return { ends, intact, router, step }
+}
+
+await t.test('a stranger harms no call of others, and leaves nothing behind', async (t) => {
+  fc.assert(
+    fc.property(fc.array(SAID, { maxLength: 30 }), (saying) => {
+      const { ends, intact, router, step } = runBeside('stranger', saying)
+      if (ends.some((count) => count !== 1) || !intact.every(Boolean)) return false
+      for (const { incoming, outgoing, caller, callee } of [router, step]) {
+        const kept = incoming.size + outgoing.size + caller.size + callee.size + callee.running
+        if (kept + caller.reservedBytes + callee.reservedBytes + callee.heldBytes > 0) return false
+      }
+      return true
+    }),
+    { numRuns: 100 },
+  )
+  t.pass()
+})
+
+await t.test('even in the name of a member nobody makes a call end twice or never', async (t) => {
+  for (const from of ['router', 'step']) {
+    fc.assert(
+      fc.property(fc.array(SAID, { maxLength: 30 }), (saying) =>
+        runBeside(from, saying).ends.every((count) => count === 1),
+      ),
+      { numRuns: 50 },
+    )
+  }
+  t.pass()
+})

@@ -1,0 +1,219 @@
+import { type Clock, openCallScope, signalError } from '@tutti/chassis'
+import { type CancelSignal, ServeError } from '@tutti/errors'
+import { type Envelope, type Message, toWireError } from '@tutti/protocol'
+import type { FindExecutor, NamedTensor, ResponseSink, StepResponse } from '@tutti/tensor'
+import { isQuestion } from '../calls/admission.ts'
+import type { CallJob } from '../calls/call.ts'
+import { callError, notExecuted } from '../calls/call-errors.ts'
+import { Callee } from '../calls/callee.ts'
+import { Caller } from '../calls/caller.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type {
+  AnswerQuestion,
+  AskOptions,
+  FindReplicaExecutor,
+  MemberQuestions,
+  Question,
+} from '../endpoints.ts'
+import type { Departure } from '../members/membership.ts'
+import type { Endpoint } from './endpoint.ts'
+import { readAnswer, readQuestion, toAnswer, toQuestionCall } from './questions.ts'
+import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
+
+/** What the calls of one member are made from. */
+export interface EndpointCallsOptions {
+  readonly self: string
+  readonly endpoint: Endpoint
+  readonly settings: EndpointSettings
+  readonly clock: Clock
+  /** Executes the envelopes that other members send here. */
+  readonly executor: FindExecutor
+  /** Answers `describe`. */
+  readonly describe: () => unknown
+  /** Answers every other question. */
+  readonly answer: AnswerQuestion
+}
+
+/**
+ * The calls that a member makes and those that it answers, envelopes and questions alike. Every member has both sides: a router calls
+ * steps, and is called by them for their models.
+ */
+export class EndpointCalls implements MemberQuestions {
+  readonly caller: Caller
+  readonly callee: Callee
+  readonly #o: EndpointCallsOptions
+  /** Callers that membership watches since it took their first offer. */
+  readonly #watched = new Set<string>()
+
+  constructor(o: EndpointCallsOptions) {
+    this.#o = o
+    const { endpoint, settings, self } = o
+    const { messages } = endpoint
+    const shared = {
+      settings,
+      send: messages.send.bind(messages),
+      incoming: endpoint.incoming,
+      outgoing: endpoint.outgoing,
+      inlineLimits: messages.inlineLimits.bind(messages),
+      clock: o.clock,
+    }
+    this.caller = new Caller(shared)
+    this.callee = new Callee({ ...shared, self, execute: (job) => this.#execute(job) })
+    endpoint.attach(this)
+  }
+
+  /** Takes a message of another member. */
+  on(now: number, message: Message): void {
+    switch (message.type) {
+      case 'offer':
+        if (this.#watches(now, message)) this.callee.on(now, message)
+        return
+      case 'response-credit':
+      case 'cancel':
+      case 'done':
+        this.callee.on(now, message)
+        return
+      case 'accepted':
+      case 'refused':
+      case 'response':
+        this.caller.on(now, message)
+        return
+      case 'credit':
+      case 'resend':
+        // Transfers go both ways, and their numbers say whose they are: each side leaves the other's alone.
+        this.callee.on(now, message)
+        this.caller.on(now, message)
+    }
+  }
+
+  /** Work is taken only of whom we would notice going: what it holds here is let go then. */
+  #watches(now: number, { from, call }: Message): boolean {
+    if (this.#watched.has(from)) return true
+    const { endpoint, self, settings } = this.#o
+    if (endpoint.membership.expect(now, from)) {
+      this.#watched.add(from)
+      return true
+    }
+    const text = `member '${self}' knows ${settings.maxMembers} members already`
+    const error = toWireError(new ServeError('OVERLOADED', text))
+    endpoint.messages.send(from, { type: 'refused', call, error })
+    return false
+  }
+
+  gone(now: number, member: string, error: ServeError, how: Departure): void {
+    this.#watched.delete(member)
+    const undecided = this.caller.faults.memberGone(now, member, how)
+    if (undecided.length > 0) void this.#decide(undecided)
+    this.callee.faults.callerGone(now, member, error.message)
+  }
+
+  /** By the time that the broker answers, it has reported every offer that had no responder. */
+  async #decide(undecided: readonly number[]): Promise<void> {
+    const { clock, endpoint } = this.#o
+    // Without the broker the calls have failed by themselves.
+    await endpoint.link.control.flush().catch(() => {})
+    this.caller.faults.lost(clock.now(), undecided)
+  }
+
+  /** A model version of another member. */
+  readonly executor: FindReplicaExecutor = (target, replica) =>
+    new RemoteExecutor(this.#send, replica, target, this.#o.clock)
+
+  async ask(
+    member: string,
+    question: Question,
+    argument: unknown,
+    o: AskOptions,
+  ): Promise<unknown> {
+    const { clock, settings } = this.#o
+    const timeoutMs = o.timeoutMs ?? settings.askMs
+    const scope = openCallScope({ clock, parent: o.signal })
+    const unanswered = (): void =>
+      scope.cancel(new ServeError('STEP_UNAVAILABLE', `no answer came within ${timeoutMs} ms`))
+    const stopTimer = clock.setTimer(timeoutMs, unanswered)
+    try {
+      const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
+      const { signal } = scope.context
+      const response = await new Promise<StepResponse>((resolve, reject) => {
+        this.#send(member, envelope, tensors, { send: resolve, fail: reject }, signal)
+      })
+      return readAnswer(question, response, settings.answerBytes)
+    } catch (error) {
+      throw ServeError.from(error).withDetails({ replica: member })
+    } finally {
+      stopTimer()
+      scope.close()
+    }
+  }
+
+  readonly #send: SendEnvelope = (to, envelope, tensors, sink, signal) => {
+    const { clock } = this.#o
+    let number = 0
+    const onAbort = (): void => this.caller.faults.cancel(clock.now(), number, signalError(signal))
+    try {
+      this.#checkCanCall(to, envelope, signal)
+      const ended = (): void => signal.removeEventListener('abort', onAbort)
+      number = this.caller.open(clock.now(), to, envelope, tensors, { sink, ended })
+      signal.addEventListener('abort', onAbort, { once: true })
+    } catch (error) {
+      sink.fail(ServeError.from(error), 'no')
+    }
+  }
+
+  #checkCanCall(to: string, envelope: Envelope, signal: CancelSignal): void {
+    if (signal.aborted) throw signalError(signal)
+    const { link } = this.#o.endpoint
+    if (!link.isUp) throw notExecuted(to, envelope, 'cannot be reached: the broker is away')
+    const { unflushedBytes } = link.control
+    const { controlQueueBytes } = this.#o.settings
+    if (unflushedBytes <= controlQueueBytes) return
+    const text = `the broker has not taken ${unflushedBytes} bytes, want at most ${controlQueueBytes}`
+    throw callError('OVERLOADED', to, envelope, text)
+  }
+
+  #execute(job: CallJob): void {
+    const { key, envelope, inputs, signal } = job
+    const { clock, executor } = this.#o
+    if (isQuestion(envelope)) {
+      void this.#answer(job)
+      return
+    }
+    const sink: ResponseSink = {
+      send: (response) => {
+        this.callee.respond(clock.now(), key, response)
+        if (response.final) this.callee.ended(clock.now(), key)
+      },
+      fail: (error, _executed, times) => {
+        this.callee.failed(clock.now(), key, error, times)
+        this.callee.ended(clock.now(), key)
+      },
+      ready: () => this.callee.ready(key),
+    }
+    try {
+      const { context, requestedOutputs } = envelope
+      const request = { context, requestedOutputs, inputs: toTensors(envelope.inputs, inputs) }
+      executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
+    } catch (error) {
+      this.callee.ended(clock.now(), key, error)
+    }
+  }
+
+  async #answer({ key, envelope, inputs }: CallJob): Promise<void> {
+    const { clock, settings, describe, answer } = this.#o
+    try {
+      const { question, argument } = readQuestion(envelope, inputs, settings.answerBytes)
+      const value = question === 'describe' ? describe() : await answer(question, argument)
+      this.callee.respond(clock.now(), key, toAnswer(value))
+      this.callee.ended(clock.now(), key)
+    } catch (error) {
+      this.callee.ended(clock.now(), key, error)
+    }
+  }
+}
+
+/** A message cannot hold more or fewer tensors than its envelope names. */
+function toTensors(headers: Envelope['inputs'], tensors: readonly Uint8Array[]): NamedTensor[] {
+  return headers.map(({ name, datatype, shape }, i) => {
+    return { name, datatype, shape, data: tensors[i] ?? new Uint8Array() }
+  })
+}

@@ -1,0 +1,82 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  decodeMessage,
+  encodeMessage,
+  encodeToken,
+  type Message,
+  type Subjects,
+} from '@tutti/protocol'
+import type { OutgoingMessage } from '../calls/send-message.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { BrokerLink } from '../nats/broker-link.ts'
+import type { ChunkPump } from '../nats/chunk-pump.ts'
+import type { InlineLimits } from '../transfers/split-tensors.ts'
+import type { IgnoredMessages } from './ignored-messages.ts'
+
+/** What member messages are sent and received with. */
+export interface EndpointMessagesOptions {
+  readonly self: string
+  readonly link: BrokerLink
+  readonly subjects: Subjects
+  readonly clock: Clock
+  readonly settings: EndpointSettings
+  readonly ignored: IgnoredMessages
+  /** Woken after every message, which may let a transfer go on. */
+  readonly pump: ChunkPump
+}
+
+/** Sends the messages of a member's calls, and hands on those that come for it. */
+export class EndpointMessages {
+  readonly #o: EndpointMessagesOptions
+  readonly #inbox: string
+
+  constructor(o: EndpointMessagesOptions) {
+    this.#o = o
+    this.#inbox = o.subjects.inbox(o.self)
+  }
+
+  /** Begins to take messages. What cannot be read is a stranger's, and changes nothing. */
+  receive(take: (now: number, message: Message) => void): void {
+    const { self, link, subjects, clock, ignored, pump } = this.#o
+    link.control.subscribe(subjects.control(self), ({ subject, bytes }) => {
+      const now = clock.now()
+      let message: Message
+      try {
+        message = decodeMessage(bytes)
+      } catch (error) {
+        ignored.add(now, subject, error)
+        return
+      }
+      if (message.from === self) return
+      take(now, message)
+      pump.wake()
+    })
+  }
+
+  /** What may ride in a message to any member now. */
+  inlineLimits(): InlineLimits {
+    const { inlineLimitBytes, inlineTotalBytes } = this.#o.settings
+    // A broker that takes less than ours by default must have space for names and parameters too.
+    const most = Math.floor(this.#o.link.maxPayload / 2)
+    return { each: Math.min(inlineLimitBytes, most), total: Math.min(inlineTotalBytes, most) }
+  }
+
+  /**
+   * Sends a message to a member. If there is no responder, the broker says so to the inbox: for an offer to its call.
+   * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE for offers and responses that cannot be messages.
+   */
+  send(to: string, message: OutgoingMessage): void {
+    const { self, link, subjects, pump } = this.#o
+    const bytes = encodeMessage({ ...message, from: self })
+    const { maxPayload } = link
+    if (bytes.byteLength > maxPayload) {
+      // The broker would refuse it; no other replica would get it either.
+      const text = `${message.type} of ${bytes.byteLength} bytes on the way to member '${to}', the broker takes at most ${maxPayload}`
+      throw new ServeError('MESSAGE_TOO_LARGE', text, { details: { replica: to } })
+    }
+    const told = message.type === 'offer' ? `call.${message.call}` : `peer.${encodeToken(to)}`
+    link.publish(subjects.control(to), bytes, `${this.#inbox}.${told}`)
+    pump.wake()
+  }
+}

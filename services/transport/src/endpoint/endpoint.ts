@@ -1,0 +1,376 @@
+import { type Clock, type Logger, limitLog, sleep } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  buildSubjects,
+  decodeChunk,
+  decodeHeartbeat,
+  encodeHeartbeat,
+  type Heartbeat,
+  MESSAGE_PROTOCOL_VERSION,
+  type Message,
+  type Subjects,
+} from '@tutti/protocol'
+import type { Callee } from '../calls/callee.ts'
+import type { Caller } from '../calls/caller.ts'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { BrokerOptions } from '../endpoints.ts'
+import { TransportEvents } from '../log-events.ts'
+import { type Departure, Membership } from '../members/membership.ts'
+import { BrokerLink } from '../nats/broker-link.ts'
+import { checkBrokerOptions } from '../nats/broker-options.ts'
+import { ChunkPump } from '../nats/chunk-pump.ts'
+import type { BrokerMessage } from '../nats/nats-connection.ts'
+import { IncomingTransfers } from '../transfers/incoming-transfers.ts'
+import { OutgoingTransfers, type PieceLimits } from '../transfers/outgoing-transfers.ts'
+import { EndpointMessages } from './endpoint-messages.ts'
+import { IgnoredMessages } from './ignored-messages.ts'
+import { Inbox } from './inbox.ts'
+import { OwnAnnouncements } from './own-announcements.ts'
+
+/** What a heartbeat says that only the role knows. */
+export type EndpointState = Omit<
+  Heartbeat,
+  'member' | 'role' | 'sequence' | 'transports' | 'protocol'
+>
+
+/** What a role does with what it hears of other members. */
+export interface EndpointRole {
+  readonly role: Heartbeat['role']
+  state(): EndpointState
+  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
+  suspected(member: string, isSuspect: boolean): void
+  gone(now: number, member: string, error: ServeError, how: Departure): void
+}
+
+/** The calls that go over an endpoint. */
+export interface EndpointCalls {
+  readonly caller: Caller
+  readonly callee: Callee
+  on(now: number, message: Message): void
+}
+
+/** What every member is made from. */
+export interface EndpointOptions {
+  readonly broker: BrokerOptions
+  readonly member: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly settings: EndpointSettings
+}
+
+/** Space for a chunk's header: fixed fields and the longest member id, aligned. */
+const CHUNK_HEADER_BYTES = 320
+
+/**
+ * What routers and steps have in common on the broker: connections, heartbeats, membership, transfers, and the clockwork that
+ * drives the parts without a clock.
+ */
+export class Endpoint {
+  readonly link: BrokerLink
+  readonly subjects: Subjects
+  readonly membership: Membership
+  readonly incoming: IncomingTransfers
+  readonly outgoing: OutgoingTransfers
+  readonly messages: EndpointMessages
+  readonly #inbox: Inbox
+  readonly events: TransportEvents
+  readonly #o: EndpointOptions
+  readonly #role: EndpointRole
+  #calls: EndpointCalls | undefined
+  readonly #pump: ChunkPump
+  readonly #ignored: IgnoredMessages
+  readonly #announcements: OwnAnnouncements
+  readonly #stopTimers = new Map<string, () => void>()
+  #sequence = 0
+  /** When the broker was lost last, by the clock. */
+  #downSince = -Infinity
+  #isClosed = false
+  #whenUp: (() => void)[] = []
+
+  /** Begins to connect. @throws ServeError SETTING_INVALID, INVALID_PARAMETER for options that cannot be. */
+  constructor(o: EndpointOptions, role: EndpointRole) {
+    const { broker, member, clock, settings } = o
+    checkBrokerOptions(broker)
+    this.#o = o
+    this.#role = role
+    this.subjects = buildSubjects(broker)
+    this.subjects.control(member)
+    // Lines name other members as `member`; those come and go, and say so, as often as they like.
+    this.events = new TransportEvents(limitLog(o.log.child({ self: member }), { clock }))
+    this.#ignored = new IgnoredMessages(this.events)
+    this.#announcements = new OwnAnnouncements(this.events)
+    this.incoming = new IncomingTransfers(settings, (to, message) =>
+      this.messages.send(to, message),
+    )
+    this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
+    this.membership = new Membership(settings, {
+      heard: (heartbeat, what) => this.#heard(heartbeat, what),
+      suspected: (suspect) => this.#suspected(suspect),
+      recovered: (suspect) => {
+        this.events.memberRecovered(suspect)
+        role.suspected(suspect, false)
+      },
+      gone: (gone, error, how) => this.#gone(gone, error, how),
+    })
+    this.link = new BrokerLink({
+      broker,
+      member,
+      clock,
+      settings,
+      events: this.events,
+      up: () => this.#up(),
+      down: () => this.#down(),
+    })
+    const { link, subjects, outgoing } = this
+    const shared = { self: member, link, subjects, clock }
+    const { flushBytes } = settings
+    const pump = new ChunkPump({ ...shared, outgoing, data: link.data, flushBytes })
+    this.#pump = pump
+    this.messages = new EndpointMessages({ ...shared, settings, ignored: this.#ignored, pump })
+    this.#inbox = new Inbox({
+      ...shared,
+      listener: {
+        noResponderForCall: (call) =>
+          this.#absent(this.#calls?.caller.faults.noResponder(clock.now(), call)),
+        noResponderAt: (absent) => this.#absent(absent),
+      },
+    })
+    this.#listen()
+    this.#every('tick', settings.tickMs, () => this.#tick())
+    this.#every('heartbeat', settings.heartbeatMs, () => this.announce())
+  }
+
+  /** Hands what is said of calls to them, from now on. */
+  attach(calls: EndpointCalls): void {
+    this.#calls = calls
+    this.messages.receive(calls.on.bind(calls))
+  }
+
+  /** Milliseconds since the broker was lost: 0 while it is there, `Infinity` before it is there for the first time. */
+  get awayMs(): number {
+    return this.link.isUp ? 0 : this.#o.clock.now() - this.#downSince
+  }
+
+  /** What keeps others from reaching this member now; none if they can. */
+  get obstacles(): readonly string[] {
+    const { isUp, failure } = this.link
+    const away = `the broker is not connected${failure === '' ? '' : `: ${failure}`}`
+    const unheard = this.#announcements.failure
+    return [...(isUp ? [] : [away]), ...(unheard === undefined ? [] : [unheard.message])]
+  }
+
+  /** Resolves when both connections are there, or the time is over. */
+  async untilUp(timeoutMs: number): Promise<void> {
+    if (this.link.isUp) return
+    await new Promise<void>((resolve) => {
+      const stop = this.#o.clock.setTimer(timeoutMs, resolve)
+      this.#whenUp.push(() => {
+        stop()
+        resolve()
+      })
+    })
+  }
+
+  /** Sends a heartbeat now; one that cannot be sent is an obstacle until another can. */
+  announce(): void {
+    if (this.#isClosed) return
+    this.#sendHeartbeat({ ...this.#role.state(), transports: ['nats'] })
+  }
+
+  /** Sends a heartbeat soon: several changes at once make one. */
+  announceSoon(): void {
+    if (this.#isClosed || this.#stopTimers.has('soon')) return
+    const stop = this.#o.clock.setTimer(SOON_MS, () => {
+      this.#stopTimers.delete('soon')
+      this.#guard(() => this.announce())
+    })
+    this.#stopTimers.set('soon', stop)
+  }
+
+  /** Says that no new work is wanted, by the role's state, and waits until `open` calls are 0. @throws the signal's reason. */
+  async drain(open: () => number, signal: AbortSignal): Promise<void> {
+    this.events.draining(open())
+    this.announce()
+    while (open() > 0) await sleep(IDLE_CHECK_MS, { clock: this.#o.clock, signal })
+    this.events.drained()
+  }
+
+  /** Cancels what runs, says farewell, flushes and closes both connections. What is not answered is lost. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    const { clock, settings } = this.#o
+    const { caller, callee } = this.#calls ?? {}
+    callee?.drain()
+    // Before the calls from here: who called learns from the farewell that its call is lost, not what failed below it.
+    callee?.faults.disconnected(clock.now())
+    const why = `the ${this.#role.role} closes`
+    caller?.faults.cancelAll(clock.now(), new ServeError('CANCELLED', why))
+    this.#sendHeartbeat({
+      description: '',
+      inFlight: 0,
+      queued: 0,
+      freeSlots: 0,
+      freeBytes: 0,
+      draining: true,
+      revisions: [],
+      transports: [],
+    })
+    this.#isClosed = true
+    for (const stop of this.#stopTimers.values()) stop()
+    this.#stopTimers.clear()
+    this.#inbox.disconnected()
+    for (const wake of this.#whenUp.splice(0)) wake()
+    await this.link.close(settings.connectMs)
+  }
+
+  #sendHeartbeat(state: EndpointState & Pick<Heartbeat, 'transports'>): void {
+    const { member } = this.#o
+    this.#sequence += 1
+    const own = { member, role: this.#role.role, sequence: this.#sequence }
+    const heartbeat = { ...own, ...state, protocol: MESSAGE_PROTOCOL_VERSION }
+    try {
+      const bytes = encodeHeartbeat(heartbeat, this.link.maxPayload)
+      this.link.publish(this.subjects.heartbeat(member), bytes)
+      this.#announcements.succeeded()
+    } catch (error) {
+      this.#announcements.failed(this.#o.clock.now(), ServeError.from(error))
+    }
+  }
+
+  #listen(): void {
+    const { link, subjects } = this
+    const { member, clock } = this.#o
+    link.control.subscribe(subjects.heartbeats, (message) => {
+      const sender = subjects.memberOfHeartbeat(message.subject)
+      if (sender === member) return
+      const heartbeat = this.#decode(message, decodeHeartbeat)
+      if (heartbeat !== undefined) this.#takeHeartbeat(message.subject, sender, heartbeat)
+    })
+    link.control.subscribe(subjects.ping(member), ({ reply }) => this.#answerPing(reply))
+    link.data.subscribe(subjects.data(member), (message) => {
+      const chunk = this.#decode(message, decodeChunk)
+      if (chunk !== undefined) this.incoming.chunk(clock.now(), chunk)
+    })
+  }
+
+  /** A reply that is no member's inbox is a stranger's: it would make us speak where we do not mean to. */
+  #answerPing(reply: string | undefined): void {
+    const [prefix] = this.subjects.all.split('>')
+    if (reply?.startsWith(`${prefix}inbox.`) === true) this.link.publish(reply, EMPTY)
+  }
+
+  /** What cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
+  #decode<T>({ subject, bytes }: BrokerMessage, decode: (bytes: Uint8Array) => T): T | undefined {
+    try {
+      return decode(bytes)
+    } catch (error) {
+      this.#ignored.add(this.#o.clock.now(), subject, error)
+      return undefined
+    }
+  }
+
+  #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: Heartbeat): void {
+    const now = this.#o.clock.now()
+    const { member, protocol } = heartbeat
+    if (member !== sender || protocol !== MESSAGE_PROTOCOL_VERSION) {
+      this.#ignored.add(now, subject, `heartbeat of '${member}' in protocol ${protocol}`)
+    } else if (!this.membership.heartbeat(now, heartbeat)) {
+      const { maxMembers, maxRevisions } = this.#o.settings
+      const why = `more than ${maxMembers} members that announce ${maxRevisions} revisions`
+      this.#ignored.add(now, subject, why)
+    }
+  }
+
+  #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+    if (what === 'new') {
+      this.events.memberAppeared(heartbeat.member, heartbeat.role)
+      // The newcomer should not wait for our next heartbeat to know us.
+      this.announceSoon()
+    }
+    this.#role.heard(heartbeat, what)
+  }
+
+  #suspected(member: string): void {
+    const { settings, clock } = this.#o
+    this.events.memberSuspected(member)
+    this.#role.suspected(member, true)
+    this.#inbox.ping(this.subjects.ping(member), settings.pingMs).then(
+      () => this.membership.answered(clock.now(), member),
+      () => this.membership.unanswered(member),
+    )
+  }
+
+  #gone(member: string, error: ServeError, how: Departure): void {
+    this.events.memberGone(member, error)
+    this.#role.gone(this.#o.clock.now(), member, error, how)
+  }
+
+  #absent(member: string | undefined): void {
+    if (member !== undefined) this.membership.unreachable(member)
+  }
+
+  #up(): void {
+    if (this.#isClosed) return
+    this.membership.thaw(this.#o.clock.now())
+    this.#calls?.caller.faults.reconnected()
+    this.#calls?.callee.faults.reconnected()
+    this.announce()
+    for (const wake of this.#whenUp.splice(0)) wake()
+  }
+
+  #down(): void {
+    if (this.#isClosed) return
+    const now = this.#o.clock.now()
+    this.#downSince = now
+    this.membership.freeze()
+    this.#inbox.disconnected()
+    this.#calls?.caller.faults.disconnected(now)
+    this.#calls?.callee.faults.disconnected(now)
+  }
+
+  #tick(): void {
+    const now = this.#o.clock.now()
+    this.link.tick(now)
+    if (!this.link.isUp || this.link.isLate(now)) this.membership.freeze()
+    else this.membership.thaw(now)
+    this.membership.tick(now)
+    this.incoming.tick(now)
+    this.#calls?.caller.faults.tick(now)
+    this.#calls?.callee.faults.tick(now)
+    this.#pump.wake()
+  }
+
+  #every(name: string, everyMs: number, act: () => void): void {
+    const again = (): void => {
+      this.#stopTimers.set(
+        name,
+        this.#o.clock.setTimer(everyMs, () => {
+          again()
+          this.#guard(act)
+        }),
+      )
+    }
+    again()
+  }
+
+  /** What goes wrong in one turn of the clockwork, in what the role says of itself say, must not stop the process. */
+  #guard(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.events.handlerFailed(ServeError.from(error))
+    }
+  }
+
+  #pieceLimits(): PieceLimits {
+    const { wholeLimitBytes, chunkBytes } = this.#o.settings
+    const most = Math.max(1, this.link.maxPayload - CHUNK_HEADER_BYTES)
+    return { wholeBytes: Math.min(wholeLimitBytes, most), chunkBytes: Math.min(chunkBytes, most) }
+  }
+}
+
+/** A drain ends when the last call is done; how late that is noticed. */
+const IDLE_CHECK_MS = 10
+/** Long enough to gather the changes of one turn, short against a heartbeat. */
+const SOON_MS = 10
+const EMPTY = new Uint8Array()

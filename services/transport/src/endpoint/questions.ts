@@ -1,0 +1,96 @@
+import { ServeError } from '@tutti/errors'
+import type { Envelope } from '@tutti/protocol'
+import { EMPTY_CONTEXT, type NamedTensor, type StepResponse } from '@tutti/tensor'
+import { QUESTIONS, type Question } from '../endpoints.ts'
+
+/*
+ * A question is a call to the member itself instead of a model of it: its envelope names no model, its step is the question,
+ * its input is the argument (JSON). So it has what calls have: any size in pieces, a time, a cancel, and an end
+ * when the other side dies.
+ */
+
+const ARGUMENT = 'argument'
+const ANSWER = 'answer'
+
+/** A question as the asked member reads it. */
+export interface AskedQuestion {
+  readonly question: Question
+  readonly argument: unknown
+}
+
+/** @returns what a call carries; `tensors` are the bytes of the envelope's inputs. */
+export function toQuestionCall(o: {
+  readonly question: Question
+  readonly argument: unknown
+  readonly remainingMs: number
+}): { readonly envelope: Envelope; readonly tensors: readonly Uint8Array[] } {
+  const argument = toJson(o.argument)
+  const envelope: Envelope = {
+    requestKey: '',
+    model: '',
+    version: 0,
+    revision: '',
+    step: o.question,
+    attempt: 1,
+    context: EMPTY_CONTEXT,
+    requestedOutputs: [],
+    inputs: [{ name: ARGUMENT, datatype: 'UINT8', shape: [argument.byteLength] }],
+    remainingMs: o.remainingMs,
+  }
+  return { envelope, tensors: [argument] }
+}
+
+/**
+ * @param inputs - bytes of the envelope's inputs.
+ * @param mostBytes - of the argument.
+ * @throws ServeError UNSUPPORTED for an unknown question, MALFORMED_MESSAGE, MESSAGE_TOO_LARGE.
+ */
+export function readQuestion(
+  envelope: Envelope,
+  inputs: readonly Uint8Array[],
+  mostBytes: number,
+): AskedQuestion {
+  const question = QUESTIONS.find((known) => known === envelope.step)
+  if (question === undefined) {
+    throw new ServeError('UNSUPPORTED', `question '${envelope.step}': want ${QUESTIONS.join(', ')}`)
+  }
+  const [argument] = inputs
+  if (argument === undefined || envelope.inputs[0]?.name !== ARGUMENT) {
+    throw new ServeError('MALFORMED_MESSAGE', `question '${question}': got no argument`)
+  }
+  return { question, argument: fromJson(`question '${question}'`, argument, mostBytes) }
+}
+
+/** The response that carries an answer. */
+export function toAnswer(answer: unknown): StepResponse {
+  const data = toJson(answer)
+  const output: NamedTensor = { name: ANSWER, datatype: 'UINT8', shape: [data.byteLength], data }
+  return { index: 0, final: true, outputs: [output], parameters: new Map() }
+}
+
+/** @throws ServeError MALFORMED_MESSAGE or MESSAGE_TOO_LARGE for what is no answer. */
+export function readAnswer(
+  question: Question,
+  { outputs }: StepResponse,
+  mostBytes: number,
+): unknown {
+  const bytes = outputs.find(({ name }) => name === ANSWER)?.data ?? new Uint8Array()
+  return fromJson(`answer to '${question}'`, bytes, mostBytes)
+}
+
+function toJson(value: unknown): Uint8Array {
+  return Buffer.from(JSON.stringify(value ?? null))
+}
+
+function fromJson(what: string, bytes: Uint8Array, mostBytes: number): unknown {
+  if (bytes.byteLength > mostBytes) {
+    const text = `${what}: ${bytes.byteLength} bytes, want at most ${mostBytes}`
+    throw new ServeError('MESSAGE_TOO_LARGE', text)
+  }
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return value
+  } catch (error) {
+    throw new ServeError('MALFORMED_MESSAGE', `${what}: got no JSON`, { cause: error })
+  }
+}

@@ -1,0 +1,120 @@
+import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Heartbeat } from '@tutti/protocol'
+import type {
+  ExecuteOptions,
+  Executor,
+  InferRequest,
+  ModelTarget,
+  ResponseSink,
+} from '@tutti/tensor'
+import type {
+  AskOptions,
+  FindReplicaExecutor,
+  MemberQuestions,
+  Question,
+  RouterCalls,
+} from '../endpoints.ts'
+import { executeWithRetries, type FailedAttempt } from '../retries.ts'
+import { StepDirectory } from '../step-directory.ts'
+
+/** What every router serves: all of them look alike to a step. */
+const EVERYTHING = { model: '', version: 0, revision: '' }
+
+/** As many as an ensemble makes at a step. */
+const MAX_ATTEMPTS = 3
+
+interface Calls extends MemberQuestions {
+  readonly executor: FindReplicaExecutor
+}
+
+/** Chooses among the routers of the repository, by the rule by which routers choose among replicas: least in flight. */
+export class RouterChoice implements RouterCalls {
+  readonly #calls: Calls
+  readonly #directory = new StepDirectory()
+  readonly clock: Clock
+
+  constructor(calls: Calls, clock: Clock) {
+    this.#calls = calls
+    this.clock = clock
+  }
+
+  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+    if (heartbeat.role !== 'router') return
+    const { member, draining, freeSlots } = heartbeat
+    // A router that drains still takes what belongs to requests that were admitted before, if no other is there.
+    const load = { ...heartbeat, freeSlots: draining ? 0 : freeSlots }
+    if (what === 'new') this.#directory.announce({ replica: member }, [EVERYTHING], load)
+    else this.#directory.report(member, load)
+  }
+
+  suspect(router: string, isSuspect: boolean): void {
+    this.#directory.suspect(router, isSuspect)
+  }
+
+  gone(router: string): void {
+    this.#directory.remove(router)
+  }
+
+  executor(target: ModelTarget): Executor {
+    return { execute: (request, sink, o) => this.#execute(target, request, sink, o) }
+  }
+
+  #execute(
+    target: ModelTarget,
+    request: InferRequest,
+    sink: ResponseSink,
+    o: ExecuteOptions,
+  ): void {
+    const avoid = new Set<string>()
+    const attempt = (tries: number, inner: ResponseSink): void => {
+      const place = this.#directory.acquire(EVERYTHING, avoid)
+      if (place === undefined) {
+        inner.fail(noRouter(), 'no')
+        return
+      }
+      const { address, release } = place
+      const placed: ResponseSink = {
+        send: (response) => {
+          if (response.final) release()
+          inner.send(response)
+        },
+        fail: (error, executed, times) => {
+          release()
+          avoid.add(address.replica)
+          inner.fail(error, executed, times)
+        },
+        ready: () => inner.ready?.(),
+      }
+      const { requestKey = '', ...origin } = o.origin ?? { step: '' }
+      const own = { ...o, origin: { requestKey, ...origin, attempt: tries } }
+      this.#calls.executor(target, address.replica).execute(request, placed, own)
+    }
+    const { clock } = this
+    executeWithRetries({ attempt, delayMs: retryAtOnce, clock, signal: o.signal }, sink)
+  }
+
+  async ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
+    const place = this.#directory.acquire(EVERYTHING)
+    if (place === undefined) throw noRouter()
+    const { address, release } = place
+    try {
+      return await this.#calls.ask(address.replica, question, argument, o)
+    } finally {
+      release()
+    }
+  }
+}
+
+function noRouter(): ServeError {
+  return new ServeError('STEP_UNAVAILABLE', 'no router of the repository is there')
+}
+
+/** What was not executed may go better elsewhere, for some reasons. */
+function retryAtOnce({ error, executed, hasResponded, tries }: FailedAttempt): number | undefined {
+  const { reason } = error
+  const isElsewherePossible =
+    reason === 'STEP_UNAVAILABLE' || reason === 'OVERLOADED' || reason === 'SERVER_STOPPING'
+  const mayRetry = executed === 'no' && !hasResponded && tries < MAX_ATTEMPTS
+  return mayRetry && isElsewherePossible ? 0 : undefined
+}

@@ -1,0 +1,164 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Heartbeat } from '@tutti/protocol'
+import { completeSettings, type EndpointSettings } from '../endpoint-settings.ts'
+import type {
+  AskOptions,
+  FindReplicaExecutor,
+  Question,
+  RouterEndpoint,
+  RouterEndpointOptions,
+} from '../endpoints.ts'
+import type { StepDirectory } from '../step-directory.ts'
+import { descriptionDigest } from './description-digest.ts'
+import { Endpoint, type EndpointState } from './endpoint.ts'
+import { EndpointCalls } from './endpoint-calls.ts'
+
+/** What a router's member is opened with. */
+export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** Kept in step with what the steps announce. */
+  readonly directory: StepDirectory
+  readonly settings?: Partial<EndpointSettings>
+}
+
+/**
+ * Brings a router on the broker: it announces itself, hears the steps, calls them and is called by them until it is closed.
+ *
+ * @returns when the broker is there, or after `firstConnectMs` without it; then it goes on trying.
+ * @throws ServeError SETTING_INVALID, INVALID_PARAMETER if an option cannot be right.
+ */
+export async function openRouterEndpoint(o: OpenRouterEndpointOptions): Promise<RouterEndpoint> {
+  const settings = completeSettings(o.settings)
+  const member = new CallingEndpoint(o, settings)
+  await member.endpoint.untilUp(settings.firstConnectMs)
+  return member
+}
+
+class CallingEndpoint implements RouterEndpoint {
+  readonly endpoint: Endpoint
+  readonly executor: FindReplicaExecutor
+  readonly #o: OpenRouterEndpointOptions
+  readonly #calls: EndpointCalls
+  #isDraining = false
+  /** What was described last, and its digest. */
+  #described: { readonly as: object; readonly digest: string } | undefined
+
+  constructor(o: OpenRouterEndpointOptions, settings: EndpointSettings) {
+    this.#o = o
+    const { broker, member, clock, log } = o
+    this.endpoint = new Endpoint(
+      { broker, member, clock, log, settings },
+      {
+        role: 'router',
+        state: () => this.#state(),
+        heard: (heartbeat, what) => this.#heard(heartbeat, what),
+        suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
+        gone: (now, gone, error, how) => {
+          o.directory.remove(gone)
+          this.#calls.gone(now, gone, error, how)
+          o.stepGone(gone, error)
+        },
+      },
+    )
+    const { endpoint } = this
+    const { executor, answer } = o
+    const describe = (): unknown => o.describe()
+    this.#calls = new EndpointCalls({
+      self: member,
+      endpoint,
+      settings,
+      clock,
+      executor,
+      describe,
+      answer,
+    })
+    this.executor = this.#calls.executor
+  }
+
+  get isConnected(): boolean {
+    return this.endpoint.link.isUp
+  }
+
+  get awayMs(): number {
+    return this.endpoint.awayMs
+  }
+
+  get obstacles(): readonly string[] {
+    return this.endpoint.obstacles
+  }
+
+  async ask(
+    member: string,
+    question: Question,
+    argument: unknown,
+    o: AskOptions,
+  ): Promise<unknown> {
+    const answer = await this.#calls.ask(member, question, argument, o)
+    if (question === 'describe') this.#checkDescription(member, answer)
+    return answer
+  }
+
+  /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
+  async drain(o: { readonly signal: AbortSignal }): Promise<void> {
+    const { caller, callee } = this.#calls
+    this.#isDraining = true
+    await this.endpoint.drain(() => caller.size + callee.size, o.signal)
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close()
+  }
+
+  #state(): EndpointState {
+    const { caller, callee } = this.#calls
+    return {
+      description: this.#digest(),
+      inFlight: caller.size,
+      queued: 0,
+      freeSlots: callee.freeSlots,
+      freeBytes: callee.freeBytes,
+      draining: this.#isDraining,
+      revisions: [],
+    }
+  }
+
+  #digest(): string {
+    const as = this.#o.describe()
+    if (this.#described?.as !== as) this.#described = { as, digest: descriptionDigest(as) }
+    return this.#described.digest
+  }
+
+  /** An answer can come from anybody who may publish here; the next heartbeat names the member's own. */
+  #checkDescription(member: string, description: unknown): void {
+    const named = this.endpoint.membership.latest(member)?.description
+    if (named === descriptionDigest(description)) return
+    const why =
+      named === undefined
+        ? 'no heartbeat of it was heard'
+        : 'it is not the one that its heartbeats name'
+    throw new ServeError('MALFORMED_MESSAGE', `description of member '${member}': ${why}`, {
+      details: { replica: member },
+    })
+  }
+
+  #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+    const { member, revisions } = heartbeat
+    if (heartbeat.role !== 'step') {
+      // Who drains may be gone before it answers, and a question without an answer would hold up a drain of this router.
+      if (what !== 'load' && !heartbeat.draining) this.#o.routerChanged(member)
+      return
+    }
+    const { directory } = this.#o
+    if (what === 'load') {
+      directory.report(member, heartbeat)
+      return
+    }
+    const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
+    directory.announce({ replica: member }, served, heartbeat)
+    // Only a stranger's heartbeat can be the one that is taken back, and it must not cost the member its place.
+    directory.drain(member, heartbeat.draining)
+    this.#o.stepChanged(member, revisions)
+  }
+}

@@ -1,0 +1,327 @@
+// needs: nats
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { startNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import {
+  buildSubjects,
+  decodeMessage,
+  encodeChunk,
+  encodeHeartbeat,
+  encodeMessage,
+} from '@tutti/protocol'
+import * as fc from 'fast-check'
+import t from 'tap'
+import type { OutgoingMessage } from '../calls/send-message.ts'
+import { ENDPOINT_DEFAULTS } from '../endpoint-settings.ts'
+import type { BrokerOptions } from '../endpoints.ts'
+import { type BrokerConnection, openBrokerConnection } from '../nats/nats-connection.ts'
+import {
+  brokerAt,
+  collect,
+  echo,
+  envelope,
+  failureOf,
+  openTestRouter,
+  openTestStep,
+  ref,
+  SERVED,
+  sendTo,
+  type Teardown,
+  tensorBytes,
+  until,
+  WITH_NATS,
+} from '../testing/endpoints.ts'
+
+const quiet = { signal: new AbortController().signal }
+const SUBJECTS = buildSubjects({ prefix: 'tutti', repository: 'default' })
+
+/** Somebody with valid credentials who says what it likes. */
+async function openStranger(t: Teardown, broker: BrokerOptions): Promise<BrokerConnection> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stranger = openBrokerConnection({
+    broker,
+    name: 'stranger',
+    clock: systemClock,
+    settings: ENDPOINT_DEFAULTS,
+    listener: {
+      connected: () => resolve(),
+      disconnected: () => {},
+      connectFailed: () => {},
+      complained: () => {},
+      handlerFailed: () => {},
+    },
+  })
+  t.teardown(() => stranger.close(100))
+  await promise
+  return stranger
+}
+
+/** A router and a step that serve, with a stranger beside them, and a check that they still do. */
+async function openScene(t: Teardown) {
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  const router = await openTestRouter(t, broker, 'router')
+  const errors: string[] = []
+  const log = { ...silentLogger, error: (message: string) => void errors.push(message) }
+  await openTestStep(t, broker, 'step', echo, { log: { ...log, child: () => log } })
+  await until(() => router.directory.isServed(SERVED))
+  const stranger = await openStranger(t, broker)
+  const stillServes = async (): Promise<boolean> => {
+    const bytes = tensorBytes(300_000)
+    const place = router.directory.acquire(SERVED)
+    if (place === undefined) return false
+    const call = sendTo(router, place.address, envelope(300_000), [ref(bytes)], quiet)
+    const [response] = await collect(call)
+    place.release()
+    const answer = await router.member.ask('step', 'describe', {}, quiet)
+    return (
+      errors.length === 0 &&
+      answer !== undefined &&
+      Buffer.from(bytes).equals(response?.outputs[0]?.data ?? new Uint8Array())
+    )
+  }
+  return { broker, router, stranger, stillServes }
+}
+
+const SUBJECTS_OF_ALL = ['router', 'step'].flatMap((member) => [
+  SUBJECTS.control(member),
+  SUBJECTS.data(member),
+  SUBJECTS.heartbeat(member),
+  SUBJECTS.ping(member),
+  `${SUBJECTS.inbox(member)}.ask.1`,
+  `${SUBJECTS.inbox(member)}.call.1`,
+  `${SUBJECTS.inbox(member)}.member.step`,
+  `${SUBJECTS.inbox(member)}.x`,
+])
+
+const HOSTILE = encodeHeartbeat({
+  member: 'hostile',
+  role: 'step',
+  sequence: 1,
+  description: 'x',
+  inFlight: 0,
+  queued: 0,
+  freeSlots: 9,
+  freeBytes: 9,
+  draining: false,
+  transports: ['nats'],
+  revisions: [['other', 1, 'x']],
+  protocol: 1,
+})
+
+await t.test('garbage on every subject changes nothing', WITH_NATS, async (t) => {
+  const { stranger, stillServes } = await openScene(t)
+  const valid = [
+    encodeMessage({ from: 'stranger', call: 1, type: 'done' }),
+    encodeChunk({ from: 'stranger', transfer: 1, offset: 0, total: 3 }, tensorBytes(3)),
+    Buffer.from('{"member":"stranger"}'),
+  ]
+  const damaged = fc
+    .tuple(fc.constantFrom(...valid), fc.nat(), fc.nat({ max: 255 }))
+    .map(([bytes, at, value]) => {
+      const copy = Uint8Array.from(bytes)
+      copy[at % copy.byteLength] = value
+      return copy
+    })
+  const payload = fc.oneof(fc.uint8Array({ maxLength: 100 }), damaged)
+  for (const bytes of fc.sample(payload, 200)) {
+    for (const subject of SUBJECTS_OF_ALL) {
+      stranger.publish(subject, bytes)
+      stranger.publish(subject, bytes, SUBJECTS.control('router'))
+    }
+  }
+  await stranger.flush()
+  t.ok(await stillServes())
+})
+
+/** Everything that can be said of calls and transfers that nobody has made, or that others have made. */
+function foreignMessages(call: number): OutgoingMessage[] {
+  const error = { code: 'INTERNAL', reason: 'INTERNAL', message: 'foreign', details: {} } as const
+  const credits = [{ transfer: call, upTo: Number.MAX_SAFE_INTEGER }]
+  return [
+    { type: 'accepted', call, credits },
+    { type: 'refused', call, error },
+    {
+      type: 'response',
+      call,
+      index: 0,
+      final: true,
+      outputs: [],
+      parts: [],
+      parameters: new Map(),
+    },
+    { type: 'credit', call, credits },
+    { type: 'response-credit', call, responses: Number.MAX_SAFE_INTEGER, received: 0 },
+    { type: 'resend', call, transfer: call, offset: 0 },
+    { type: 'cancel', call, error },
+    { type: 'done', call },
+  ]
+}
+
+await t.test(
+  'what strangers say of calls that are not theirs changes nothing',
+  WITH_NATS,
+  async (t) => {
+    const { router, stranger, stillServes } = await openScene(t)
+    const bytes = tensorBytes(8 * 1024 * 1024)
+    const call = sendTo(
+      router,
+      { replica: 'step' },
+      envelope(bytes.byteLength),
+      [ref(bytes)],
+      quiet,
+    )
+    const answered = collect(call)
+    for (let number = 0; number < 20; number++) {
+      for (const message of foreignMessages(number)) {
+        for (const member of ['router', 'step']) {
+          const said = encodeMessage({ ...message, from: 'stranger' })
+          stranger.publish(SUBJECTS.control(member), said)
+          stranger.publish(SUBJECTS.control(member), said)
+        }
+      }
+      const header = { from: 'stranger', transfer: number, offset: 0, total: 1000 }
+      stranger.publish(SUBJECTS.data('step'), encodeChunk(header, tensorBytes(1000)))
+    }
+    const [response] = await answered
+    t.ok(Buffer.from(bytes).equals(response?.outputs[0]?.data ?? new Uint8Array()))
+    t.ok(await stillServes())
+  },
+)
+
+await t.test('a hostile caller takes its share of a step, and no more', WITH_NATS, async (t) => {
+  const { stranger, stillServes } = await openScene(t)
+  const refusals: string[] = []
+  stranger.subscribe(SUBJECTS.control('hostile'), ({ bytes }) => {
+    const text = Buffer.from(bytes).toString('latin1')
+    const reason = /OVERLOADED|MESSAGE_TOO_LARGE|MALFORMED_MESSAGE/.exec(text)
+    if (reason !== null) refusals.push(reason[0])
+  })
+  const size = 500 * 1024 * 1024
+  for (let call = 1; call <= 8; call++) {
+    const offer = encodeMessage({
+      from: 'hostile',
+      type: 'offer',
+      call,
+      envelope: envelope(size),
+      parts: [{ kind: 'transfer', transfer: call, size }],
+      responseCredits: Number.MAX_SAFE_INTEGER,
+    })
+    stranger.publish(SUBJECTS.control('step'), offer)
+  }
+  await until(() => refusals.length === 7)
+  t.ok(refusals.every((reason) => reason === 'OVERLOADED'))
+  t.ok(await stillServes())
+})
+
+await t.test(
+  'of a replica that never was, no offer counts as perhaps executed',
+  WITH_NATS,
+  async (t) => {
+    const { router, stranger, stillServes } = await openScene(t)
+    stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
+    await until(() => router.changed.includes('hostile'))
+    const to = { replica: 'hostile' }
+    const calls = Array.from({ length: 20 }, () =>
+      failureOf(collect(sendTo(router, to, envelope(0), [ref(tensorBytes(0))], quiet))),
+    )
+    // The first word that nobody listens tells that the member is gone; the offers behind it went nowhere either.
+    for (const failure of await Promise.all(calls)) t.match(failure, { reason: 'STEP_UNAVAILABLE' })
+    t.same(router.gone, ['hostile'])
+    t.ok(await stillServes())
+  },
+)
+
+await t.test('a hostile replica cannot make a router wait or allocate', WITH_NATS, async (t) => {
+  const { router, stranger, stillServes } = await openScene(t)
+  stranger.publish(SUBJECTS.heartbeat('hostile'), HOSTILE)
+  await until(() => router.changed.includes('hostile'))
+  const size = 600 * 1024 * 1024
+  const answers: OutgoingMessage[] = [
+    {
+      type: 'response',
+      call: 0,
+      index: 7_000_000,
+      final: false,
+      outputs: [],
+      parts: [],
+      parameters: new Map(),
+    },
+    {
+      type: 'response',
+      call: 0,
+      index: 0,
+      final: false,
+      outputs: [{ name: 'y', datatype: 'UINT8', shape: [size] }],
+      parts: [{ kind: 'transfer', transfer: 1, size }],
+      parameters: new Map(),
+    },
+  ]
+  let next = 0
+  stranger.subscribe(SUBJECTS.control('hostile'), ({ bytes }) => {
+    const isOffer = bytes[4] === 1
+    const said = answers[next]
+    if (!isOffer || said === undefined) return
+    next += 1
+    const call = next
+    stranger.publish(SUBJECTS.control('router'), encodeMessage({ ...said, call, from: 'hostile' }))
+  })
+  await stranger.flush()
+  const reasons: unknown[] = []
+  for (let i = 0; i < answers.length; i++) {
+    const call = sendTo(router, { replica: 'hostile' }, envelope(0), [ref(tensorBytes(0))], quiet)
+    reasons.push(ServeError.from(await failureOf(collect(call))).reason)
+  }
+  t.same(reasons, ['RESPONSE_INVALID', 'MESSAGE_TOO_LARGE'])
+  t.ok(await stillServes())
+})
+
+await t.test(
+  'a description that is not the one of the heartbeats is refused',
+  WITH_NATS,
+  async (t) => {
+    const { router, broker } = await openScene(t)
+    let said = 0
+    await openTestStep(t, broker, 'fickle', echo, { describe: () => ({ said: ++said }) })
+    await until(() => router.changed.includes('fickle'))
+    const asked = router.member.ask('fickle', 'describe', null, quiet)
+    t.match(await failureOf(asked), {
+      reason: 'MALFORMED_MESSAGE',
+      message: /heartbeats/,
+      details: { replica: 'fickle' },
+    })
+  },
+)
+
+await t.test('work is taken only of callers whose end would be noticed', WITH_NATS, async (t) => {
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  await openTestStep(t, broker, 'step', echo, { settings: { maxMembers: 1 } })
+  const stranger = await openStranger(t, broker)
+  const answers: string[] = []
+  for (const from of ['first', 'second']) {
+    stranger.subscribe(SUBJECTS.control(from), ({ bytes }) => {
+      const { type } = decodeMessage(bytes)
+      answers.push(`${from}: ${type}`)
+    })
+  }
+  await stranger.flush()
+  for (const from of ['first', 'second']) {
+    const parts = [{ kind: 'inline', bytes: tensorBytes(1) } as const]
+    stranger.publish(
+      SUBJECTS.control('step'),
+      encodeMessage({
+        type: 'offer',
+        from,
+        call: 1,
+        envelope: envelope(1),
+        parts,
+        responseCredits: 1,
+      }),
+    )
+  }
+  await until(() => answers.length >= 3)
+  t.same(answers.toSorted(), ['first: accepted', 'first: response', 'second: refused'])
+})

@@ -1,0 +1,153 @@
+import { silentLogger, systemClock } from '@tutti/chassis'
+import { type NatsServerOptions, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import type { Envelope } from '@tutti/protocol'
+import { type StepResponse, TensorMemory, type TensorRef } from '@tutti/tensor'
+import { type OpenRouterEndpointOptions, openRouterEndpoint } from '../endpoint/router-endpoint.ts'
+import { type OpenStepEndpointOptions, openStepEndpoint } from '../endpoint/step-endpoint.ts'
+import type { BrokerOptions, RouterEndpoint, StepEndpoint } from '../endpoints.ts'
+import { StepDirectory } from '../step-directory.ts'
+import {
+  answer,
+  executing,
+  sendEnvelope,
+  type TestHandler,
+  type TestTensor,
+  until,
+} from './envelopes.ts'
+
+/** For `t.test`: skips by name where there is no nats-server. */
+export const WITH_NATS = { skip: withoutNatsServer() } as const
+
+export { answer, envelope, SERVED, tensorBytes, until } from './envelopes.ts'
+
+export const REVISION = ['m', 1, 'aaa'] as const
+const memory = new TensorMemory('test')
+
+export function ref(bytes: Uint8Array): TensorRef {
+  return memory.hold(bytes)
+}
+
+/** Answers every envelope with its first tensor. */
+export const echo: TestHandler = async (_envelope, tensors, sink) => {
+  sink.send(answer(tensors[0]?.bytes ?? new Uint8Array()))
+}
+
+export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
+  const all: StepResponse[] = []
+  for await (const one of stream) all.push(one)
+  return all
+}
+
+/** What the promise rejects with. */
+export function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('it did not fail')
+    },
+    (error: unknown) => error,
+  )
+}
+
+export function brokerAt(url: string, o: Partial<BrokerOptions> = {}): BrokerOptions {
+  return { servers: [url], prefix: 'tutti', repository: 'default', ...o }
+}
+
+/** A broker of the test's own. */
+export async function openBroker(t: Teardown, o: NatsServerOptions = {}): Promise<BrokerOptions> {
+  const server = await startNatsServer(o)
+  t.teardown(() => server.stop())
+  return brokerAt(server.url)
+}
+
+/** What a test closes in its teardown. */
+export interface Teardown {
+  teardown(close: () => Promise<void>): void
+}
+
+const ROUTER_DESCRIPTION = { router: true }
+
+/** A router with its directory and what it was told. */
+export interface TestRouter {
+  readonly member: RouterEndpoint
+  readonly directory: StepDirectory
+  readonly changed: string[]
+  readonly gone: string[]
+  /** Resolves as soon as the claim holds; it is looked at whenever the router hears something, and now and then. */
+  until(claim: () => boolean): Promise<void>
+}
+
+export async function openTestStep(
+  t: Teardown,
+  broker: BrokerOptions,
+  member: string,
+  handle: TestHandler,
+  o: Partial<OpenStepEndpointOptions> = {},
+): Promise<StepEndpoint> {
+  const step = await openStepEndpoint({
+    broker,
+    member,
+    executor: executing(handle),
+    describe: () => ({ member }),
+    answer: async (question, argument) => ({ question, argument, member }),
+    revisions: () => [REVISION],
+    load: () => ({ inFlight: 0, queued: 0, freeSlots: 8 }),
+    onChange: () => () => {},
+    clock: systemClock,
+    log: silentLogger,
+    ...o,
+  })
+  t.teardown(() => step.close())
+  return step
+}
+
+export async function openTestRouter(
+  t: Teardown,
+  broker: BrokerOptions,
+  member: string,
+  o: Partial<OpenRouterEndpointOptions> = {},
+): Promise<TestRouter> {
+  const directory = new StepDirectory()
+  const changed: string[] = []
+  const gone: string[] = []
+  const router = await openRouterEndpoint({
+    broker,
+    member,
+    directory,
+    clock: systemClock,
+    log: silentLogger,
+    executor: executing(() => {
+      throw new ServeError('UNSUPPORTED', 'this router takes no calls')
+    }),
+    answer: async (question, argument) => ({ question, argument, member }),
+    describe: () => ROUTER_DESCRIPTION,
+    routerChanged: () => {},
+    stepChanged: (step) => void changed.push(step),
+    stepGone: (step) => void gone.push(step),
+    ...o,
+  })
+  t.teardown(() => router.close())
+  return { member: router, directory, changed, gone, until }
+}
+
+/** Has a replica execute an envelope. The iteration throws the failure. */
+export function sendTo(
+  { member }: TestRouter,
+  to: { readonly replica: string },
+  offered: Envelope,
+  tensors: readonly TestTensor[],
+  o: { readonly signal: AbortSignal },
+): AsyncIterable<StepResponse> {
+  return sendEnvelope(member.executor, to, offered, tensors, o)
+}
+
+/** As `sendTo`, to a router that the step chooses. */
+export function sendToRouter(
+  { routers }: StepEndpoint,
+  offered: Envelope,
+  tensors: readonly TestTensor[],
+  o: { readonly signal: AbortSignal },
+): AsyncIterable<StepResponse> {
+  const to = { replica: 'some router' }
+  return sendEnvelope((target) => routers.executor(target), to, offered, tensors, o)
+}
