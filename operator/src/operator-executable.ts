@@ -6,14 +6,14 @@ import { unhandledRejection } from './runtime/log-events.ts'
 import { type OperatorOptions, startOperator } from './start-operator.ts'
 
 /** What the operator needs of its process beside what every executable does. */
-export interface OperatorSurroundings extends Pick<Surroundings, 'env' | 'exit'> {
-  /** Calls back with what nobody caught. */
+export interface OperatorEnvironment extends Pick<Surroundings, 'env' | 'exit'> {
+  /** Calls back with rejections that nothing handled. */
   onUnhandledRejection(listener: (error: unknown) => void): void
 }
 
 /** The operator as a program. */
 export function operatorExecutable(
-  around: OperatorSurroundings,
+  around: OperatorEnvironment,
   o: Pick<OperatorOptions, 'createControllers'> = {},
 ): Executable<typeof OPERATOR_FLAGS> {
   return {
@@ -25,7 +25,7 @@ export function operatorExecutable(
     check: checkOperatorFlags,
     start: async ({ flags, log, health, signal }) => {
       const exit = (code: number): void => around.exit(code, false)
-      // What nobody caught may have left half a change: the next process looks at everything anew.
+      // It may have left half a change: the next process looks at everything anew.
       around.onUnhandledRejection((error) => {
         unhandledRejection(log, error)
         exit(1)

@@ -126,7 +126,7 @@ function toListen(flags: OperatorFlags) {
   }
 }
 
-/** KUBECONFIG wins: whoever sets it in a pod means it. */
+/** KUBECONFIG wins, in a pod too. */
 export async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
   if (config.kubeconfig !== undefined) {
     // Half of the operator's memory, which a pod can do without.

@@ -56,10 +56,10 @@ function scalingOf(spec: PlainObject): readonly number[] {
   const scaling = toScaling(ModelSpec.parse(spec))
   if (scaling.provider !== 'Native') return []
   const loads = [{ inFlight: 1, queued: 2, slots: 1 }]
-  const busy = decideReplicas({ scaling, current: 1, loads, wishes: [], now: 0 })
+  const busy = decideReplicas({ scaling, current: 1, loads, recommendations: [], now: 0 })
   const idle = [{ inFlight: 0, queued: 0, slots: 1 }]
-  const { wishes } = busy
-  const after = decideReplicas({ scaling, current: 3, loads: idle, wishes, now: 400_000 })
+  const { recommendations } = busy
+  const after = decideReplicas({ scaling, current: 3, loads: idle, recommendations, now: 400_000 })
   return [busy.replicas, after.replicas]
 }
 
@@ -75,7 +75,7 @@ interface Seen {
   readonly messages: readonly string[]
 }
 
-function judge(t: Test, seen: Seen): void {
+function check(t: Test, seen: Seen): void {
   const { walker, looks, answer } = seen
   const [a = NOTHING, b = NOTHING, again] = looks
   const { reach } = walker.change
@@ -88,13 +88,13 @@ function judge(t: Test, seen: Seen): void {
     return
   }
   t.equal(answer?.status, 200)
-  if (reach.at === 'children' || reach.at === 'scaling') judgeReached(t, seen, { a, b })
-  else judgeHeld(t, seen, { a, b })
+  if (reach.at === 'children' || reach.at === 'scaling') checkReached(t, seen, { a, b })
+  else checkHeld(t, seen, { a, b })
 }
 
 type Sides = { readonly a: FieldLook; readonly b: FieldLook }
 
-function judgeReached(t: Test, { walker, fresh }: Seen, { a, b }: Sides): void {
+function checkReached(t: Test, { walker, fresh }: Seen, { a, b }: Sides): void {
   const { change, specs, kind } = walker
   t.same(b, fresh, 'A -> B is B made anew')
   if (change.reach.at === 'scaling') {
@@ -109,7 +109,7 @@ function judgeReached(t: Test, { walker, fresh }: Seen, { a, b }: Sides): void {
 }
 
 /** One made anew has nothing that could stay: only what is said is the same. */
-function judgeHeld(t: Test, { walker, fresh, messages }: Seen, { a, b }: Sides): void {
+function checkHeld(t: Test, { walker, fresh, messages }: Seen, { a, b }: Sides): void {
   const { reach } = walker.change
   t.same(b.made, a.made, 'what was made stays')
   t.notSame(b.conditions, a.conditions, 'it is said')
@@ -175,7 +175,7 @@ await t.test('cases 2 and 21: every field is changed alone, and back', { skip },
     const of = { walker, looks, fresh: anew.get(key) ?? NOTHING, answer: answers[index] }
     const { path, from, to } = change
     await t.test(`${kind} ${path}: ${JSON.stringify(from)} -> ${JSON.stringify(to)}`, async (t) =>
-      judge(t, { ...of, messages: messages.get(key) ?? [] }),
+      check(t, { ...of, messages: messages.get(key) ?? [] }),
     )
   }
   t.same(changed.get(''), anew.get(''), 'the router')

@@ -119,7 +119,7 @@ await t.test('pods on several nodes', { skip: withoutKube(...NEEDED) }, async (t
     await plain.until(place.path('deployments', 'zoned-step'), isGone)
   })
 
-  // Of them 42 find room on a node.
+  // Of them 42 fit on a node.
   const spec = { ...fixed(120), resources: { requests: { cpu: '1500m' } } }
   await t.test('those in which nobody answers count, and make no Model ready', async (t) => {
     rig.plays.set('many', DEAF)
@@ -131,7 +131,7 @@ await t.test('pods on several nodes', { skip: withoutKube(...NEEDED) }, async (t
     await place.condition('models', 'many', 'Ready=False/NoReplica')
   })
 
-  await t.test('a node is taken away: what finds no room says so, until it is back', async (t) => {
+  await t.test('a node is taken away: pods that do not fit say so, until it is back', async (t) => {
     const node = '/api/v1/nodes/node-2'
     const taints = [{ key: 'example.com/gone', effect: 'NoExecute' }]
     await plain.patch(node, { spec: { taints } })

@@ -123,7 +123,7 @@ await t.test('a quota of the namespace', { skip }, async (t) => {
       await o.place.ready('ensembles', 'ens')
     },
 
-    'case 3: it leaves no room for the router that somebody deleted': async (t: Test) => {
+    'case 3: it is too small for the router that somebody deleted': async (t: Test) => {
       const o = await begin(t, { 'count/deployments.apps': '2' })
       await allReady(o.place)
       await allow(o.place, { 'count/deployments.apps': '1' })

@@ -51,7 +51,7 @@ export function acceptedOf(revision: Revision): Accepted | undefined {
 }
 
 /**
- * The ControllerRevision of what was accepted. Kubernetes keeps its text, and lets nobody patch its metadata, not even the garbage
+ * The ControllerRevision of what was accepted. Kubernetes keeps its text, and refuses patches of its metadata, also those of the garbage
  * collector, unless reading and writing it again gives the same text: keys are in the order of Go.
  *
  * @param o.ignoresGeneration - the same content of a later generation is the same.

@@ -30,7 +30,7 @@ export interface EnsembleControllersOptions {
   readonly gatewayAskMs?: number
 }
 
-/** The controllers, with the caches that nobody else reads. */
+/** The controllers, with the caches that only they read. */
 export interface EnsembleControllers extends ControllerSet {
   /** The routers of the namespace serve something else than before. */
   routersChanged(namespace: string): void

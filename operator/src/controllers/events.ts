@@ -33,7 +33,7 @@ export function eventsOfChange(
     const text = now?.status === status ? textOf(now) : undefined
     if (now === undefined || text === undefined) return []
     if (then?.status === status && textOf(then) === text) return []
-    return [{ regarding, type: 'Warning', reason: now.reason, action: 'Judge', note: now.message }]
+    return [{ regarding, type: 'Warning', reason: now.reason, action: 'Check', note: now.message }]
   })
   return isReady(after) && !isReady(before)
     ? [becameReady(regarding), ...distinct(told)]

@@ -149,7 +149,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.match(stored.refusal, { message: /exceeded quota/ })
   })
 
-  await t.test("what is out of use and cannot be deleted is in nobody's way", async (t) => {
+  await t.test('a revision that is out of use and cannot be deleted does no harm', async (t) => {
     const stored = await store(keeping(client), model, {
       wanted: wanted('h'),
       findUnused: (all) => all.slice(1),

@@ -96,7 +96,7 @@ async function forget(
       await remove(revision, o)
       gone.add(revision)
     } catch (error) {
-      // It is in nobody's way.
+      // It does no harm.
       if (!isRefusal(error)) throw error
       left ??= error
     }

@@ -29,7 +29,7 @@ import {
   replaceTexts,
   type SecretClient,
 } from './tenancy-secrets.ts'
-import { type CredentialWish, issueCredentials, judgeCredentials } from './user-credentials.ts'
+import { type CredentialOptions, checkCredentials, issueCredentials } from './user-credentials.ts'
 
 /** Names of the Secrets. */
 export const NATS_SECRETS = {
@@ -121,7 +121,7 @@ export class NatsTenancy {
     const key = this.#own(NATS_SECRETS.server)
     const found = await findSecret(this.#o.client, key, o)
     await this.#writeTexts(found, { key, component: 'nats', texts }, o)
-    // The servers get what they need whatever becomes of a rotation.
+    // The servers get what they need even if a rotation is refused.
     if (refusal !== undefined) throw refusal
     return keys.signing.current.publicKey
   }
@@ -140,19 +140,19 @@ export class NatsTenancy {
     const key = { namespace, name: NATS_SECRETS.credentials }
     const found = await findSecret(client, key, o)
     const nowMs = clock.epochMs()
-    const wish: CredentialWish = { issuer, prefix, namespace, lifetimeMs, nowMs }
+    const wanted: CredentialOptions = { issuer, prefix, namespace, lifetimeMs, nowMs }
     const present = found?.texts[CREDENTIAL_FILES.credentials]
-    const verdict = judgeCredentials(present, wish)
-    const isKept = verdict.fresh && present !== undefined
+    const checked = checkCredentials(present, wanted)
+    const isKept = checked.fresh && present !== undefined
     const texts = {
-      [CREDENTIAL_FILES.credentials]: isKept ? present : issueCredentials(wish),
+      [CREDENTIAL_FILES.credentials]: isKept ? present : issueCredentials(wanted),
       ...(authorities !== undefined && { [CREDENTIAL_FILES.authorities]: authorities }),
     }
     const { owners } = o
     const desired = { key, component: 'credentials', texts, ...(owners && { owners }) } as const
     await this.#writeTexts(found, desired, o)
-    if (verdict.fresh) return { renewAtMs: verdict.renewAtMs }
-    credentialIssued(log, namespace, verdict.why)
+    if (checked.fresh) return { renewAtMs: checked.renewAtMs }
+    credentialIssued(log, namespace, checked.why)
     return { renewAtMs: nowMs + lifetimeMs / 2 }
   }
 
@@ -191,7 +191,7 @@ export class NatsTenancy {
     const { client, log } = this.#o
     const server = this.#own(NATS_SECRETS.server)
     if ((await findSecret(client, server, o)) !== undefined) {
-      // Whoever made it may have made the keys since they were looked for.
+      // Another process may have made both since the keys were looked for.
       const made = await findSecret(client, key, o)
       if (made !== undefined) return made
       // New keys would cut off every pod there is.

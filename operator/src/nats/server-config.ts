@@ -14,7 +14,7 @@ export function clusterFile(servers: number): string {
 
 /**
  * Whom servers let in: users of the one account that a signing key of it has signed, as their JWTs permit. Accounts are in
- * the configuration itself (memory resolver), so servers need no storage and ask nobody.
+ * the configuration itself (memory resolver), so servers need no storage and no resolver.
  *
  * Equal keys give equal text.
  */
@@ -54,7 +54,7 @@ function signingKeysOf(keys: TenancyKeys): readonly string[] {
   return [current, next, previous].flatMap((key) => (key === undefined ? [] : [key.publicKey]))
 }
 
-/** Nobody but users that were given subjects reaches any; no leaf node, import or export leads out of the account. */
+/** Only users that were given subjects reach them; no leaf node, import or export leads out of the account. */
 const ACCOUNT = {
   limits: {
     subs: -1,

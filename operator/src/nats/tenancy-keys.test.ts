@@ -13,13 +13,13 @@ import {
   type TenancyKeys,
   toSecretTexts,
 } from './tenancy-keys.ts'
-import { type CredentialWish, issueCredentials, judgeCredentials } from './user-credentials.ts'
+import { type CredentialOptions, checkCredentials, issueCredentials } from './user-credentials.ts'
 
 const KEYS = createTenancyKeys()
 
 const HOUR_MS = 3_600_000
 
-const WISH: CredentialWish = {
+const OPTIONS: CredentialOptions = {
   issuer: { account: KEYS.account, signing: KEYS.signing.current },
   prefix: 'tutti',
   namespace: 'team-a',
@@ -102,9 +102,9 @@ await t.test('external servers: an account and a key that signs its users', asyn
     message: 'key "signing.nk": it holds no seed of an account nkey, want SA...',
   })
   const own = { account: account.publicKey, signing: account }
-  const text = issueCredentials({ ...WISH, issuer: own })
+  const text = issueCredentials({ ...OPTIONS, issuer: own })
   t.notMatch(claimsOf(text), { nats: { issuer_account: /./ } }, "the account's own key names none")
-  t.match(judgeCredentials(text, { ...WISH, issuer: own }), { fresh: true })
+  t.match(checkCredentials(text, { ...OPTIONS, issuer: own }), { fresh: true })
 })
 
 function after(keys: TenancyKeys, step: RotationStep): TenancyKeys {
@@ -137,14 +137,14 @@ await t.test('rotation: what is due is done once, what is not is refused', async
 await t.test(
   'a credential says whose it is, for how long, and exactly what it permits',
   async (t) => {
-    t.match(claimsOf(issueCredentials(WISH)), {
+    t.match(claimsOf(issueCredentials(OPTIONS)), {
       iss: KEYS.signing.current.publicKey,
       sub: /^U/,
       name: 'namespace team-a',
       iat: 1_800_000_000,
       exp: 1_800_086_400,
     })
-    const claims = claimsOf(issueCredentials(WISH))
+    const claims = claimsOf(issueCredentials(OPTIONS))
     const { nats } = claims as { nats: object }
     t.strictSame(nats, {
       pub: { allow: ['tutti.team-a.>'] },
@@ -163,28 +163,28 @@ await t.test(
 await t.test(
   'a credential stays for half of its life, and only if it is what is wanted',
   async (t) => {
-    const text = issueCredentials(WISH)
-    const half = WISH.nowMs - 500 + 12 * HOUR_MS
-    t.same(judgeCredentials(text, WISH), { fresh: true, renewAtMs: half })
-    t.match(judgeCredentials(text, { ...WISH, nowMs: half - 1 }), { fresh: true })
+    const text = issueCredentials(OPTIONS)
+    const half = OPTIONS.nowMs - 500 + 12 * HOUR_MS
+    t.same(checkCredentials(text, OPTIONS), { fresh: true, renewAtMs: half })
+    t.match(checkCredentials(text, { ...OPTIONS, nowMs: half - 1 }), { fresh: true })
     const other = createTenancyKeys()
-    const cases: readonly (readonly [string, string | undefined, Partial<CredentialWish>])[] = [
+    const cases: readonly (readonly [string, string | undefined, Partial<CredentialOptions>])[] = [
       ['absent', undefined, {}],
       ['unreadable', '', {}],
       ['unreadable', text.replace('SU', 'SX'), {}],
       ['unreadable', text.replace(/(JWT-----\n.{200})./, '$1_'), {}],
       ['unreadable', text.replace(/SU.*/, createNkey('user').seed), {}],
       ['other issuer', text, { issuer: { account: KEYS.account, signing: other.signing.current } }],
-      ['other permissions', text, { issuer: { ...WISH.issuer, account: other.account } }],
+      ['other permissions', text, { issuer: { ...OPTIONS.issuer, account: other.account } }],
       ['other permissions', text, { namespace: 'team' }],
       ['other permissions', text, { prefix: 'other' }],
       ['other lifetime', text, { lifetimeMs: HOUR_MS }],
-      ['other lifetime', text, { nowMs: WISH.nowMs - 13 * HOUR_MS }],
+      ['other lifetime', text, { nowMs: OPTIONS.nowMs - 13 * HOUR_MS }],
       ['half of its life is over', text, { nowMs: half }],
       ['half of its life is over', text, { nowMs: half + 100 * HOUR_MS }],
     ]
     for (const [why, credentials, o] of cases) {
-      t.same(judgeCredentials(credentials, { ...WISH, ...o }), { fresh: false, why }, why)
+      t.same(checkCredentials(credentials, { ...OPTIONS, ...o }), { fresh: false, why }, why)
     }
   },
 )
@@ -192,7 +192,7 @@ await t.test(
 await t.test(
   'what others wrote is never taken for a credential, and never thrown at',
   async (t) => {
-    const text = issueCredentials(WISH)
+    const text = issueCredentials(OPTIONS)
     fc.assert(
       fc.property(
         fc.nat(text.length - 1),
@@ -200,7 +200,7 @@ await t.test(
         (at, part) => {
           const damaged = text.slice(0, at) + part + text.slice(at + 1)
           if (damaged === text) return
-          t.same(judgeCredentials(damaged, WISH), { fresh: false, why: 'unreadable' })
+          t.same(checkCredentials(damaged, OPTIONS), { fresh: false, why: 'unreadable' })
         },
       ),
     )

@@ -25,7 +25,7 @@ export interface TenancyKeys {
   readonly operator: Nkey
   /** Public key of the account of all tenants, `A...`. */
   readonly account: string
-  /** Public key of the account in which servers speak about themselves; nobody has a user in it. */
+  /** Public key of the account in which servers speak about themselves; no one has a user in it. */
   readonly systemAccount: string
   readonly signing: SigningKeys
   /** With which the servers of a cluster let one another in. */
@@ -46,7 +46,7 @@ export const KEY_NAMES = {
 /** What is in a Secret, by key, as text. */
 export type SecretTexts = Readonly<Record<string, string>>
 
-/** A Secret does not hold what it should; the message says which key, and repeats nothing of what is in it. */
+/** A Secret does not hold what it should; the message says which key, and repeats none of the content. */
 export class DamagedKeysError extends Error {
   override readonly name = 'DamagedKeysError'
 }

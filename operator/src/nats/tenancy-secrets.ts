@@ -15,7 +15,7 @@ import type { SecretTexts } from './tenancy-keys.ts'
 /** What reads and writes Secrets. */
 export type SecretClient = Pick<Client, 'get' | 'create' | 'mergePatch'>
 
-/** A Secret as this room looks at it. */
+/** A Secret as the code here reads it. */
 export interface FoundSecret {
   readonly key: ObjectKey
   readonly resourceVersion: string

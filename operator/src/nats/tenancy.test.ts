@@ -305,14 +305,14 @@ await t.test(
     t.teardown(() => rm(folder, { recursive: true, force: true }))
     const file = join(folder, 'nats.creds')
     await writeFile(file, credentialsOf(keys, 'a'))
-    const doors = ['grpc', 'http', 'metrics'].flatMap((door) => [
-      `--${door}-address=127.0.0.1`,
-      `--${door}-port=0`,
+    const listeners = ['grpc', 'http', 'metrics'].flatMap((listener) => [
+      `--${listener}-address=127.0.0.1`,
+      `--${listener}-port=0`,
     ])
     const names = [`--nats=${server.url}`, '--repository-name=a', `--model-repository=${folder}`]
     const router = await startProcess(
       process.execPath,
-      [ROUTER, ...names, `--nats-creds-file=${file}`, ...doors],
+      [ROUTER, ...names, `--nats-creds-file=${file}`, ...listeners],
       { readyWhen: (line) => line.includes('"server ready"'), readyTimeoutMs: 60_000 },
     )
     t.teardown(() => router.stop('SIGKILL'))

@@ -4,7 +4,7 @@ import type { CredentialIssuer } from './tenancy-keys.ts'
 import { tenantSubjects } from './tenant-subjects.ts'
 
 /** What the credential of a namespace is made from. */
-export interface CredentialWish {
+export interface CredentialOptions {
   readonly issuer: CredentialIssuer
   /** First token of all subjects. */
   readonly prefix: string
@@ -15,7 +15,7 @@ export interface CredentialWish {
 }
 
 /** Whether a credential stays; `renewAtMs` (since the epoch) is when it has lived half of its life. */
-export type CredentialVerdict =
+export type CredentialCheck =
   | { readonly fresh: true; readonly renewAtMs: number }
   | { readonly fresh: false; readonly why: StaleReason }
 
@@ -32,14 +32,14 @@ export type StaleReason =
  * Makes the text of a credentials file: a new user of the account, who may publish and subscribe to the subjects of the
  * namespace and to nothing else, for `lifetimeMs`.
  */
-export function issueCredentials(wish: CredentialWish): string {
+export function issueCredentials(o: CredentialOptions): string {
   const user = createNkey('user')
-  const jwt = signClaims(wish.issuer.signing, {
+  const jwt = signClaims(o.issuer.signing, {
     sub: user.publicKey,
-    name: `namespace ${wish.namespace}`,
-    iat: Math.floor(wish.nowMs / 1000),
-    exp: Math.floor((wish.nowMs + wish.lifetimeMs) / 1000),
-    nats: grantOf(wish),
+    name: `namespace ${o.namespace}`,
+    iat: Math.floor(o.nowMs / 1000),
+    exp: Math.floor((o.nowMs + o.lifetimeMs) / 1000),
+    nats: grantOf(o),
   })
   return [
     '-----BEGIN NATS USER JWT-----',
@@ -53,36 +53,33 @@ export function issueCredentials(wish: CredentialWish): string {
   ].join('\n')
 }
 
-/** Judges the text of a credentials file; anything that is not as `issueCredentials` would make it now is stale. */
-export function judgeCredentials(
-  text: string | undefined,
-  wish: CredentialWish,
-): CredentialVerdict {
+/** Checks the text of a credentials file; anything that is not as `issueCredentials` would make it now is stale. */
+export function checkCredentials(text: string | undefined, o: CredentialOptions): CredentialCheck {
   if (text === undefined) return stale('absent')
   const claims = readCredentials(text)
   if (claims === undefined) return stale('unreadable')
-  const { issuer } = wish
+  const { issuer } = o
   if (claims.iss !== issuer.signing.publicKey) return stale('other issuer')
-  if (JSON.stringify(claims.nats) !== JSON.stringify(grantOf(wish))) {
+  if (JSON.stringify(claims.nats) !== JSON.stringify(grantOf(o))) {
     return stale('other permissions')
   }
   const [fromMs, toMs] = [claims.iat * 1000, claims.exp * 1000]
   // A second is what rounding may take.
-  if (Math.abs(toMs - fromMs - wish.lifetimeMs) > 1000) return stale('other lifetime')
+  if (Math.abs(toMs - fromMs - o.lifetimeMs) > 1000) return stale('other lifetime')
   // A clock that went back must not keep a credential for as long as it was ahead.
-  if (fromMs > wish.nowMs + wish.lifetimeMs / 2) return stale('other lifetime')
-  const renewAtMs = fromMs + wish.lifetimeMs / 2
-  return wish.nowMs < renewAtMs ? { fresh: true, renewAtMs } : stale('half of its life is over')
+  if (fromMs > o.nowMs + o.lifetimeMs / 2) return stale('other lifetime')
+  const renewAtMs = fromMs + o.lifetimeMs / 2
+  return o.nowMs < renewAtMs ? { fresh: true, renewAtMs } : stale('half of its life is over')
 }
 
-function stale(why: StaleReason): CredentialVerdict {
+function stale(why: StaleReason): CredentialCheck {
   return { fresh: false, why }
 }
 
 /** What a user may do. */
-function grantOf(wish: CredentialWish): NatsClaims['nats'] {
-  const allow = [tenantSubjects(wish)]
-  const { account, signing } = wish.issuer
+function grantOf(o: CredentialOptions): NatsClaims['nats'] {
+  const allow = [tenantSubjects(o)]
+  const { account, signing } = o.issuer
   return {
     pub: { allow },
     sub: { allow },

@@ -29,7 +29,7 @@ export interface AskOptions {
  * POD_UNREACHABLE, DEADLINE_EXCEEDED, OVERLOADED for a question that was not put, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; or the
  * signal's reason if it aborts.
  *
- * Whoever asks has an answer or an error within `timeoutMs`: the time in which a question waits for others of its namespace counts.
+ * The caller has an answer or an error within `timeoutMs`: the time in which a question waits for others of its namespace counts.
  */
 export interface PodClient {
   servedByRouter(pod: PodAddress, o: AskOptions): Promise<ServedByRouter>
@@ -95,7 +95,7 @@ function toSilent(place: JsonPlace, timeoutMs: number): ServeError {
   return failureAt(place, 'DEADLINE_EXCEEDED', `no answer within ${timeoutMs} ms`)
 }
 
-/** Not the pod's fault: whoever looks at pods again asks it before those that were asked and silent. */
+/** Not the pod's fault: the next look asks it before those that were asked and silent. */
 function toUnasked(place: JsonPlace, timeoutMs: number): ServeError {
   const problem = `not asked within ${timeoutMs} ms, as others of the namespace do not answer`
   return failureAt(place, 'OVERLOADED', problem)

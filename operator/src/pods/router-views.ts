@@ -24,20 +24,20 @@ export interface RouterViewsOptions {
   readonly onChange: (namespace: string) => void
   readonly clock?: Clock
   readonly log: Logger
-  /** How often all routers are asked while nobody waits for them; default 10 s. */
+  /** How often all routers are asked while no reconcile waits for them; default 10 s. */
   readonly pollMs?: number
 }
 
 interface Answer {
   readonly view: RouterView
   readonly at: number
-  /** Of what was said, to tell changes. */
+  /** Of the answer, to tell changes. */
   readonly digest: string
-  /** Of what was said, as JSON. */
+  /** Of the answer as JSON. */
   readonly length: number
 }
 
-/** Namespaces that are asked at the same time: routers of one that are silent keep nobody else waiting. */
+/** Namespaces that are asked at the same time: routers of one that are silent do not keep the others waiting. */
 const NAMESPACES_AT_ONCE = 32
 /**
  * Of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of ours
@@ -55,7 +55,7 @@ export class RouterViews implements ManagedController {
   readonly #clock: Clock
   readonly #answers = new Map<string, Answer>()
   readonly #asking = new Map<string, Promise<Answer>>()
-  /** Routers that said something else since the last poll, whoever asked. */
+  /** Routers that said something else since the last poll, in a poll or not. */
   readonly #changed = new Set<string>()
   readonly #limiter = new KeyedLimiter({ total: NAMESPACES_AT_ONCE })
   /** By namespace. */
@@ -136,7 +136,7 @@ export class RouterViews implements ManagedController {
     this.#o.onChange(namespace)
   }
 
-  /** Of what is no router any more, or not ready. */
+  /** Forgets routers that are gone, or not ready. */
   #forgetOthers(): void {
     const ready = [...this.#o.namespaces()].flatMap((name) => this.#readyRouters(name))
     const known = new Set(ready.map(({ id }) => id))
@@ -147,7 +147,7 @@ export class RouterViews implements ManagedController {
     }
   }
 
-  /** Whoever asks while a question is under way shares its answer. */
+  /** Callers share the answer of a question that is under way. */
   #ask(id: string, address: PodAddress): Promise<Answer> {
     const asking = this.#asking.get(id) ?? this.#put(id, address)
     this.#asking.set(id, asking)
@@ -182,7 +182,7 @@ export class RouterViews implements ManagedController {
       return other ?? []
     })
     const same = others.find(({ digest }) => digest === answer.digest)?.view
-    // One copy of what several say.
+    // One copy of the same answer.
     if (same !== undefined && 'served' in same) {
       return { ...answer, view: { pod, served: same.served } }
     }

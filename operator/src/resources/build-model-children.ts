@@ -58,7 +58,7 @@ function buildServiceAccount(parts: ModelParts): Desired<ServiceAccount> {
   return { metadata: metadataOf(parts), automountServiceAccountToken: false }
 }
 
-/** Headless: whoever calls a model directly sees its pods. Routers find them by their heartbeats. */
+/** Headless: a client that calls a model directly sees its pods. Routers find them by their heartbeats. */
 function buildService(parts: ModelParts): Desired<Service> {
   return {
     metadata: metadataOf(parts),
@@ -118,7 +118,7 @@ function buildAutoscaler(
 }
 
 /**
- * Who may connect: pods of the namespace to the doors, the operator and those who scrape to the metrics. What pods connect to is
+ * Who may connect: pods of the namespace to the listeners, the operator and those who scrape to the metrics. What pods connect to is
  * not ruled: models call what they need.
  */
 function buildNetworkPolicy(parts: ModelParts): Desired<NetworkPolicy> {

@@ -126,7 +126,7 @@ await t.test('one pod has no disruption budget, and policies can be left out', a
   t.notOk(find(parts({ defaults: { ...defaults, network } }), 'NetworkPolicy'))
 })
 
-await t.test('only the doors for outside are open to everybody', async (t) => {
+await t.test('only the listeners for outside are open to everybody', async (t) => {
   const spec = specOf(parts({ spec: { clientNamespaces: ['apps'] } }), 'NetworkPolicy')
   const open = spec['ingress']?.filter(({ from }: PlainObject) => from === undefined)
   t.match(open, [{ ports: [{ port: 9000 }, { port: 9001 }] }])

@@ -8,7 +8,7 @@ export type Scaling =
       readonly max: number
       /** Requests in flight and queued that are wanted per replica; absent: as many as one executes at once. */
       readonly target?: number
-      /** For how long the most careful of the wishes counts. */
+      /** For how long the most careful of the recommendations counts. */
       readonly upWindowMs: number
       readonly downWindowMs: number
     }

@@ -26,7 +26,7 @@ const JOINED: ReadonlySet<string> = new Set(['tolerations'])
 
 /**
  * The pod spec with what a user wants beyond it: objects are merged, lists by name or what stands for it, other lists and values
- * are replaced; null takes a field away. The API server judges the result.
+ * are replaced; null takes a field away. The API server checks the result.
  */
 export function overlayPodSpec(spec: PodSpec, overlay: JsonObject | undefined): PodSpec {
   if (overlay === undefined) return spec

@@ -1,7 +1,7 @@
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 import { COMPONENT } from './step-labels.ts'
 
-/** Names of what makes up the router of a namespace. */
+/** Names of the objects of a router. */
 export const ROUTER_NAMES = {
   /** ServiceAccount, Role, RoleBinding, Deployment, PodDisruptionBudget and NetworkPolicy. */
   router: 'tutti-router',

@@ -104,8 +104,8 @@ export function probe(path: string, o: Pick<Probe, 'periodSeconds' | 'failureThr
 }
 
 /**
- * Pods of one template apart from each other: on different nodes, and in different zones where nodes have them, as far as there
- * is room. Zones are no second constraint: the scheduler leaves a node that lacks the label of one out of all of them.
+ * Pods of one template apart from each other: on different nodes, and in different zones where nodes have them, as far as
+ * nodes have capacity. Zones are no second constraint: the scheduler leaves a node that lacks the label of one out of all of them.
  */
 function spreadPods(
   matchLabels: Readonly<Record<string, string>>,

@@ -7,7 +7,7 @@ const desired: Desired<KubeObject> & { readonly spec: object } = {
   metadata: { name: 'a', namespace: 'ns', annotations: { note: 'x' } },
   spec: { replicas: 2, absent: undefined, containers: [{ name: 'main', args: ['-v'] }] },
 }
-const wish = { desired, digest: 'd1' }
+const given = { desired, digest: 'd1' }
 
 /** As the server has it. */
 const stored = (
@@ -16,19 +16,19 @@ const stored = (
 ) => storedObject({ name: 'a', annotations }, { spec })
 
 await t.test('what is applied carries its digest', async (t) => {
-  t.same(withMark(wish).metadata.annotations, { note: 'x', [APPLIED_ANNOTATION]: 'd1' })
-  t.same({ ...withMark(wish), metadata: desired.metadata }, desired, 'and nothing else')
+  t.same(withMark(given).metadata.annotations, { note: 'x', [APPLIED_ANNOTATION]: 'd1' })
+  t.same({ ...withMark(given), metadata: desired.metadata }, desired, 'and nothing else')
 })
 
 await t.test('what the server and others add does not matter', async (t) => {
-  t.ok(isAsApplied(stored(), wish))
+  t.ok(isAsApplied(stored(), given))
   const more = {
     paused: false,
     replicas: 2,
     containers: [{ name: 'main', args: ['-v'], imagePullPolicy: 'Always' }],
   }
-  t.ok(isAsApplied(stored(more, { ...stored().metadata.annotations, other: 'y' }), wish))
-  t.ok(isAsApplied(stored({ ...more, list: undefined }), { ...wish, desired: { ...desired } }))
+  t.ok(isAsApplied(stored(more, { ...stored().metadata.annotations, other: 'y' }), given))
+  t.ok(isAsApplied(stored({ ...more, list: undefined }), { ...given, desired: { ...desired } }))
 })
 
 await t.test('whatever is not as it was applied is applied again', async (t) => {
@@ -43,8 +43,9 @@ await t.test('whatever is not as it was applied is applied again', async (t) => 
     'no list': { replicas: 2, containers: 'main' },
     'no object': { replicas: 2, containers: ['main'] },
   }
-  for (const [name, spec] of Object.entries(changed)) t.notOk(isAsApplied(stored(spec), wish), name)
-  t.notOk(isAsApplied(stored(desired.spec, { note: 'x' }), wish), 'no mark')
-  t.notOk(isAsApplied(stored(desired.spec, { [APPLIED_ANNOTATION]: 'd1' }), wish), 'an annotation')
-  t.notOk(isAsApplied(stored(), { ...wish, digest: 'd2' }), 'another wish')
+  for (const [name, spec] of Object.entries(changed))
+    t.notOk(isAsApplied(stored(spec), given), name)
+  t.notOk(isAsApplied(stored(desired.spec, { note: 'x' }), given), 'no mark')
+  t.notOk(isAsApplied(stored(desired.spec, { [APPLIED_ANNOTATION]: 'd1' }), given), 'an annotation')
+  t.notOk(isAsApplied(stored(), { ...given, digest: 'd2' }), 'another digest')
 })

@@ -1,26 +1,26 @@
 import type { Desired, KubeObject } from '@tutti/kube'
 
-/** On every object that is applied: the digest of what was applied, so that the next process need not do it again. */
+/** On every object that is applied: the digest of the applied object, so that the next process need not apply it again. */
 export const APPLIED_ANNOTATION = 'tutti.dev/applied'
 
 /** What is wanted of an object, and the digest of that. */
-export interface AppliedWish {
+export interface DigestedObject {
   readonly desired: Desired<KubeObject>
   readonly digest: string
 }
 
 /** What is sent to the server. */
-export function withMark({ desired, digest }: AppliedWish): Desired<KubeObject> {
+export function withMark({ desired, digest }: DigestedObject): Desired<KubeObject> {
   const { metadata } = desired
   const annotations = { ...metadata.annotations, [APPLIED_ANNOTATION]: digest }
   return { ...desired, metadata: { ...metadata, annotations } }
 }
 
 /**
- * True if this very wish is what was applied last, and all of it still stands in the object. What the server writes in other
+ * True if exactly this is what was applied last, and all of it still stands in the object. What the server writes in other
  * words (a quantity of `1000m`, say) counts as changed.
  */
-export function isAsApplied(object: KubeObject, { desired, digest }: AppliedWish): boolean {
+export function isAsApplied(object: KubeObject, { desired, digest }: DigestedObject): boolean {
   return object.metadata.annotations?.[APPLIED_ANNOTATION] === digest && holds(object, desired)
 }
 

@@ -2,7 +2,7 @@
 export interface AppliedChild {
   readonly uid: string
   readonly resourceVersion: string
-  /** Of what was applied. */
+  /** Of the object that was applied. */
   readonly digest: string
   /** Of the answer; see stampOf. */
   readonly stamp: string

@@ -221,7 +221,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.equal((await rig.plain.send('GET', rig.path('services', 'one'))).status, 200)
     t.throws(() => throwIfFailed(held), /a fault that the test has scripted/)
     drop()
-    // Somebody changes it at that very moment: that is judged anew.
+    // Somebody changes it at that very moment: the next pass looks at it again.
     rig.proxy.freezeWatches()
     await rig.plain.patch(rig.path('services', 'one'), { metadata: { labels: { x: 'y' } } })
     const raced = await rig.sync()

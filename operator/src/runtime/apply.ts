@@ -27,7 +27,7 @@ export interface ChildCache {
   byOwner(owner: OwnerId): readonly Stored<KubeObject>[]
 }
 
-/** What became of one child. */
+/** The result of one child. */
 export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKey } & (
   | {
       /** `repaired`: it was as wanted before, and somebody else changed it. */
@@ -50,7 +50,7 @@ export type ChildId = Pick<ChildOutcome, 'resource' | 'key'>
 
 export interface SyncOptions {
   readonly signal: AbortSignal
-  /** Called as soon as a child is `repaired`: whatever becomes of the pass, the next one finds it as it is wanted. */
+  /** Called as soon as a child is `repaired`: the next pass finds it as it is wanted, even if this one fails. */
   readonly onRepaired?: (child: ChildId) => void
 }
 

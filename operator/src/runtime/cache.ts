@@ -19,7 +19,7 @@ export type Indexer<T extends KubeObject> = (object: Stored<T>) => readonly stri
 /** Of the metadata of an owner. */
 export type OwnerId = Pick<Stored<KubeObject>['metadata'], 'namespace' | 'uid'>
 
-/** A change of what a cache holds; see ReflectorEvent. */
+/** A change in a cache; see ReflectorEvent. */
 export type CacheEvent<T extends KubeObject> = ReflectorEvent<T>
 
 /** Makes the reflector of a cache: `createReflector` with its client, or a test's own. */
@@ -34,7 +34,7 @@ export interface CacheOptions<T extends KubeObject> {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** Leaves out what nobody reads; managedFields if absent. */
+  /** Leaves out what is not read; managedFields if absent. */
   readonly trim?: (object: Stored<T>) => Stored<T>
   readonly indexers?: Readonly<Record<string, Indexer<T>>>
   readonly clock: Clock
@@ -51,7 +51,7 @@ const ASK_MS = 30_000
 const RETRY_MS = 2_000
 
 /**
- * A copy of a resource's objects with indexes over it, and with listeners. Objects are shared: nobody changes them.
+ * A copy of a resource's objects with indexes over it, and with listeners. Objects are shared and never changed.
  * Keys are `namespace/name`, or the name alone.
  */
 export class Cache<T extends KubeObject> {
@@ -243,7 +243,7 @@ function pickSelection(o: { namespace?: string; labelSelector?: string; fieldSel
   }
 }
 
-/** Owners are in the namespace of what they own: whoever may write in another could claim any uid there. */
+/** Owners are in the namespace of what they own: a user who may write in another could claim any uid there. */
 function toOwnerKeys({ metadata }: KubeObject): readonly string[] {
   const { namespace, ownerReferences: owners = [] } = metadata
   return owners

@@ -8,7 +8,7 @@ import {
   type Resource,
   type Stored,
 } from '@tutti/kube'
-import { type AppliedWish, isAsApplied, withMark } from './applied-mark.ts'
+import { type DigestedObject, isAsApplied, withMark } from './applied-mark.ts'
 import { type AppliedChild, ApplyMemory } from './apply-memory.ts'
 import { digestOf } from './canonical.ts'
 import { childIdOf, FIELD_MANAGER, stampOf } from './children.ts'
@@ -49,7 +49,7 @@ export interface WrittenChild {
 
 /**
  * Writes single objects by server-side apply with force in one manager's name, where they are not as they were left. Whether an
- * object may be written to is for whoever calls to know.
+ * object may be written to, the caller knows.
  */
 export class ChildWriter {
   readonly #o: ChildWriterOptions
@@ -84,64 +84,64 @@ export class ChildWriter {
 
   /** @throws KubeError, isUidMismatch if what was there is gone. */
   async write({ resource, object: desired }: WantedChild, o: WriteOptions): Promise<WrittenChild> {
-    const wish = { resource, desired, digest: digestOf(desired) }
+    const request = { resource, desired, digest: digestOf(desired) }
     const { current } = o
-    if (current === undefined) return { result: 'applied', object: await this.#apply(wish, o) }
-    const known = this.#recall(wish, { ...o, current })
+    if (current === undefined) return { result: 'applied', object: await this.#apply(request, o) }
+    const known = this.#recall(request, { ...o, current })
     const newest = toNewest(current, known, desired)
-    const isSameWish = known?.digest === wish.digest
-    if (isSameWish && known.stamp === newest.stamp) {
+    const isSameDesired = known?.digest === request.digest
+    if (isSameDesired && known.stamp === newest.stamp) {
       this.count(resource, 'skipped')
       return { result: 'unchanged', object: current }
     }
     const { uid } = newest
     await o.beforeChange?.(uid)
-    const object = await this.#apply(wish, { ...o, uid })
-    // The server keeps the version of what it did not change.
+    const object = await this.#apply(request, { ...o, uid })
+    // The server keeps the version of an object that it did not change.
     const isNoop = object.metadata.resourceVersion === newest.resourceVersion
     if (isNoop) return { result: 'unchanged', object }
-    return { result: isSameWish ? 'repaired' : 'applied', object }
+    return { result: isSameDesired ? 'repaired' : 'applied', object }
   }
 
   /** What was applied last: by this process, or by an earlier one that left its mark. */
   #recall(
-    wish: Wish,
+    request: ApplyRequest,
     { place, current }: { readonly place: Place; readonly current: Stored<KubeObject> },
   ): AppliedChild | undefined {
-    const known = this.#memory.get(place, idOf(wish))
-    if (known !== undefined || !isAsApplied(current, wish)) return known
-    return this.#remember(wish, place, current)
+    const known = this.#memory.get(place, idOf(request))
+    if (known !== undefined || !isAsApplied(current, request)) return known
+    return this.#remember(request, place, current)
   }
 
-  /** @param o.uid - of what is there; one that is not there any more is not made by that. */
+  /** @param o.uid - of the object that is there; an apply with it does not create another. */
   async #apply(
-    wish: Wish,
+    request: ApplyRequest,
     { place, uid, signal }: WriteOptions & { readonly uid?: string },
   ): Promise<Stored<KubeObject>> {
-    const marked = withMark(wish)
+    const marked = withMark(request)
     const guarded =
       uid === undefined ? marked : { ...marked, metadata: { ...marked.metadata, uid } }
     const options = { fieldManager: FIELD_MANAGER, signal }
-    const object = await this.#o.client.apply(wish.resource, guarded, options)
-    this.count(wish.resource, 'applied')
-    this.#remember(wish, place, object)
+    const object = await this.#o.client.apply(request.resource, guarded, options)
+    this.count(request.resource, 'applied')
+    this.#remember(request, place, object)
     return object
   }
 
-  /** @param object - the child as the server has it, with all of the wish. */
-  #remember(wish: Wish, place: Place, object: Stored<KubeObject>): AppliedChild {
+  /** @param object - the child as the server has it, with all that was applied. */
+  #remember(request: ApplyRequest, place: Place, object: Stored<KubeObject>): AppliedChild {
     const child = {
       uid: object.metadata.uid,
       resourceVersion: object.metadata.resourceVersion,
-      digest: wish.digest,
-      stamp: stampOf(object, wish.desired),
+      digest: request.digest,
+      stamp: stampOf(object, request.desired),
     }
-    this.#memory.set(place, idOf(wish), child)
+    this.#memory.set(place, idOf(request), child)
     return child
   }
 
   /**
-   * Deletes the very object that was seen, as it was seen: what changed since then is judged anew.
+   * Deletes the very object that was seen, as it was seen: what changed since then is looked at again.
    *
    * @throws KubeError, a Conflict if it changed.
    */
@@ -164,11 +164,11 @@ export class ChildWriter {
 }
 
 /** A child as it is to be applied, before the uid is added that guards it. */
-interface Wish extends AppliedWish {
+interface ApplyRequest extends DigestedObject {
   readonly resource: Resource
 }
 
-function idOf({ resource, desired }: Wish): string {
+function idOf({ resource, desired }: ApplyRequest): string {
   return childIdOf(resource, keyOf(desired))
 }
 

@@ -14,7 +14,7 @@ import { digestOf } from './canonical.ts'
 /** The name in which the operator owns fields. */
 export const FIELD_MANAGER = 'tutti-operator'
 
-/** Owns `spec.replicas` between the operator and whoever scales next, so that they do not fall back to 1. */
+/** Owns `spec.replicas` between the operator and the next scaler, so that they do not fall back to 1. */
 export const HANDOVER_MANAGER = 'tutti-operator-handover'
 
 /** Every child carries it; caches of children select by it. */

@@ -6,15 +6,15 @@ import { findCondition, toConditions, toTime } from './conditions.ts'
 const T1 = '2026-01-01T00:00:00Z'
 const T2 = '2026-01-02T00:00:00Z'
 const ready = { status: 'False', reason: 'Loading', message: 'm' } as const
-type Judged = Pick<Condition, 'status' | 'reason' | 'message'>
+type State = Pick<Condition, 'status' | 'reason' | 'message'>
 
 /** Conditions of the one type `Ready`. */
 function next(
   before: readonly Condition[],
-  judged: Judged,
+  state: State,
   { at = T1, observedGeneration = 1 }: { at?: string; observedGeneration?: number } = {},
 ): readonly Condition[] {
-  return toConditions(['Ready'], { judged: { Ready: judged }, before, observedGeneration, at })
+  return toConditions(['Ready'], { states: { Ready: state }, before, observedGeneration, at })
 }
 
 await t.test('the time of a transition moves only with the status', async (t) => {
@@ -39,10 +39,10 @@ await t.test('a message that is too long is cut, and stays cut', async (t) => {
 
 await t.test('a status has its own conditions, and leaves those of others to them', async (t) => {
   const before = ['Theirs', 'Ready'].map((type) => ({ ...ready, type, lastTransitionTime: T1 }))
-  const judged = { Paused: { ...ready, status: 'True' }, Ready: ready } as const
-  const o = { judged, before, observedGeneration: 2, at: T2 }
+  const states = { Paused: { ...ready, status: 'True' }, Ready: ready } as const
+  const o = { states, before, observedGeneration: 2, at: T2 }
   t.same(toConditions(['Paused', 'Ready'], o), [
-    { ...judged.Paused, type: 'Paused', observedGeneration: 2, lastTransitionTime: T2 },
+    { ...states.Paused, type: 'Paused', observedGeneration: 2, lastTransitionTime: T2 },
     { ...ready, type: 'Ready', observedGeneration: 2, lastTransitionTime: T1 },
   ])
 })
@@ -53,7 +53,7 @@ await t.test('conditions are found by their type', async (t) => {
   t.equal(toTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678)), '2026-01-02T03:04:05Z')
 })
 
-await t.test('in any order of judgements the time is that of the last transition', async (t) => {
+await t.test('in any order of states the time is that of the last transition', async (t) => {
   const input = fc.record({
     status: fc.constantFrom<Condition['status']>('True', 'False', 'Unknown'),
     reason: fc.constantFrom('R', 'S'),
@@ -62,11 +62,11 @@ await t.test('in any order of judgements the time is that of the last transition
   fc.assert(
     fc.property(fc.array(input), (inputs) => {
       let conditions: readonly Condition[] = []
-      return inputs.every((judged, at) => {
+      return inputs.every((state, at) => {
         const [before] = conditions
-        conditions = next(conditions, judged, { at: toTime(at * 1000) })
+        conditions = next(conditions, state, { at: toTime(at * 1000) })
         const isKept = conditions[0]?.lastTransitionTime === before?.lastTransitionTime
-        return conditions.length === 1 && isKept === (before?.status === judged.status)
+        return conditions.length === 1 && isKept === (before?.status === state.status)
       })
     }),
   )

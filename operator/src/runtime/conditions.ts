@@ -1,6 +1,6 @@
 import type { Condition } from '@tutti/kube'
 
-/** A condition as a controller judges it. */
+/** A condition as a controller finds it. */
 interface ConditionInput {
   readonly type: string
   readonly status: Condition['status']
@@ -8,7 +8,7 @@ interface ConditionInput {
   readonly reason: string
   /** Cut if it is longer than the API server takes. */
   readonly message: string
-  /** The generation that was judged. */
+  /** The generation that was looked at. */
   readonly observedGeneration: number
 }
 
@@ -27,7 +27,7 @@ type Known = Omit<Condition, 'observedGeneration'> & {
 export function toConditions<T extends string>(
   types: readonly T[],
   o: {
-    readonly judged: Readonly<Record<T, Pick<ConditionInput, 'status' | 'reason' | 'message'>>>
+    readonly states: Readonly<Record<T, Pick<ConditionInput, 'status' | 'reason' | 'message'>>>
     /** As they were. */
     readonly before: readonly Known[] | undefined
     readonly observedGeneration: number
@@ -35,9 +35,9 @@ export function toConditions<T extends string>(
     readonly at: string
   },
 ): Condition[] {
-  const { judged, before, observedGeneration, at } = o
+  const { states, before, observedGeneration, at } = o
   return types.map((type) =>
-    toNext(findCondition(before, type), { ...judged[type], type, observedGeneration }, at),
+    toNext(findCondition(before, type), { ...states[type], type, observedGeneration }, at),
   )
 }
 

@@ -71,7 +71,7 @@ await t.test(
 )
 
 await t.test(
-  'whoever waits aside holds up no other group, and its own only in number',
+  'a reconcile that waits without a slot holds up no other group, and its own only in number',
   async (t) => {
     const ran: string[] = []
     const answers: (() => void)[] = []
@@ -79,10 +79,10 @@ await t.test(
     const { controller, add, count } = controllerRig({
       slots: 2,
       groupOf: (key) => key.slice(0, key.indexOf('/')),
-      reconcile: async ({ aside }, key) => {
+      reconcile: async ({ withoutSlot }, key) => {
         ran.push(key)
         if (key.startsWith('mute/'))
-          await aside(() => new Promise<void>((end) => answers.push(end)))
+          await withoutSlot(() => new Promise<void>((end) => answers.push(end)))
         if (key.startsWith('busy/')) await new Promise<void>((end) => working.push(end))
         ran.push(`${key} ended`)
         return {}
@@ -116,15 +116,16 @@ await t.test(
 )
 
 await t.test(
-  'groups that wait aside leave room for others, and take turns beyond it',
+  'groups that wait without slots leave slots to others, and take turns beyond that',
   async (t) => {
     const ran: string[] = []
     const answers: (() => void)[] = []
     const { controller, add } = controllerRig({
       groupOf: (key) => key.slice(0, key.indexOf('/')),
-      reconcile: async ({ aside }, key) => {
+      reconcile: async ({ withoutSlot }, key) => {
         ran.push(key)
-        if (key.startsWith('mute')) await aside(() => new Promise<void>((end) => answers.push(end)))
+        if (key.startsWith('mute'))
+          await withoutSlot(() => new Promise<void>((end) => answers.push(end)))
         return {}
       },
     })
@@ -151,13 +152,13 @@ await t.test(
   },
 )
 
-await t.test('one that waits aside for two things at once lends one slot', async (t) => {
+await t.test('a reconcile that waits for two things at once lends one slot', async (t) => {
   const ran: string[] = []
   const { controller, add } = controllerRig({
     slots: 1,
     groupOf: (key) => key,
-    reconcile: async ({ aside }, key) => {
-      await Promise.all([aside(async () => {}), aside(async () => {})])
+    reconcile: async ({ withoutSlot }, key) => {
+      await Promise.all([withoutSlot(async () => {}), withoutSlot(async () => {})])
       ran.push(key)
       return {}
     },
@@ -168,11 +169,11 @@ await t.test('one that waits aside for two things at once lends one slot', async
   t.same(ran.toSorted(), ['a', 'b', 'c'])
 })
 
-await t.test('what fails aside fails its reconcile', async (t) => {
+await t.test('what fails without a slot fails its reconcile', async (t) => {
   const { controller, add, total } = controllerRig({
     slots: 1,
-    reconcile: async ({ aside }) => {
-      await aside(() => Promise.reject(new TerminalError('away')))
+    reconcile: async ({ withoutSlot }) => {
+      await withoutSlot(() => Promise.reject(new TerminalError('away')))
       return {}
     },
   })
@@ -183,32 +184,35 @@ await t.test('what fails aside fails its reconcile', async (t) => {
   t.equal(await total('error'), 2)
 })
 
-await t.test('one that hangs aside loses its slot once, and its place in its group', async (t) => {
-  const ran: string[] = []
-  const answers: (() => void)[] = []
-  const { controller, clock, add } = controllerRig({
-    slots: 1,
-    timeoutMs: 1000,
-    groupOf: () => 'one',
-    reconcile: async ({ aside }, key) => {
-      ran.push(key)
-      if (key === 'mute') await aside(() => new Promise<void>((end) => answers.push(end)))
-      ran.push(`${key} ended`)
-      return {}
-    },
-  })
-  controller.start()
-  add('mute')
-  add('other')
-  await settle()
-  t.same(ran, ['mute'], 'its group is at its limit')
-  clock.advance(11_000)
-  await settle()
-  t.same(ran, ['mute', 'other', 'other ended'])
-  answers.shift()?.()
-  await settle()
-  for (const key of ['x', 'y']) add(key)
-  await settle()
-  t.same(ran.slice(3), ['mute ended', 'x', 'x ended', 'y', 'y ended'])
-  t.equal(controller.inFlight, 0)
-})
+await t.test(
+  'a reconcile that hangs without a slot loses its slot once, and its place in its group',
+  async (t) => {
+    const ran: string[] = []
+    const answers: (() => void)[] = []
+    const { controller, clock, add } = controllerRig({
+      slots: 1,
+      timeoutMs: 1000,
+      groupOf: () => 'one',
+      reconcile: async ({ withoutSlot }, key) => {
+        ran.push(key)
+        if (key === 'mute') await withoutSlot(() => new Promise<void>((end) => answers.push(end)))
+        ran.push(`${key} ended`)
+        return {}
+      },
+    })
+    controller.start()
+    add('mute')
+    add('other')
+    await settle()
+    t.same(ran, ['mute'], 'its group is at its limit')
+    clock.advance(11_000)
+    await settle()
+    t.same(ran, ['mute', 'other', 'other ended'])
+    answers.shift()?.()
+    await settle()
+    for (const key of ['x', 'y']) add(key)
+    await settle()
+    t.same(ran.slice(3), ['mute ended', 'x', 'x ended', 'y', 'y ended'])
+    t.equal(controller.inFlight, 0)
+  },
+)

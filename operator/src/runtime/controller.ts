@@ -19,7 +19,7 @@ export interface ReconcileContext {
    * Waits for something that is not ours and may take long, as a process in somebody's pod, and lends its slot to others
    * meanwhile. What it returns, it returns.
    */
-  readonly aside: <T>(wait: () => Promise<T>) => Promise<T>
+  readonly withoutSlot: <T>(wait: () => Promise<T>) => Promise<T>
 }
 
 /** Throwing means to try again with backoff, a TerminalError not to try again; this means that it went well. */
@@ -36,13 +36,13 @@ export interface ControllerOptions {
   /** Reconciles that may go on at once; default 8: they wait for the API server most of the time. */
   readonly slots?: number
   /**
-   * The namespace of a key, say. Groups take turns, and of each no more reconciles go on at once than there are slots, those that
-   * wait aside included. Default: all keys are of one.
+   * The namespace of a key, say. Groups take turns, and of each no more reconciles go on at once than there are slots, those
+   * without a slot included. Default: all keys are of one.
    */
   readonly groupOf?: (key: string) => string
   /** Time for one reconcile; default 60 s. */
   readonly timeoutMs?: number
-  /** How often all own objects are looked at again, against what nobody foresaw; default 10 h. */
+  /** How often all own objects are looked at again, against unforeseen faults; default 10 h. */
   readonly resyncMs?: number
   readonly clock?: Clock
   readonly random?: () => number
@@ -53,7 +53,7 @@ export interface ControllerOptions {
 /** After its time is over, how long a reconcile may take to return before its slot is given to others. */
 const RETURN_MS = 10_000
 
-/** Reconciles that go on at once, those that wait aside included: with 8 slots, 128 groups can use all of theirs. */
+/** Reconciles that go on at once, those without a slot included: with 8 slots, 128 groups can use all of theirs. */
 const MOST_IN_FLIGHT = 1024
 
 /** A resync is spread over this share of its interval. */
@@ -146,7 +146,7 @@ export class Controller {
     setImmediate(() => {
       this.#isPumping = false
       for (;;) {
-        if (!this.#slots.hasRoom('')) return
+        if (!this.#slots.hasCapacity('')) return
         const taken = this.#queue.take()
         if (taken === undefined) return
         void this.#process(taken)
@@ -166,7 +166,7 @@ export class Controller {
     const since = this.#clock.now()
     this.#metrics.started()
     try {
-      const context = { signal: limit.signal, log, aside: slot.aside }
+      const context = { signal: limit.signal, log, withoutSlot: slot.withoutSlot }
       const result = await this.#o.reconcile(context, key)
       this.#ended(taken, result, since)
     } catch (error) {
@@ -178,8 +178,10 @@ export class Controller {
     }
   }
 
-  /** Takes a slot that is free. Who comes back to it from aside goes before new keys. */
-  #takeSlot(group: string): Pick<ReconcileContext, 'aside'> & { readonly release: () => void } {
+  /** Takes a slot that is free. A reconcile that wants it back goes before new keys. */
+  #takeSlot(
+    group: string,
+  ): Pick<ReconcileContext, 'withoutSlot'> & { readonly release: () => void } {
     let held = this.#slots.tryAcquire(group)
     let isReleased = false
     const give = (): void => {
@@ -191,7 +193,7 @@ export class Controller {
       isReleased = true
       give()
     }
-    const aside: ReconcileContext['aside'] = async (wait) => {
+    const withoutSlot: ReconcileContext['withoutSlot'] = async (wait) => {
       // It is lent already, or was released for good.
       if (held === undefined) return await wait()
       give()
@@ -202,7 +204,7 @@ export class Controller {
         if (isReleased) give()
       }
     }
-    return { aside, release }
+    return { withoutSlot, release }
   }
 
   #ended({ key, priority }: TakenKey, { requeueAfterMs }: Result, since: number): void {

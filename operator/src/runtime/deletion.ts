@@ -4,7 +4,7 @@ import type { ObjectKey, Resource } from '@tutti/kube'
 export interface Deletion {
   /** One line. */
   readonly message: string
-  /** Nobody has to act: the garbage collector brings it to an end. */
+  /** True if the garbage collector brings it to an end without a person. */
   readonly isPassing: boolean
 }
 
@@ -12,7 +12,7 @@ export interface Deletion {
 const OF_COLLECTOR: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan'])
 
 /**
- * What is said of an object that is being deleted. Pure.
+ * Why an object that is being deleted is still there. Pure.
  *
  * @returns undefined if no finalizer holds it: its namespace is being deleted, and nothing is made there any more.
  */
@@ -29,10 +29,10 @@ export function toDeletion({
   const place = `${kind} "${name}": is being deleted`
   const others = finalizers.filter((finalizer) => !OF_COLLECTOR.has(finalizer))
   if (others.length === 0) {
-    const message = `${place}, and what belongs to it before it; it is made anew once the garbage collector is through`
+    const message = `${place}, and its dependents before it; it is created again once the garbage collector is done`
     return { message, isPassing: true }
   }
   const names = others.map((finalizer) => `"${finalizer}"`).join(', ')
-  const message = `${place} and held by ${names} in metadata.finalizers; it is made anew once whoever set that has taken it away`
+  const message = `${place} and held by ${names} in metadata.finalizers; it is created again once they are removed`
   return { message, isPassing: false }
 }

@@ -203,7 +203,7 @@ export class EventRecorder {
       kind: 'Event',
       metadata: {
         name: `${regarding.metadata.name.slice(0, 200)}.${id.slice(0, 16)}`,
-        // Events of what belongs to no namespace are in this one.
+        // Events of cluster-scoped objects are in this one.
         namespace: regarding.metadata.namespace ?? 'default',
       },
       eventTime: toMicroTime(epochMs),

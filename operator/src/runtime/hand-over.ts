@@ -23,7 +23,7 @@ export interface HandOverOptions {
 
 /**
  * Gives the replicas that an object has right now to a second manager, if the operator owns them: dropped by their only owner
- * they would fall back to 1. Whoever scales next takes them from there by its first change.
+ * they would fall back to 1. The next scaler takes them from there by its first change.
  */
 export async function handOverReplicas(o: HandOverOptions): Promise<void> {
   const { client, resource, key, uid, signal } = o

@@ -26,13 +26,13 @@ export class KeyedLimiter {
     this.#perKey = perKey
   }
 
-  hasRoom(key: string): boolean {
+  hasCapacity(key: string): boolean {
     return this.#sum < this.#total && (this.#taken.get(key) ?? 0) < this.#perKey
   }
 
-  /** Begins a turn now; undefined if there is no room. */
+  /** Begins a turn now; undefined if it is at its limit. */
   tryAcquire(key: string): Release | undefined {
-    return this.hasRoom(key) ? this.#begin(key) : undefined
+    return this.hasCapacity(key) ? this.#begin(key) : undefined
   }
 
   /** Waits for a turn. @throws the signal's reason as soon as it aborts. */
@@ -80,7 +80,7 @@ export class KeyedLimiter {
     if (left > 0) this.#taken.set(key, left)
     else this.#taken.delete(key)
     for (;;) {
-      const next = this.#waiting.take((one) => this.hasRoom(one))
+      const next = this.#waiting.take((one) => this.hasCapacity(one))
       if (next === undefined) return
       next.item(this.#begin(next.key))
     }

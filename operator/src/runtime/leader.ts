@@ -38,14 +38,14 @@ export interface LeaderElectionOptions {
 /** Followers spread their tries by up to this share, so that they do not come all at once. */
 const JITTER = 1.2
 
-/** How others see a lease: judged by the clock here since it last changed, as nobody's clock is to be trusted. */
+/** How others see a lease: by the clock here since it last changed, as no other clock is to be trusted. */
 interface Observed {
   readonly lease: Stored<Lease>
   readonly at: number
 }
 
 /**
- * Elects one leader among the processes that know a Lease, by client-go's rules: whoever holds it renews it; others take it
+ * Elects one leader among the processes that know a Lease, by client-go's rules: the holder renews it; others take it
  * once it has not changed for as long as it says. A leader that cannot renew in time stops before that.
  */
 export class LeaderElection {
@@ -215,7 +215,7 @@ export class LeaderElection {
     return true
   }
 
-  /** Free is what nobody holds, what we hold, and what did not change for as long as it says. */
+  /** A lease is free without a holder, if it is ours, and if it did not change for as long as it says. */
   #isFree({ spec }: Stored<Lease>): boolean {
     const holder = spec?.holderIdentity ?? ''
     if (holder === '' || holder === this.#o.identity) return true

@@ -10,7 +10,7 @@ export function reconcileFailed(
   if (o.isTerminal) log.error('reconcile failed for good', { error })
   // Another writer, or a cache that is behind: the next look has fresh data.
   else if (isConflict(error)) log.debug('reconcile met newer data', { error })
-  // All that is in it goes: nobody has anything to do, and a namespace may take long.
+  // All that is in it goes, without a person acting, and a namespace may take long.
   else if (isNamespaceTerminating(error))
     log.debug('reconcile met the end of a namespace', { error })
   else log.warn('reconcile failed', { error, failures: o.failures })

@@ -136,7 +136,7 @@ export class Manager implements Running {
     const stopLimit = clock.setTimer(EVENTS_MS, () => limit.abort())
     await events.close({ signal: limit.signal })
     stopLimit()
-    // Only now: as long as something may write, nobody else should.
+    // Only now: as long as this process may write, no other should.
     await election?.release()
   }
 

@@ -12,7 +12,7 @@ const { signal } = new AbortController()
 const at = '2026-01-01T00:00:00Z'
 const condition = (status: 'True' | 'False', message = 'm') =>
   toConditions(['Ready'], {
-    judged: { Ready: { status, reason: 'R', message } },
+    states: { Ready: { status, reason: 'R', message } },
     before: [],
     observedGeneration: 1,
     at,

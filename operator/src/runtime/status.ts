@@ -24,7 +24,7 @@ export type StatusResult = 'written' | 'unchanged' | 'gone'
 interface WrittenStatus {
   readonly uid: string
   readonly resourceVersion: string
-  /** Of what was written. */
+  /** Of the status that was written. */
   readonly digest: string
   /** What the server answered: with the conditions of others, if there are any. */
   readonly stored: unknown

@@ -198,8 +198,8 @@ class Model {
     this.now.set(key, high ? 'high' : 'low')
   }
 
-  after(wish: { key: string; priority: Priority }, at: number, now: number): void {
-    const { key, priority } = wish
+  after(added: { key: string; priority: Priority }, at: number, now: number): void {
+    const { key, priority } = added
     if (at <= now || this.now.has(key)) {
       this.add(key, priority)
       return
@@ -215,7 +215,7 @@ class Model {
 
   /** What the queue gave must be what it should give. */
   take(taken: TakenKey | undefined): void {
-    const ready = this.ready.filter((key) => this.hasRoom(key))
+    const ready = this.ready.filter((key) => this.hasCapacity(key))
     if (taken === undefined) {
       if (ready.length > 0) throw new Error(`${ready.join()} ready, none taken`)
       return
@@ -229,7 +229,7 @@ class Model {
     this.taken += 1
   }
 
-  hasRoom(key: string): boolean {
+  hasCapacity(key: string): boolean {
     const { groupOf } = this
     if (groupOf === undefined) return true
     return [...this.busy].every((other) => groupOf(other) !== groupOf(key))
@@ -266,7 +266,7 @@ function step(c: Command, queue: Workqueue, model: Model, clock: ManualClock): v
       model.take(queue.take())
       break
     case 'done': {
-      const key = [...model.busy][c.which] ?? 'nobody'
+      const key = [...model.busy][c.which] ?? 'none'
       queue.done(key)
       model.busy.delete(key)
       break
@@ -307,7 +307,8 @@ for (const groupOf of [undefined, twoGroups]) {
           if (queue.depth !== model.ready.length) throw new Error(`depth after ${c.kind}`)
           if (queue.waiting !== model.later.size) throw new Error(`waiting after ${c.kind}`)
           if (queue.processing !== model.busy.size) throw new Error(`processing after ${c.kind}`)
-          if (queue.depth > before.depth && woken === before.woken) throw new Error('nobody woken')
+          if (queue.depth > before.depth && woken === before.woken)
+            throw new Error('no listener woken')
         }
         takes += model.taken
         finish(queue, model, clock)

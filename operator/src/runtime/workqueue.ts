@@ -55,8 +55,8 @@ interface Processing {
 }
 
 /**
- * A queue of keys, as client-go's: a key is in it once, however often it is added; nobody else gets a key that is being
- * processed, and one that is added meanwhile comes exactly once more, after `done`. Keys of high priority go first; of one priority
+ * A queue of keys, as client-go's: a key is in it once, however often it is added; a key that is being processed is not
+ * given out again, and one that is added meanwhile comes exactly once more, after `done`. Keys of high priority go first; of one priority
  * groups take turns, and within a group the key that was added first is next. A group that is at its limit is passed over.
  */
 export class Workqueue {
@@ -130,7 +130,7 @@ export class Workqueue {
     if (!this.#processing.has(key)) this.#makeReady(key, wanted)
   }
 
-  /** The key is to be processed in `delayMs`; the earliest of several such wishes holds, and one that is ready stays so. */
+  /** The key is to be processed in `delayMs`; the earliest of several such calls holds, and one that is ready stays so. */
   addAfter(key: string, delayMs: number, { priority = 'high' }: AddOptions = {}): void {
     if (this.#isShut) return
     if (delayMs <= 0 || this.#dirty.has(key)) {
@@ -166,7 +166,7 @@ export class Workqueue {
     return this.#failures.get(key) ?? 0
   }
 
-  /** Takes the key that is next, if one is ready. Whoever takes it calls `done`. */
+  /** Takes the key that is next, if one is ready. The caller calls `done`. */
   take(): TakenKey | undefined {
     return this.#takeFrom('high') ?? this.#takeFrom('low')
   }
@@ -229,7 +229,7 @@ export class Workqueue {
   }
 
   #takeFrom(priority: Priority): TakenKey | undefined {
-    const next = this.#ready[priority].take((group) => this.#limiter.hasRoom(group))
+    const next = this.#ready[priority].take((group) => this.#limiter.hasCapacity(group))
     const release = next && this.#limiter.tryAcquire(next.key)
     if (next === undefined || release === undefined) return undefined
     const { item: key } = next

@@ -4,8 +4,8 @@ import {
   decideReplicas,
   type NativeScaling,
   type PodLoad,
+  type Recommendation,
   type ScalingInput,
-  type Wish,
 } from './decide-replicas.ts'
 
 const MINUTE = 60_000
@@ -22,7 +22,7 @@ const native = (o: Partial<NativeScaling> = {}): NativeScaling => ({
 const load = (inFlight: number, queued = 0, slots = 1): PodLoad => ({ inFlight, queued, slots })
 
 function decide(o: Partial<ScalingInput>): number {
-  const input = { scaling: native(), current: 2, loads: [], wishes: [], now: 0, ...o }
+  const input = { scaling: native(), current: 2, loads: [], recommendations: [], now: 0, ...o }
   return decideReplicas(input).replicas
 }
 
@@ -47,11 +47,17 @@ await t.test('up at most twice, or four more, at once', async (t) => {
 })
 
 await t.test('down waits until the window has seen nothing higher', async (t) => {
-  let wishes: readonly Wish[] = []
+  let recommendations: readonly Recommendation[] = []
   let current = 6
   const look = (now: number) => {
-    const decision = decideReplicas({ scaling: native(), current, loads: [load(0)], wishes, now })
-    wishes = decision.wishes
+    const decision = decideReplicas({
+      scaling: native(),
+      current,
+      loads: [load(0)],
+      recommendations,
+      now,
+    })
+    recommendations = decision.recommendations
     current = decision.replicas
     return current
   }
@@ -87,11 +93,11 @@ function play(
   first: number,
   looks: readonly (readonly (PodLoad | undefined)[])[],
 ): readonly number[] {
-  let wishes: readonly Wish[] = []
+  let recommendations: readonly Recommendation[] = []
   let current = first
   return looks.map((loads, i) => {
-    const decision = decideReplicas({ scaling, current, loads, wishes, now: i * 15_000 })
-    wishes = decision.wishes
+    const decision = decideReplicas({ scaling, current, loads, recommendations, now: i * 15_000 })
+    recommendations = decision.recommendations
     current = decision.replicas
     return current
   })
@@ -118,7 +124,7 @@ await t.test('a pod that does not answer never makes it fewer', async (t) => {
   fc.assert(
     fc.property(anyScaling, fc.array(anyLoad), fc.nat(30), (scaling, loads, first) => {
       const current = Math.min(scaling.max, Math.max(scaling.min, first))
-      const input = { scaling, current, wishes: [], now: 0, loads: [...loads, undefined] }
+      const input = { scaling, current, recommendations: [], now: 0, loads: [...loads, undefined] }
       return decideReplicas(input).replicas >= current
     }),
   )

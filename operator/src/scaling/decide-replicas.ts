@@ -13,7 +13,7 @@ export interface PodLoad {
 export type NativeScaling = Extract<Scaling, { readonly provider: 'Native' }>
 
 /** A number of replicas that the load asked for at a time. */
-export interface Wish {
+export interface Recommendation {
   readonly at: number
   readonly replicas: number
 }
@@ -24,8 +24,8 @@ export interface ScalingInput {
   readonly current: number
   /** Of every ready pod; undefined for one that did not answer. */
   readonly loads: readonly (PodLoad | undefined)[]
-  /** Earlier wishes, as the last decision gave them. */
-  readonly wishes: readonly Wish[]
+  /** Earlier recommendations, as the last decision gave them. */
+  readonly recommendations: readonly Recommendation[]
   /** On the clock, milliseconds. */
   readonly now: number
 }
@@ -33,7 +33,7 @@ export interface ScalingInput {
 export interface ScalingDecision {
   readonly replicas: number
   /** To be handed in again. */
-  readonly wishes: readonly Wish[]
+  readonly recommendations: readonly Recommendation[]
 }
 
 /** As the HPA has it: a tenth off the target is no reason to change anything. */
@@ -44,35 +44,39 @@ const GROWTH_STEP = 4
 
 /**
  * How many replicas a model is to have: as many as its requests in flight and queued want, within the bounds. Up counts the
- * smallest wish of the up window, down the largest of the down window, as the HPA does it; a pod that does not answer never makes
+ * smallest recommended of the up window, down the largest of the down window, as the HPA does it; a pod that does not answer never makes
  * it fewer. Pure.
  */
 export function decideReplicas(input: ScalingInput): ScalingDecision {
   const { scaling, current, now } = input
-  const wish = clamp(toWish(input), scaling)
-  // A first decision, after a start of the operator say, does not know what was before: what is there counts as a wish.
-  const earlier = input.wishes.length > 0 ? input.wishes : [{ at: now, replicas: current }]
+  const recommended = clamp(recommend(input), scaling)
+  // A first decision, after a start of the operator say, does not know what was before: what is there counts as a recommended.
+  const earlier =
+    input.recommendations.length > 0 ? input.recommendations : [{ at: now, replicas: current }]
   const longestMs = Math.max(scaling.upWindowMs, scaling.downWindowMs)
-  const wishes = [...earlier.filter(({ at }) => now - at <= longestMs), { at: now, replicas: wish }]
+  const recommendations = [
+    ...earlier.filter(({ at }) => now - at <= longestMs),
+    { at: now, replicas: recommended },
+  ]
   const within = (windowMs: number): readonly number[] =>
-    wishes.filter(({ at }) => now - at <= windowMs).map(({ replicas }) => replicas)
-  const up = scaling.upWindowMs === 0 ? wish : Math.min(...within(scaling.upWindowMs))
-  const down = scaling.downWindowMs === 0 ? wish : Math.max(...within(scaling.downWindowMs))
+    recommendations.filter(({ at }) => now - at <= windowMs).map(({ replicas }) => replicas)
+  const up = scaling.upWindowMs === 0 ? recommended : Math.min(...within(scaling.upWindowMs))
+  const down = scaling.downWindowMs === 0 ? recommended : Math.max(...within(scaling.downWindowMs))
   const stable = clamp(current, { min: up, max: down })
   const fastest = Math.max(current * GROWTH, current + GROWTH_STEP)
-  return { replicas: clamp(Math.min(stable, fastest), scaling), wishes }
+  return { replicas: clamp(Math.min(stable, fastest), scaling), recommendations }
 }
 
-function toWish({ scaling, current, loads }: ScalingInput): number {
+function recommend({ scaling, current, loads }: ScalingInput): number {
   const known = loads.filter((load) => load !== undefined)
   if (known.length === 0) return current
   const requests = known.reduce((sum, { inFlight, queued }) => sum + inFlight + queued, 0)
   const target = scaling.target ?? averageSlots(known)
-  const wish = Math.ceil(requests / target)
+  const recommended = Math.ceil(requests / target)
   const isNear = Math.abs(requests / (target * current) - 1) <= TOLERANCE
   if (isNear) return current
   // Those that are silent may be the busy ones.
-  return known.length < loads.length ? Math.max(wish, current) : wish
+  return known.length < loads.length ? Math.max(recommended, current) : recommended
 }
 
 function averageSlots(loads: readonly PodLoad[]): number {

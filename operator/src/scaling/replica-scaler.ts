@@ -3,7 +3,12 @@ import { ServeError } from '@tutti/errors'
 import type { PodAddress, PodClient } from '../pods/pod-client.ts'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import type { ManagedController } from '../runtime/manager.ts'
-import { decideReplicas, type NativeScaling, type PodLoad, type Wish } from './decide-replicas.ts'
+import {
+  decideReplicas,
+  type NativeScaling,
+  type PodLoad,
+  type Recommendation,
+} from './decide-replicas.ts'
 import { loadUnknown, replicasDecided } from './log-events.ts'
 
 /** A Model whose replicas the operator decides. */
@@ -37,7 +42,7 @@ export interface ReplicaScalerOptions {
 interface Decided {
   readonly uid: string
   readonly replicas: number
-  readonly wishes: readonly Wish[]
+  readonly recommendations: readonly Recommendation[]
 }
 
 /** Models that are looked at at the same time: of one namespace, and of all together. */
@@ -125,9 +130,9 @@ export class ReplicaScaler implements ManagedController {
     if (this.#isStopped || this.#models.get(key)?.uid !== uid) return
     const known = this.#decided.get(key)
     const current = this.wanted(key, uid) ?? model.replicas
-    const wishes = known?.uid === uid ? known.wishes : []
+    const recommendations = known?.uid === uid ? known.recommendations : []
     const now = this.#o.clock.now()
-    const decision = decideReplicas({ scaling, current, loads, wishes, now })
+    const decision = decideReplicas({ scaling, current, loads, recommendations, now })
     this.#decided.set(key, { uid, ...decision })
     if (decision.replicas === current) return
     this.#o.scalings.add({ direction: decision.replicas > current ? 'up' : 'down' })

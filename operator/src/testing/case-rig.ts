@@ -82,11 +82,11 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}): Promise<Ca
   t.teardown(() => server.stop())
   await installCrds(server)
   t.teardown(await startNode(server.plain))
-  const surroundings = { clock: systemClock, log: silentLogger }
-  const transport = createTransport(server.access(), { ...surroundings, userAgent: 'player' })
+  const common = { clock: systemClock, log: silentLogger }
+  const transport = createTransport(server.access(), { ...common, userAgent: 'player' })
   const client = createClient(transport)
   const caches = createCaches({
-    ...surroundings,
+    ...common,
     openReflector: (options) => createReflector({ ...options, client }),
   })
   const plays = new Map<string, Play>()

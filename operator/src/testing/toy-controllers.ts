@@ -33,7 +33,7 @@ export function createToyControllers(context: ControllerContext): ControllerSet 
 
   const look = async (toy: Stored<Toy>, signal: AbortSignal): Promise<Result> => {
     const result = await applier.sync({ resource: TOY, object: toy }, toyChildren(toy), { signal })
-    const { isReady, message } = judge(result)
+    const { isReady, message } = check(result)
     if (!isReady) {
       const [reason, action] = ['Conflict', 'Apply']
       events.record({ regarding: toy, type: 'Warning', reason, action, note: message })
@@ -42,7 +42,7 @@ export function createToyControllers(context: ControllerContext): ControllerSet 
     const status = isReady ? 'True' : 'False'
     const reason = isReady ? 'Applied' : 'Conflict'
     const conditions = toConditions(['Ready'], {
-      judged: { Ready: { status, reason, message } },
+      states: { Ready: { status, reason, message } },
       before: statuses.current(toy)?.conditions,
       observedGeneration,
       at: toTime(clock.epochMs()),
@@ -67,7 +67,7 @@ function holdLoop(ms = 0): void {
   if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-function judge({ outcomes }: SyncResult): { readonly isReady: boolean; readonly message: string } {
+function check({ outcomes }: SyncResult): { readonly isReady: boolean; readonly message: string } {
   for (const outcome of outcomes) {
     if (outcome.result === 'nameConflict') return { isReady: false, message: outcome.message }
   }

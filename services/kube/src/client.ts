@@ -29,7 +29,7 @@ export interface ListOptions extends CallOptions {
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Without both the object of that name goes, whoever made it. */
+  /** Without both any object of that name goes. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
   readonly propagation?: 'Background'
 }

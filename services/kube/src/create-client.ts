@@ -34,7 +34,7 @@ function readVerbs(transport: Transport): Pick<Client, ReadVerb> {
           ...(o.isInitial && { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }),
         },
         idleMs: o.idleMs,
-        // Whoever watches has a way of its own to come back.
+        // A reflector retries in its own way.
         isIdempotent: false,
         ...(o.signal && { signal: o.signal }),
       })

@@ -2,7 +2,7 @@ import type { Logger } from '@tutti/chassis'
 
 const MOST_WARNINGS = 100
 
-/** Every log line of this room has a name here. */
+/** Every log line of this package has a name here. */
 export class KubeEvents {
   readonly #log: Logger
   /** Different texts that are remembered; a server has a few. */
@@ -43,7 +43,7 @@ export class KubeEvents {
     this.#log.info('the API server has no WatchList, reading pages', { resource })
   }
 
-  /** A bug of whoever handles the events. */
+  /** A bug of the handler of the events. */
   handlerFailed(o: {
     readonly resource: string
     readonly key: string

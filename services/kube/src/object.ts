@@ -59,7 +59,7 @@ export interface ManagedFields {
 export interface Condition {
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
-  /** The generation that was judged. */
+  /** The generation that the condition is about. */
   readonly observedGeneration?: number
   /** When `status` last changed. */
   readonly lastTransitionTime: string

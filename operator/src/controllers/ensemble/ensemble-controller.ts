@@ -50,7 +50,7 @@ export interface EnsembleController {
   routersChanged(namespace: string): void
 }
 
-/** Judges Ensembles and has routers serve those that are accepted. Keys are `namespace/name`. */
+/** Checks Ensembles, and has routers serve those that are accepted. Keys are `namespace/name`. */
 export function createEnsembleController(o: EnsembleControllerOptions): EnsembleController {
   const exposure = new Exposure(o)
   const statuses = new StatusWriter(o)

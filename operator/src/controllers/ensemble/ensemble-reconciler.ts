@@ -23,12 +23,12 @@ import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
+import type { EnsembleState, ServedRevision } from './ensemble-conditions.ts'
 import { BAD_OF_ENSEMBLE, eventTextOf, hasWarning } from './events.ts'
 import type { Exposure, ExposureProblem } from './exposure.ts'
-import type { EnsembleState, ServedRevision } from './judge-ensemble-state.ts'
-import { judgeSteps } from './judge-steps.ts'
 import { NamespaceView, type WorldCaches } from './namespace-view.ts'
 import { readEnsemble } from './read-ensemble.ts'
+import { toStepStatuses } from './step-statuses.ts'
 import { summarizeEnsemble } from './summarize.ts'
 
 export interface EnsembleReconcilerOptions extends WorldCaches {
@@ -55,7 +55,7 @@ const UNTOLD: ReadonlySet<string> = new Set(['RouteConflict', 'RouteRefused'])
 
 type Ensemble = Stored<EnsembleObject>
 
-/** Makes an Ensemble come true, one look at a time: read, judge, accept, expose, ask the routers, and one status. */
+/** Makes an Ensemble come true, one look at a time: read, check, accept, expose, ask the routers, and one status. */
 export class EnsembleReconciler {
   readonly #o: EnsembleReconcilerOptions
 
@@ -76,28 +76,27 @@ export class EnsembleReconciler {
     return await untilOwnerMoves(() => this.#look(object, context))
   }
 
-  async #look(object: Ensemble, { signal, aside }: ReconcileContext): Promise<Result> {
+  async #look(object: Ensemble, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '' } = object.metadata
     const view = new NamespaceView(this.#o, namespace)
     const { manifest } = readEnsemble(object)
     const spec = manifest?.spec
     const isPaused = spec?.paused === true
-    const verdict = judge(object, view)
-    const wish = { view, verdict, isPaused, signal }
-    const stored = await this.#accept(object, wish)
+    const checked = check(object, view)
+    const stored = await this.#accept(object, { view, checked, isPaused, signal })
     const { revisions, refusal } = stored
     const [newest] = revisions
     const maxAgeMs = newest === undefined || isRoutable(object) ? AGED_MS : FRESH_MS
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
       isPaused,
-      verdict,
+      checked,
       ...(newest !== undefined && { served: toServed(newest) }),
       ...(refusal !== undefined && { refusal: refusal.message }),
-      steps: spec === undefined ? [] : judgeSteps(spec, view),
+      steps: spec === undefined ? [] : toStepStatuses(spec, view),
       exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
       trouble: troubleOf(this.#o.routers.get(routerKeyOf(namespace))),
-      routers: await aside(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
+      routers: await withoutSlot(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
     }
     await this.#write(object, { state, revisions, spec, signal })
     throwIfRefused(stored)
@@ -117,14 +116,14 @@ export class EnsembleReconciler {
     object: Ensemble,
     o: {
       readonly view: NamespaceView
-      readonly verdict: Verdict
+      readonly checked: Verdict
       readonly isPaused: boolean
       readonly signal: AbortSignal
     },
   ): Promise<StoredRevisions> {
     const { client, events } = this.#o
-    const { view, verdict, isPaused, signal } = o
-    const accepted = verdict.accepted && !isPaused ? [toAccepted(object, verdict)] : []
+    const { view, checked, isPaused, signal } = o
+    const accepted = checked.accepted && !isPaused ? [toAccepted(object, checked)] : []
     const wanted = accepted.map((one) => toWanted(one, { ignoresGeneration: false }))
     const stored = await storeAccepted({
       client,
@@ -137,8 +136,8 @@ export class EnsembleReconciler {
       signal,
     })
     for (const { metadata } of stored.made) events.record(revisionAccepted(object, metadata.name))
-    if (stored.made.length > 0 && verdict.accepted) {
-      for (const warning of verdict.warnings) events.record(hasWarning(object, warning))
+    if (stored.made.length > 0 && checked.accepted) {
+      for (const warning of checked.warnings) events.record(hasWarning(object, warning))
     }
     return stored
   }
@@ -175,10 +174,10 @@ export class EnsembleReconciler {
     for (const event of eventsOfChange(object, change)) events.record(event)
   }
 
-  #again(object: Ensemble, { served, routers, verdict, exposure }: EnsembleState): Result {
+  #again(object: Ensemble, { served, routers, checked, exposure }: EnsembleState): Result {
     const isMissing =
       served !== undefined &&
-      verdict.accepted &&
+      checked.accepted &&
       routers.some((one) => 'error' in one || !one.served.accepted.includes(served.name))
     if (isMissing) {
       const isRecent = waitedMs(object, this.#o.clock.epochMs()) < PATIENCE_MS
@@ -195,7 +194,7 @@ function throwIfRefused({ refusal, left }: StoredRevisions): void {
   if (error !== undefined) throw error
 }
 
-function judge(object: Ensemble, view: NamespaceView): Verdict {
+function check(object: Ensemble, view: NamespaceView): Verdict {
   const { manifest, problem } = readEnsemble(object)
   if (manifest !== undefined) return judgeEnsemble(manifest, view.worldOf(object))
   return { accepted: false, reason: 'InvalidSpec', message: problem }

@@ -4,7 +4,7 @@ import type { EventInput } from '../../runtime/events.ts'
 
 /** Something in the manifest is odd, and it is accepted all the same. */
 export function hasWarning(regarding: KubeObject, note: string): EventInput {
-  return { regarding, type: 'Warning', reason: 'Warning', action: 'Judge', note }
+  return { regarding, type: 'Warning', reason: 'Warning', action: 'Check', note }
 }
 
 /** The conditions that say that somebody must act, and how. */

@@ -1,6 +1,6 @@
 import type { Condition, HttpRoute, ParentReference } from '@tutti/kube'
 import t from 'tap'
-import { judgeRoute } from './exposure.ts'
+import { findRouteProblem } from './exposure.ts'
 
 const WANTED = { name: 'edge', namespace: 'infra', sectionName: undefined, routeIn: 'team' }
 
@@ -37,13 +37,13 @@ function ofGeneration(observedGeneration: number) {
 }
 
 await t.test('what a Gateway has taken up is no problem', async (t) => {
-  t.equal(judgeRoute(route(OURS, ACCEPTED), WANTED), undefined)
-  t.equal(judgeRoute(route(OURS, ACCEPTED.map(ofGeneration(2))), WANTED), undefined)
+  t.equal(findRouteProblem(route(OURS, ACCEPTED), WANTED), undefined)
+  t.equal(findRouteProblem(route(OURS, ACCEPTED.map(ofGeneration(2))), WANTED), undefined)
   const inTeam = { ...WANTED, namespace: undefined }
-  t.equal(judgeRoute(route({ name: 'edge' }, ACCEPTED), inTeam), undefined)
-  t.equal(judgeRoute(route({ name: 'edge', namespace: 'team' }, ACCEPTED), inTeam), undefined)
+  t.equal(findRouteProblem(route({ name: 'edge' }, ACCEPTED), inTeam), undefined)
+  t.equal(findRouteProblem(route({ name: 'edge', namespace: 'team' }, ACCEPTED), inTeam), undefined)
   const ofListener = { ...WANTED, sectionName: 'https' }
-  t.equal(judgeRoute(route(OURS, ACCEPTED), ofListener), undefined)
+  t.equal(findRouteProblem(route(OURS, ACCEPTED), ofListener), undefined)
 })
 
 await t.test('what no Gateway speaks of waits for one, by its name', async (t) => {
@@ -52,27 +52,33 @@ await t.test('what no Gateway speaks of waits for one, by its name', async (t) =
       ['no route yet', undefined],
       ['no status', { metadata: { name: 'e' } }],
       ['nobody', { metadata: { name: 'e' }, status: { parents: [] } }],
-      ['a Gateway that has not judged', route(OURS, [condition('Accepted', 'Unknown', 'Pending')])],
+      [
+        'a Gateway that has not answered',
+        route(OURS, [condition('Accepted', 'Unknown', 'Pending')]),
+      ],
       ['one that says nothing', route(OURS, [])],
-      ['one that judged the route before its edit', route(OURS, REFUSED.map(ofGeneration(1)))],
+      [
+        'one that answered about the route before its edit',
+        route(OURS, REFUSED.map(ofGeneration(1))),
+      ],
       ['the Gateway that it named before', route({ ...OURS, name: 'before' }, ACCEPTED)],
       ['one of another namespace', route({ name: 'edge' }, REFUSED)],
       ['the listener that it named before', route({ ...OURS, sectionName: 'http' }, REFUSED)],
     ]
   for (const [name, given] of other) {
-    const found = judgeRoute(given, WANTED)
+    const found = findRouteProblem(given, WANTED)
     t.match(found, { reason: 'RoutePending', isAwaited: true }, name)
     t.match(found?.message, /no Gateway "infra\/edge" has taken it up yet/, name)
   }
 })
 
 await t.test('what a Gateway refuses is told in its words, and without them', async (t) => {
-  t.same(judgeRoute(route(OURS, REFUSED), WANTED), {
+  t.same(findRouteProblem(route(OURS, REFUSED), WANTED), {
     reason: 'RouteNotAccepted',
     message: 'HTTPRoute: Gateway "infra/edge": NotAllowedByListeners',
   })
   const unresolved = [...ACCEPTED.slice(0, 1), condition('ResolvedRefs', 'False', 'X', 'no one')]
-  t.same(judgeRoute(route(OURS, unresolved), WANTED), {
+  t.same(findRouteProblem(route(OURS, unresolved), WANTED), {
     reason: 'RouteNotAccepted',
     message: 'HTTPRoute: Gateway "infra/edge": X: no one',
   })

@@ -56,16 +56,16 @@ export class Exposure {
     if (isGateway && !hasGateway) return GATEWAY_MISSING
     const token = await readEdgeToken(this.#client, { namespace, expose, signal })
     if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
-    return problem ?? this.#judgeGateway(object, expose)
+    return problem ?? this.#findGatewayProblem(object, expose)
   }
 
-  #judgeGateway(
+  #findGatewayProblem(
     { metadata: { name, namespace = '' } }: Stored<EnsembleObject>,
     expose: EnsembleSpec['expose'],
   ): ExposureProblem | undefined {
     if (expose?.gateway === undefined) return undefined
     const route = this.#httpRoutes.get(`${namespace}/${name}`)
-    return judgeRoute(route, { ...expose.gateway.parentRef, routeIn: namespace })
+    return findRouteProblem(route, { ...expose.gateway.parentRef, routeIn: namespace })
   }
 }
 
@@ -92,13 +92,13 @@ interface NamedParent {
   readonly routeIn: string
 }
 
-/** What the Gateway says of the route. A route of which no Gateway says anything is nobody's. Exported for its test. */
-export function judgeRoute(
+/** What the Gateway says of the route. A route without an answer of its Gateway is pending. Exported for its test. */
+export function findRouteProblem(
   route: Pick<HttpRoute, 'metadata' | 'status'> | undefined,
   wanted: NamedParent,
 ): ExposureProblem | undefined {
   const gateway = `Gateway "${wanted.namespace ?? wanted.routeIn}/${wanted.name}"`
-  // What was said of a Gateway that the route named before stays for a while, and for ever if nobody has the new one.
+  // The answer of a Gateway that the route named before stays for a while, and for ever if no controller has the new one.
   const said = (route?.status?.parents ?? []).filter((one) => isSame(one.parentRef, wanted))
   const { generation = 0 } = route?.metadata ?? {}
   const conditions = said

@@ -17,7 +17,7 @@ export interface WorldCaches {
 /** What a step runs, as the namespace has it. */
 export type StepTarget = Stored<ModelObject> | Stored<EnsembleObject>
 
-/** The resources of a namespace, as an Ensemble of it is judged by them. Reads caches only. */
+/** The resources of a namespace, by which an Ensemble of it is checked. Reads caches only. */
 export class NamespaceView {
   readonly #caches: WorldCaches
   readonly #namespace: string

@@ -1,6 +1,10 @@
 import { ENSEMBLE_CONDITIONS, type EnsembleStatus, type Signature } from '@tutti/ensemble'
 import { toConditions } from '../../runtime/conditions.ts'
-import { type EnsembleState, judgeState, type ServedRevision } from './judge-ensemble-state.ts'
+import {
+  conditionsOfEnsemble,
+  type EnsembleState,
+  type ServedRevision,
+} from './ensemble-conditions.ts'
 
 export interface SummaryInput {
   readonly state: EnsembleState
@@ -24,7 +28,7 @@ export function summarizeEnsemble(o: SummaryInput): EnsembleStatus {
   return {
     observedGeneration: generation,
     conditions: toConditions(ENSEMBLE_CONDITIONS, {
-      judged: judgeState(state),
+      states: conditionsOfEnsemble(state),
       before: before?.conditions,
       observedGeneration: generation,
       at,
@@ -32,7 +36,7 @@ export function summarizeEnsemble(o: SummaryInput): EnsembleStatus {
     modelName: o.modelName,
     steps: steps.map((step) => ({ ...step })),
     stepsReady: `${steps.filter(({ ready }) => ready).length}/${steps.length}`,
-    // Before something is served nobody can be called there.
+    // Before a revision is served, clients have nothing to call there.
     ...(served !== undefined && { ...o.urls, revision: served.name }),
     ...(served !== undefined && o.signature !== undefined && { signature: o.signature }),
     revisions: o.revisions.map((revision) => ({ ...revision })),

@@ -13,7 +13,7 @@ export interface Refusal {
   readonly message: string
 }
 
-/** What a Model is judged by before anything is made for it. */
+/** What a Model is checked by before anything is made for it. */
 export interface ModelCheckInput {
   readonly model: Stored<ModelObject>
   /** Who has its served name. */

@@ -7,7 +7,7 @@ import { findRival, type Served } from '../served-names.ts'
 import { toSignature } from '../to-signature.ts'
 import { checkModel, type ModelCheckInput } from './check-model.ts'
 import { credentialsDigest, withoutValues } from './credentials-digest.ts'
-import { findLoadMismatch, findMismatch } from './judge-signature.ts'
+import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
 const SPEC = { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/yolo' }
 

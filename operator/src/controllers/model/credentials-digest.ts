@@ -15,7 +15,7 @@ const KEYS = [
   'username',
 ]
 
-/** A Secret as caches keep it: digests in place of its values, which nobody here needs to know. */
+/** A Secret as caches keep it: digests in place of its values, which the operator does not need. */
 export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
   const { managedFields: _, annotations: __, ...metadata } = secret.metadata
   const data = Object.entries(secret.data ?? {}).map(([key, value]) => [
@@ -26,7 +26,7 @@ export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
   return { apiVersion, kind, metadata, data: Object.fromEntries(data) }
 }
 
-/** Of what a fetch uses of a Secret, so that new credentials make new pods and nothing else does. */
+/** A digest of the keys that a fetch uses, so that new credentials make new pods and nothing else does. */
 export function credentialsDigest({ data = {} }: Pick<Secret, 'data'>): string {
   return digestOf(KEYS.map((key) => [key, data[key] ?? null]))
 }

@@ -49,7 +49,7 @@ export function createModelController(o: ModelControllerOptions): Controller {
 
 async function reconcile(
   o: ModelPassOptions,
-  { signal, aside }: ReconcileContext,
+  { signal, withoutSlot }: ReconcileContext,
   key: string,
 ): Promise<Result> {
   const model = o.reader.model(key)
@@ -59,7 +59,7 @@ async function reconcile(
   }
   // Its children go with it, by their owner references.
   if (model.metadata.deletionTimestamp !== undefined) return {}
-  return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, aside }).run())
+  return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, withoutSlot }).run())
 }
 
 function toSources({ caches, passes }: ModelControllerOptions): readonly Source[] {

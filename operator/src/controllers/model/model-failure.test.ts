@@ -35,7 +35,7 @@ function conditions(all: Readonly<Record<string, readonly ['True' | 'False', num
 
 const CASES: readonly { name: string; status: PodStatus; wanted: object | undefined }[] = [
   {
-    name: 'no node has room',
+    name: 'no node has capacity',
     status: {
       conditions: [
         { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes' },
@@ -173,21 +173,21 @@ await t.test('an error that speaks of a repository says what to change at the Mo
 
 await t.test('an empty folder is told by its storageUri', async (t) => {
   const uri = 'pvc://models/nowhere'
-  const wish = { spec: { storageUri: uri }, template: 't1' }
+  const wanted = { spec: { storageUri: uri }, template: 't1' }
   const told = `'/models/model' is empty; that is storageUri '${uri}', want the model's folder there`
   const model = servedModel('r', {
     versions: [],
     reason: "cannot read model 'a': '/models/model' is empty",
   })
   const loading = modelPod('a', { status: main({}), model })
-  t.equal(findFailure([loading], undefined, wish)?.message, `cannot read model 'a': ${told}`)
+  t.equal(findFailure([loading], undefined, wanted)?.message, `cannot read model 'a': ${told}`)
   const message = "tutti-step fetch: '/models/model' is empty, want files with sha256:00"
   const state = { terminated: { exitCode: 10, reason: 'Error', message } }
   const status = {
     initContainerStatuses: [containerStatus({ name: 'fetch', ready: false, state })],
   }
   t.equal(
-    findFailure([modelPod('a', { status })], undefined, wish)?.message,
+    findFailure([modelPod('a', { status })], undefined, wanted)?.message,
     `${message}; that is storageUri '${uri}', want the model's folder there`,
   )
   const ofFile = {
@@ -196,12 +196,12 @@ await t.test('an empty folder is told by its storageUri', async (t) => {
   }
   const failed = containerStatus({ name: 'main', ready: false, state: { terminated: ofFile } })
   t.match(
-    findFailure([modelPod('a', { status: { containerStatuses: [failed] } })], undefined, wish),
+    findFailure([modelPod('a', { status: { containerStatuses: [failed] } })], undefined, wanted),
     { message: /; that is storageUri 'pvc:[^']*', want a folder there, not a file$/ },
   )
   const earlier = modelPod('a', { status, isCurrent: false })
-  t.equal(findFailure([earlier], undefined, wish)?.message, message, 'of another spec maybe')
-  const edited = { ...wish, template: 't2' }
+  t.equal(findFailure([earlier], undefined, wanted)?.message, message, 'of another spec maybe')
+  const edited = { ...wanted, template: 't2' }
   const left = modelPod('a', { status })
   t.equal(findFailure([left], undefined, edited)?.message, message, 'edited while it is paused')
 })

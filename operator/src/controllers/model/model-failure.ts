@@ -11,14 +11,14 @@ import { isOfTemplate, type ModelPod } from './model-pods.ts'
  * What is wrong with the pods of a Model now, the most telling of it: pods that live come first, then those of the newest
  * template. Pure.
  *
- * @param wish - the Model's spec, and the digest of the template that it wants: pods of another were made from another spec, of a
+ * @param wanted - the Model's spec, and the digest of the template that it wants: pods of another were made from another spec, of a
  *   Model that was edited while it is paused, too.
  * @returns undefined if nothing is.
  */
 export function findFailure(
   pods: readonly ModelPod[],
   deployment: Deployment | undefined,
-  wish: { readonly spec?: Pick<ModelSpec, 'storageUri'>; readonly template?: string } = {},
+  wanted: { readonly spec?: Pick<ModelSpec, 'storageUri'>; readonly template?: string } = {},
 ): Failure | undefined {
   // Kubernetes keeps a pod that was evicted, for ever as a rule: it says nothing once others do its work.
   const isReplaced = deployment !== undefined && hasAllPods(deployment)
@@ -27,7 +27,7 @@ export function findFailure(
   for (const pod of ordered) {
     const failure = failureOf(pod)
     if (failure === undefined) continue
-    const storageUri = isOfTemplate(pod.pod, wish.template) ? wish.spec?.storageUri : undefined
+    const storageUri = isOfTemplate(pod.pod, wanted.template) ? wanted.spec?.storageUri : undefined
     return { ...failure, message: withLoadHint(failure.message, storageUri) }
   }
   return failureOfDeployment(deployment)

@@ -31,14 +31,14 @@ import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { type CheckedModel, checkModel } from './check-model.ts'
 import { templateOf } from './deployment-state.ts'
+import { type DesiredModel, toDesiredModel } from './desired-model.ts'
 import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
-import { isVerified } from './judge-model.ts'
-import { isLeftAsWas, type ModelWorld } from './judgement.ts'
 import type { ModelMetrics } from './metrics.ts'
+import { isVerified } from './model-conditions.ts'
 import { findFailure } from './model-failure.ts'
 import type { ModelPod } from './model-pods.ts'
 import type { ModelReader } from './model-reader.ts'
-import { type ModelWish, toWish } from './model-wish.ts'
+import { isLeftAsWas, type ModelWorld } from './model-world.ts'
 import { isWaitingForGate, toNextLook } from './next-look.ts'
 import { openGates } from './open-gates.ts'
 import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
@@ -65,13 +65,13 @@ export interface ModelPassOptions {
   readonly clock: Clock
 }
 
-/** How old what routers said may be while somebody waits for it. */
+/** How old an answer of a router may be while a pod waits for it. */
 const FRESH_MS = 200
-/** While nobody waits, RouterViews asks often enough. */
+/** While no pod waits, RouterViews asks often enough. */
 const AGED_MS = 60_000
 
 /** What one look is about. */
-export interface PassInput extends Pick<ReconcileContext, 'signal' | 'aside'> {
+export interface PassInput extends Pick<ReconcileContext, 'signal' | 'withoutSlot'> {
   readonly model: Stored<ModelObject>
   readonly key: string
 }
@@ -87,33 +87,33 @@ export class ModelPass {
   readonly #key: string
   readonly #signal: AbortSignal
   /** What runs in pods is not trusted to answer: no other namespace waits for it. */
-  readonly #aside: ReconcileContext['aside']
+  readonly #withoutSlot: ReconcileContext['withoutSlot']
   readonly #before: ModelStatus
   #left: StoredRevisions['left']
 
-  constructor(o: ModelPassOptions, { model, key, signal, aside }: PassInput) {
+  constructor(o: ModelPassOptions, { model, key, signal, withoutSlot }: PassInput) {
     this.#o = o
     this.#model = model
     this.#owner = { resource: MODEL, object: model }
     this.#key = key
     this.#signal = signal
-    this.#aside = aside
+    this.#withoutSlot = withoutSlot
     this.#before = o.statuses.current<ModelStatus>(model) ?? {}
   }
 
   async run(): Promise<Result> {
     const { model, checked, secret } = this.#check()
     const { settings } = this.#o
-    const wish = checked.spec && toWish(model, checked.spec, { settings, secret })
-    const synced = await this.#sync(checked, wish)
+    const desired = checked.spec && toDesiredModel(model, checked.spec, { settings, secret })
+    const synced = await this.#sync(checked, desired)
     const deployment = findDeployment(synced) ?? this.#o.reader.deploymentOf(model)
     // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
     const pods = await this.#observe(
-      synced === undefined ? deployment && templateOf(deployment) : wish?.template,
+      synced === undefined ? deployment && templateOf(deployment) : desired?.template,
     )
     const world = await this.#accept({
       ...this.#facts(checked),
-      ...(wish !== undefined && { scaling: wish.scaling, template: wish.template }),
+      ...(desired !== undefined && { scaling: desired.scaling, template: desired.template }),
       ...(deployment !== undefined && { deployment }),
       outcomes: synced?.outcomes ?? [],
       pods,
@@ -147,16 +147,19 @@ export class ModelPass {
     return { model, checked, secret }
   }
 
-  async #sync(checked: CheckedModel, wish: ModelWish | undefined): Promise<SyncResult | undefined> {
-    if (checked.refusal !== undefined || wish === undefined) return undefined
+  async #sync(
+    checked: CheckedModel,
+    desired: DesiredModel | undefined,
+  ): Promise<SyncResult | undefined> {
+    if (checked.refusal !== undefined || desired === undefined) return undefined
     if (checked.spec?.paused === true) return undefined
     const { applier, reader, scaler, events } = this.#o
     const { uid } = this.#model.metadata
-    if (wish.scaling.provider !== 'Native') scaler.forget(this.#key)
+    if (desired.scaling.provider !== 'Native') scaler.forget(this.#key)
     const live = reader.deploymentOf(this.#model)?.spec.replicas
     const wanted = scaler.wanted(this.#key, uid)
-    const replicas = planReplicas(wish.scaling, { live, wanted })
-    const children = buildModelChildren(wish.parts, { scaling: wish.scaling, replicas })
+    const replicas = planReplicas(desired.scaling, { live, wanted })
+    const children = buildModelChildren(desired.parts, { scaling: desired.scaling, replicas })
     const synced = await applier.sync(this.#owner, children, {
       signal: this.#signal,
       onRepaired: (child) => events.record(childRepaired(this.#model, child)),
@@ -172,7 +175,7 @@ export class ModelPass {
     const { observer, reader } = this.#o
     const modelName = servedNameOf(this.#model)
     const o = { modelName, template, signal: this.#signal }
-    return this.#aside(() => observer.observe(reader.podsOf(this.#model), o))
+    return this.#withoutSlot(() => observer.observe(reader.podsOf(this.#model), o))
   }
 
   /** Accepts what pods serve, asks the routers, and lets in the pods that all of them serve. */
@@ -182,7 +185,7 @@ export class ModelPass {
     const { revisions, refusal, left } = await this.#store(facts)
     this.#left = left
     const maxAgeMs = this.#isWaiting(facts) ? FRESH_MS : AGED_MS
-    const views = await this.#aside(() =>
+    const views = await this.#withoutSlot(() =>
       routers.look(namespace, { maxAgeMs, signal: this.#signal }),
     )
     const failure = findFailure(facts.pods, facts.deployment, facts)

@@ -1,7 +1,7 @@
 import { SERVICE } from '@tutti/kube'
 import t from 'tap'
 import { containerStatus, modelPod, modelWorld } from '../../testing/model-world.ts'
-import type { ModelWorld } from './judgement.ts'
+import type { ModelWorld } from './model-world.ts'
 import { toNextLook } from './next-look.ts'
 
 const READY_AT = '2026-01-01T00:00:00Z'

@@ -1,10 +1,10 @@
 import type { Pod } from '@tutti/kube'
 import { ACCEPTED_GATE, areContainersReady, mainStatusOf, statusOf } from '../../pods/pod-state.ts'
-import { judgeRoutable } from './judge-routable.ts'
-import type { ModelWorld } from './judgement.ts'
 import { canServe, currentPods } from './model-pods.ts'
+import type { ModelWorld } from './model-world.ts'
+import { checkRoutable } from './routable-condition.ts'
 
-/** While somebody waits for routers: they hear of a revision within a moment. */
+/** While a pod waits for routers: they hear of a revision within a moment. */
 const SOON_MS = 300
 const LATER_MS = 2000
 /** From then on after its containers were ready, a pod that waits is looked at less often. */
@@ -31,12 +31,12 @@ export function isWaitingForGate(pod: Pod): boolean {
 
 /** Until routers may have heard of what a pod serves. */
 function toGateDelayMs(world: ModelWorld, epochMs: number): number | undefined {
-  // Nobody can be asked: the first router that is ready brings it back.
+  // There is no router to ask: the first router that is ready brings it back.
   if (world.routers.length === 0) return undefined
   const waiting = world.pods.filter(({ pod }) => isWaitingForGate(pod))
   if (waiting.some(({ pod }) => readyForMs(pod, epochMs) < PATIENCE_MS)) return SOON_MS
   const isUnrouted =
-    currentPods(world.pods).some(canServe) && judgeRoutable(world).status !== 'True'
+    currentPods(world.pods).some(canServe) && checkRoutable(world).status !== 'True'
   return waiting.length > 0 || isUnrouted ? LATER_MS : undefined
 }
 

@@ -4,10 +4,10 @@ import { ACCEPTED_GATE, areContainersReady, statusOf } from '../../pods/pod-stat
 import { FIELD_MANAGER } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import { KeyedLimiter } from '../../runtime/keyed-limiter.ts'
-import { judgePod } from './judge-routable.ts'
-import type { ModelWorld } from './judgement.ts'
 import type { ModelMetrics } from './metrics.ts'
 import { canServe, type ModelPod } from './model-pods.ts'
+import type { ModelWorld } from './model-world.ts'
+import { checkPod } from './routable-condition.ts'
 
 export interface OpenGatesOptions {
   readonly client: Client
@@ -27,7 +27,7 @@ export async function openGates(
   world: Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'pods'>,
   o: OpenGatesOptions,
 ): Promise<void> {
-  const due = world.pods.filter((pod) => isShut(pod) && judgePod(world, pod).status === 'True')
+  const due = world.pods.filter((pod) => isShut(pod) && checkPod(world, pod).status === 'True')
   const limiter = new KeyedLimiter({ total: AT_ONCE })
   await Promise.all(due.map((pod) => limiter.run('', () => open(pod, o))))
 }

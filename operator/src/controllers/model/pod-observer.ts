@@ -80,7 +80,7 @@ export class PodObserver {
     this.#asking.add(uid)
     const { models = [], error } = await this.#answerOf(o.address, o)
     const model = models.find(({ name }) => name === o.modelName)
-    // Nobody forgets a second time what is gone by now.
+    // The pod may be gone by now, and forgotten already.
     if (this.#asking.delete(uid)) {
       this.#mark(uid, error)
       const isSaid = model !== undefined && areContainersReady(pod)

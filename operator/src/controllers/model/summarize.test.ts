@@ -4,15 +4,15 @@ import { HORIZONTAL_POD_AUTOSCALER, KubeError, SERVICE } from '@tutti/kube'
 import t from 'tap'
 import { modelDeployment, modelPod, modelWorld, servedModel } from '../../testing/model-world.ts'
 import { storedObject } from '../../testing/stored-object.ts'
-import type { ModelWorld } from './judgement.ts'
-import { judgeAll, summarize } from './summarize.ts'
+import type { ModelWorld } from './model-world.ts'
+import { conditionsOfModel, summarize } from './summarize.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')
 const LATER = NOW + 60_000
 
-function verdicts(world: ModelWorld): Record<string, string> {
+function textsOf(world: ModelWorld): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(judgeAll(world)).map(([type, { status, reason }]) => [
+    Object.entries(conditionsOfModel(world)).map(([type, { status, reason }]) => [
       type,
       `${status}/${reason}`,
     ]),
@@ -322,7 +322,7 @@ const CASES: readonly {
 
 for (const { name, world, wanted } of CASES) {
   await t.test(`conditions when ${name}`, async (t) => {
-    t.same(verdicts(world), { ...GOOD, ...wanted })
+    t.same(textsOf(world), { ...GOOD, ...wanted })
     t.ok(ModelStatus.safeParse(summarize(world, NOW)).success)
   })
 }
@@ -348,9 +348,9 @@ await t.test('what was found stays known while no pod can be asked', async (t) =
   const world = modelWorld({ before, pods: [] })
   t.same(summarize(world, LATER).signature, before.signature)
   t.equal(summarize(world, LATER).latestReadyRevision, 'r1')
-  t.equal(verdicts(world)['SchemaVerified'], 'True/Discovered')
+  t.equal(textsOf(world)['SchemaVerified'], 'True/Discovered')
   const next = { ...world.model, metadata: { ...world.model.metadata, generation: 2 } }
-  t.equal(verdicts({ ...world, model: next })['SchemaVerified'], 'Unknown/Pending')
+  t.equal(textsOf({ ...world, model: next })['SchemaVerified'], 'Unknown/Pending')
 })
 
 await t.test('the last failure stays, with the time when it was first seen', async (t) => {

@@ -2,20 +2,20 @@ import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/ens
 import { isReady } from '../../pods/pod-state.ts'
 import { stepSelectorText } from '../../resources/step-labels.ts'
 import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
-import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { toSignature } from '../to-signature.ts'
 import { isObserved } from './deployment-state.ts'
 import {
-  type Judgements,
-  judgeAccepted,
-  judgeArtifacts,
-  judgeDegraded,
-  judgeSchema,
-} from './judge-model.ts'
-import { judgeRoutable } from './judge-routable.ts'
-import { isRolledOut, judgeProgress, judgeWorkload } from './judge-workload.ts'
-import type { ModelWorld } from './judgement.ts'
+  type ConditionStates,
+  checkAccepted,
+  checkArtifacts,
+  checkDegraded,
+  checkSchema,
+} from './model-conditions.ts'
 import { currentPods, readyVersionsOf } from './model-pods.ts'
+import type { ModelWorld } from './model-world.ts'
+import { checkRoutable } from './routable-condition.ts'
+import { checkProgress, checkWorkload, isRolledOut } from './workload-conditions.ts'
 
 /** More would not fit into a status. */
 const MOST_REVISIONS = 64
@@ -33,7 +33,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   return {
     observedGeneration,
     conditions: toConditions(MODEL_CONDITIONS, {
-      judged: judgeAll(world),
+      states: conditionsOfModel(world),
       before: before.conditions,
       observedGeneration,
       at,
@@ -51,37 +51,37 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   }
 }
 
-export function judgeAll(world: ModelWorld): Judgements {
-  const judgements = {
-    Accepted: judgeAccepted(world),
-    ArtifactsReady: judgeArtifacts(world),
-    SchemaVerified: judgeSchema(world),
-    WorkloadAvailable: judgeWorkload(world),
-    Routable: judgeRoutable(world),
-    Progressing: judgeProgress(world),
-    Degraded: judgeDegraded(world),
+export function conditionsOfModel(world: ModelWorld): ConditionStates {
+  const conditions = {
+    Accepted: checkAccepted(world),
+    ArtifactsReady: checkArtifacts(world),
+    SchemaVerified: checkSchema(world),
+    WorkloadAvailable: checkWorkload(world),
+    Routable: checkRoutable(world),
+    Progressing: checkProgress(world),
+    Degraded: checkDegraded(world),
   }
-  return { ...judgements, Ready: judgeReady(world, judgements) }
+  return { ...conditions, Ready: checkReady(world, conditions) }
 }
 
 /** The first thing that is in the way decides. */
-function judgeReady(world: ModelWorld, judged: Omit<Judgements, 'Ready'>): Judgement {
+function checkReady(world: ModelWorld, states: Omit<ConditionStates, 'Ready'>): ConditionState {
   const { deployment } = world
   for (const type of ['Accepted', 'ArtifactsReady', 'SchemaVerified'] as const) {
-    const { status, reason, message } = judged[type]
+    const { status, reason, message } = states[type]
     if (status === 'False') return isFalse(reason, message)
   }
-  if (judged.WorkloadAvailable.status !== 'True')
-    return isFalse(...textOf(judged.WorkloadAvailable))
+  if (states.WorkloadAvailable.status !== 'True')
+    return isFalse(...textOf(states.WorkloadAvailable))
   if (deployment !== undefined && !isObserved(deployment)) {
-    return isUnknown('Reconciling', judged.Progressing.message)
+    return isUnknown('Reconciling', states.Progressing.message)
   }
-  if (!isRolledOut(world)) return isFalse(...textOf(judged.Progressing))
-  if (judged.Routable.status !== 'True') return isFalse(...textOf(judged.Routable))
+  if (!isRolledOut(world)) return isFalse(...textOf(states.Progressing))
+  if (states.Routable.status !== 'True') return isFalse(...textOf(states.Routable))
   return isTrue('Ready', 'requests are answered')
 }
 
-function textOf({ reason, message }: Judgement): [string, string] {
+function textOf({ reason, message }: ConditionState): [string, string] {
   return [reason, message]
 }
 

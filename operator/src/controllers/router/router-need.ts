@@ -35,7 +35,7 @@ export interface RouterNeedOptions {
   readonly troublePollMs?: number
 }
 
-/** The caches will have heard of what they lack. */
+/** By then the caches have what they lack. */
 export const AGAIN: Result = { requeueAfterMs: 1000 }
 
 /** Which namespaces need a Router: makes it, and takes it away. */
@@ -156,7 +156,7 @@ function isOlder(one: Stored<KubeObject>, other: Stored<KubeObject>): boolean {
   return at < otherAt || (at === otherAt && name < otherName)
 }
 
-/** By which a change of what is wanted is seen. */
+/** Tells states of objects apart by what users change. */
 function versionsOf(objects: readonly Stored<KubeObject>[]): string {
   return objects
     .map(({ metadata: { uid, generation, deletionTimestamp } }) =>

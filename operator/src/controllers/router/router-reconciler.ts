@@ -31,10 +31,10 @@ import { findChildProblem } from '../child-problem.ts'
 import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
-import { summarizeRouter } from './judge-router.ts'
 import { readRouter } from './read-router.ts'
 import { AGAIN, isKept, RouterNeed, type RouterNeedOptions } from './router-need.ts'
 import { findPodTrouble } from './router-pods.ts'
+import { summarizeRouter } from './router-status.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 import { isPassing, type Tenancy, toCredentialTrouble } from './tenant-credential.ts'
 import { isUntouched } from './untouched.ts'
@@ -72,7 +72,7 @@ const SERVICES = [ROUTER_NAMES.grpcService, ROUTER_NAMES.httpService]
 /** How old an answer of a pod may be; RouterViews asks that often, and tells of changes. */
 const AGED_MS = 10_000
 
-/** Makes a Router where one is needed, and what belongs to it: read, judge, apply, ask the pods, and one status. */
+/** Makes a Router where one is needed, and what belongs to it: read, check, apply, ask the pods, and one status. */
 export class RouterReconciler {
   readonly #o: RouterReconcilerOptions
   readonly #need: RouterNeed
@@ -103,7 +103,7 @@ export class RouterReconciler {
     return await untilOwnerMoves(() => this.#look(router, context))
   }
 
-  async #look(router: Router, { signal, aside }: ReconcileContext): Promise<Result> {
+  async #look(router: Router, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '', generation = 0 } = router.metadata
     const { statuses, events, views, deployments, services, pods, clock } = this.#o
     const found = await this.#ensure(router, signal)
@@ -116,7 +116,7 @@ export class RouterReconciler {
       deployment: deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router })),
       hasServices: SERVICES.every((name) => services.get(toKeyString({ namespace, name }))),
       pods: pods.byIndex(INDEX.router, namespace),
-      views: await aside(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
+      views: await withoutSlot(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
     }
     const at = toTime(clock.epochMs())
     const status = summarizeRouter(state, { before: before?.conditions, at })

@@ -8,7 +8,7 @@ export interface RouterTrouble {
   /** One CamelCase word, for conditions. */
   readonly reason: string
   readonly message: string
-  /** True if it ends by itself: nobody has to act. */
+  /** True if it ends by itself. */
   readonly isPassing?: boolean
   /** True if requests go on: router pods are ready. The status of the Router says so. */
   readonly isServed?: boolean
@@ -24,7 +24,7 @@ export function routerKeysOf({ metadata }: KubeObject): readonly string[] {
   return metadata.namespace === undefined ? [] : [routerKeyOf(metadata.namespace)]
 }
 
-/** What the status of a Router says of its trouble, see `judgeRouter`: Models and Ensembles repeat it. Pure. */
+/** What the status of a Router says of its trouble, see `conditionsOfRouter`: Models and Ensembles repeat it. Pure. */
 export function troubleOf(router: RouterObject | undefined): RouterTrouble | undefined {
   const conditions = router?.status?.conditions
   const [degraded, progressing, ready] = ['Degraded', 'Progressing', 'Ready'].map((type) =>

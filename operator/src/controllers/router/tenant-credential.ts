@@ -15,7 +15,7 @@ export interface Tenancy {
   ): Promise<{ readonly renewAtMs: number }>
 }
 
-/** True for what may go well the next time, with nobody's help. */
+/** True for what may go well the next time by itself. */
 export function isPassing(error: unknown): boolean {
   return !(error instanceof TerminalError) && !isRefusal(error)
 }

@@ -30,7 +30,7 @@ export interface PlainAccess {
 const IDLE_MS = 30_000
 
 /**
- * Speaks to an API server with nothing of ours between, so that tests can judge ours by it. Paths are those of the REST API,
+ * Speaks to an API server with nothing of ours between, so that tests can compare ours with it. Paths are those of the REST API,
  * with their query: `/api/v1/namespaces/default/pods/x`. Close it when it is no longer used.
  */
 export function plainClient(o: PlainAccess) {

@@ -7,7 +7,7 @@ import { KubeError } from '../kube-error.ts'
 export interface Exchange {
   /** Sends the request. Resolves with the answer's head. */
   send(body: string | undefined): Promise<IncomingMessage>
-  /** Breaks it off: whoever waits for the answer gets `error`. */
+  /** Breaks it off: the caller that waits for the answer gets `error`. */
   abort(error: Error): void
   /** Sets the limit anew, from now on. `error` says what took too long. */
   limit(ms: number, error: () => Error): void

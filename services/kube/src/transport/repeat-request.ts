@@ -5,7 +5,7 @@ import type { TransportRequest } from './transport.ts'
 /** How often a request is sent in all. */
 const MOST_TRIES = 3
 const FIRST_WAIT_MS = 200
-/** A server that asks for a longer wait than this is answered to whoever asked. */
+/** A longer wait than this goes to the caller as an error. */
 const LONGEST_WAIT_MS = 10_000
 
 export interface RepeatOptions {

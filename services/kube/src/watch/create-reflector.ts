@@ -11,7 +11,7 @@ import { withoutManagedFields } from './trim.ts'
 
 /** The server ends a watch after so many seconds, or up to twice as many; as client-go. */
 const WATCH_SECONDS = 300
-/** A server sends a bookmark about every minute: when two have not come, nobody is there. */
+/** A server sends a bookmark about every minute: when two have not come, the server is gone. */
 const IDLE_MS = 150_000
 /** A watch that ends sooner and without an event is a failure: to come back at once would be a hot loop. */
 const SHORTEST_WATCH_MS = 1000

@@ -3,7 +3,7 @@ import type { Client } from '../client.ts'
 import type { KubeObject, Stored } from '../object.ts'
 import type { Resource } from '../resource.ts'
 
-/** A change of what the API server has. `key` is `namespace/name`, or the name alone. */
+/** A change of an object on the API server. `key` is `namespace/name`, or the name alone. */
 export type ReflectorEvent<T extends KubeObject> =
   | {
       readonly type: 'added'
@@ -39,7 +39,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly random?: () => number
   /** Longest time without a byte before a watch counts as dead, in milliseconds; default 150000. */
   readonly idleMs?: number
-  /** Leaves out what nobody reads, so that it is not kept; `withoutManagedFields` if absent. */
+  /** Leaves out what is not read, so that it is not kept; `withoutManagedFields` if absent. */
   readonly trim?: (object: Stored<T>) => Stored<T>
   /**
    * Called one after the other, without waiting; only enqueues. Not called before the first state is complete. What it throws

@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from '../object.ts'
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /**
- * Leaves out who owns which field, and kubectl's own copy of the object: about half of what a small object needs in memory.
+ * Leaves out who owns which field, and kubectl's own copy of the object: about half of the memory of a small object.
  *
  * @returns a copy that shares the rest.
  */

@@ -1,7 +1,7 @@
 import type { Condition } from '@tutti/kube'
 
 /** What a condition says, but for its type, generation and time. */
-export interface Judgement {
+export interface ConditionState {
   readonly status: Condition['status']
   /** One CamelCase word. */
   readonly reason: string
@@ -9,14 +9,14 @@ export interface Judgement {
   readonly message: string
 }
 
-export function isTrue(reason: string, message: string): Judgement {
+export function isTrue(reason: string, message: string): ConditionState {
   return { status: 'True', reason, message }
 }
 
-export function isFalse(reason: string, message: string): Judgement {
+export function isFalse(reason: string, message: string): ConditionState {
   return { status: 'False', reason, message }
 }
 
-export function isUnknown(reason: string, message: string): Judgement {
+export function isUnknown(reason: string, message: string): ConditionState {
   return { status: 'Unknown', reason, message }
 }

@@ -10,11 +10,11 @@ import type { Deployment, Pod } from '@tutti/kube'
 import { isAlive, isReady } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
-import { isFalse, isTrue, type Judgement } from '../judgement.ts'
+import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
 import { isObserved } from '../model/deployment-state.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** What the state of a Router is judged by. */
+/** What the status of a Router follows from. */
 export interface RouterState {
   readonly generation: number
   readonly trouble: RouterTrouble | undefined
@@ -29,16 +29,18 @@ export interface RouterState {
 }
 
 /** Every condition of a Router. Pure. */
-export function judgeRouter(state: RouterState): Readonly<Record<RouterConditionType, Judgement>> {
+export function conditionsOfRouter(
+  state: RouterState,
+): Readonly<Record<RouterConditionType, ConditionState>> {
   return {
-    Progressing: judgeProgressing(state),
-    Degraded: judgeDegraded(state),
-    Ready: judgeReady(state),
+    Progressing: checkProgressing(state),
+    Degraded: checkDegraded(state),
+    Ready: checkReady(state),
   }
 }
 
 /** Pods that are ready answer requests that reach them, whatever is wrong with what is to take their place. */
-function judgeReady({ trouble, hasServices, pods }: RouterState): Judgement {
+function checkReady({ trouble, hasServices, pods }: RouterState): ConditionState {
   const count = pods.filter(isReady).length
   if (trouble !== undefined && (count === 0 || !hasServices)) {
     return isFalse(trouble.reason, trouble.message)
@@ -47,14 +49,14 @@ function judgeReady({ trouble, hasServices, pods }: RouterState): Judgement {
   return isTrue('Ready', `${count} router ${count === 1 ? 'pod is' : 'pods are'} ready`)
 }
 
-function judgeDegraded({ trouble }: RouterState): Judgement {
+function checkDegraded({ trouble }: RouterState): ConditionState {
   const isWrong = trouble !== undefined && trouble.isPassing !== true
   return isWrong
     ? isTrue(trouble.reason, trouble.message)
     : isFalse('AsExpected', 'nothing is wrong')
 }
 
-function judgeProgressing({ trouble, deployment, replicas }: RouterState): Judgement {
+function checkProgressing({ trouble, deployment, replicas }: RouterState): ConditionState {
   if (trouble?.isPassing === true) return isTrue(trouble.reason, trouble.message)
   if (trouble !== undefined) return isFalse(trouble.reason, 'the router waits until this is over')
   const wanted = replicas ?? deployment?.spec.replicas ?? 0
@@ -90,7 +92,7 @@ export function summarizeRouter(
   return {
     observedGeneration: generation,
     conditions: toConditions(ROUTER_CONDITIONS, {
-      judged: judgeRouter(state),
+      states: conditionsOfRouter(state),
       before: o.before,
       observedGeneration: generation,
       at: o.at,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { compareVerdicts } from '../testing/verdicts/compare-verdicts.ts'
+import { compareResults } from '../testing/validation/compare-results.ts'
 
 t.setTimeout(0)
 
@@ -11,7 +11,7 @@ await t.test(`tutti validate says what the operator will say, ${ROUNDS} rounds`,
   for (let round = 0; round < ROUNDS; round += 1) {
     await t.test(`round ${round}`, async (t) => {
       const o = { firstSeed: firstSeed + round * NAMESPACES, count: NAMESPACES }
-      await compareVerdicts(t, { ...o, hasRepository: round % 2 === 0 })
+      await compareResults(t, { ...o, hasRepository: round % 2 === 0 })
     })
   }
 })

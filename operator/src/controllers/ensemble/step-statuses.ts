@@ -2,16 +2,16 @@ import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/ensemb
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
 /** What each step runs, and whether it can be run now. */
-export function judgeSteps(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
+export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
   return spec.steps.map(({ name, modelRef, ensembleRef }) => {
     const model = modelRef?.name ?? ensembleRef?.name ?? ''
-    return { name, model, ...judgeTarget(model, view) }
+    return { name, model, ...checkTarget(model, view) }
   })
 }
 
-type Judged = Omit<StepStatus, 'name' | 'model'>
+type TargetStatus = Omit<StepStatus, 'name' | 'model'>
 
-function judgeTarget(model: string, view: NamespaceView): Judged {
+function checkTarget(model: string, view: NamespaceView): TargetStatus {
   const target = view.holderOf(model)
   if (target === undefined) {
     const message = notServedText(model, view.resourceNamed(model))

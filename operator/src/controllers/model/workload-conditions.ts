@@ -1,15 +1,15 @@
 import type { Deployment, IntOrString } from '@tutti/kube'
-import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { toFailureText } from '../pod-failure.ts'
 import { isObserved, numbersOf, templateOf } from './deployment-state.ts'
-import { judgeChildren, judgePassing } from './judge-model.ts'
-import { count, type ModelWorld } from './judgement.ts'
+import { checkChildren, findPassing } from './model-conditions.ts'
+import { count, type ModelWorld } from './model-world.ts'
 
 /** Whether enough pods take requests, of whatever template they are. */
-export function judgeWorkload(world: ModelWorld): Judgement {
+export function checkWorkload(world: ModelWorld): ConditionState {
   const { deployment, failure } = world
   if (deployment === undefined) {
-    const blocked = judgeChildren(world)
+    const blocked = checkChildren(world)
     if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
     return isUnknown('Pending', 'the Deployment is not there yet')
   }
@@ -34,24 +34,24 @@ function toCount(value: IntOrString, of: number): number {
 }
 
 /** Whether pods are being replaced, made or taken away. */
-export function judgeProgress(world: ModelWorld): Judgement {
+export function checkProgress(world: ModelWorld): ConditionState {
   const { deployment } = world
-  const held = judgeHeld(world)
-  const waiting = held ?? judgePassing(world)
+  const held = checkHeld(world)
+  const waiting = held ?? findPassing(world)
   if (waiting !== undefined) return waiting
   if (deployment === undefined) return isTrue('Reconciling', 'the Deployment is not there yet')
   if (!isObserved(deployment)) return isTrue('Reconciling', 'the Deployment has just changed')
-  return judgeRollout(deployment)
+  return checkRollout(deployment)
 }
 
-function judgeRollout(deployment: Deployment): Judgement {
+function checkRollout(deployment: Deployment): ConditionState {
   const { wanted, all, updated, available } = numbersOf(deployment)
   const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${all - updated} old; ${available} available, old or new`
   const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
   if (late?.reason === 'ProgressDeadlineExceeded') return isFalse(late.reason, text)
   const isComplete = updated === wanted && all === updated && available >= wanted
   if (isComplete) return isFalse('Complete', text)
-  // Whoever paused it meant it, so the operator leaves it so. Scaling goes on there, new templates wait.
+  // A user paused it, so the operator leaves it so. Scaling goes on there, new templates wait.
   const isHeld = deployment.spec.paused === true && all !== updated
   if (isHeld) return isFalse('DeploymentPaused', toPausedText(deployment, text))
   return isTrue('RollingOut', text)
@@ -62,11 +62,11 @@ function toPausedText({ metadata: { name, namespace } }: Deployment, text: strin
 }
 
 /** Why nothing can move; undefined if it can. */
-function judgeHeld(world: ModelWorld): Judgement | undefined {
+function checkHeld(world: ModelWorld): ConditionState | undefined {
   const { spec, refusal } = world
   if (refusal !== undefined) return isFalse(refusal.reason, refusal.message)
   if (spec?.paused === true) return isFalse('Paused', 'spec.paused: pods are left as they are')
-  const blocked = judgeChildren(world)
+  const blocked = checkChildren(world)
   return blocked === undefined ? undefined : isFalse(blocked.reason, blocked.message)
 }
 

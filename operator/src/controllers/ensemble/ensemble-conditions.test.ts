@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { type EnsembleState, judgeState } from './judge-ensemble-state.ts'
+import { conditionsOfEnsemble, type EnsembleState } from './ensemble-conditions.ts'
 import { summarizeEnsemble } from './summarize.ts'
 
 const config = normaliseModelConfig(parseModelConfig('name: "e" platform: "ensemble"', 'test'))
@@ -24,7 +24,7 @@ const view = (accepted: readonly string[]) => ({
 const state = (o: Partial<EnsembleState> = {}): EnsembleState => ({
   generation: 1,
   isPaused: false,
-  verdict: ACCEPTED,
+  checked: ACCEPTED,
   served: SERVED,
   steps: [{ name: 'a', ready: true }],
   routers: [view([SERVED.name])],
@@ -37,7 +37,7 @@ const CASES: readonly {
   readonly ready: string
 }[] = [
   { name: 'all is well', state: state(), ready: 'Ready' },
-  { name: 'it is refused', state: state({ verdict: REFUSED }), ready: 'UnknownTensor' },
+  { name: 'it is refused', state: state({ checked: REFUSED }), ready: 'UnknownTensor' },
   {
     name: 'what is accepted cannot be stored',
     state: state({ refusal: 'exceeded quota' }),
@@ -74,40 +74,40 @@ const CASES: readonly {
     state: state({ exposure: { reason: 'RoutePending', message: 'x', isAwaited: true } }),
     ready: 'RoutePending',
   },
-  { name: 'it is paused', state: state({ isPaused: true, verdict: REFUSED }), ready: 'Paused' },
+  { name: 'it is paused', state: state({ isPaused: true, checked: REFUSED }), ready: 'Paused' },
 ]
 
 for (const { name, state: given, ready } of CASES) {
   await t.test(`Ready says so when ${name}`, async (t) => {
-    const judged = judgeState(given)
-    t.equal(judged.Ready.reason, ready)
-    t.equal(judged.Ready.status, ready === 'Ready' || ready === 'Paused' ? 'True' : 'False')
+    const states = conditionsOfEnsemble(given)
+    t.equal(states.Ready.reason, ready)
+    t.equal(states.Ready.status, ready === 'Ready' || ready === 'Paused' ? 'True' : 'False')
   })
 }
 
 await t.test('what somebody has to change is no progress, and not well', async (t) => {
   const trouble = { reason: 'RouterSettingsInvalid', message: 'data.replicas: x' }
-  t.match(judgeState(state({ trouble })), {
+  t.match(conditionsOfEnsemble(state({ trouble })), {
     Degraded: { status: 'True', ...trouble },
     Progressing: { status: 'False', ...trouble },
   })
   const credential = { reason: 'CredentialMissing', message: 'x' }
-  t.match(judgeState(state({ trouble: credential })), {
+  t.match(conditionsOfEnsemble(state({ trouble: credential })), {
     Degraded: { status: 'True', ...credential },
     Progressing: { status: 'True' },
   })
-  const { served: _, ...fresh } = state({ verdict: REFUSED })
-  t.match(judgeState(fresh), {
+  const { served: _, ...fresh } = state({ checked: REFUSED })
+  t.match(conditionsOfEnsemble(fresh), {
     Degraded: { status: 'True', reason: REFUSED.reason, message: REFUSED.message },
     Progressing: { status: 'False' },
   })
   const waits = { accepted: false, reason: 'SchemaPending', message: 'x' } as const
-  t.match(judgeState({ ...fresh, verdict: waits }), {
+  t.match(conditionsOfEnsemble({ ...fresh, checked: waits }), {
     Degraded: { status: 'False' },
     Progressing: { status: 'True' },
   })
   const exposure = { reason: 'RoutePending', message: 'x', isAwaited: true }
-  t.match(judgeState(state({ exposure })), {
+  t.match(conditionsOfEnsemble(state({ exposure })), {
     Degraded: { status: 'False', message: /other conditions say what it waits for/ },
     Progressing: { status: 'True', message: 'x' },
   })
@@ -122,39 +122,45 @@ await t.test('nothing is said to be well that another condition denies', async (
     [{ routers: [] }, /^nothing is wrong with the Ensemble itself; other conditions say/],
   ] as const
   for (const [o, message] of wanted) {
-    t.match(judgeState(state(o)).Degraded, { status: 'False', reason: 'AsExpected', message })
+    t.match(conditionsOfEnsemble(state(o)).Degraded, {
+      status: 'False',
+      reason: 'AsExpected',
+      message,
+    })
   }
 })
 
 await t.test('what is being deleted is told, and is not wrong if it goes by itself', async (t) => {
   const held = { reason: 'Terminating', message: 'held', isPassing: false }
   const passing = { reason: 'Terminating', message: 'goes', isPassing: true }
-  t.match(judgeState(state({ trouble: held })), {
+  t.match(conditionsOfEnsemble(state({ trouble: held })), {
     RouterReady: { status: 'False', reason: 'Terminating', message: 'held' },
     Degraded: { status: 'True', reason: 'Terminating' },
     Progressing: { status: 'False', reason: 'Terminating' },
   })
-  t.match(judgeState(state({ trouble: passing })), {
+  t.match(conditionsOfEnsemble(state({ trouble: passing })), {
     RouterReady: { status: 'False', reason: 'Terminating', message: 'goes' },
     Degraded: { status: 'False' },
     Progressing: { status: 'True', reason: 'Terminating' },
     Ready: { status: 'False', reason: 'Terminating' },
   })
-  t.match(judgeState(state({ exposure: held })), {
+  t.match(conditionsOfEnsemble(state({ exposure: held })), {
     Degraded: { status: 'True', reason: 'Terminating' },
     Ready: { status: 'False', reason: 'Terminating' },
   })
-  t.match(judgeState(state({ exposure: passing })), {
+  t.match(conditionsOfEnsemble(state({ exposure: passing })), {
     Degraded: { status: 'False' },
     Progressing: { status: 'True', reason: 'Terminating', message: 'goes' },
     Ready: { status: 'True' },
   })
-  t.match(judgeState(state({ trouble: passing, exposure: held })).Degraded, { message: 'held' })
+  t.match(conditionsOfEnsemble(state({ trouble: passing, exposure: held })).Degraded, {
+    message: 'held',
+  })
 })
 
 await t.test('routers go on while those that are to take their place do not come', async (t) => {
   const trouble = { reason: 'ErrImageNeverPull', message: 'pod "b": no image', isServed: true }
-  t.match(judgeState(state({ trouble })), {
+  t.match(conditionsOfEnsemble(state({ trouble })), {
     RouterReady: { status: 'True', reason: 'Ready' },
     Degraded: {
       status: 'True',
@@ -164,13 +170,13 @@ await t.test('routers go on while those that are to take their place do not come
     Progressing: { status: 'True', reason: trouble.reason, message: trouble.message },
     Ready: { status: 'True', reason: 'Ready' },
   })
-  t.match(judgeState(state({ trouble, routers: [] })), {
+  t.match(conditionsOfEnsemble(state({ trouble, routers: [] })), {
     RouterReady: { status: 'False', reason: trouble.reason, message: trouble.message },
     Degraded: { status: 'True', message: trouble.message },
     Ready: { status: 'False', reason: trouble.reason },
   })
   const exposure = { reason: 'TokenMissing', message: 'x' }
-  t.match(judgeState(state({ trouble, exposure })), {
+  t.match(conditionsOfEnsemble(state({ trouble, exposure })), {
     Degraded: { status: 'True', reason: 'TokenMissing' },
     Ready: { status: 'False', reason: 'TokenMissing' },
   })
@@ -180,7 +186,7 @@ await t.test('Ready means routable, whatever else is the case', async () => {
   const flag = fc.boolean()
   const given = fc.record({
     isPaused: flag,
-    verdict: fc.constantFrom(ACCEPTED, REFUSED),
+    checked: fc.constantFrom(ACCEPTED, REFUSED),
     hasServed: flag,
     isStepReady: flag,
     routers: fc.array(flag, { maxLength: 3 }),
@@ -192,9 +198,9 @@ await t.test('Ready means routable, whatever else is the case', async () => {
         steps: [{ name: 'a', ready: isStepReady }],
         routers: routers.map((has) => view(has ? [SERVED.name] : [])),
       })
-      const { Ready: ready } = judgeState(hasServed ? { ...rest, served: SERVED } : rest)
+      const { Ready: ready } = conditionsOfEnsemble(hasServed ? { ...rest, served: SERVED } : rest)
       const isRoutable = hasServed && routers.length > 0 && routers.every(Boolean)
-      const wanted = isRoutable && isStepReady && (o.isPaused || o.verdict.accepted)
+      const wanted = isRoutable && isStepReady && (o.isPaused || o.checked.accepted)
       return (ready.status === 'True') === wanted
     }),
   )

@@ -1,6 +1,5 @@
 import type { RouterView } from '../../pods/router-views.ts'
-import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
-import type { ModelWorld } from './judgement.ts'
+import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import {
   canServe,
   currentPods,
@@ -8,22 +7,23 @@ import {
   readyVersionsOf,
   type VersionRevision,
 } from './model-pods.ts'
+import type { ModelWorld } from './model-world.ts'
 
 type RoutableWorld = Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'trouble'>
 
 /** Whether every ready router sends requests to a pod of the newest template. */
-export function judgeRoutable(world: ModelWorld): Judgement {
+export function checkRoutable(world: ModelWorld): ConditionState {
   const serving = currentPods(world.pods).filter(canServe)
   if (serving.length === 0) {
     return isFalse('NoReplica', 'no pod of the newest template has loaded the model')
   }
-  const judgements = serving.map((pod) => judgePod(world, pod))
-  const good = judgements.find(({ status }) => status === 'True')
-  return good ?? judgements[0] ?? isUnknown('Pending', 'not asked yet')
+  const conditions = serving.map((pod) => checkPod(world, pod))
+  const good = conditions.find(({ status }) => status === 'True')
+  return good ?? conditions[0] ?? isUnknown('Pending', 'not asked yet')
 }
 
 /** Whether requests may go to a pod: what it serves is accepted, and every ready router has heard so. */
-export function judgePod(world: RoutableWorld, pod: ModelPod): Judgement {
+export function checkPod(world: RoutableWorld, pod: ModelPod): ConditionState {
   const versions = readyVersionsOf(pod)
   const name = pod.pod.metadata.name
   if (!versions.every((version) => isAccepted(world, version))) {

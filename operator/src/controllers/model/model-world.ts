@@ -5,7 +5,7 @@ import type { RouterView } from '../../pods/router-views.ts'
 import type { Scaling } from '../../resources/model-scaling.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
 import { findCondition } from '../../runtime/conditions.ts'
-import type { Judgement } from '../judgement.ts'
+import type { ConditionState } from '../condition-state.ts'
 import type { Failure } from '../pod-failure.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { Refusal } from './check-model.ts'
@@ -28,7 +28,7 @@ export interface ModelWorld {
   readonly template?: string
   /** As it is now. */
   readonly deployment?: Stored<Deployment>
-  /** What became of the children that were wanted. */
+  /** Results of the desired children. */
   readonly outcomes: readonly ChildOutcome[]
   readonly pods: readonly ModelPod[]
   /** What routers may use. */
@@ -42,7 +42,7 @@ export interface ModelWorld {
 }
 
 /** What was found before of this generation, where nothing can be seen of it now: there are no pods, say. */
-export function asBefore({ before, model }: ModelWorld, type: string): Judgement | undefined {
+export function asBefore({ before, model }: ModelWorld, type: string): ConditionState | undefined {
   const known = findCondition(before.conditions, type)
   if (known?.observedGeneration !== model.metadata.generation) return undefined
   return known?.status === 'Unknown' ? undefined : known

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { PlainObject } from '@tutti/kube/testing'
-import { ACCEPTED, type Verdict, type Verdicts } from './verdict.ts'
+import { ACCEPTED, type CheckResult, type CheckResults } from './check-result.ts'
 
 const TUTTI = new URL('../../../../services/cli/dist/main.js', import.meta.url).pathname
 
@@ -22,7 +22,7 @@ export async function runValidate(
   folder: string,
   sets: readonly (readonly PlainObject[])[],
   argv: readonly string[] = [],
-): Promise<readonly Verdicts[]> {
+): Promise<readonly CheckResults[]> {
   await mkdir(folder)
   for (const [i, items] of sets.entries()) {
     const placed = items.map(({ metadata, ...rest }) => ({
@@ -34,7 +34,7 @@ export async function runValidate(
   }
   const { problems, notes } = await run([`--filename=${folder}`, '--output=json', ...argv])
   const found = Map.groupBy([...problems, ...notes], ({ file }) => basename(file, '.json'))
-  return sets.map((manifests, i) => toVerdicts(manifests, found.get(String(i)) ?? []))
+  return sets.map((manifests, i) => toResults(manifests, found.get(String(i)) ?? []))
 }
 
 async function run(argv: readonly string[]): Promise<{ problems: Found[]; notes: Found[] }> {
@@ -48,16 +48,16 @@ async function run(argv: readonly string[]): Promise<{ problems: Found[]; notes:
   return JSON.parse(await promise)
 }
 
-function toVerdicts(manifests: readonly PlainObject[], found: readonly Found[]): Verdicts {
+function toResults(manifests: readonly PlainObject[], found: readonly Found[]): CheckResults {
   return new Map(
     manifests.map(({ kind, metadata }) => {
       const resource = `${kind}/${metadata.name}`
-      return [resource, toVerdict(found.filter((one) => one.resource === resource))]
+      return [resource, toResult(found.filter((one) => one.resource === resource))]
     }),
   )
 }
 
-function toVerdict([first, ...more]: readonly Found[]): Verdict {
+function toResult([first, ...more]: readonly Found[]): CheckResult {
   if (first === undefined) return ACCEPTED
   if (first.reason !== 'Warning') return { reason: first.reason, message: first.message }
   const message = [first, ...more].map((warning) => warning.message).join('; ')

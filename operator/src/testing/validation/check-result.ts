@@ -2,26 +2,26 @@ import type { KubeObject } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 
 /** What is said of one resource; an accepted one's message has its warnings. */
-export interface Verdict {
+export interface CheckResult {
   readonly reason: string
   readonly message: string
 }
 
 /** By `Ensemble/name`. */
-export type Verdicts = ReadonlyMap<string, Verdict>
+export type CheckResults = ReadonlyMap<string, CheckResult>
 
-export const ACCEPTED: Verdict = { reason: 'Accepted', message: '' }
+export const ACCEPTED: CheckResult = { reason: 'Accepted', message: '' }
 
 /** What the condition `Accepted` says of its newest generation. */
-export function verdictOf({
+export function resultOf({
   metadata,
   status,
-}: Pick<KubeObject, 'metadata'> & Pick<EnsembleObject, 'status'>): Verdict {
+}: Pick<KubeObject, 'metadata'> & Pick<EnsembleObject, 'status'>): CheckResult {
   const condition = status?.conditions?.find(({ type }) => type === 'Accepted')
   if (condition === undefined || condition.observedGeneration !== metadata.generation) {
     return { reason: 'none', message: 'the condition Accepted is not there yet' }
   }
   const { reason, message } = condition
-  // Where it is stored is no part of the verdict.
+  // Where it is stored is no part of the result.
   return reason === ACCEPTED.reason ? ACCEPTED : { reason, message }
 }

@@ -2,23 +2,23 @@ import type { ModelConditionType } from '@tutti/ensemble'
 import { HORIZONTAL_POD_AUTOSCALER } from '@tutti/kube'
 import { parseArtifactSource } from '../../resources/model-artifacts.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
-import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { toFailureText } from '../pod-failure.ts'
-import { findLoadMismatch, findMismatch } from './judge-signature.ts'
-import { asBefore, isLeftAsWas, type ModelWorld } from './judgement.ts'
 import { loadErrorOf } from './model-failure.ts'
 import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
+import { asBefore, isLeftAsWas, type ModelWorld } from './model-world.ts'
+import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
-type Judge = (world: ModelWorld) => Judgement
+type Check = (world: ModelWorld) => ConditionState
 
 /** Whether the resource is taken as it is. */
-export const judgeAccepted: Judge = ({ refusal, modelName }) =>
+export const checkAccepted: Check = ({ refusal, modelName }) =>
   refusal?.condition === 'Accepted'
     ? isFalse(refusal.reason, refusal.message)
     : isTrue('Accepted', `clients call it '${modelName}'`)
 
 /** Whether pods have the model's files. */
-export const judgeArtifacts: Judge = (world) => {
+export const checkArtifacts: Check = (world) => {
   const { refusal, failure, spec } = world
   if (refusal?.condition === 'ArtifactsReady') return isFalse(refusal.reason, refusal.message)
   const pods = currentPods(world.pods)
@@ -47,12 +47,12 @@ function isFetching({ pod }: ModelPod): boolean {
 }
 
 /** Whether the model is what the resource declares. */
-export const judgeSchema: Judge = (world) => {
+export const checkSchema: Check = (world) => {
   const { spec } = world
   if (spec === undefined) return isUnknown('InvalidSpec', 'the spec cannot be read')
   const mismatch = findSchemaMismatch(world)
   if (mismatch !== undefined) {
-    const left = judgeLeft(world)
+    const left = checkLeft(world)
     if (left === undefined) return isFalse('SchemaMismatch', mismatch)
     return asBefore(world, 'SchemaVerified') ?? left
   }
@@ -70,7 +70,7 @@ export const judgeSchema: Judge = (world) => {
 }
 
 /** Of pods that are of an earlier spec, which this one does not replace; undefined if it does. */
-function judgeLeft(world: ModelWorld): Judgement | undefined {
+function checkLeft(world: ModelWorld): ConditionState | undefined {
   const { refusal } = world
   const text = 'no pod is made of this spec while'
   if (refusal !== undefined) return isUnknown(refusal.reason, `${text} it is refused`)
@@ -99,18 +99,20 @@ export function isVerified(spec: NonNullable<ModelWorld['spec']>, pod: ModelPod)
 }
 
 /** Whether something is wrong, be it that requests are answered all the same. */
-export const judgeDegraded: Judge = (world) => {
+export const checkDegraded: Check = (world) => {
   const { refusal, failure } = world
   if (refusal !== undefined) return isTrue(refusal.reason, refusal.message)
-  const blocked = judgeChildren(world) ?? judgeTolerance(world)
+  const blocked = checkChildren(world) ?? checkTolerance(world)
   if (blocked !== undefined) return blocked
   if (failure !== undefined) return isTrue(failure.reason, toFailureText(failure))
-  const { status, reason, message } = judgeSchema(world)
+  const { status, reason, message } = checkSchema(world)
   return status === 'False' ? isTrue(reason, message) : isFalse('AsExpected', 'nothing is wrong')
 }
 
 /** What is in the way of children; undefined if nothing is. */
-export function judgeChildren({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judgement | undefined {
+export function checkChildren({
+  outcomes,
+}: Pick<ModelWorld, 'outcomes'>): ConditionState | undefined {
   for (const outcome of outcomes) {
     const { kind } = outcome.resource
     if (outcome.result === 'nameConflict') return isTrue('ObjectConflict', outcome.message)
@@ -125,7 +127,9 @@ export function judgeChildren({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judge
 }
 
 /** A child that goes by itself and is made anew then; undefined if there is none. */
-export function judgePassing({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judgement | undefined {
+export function findPassing({
+  outcomes,
+}: Pick<ModelWorld, 'outcomes'>): ConditionState | undefined {
   for (const outcome of outcomes) {
     const deletion = outcome.result === 'terminating' ? toDeletion(outcome) : undefined
     if (deletion?.isPassing === true) return isTrue('Terminating', deletion.message)
@@ -137,7 +141,7 @@ export function judgePassing({ outcomes }: Pick<ModelWorld, 'outcomes'>): Judgem
  * A server whose feature gate is off leaves the tolerance out of the HPA, and says nothing: the one field that is taken from a
  * Model as it is and that a supported Kubernetes may not keep.
  */
-function judgeTolerance({ spec, outcomes }: ModelWorld): Judgement | undefined {
+function checkTolerance({ spec, outcomes }: ModelWorld): ConditionState | undefined {
   const { behavior = {} } = spec?.scaling ?? {}
   const kept = findBehavior(outcomes)
   if (kept === undefined) return undefined
@@ -161,4 +165,4 @@ function findBehavior(
   return undefined
 }
 
-export type Judgements = Readonly<Record<ModelConditionType, Judgement>>
+export type ConditionStates = Readonly<Record<ModelConditionType, ConditionState>>

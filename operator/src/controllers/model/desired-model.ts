@@ -7,8 +7,8 @@ import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
 import { credentialsDigest } from './credentials-digest.ts'
 
-/** What a Model that can be read wants. */
-export interface ModelWish {
+/** What the spec of a Model asks for. */
+export interface DesiredModel {
   readonly parts: ModelParts
   readonly scaling: Scaling
   /** Digest of the pod template. */
@@ -16,14 +16,14 @@ export interface ModelWish {
 }
 
 /** @param o.secret - that artifacts are fetched with, if there is one. Pure. */
-export function toWish(
+export function toDesiredModel(
   { metadata: { name, namespace = '' } }: Stored<ModelObject>,
   spec: ModelSpec,
   {
     settings,
     secret,
   }: { readonly settings: StepSettings; readonly secret: Stored<Secret> | undefined },
-): ModelWish {
+): DesiredModel {
   const parts = toModelParts({
     name,
     namespace,

@@ -1,25 +1,25 @@
 import { join } from 'node:path'
 import { parseManifest } from '@tutti/ensemble'
 import type { Test } from 'tap'
-import { judgeInMemory } from './judge-in-memory.ts'
+import { checkInMemory } from './check-in-memory.ts'
+import type { CheckResult } from './check-result.ts'
 import { randomNamespace } from './random-namespace.ts'
 import { writeRepository } from './repository.ts'
 import { runValidate } from './run-validate.ts'
-import type { Verdict } from './verdict.ts'
 
 /** What both say of one resource. */
 interface Compared {
-  readonly validate: Verdict | undefined
-  readonly operator: Verdict | undefined
+  readonly validate: CheckResult | undefined
+  readonly operator: CheckResult | undefined
 }
 
 /**
- * Judges the namespaces of `count` seeds by `tutti validate` and by the operator's controllers, which have to agree.
+ * Checks the namespaces of `count` seeds by `tutti validate` and by the operator's controllers, which have to agree.
  *
  * @param o.hasRepository - both know the models of REPOSITORY, and `tutti validate` that no others will come.
  * @returns every reason that was given.
  */
-export async function compareVerdicts(
+export async function compareResults(
   t: Test,
   o: { readonly firstSeed: number; readonly count: number; readonly hasRepository: boolean },
 ): Promise<ReadonlySet<string>> {
@@ -41,7 +41,7 @@ export async function compareVerdicts(
   const different = []
   let count = 0
   for (const [i, { seed, manifests, faults }] of sets.entries()) {
-    const operator = await judgeInMemory(manifests, o)
+    const operator = await checkInMemory(manifests, o)
     for (const { kind, metadata } of manifests) {
       const resource = `${kind}/${metadata.name}`
       const both = { validate: validated[i]?.get(resource), operator: operator.get(resource) }

@@ -21,9 +21,9 @@ import { StatusWriter } from '../../runtime/status.ts'
 import { type MemoryClient, memoryClient } from '../memory-client.ts'
 import { type MemoryReflector, memoryReflector } from '../memory-reflector.ts'
 import { testMetrics } from '../test-metrics.ts'
+import { ACCEPTED, type CheckResult, type CheckResults, resultOf } from './check-result.ts'
 import { REPOSITORY } from './repository.ts'
 import { toServedRevision } from './served-revision.ts'
-import { ACCEPTED, type Verdict, type Verdicts, verdictOf } from './verdict.ts'
 
 const NAMESPACE = 'ns'
 const around = { clock: systemClock, log: silentLogger }
@@ -35,10 +35,10 @@ const { runtime: metrics } = testMetrics()
  * @param o.hasRepository - models of REPOSITORY that no manifest is about are served too.
  * @throws Error if it writes again and again.
  */
-export async function judgeInMemory(
+export async function checkInMemory(
   manifests: readonly PlainObject[],
   { hasRepository }: { readonly hasRepository: boolean },
-): Promise<Verdicts> {
+): Promise<CheckResults> {
   const client = memoryClient()
   const caches = openCaches(client)
   for (const manifest of [...manifests, ...(hasRepository ? unclaimed(manifests) : [])]) {
@@ -48,9 +48,9 @@ export async function judgeInMemory(
   }
   for (const model of caches.models.list()) serve(client, model)
   await reconcileAll(client, caches)
-  return new Map<string, Verdict>([
-    ...caches.models.list().map((model) => [idOf(model), judgeModel(caches, model)] as const),
-    ...caches.ensembles.list().map((ensemble) => [idOf(ensemble), verdictOf(ensemble)] as const),
+  return new Map<string, CheckResult>([
+    ...caches.models.list().map((model) => [idOf(model), checkManifest(caches, model)] as const),
+    ...caches.ensembles.list().map((ensemble) => [idOf(ensemble), resultOf(ensemble)] as const),
   ])
 }
 
@@ -65,7 +65,7 @@ function idOf({ kind, metadata }: KubeObject): string {
   return `${kind}/${metadata.name}`
 }
 
-function judgeModel(caches: Caches, model: Stored<ModelObject>): Verdict {
+function checkManifest(caches: Caches, model: Stored<ModelObject>): CheckResult {
   const rival = createModelReader(caches).rivalOf(model)
   const settings = { allowsHostPath: false }
   return checkModel({ model, rival, settings, hasSecret: true }).refusal ?? ACCEPTED
@@ -126,7 +126,7 @@ async function reconcileAll(
   const context = {
     signal: new AbortController().signal,
     log: silentLogger,
-    aside: callIt,
+    withoutSlot: callIt,
   }
   const options = { ...around, client, metrics }
   const reconciler = new EnsembleReconciler({

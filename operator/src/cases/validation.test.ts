@@ -1,6 +1,6 @@
 import { ACCEPTED_REASONS } from '@tutti/ensemble'
 import t from 'tap'
-import { compareVerdicts } from '../testing/verdicts/compare-verdicts.ts'
+import { compareResults } from '../testing/validation/compare-results.ts'
 
 /** Of each kind; with three or four resources each. */
 const NAMESPACES = 600
@@ -11,7 +11,7 @@ await t.test('tutti validate says what the operator will say', async (t) => {
   const seen = new Set<string>()
   for (const hasRepository of [false, true]) {
     const o = { firstSeed, count: NAMESPACES, hasRepository }
-    for (const reason of await compareVerdicts(t, o)) seen.add(reason)
+    for (const reason of await compareResults(t, o)) seen.add(reason)
   }
   // Nothing is drawn that breaks the schema.
   const wanted = Object.keys(ACCEPTED_REASONS).filter((reason) => reason !== 'InvalidSpec')

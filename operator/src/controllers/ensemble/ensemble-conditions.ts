@@ -1,6 +1,6 @@
 import type { EnsembleConditionType, StepStatus, Verdict } from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
-import { isFalse, isTrue, isUnknown, type Judgement } from '../judgement.ts'
+import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
 import type { ExposureProblem } from './exposure.ts'
 
@@ -11,11 +11,11 @@ export interface ServedRevision {
   readonly generation: number
 }
 
-/** What the state of an Ensemble is judged by. */
+/** What the conditions of an Ensemble follow from. */
 export interface EnsembleState {
   readonly generation: number
   readonly isPaused: boolean
-  readonly verdict: Verdict
+  readonly checked: Verdict
   /** What routers execute; absent if nothing was ever accepted. */
   readonly served?: ServedRevision
   /** Why the API server does not store what is accepted. */
@@ -28,7 +28,7 @@ export interface EnsembleState {
   readonly exposure?: ExposureProblem | undefined
 }
 
-type Judge = (state: EnsembleState) => Judgement
+type Check = (state: EnsembleState) => ConditionState
 
 function servedText({ served }: EnsembleState): string {
   return served === undefined
@@ -36,27 +36,27 @@ function servedText({ served }: EnsembleState): string {
     : `; generation ${served.generation} goes on being served (${served.name})`
 }
 
-function judgeAccepted(state: EnsembleState): Judgement {
-  const { verdict, isPaused, served, generation, refusal } = state
+function checkAccepted(state: EnsembleState): ConditionState {
+  const { checked, isPaused, served, generation, refusal } = state
   if (isPaused) {
     return isUnknown('Paused', `changes wait while the Ensemble is paused${servedText(state)}`)
   }
-  if (!verdict.accepted) return isFalse(verdict.reason, `${verdict.message}${servedText(state)}`)
+  if (!checked.accepted) return isFalse(checked.reason, `${checked.message}${servedText(state)}`)
   if (refusal !== undefined) {
     return isFalse('RevisionRefused', `ControllerRevision: ${refusal}${servedText(state)}`)
   }
   if (served === undefined) return isFalse('Pending', `generation ${generation} is being stored`)
-  const { warnings } = verdict
+  const { warnings } = checked
   if (warnings.length === 0) return isTrue('Accepted', `stored as ${served.name}`)
   return isTrue('AcceptedWithWarnings', warnings.join('; '))
 }
 
 /** What is served, if anything is, is not this generation: it is not accepted, or not stored. */
-function isRefused({ isPaused, verdict, refusal }: EnsembleState): boolean {
-  return !isPaused && (!verdict.accepted || refusal !== undefined)
+function isRefused({ isPaused, checked, refusal }: EnsembleState): boolean {
+  return !isPaused && (!checked.accepted || refusal !== undefined)
 }
 
-function judgeStepsReady({ steps }: EnsembleState): Judgement {
+function checkStepsReady({ steps }: EnsembleState): ConditionState {
   const missing = steps.filter(({ ready }) => !ready)
   const [first] = missing
   if (first === undefined) return isTrue('AllReady', `${steps.length} of ${steps.length} are ready`)
@@ -70,7 +70,7 @@ function servedTroubleOf({ trouble, routers }: EnsembleState): RouterTrouble | u
   return trouble?.isServed === true && routers.length > 0 ? trouble : undefined
 }
 
-function judgeRouterReady(state: EnsembleState): Judgement {
+function checkRouterReady(state: EnsembleState): ConditionState {
   const { trouble, routers } = state
   const isInTheWay = trouble !== undefined && servedTroubleOf(state) === undefined
   if (isInTheWay) return isFalse(trouble.reason, trouble.message)
@@ -82,7 +82,7 @@ function judgeRouterReady(state: EnsembleState): Judgement {
 }
 
 /** Whether every ready router executes this generation. */
-function judgeRoutable(state: EnsembleState): Judgement {
+function checkRoutable(state: EnsembleState): ConditionState {
   const { served, routers } = state
   if (isRefused(state)) {
     return isFalse('NotAccepted', `this generation is not accepted${servedText(state)}`)
@@ -100,8 +100,8 @@ function judgeRoutable(state: EnsembleState): Judgement {
 }
 
 /** @param isWaiting - whether other conditions say what is not there yet. */
-function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
-  const { exposure, trouble, verdict, served, refusal } = state
+function checkDegraded(state: EnsembleState, isWaiting: boolean): ConditionState {
+  const { exposure, trouble, checked, served, refusal } = state
   const problems = [
     servedTroubleOf(state) === undefined ? trouble : undefined,
     exposure?.isAwaited === true ? undefined : exposure,
@@ -113,8 +113,8 @@ function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
       const message = `this generation is not accepted${servedText(state)}`
       return isTrue('EarlierGenerationServed', message)
     }
-    if (verdict.accepted) return isTrue('RevisionRefused', `ControllerRevision: ${refusal}`)
-    if (!WAITING.has(verdict.reason)) return isTrue(verdict.reason, verdict.message)
+    if (checked.accepted) return isTrue('RevisionRefused', `ControllerRevision: ${refusal}`)
+    if (!WAITING.has(checked.reason)) return isTrue(checked.reason, checked.message)
   }
   return isFalse(
     'AsExpected',
@@ -125,13 +125,13 @@ function judgeDegraded(state: EnsembleState, isWaiting: boolean): Judgement {
 }
 
 /** Does not count for `Ready`. */
-function addServedTrouble(degraded: Judgement, state: EnsembleState): Judgement {
+function addServedTrouble(degraded: ConditionState, state: EnsembleState): ConditionState {
   const trouble = servedTroubleOf(state)
   if (degraded.status === 'True' || trouble === undefined) return degraded
   return isTrue(trouble.reason, `${trouble.message}; the routers that are ready go on`)
 }
 
-/** Of a verdict: it changes by itself. */
+/** Of a check: it changes by itself. */
 const WAITING = new Set(['SchemaPending', 'Pending'])
 
 /** Of a router: somebody has to change something. The credential comes by itself. */
@@ -145,8 +145,8 @@ const STUCK = new Set([
   'CreateContainerConfigError',
 ])
 
-function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
-  const { verdict, isPaused, trouble, exposure } = state
+function checkProgressing(state: EnsembleState, ready: ConditionState): ConditionState {
+  const { checked, isPaused, trouble, exposure } = state
   if (isPaused) return isFalse('Paused', 'changes wait while the Ensemble is paused')
   const passing = [trouble, exposure].find((problem) => problem?.isPassing === true)
   if (ready.status === 'True') {
@@ -156,8 +156,8 @@ function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
       ? isFalse('Complete', 'everything that was asked for is served')
       : isTrue(passing.reason, passing.message)
   }
-  if (!verdict.accepted && !WAITING.has(verdict.reason)) {
-    return isFalse(verdict.reason, 'the Ensemble has to be changed')
+  if (!checked.accepted && !WAITING.has(checked.reason)) {
+    return isFalse(checked.reason, 'the Ensemble has to be changed')
   }
   if (trouble !== undefined && trouble.isPassing !== true && STUCK.has(trouble.reason)) {
     return isFalse(trouble.reason, trouble.message)
@@ -167,44 +167,47 @@ function judgeProgressing(state: EnsembleState, ready: Judgement): Judgement {
 }
 
 /** What `Ready` needs, in the order in which they stand in each other's way. */
-const JUDGES = {
-  Accepted: judgeAccepted,
-  StepsReady: judgeStepsReady,
-  RouterReady: judgeRouterReady,
-  Routable: judgeRoutable,
-} as const satisfies Partial<Record<EnsembleConditionType, Judge>>
+const CHECKS = {
+  Accepted: checkAccepted,
+  StepsReady: checkStepsReady,
+  RouterReady: checkRouterReady,
+  Routable: checkRoutable,
+} as const satisfies Partial<Record<EnsembleConditionType, Check>>
 
 /** Every condition of an Ensemble. Pure. */
-export function judgeState(
+export function conditionsOfEnsemble(
   state: EnsembleState,
-): Readonly<Record<EnsembleConditionType, Judgement>> {
+): Readonly<Record<EnsembleConditionType, ConditionState>> {
   const parts = {
-    Accepted: JUDGES.Accepted(state),
-    StepsReady: JUDGES.StepsReady(state),
-    RouterReady: JUDGES.RouterReady(state),
-    Routable: JUDGES.Routable(state),
+    Accepted: CHECKS.Accepted(state),
+    StepsReady: CHECKS.StepsReady(state),
+    RouterReady: CHECKS.RouterReady(state),
+    Routable: CHECKS.Routable(state),
   }
   const lacking = findLacking(state, parts)
-  const degraded = judgeDegraded(state, lacking !== undefined)
+  const degraded = checkDegraded(state, lacking !== undefined)
   const ready = lacking ?? sumUp(state, { ...parts, Degraded: degraded })
   return {
     ...parts,
     Degraded: addServedTrouble(degraded, state),
-    Progressing: judgeProgressing(state, ready),
+    Progressing: checkProgressing(state, ready),
     Ready: ready,
   }
 }
 
-type Parts = Readonly<Record<keyof typeof JUDGES, Judgement>>
+type Parts = Readonly<Record<keyof typeof CHECKS, ConditionState>>
 
 /** What is first in the way of `Ready`; undefined if nothing is. */
-function findLacking({ isPaused, exposure }: EnsembleState, judged: Parts): Judgement | undefined {
+function findLacking(
+  { isPaused, exposure }: EnsembleState,
+  states: Parts,
+): ConditionState | undefined {
   const needed = (['Accepted', 'StepsReady', 'RouterReady', 'Routable'] as const).filter(
     (type) => !(isPaused && type === 'Accepted'),
   )
   for (const type of needed) {
-    const judgement = judged[type]
-    if (judgement.status !== 'True') return { ...judgement, status: 'False' }
+    const condition = states[type]
+    if (condition.status !== 'True') return { ...condition, status: 'False' }
   }
   if (exposure?.isAwaited === true) return isFalse(exposure.reason, exposure.message)
   return undefined
@@ -213,11 +216,11 @@ function findLacking({ isPaused, exposure }: EnsembleState, judged: Parts): Judg
 /** `Ready` of an Ensemble that lacks nothing. */
 function sumUp(
   { isPaused }: EnsembleState,
-  judged: Parts & { readonly Degraded: Judgement },
-): Judgement {
-  const { Degraded: degraded } = judged
+  states: Parts & { readonly Degraded: ConditionState },
+): ConditionState {
+  const { Degraded: degraded } = states
   if (degraded.status === 'True') return { ...degraded, status: 'False' }
   return isPaused
-    ? isTrue('Paused', judged.Accepted.message)
-    : isTrue('Ready', judged.Routable.message)
+    ? isTrue('Paused', states.Accepted.message)
+    : isTrue('Ready', states.Routable.message)
 }

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { modelDeployment, modelPod } from '../../testing/model-world.ts'
-import { judgeRouter, type RouterState, summarizeRouter } from './judge-router.ts'
+import { conditionsOfRouter, type RouterState, summarizeRouter } from './router-status.ts'
 import { hasOtherTrouble, type RouterTrouble, troubleOf } from './router-trouble.ts'
 
 const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const
@@ -30,7 +30,7 @@ function told(trouble: RouterTrouble | undefined, o: Partial<RouterState> = {}) 
 }
 
 await t.test('a Router of which all pods are ready is complete', async (t) => {
-  t.match(judgeRouter(state()), {
+  t.match(conditionsOfRouter(state()), {
     Ready: { status: 'True', reason: 'Ready', message: '2 router pods are ready' },
     Degraded: { status: 'False', reason: 'AsExpected' },
     Progressing: { status: 'False', reason: 'Complete' },
@@ -38,22 +38,22 @@ await t.test('a Router of which all pods are ready is complete', async (t) => {
 })
 
 await t.test('one without pods is not, and one whose pods come is progressing', async (t) => {
-  t.match(judgeRouter(state({ deployment: undefined, pods: [] })), {
+  t.match(conditionsOfRouter(state({ deployment: undefined, pods: [] })), {
     Ready: { status: 'False', reason: 'NoRouters' },
     Progressing: { status: 'True', reason: 'RollingOut' },
   })
   const { deployment } = state()
   const more = deployment && { ...deployment, status: { ...deployment.status, replicas: 3 } }
-  t.match(judgeRouter(state({ deployment: more })).Progressing, { reason: 'RollingOut' })
+  t.match(conditionsOfRouter(state({ deployment: more })).Progressing, { reason: 'RollingOut' })
 })
 
 await t.test('numbers of an earlier spec do not count', async (t) => {
   const { deployment } = state()
   const next = deployment && { ...deployment, metadata: { ...deployment.metadata, generation: 2 } }
   for (const later of [{ deployment: next }, { replicas: 3 }, { replicas: 1 }]) {
-    t.match(judgeRouter(state(later)).Progressing, { status: 'True', reason: 'RollingOut' })
+    t.match(conditionsOfRouter(state(later)).Progressing, { status: 'True', reason: 'RollingOut' })
   }
-  t.match(judgeRouter(state({ replicas: 2 })).Progressing, { reason: 'Complete' })
+  t.match(conditionsOfRouter(state({ replicas: 2 })).Progressing, { reason: 'Complete' })
 })
 
 await t.test('Models and Ensembles read from the status what trouble there is', async (t) => {
