@@ -86,7 +86,30 @@ await test('a router that cannot be asked is told apart', async (t) => {
   t.match(view, { pod: 'r1', error: { reason: 'POD_UNREACHABLE' } })
 })
 
-await test('whoever listens hears that a router serves other things, and only then', async (t) => {
+await test('one answer that is lost says nothing of a router, silence for long does', async (t) => {
+  let isSilent = false
+  const { clock, pods, server, views } = await open(t, {
+    listener: (_request, response) => {
+      if (isSilent) response.destroy()
+      else response.end(JSON.stringify(served(['m-1'])))
+    },
+  })
+  pods.push(routerPod(server, 'r1'))
+  const look = () => views.look('a', { maxAgeMs: -1, signal })
+  const good = [{ pod: 'r1', served: served(['m-1']) }]
+  t.same(await look(), good)
+  isSilent = true
+  for (const ms of [1, 15_000, 14_998]) {
+    clock.advance(ms)
+    t.same(await look(), good, `after another ${ms} ms`)
+  }
+  clock.advance(1)
+  t.match(await look(), [{ pod: 'r1', error: { reason: 'POD_UNREACHABLE' } }])
+  isSilent = false
+  t.same(await look(), good)
+})
+
+await test('listeners hear that a router serves other things, and only then', async (t) => {
   const { clock, server, pods, views, changes, changed } = await open(t)
   server.answer('/tutti/v1/served', served(['m-1']))
   pods.push(routerPod(server, 'r1'))
@@ -141,7 +164,7 @@ await test('what routers say is kept once, and not without bounds', async (t) =>
   t.match(refused[0], { error: { reason: 'MESSAGE_TOO_LARGE', message: /say different things/ } })
 })
 
-await test('silent routers of other namespaces hold up nobody', async (t) => {
+await test('silent routers of other namespaces do not hold up the others', async (t) => {
   const { clock, server, pods, views, changed } = await open(t)
   const mute = await startPodServer({ ip: '127.0.0.2', port: server.port, listener: () => {} })
   t.teardown(() => mute.close())

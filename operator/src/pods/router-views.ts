@@ -31,6 +31,8 @@ export interface RouterViewsOptions {
 interface Answer {
   readonly view: RouterView
   readonly at: number
+  /** When the router itself said it: before `at`, if it did not answer since. */
+  readonly saidAt: number
   /** Of the answer, to tell changes. */
   readonly digest: string
   /** Of the answer as JSON. */
@@ -39,6 +41,11 @@ interface Answer {
 
 /** Namespaces that are asked at the same time: routers of one that are silent do not keep the others waiting. */
 const NAMESPACES_AT_ONCE = 32
+/**
+ * A ready router that does not answer counts as it last was for so long, about three polls: one answer that is late or lost says
+ * nothing about the router. Kubernetes takes one that is gone out of the ready ones sooner.
+ */
+const MOST_SILENT_MS = 30_000
 /**
  * Of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of ours
  * can say anything, and it is all kept.
@@ -157,8 +164,14 @@ export class RouterViews implements ManagedController {
   async #put(id: string, address: PodAddress): Promise<Answer> {
     const at = this.#clock.now()
     try {
-      const answer = this.#toAnswer(id, await this.#view(address), { at, address })
+      const view = await this.#view(address)
       const before = this.#answers.get(id)
+      const isKept =
+        'error' in view &&
+        before !== undefined &&
+        'served' in before.view &&
+        at - before.saidAt < MOST_SILENT_MS
+      const answer = isKept ? { ...before, at } : this.#toAnswer(id, view, { at, address })
       if (before !== undefined && before.digest !== answer.digest) this.#changed.add(id)
       this.#answers.set(id, answer)
       return answer
@@ -176,7 +189,8 @@ export class RouterViews implements ManagedController {
     }: { readonly at: number; readonly address: PodAddress },
   ): Answer {
     const said = 'error' in view ? view.error.reason : JSON.stringify(view.served)
-    const answer: Answer = { view, at, digest: hash('sha256', said, 'hex'), length: said.length }
+    const digest = hash('sha256', said, 'hex')
+    const answer: Answer = { view, at, saidAt: at, digest, length: said.length }
     const others = this.#o.routersOf(namespace).flatMap(({ metadata: { uid } }) => {
       const other = uid === id ? undefined : this.#answers.get(uid)
       return other ?? []
@@ -191,7 +205,7 @@ export class RouterViews implements ManagedController {
     if (sum <= MOST_KEPT) return answer
     const text = `pod "${pod}": the routers of the namespace say different things of more than ${MOST_KEPT} characters together`
     const error = new ServeError('MESSAGE_TOO_LARGE', text)
-    return { view: { pod, error }, at, digest: error.reason, length: 0 }
+    return { view: { pod, error }, at, saidAt: at, digest: error.reason, length: 0 }
   }
 
   async #view(address: PodAddress): Promise<RouterView> {

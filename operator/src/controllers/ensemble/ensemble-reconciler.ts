@@ -86,7 +86,12 @@ export class EnsembleReconciler {
     const stored = await this.#accept(object, { view, checked, isPaused, signal })
     const { revisions, refusal } = stored
     const [newest] = revisions
-    const maxAgeMs = newest === undefined || isRoutable(object) ? AGED_MS : FRESH_MS
+    const wasRoutable = isRoutable(object)
+    // A step's Model has changed, say: `Ready` stays until routers had a moment to hear of it.
+    if (wasRoutable && stored.made.length > 0 && refusal === undefined)
+      return { requeueAfterMs: SOON_MS }
+    const isSettled = wasRoutable && newest?.metadata.name === object.status?.revision
+    const maxAgeMs = newest === undefined || isSettled ? AGED_MS : FRESH_MS
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
       isPaused,
@@ -98,9 +103,9 @@ export class EnsembleReconciler {
       trouble: troubleOf(this.#o.routers.get(routerKeyOf(namespace))),
       routers: await withoutSlot(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
     }
-    await this.#write(object, { state, revisions, spec, signal })
+    const status = await this.#write(object, { state, revisions, spec, signal })
     throwIfRefused(stored)
-    return this.#again(object, state)
+    return this.#again(status, state)
   }
 
   async #expose(
@@ -150,7 +155,7 @@ export class EnsembleReconciler {
       readonly spec: EnsembleSpec | undefined
       readonly signal: AbortSignal
     },
-  ): Promise<void> {
+  ): Promise<EnsembleStatus> {
     const { statuses, events, clock } = this.#o
     const [newest] = o.revisions
     const accepted = newest && acceptedOf(newest)
@@ -169,18 +174,20 @@ export class EnsembleReconciler {
     })
     const write = { resource: ENSEMBLE, object, status }
     const result = await statuses.write<EnsembleStatus>(write, o)
-    if (result !== 'written') return
-    const change = { before, after: status, bad: BAD_OF_ENSEMBLE, textOf: eventTextOf }
-    for (const event of eventsOfChange(object, change)) events.record(event)
+    if (result === 'written') {
+      const change = { before, after: status, bad: BAD_OF_ENSEMBLE, textOf: eventTextOf }
+      for (const event of eventsOfChange(object, change)) events.record(event)
+    }
+    return status
   }
 
-  #again(object: Ensemble, { served, routers, checked, exposure }: EnsembleState): Result {
+  #again(status: EnsembleStatus, { served, routers, checked, exposure }: EnsembleState): Result {
     const isMissing =
       served !== undefined &&
       checked.accepted &&
       routers.some((one) => 'error' in one || !one.served.accepted.includes(served.name))
     if (isMissing) {
-      const isRecent = waitedMs(object, this.#o.clock.epochMs()) < PATIENCE_MS
+      const isRecent = waitedMs(status, this.#o.clock.epochMs()) < PATIENCE_MS
       return { requeueAfterMs: isRecent ? SOON_MS : LATER_MS }
     }
     const isBlocked = exposure !== undefined && UNTOLD.has(exposure.reason)
@@ -201,9 +208,9 @@ function check(object: Ensemble, view: NamespaceView): Verdict {
 }
 
 /** Since it was accepted, or lost its routers: before that it may have been refused for long. */
-function waitedMs({ status }: Ensemble, nowMs: number): number {
+function waitedMs({ conditions }: EnsembleStatus, nowMs: number): number {
   const waits = ['Accepted', 'Routable'].map((type) => {
-    const known = findCondition(status?.conditions, type)
+    const known = findCondition(conditions, type)
     return known === undefined ? 0 : nowMs - Date.parse(known.lastTransitionTime)
   })
   return Math.min(...waits)

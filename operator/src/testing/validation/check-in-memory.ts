@@ -12,11 +12,15 @@ import {
 import type { PlainObject } from '@tutti/kube/testing'
 import { ENSEMBLE, MODEL, type ModelObject } from '../../api/kinds.ts'
 import { type Caches, createCaches } from '../../controllers/caches.ts'
-import { EnsembleReconciler } from '../../controllers/ensemble/ensemble-reconciler.ts'
+import {
+  EnsembleReconciler,
+  type EnsembleReconcilerOptions,
+} from '../../controllers/ensemble/ensemble-reconciler.ts'
 import { Exposure } from '../../controllers/ensemble/exposure.ts'
 import { checkModel } from '../../controllers/model/check-model.ts'
 import { createModelReader } from '../../controllers/model/model-reader.ts'
 import { Cache, type OpenReflector } from '../../runtime/cache.ts'
+import type { Result } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { type MemoryClient, memoryClient } from '../memory-client.ts'
 import { type MemoryReflector, memoryReflector } from '../memory-reflector.ts'
@@ -77,7 +81,7 @@ function toTypeMeta(resource: Resource): Pick<KubeObject, 'apiVersion' | 'kind'>
 }
 
 /** Caches that see what the client writes at once. */
-function openCaches(client: MemoryClient) {
+export function openCaches(client: MemoryClient) {
   const reflectors = new Map<string, MemoryReflector>()
   const openReflector: OpenReflector = (o) => {
     const reflector = memoryReflector()
@@ -104,7 +108,8 @@ function openCaches(client: MemoryClient) {
   return caches
 }
 
-function serve(client: MemoryClient, model: Stored<ModelObject>): void {
+/** Accepts what the manifest of a Model says. */
+export function serve(client: MemoryClient, model: Stored<ModelObject>): void {
   const revision = toServedRevision(model)
   if (revision === undefined) return
   const { metadata } = revision
@@ -118,11 +123,12 @@ function callIt<T>(wait: () => Promise<T>): Promise<T> {
   return wait()
 }
 
-/** Until a look at every Ensemble writes nothing. */
-async function reconcileAll(
+/** Reconciles one Ensemble. */
+export function openReconcile(
   client: MemoryClient,
   caches: ReturnType<typeof openCaches>,
-): Promise<void> {
+  views: EnsembleReconcilerOptions['views'],
+): (key: string) => Promise<Result> {
   const context = {
     signal: new AbortController().signal,
     log: silentLogger,
@@ -135,14 +141,23 @@ async function reconcileAll(
     statuses: new StatusWriter(options),
     exposure: new Exposure({ ...options, ...caches }),
     events: { record: () => {} },
-    // oxlint-disable-next-line typescript/require-await -- there are no routers to ask
-    views: { look: async () => [] },
+    views,
     routers: { get: () => undefined },
   })
+  return (key) => reconciler.reconcile(context, key)
+}
+
+/** Until a look at every Ensemble writes nothing. */
+async function reconcileAll(
+  client: MemoryClient,
+  caches: ReturnType<typeof openCaches>,
+): Promise<void> {
+  // oxlint-disable-next-line typescript/require-await -- there are no routers to ask
+  const reconcile = openReconcile(client, caches, { look: async () => [] })
   const writes = () => client.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length
   for (let pass = 0; pass < PASSES; pass += 1) {
     const before = writes()
-    for (const key of caches.ensembles.keys()) await reconciler.reconcile(context, key)
+    for (const key of caches.ensembles.keys()) await reconcile(key)
     if (writes() === before) return
   }
   throw new Error(`still writing after ${PASSES} passes: ${JSON.stringify(client.calls.at(-1))}`)
