@@ -1,6 +1,10 @@
-import type { EnsembleStatus, ModelStatus, RouterStatus } from '@tutti/ensemble'
-import type { KubeObject, Resource } from '@tutti/kube'
-import { GROUP, VERSION } from './crds.ts'
+import {
+  API_VERSION,
+  type EnsembleStatus,
+  type ModelStatus,
+  type RouterStatus,
+} from '@tutti/ensemble'
+import { defineResource, type KubeObject } from '@tutti/kube'
 
 /** A Model as the API server gives it: the spec has to be parsed (`ModelSpec`), as an older or newer schema may have let it in. */
 export interface ModelObject extends KubeObject {
@@ -9,13 +13,7 @@ export interface ModelObject extends KubeObject {
   readonly status?: ModelStatus
 }
 
-export const MODEL: Resource<ModelObject> = {
-  group: GROUP,
-  version: VERSION,
-  plural: 'models',
-  kind: 'Model',
-  namespaced: true,
-}
+export const MODEL = defineResource<ModelObject>(API_VERSION, 'models', 'Model')
 
 /** An Ensemble as the API server gives it; see ModelObject. */
 export interface EnsembleObject extends KubeObject {
@@ -23,13 +21,7 @@ export interface EnsembleObject extends KubeObject {
   readonly status?: EnsembleStatus
 }
 
-export const ENSEMBLE: Resource<EnsembleObject> = {
-  group: GROUP,
-  version: VERSION,
-  plural: 'ensembles',
-  kind: 'Ensemble',
-  namespaced: true,
-}
+export const ENSEMBLE = defineResource<EnsembleObject>(API_VERSION, 'ensembles', 'Ensemble')
 
 /** A Router as the API server gives it; see ModelObject. */
 export interface RouterObject extends KubeObject {
@@ -37,10 +29,4 @@ export interface RouterObject extends KubeObject {
   readonly status?: RouterStatus
 }
 
-export const ROUTER: Resource<RouterObject> = {
-  group: GROUP,
-  version: VERSION,
-  plural: 'routers',
-  kind: 'Router',
-  namespaced: true,
-}
+export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Router')

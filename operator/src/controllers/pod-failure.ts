@@ -1,5 +1,5 @@
 import type { LastFailure } from '@tutti/ensemble'
-import type { ContainerStatus, Pod, PodCondition } from '@tutti/kube'
+import type { ContainerStatus, Pod, StatusCondition } from '@tutti/kube'
 import { FETCH } from '../resources/model-artifacts.ts'
 import { lastWordsOf } from './last-words.ts'
 
@@ -77,7 +77,7 @@ function lost({ metadata, status, spec }: Pod): Failure | undefined {
 }
 
 /** In whole seconds: what happened in one second counts as together. */
-function isEarlier(one: PodCondition, other: PodCondition): boolean {
+function isEarlier(one: StatusCondition, other: StatusCondition): boolean {
   return Date.parse(one.lastTransitionTime ?? '') < Date.parse(other.lastTransitionTime ?? '')
 }
 

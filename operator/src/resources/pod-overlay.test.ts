@@ -70,7 +70,7 @@ await t.test('objects are merged, tolerations joined, null takes a field away', 
     readOnlyRootFilesystem: false,
     capabilities: { drop: ['ALL'] },
   })
-  t.equal(spec.priorityClassName, 'high')
+  t.match(spec, { priorityClassName: 'high' })
 })
 
 await t.test(

@@ -5,8 +5,7 @@ import type { Client } from './client.ts'
 import { createClient } from './create-client.ts'
 import { CONTROLLER_REVISION, DEPLOYMENT, type Deployment } from './kinds/apps.ts'
 import { EVENT, LEASE, toMicroTime } from './kinds/coordination.ts'
-import { CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT } from './kinds/core.ts'
-import { CUSTOM_RESOURCE_DEFINITION } from './kinds/extensions.ts'
+import { CONFIG_MAP, SERVICE_ACCOUNT } from './kinds/core.ts'
 import { HTTP_ROUTE } from './kinds/networking.ts'
 import { POD_DISRUPTION_BUDGET } from './kinds/scaling.ts'
 import {
@@ -21,7 +20,7 @@ import {
   KubeError,
 } from './kube-error.ts'
 import type { Desired, KubeObject } from './object.ts'
-import type { Resource } from './resource.ts'
+import { defineResource } from './resource.ts'
 import {
   type ApiServer,
   startApiServer,
@@ -31,6 +30,15 @@ import {
 import type { ClusterAccess } from './transport/cluster-access.ts'
 import { createTransport } from './transport/create-transport.ts'
 
+const NAMESPACE = { ...defineResource('v1', 'namespaces', 'Namespace'), namespaced: false }
+const CUSTOM_RESOURCE_DEFINITION = {
+  ...defineResource<KubeObject & { readonly spec: object }>(
+    'apiextensions.k8s.io/v1',
+    'customresourcedefinitions',
+    'CustomResourceDefinition',
+  ),
+  namespaced: false,
+}
 const OPTIONS = { fieldManager: 'tester' }
 const NONE_UID = '00000000-0000-0000-0000-000000000000'
 
@@ -252,13 +260,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     interface Widget extends KubeObject {
       readonly spec?: { readonly size?: number }
     }
-    const widget: Resource<Widget> = {
-      group: 'test.tutti.dev',
-      version: 'v1',
-      plural: 'widgets',
-      kind: 'Widget',
-      namespaced: true,
-    }
+    const widget = defineResource<Widget>('test.tutti.dev/v1', 'widgets', 'Widget')
     const size = { type: 'integer' }
     await client.apply(
       CUSTOM_RESOURCE_DEFINITION,

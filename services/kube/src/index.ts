@@ -17,10 +17,6 @@ export {
 export {
   CONFIG_MAP,
   type ConfigMap,
-  NAMESPACE,
-  type Namespace,
-  NODE,
-  type Node,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
@@ -29,7 +25,6 @@ export {
   type ServiceAccount,
   type ServicePort,
 } from './kinds/core.ts'
-export { CUSTOM_RESOURCE_DEFINITION, type CustomResourceDefinition } from './kinds/extensions.ts'
 export {
   HTTP_ROUTE,
   type HttpRoute,
@@ -46,7 +41,6 @@ export {
   type ContainerStatus,
   POD,
   type Pod,
-  type PodCondition,
   type PodSpec,
   type PodStatus,
   type PodTemplate,
@@ -87,10 +81,11 @@ export {
   type ObjectKey,
   type ObjectMeta,
   type OwnerReference,
+  type StatusCondition,
   type Stored,
   toKeyString,
 } from './object.ts'
-export { apiVersionOf, type Resource } from './resource.ts'
+export { apiVersionOf, defineResource, type Resource } from './resource.ts'
 export type { ClusterAccess, Credentials } from './transport/cluster-access.ts'
 export { createTransport } from './transport/create-transport.ts'
 export { type InClusterEnv, inClusterAccess } from './transport/in-cluster-access.ts'

@@ -69,15 +69,11 @@ export interface Condition {
   readonly message: string
 }
 
+/** A condition of one of Kubernetes' own kinds. */
+export type StatusCondition = Pick<Condition, 'type' | 'status'> & Partial<Condition>
+
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>
-  readonly matchExpressions?: readonly LabelSelectorRequirement[]
-}
-
-export interface LabelSelectorRequirement {
-  readonly key: string
-  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
-  readonly values?: readonly string[]
 }
 
 /** A number, or a name or percentage. */

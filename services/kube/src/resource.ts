@@ -15,6 +15,16 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly [OBJECT]?: T
 }
 
+/** Describes a kind of a namespace. @param apiVersion - `apps/v1` say, or `v1` for the core group. */
+export function defineResource<T extends KubeObject>(
+  apiVersion: string,
+  plural: string,
+  kind: string,
+): Resource<T> {
+  const [version = '', group = ''] = apiVersion.split('/').toReversed()
+  return { group, version, plural, kind, namespaced: true }
+}
+
 /** @returns `group/version`, or the version alone for the core group. */
 export function apiVersionOf(resource: Resource): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`

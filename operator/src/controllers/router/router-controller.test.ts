@@ -295,7 +295,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       const status = isRoute ? 'True' : 'False'
       await ns.condition('one', 'Degraded', 'False')
       const passing = await ns.condition('one', type, status, 'Terminating')
-      t.match(saidOf(passing, type), /: is being deleted, and what belongs to it before it; /)
+      t.match(saidOf(passing, type), /: is being deleted, and its dependents before it; /)
       await plain.patch(path, { metadata: { finalizers: null } })
       await plain.until(path, (now) => ![undefined, metadata.uid].includes(now?.['metadata'].uid))
     }

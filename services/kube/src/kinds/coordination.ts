@@ -1,5 +1,5 @@
 import type { KubeObject } from '../object.ts'
-import type { Resource } from '../resource.ts'
+import { defineResource } from '../resource.ts'
 
 /** Times have six digits after the second (`toMicroTime`). */
 export interface Lease extends KubeObject {
@@ -12,13 +12,7 @@ export interface Lease extends KubeObject {
   }
 }
 
-export const LEASE: Resource<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  plural: 'leases',
-  kind: 'Lease',
-  namespaced: true,
-}
+export const LEASE = defineResource<Lease>('coordination.k8s.io/v1', 'leases', 'Lease')
 
 export interface ObjectReference {
   readonly apiVersion?: string
@@ -27,7 +21,6 @@ export interface ObjectReference {
   readonly name?: string
   readonly uid?: string
   readonly resourceVersion?: string
-  readonly fieldPath?: string
 }
 
 /** events.k8s.io/v1; `eventTime` has six digits after the second (`toMicroTime`). */
@@ -41,17 +34,10 @@ export interface Event extends KubeObject {
   /** At most 1024 bytes. */
   readonly note?: string
   readonly regarding?: ObjectReference
-  readonly related?: ObjectReference
   readonly series?: { readonly count: number; readonly lastObservedTime: string }
 }
 
-export const EVENT: Resource<Event> = {
-  group: 'events.k8s.io',
-  version: 'v1',
-  plural: 'events',
-  kind: 'Event',
-  namespaced: true,
-}
+export const EVENT = defineResource<Event>('events.k8s.io/v1', 'events', 'Event')
 
 /** @returns RFC 3339 with six digits after the second, the only form in which the server takes a MicroTime. */
 export function toMicroTime(epochMs: number): string {

@@ -1,12 +1,10 @@
 import type { KubeObject } from '../object.ts'
-import type { Resource } from '../resource.ts'
+import { defineResource } from '../resource.ts'
 
 export interface PolicyRule {
   readonly apiGroups?: readonly string[]
   readonly resources?: readonly string[]
-  readonly resourceNames?: readonly string[]
   readonly verbs: readonly string[]
-  readonly nonResourceURLs?: readonly string[]
 }
 
 export interface RoleRef {
@@ -26,13 +24,7 @@ export interface Role extends KubeObject {
   readonly rules?: readonly PolicyRule[]
 }
 
-export const ROLE: Resource<Role> = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  plural: 'roles',
-  kind: 'Role',
-  namespaced: true,
-}
+export const ROLE = defineResource<Role>('rbac.authorization.k8s.io/v1', 'roles', 'Role')
 
 export interface RoleBinding extends KubeObject {
   /** Can never be changed. */
@@ -40,10 +32,8 @@ export interface RoleBinding extends KubeObject {
   readonly subjects?: readonly Subject[]
 }
 
-export const ROLE_BINDING: Resource<RoleBinding> = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  plural: 'rolebindings',
-  kind: 'RoleBinding',
-  namespaced: true,
-}
+export const ROLE_BINDING = defineResource<RoleBinding>(
+  'rbac.authorization.k8s.io/v1',
+  'rolebindings',
+  'RoleBinding',
+)

@@ -1,7 +1,8 @@
 // needs: apiserver
 import t, { type Test } from 'tap'
-import { CONFIG_MAP, NAMESPACE } from '../kinds/core.ts'
+import { CONFIG_MAP } from '../kinds/core.ts'
 import type { KubeObject } from '../object.ts'
+import { defineResource } from '../resource.ts'
 import {
   type ApiServer,
   type HttpFaultProxy,
@@ -32,7 +33,11 @@ await t.test('a reflector of a real API server', { skip: withoutKube() }, async 
   }> => {
     namespaces += 1
     const namespace = `test-${namespaces}`
-    await client.create(NAMESPACE, { metadata: { name: namespace } }, OPTIONS)
+    await client.create(
+      { ...defineResource('v1', 'namespaces', 'Namespace'), namespaced: false },
+      { metadata: { name: namespace } },
+      OPTIONS,
+    )
     const write = (name: string, value = 'new'): Promise<unknown> => {
       const metadata = { name, namespace, labels: { value } }
       return client.apply(CONFIG_MAP, { metadata, data: { value } }, OPTIONS)
