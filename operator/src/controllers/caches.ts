@@ -1,12 +1,18 @@
+import type { Clock, Logger } from '@tutti/chassis'
 import {
+  type Client,
   CONTROLLER_REVISION,
   DEPLOYMENT,
   HORIZONTAL_POD_AUTOSCALER,
+  HTTP_ROUTE,
+  INGRESS,
   type KubeObject,
   NETWORK_POLICY,
   POD,
   POD_DISRUPTION_BUDGET,
   type Resource,
+  ROLE,
+  ROLE_BINDING,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
@@ -14,10 +20,10 @@ import {
   toKeyString,
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
+import { ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
 import { isOfRouter, MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
-import type { ControllerContext } from './context.ts'
 import { stepKeysOf } from './ensemble/read-ensemble.ts'
 import { withoutValues } from './model/credentials-digest.ts'
 import { findRival, type Served, servedNameKey } from './served-names.ts'
@@ -40,30 +46,37 @@ export const INDEX = {
   router: 'router',
 } as const
 
-type Around = Pick<ControllerContext, 'clock' | 'log'> & {
+export interface CachesOptions {
+  readonly client: Pick<Client, 'serves'>
+  readonly clock: Clock
+  readonly log: Logger
   readonly openReflector: OpenReflector
   /** True in tests: a change of a cached object is then an error where it happens. */
   readonly isFrozen?: boolean
+  /** How often a cluster without Gateway API is asked for it. */
+  readonly gatewayAskMs?: number
 }
 
 /** What controllers read, each kind once for all of them. */
 export type Caches = ReturnType<typeof createCaches>
 
 /** Makes the caches; the manager starts them. */
-export function createCaches({ openReflector, clock, log, isFrozen }: Around) {
+export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOptions) {
+  const { openReflector, clock, log, isFrozen } = o
   // Nothing else of the caller's: the operator's own namespace would restrict every cache to itself.
-  const around = { openReflector, clock, log, ...(isFrozen !== undefined && { isFrozen }) }
+  const common = { openReflector, clock, log, ...(isFrozen !== undefined && { isFrozen }) }
   const cache = <T extends KubeObject>(
     resource: Resource<T>,
-    o: Partial<CacheOptions<T>> = {},
+    more: Partial<CacheOptions<T>> = {},
   ): Cache<T> =>
     new Cache({
-      ...around,
-      ...o,
+      ...common,
+      ...more,
       resource,
-      indexers: { [INDEX.namespace]: namespacesOf, ...o.indexers },
+      indexers: { [INDEX.namespace]: namespacesOf, ...more.indexers },
     })
   const ours = { labelSelector: MANAGED_BY_SELECTOR }
+  const ofRouters = { labelSelector: ROUTER_LABEL_SELECTOR }
   const byServedName = {
     [INDEX.servedName]: (object: Parameters<typeof servedNameKey>[0]) => [servedNameKey(object)],
   }
@@ -88,6 +101,17 @@ export function createCaches({ openReflector, clock, log, isFrozen }: Around) {
     autoscalers: cache(HORIZONTAL_POD_AUTOSCALER, ours),
     networkPolicies: cache(NETWORK_POLICY, ours),
     revisions: cache(CONTROLLER_REVISION, ours),
+    roles: cache(ROLE, ofRouters),
+    roleBindings: cache(ROLE_BINDING, ofRouters),
+    /** The Secrets that say which host leads to which Ensembles. */
+    edges: cache(SECRET, ofRouters),
+    ingresses: cache(INGRESS, ours),
+    /** Of a cluster that may have no Gateway API. */
+    httpRoutes: cache(HTTP_ROUTE, {
+      ...ours,
+      isServed: () => client.serves(HTTP_ROUTE),
+      ...(askMs !== undefined && { askMs }),
+    }),
   }
 }
 

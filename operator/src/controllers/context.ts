@@ -1,17 +1,19 @@
 import type { Clock, Logger, Metrics } from '@tutti/chassis'
 import type { Client } from '@tutti/kube'
 import type { OperatorFlags } from '../operator-flags.ts'
+import type { RouterViews } from '../pods/router-views.ts'
 import type { OpenReflector } from '../runtime/cache.ts'
 import type { EventRecorder } from '../runtime/events.ts'
 import type { ManagedCache, ManagedController } from '../runtime/manager.ts'
 import type { RuntimeMetrics } from '../runtime/metrics.ts'
+import type { Caches } from './caches.ts'
 
 /** What controllers are made of. */
 export interface ControllerContext {
   /** Writes only while this process leads. */
   readonly client: Client
   readonly openReflector: OpenReflector
-  readonly events: EventRecorder
+  readonly events: Pick<EventRecorder, 'record'>
   readonly metrics: RuntimeMetrics
   readonly clock: Clock
   readonly log: Logger
@@ -24,6 +26,14 @@ export interface ControllerContext {
   readonly podPort?: number
   /** How often it is looked whether trouble of a router is over; default 60 s. */
   readonly troublePollMs?: number
+}
+
+/** What every controller of our kinds is made of. */
+export interface ControllerParts
+  extends Pick<ControllerContext, 'client' | 'events' | 'metrics' | 'clock' | 'log'> {
+  readonly caches: Caches
+  /** What the ready routers serve. */
+  readonly views: Pick<RouterViews, 'look'>
 }
 
 /** Controllers, and the caches that they read; the manager starts both. */

@@ -189,8 +189,8 @@ export class RouterViews implements ManagedController {
     }: { readonly at: number; readonly address: PodAddress },
   ): Answer {
     const said = 'error' in view ? view.error.reason : JSON.stringify(view.served)
-    const digest = hash('sha256', said, 'hex')
-    const answer: Answer = { view, at, saidAt: at, digest, length: said.length }
+    const told = { digest: hash('sha256', said, 'hex'), length: said.length }
+    const answer: Answer = { view, at, saidAt: at, ...told }
     const others = this.#o.routersOf(namespace).flatMap(({ metadata: { uid } }) => {
       const other = uid === id ? undefined : this.#answers.get(uid)
       return other ?? []

@@ -269,8 +269,3 @@ export class Controller {
     })
   }
 }
-
-/** Makes a controller that has not started. */
-export function createController(o: ControllerOptions): Controller {
-  return new Controller(o)
-}

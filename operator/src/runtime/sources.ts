@@ -42,8 +42,8 @@ export function ownSource<T extends KubeObject>(
  * The children of the controller's objects: a change of any of them, its status included, is the owner's business. The uid in
  * the reference does not matter here: an owner whose predecessor's child goes away wants to know, too.
  */
-export function childSource<T extends KubeObject>(cache: Cache<T>, owner: Resource): Source {
-  const toKeys = (object: Stored<T>): readonly string[] => {
+export function childSource(cache: SourceCache<KubeObject>, owner: Resource): Source {
+  const toKeys = (object: Stored<KubeObject>): readonly string[] => {
     const ref = object.metadata.ownerReferences?.find(({ controller }) => controller === true)
     if (ref === undefined || ref.kind !== owner.kind) return []
     if (groupOf(ref.apiVersion) !== owner.group) return []
@@ -68,8 +68,11 @@ export function referenceSource<T extends KubeObject>(o: ReferenceSourceOptions<
   return new CacheSource({ predicate: isAnyChange, ...o })
 }
 
+/** What a source needs of a cache. */
+export type SourceCache<T extends KubeObject> = Pick<Cache<T>, 'hasSynced' | 'keys' | 'subscribe'>
+
 interface CacheSourceOptions<T extends KubeObject> {
-  readonly cache: Cache<T>
+  readonly cache: SourceCache<T>
   readonly toKeys: (object: Stored<T>, key: string) => readonly string[]
   readonly predicate: Predicate<T>
   readonly priority?: Priority

@@ -77,8 +77,7 @@ export async function startCaseOperator(
     metrics: rest.metrics,
     client,
     log,
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- controllers only record
-    events: { record: (event: EventInput) => void events.push(event) } as never,
+    events: { record: (event: EventInput) => void events.push(event) },
     scrapes: metrics.metrics,
     flags,
     namespace: o.system,

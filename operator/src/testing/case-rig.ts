@@ -87,6 +87,7 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}): Promise<Ca
   const client = createClient(transport)
   const caches = createCaches({
     ...common,
+    client,
     openReflector: (options) => createReflector({ ...options, client }),
   })
   const plays = new Map<string, Play>()

@@ -1,6 +1,6 @@
 import { silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
-import { type ControllerOptions, createController } from '../runtime/controller.ts'
+import { Controller, type ControllerOptions } from '../runtime/controller.ts'
 import type { Source } from '../runtime/sources.ts'
 import type { Priority } from '../runtime/workqueue.ts'
 import { testMetrics } from './test-metrics.ts'
@@ -31,7 +31,7 @@ export function controllerRig(
   const clock = createManualClock()
   const { runtime, read } = testMetrics()
   const { source, add, isStarted } = testSource()
-  const controller = createController({
+  const controller = new Controller({
     name: 'model',
     sources: [source],
     clock,

@@ -2,9 +2,11 @@ import { silentLogger, systemClock } from '@tutti/chassis'
 import { createClient, createReflector, createTransport } from '@tutti/kube'
 import type { ApiServer, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
-import { createCaches, INDEX } from '../controllers/caches.ts'
+import { createCaches, INDEX, keysOf } from '../controllers/caches.ts'
 import type { ControllerContext } from '../controllers/context.ts'
-import { createEnsembleControllers } from '../controllers/create-ensemble-controllers.ts'
+import { createEnsembleController } from '../controllers/ensemble/ensemble-controller.ts'
+import { createRouterController } from '../controllers/router/router-controller.ts'
+import { routerKeyOf } from '../controllers/router/router-trouble.ts'
 import { NatsTenancy } from '../nats/nats-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
@@ -82,30 +84,30 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
       ...around,
       client,
       openReflector: (o) => createReflector({ ...o, client }),
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- controllers only record
-      events: { record: (event: EventInput) => void events.push(event) } as never,
+      events: { record: (event: EventInput) => void events.push(event) },
       metrics: metrics.runtime,
     } satisfies Partial<ControllerContext>
-    const shared = createCaches({ ...context, isFrozen: true })
+    const shared = createCaches({ ...context, isFrozen: true, gatewayAskMs: 500 })
     const podClient = createPodClient({ clock: systemClock, port })
     const routers = new RouterViews({
       ...around,
       client: podClient,
       routersOf: (name) => shared.pods.byIndex(INDEX.router, name),
       namespaces: () => shared.pods.indexValues(INDEX.router),
-      onChange: (name) => ours.routersChanged(name),
+      onChange: (name) => {
+        router.enqueue(routerKeyOf(name), 'low')
+        for (const key of keysOf(shared.ensembles.byIndex(INDEX.namespace, name))) {
+          ensemble.enqueue(key, 'low')
+        }
+      },
       pollMs: 500,
     })
-    const ours = createEnsembleControllers(context, {
-      caches: shared,
-      routers,
-      defaults: routerDefaults(),
-      tenancy,
-      gatewayAskMs: 500,
-      troublePollMs: 500,
-    })
-    const caches = [...Object.values(shared), ...ours.caches]
-    const controllers = [...ours.controllers, routers]
+    const parts = { ...context, caches: shared, views: routers }
+    const defaults = routerDefaults()
+    const router = createRouterController({ ...parts, defaults, tenancy, troublePollMs: 500 })
+    const ensemble = createEnsembleController(parts)
+    const caches = Object.values(shared)
+    const controllers = [router, ensemble, routers]
     for (const cache of caches) cache.start()
     await Promise.all(caches.map((cache) => cache.synced))
     for (const controller of controllers) controller.start()

@@ -91,6 +91,7 @@ async function openRig(
   const client = createClient(transport)
   const caches = createCaches({
     ...around,
+    client,
     openReflector: (o) => createReflector({ ...o, client }),
     isFrozen: true,
   })
@@ -115,10 +116,10 @@ async function openRig(
     client,
     caches,
     podClient,
-    routers,
+    views: routers,
     scrapes,
     metrics: createRuntimeMetrics(scrapes),
-    events: { record: (event: EventInput) => void events.push(event) } as never,
+    events: { record: (event: EventInput) => void events.push(event) },
     settings: stepSettings(),
     scalingMs: 200,
     ...(patienceMs !== undefined && { reconcileMs: patienceMs }),

@@ -2,7 +2,7 @@ import type { Stored } from '@tutti/kube'
 import type { ControllerContext, ControllerSet } from '../controllers/context.ts'
 import { Applier, type SyncResult, throwIfFailed } from '../runtime/apply.ts'
 import { toConditions, toTime } from '../runtime/conditions.ts'
-import { createController, type Result } from '../runtime/controller.ts'
+import { Controller, type Result } from '../runtime/controller.ts'
 import { inNamespaces } from '../runtime/in-namespaces.ts'
 import { untilOwnerMoves } from '../runtime/owner-check.ts'
 import { childSource, ownSource } from '../runtime/sources.ts'
@@ -59,7 +59,7 @@ export function createToyControllers(context: ControllerContext): ControllerSet 
     childSource(children.deployments, TOY),
     childSource(children.services, TOY),
   ]
-  const controller = createController({ name: 'toy', sources, reconcile, clock, log, metrics })
+  const controller = new Controller({ name: 'toy', sources, reconcile, clock, log, metrics })
   return { caches: [toys, ...caches], controllers: [controller] }
 }
 

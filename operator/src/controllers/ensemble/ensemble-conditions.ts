@@ -17,9 +17,9 @@ export interface EnsembleState {
   readonly isPaused: boolean
   readonly checked: Verdict
   /** What routers execute; absent if nothing was ever accepted. */
-  readonly served?: ServedRevision
+  readonly served?: ServedRevision | undefined
   /** Why the API server does not store what is accepted. */
-  readonly refusal?: string
+  readonly refusal?: string | undefined
   readonly steps: readonly StepStatus[]
   /** Of the namespace's router. */
   readonly trouble?: RouterTrouble | undefined

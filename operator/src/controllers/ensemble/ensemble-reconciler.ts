@@ -1,4 +1,3 @@
-import type { Clock } from '@tutti/chassis'
 import {
   type AcceptedEnsemble,
   type EnsembleSpec,
@@ -7,17 +6,15 @@ import {
   modelNameOf,
   type Verdict,
 } from '@tutti/ensemble'
-import type { Client, Stored } from '@tutti/kube'
-import { ENSEMBLE, type EnsembleObject, type RouterObject } from '../../api/kinds.ts'
-import type { RouterViews } from '../../pods/router-views.ts'
+import type { Stored } from '@tutti/kube'
+import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'
-import type { Cache } from '../../runtime/cache.ts'
 import { findCondition, toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
-import type { EventRecorder } from '../../runtime/events.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
+import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
@@ -26,19 +23,15 @@ import { toSignature } from '../to-signature.ts'
 import type { EnsembleState, ServedRevision } from './ensemble-conditions.ts'
 import { BAD_OF_ENSEMBLE, eventTextOf, hasWarning } from './events.ts'
 import type { Exposure, ExposureProblem } from './exposure.ts'
-import { NamespaceView, type WorldCaches } from './namespace-view.ts'
+import { NamespaceView } from './namespace-view.ts'
 import { readEnsemble } from './read-ensemble.ts'
 import { toStepStatuses } from './step-statuses.ts'
 import { summarizeEnsemble } from './summarize.ts'
 
-export interface EnsembleReconcilerOptions extends WorldCaches {
-  readonly client: Client
+export interface EnsembleReconcilerOptions
+  extends Pick<ControllerParts, 'client' | 'events' | 'clock' | 'caches' | 'views'> {
   readonly statuses: StatusWriter
-  readonly events: Pick<EventRecorder, 'record'>
-  readonly routers: Pick<Cache<RouterObject>, 'get'>
-  readonly views: Pick<RouterViews, 'look'>
   readonly exposure: Exposure
-  readonly clock: Clock
 }
 
 /** While routers have not taken what was accepted: they do within a moment. */
@@ -64,8 +57,8 @@ export class EnsembleReconciler {
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
-    const { ensembles, statuses, exposure } = this.#o
-    const object = ensembles.get(key)
+    const { caches, statuses, exposure } = this.#o
+    const object = caches.ensembles.get(key)
     if (object === undefined) {
       statuses.forget(key)
       exposure.forget(key)
@@ -78,7 +71,7 @@ export class EnsembleReconciler {
 
   async #look(object: Ensemble, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '' } = object.metadata
-    const view = new NamespaceView(this.#o, namespace)
+    const view = new NamespaceView(this.#o.caches, namespace)
     const { manifest } = readEnsemble(object)
     const spec = manifest?.spec
     const isPaused = spec?.paused === true
@@ -86,21 +79,17 @@ export class EnsembleReconciler {
     const stored = await this.#accept(object, { view, checked, isPaused, signal })
     const { revisions, refusal } = stored
     const [newest] = revisions
-    const wasRoutable = isRoutable(object)
-    // A step's Model has changed, say: `Ready` stays until routers had a moment to hear of it.
-    if (wasRoutable && stored.made.length > 0 && refusal === undefined)
-      return { requeueAfterMs: SOON_MS }
-    const isSettled = wasRoutable && newest?.metadata.name === object.status?.revision
-    const maxAgeMs = newest === undefined || isSettled ? AGED_MS : FRESH_MS
+    if (isForRoutersToHear(object, stored)) return { requeueAfterMs: SOON_MS }
+    const maxAgeMs = isSettled(object, newest) ? AGED_MS : FRESH_MS
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
       isPaused,
       checked,
-      ...(newest !== undefined && { served: toServed(newest) }),
-      ...(refusal !== undefined && { refusal: refusal.message }),
+      served: newest && toServed(newest),
+      refusal: refusal?.message,
       steps: spec === undefined ? [] : toStepStatuses(spec, view),
       exposure: await this.#expose(object, isPaused ? undefined : spec, signal),
-      trouble: troubleOf(this.#o.routers.get(routerKeyOf(namespace))),
+      trouble: troubleOf(this.#o.caches.routers.get(routerKeyOf(namespace))),
       routers: await withoutSlot(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
     }
     const status = await this.#write(object, { state, revisions, spec, signal })
@@ -219,6 +208,17 @@ function waitedMs({ conditions }: EnsembleStatus, nowMs: number): number {
 function isRoutable({ metadata, status }: Ensemble): boolean {
   const known = findCondition(status?.conditions, 'Routable')
   return known?.status === 'True' && known.observedGeneration === metadata.generation
+}
+
+/** Something else than before is accepted of a step's Model, say: `Ready` stays until routers had a moment to hear of it. */
+function isForRoutersToHear(object: Ensemble, { made, refusal }: StoredRevisions): boolean {
+  return made.length > 0 && refusal === undefined && isRoutable(object)
+}
+
+/** True if no router is known to lack what counts. */
+function isSettled(object: Ensemble, newest: Revision | undefined): boolean {
+  if (newest === undefined) return true
+  return isRoutable(object) && object.status?.revision === newest.metadata.name
 }
 
 function toAccepted(

@@ -3,9 +3,10 @@ import type { Client, HttpRoute, ParentReference, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import { ENSEMBLE } from '../../api/kinds.ts'
 import { buildEnsembleRoutes } from '../../resources/ensemble-routes.ts'
-import { Applier, type ApplierOptions } from '../../runtime/apply.ts'
-import type { Cache } from '../../runtime/cache.ts'
+import { Applier } from '../../runtime/apply.ts'
+import type { Caches } from '../caches.ts'
 import { type ChildProblem, findChildProblem } from '../child-problem.ts'
+import type { ControllerParts } from '../context.ts'
 import { readEdgeToken } from '../router/exposed-ensembles.ts'
 
 /** What keeps requests from outside away. */
@@ -17,20 +18,19 @@ export interface ExposureProblem extends ChildProblem {
 /** Makes what brings requests from outside, and says why they do not come. */
 export class Exposure {
   readonly #client: Client
-  readonly #httpRoutes: Cache<HttpRoute>
+  readonly #httpRoutes: Caches['httpRoutes']
   readonly #applier: Applier
 
-  constructor(
-    o: Omit<ApplierOptions, 'caches'> & {
-      /** Of Ingresses. */
-      readonly ingresses: ApplierOptions['caches'][number]
-      /** Of a cluster that may have no Gateway API. */
-      readonly httpRoutes: Cache<HttpRoute>
-    },
-  ) {
-    this.#client = o.client
-    this.#httpRoutes = o.httpRoutes
-    this.#applier = new Applier({ ...o, caches: [o.ingresses, o.httpRoutes] })
+  constructor({
+    client,
+    metrics,
+    caches: { ingresses, httpRoutes },
+  }: Pick<ControllerParts, 'client' | 'metrics'> & {
+    readonly caches: Pick<Caches, 'ingresses' | 'httpRoutes'>
+  }) {
+    this.#client = client
+    this.#httpRoutes = httpRoutes
+    this.#applier = new Applier({ client, metrics, caches: [ingresses, httpRoutes] })
   }
 
   forget(key: string): void {

@@ -1,28 +1,22 @@
 import type { AcceptedEnsemble, EnsembleWorld, KnownModel, NamedResource } from '@tutti/ensemble'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
-import type { Cache } from '../../runtime/cache.ts'
 import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'
-import { INDEX } from '../caches.ts'
+import { type Caches, INDEX } from '../caches.ts'
 import { findRival, servedNameOf } from '../served-names.ts'
 import { stepModelsOf } from './read-ensemble.ts'
 
-export interface WorldCaches {
-  readonly models: Cache<ModelObject>
-  readonly ensembles: Cache<EnsembleObject>
-  /** ControllerRevisions with ACCEPTED_LABEL. */
-  readonly revisions: Cache<ControllerRevision>
-}
+type ViewedCaches = Pick<Caches, 'models' | 'ensembles' | 'revisions'>
 
 /** What a step runs, as the namespace has it. */
 export type StepTarget = Stored<ModelObject> | Stored<EnsembleObject>
 
 /** The resources of a namespace, by which an Ensemble of it is checked. Reads caches only. */
 export class NamespaceView {
-  readonly #caches: WorldCaches
+  readonly #caches: ViewedCaches
   readonly #namespace: string
 
-  constructor(caches: WorldCaches, namespace: string) {
+  constructor(caches: ViewedCaches, namespace: string) {
     this.#caches = caches
     this.#namespace = namespace
   }

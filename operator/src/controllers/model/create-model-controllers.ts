@@ -4,29 +4,24 @@ import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
 import { addressOf, isReady } from '../../pods/pod-state.ts'
-import type { RouterViews } from '../../pods/router-views.ts'
 import { toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
 import { Applier } from '../../runtime/apply.ts'
 import type { Controller } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
-import { type Caches, INDEX, keysOf } from '../caches.ts'
-import type { ControllerContext } from '../context.ts'
-import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
+import type { Caches } from '../caches.ts'
+import type { ControllerParts } from '../context.ts'
 import { createModelMetrics } from './metrics.ts'
 import { createModelController } from './model-controller.ts'
 import { createModelReader } from './model-reader.ts'
 import { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
-export interface ModelControllersOptions
-  extends Pick<ControllerContext, 'client' | 'events' | 'metrics' | 'clock' | 'log'> {
-  readonly caches: Caches
+export interface ModelControllersOptions extends ControllerParts {
   /** What a scrape shows beside the runtime's. */
   readonly scrapes: Metrics
   readonly podClient: PodClient
-  readonly routers: Pick<RouterViews, 'look'>
   readonly settings: StepSettings
   /** Between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
@@ -38,48 +33,40 @@ export interface ModelControllersOptions
 export interface ModelControllers {
   readonly controller: Controller
   readonly scaler: ReplicaScaler
-  /** The routers of the namespace serve something else than before. */
-  routersChanged(namespace: string): void
 }
 
 /** Makes the controller and the loop; neither has started. */
 export function createModelControllers(o: ModelControllersOptions): ModelControllers {
-  const { caches, client, clock, log } = o
+  const { caches, podClient, client, clock, log, metrics } = o
   const reader = createModelReader(caches)
-  const observer = new PodObserver(o.podClient)
-  const metrics = createModelMetrics(o.scrapes, () =>
+  const counts = createModelMetrics(o.scrapes, () =>
     caches.models.list().map(({ status }) => status),
   )
   const scaler = new ReplicaScaler({
-    client: o.podClient,
+    client: podClient,
     models: () => caches.models.list().flatMap((model) => toScaled(model, reader)),
     onDecision: (key) => controller.enqueue(key),
-    scalings: metrics.scalings,
+    scalings: counts.scalings,
     clock,
     log: log.child({ controller: 'model-scaling' }),
     ...(o.scalingMs !== undefined && { everyMs: o.scalingMs }),
   })
+  const children = childrenOf(caches)
   const passes = {
     ...o,
-    troubleIn: (namespace: string) => troubleOf(caches.routers.get(routerKeyOf(namespace))),
     reader,
-    observer,
+    observer: new PodObserver(podClient),
     scaler,
-    applier: new Applier({ client, metrics: o.metrics, caches: childCaches(caches) }),
-    statuses: new StatusWriter({ client, metrics: o.metrics }),
-    metrics,
+    applier: new Applier({ client, metrics, caches: children }),
+    statuses: new StatusWriter(o),
+    counts,
   }
-  const controller = createModelController({ ...o, passes })
-  const routersChanged = (namespace: string): void => {
-    for (const key of keysOf(caches.models.byIndex(INDEX.namespace, namespace))) {
-      controller.enqueue(key, 'low')
-    }
-  }
-  return { controller, scaler, routersChanged }
+  const controller: Controller = createModelController(passes, children, o.reconcileMs)
+  return { controller, scaler }
 }
 
 /** Of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */
-function childCaches(caches: Caches) {
+function childrenOf(caches: Caches) {
   const { serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers } = caches
   return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]
 }

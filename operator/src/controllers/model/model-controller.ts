@@ -1,14 +1,9 @@
-import { toKeyString } from '@tutti/kube'
+import { type KubeObject, toKeyString } from '@tutti/kube'
 import { type EnsembleObject, MODEL, type ModelObject } from '../../api/kinds.ts'
 import { isReady } from '../../pods/pod-state.ts'
 import { isOfRouter } from '../../resources/step-labels.ts'
 import type { Cache } from '../../runtime/cache.ts'
-import {
-  type Controller,
-  createController,
-  type ReconcileContext,
-  type Result,
-} from '../../runtime/controller.ts'
+import { Controller, type ReconcileContext, type Result } from '../../runtime/controller.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import {
   childSource,
@@ -17,28 +12,28 @@ import {
   ownSource,
   referenceSource,
   type Source,
+  type SourceCache,
 } from '../../runtime/sources.ts'
 import { type Caches, INDEX, inNamespaceOf, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
-import type { ControllerContext } from '../context.ts'
+import type { ControllerParts } from '../context.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { servedNameKey } from '../served-names.ts'
 import { ModelPass, type ModelPassOptions } from './model-pass.ts'
 
-export interface ModelControllerOptions
-  extends Pick<ControllerContext, 'clock' | 'log' | 'metrics'> {
-  readonly caches: Caches
-  readonly passes: ModelPassOptions
-  /** For one reconcile; see ControllerOptions. */
-  readonly reconcileMs?: number
-}
-
 /** Keys are `namespace/name` of Models. */
-export function createModelController(o: ModelControllerOptions): Controller {
-  const { clock, log, metrics, reconcileMs: timeoutMs } = o
-  return createController({
+export function createModelController(
+  o: ModelPassOptions & Pick<ControllerParts, 'log' | 'metrics'>,
+  children: readonly SourceCache<KubeObject>[],
+  timeoutMs: number | undefined,
+): Controller {
+  const { clock, log, metrics, caches, observer } = o
+  caches.pods.subscribe((event) => {
+    if (event.type === 'deleted') observer.forget(event.object.metadata.uid)
+  })
+  return new Controller({
     name: 'model',
-    sources: toSources(o),
-    reconcile: (context, key) => reconcile(o.passes, context, key),
+    sources: toSources(caches, children),
+    reconcile: (context, key) => reconcile(o, context, key),
     groupOf: namespaceOfKey,
     clock,
     log,
@@ -62,7 +57,10 @@ async function reconcile(
   return await untilOwnerMoves(() => new ModelPass(o, { model, key, signal, withoutSlot }).run())
 }
 
-function toSources({ caches, passes }: ModelControllerOptions): readonly Source[] {
+function toSources(
+  caches: Caches,
+  children: readonly SourceCache<KubeObject>[],
+): readonly Source[] {
   const { models, pods } = caches
   const sameName = <T extends ModelObject | EnsembleObject>(cache: Cache<T>): Source =>
     referenceSource({
@@ -70,18 +68,9 @@ function toSources({ caches, passes }: ModelControllerOptions): readonly Source[
       predicate: isIntentChange,
       toKeys: (object) => keysOf(models.byIndex(INDEX.servedName, servedNameKey(object))),
     })
-  pods.subscribe((event) => {
-    if (event.type === 'deleted') passes.observer.forget(event.object.metadata.uid)
-  })
   return [
     ownSource(models),
-    childSource(caches.deployments, MODEL),
-    childSource(caches.services, MODEL),
-    childSource(caches.serviceAccounts, MODEL),
-    childSource(caches.budgets, MODEL),
-    childSource(caches.autoscalers, MODEL),
-    childSource(caches.networkPolicies, MODEL),
-    childSource(caches.revisions, MODEL),
+    ...[...children, caches.revisions].map((cache) => childSource(cache, MODEL)),
     referenceSource({ cache: pods, toKeys: modelOf, predicate: isAnyChange }),
     // A router that comes or goes is every Model's business.
     referenceSource({

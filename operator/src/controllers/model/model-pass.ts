@@ -1,7 +1,5 @@
-import type { Clock } from '@tutti/chassis'
 import type { ModelStatus } from '@tutti/ensemble'
 import {
-  type Client,
   CONTROLLER_REVISION,
   DEPLOYMENT,
   type Deployment,
@@ -10,7 +8,6 @@ import {
   type Stored,
 } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
-import type { RouterViews } from '../../pods/router-views.ts'
 import { buildModelChildren } from '../../resources/build-model-children.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
@@ -23,10 +20,10 @@ import {
 import type { Owner } from '../../runtime/children.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
-import type { EventRecorder } from '../../runtime/events.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
+import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
-import type { RouterTrouble } from '../router/router-trouble.ts'
+import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { type CheckedModel, checkModel } from './check-model.ts'
@@ -45,24 +42,19 @@ import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
 import type { PodObserver } from './pod-observer.ts'
 import { summarize } from './summarize.ts'
 
-export interface ModelPassOptions {
-  readonly client: Client
+export interface ModelPassOptions
+  extends Pick<ControllerParts, 'client' | 'events' | 'clock' | 'caches' | 'views'> {
   readonly reader: ModelReader
   readonly applier: Applier
   readonly statuses: StatusWriter
-  readonly events: Pick<EventRecorder, 'record'>
   readonly observer: PodObserver
-  readonly routers: Pick<RouterViews, 'look'>
-  /** Of the Router of a namespace. */
-  readonly troubleIn: (namespace: string) => RouterTrouble | undefined
   /** What the operator's own scaling wants. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
     forget(key: string): void
   }
   readonly settings: StepSettings
-  readonly metrics: ModelMetrics
-  readonly clock: Clock
+  readonly counts: ModelMetrics
 }
 
 /** How old an answer of a router may be while a pod waits for it. */
@@ -180,21 +172,21 @@ export class ModelPass {
 
   /** Accepts what pods serve, asks the routers, and lets in the pods that all of them serve. */
   async #accept(facts: Facts): Promise<ModelWorld> {
-    const { client, routers, troubleIn, metrics } = this.#o
+    const { client, views, caches, counts: metrics } = this.#o
     const { namespace = '' } = this.#model.metadata
     const { revisions, refusal, left } = await this.#store(facts)
     this.#left = left
     const maxAgeMs = this.#isWaiting(facts) ? FRESH_MS : AGED_MS
-    const views = await this.#withoutSlot(() =>
-      routers.look(namespace, { maxAgeMs, signal: this.#signal }),
+    const routers = await this.#withoutSlot(() =>
+      views.look(namespace, { maxAgeMs, signal: this.#signal }),
     )
     const failure = findFailure(facts.pods, facts.deployment, facts)
-    const trouble = troubleIn(namespace)
+    const trouble = troubleOf(caches.routers.get(routerKeyOf(namespace)))
     const world: ModelWorld = {
       ...facts,
       outcomes: [...facts.outcomes, ...this.#toOutcomes(refusal)],
       accepted: revisions.flatMap(versionsOf),
-      routers: views,
+      routers,
       ...(failure !== undefined && { failure }),
       ...(trouble !== undefined && { trouble }),
     }
@@ -204,7 +196,7 @@ export class ModelPass {
 
   async #store(facts: Facts): Promise<StoredRevisions> {
     const { spec, refusal, modelName, pods } = facts
-    const { client, reader, events, metrics } = this.#o
+    const { client, reader, events, counts } = this.#o
     const { name, uid, generation = 0 } = this.#model.metadata
     const isOfSpec = refusal === undefined && !isLeftAsWas(facts)
     const wanted = planWanted({
@@ -223,7 +215,7 @@ export class ModelPass {
       signal: this.#signal,
     })
     for (const { metadata } of stored.made) {
-      metrics.accepted.add({})
+      counts.accepted.add({})
       events.record(revisionAccepted(this.#model, metadata.name))
     }
     return stored

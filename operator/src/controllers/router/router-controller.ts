@@ -1,92 +1,49 @@
-import type { Logger } from '@tutti/chassis'
-import {
-  type KubeObject,
-  type Pod,
-  type Role,
-  type RoleBinding,
-  type Secret,
-  type Stored,
-  toKeyString,
-} from '@tutti/kube'
+import { type KubeObject, type Pod, type Stored, toKeyString } from '@tutti/kube'
 import { ROUTER } from '../../api/kinds.ts'
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
 import { isReady } from '../../pods/pod-state.ts'
 import { ROUTER_IDENTITY } from '../../resources/router-names.ts'
 import { isOfRouter } from '../../resources/step-labels.ts'
 import { Applier } from '../../runtime/apply.ts'
-import type { Cache } from '../../runtime/cache.ts'
-import { type Controller, createController } from '../../runtime/controller.ts'
-import type { RuntimeMetrics } from '../../runtime/metrics.ts'
+import { Controller, type ControllerOptions } from '../../runtime/controller.ts'
 import { childSource, ownSource, referenceSource, type Source } from '../../runtime/sources.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { type Caches, INDEX } from '../caches.ts'
 import { toFailureText } from '../pod-failure.ts'
 import { failureOfRouter } from './router-pods.ts'
-import { RouterReconciler, type RouterReconcilerOptions } from './router-reconciler.ts'
+import { type RouterControllerOptions, RouterReconciler } from './router-reconciler.ts'
 import { routerKeysOf } from './router-trouble.ts'
-
-export interface RouterControllerOptions
-  extends Omit<RouterReconcilerOptions, 'applier' | 'statuses'>,
-    Pick<Caches, 'serviceAccounts' | 'networkPolicies' | 'budgets'> {
-  readonly services: Caches['services']
-  readonly deployments: Caches['deployments']
-  readonly secrets: Cache<Secret>
-  /** Those with the labels of routers. */
-  readonly roles: Cache<Role>
-  readonly roleBindings: Cache<RoleBinding>
-  readonly edges: Cache<Secret>
-  readonly metrics: RuntimeMetrics
-  readonly log: Logger
-}
 
 /**
  * Gives each namespace that has Models or Ensembles a Router, and every Router its pods and its credential for the broker. Keys are
  * `namespace/default`.
  */
 export function createRouterController(o: RouterControllerOptions): Controller {
-  const { client, metrics } = o
-  const applier = new Applier({ client, metrics, caches: childCaches(o), adopts: isOfARouter })
-  const statuses = new StatusWriter({ client, metrics })
+  const { client, metrics, clock, log, caches } = o
+  const { models, ensembles } = caches
+  const children = childrenOf(caches)
+  const applier = new Applier({ client, metrics, caches: children, adopts: isOfARouter })
+  const statuses = new StatusWriter(o)
   const reconciler = new RouterReconciler({ ...o, applier, statuses })
   const sources = [
-    ownSource(o.routers),
+    ownSource(caches.routers),
     // What is written in their status does not concern a router.
-    referenceSource({ cache: o.models, toKeys: routerKeysOf, predicate: isOtherGeneration }),
-    referenceSource({ cache: o.ensembles, toKeys: routerKeysOf, predicate: isOtherGeneration }),
-    secretSource(o),
-    podSource(o),
-    childSource(o.serviceAccounts, ROUTER),
-    childSource(o.roles, ROUTER),
-    childSource(o.roleBindings, ROUTER),
-    childSource(o.edges, ROUTER),
-    childSource(o.networkPolicies, ROUTER),
-    childSource(o.services, ROUTER),
-    childSource(o.budgets, ROUTER),
-    childSource(o.deployments, ROUTER),
+    referenceSource({ cache: models, toKeys: routerKeysOf, predicate: isOtherGeneration }),
+    referenceSource({ cache: ensembles, toKeys: routerKeysOf, predicate: isOtherGeneration }),
+    secretSource(caches),
+    podSource(caches),
+    ...children.map((cache) => childSource(cache, ROUTER)),
   ]
-  return createController({
-    name: 'router',
-    sources,
-    reconcile: (context, key) => reconciler.reconcile(context, key),
-    clock: o.clock,
-    log: o.log,
-    metrics,
-  })
+  const reconcile: ControllerOptions['reconcile'] = (context, key) =>
+    reconciler.reconcile(context, key)
+  return new Controller({ name: 'router', sources, reconcile, clock, log, metrics })
 }
 
-function childCaches(o: RouterControllerOptions) {
-  const { serviceAccounts, roles, roleBindings, edges, networkPolicies, services } = o
-  const { budgets, deployments } = o
-  return [
-    serviceAccounts,
-    roles,
-    roleBindings,
-    edges,
-    networkPolicies,
-    services,
-    budgets,
-    deployments,
-  ]
+function childrenOf(caches: Caches) {
+  const { serviceAccounts, roles, roleBindings, edges } = caches
+  const { networkPolicies, services, budgets, deployments } = caches
+  const access = [serviceAccounts, roles, roleBindings, edges]
+  return [...access, networkPolicies, services, budgets, deployments]
 }
 
 /** The earlier release made routers without an owner; those of a Router that was deleted serve on under the next. */
@@ -101,7 +58,7 @@ function isOfARouter({
 }
 
 /** Tokens of Ensembles, and credentials: one that somebody changes or deletes is missed by the next pod, and cannot wait for its renewal. */
-function secretSource({ secrets, ensembles }: RouterControllerOptions): Source {
+function secretSource({ secrets, ensembles }: Caches): Source {
   return referenceSource({
     cache: secrets,
     toKeys: (secret) => {
@@ -114,7 +71,7 @@ function secretSource({ secrets, ensembles }: RouterControllerOptions): Source {
 }
 
 /** Pods of routers that come, go, or become something else. */
-function podSource({ pods }: RouterControllerOptions): Source {
+function podSource({ pods }: Caches): Source {
   return referenceSource({
     cache: pods,
     toKeys: (pod) => (isOfRouter(pod) ? routerKeysOf(pod) : []),

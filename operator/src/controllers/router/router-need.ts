@@ -1,6 +1,5 @@
 import { ROUTER_NAME } from '@tutti/ensemble'
 import {
-  type Client,
   isAlreadyExists,
   isConflict,
   isNamespaceTerminating,
@@ -10,27 +9,16 @@ import {
   keyOf,
   type Stored,
 } from '@tutti/kube'
-import {
-  type EnsembleObject,
-  type ModelObject,
-  ROUTER,
-  type RouterObject,
-} from '../../api/kinds.ts'
-import type { Cache } from '../../runtime/cache.ts'
+import { ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { FIELD_MANAGER, MANAGED_BY, type Owner } from '../../runtime/children.ts'
 import type { Result } from '../../runtime/controller.ts'
-import type { EventRecorder } from '../../runtime/events.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
 import { INDEX } from '../caches.ts'
+import type { ControllerParts } from '../context.ts'
 import { findEarlierSettings } from './earlier-settings.ts'
 import { routerRefused } from './events.ts'
 
-export interface RouterNeedOptions {
-  readonly client: Client
-  readonly routers: Cache<RouterObject>
-  readonly models: Cache<ModelObject>
-  readonly ensembles: Cache<EnsembleObject>
-  readonly events: Pick<EventRecorder, 'record'>
+export interface RouterNeedOptions extends Pick<ControllerParts, 'client' | 'caches' | 'events'> {
   /** How often it is looked whether what only a person can set right is so; default 60 s. */
   readonly troublePollMs?: number
 }
@@ -50,7 +38,7 @@ export class RouterNeed {
 
   /** Whether the namespace has Models or Ensembles. */
   isUsed(namespace: string): boolean {
-    const { models, ensembles } = this.#o
+    const { models, ensembles } = this.#o.caches
     return [models, ensembles].some((cache) =>
       cache.byIndex(INDEX.namespace, namespace).some(isKept),
     )
@@ -58,7 +46,7 @@ export class RouterNeed {
 
   /** The oldest Model of the namespace, or without Models the oldest Ensemble. */
   oldest(namespace: string): Owner | undefined {
-    const { models, ensembles } = this.#o
+    const { models, ensembles } = this.#o.caches
     for (const cache of [models, ensembles]) {
       const kept: readonly Stored<KubeObject>[] = cache
         .byIndex(INDEX.namespace, namespace)
@@ -78,7 +66,8 @@ export class RouterNeed {
    */
   async isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
     if (this.#current.has(namespace)) return true
-    const { client, models, ensembles, routers } = this.#o
+    const { client, caches } = this.#o
+    const { models, ensembles, routers } = caches
     for (const cache of [models, ensembles, routers]) {
       const { items } = await client.list<KubeObject>(cache.resource, { namespace, signal })
       const known = cache.byIndex(INDEX.namespace, namespace)
@@ -110,8 +99,8 @@ export class RouterNeed {
 
   /** As the server has it. */
   async #isUsedNow(namespace: string, signal: AbortSignal): Promise<boolean> {
-    const { client, models, ensembles } = this.#o
-    for (const { resource } of [models, ensembles]) {
+    const { client, caches } = this.#o
+    for (const { resource } of [caches.models, caches.ensembles]) {
       const { items } = await client.list<KubeObject>(resource, { namespace, signal })
       if (items.some(isKept)) return true
     }

@@ -1,25 +1,18 @@
-import type { Clock } from '@tutti/chassis'
 import type { RouterStatus } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
-  type Deployment,
   isNamespaceTerminating,
   keyOf,
   type OwnerReference,
-  type Pod,
-  type Secret,
-  type Service,
   type Stored,
   toKeyString,
 } from '@tutti/kube'
 import { type EnsembleObject, ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
-import type { RouterViews } from '../../pods/router-views.ts'
 import { buildRouterSet } from '../../resources/build-router-set.ts'
 import { type RouterDefaults, replicasOf } from '../../resources/router-deployment.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
-import type { Cache } from '../../runtime/cache.ts'
 import { toOwnerReference } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
@@ -28,6 +21,7 @@ import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
 import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
 import { findChildProblem } from '../child-problem.ts'
+import type { ControllerParts } from '../context.ts'
 import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
@@ -39,21 +33,14 @@ import type { RouterTrouble } from './router-trouble.ts'
 import { isPassing, type Tenancy, toCredentialTrouble } from './tenant-credential.ts'
 import { isUntouched } from './untouched.ts'
 
-export interface RouterReconcilerOptions extends RouterNeedOptions {
-  readonly secrets: Cache<Secret>
-  /** Those of the operator, with the index of routers. */
-  readonly pods: Cache<Pod>
-  /** Those of the operator. */
-  readonly deployments: Cache<Deployment>
-  /** Those of the operator. */
-  readonly services: Cache<Service>
-  readonly applier: Applier
-  readonly statuses: StatusWriter
-  /** What the pods serve. */
-  readonly views: Pick<RouterViews, 'look'>
+export interface RouterControllerOptions extends ControllerParts, RouterNeedOptions {
   readonly tenancy: Tenancy
   readonly defaults: RouterDefaults
-  readonly clock: Clock
+}
+
+export interface RouterReconcilerOptions extends RouterControllerOptions {
+  readonly applier: Applier
+  readonly statuses: StatusWriter
 }
 
 type Router = Stored<RouterObject>
@@ -85,10 +72,10 @@ export class RouterReconciler {
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
-    const { routers, applier, statuses } = this.#o
+    const { caches, applier, statuses } = this.#o
     const { signal } = context
     const namespace = namespaceOfKey(key)
-    const router = routers.get(key)
+    const router = caches.routers.get(key)
     const isUsed = this.#need.isUsed(namespace)
     if (router === undefined && !isUsed) {
       for (const one of [applier, statuses]) one.forget(key)
@@ -105,7 +92,8 @@ export class RouterReconciler {
 
   async #look(router: Router, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '', generation = 0 } = router.metadata
-    const { statuses, events, views, deployments, services, pods, clock } = this.#o
+    const { statuses, events, views, clock, caches } = this.#o
+    const { deployments, services, pods } = caches
     const found = await this.#ensure(router, signal)
     if (found === undefined) return {}
     const before = statuses.current(router)
@@ -193,9 +181,9 @@ export class RouterReconciler {
 
   /** What clients call an Ensemble leads to the one that has the name, which may want a token: a rival is left out. */
   #exposable(namespace: string): readonly Stored<EnsembleObject>[] {
-    return this.#o.ensembles
+    return this.#o.caches.ensembles
       .byIndex(INDEX.namespace, namespace)
-      .filter((one) => isKept(one) && rivalOf(this.#o, one) === undefined)
+      .filter((one) => isKept(one) && rivalOf(this.#o.caches, one) === undefined)
   }
 
   /** What the Router was made for too: the credential stays while a Router that was deleted is made again. */
@@ -218,11 +206,11 @@ export class RouterReconciler {
 
   #hasCredential(namespace: string): boolean {
     const key = toKeyString({ namespace, name: NATS_SECRETS.credentials })
-    return this.#o.secrets.get(key) !== undefined
+    return this.#o.caches.secrets.get(key) !== undefined
   }
 
   #podTroubleOf({ metadata: { namespace = '' } }: Router): RouterTrouble | undefined {
-    const { deployments, pods } = this.#o
+    const { deployments, pods } = this.#o.caches
     const deployment = deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
     return findPodTrouble(deployment, pods.byIndex(INDEX.router, namespace))
   }

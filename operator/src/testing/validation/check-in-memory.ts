@@ -3,8 +3,6 @@ import { modelManifest } from '@tutti/ensemble/testing'
 import {
   apiVersionOf,
   CONTROLLER_REVISION,
-  HTTP_ROUTE,
-  INGRESS,
   type KubeObject,
   type Resource,
   type Stored,
@@ -19,7 +17,7 @@ import {
 import { Exposure } from '../../controllers/ensemble/exposure.ts'
 import { checkModel } from '../../controllers/model/check-model.ts'
 import { createModelReader } from '../../controllers/model/model-reader.ts'
-import { Cache, type OpenReflector } from '../../runtime/cache.ts'
+import type { OpenReflector } from '../../runtime/cache.ts'
 import type { Result } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { type MemoryClient, memoryClient } from '../memory-client.ts'
@@ -92,17 +90,7 @@ export function openCaches(client: MemoryClient) {
   }
   client.onStored = ({ kind }: Resource, object: Stored<KubeObject>) =>
     reflectors.get(kind)?.put(object)
-  const caches = {
-    ...createCaches({ ...around, openReflector, isFrozen: true }),
-    ingresses: new Cache({ ...around, openReflector, resource: INGRESS }),
-    httpRoutes: new Cache({
-      ...around,
-      openReflector,
-      resource: HTTP_ROUTE,
-      // oxlint-disable-next-line typescript/require-await -- it asks no server
-      isServed: async () => false,
-    }),
-  }
+  const caches = createCaches({ ...around, client, openReflector, isFrozen: true })
   const { models, ensembles, revisions, ingresses } = caches
   for (const cache of [models, ensembles, revisions, ingresses]) cache.start()
   return caches
@@ -126,7 +114,7 @@ function callIt<T>(wait: () => Promise<T>): Promise<T> {
 /** Reconciles one Ensemble. */
 export function openReconcile(
   client: MemoryClient,
-  caches: ReturnType<typeof openCaches>,
+  caches: Caches,
   views: EnsembleReconcilerOptions['views'],
 ): (key: string) => Promise<Result> {
   const context = {
@@ -134,24 +122,19 @@ export function openReconcile(
     log: silentLogger,
     withoutSlot: callIt,
   }
-  const options = { ...around, client, metrics }
+  const options = { ...around, client, metrics, caches }
   const reconciler = new EnsembleReconciler({
     ...options,
-    ...caches,
     statuses: new StatusWriter(options),
-    exposure: new Exposure({ ...options, ...caches }),
+    exposure: new Exposure(options),
     events: { record: () => {} },
     views,
-    routers: { get: () => undefined },
   })
   return (key) => reconciler.reconcile(context, key)
 }
 
 /** Until a look at every Ensemble writes nothing. */
-async function reconcileAll(
-  client: MemoryClient,
-  caches: ReturnType<typeof openCaches>,
-): Promise<void> {
+async function reconcileAll(client: MemoryClient, caches: Caches): Promise<void> {
   // oxlint-disable-next-line typescript/require-await -- there are no routers to ask
   const reconcile = openReconcile(client, caches, { look: async () => [] })
   const writes = () => client.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length
