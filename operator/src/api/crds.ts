@@ -13,14 +13,12 @@ import type { z } from 'zod'
 import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
 
 /** A column of `kubectl get`. */
-interface Column {
-  readonly name: string
-  readonly type: 'string' | 'integer' | 'date'
-  readonly jsonPath: string
-  readonly description: string
-  /** Shown with `-o wide` only. */
-  readonly isWide?: boolean
-}
+type Column = readonly [
+  name: string,
+  type: 'string' | 'integer' | 'date',
+  jsonPath: string,
+  description: string,
+]
 
 /** What a kind is called, and how it is shown. */
 export interface KindDefinition {
@@ -31,6 +29,8 @@ export interface KindDefinition {
   readonly spec: z.ZodType
   readonly status: z.ZodType
   readonly columns: readonly Column[]
+  /** Shown with `-o wide` only. */
+  readonly wideColumns: readonly Column[]
   /** Paths of the scale subresource. */
   readonly scale?: StructuralSchema
 }
@@ -40,39 +40,11 @@ export const VERSION = 'v1alpha1'
 
 const ready = (field: string): string => `.status.conditions[?(@.type=="Ready")].${field}`
 
-const COMMON = {
-  ready: {
-    name: 'Ready',
-    type: 'string',
-    jsonPath: ready('status'),
-    description: 'Whether requests are answered.',
-  },
-  reason: {
-    name: 'Reason',
-    type: 'string',
-    jsonPath: ready('reason'),
-    description: 'Why, in a word.',
-  },
-  age: {
-    name: 'Age',
-    type: 'date',
-    jsonPath: '.metadata.creationTimestamp',
-    description: 'Since when it is there.',
-  },
-  served: {
-    name: 'Served as',
-    type: 'string',
-    jsonPath: '.status.modelName',
-    description: 'What clients call it.',
-    isWide: true,
-  },
-  replicas: {
-    name: 'Replicas',
-    type: 'integer',
-    jsonPath: '.status.readyReplicas',
-    description: 'Pods that are ready.',
-  },
-} as const satisfies Record<string, Column>
+const READY: Column = ['Ready', 'string', ready('status'), 'Whether requests are answered.']
+const REASON: Column = ['Reason', 'string', ready('reason'), 'Why, in a word.']
+const AGE: Column = ['Age', 'date', '.metadata.creationTimestamp', 'Since when it is there.']
+const SERVED: Column = ['Served as', 'string', '.status.modelName', 'What clients call it.']
+const REPLICAS: Column = ['Replicas', 'integer', '.status.readyReplicas', 'Pods that are ready.']
 
 export const KINDS: readonly KindDefinition[] = [
   {
@@ -83,38 +55,17 @@ export const KINDS: readonly KindDefinition[] = [
     spec: ModelSpec,
     status: ModelStatus,
     columns: [
-      COMMON.ready,
-      {
-        name: 'Format',
-        type: 'string',
-        jsonPath: '.spec.modelFormat.name',
-        description: 'What kind of model it is.',
-      },
-      COMMON.replicas,
-      COMMON.reason,
-      COMMON.age,
-      COMMON.served,
-      {
-        name: 'Wanted',
-        type: 'integer',
-        jsonPath: '.status.desiredReplicas',
-        description: 'Pods that are wanted.',
-        isWide: true,
-      },
-      {
-        name: 'Revision',
-        type: 'string',
-        jsonPath: '.status.latestReadyRevision',
-        description: 'The newest revision that was ready.',
-        isWide: true,
-      },
-      {
-        name: 'URI',
-        type: 'string',
-        jsonPath: '.spec.storageUri',
-        description: 'Where its artifacts are.',
-        isWide: true,
-      },
+      READY,
+      ['Format', 'string', '.spec.modelFormat.name', 'What kind of model it is.'],
+      REPLICAS,
+      REASON,
+      AGE,
+    ],
+    wideColumns: [
+      SERVED,
+      ['Wanted', 'integer', '.status.desiredReplicas', 'Pods that are wanted.'],
+      ['Revision', 'string', '.status.latestReadyRevision', 'The newest revision that was ready.'],
+      ['URI', 'string', '.spec.storageUri', 'Where its artifacts are.'],
     ],
     scale: {
       specReplicasPath: '.spec.scaling.replicas',
@@ -130,36 +81,16 @@ export const KINDS: readonly KindDefinition[] = [
     spec: EnsembleSpec,
     status: EnsembleStatus,
     columns: [
-      COMMON.ready,
-      {
-        name: 'Steps',
-        type: 'string',
-        jsonPath: '.status.stepsReady',
-        description: 'Steps that are ready, of all.',
-      },
-      {
-        name: 'URL',
-        type: 'string',
-        jsonPath: '.status.url',
-        description: 'Where it is served.',
-      },
-      COMMON.reason,
-      COMMON.age,
-      COMMON.served,
-      {
-        name: 'gRPC',
-        type: 'string',
-        jsonPath: '.status.grpcUrl',
-        description: 'Where it is served over gRPC.',
-        isWide: true,
-      },
-      {
-        name: 'Revision',
-        type: 'string',
-        jsonPath: '.status.revision',
-        description: 'What is accepted.',
-        isWide: true,
-      },
+      READY,
+      ['Steps', 'string', '.status.stepsReady', 'Steps that are ready, of all.'],
+      ['URL', 'string', '.status.url', 'Where it is served.'],
+      REASON,
+      AGE,
+    ],
+    wideColumns: [
+      SERVED,
+      ['gRPC', 'string', '.status.grpcUrl', 'Where it is served over gRPC.'],
+      ['Revision', 'string', '.status.revision', 'What is accepted.'],
     ],
   },
   {
@@ -169,19 +100,8 @@ export const KINDS: readonly KindDefinition[] = [
     manifest: RouterManifest,
     spec: RouterSpec,
     status: RouterStatus,
-    columns: [
-      COMMON.ready,
-      COMMON.replicas,
-      COMMON.reason,
-      COMMON.age,
-      {
-        name: 'Pods',
-        type: 'integer',
-        jsonPath: '.status.replicas',
-        description: 'Pods, ready or not.',
-        isWide: true,
-      },
-    ],
+    columns: [READY, REPLICAS, REASON, AGE],
+    wideColumns: [['Pods', 'integer', '.status.replicas', 'Pods, ready or not.']],
   },
 ]
 
@@ -208,16 +128,20 @@ export function buildCrd(definition: KindDefinition): StructuralSchema {
           name: VERSION,
           served: true,
           storage: true,
-          additionalPrinterColumns: definition.columns.map(({ isWide, ...column }) => ({
-            ...column,
-            ...(isWide === true && { priority: 1 }),
-          })),
+          additionalPrinterColumns: [
+            ...definition.columns.map(toColumn),
+            ...definition.wideColumns.map((column) => ({ ...toColumn(column), priority: 1 })),
+          ],
           schema: { openAPIV3Schema: rootSchema(definition) },
           subresources: { status: {}, ...(scale !== undefined && { scale }) },
         },
       ],
     },
   }
+}
+
+function toColumn([name, type, jsonPath, description]: Column) {
+  return { name, type, jsonPath, description }
 }
 
 /** The API server itself checks apiVersion, kind and metadata; the name is there because a rule points at it. */

@@ -4,19 +4,24 @@ import {
   HORIZONTAL_POD_AUTOSCALER,
   type HorizontalPodAutoscaler,
   NETWORK_POLICY,
-  type NetworkPolicy,
   POD_DISRUPTION_BUDGET,
-  type PodDisruptionBudget,
   SERVICE,
   SERVICE_ACCOUNT,
   type Service,
-  type ServiceAccount,
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import { buildModelDeployment } from './model-deployment.ts'
 import type { ModelParts } from './model-parts.ts'
 import { mayHaveSeveral, type Scaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
+import {
+  buildBudget,
+  buildNetworkPolicy,
+  buildService,
+  grpcPort,
+  type ServingParts,
+  servicePort,
+} from './serving-children.ts'
 import { stepLabels, stepSelector } from './step-labels.ts'
 import { PORTS } from './step-settings.ts'
 
@@ -31,15 +36,20 @@ export function buildModelChildren(
   o: { readonly scaling: Scaling; readonly replicas: number | undefined },
 ): readonly DesiredChild[] {
   const { scaling, replicas } = o
-  const budget = buildBudget(parts, scaling)
-  const autoscaler = buildAutoscaler(parts, scaling)
+  const serving = partsOf(parts)
+  const { metadata } = serving
+  const { network } = parts.settings
+  const bounds = boundsOf(parts, scaling)
+  const autoscaler = buildAutoscaler(serving, parts, scaling)
   return [
-    desiredChild(SERVICE_ACCOUNT, buildServiceAccount(parts)),
-    ...(parts.settings.network.isEnabled
-      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(parts))]
+    desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
+    ...(network.isEnabled
+      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(serving, { network }))]
       : []),
-    desiredChild(SERVICE, buildService(parts)),
-    ...(budget === undefined ? [] : [desiredChild(POD_DISRUPTION_BUDGET, budget)]),
+    desiredChild(SERVICE, buildHeadless(serving)),
+    ...(bounds === undefined
+      ? []
+      : [desiredChild(POD_DISRUPTION_BUDGET, buildBudget(serving, bounds))]),
     desiredChild(DEPLOYMENT, buildModelDeployment(parts, replicas), {
       handsOverReplicas: replicas === undefined,
       // Kubernetes makes no pod without it, and tries again ever less often.
@@ -50,102 +60,44 @@ export function buildModelChildren(
   ]
 }
 
-function metadataOf({ childName: name, namespace, ...parts }: ModelParts) {
-  return { name, namespace, labels: stepLabels(parts.name) }
-}
-
-function buildServiceAccount(parts: ModelParts): Desired<ServiceAccount> {
-  return { metadata: metadataOf(parts), automountServiceAccountToken: false }
+function partsOf({ childName, namespace, name }: ModelParts): ServingParts {
+  return {
+    metadata: { name: childName, namespace, labels: stepLabels(name) },
+    selector: stepSelector(name),
+  }
 }
 
 /** Headless: a client that calls a model directly sees its pods. Routers find them by their heartbeats. */
-function buildService(parts: ModelParts): Desired<Service> {
-  return {
-    metadata: metadataOf(parts),
-    spec: {
-      clusterIP: 'None',
-      selector: stepSelector(parts.name),
-      ports: [
-        {
-          name: 'grpc',
-          port: PORTS.grpc,
-          targetPort: 'grpc',
-          protocol: 'TCP',
-          appProtocol: 'kubernetes.io/h2c',
-        },
-        { name: 'http', port: PORTS.http, targetPort: 'http', protocol: 'TCP' },
-        { name: 'metrics', port: PORTS.metrics, targetPort: 'metrics', protocol: 'TCP' },
-      ],
-    },
-  }
+function buildHeadless(serving: ServingParts): Desired<Service> {
+  const { metadata, spec } = buildService(serving, [
+    grpcPort('grpc', PORTS.grpc),
+    servicePort('http', PORTS.http),
+    servicePort('metrics', PORTS.metrics),
+  ])
+  return { metadata, spec: { clusterIP: 'None', ...spec } }
 }
 
-function buildBudget(
-  parts: ModelParts,
-  scaling: Scaling,
-): Desired<PodDisruptionBudget> | undefined {
-  const { disruptionBudget } = parts.spec
+function boundsOf({ spec }: ModelParts, scaling: Scaling) {
+  const { disruptionBudget } = spec
   if (disruptionBudget === undefined && !mayHaveSeveral(scaling)) return undefined
-  const { minAvailable, maxUnavailable } = disruptionBudget ?? { maxUnavailable: 1 }
-  return {
-    metadata: metadataOf(parts),
-    spec: {
-      selector: { matchLabels: stepSelector(parts.name) },
-      ...(minAvailable !== undefined && { minAvailable }),
-      ...(maxUnavailable !== undefined && { maxUnavailable }),
-      // Pods that serve nothing would hold up a drain for ever.
-      unhealthyPodEvictionPolicy: 'AlwaysAllow',
-    },
-  }
+  return toPlain(disruptionBudget ?? { maxUnavailable: 1 })
 }
 
 function buildAutoscaler(
+  { metadata }: ServingParts,
   parts: ModelParts,
   scaling: Scaling,
 ): Desired<HorizontalPodAutoscaler> | undefined {
   if (scaling.provider !== 'HPA') return undefined
   const { metrics = [], behavior } = parts.spec.scaling ?? {}
   return {
-    metadata: metadataOf(parts),
+    metadata,
     spec: {
       scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: parts.childName },
       minReplicas: scaling.min,
       maxReplicas: scaling.max,
       metrics: metrics.map((metric) => ({ ...toPlain(metric) })),
       ...(behavior !== undefined && { behavior: { ...toPlain(behavior) } }),
-    },
-  }
-}
-
-/**
- * Who may connect: pods of the namespace to the listeners, the operator and those who scrape to the metrics. What pods connect to is
- * not ruled: models call what they need.
- */
-function buildNetworkPolicy(parts: ModelParts): Desired<NetworkPolicy> {
-  const { operatorNamespace, operatorLabels, scrapers } = parts.settings.network
-  const operator = {
-    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': operatorNamespace } },
-    podSelector: { matchLabels: operatorLabels },
-  }
-  const inNamespace = { podSelector: {} }
-  return {
-    metadata: metadataOf(parts),
-    spec: {
-      podSelector: { matchLabels: stepSelector(parts.name) },
-      policyTypes: ['Ingress'],
-      ingress: [
-        {
-          from: [inNamespace],
-          ports: [
-            { port: PORTS.http, protocol: 'TCP' },
-            { port: PORTS.grpc, protocol: 'TCP' },
-          ],
-        },
-        {
-          from: [inNamespace, operator, ...scrapers],
-          ports: [{ port: PORTS.metrics, protocol: 'TCP' }],
-        },
-      ],
     },
   }
 }

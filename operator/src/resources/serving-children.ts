@@ -1,0 +1,87 @@
+import type {
+  Desired,
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+  ObjectMeta,
+  PodDisruptionBudget,
+  Service,
+  ServicePort,
+} from '@tutti/kube'
+import { type NetworkSettings, PORTS } from './step-settings.ts'
+
+/** What the children of Models and of Routers have in common. */
+export interface ServingParts {
+  /** Of the child. */
+  readonly metadata: ObjectMeta
+  /** Selects the pods. */
+  readonly selector: Readonly<Record<string, string>>
+}
+
+/** A port of a Service that leads to the container's port of its name. */
+export function servicePort(name: string, port: number): ServicePort {
+  return { name, port, targetPort: name, protocol: 'TCP' }
+}
+
+/** The same, for gRPC without TLS. */
+export function grpcPort(name: string, port: number): ServicePort {
+  return { ...servicePort(name, port), appProtocol: 'kubernetes.io/h2c' }
+}
+
+export function buildService(
+  { metadata, selector }: ServingParts,
+  ports: readonly ServicePort[],
+): Desired<Service> {
+  return { metadata, spec: { selector, ports } }
+}
+
+export function buildBudget(
+  { metadata, selector: matchLabels }: ServingParts,
+  bounds: Pick<PodDisruptionBudget['spec'], 'minAvailable' | 'maxUnavailable'>,
+): Desired<PodDisruptionBudget> {
+  // Pods that serve nothing would hold up a drain for ever.
+  const unhealthyPodEvictionPolicy = 'AlwaysAllow'
+  return { metadata, spec: { selector: { matchLabels }, ...bounds, unhealthyPodEvictionPolicy } }
+}
+
+/**
+ * Who may connect to pods: those of the namespace and `clients` to the listeners with the whole API, everybody to `openPorts`, the
+ * operator and those who scrape to the metrics. There is no rule for what pods connect to: models call what they need, and the
+ * address of the API server is not known in general.
+ */
+export function buildNetworkPolicy(
+  { metadata, selector: matchLabels }: ServingParts,
+  o: {
+    readonly network: NetworkSettings
+    readonly clients?: readonly NetworkPolicyPeer[]
+    readonly openPorts?: readonly number[]
+  },
+): Desired<NetworkPolicy> {
+  const { network, clients = [], openPorts = [] } = o
+  const inNamespace = { podSelector: {} }
+  const podSelector = { matchLabels: network.operatorLabels }
+  const operator = { ...ofNamespace(network.operatorNamespace), podSelector }
+  return {
+    metadata,
+    spec: {
+      podSelector: { matchLabels },
+      policyTypes: ['Ingress'],
+      ingress: [
+        { from: [inNamespace, ...clients], ports: [PORTS.http, PORTS.grpc].map(toTcp) },
+        ...(openPorts.length > 0 ? [{ ports: openPorts.map(toTcp) }] : []),
+        { from: [inNamespace, operator, ...network.scrapers], ports: [toTcp(PORTS.metrics)] },
+      ],
+    },
+  }
+}
+
+/** All pods of a namespace, or of all with `*`. */
+export function ofNamespace(name: string): NetworkPolicyPeer {
+  return {
+    namespaceSelector: name === '*' ? {} : { matchLabels: { 'kubernetes.io/metadata.name': name } },
+  }
+}
+
+function toTcp(port: number): NetworkPolicyPort {
+  return { port, protocol: 'TCP' }
+}
