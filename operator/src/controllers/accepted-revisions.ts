@@ -6,6 +6,7 @@ import {
 } from '@tutti/ensemble'
 import type { ControllerRevision, JsonObject, Stored } from '@tutti/kube'
 import { digestOf, toCanonicalJson } from '../runtime/canonical.ts'
+import { once } from './read-spec.ts'
 
 /** On every ControllerRevision of ours: what was accepted, `model` or `ensemble`. */
 export const ACCEPTED_LABEL = 'tutti.dev/accepted'
@@ -34,21 +35,15 @@ export function byRevision(one: ControllerRevision, other: ControllerRevision): 
   return other.revision - one.revision
 }
 
-const parsed = new WeakMap<object, Accepted | undefined>()
-
-/** What a ControllerRevision of ours holds; undefined if it cannot be read. Remembered, as objects of a cache stay the same. */
-export function acceptedOf(revision: Revision): Accepted | undefined {
-  if (!parsed.has(revision)) {
-    let accepted: Accepted | undefined
-    try {
-      accepted = parseAcceptedJson(revision.data)
-    } catch {
-      // Written by a newer operator, or by hand; another one is made.
-    }
-    parsed.set(revision, accepted)
+/** What a ControllerRevision of ours holds; undefined if it cannot be read. */
+export const acceptedOf = once(({ data }: Revision): Accepted | undefined => {
+  try {
+    return parseAcceptedJson(data)
+  } catch {
+    // Written by a newer operator, or by hand; another one is made.
+    return undefined
   }
-  return parsed.get(revision)
-}
+})
 
 /**
  * The ControllerRevision of what was accepted. Kubernetes keeps its text, and refuses patches of its metadata, also those of the garbage

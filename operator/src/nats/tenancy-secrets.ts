@@ -2,12 +2,12 @@ import {
   type CallOptions,
   type Client,
   isAlreadyExists,
-  isNotFound,
   type ObjectKey,
   type OwnerReference,
   SECRET,
   type Secret,
   type Stored,
+  unlessNotFound,
 } from '@tutti/kube'
 import { FIELD_MANAGER, isManaged, MANAGED_BY } from '../runtime/children.ts'
 import type { SecretTexts } from './tenancy-keys.ts'
@@ -42,12 +42,8 @@ export async function findSecret(
   key: ObjectKey,
   o: CallOptions,
 ): Promise<FoundSecret | undefined> {
-  try {
-    return toFound(key, await client.get(SECRET, key, o))
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
+  const secret = await unlessNotFound(client.get(SECRET, key, o))
+  return secret && toFound(key, secret)
 }
 
 /** Makes the Secret unless there is one. @returns the one that is there. @throws KubeError */

@@ -9,9 +9,10 @@ import {
   type Resource,
   type Stored,
   toKeyString,
+  unlessNotFound,
 } from '@tutti/kube'
 import type { OwnerId } from './cache.ts'
-import { ChildWriter, type ChildWriterOptions, type Place } from './child-writer.ts'
+import { ChildWriter, type ChildWriterOptions } from './child-writer.ts'
 import { childIdOf, controllerOf, type DesiredChild, type Owner, toOwned } from './children.ts'
 import { handOverReplicas } from './hand-over.ts'
 import type { ApplyOutcome } from './metrics.ts'
@@ -144,12 +145,8 @@ export class Applier {
       if (handsOver) await handOverReplicas({ client, resource, key, uid, signal })
     }
     const wanted = { resource, object: toOwned(owner, child) }
-    return await this.#writer.write(wanted, {
-      place: placeOf(owner),
-      current,
-      beforeChange,
-      signal,
-    })
+    const ownerKey = toKeyString(keyOf(owner.object))
+    return await this.#writer.write(wanted, { ownerKey, current, beforeChange, signal })
   }
 
   /** Why an object that is there cannot be written to. */
@@ -169,7 +166,8 @@ export class Applier {
   ): Promise<Stored<KubeObject> | undefined> {
     // What is not there is made at once: by then the owner has to be there.
     await check.ensure()
-    return await this.#writer.read(resource, key, signal)
+    // Caches hold only objects with our labels, and may be behind: whether something is there, the server knows.
+    return await unlessNotFound(this.#o.client.get(resource, key, { signal }))
   }
 
   async #prune(
@@ -178,28 +176,21 @@ export class Applier {
     outcomes: ChildOutcome[],
   ): Promise<void> {
     const wanted = new Set(desired.map((child) => childIdOf(child.resource, keyOf(child.object))))
-    for (const { resource, byOwner } of this.#ownedLists(pass.owner)) {
-      for (const object of byOwner) {
+    const { owner, signal } = pass
+    const ownerKey = toKeyString(keyOf(owner.object))
+    for (const cache of this.#caches.values()) {
+      const { resource } = cache
+      for (const object of cache.byOwner(owner.object.metadata)) {
         const key = keyOf(object)
         if (wanted.has(childIdOf(resource, key))) continue
         if (object.metadata.deletionTimestamp !== undefined) continue
         try {
           await pass.check.ensure()
-          const { owner, signal } = pass
-          await this.#writer.delete({ resource, object }, { place: placeOf(owner), signal })
+          await this.#writer.delete({ resource, object }, { ownerKey, signal })
         } catch (error) {
           outcomes.push(this.#toFailure(pass, { resource, key }, error))
         }
       }
-    }
-  }
-
-  *#ownedLists({ object }: Owner): Iterable<{
-    resource: Resource
-    byOwner: readonly Stored<KubeObject>[]
-  }> {
-    for (const cache of this.#caches.values()) {
-      yield { resource: cache.resource, byOwner: cache.byOwner(object.metadata) }
     }
   }
 
@@ -248,10 +239,6 @@ const RESULTS: readonly ApplyOutcome[] = ['applied', 'skipped', 'conflict', 'err
 
 function kindIdOf({ group, kind }: Resource): string {
   return `${group}/${kind}`
-}
-
-function placeOf({ object }: Owner): Place {
-  return { key: toKeyString(keyOf(object)), uid: object.metadata.uid }
 }
 
 function toConflictText(owner: Owner, resource: Resource, current: Stored<KubeObject>): string {

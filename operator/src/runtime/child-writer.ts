@@ -1,15 +1,13 @@
 import {
   type Client,
   type Desired,
-  isNotFound,
   type KubeObject,
   keyOf,
-  type ObjectKey,
   type Resource,
   type Stored,
+  unlessNotFound,
 } from '@tutti/kube'
-import { type DigestedObject, isAsApplied, withMark } from './applied-mark.ts'
-import { type AppliedChild, ApplyMemory } from './apply-memory.ts'
+import { isAsApplied, withMark } from './applied-mark.ts'
 import { digestOf } from './canonical.ts'
 import { childIdOf, FIELD_MANAGER, stampOf } from './children.ts'
 import type { ApplyOutcome, RuntimeMetrics } from './metrics.ts'
@@ -20,12 +18,6 @@ export interface ChildWriterOptions {
   readonly metrics: Pick<RuntimeMetrics, 'applies'>
 }
 
-/** Under what a child is remembered: its owner's key and uid, or names of its own if it has none. */
-export interface Place {
-  readonly key: string
-  readonly uid: string
-}
-
 /** A child as it is to be applied. */
 export interface WantedChild {
   readonly resource: Resource
@@ -33,11 +25,12 @@ export interface WantedChild {
 }
 
 export interface WriteOptions {
-  readonly place: Place
+  /** Under which the child is remembered. */
+  readonly ownerKey: string
   /** What is there, as a cache has it; undefined if the server says that nothing is. */
   readonly current: Stored<KubeObject> | undefined
   /** Called, and waited for, before what is there is written to; what it throws keeps it from that. */
-  readonly beforeChange?: (uid: string) => Promise<void>
+  readonly beforeChange: (uid: string) => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -47,39 +40,43 @@ export interface WrittenChild {
   readonly object: Stored<KubeObject>
 }
 
+/** A child as the server answered when it was last applied. */
+interface AppliedChild {
+  readonly uid: string
+  readonly resourceVersion: string
+  /** Of the object that was applied, its owner reference included. */
+  readonly digest: string
+  /** Of the answer; see stampOf. */
+  readonly stamp: string
+}
+
+/** An object that is to be applied, before the uid is added that guards it. */
+interface ApplyRequest {
+  readonly resource: Resource
+  readonly desired: Desired<KubeObject>
+  readonly digest: string
+}
+
 /**
  * Writes single objects by server-side apply with force in one manager's name, where they are not as they were left. Whether an
  * object may be written to, the caller knows.
  */
 export class ChildWriter {
   readonly #o: ChildWriterOptions
-  readonly #memory = new ApplyMemory()
+  /** By the key of the owner and the child; in memory only. The mark tells what an earlier process applied. */
+  readonly #known = new Map<string, Map<string, AppliedChild>>()
 
   constructor(o: ChildWriterOptions) {
     this.#o = o
   }
 
-  /** What was known of the children of a place is forgotten. */
-  forget(placeKey: string): void {
-    this.#memory.forget(placeKey)
+  /** Forgets the children of an owner. */
+  forget(ownerKey: string): void {
+    this.#known.delete(ownerKey)
   }
 
   count({ kind }: Resource, result: ApplyOutcome): void {
     this.#o.metrics.applies.add({ kind, result })
-  }
-
-  /** Caches hold only objects with our labels, and may be behind: whether something is there, the server knows. */
-  async read(
-    resource: Resource,
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<Stored<KubeObject> | undefined> {
-    try {
-      return await this.#o.client.get(resource, key, { signal })
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
   }
 
   /** @throws KubeError, isUidMismatch if what was there is gone. */
@@ -87,56 +84,55 @@ export class ChildWriter {
     const request = { resource, desired, digest: digestOf(desired) }
     const { current } = o
     if (current === undefined) return { result: 'applied', object: await this.#apply(request, o) }
-    const known = this.#recall(request, { ...o, current })
-    const newest = toNewest(current, known, desired)
+    const known = this.#recall(request, o.ownerKey, current)
+    // While the cache is behind, what the server answered is newer than what the cache shows.
+    const isNewer = known !== undefined && isBehind(current, known)
+    const { uid, resourceVersion } = isNewer ? known : current.metadata
     const isSameDesired = known?.digest === request.digest
-    if (isSameDesired && known.stamp === newest.stamp) {
+    if (isSameDesired && (isNewer || known.stamp === stampOf(current, desired))) {
       this.count(resource, 'skipped')
       return { result: 'unchanged', object: current }
     }
-    const { uid } = newest
-    await o.beforeChange?.(uid)
-    const object = await this.#apply(request, { ...o, uid })
+    await o.beforeChange(uid)
+    const object = await this.#apply(request, o, uid)
     // The server keeps the version of an object that it did not change.
-    const isNoop = object.metadata.resourceVersion === newest.resourceVersion
-    if (isNoop) return { result: 'unchanged', object }
+    if (object.metadata.resourceVersion === resourceVersion) return { result: 'unchanged', object }
     return { result: isSameDesired ? 'repaired' : 'applied', object }
   }
 
   /** What was applied last: by this process, or by an earlier one that left its mark. */
   #recall(
     request: ApplyRequest,
-    { place, current }: { readonly place: Place; readonly current: Stored<KubeObject> },
+    ownerKey: string,
+    current: Stored<KubeObject>,
   ): AppliedChild | undefined {
-    const known = this.#memory.get(place, idOf(request))
+    const known = this.#known.get(ownerKey)?.get(idOf(request))
     if (known !== undefined || !isAsApplied(current, request)) return known
-    return this.#remember(request, place, current)
+    return this.#remember(request, ownerKey, current)
   }
 
-  /** @param o.uid - of the object that is there; an apply with it does not create another. */
+  /** @param uid - of the object that is there; an apply with it does not create another. */
   async #apply(
     request: ApplyRequest,
-    { place, uid, signal }: WriteOptions & { readonly uid?: string },
+    { ownerKey, signal }: WriteOptions,
+    uid?: string,
   ): Promise<Stored<KubeObject>> {
     const marked = withMark(request)
-    const guarded =
-      uid === undefined ? marked : { ...marked, metadata: { ...marked.metadata, uid } }
+    const metadata = { ...marked.metadata, ...(uid !== undefined && { uid }) }
     const options = { fieldManager: FIELD_MANAGER, signal }
-    const object = await this.#o.client.apply(request.resource, guarded, options)
+    const object = await this.#o.client.apply(request.resource, { ...marked, metadata }, options)
     this.count(request.resource, 'applied')
-    this.#remember(request, place, object)
+    this.#remember(request, ownerKey, object)
     return object
   }
 
   /** @param object - the child as the server has it, with all that was applied. */
-  #remember(request: ApplyRequest, place: Place, object: Stored<KubeObject>): AppliedChild {
-    const child = {
-      uid: object.metadata.uid,
-      resourceVersion: object.metadata.resourceVersion,
-      digest: request.digest,
-      stamp: stampOf(object, request.desired),
-    }
-    this.#memory.set(place, idOf(request), child)
+  #remember(request: ApplyRequest, ownerKey: string, object: Stored<KubeObject>): AppliedChild {
+    const { uid, resourceVersion } = object.metadata
+    const stamp = stampOf(object, request.desired)
+    const child = { uid, resourceVersion, digest: request.digest, stamp }
+    const children = this.#known.get(ownerKey) ?? new Map<string, AppliedChild>()
+    this.#known.set(ownerKey, children.set(idOf(request), child))
     return child
   }
 
@@ -147,38 +143,16 @@ export class ChildWriter {
    */
   async delete(
     { resource, object }: { readonly resource: Resource; readonly object: Stored<KubeObject> },
-    { place, signal }: Pick<WriteOptions, 'place' | 'signal'>,
+    { ownerKey, signal }: Pick<WriteOptions, 'ownerKey' | 'signal'>,
   ): Promise<void> {
     const { uid, resourceVersion } = object.metadata
-    this.#memory.drop(place, childIdOf(resource, keyOf(object)))
-    try {
-      await this.#o.client.delete(resource, keyOf(object), {
-        preconditions: { uid, resourceVersion },
-        propagation: 'Background',
-        signal,
-      })
-    } catch (error) {
-      if (!isNotFound(error)) throw error
-    }
+    this.#known.get(ownerKey)?.delete(childIdOf(resource, keyOf(object)))
+    const preconditions = { uid, resourceVersion }
+    const options = { preconditions, propagation: 'Background', signal } as const
+    await unlessNotFound(this.#o.client.delete(resource, keyOf(object), options))
   }
-}
-
-/** A child as it is to be applied, before the uid is added that guards it. */
-interface ApplyRequest extends DigestedObject {
-  readonly resource: Resource
 }
 
 function idOf({ resource, desired }: ApplyRequest): string {
   return childIdOf(resource, keyOf(desired))
-}
-
-/** What is known of a child: while the cache is behind, what the server answered is newer than what the cache shows. */
-function toNewest(
-  current: Stored<KubeObject>,
-  known: AppliedChild | undefined,
-  desired: Desired<KubeObject>,
-): Pick<AppliedChild, 'uid' | 'resourceVersion' | 'stamp'> {
-  const { uid, resourceVersion } = current.metadata
-  if (known !== undefined && isBehind(current, known)) return known
-  return { uid, resourceVersion, stamp: stampOf(current, desired) }
 }

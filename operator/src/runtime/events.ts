@@ -1,5 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { backoffMs, type Clock, type Logger, limitLog, sleep, systemClock } from '@tutti/chassis'
+import {
+  backoffMs,
+  type Clock,
+  LineBudget,
+  type Logger,
+  limitLog,
+  sleep,
+  systemClock,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   type Client,
@@ -16,7 +24,6 @@ import { FIELD_MANAGER } from './children.ts'
 import { eventFailed } from './log-events.ts'
 import { LruMap } from './lru-map.ts'
 import type { RuntimeMetrics } from './metrics.ts'
-import { TokenBucket } from './token-bucket.ts'
 
 /** What happened to an object. Only transitions are worth an event. */
 export interface EventInput {
@@ -76,7 +83,7 @@ export class EventRecorder {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #series = new LruMap<Series>(MOST_OBJECTS)
-  readonly #buckets = new LruMap<TokenBucket>(MOST_OBJECTS)
+  readonly #buckets = new LruMap<LineBudget>(MOST_OBJECTS)
   readonly #inFlight = new Set<Promise<void>>()
   readonly #stopping = new AbortController()
   readonly #run = randomUUID()
@@ -126,10 +133,10 @@ export class EventRecorder {
     const id = uid ?? `${regarding.kind}/${name}`
     let bucket = this.#buckets.get(id)
     if (bucket === undefined) {
-      bucket = new TokenBucket({ clock: this.#clock, size: BURST, everyMs: REFILL_MS })
+      bucket = new LineBudget({ clock: this.#clock, lines: BURST, everyMs: REFILL_MS })
       this.#buckets.set(id, bucket)
     }
-    if (bucket.take()) return true
+    if (bucket.take() !== undefined) return true
     this.#o.metrics.events.add({ result: 'dropped' })
     return false
   }

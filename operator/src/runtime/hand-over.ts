@@ -1,11 +1,11 @@
 import {
   type Client,
-  isNotFound,
   type KubeObject,
   type ManagedFields,
   type ObjectKey,
   type Resource,
   type Stored,
+  unlessNotFound,
 } from '@tutti/kube'
 import { FIELD_MANAGER, HANDOVER_MANAGER } from './children.ts'
 
@@ -27,7 +27,7 @@ export interface HandOverOptions {
  */
 export async function handOverReplicas(o: HandOverOptions): Promise<void> {
   const { client, resource, key, uid, signal } = o
-  const live = await readLive(o)
+  const live = await unlessNotFound(client.get(resource, key, { signal }))
   const replicas = live?.spec?.replicas
   if (live === undefined || replicas === undefined || !ownsReplicas(live)) return
   await client.apply(
@@ -35,15 +35,6 @@ export async function handOverReplicas(o: HandOverOptions): Promise<void> {
     { metadata: { ...key, uid }, spec: { replicas } },
     { fieldManager: HANDOVER_MANAGER, signal },
   )
-}
-
-async function readLive(o: HandOverOptions): Promise<Stored<Scaled> | undefined> {
-  try {
-    return await o.client.get(o.resource, o.key, { signal: o.signal })
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
 }
 
 function ownsReplicas(object: Stored<Scaled>): boolean {

@@ -2,12 +2,12 @@ import { type Clock, type Logger, limitLog, systemClock } from '@tutti/chassis'
 import { assert, ServeError } from '@tutti/errors'
 import {
   type Client,
-  isNotFound,
   LEASE,
   type Lease,
   type ObjectKey,
   type Stored,
   toMicroTime,
+  unlessNotFound,
 } from '@tutti/kube'
 import { FIELD_MANAGER } from './children.ts'
 import { leadershipLost, leadershipTaken, leaseFailed, leaseReleased } from './log-events.ts'
@@ -230,13 +230,8 @@ export class LeaderElection {
     this.#observed = { lease, at: this.#clock.now() }
   }
 
-  async #read(): Promise<Stored<Lease> | undefined> {
-    try {
-      return await this.#o.client.get(LEASE, this.#o.key, this.#call())
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
+  #read(): Promise<Stored<Lease> | undefined> {
+    return unlessNotFound(this.#o.client.get(LEASE, this.#o.key, this.#call()))
   }
 
   /** Renews the lease if it is ours, else takes it. */

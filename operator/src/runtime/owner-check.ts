@@ -1,4 +1,4 @@
-import { type Client, isNotFound, keyOf } from '@tutti/kube'
+import { type Client, keyOf, unlessNotFound } from '@tutti/kube'
 import type { Owner } from './children.ts'
 import type { Result } from './controller.ts'
 
@@ -26,23 +26,15 @@ export class OwnerCheck {
   /** @throws OwnerMoved; KubeError */
   async ensure(): Promise<void> {
     if (this.#isDone) return
-    const { metadata } = this.#owner.object
-    const live = await this.#read()
+    const { resource, object } = this.#owner
+    const { metadata } = object
+    const got = this.#client.get(resource, keyOf(object), { signal: this.#signal })
+    const live = (await unlessNotFound(got))?.metadata
     if (live === undefined || live.uid !== metadata.uid || live.deletionTimestamp !== undefined) {
       throw new OwnerMoved('the owner is gone')
     }
     if (live.generation !== metadata.generation) throw new OwnerMoved('the owner has been edited')
     this.#isDone = true
-  }
-
-  async #read() {
-    const { resource, object } = this.#owner
-    try {
-      return (await this.#client.get(resource, keyOf(object), { signal: this.#signal })).metadata
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
   }
 }
 

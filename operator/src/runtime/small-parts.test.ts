@@ -1,10 +1,8 @@
-import { createManualClock } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { digestOf, toCanonicalJson } from './canonical.ts'
 import { LruMap } from './lru-map.ts'
 import { isOlderVersion } from './resource-version.ts'
-import { TokenBucket } from './token-bucket.ts'
 
 await t.test('equal values have one text, whatever the order of their keys', async (t) => {
   t.equal(toCanonicalJson({ b: [{ d: 1, c: 2 }], a: undefined }), '{"b":[{"c":2,"d":1}]}')
@@ -40,14 +38,4 @@ await t.test('the map drops what was used least recently', async (t) => {
   map.get('a')
   map.set('c', 3)
   t.same([map.get('a'), map.get('b'), map.get('c')], [1, undefined, 3])
-})
-
-await t.test('a bucket gives so many at once, then one each interval', async (t) => {
-  const clock = createManualClock()
-  const bucket = new TokenBucket({ clock, size: 2, everyMs: 100 })
-  t.same([bucket.take(), bucket.take(), bucket.take()], [true, true, false])
-  clock.advance(100)
-  t.same([bucket.take(), bucket.take()], [true, false])
-  clock.advance(100_000)
-  t.same([bucket.take(), bucket.take(), bucket.take()], [true, true, false])
 })

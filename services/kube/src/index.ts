@@ -89,6 +89,7 @@ export { apiVersionOf, defineResource, type Resource } from './resource.ts'
 export type { ClusterAccess, Credentials } from './transport/cluster-access.ts'
 export { createTransport } from './transport/create-transport.ts'
 export { type InClusterEnv, inClusterAccess } from './transport/in-cluster-access.ts'
+export { unlessNotFound } from './unless-not-found.ts'
 export { createReflector } from './watch/create-reflector.ts'
 export type {
   Reflector,

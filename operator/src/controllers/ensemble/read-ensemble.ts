@@ -1,13 +1,7 @@
-import {
-  API_VERSION,
-  type EnsembleManifest,
-  EnsembleSpec,
-  inOurWords,
-  toProblemText,
-  toSchemaProblems,
-} from '@tutti/ensemble'
+import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
+import { once, parseSpec } from '../read-spec.ts'
 
 /** An Ensemble as it was stored: what an older or newer schema let in may not be readable. */
 export type ReadEnsemble =
@@ -15,30 +9,14 @@ export type ReadEnsemble =
   /** One line. */
   | { readonly manifest?: undefined; readonly problem: string }
 
-const known = new WeakMap<object, ReadEnsemble>()
-
-/** Parses the spec; remembered, as objects of a cache stay the same. */
-export function readEnsemble(object: Stored<EnsembleObject>): ReadEnsemble {
-  const before = known.get(object)
-  if (before !== undefined) return before
-  const read = parse(object)
-  known.set(object, read)
-  return read
-}
-
-function parse({ metadata, spec }: Stored<EnsembleObject>): ReadEnsemble {
-  const { success, data, error } = EnsembleSpec.safeParse(spec, { error: inOurWords })
-  if (!success) return { problem: toProblemText(toSchemaProblems(EnsembleSpec, error)) }
-  const { name, namespace } = metadata
-  return {
-    manifest: {
-      apiVersion: API_VERSION,
-      kind: 'Ensemble',
-      metadata: { name, ...(namespace !== undefined && { namespace }) },
-      spec: data,
-    },
-  }
-}
+/** Reads the spec of an Ensemble, once for each state of it. */
+export const readEnsemble = once((object: Stored<EnsembleObject>): ReadEnsemble => {
+  const { spec, problem } = parseSpec(EnsembleSpec, object.spec)
+  if (problem !== undefined) return { problem }
+  const { name, namespace } = object.metadata
+  const metadata = { name, ...(namespace !== undefined && { namespace }) }
+  return { manifest: { apiVersion: API_VERSION, kind: 'Ensemble', metadata, spec } }
+})
 
 /** Served names of what the steps run, each once. */
 export function stepModelsOf(object: Stored<EnsembleObject>): readonly string[] {

@@ -30,8 +30,8 @@ export type CheckedModel =
 
 /** The checks in order; the first that fails decides. Pure. */
 export function checkModel(input: ModelCheckInput): CheckedModel {
-  const { spec, error } = readModelSpec(input.model)
-  if (spec === undefined) return { refusal: refuse('InvalidSpec', error) }
+  const { spec, problem } = readModelSpec(input.model)
+  if (spec === undefined) return { refusal: refuse('InvalidSpec', problem) }
   for (const check of CHECKS) {
     const refusal = check(spec, input)
     if (refusal !== undefined) return { spec, refusal }

@@ -1,23 +1,18 @@
-import {
-  inOurWords,
-  ROUTER_NAME,
-  RouterSpec,
-  toProblemText,
-  toSchemaProblems,
-} from '@tutti/ensemble'
+import { ROUTER_NAME, RouterSpec } from '@tutti/ensemble'
 import {
   type Client,
   CONFIG_MAP,
   type ConfigMap,
   DEPLOYMENT,
   type Deployment,
-  isNotFound,
   type Stored,
+  unlessNotFound,
 } from '@tutti/kube'
 import { ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { toPlain } from '../../resources/plain.ts'
 import { ROUTER_IDENTITY, ROUTER_NAMES } from '../../resources/router-names.ts'
 import { controllerOf, FIELD_MANAGER, MANAGED_BY } from '../../runtime/children.ts'
+import { parseSpec } from '../read-spec.ts'
 import { isUntouched } from './untouched.ts'
 
 /*
@@ -43,7 +38,8 @@ export async function findEarlierSettings(
   namespace: string,
   o: Signalled,
 ): Promise<Readonly<Record<string, string>>> {
-  const deployment = await findDeployment(client, namespace, o)
+  const key = { namespace, name: ROUTER_NAMES.router }
+  const deployment = await unlessNotFound(client.get(DEPLOYMENT, key, o))
   if (deployment === undefined || !isOfEarlierRelease(deployment)) return {}
   const [first] = await listSettings(client, namespace, o)
   return first === undefined ? {} : { [SETTINGS_FROM]: first.metadata.name }
@@ -79,9 +75,8 @@ export async function takeOverSettings(
     }
   }
   const given = toSpec(first.data ?? {})
-  const { success, data: spec, error } = RouterSpec.safeParse(given, { error: inOurWords })
-  if (!success) {
-    const problem = toProblemText(toSchemaProblems(RouterSpec, error))
+  const { spec, problem } = parseSpec(RouterSpec, given)
+  if (problem !== undefined) {
     return {
       problem: `ConfigMap "${name}", as the spec of this Router: ${problem}; correct or delete the ConfigMap`,
     }
@@ -98,19 +93,6 @@ function isOfEarlierRelease(deployment: Deployment): boolean {
   const { labels = {} } = deployment.metadata
   const isRouter = Object.entries(ROUTER_IDENTITY).every(([key, value]) => labels[key] === value)
   return isRouter && controllerOf(deployment) === undefined
-}
-
-async function findDeployment(
-  client: Pick<Client, 'get'>,
-  namespace: string,
-  o: Signalled,
-): Promise<Deployment | undefined> {
-  try {
-    return await client.get(DEPLOYMENT, { namespace, name: ROUTER_NAMES.router }, o)
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
 }
 
 /** By name. */

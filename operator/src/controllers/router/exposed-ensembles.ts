@@ -1,5 +1,5 @@
 import type { EnsembleSpec } from '@tutti/ensemble'
-import { type Client, isNotFound, SECRET, type Stored } from '@tutti/kube'
+import { type Client, SECRET, type Stored, unlessNotFound } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 import type { ExposedEnsemble } from '../../resources/router-edge.ts'
 import { readEnsemble } from '../ensemble/read-ensemble.ts'
@@ -26,24 +26,20 @@ export async function readEdgeToken(
   const name = o.expose?.auth?.secretRef.name
   if (name === undefined) return { kind: 'none' }
   const where = `expose.auth.secretRef.name: Secret "${name}"`
-  try {
-    const { namespace, signal } = o
-    const secret = await client.get(SECRET, { namespace, name }, { signal })
-    const held = secret.data?.[TOKEN]
-    const token = Buffer.from(held ?? '', 'base64')
-      .toString()
-      .trim()
-    if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'token', token }
-    const got =
-      held === undefined
-        ? `has no key ${TOKEN}`
-        : `has a key ${TOKEN} ${token === '' ? 'that is empty' : 'that no header can carry'}`
-    const message = `${where} ${got}, want one of printable ASCII without spaces`
-    return { kind: 'missing', message }
-  } catch (error) {
-    if (!isNotFound(error)) throw error
-    return { kind: 'missing', message: `${where} is not there` }
-  }
+  const { namespace, signal } = o
+  const secret = await unlessNotFound(client.get(SECRET, { namespace, name }, { signal }))
+  if (secret === undefined) return { kind: 'missing', message: `${where} is not there` }
+  const held = secret.data?.[TOKEN]
+  const token = Buffer.from(held ?? '', 'base64')
+    .toString()
+    .trim()
+  if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'token', token }
+  const got =
+    held === undefined
+      ? `has no key ${TOKEN}`
+      : `has a key ${TOKEN} ${token === '' ? 'that is empty' : 'that no header can carry'}`
+  const message = `${where} ${got}, want one of printable ASCII without spaces`
+  return { kind: 'missing', message }
 }
 
 /**

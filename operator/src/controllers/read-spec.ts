@@ -1,0 +1,22 @@
+import { inOurWords, toProblemText, toSchemaProblems } from '@tutti/ensemble'
+import type { z } from 'zod'
+
+/** A spec as it was stored, which an older or newer schema may have let in; or in one line why it cannot be read. */
+export type ReadSpec<S> =
+  | { readonly spec: S; readonly problem?: undefined }
+  | { readonly spec?: undefined; readonly problem: string }
+
+export function parseSpec<S>(schema: z.ZodType<S>, json: unknown): ReadSpec<S> {
+  const { success, data, error } = schema.safeParse(json, { error: inOurWords })
+  return success ? { spec: data } : { problem: toProblemText(toSchemaProblems(schema, error)) }
+}
+
+/** Reads each object once: objects of a cache stay the same. */
+export function once<K extends object, V>(read: (object: K) => V): (object: K) => V {
+  const known = new WeakMap<K, { readonly value: V }>()
+  return (object) => {
+    const found = known.get(object) ?? { value: read(object) }
+    known.set(object, found)
+    return found.value
+  }
+}
