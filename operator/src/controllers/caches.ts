@@ -81,7 +81,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
     [INDEX.servedName]: (object: Parameters<typeof servedNameKey>[0]) => [servedNameKey(object)],
   }
   return {
-    models: cache(MODEL, { indexers: { ...byServedName, [INDEX.secret]: secretOf } }),
+    models: cache(MODEL, { indexers: { ...byServedName, [INDEX.secret]: secretKeysOf } }),
     ensembles: cache(ENSEMBLE, {
       indexers: { ...byServedName, [INDEX.step]: stepKeysOf, [INDEX.token]: tokenOf },
     }),
@@ -144,7 +144,8 @@ export function modelOf({ metadata }: KubeObject): readonly string[] {
   return name === undefined ? [] : [`${metadata.namespace}/${name}`]
 }
 
-function secretOf({ metadata, spec }: ModelObject): readonly string[] {
+/** The Secret that a Model's artifacts are fetched with, also where the spec is none that we know. */
+export function secretKeysOf({ metadata, spec }: ModelObject): readonly string[] {
   const name: unknown = Object(Object(Object(spec).storage).secretRef).name
   return typeof name === 'string' ? [`${metadata.namespace}/${name}`] : []
 }

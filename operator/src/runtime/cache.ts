@@ -89,12 +89,8 @@ export class Cache<T extends KubeObject> {
   }
 
   #open(): void {
-    const { openReflector, resource, clock, log } = this.#o
-    this.#reflector = openReflector<T>({
-      resource,
-      clock,
-      log,
-      ...pickSelection(this.#o),
+    this.#reflector = this.#o.openReflector<T>({
+      ...this.#o,
       ...this.#trim(),
       onEvent: (event) => this.#take(event),
       onSynced: () => this.#synced.resolve(),
@@ -228,18 +224,6 @@ export class Cache<T extends KubeObject> {
       else index.set(event.key, event.object)
     }
     for (const handler of this.#handlers) handler(event)
-  }
-}
-
-function pickSelection(o: { namespace?: string; labelSelector?: string; fieldSelector?: string }): {
-  namespace?: string
-  labelSelector?: string
-  fieldSelector?: string
-} {
-  return {
-    ...(o.namespace === undefined ? {} : { namespace: o.namespace }),
-    ...(o.labelSelector === undefined ? {} : { labelSelector: o.labelSelector }),
-    ...(o.fieldSelector === undefined ? {} : { fieldSelector: o.fieldSelector }),
   }
 }
 

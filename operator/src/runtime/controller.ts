@@ -25,7 +25,7 @@ export interface ReconcileContext {
 /** Throwing means to try again with backoff, a TerminalError not to try again; this means that it went well. */
 export interface Result {
   /** Look again after this time, milliseconds. */
-  readonly requeueAfterMs?: number
+  readonly requeueAfterMs?: number | undefined
 }
 
 export interface ControllerOptions {

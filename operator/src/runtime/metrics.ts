@@ -1,4 +1,4 @@
-import type { CounterMetric, GaugeMetric, HistogramMetric, Metrics } from '@tutti/chassis'
+import type { CounterMetric, GaugeMetric, Metrics } from '@tutti/chassis'
 import type { WorkqueueObserver } from './workqueue.ts'
 
 /** How a reconcile ended; `error` includes the terminal ones. */
@@ -60,33 +60,30 @@ const QUEUE_SECONDS = [1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1, 10, 100, 1000]
 export function createRuntimeMetrics(metrics: Metrics): RuntimeMetrics {
   const reconciles = toReconcileMetrics(metrics)
   const queues = toQueueMetrics(metrics)
-  const applies = metrics.counter({
-    name: 'apply_total',
-    help: 'Children by kind and by what was done with them.',
-    labels: ['kind', 'result'],
-  })
-  const events = metrics.counter({
-    name: 'events_total',
-    help: 'Kubernetes events by whether they were written, folded into an earlier one, or dropped.',
-    labels: ['result'],
-  })
+  const counter = <L extends string>(name: string, help: string, labels: readonly L[]) =>
+    metrics.counter({ name, help, labels })
+  const events = counter(
+    'events_total',
+    'Kubernetes events by whether they were written, folded into an earlier one, or dropped.',
+    ['result'],
+  )
   for (const result of ['written', 'folded', 'dropped', 'failed']) events.init({ result })
   return {
-    controller: (name, slots) => {
-      reconciles.init(name, slots)
-      return { ...reconciles.of(name), ...queues(name) }
-    },
+    controller: (name, slots) => ({ ...reconciles(name, slots), ...queues(name) }),
     isLeader: metrics.gauge({
       name: 'leader_election_master_status',
       help: '1 while this process leads, else 0.',
       labels: ['name'],
     }),
-    applies,
-    statusWrites: metrics.counter({
-      name: 'status_writes_total',
-      help: 'Statuses by kind and by whether they were written or already so.',
-      labels: ['kind', 'result'],
-    }),
+    applies: counter('apply_total', 'Children by kind and by what was done with them.', [
+      'kind',
+      'result',
+    ]),
+    statusWrites: counter(
+      'status_writes_total',
+      'Statuses by kind and by whether they were written or already so.',
+      ['kind', 'result'],
+    ),
     events,
     loopDelay: metrics.gauge({
       name: 'event_loop_delay_p99_seconds',
@@ -98,38 +95,38 @@ export function createRuntimeMetrics(metrics: Metrics): RuntimeMetrics {
 
 function toReconcileMetrics(metrics: Metrics) {
   const labels = ['controller'] as const
-  const prefix = 'controller_runtime'
-  const counter = (name: string, help: string): CounterMetric<'controller'> =>
-    metrics.counter({ name: `${prefix}_${name}`, help, labels })
+  const named = (name: string, help: string) => ({
+    name: `controller_runtime_${name}`,
+    help,
+    labels,
+  })
   const total = metrics.counter({
-    name: `${prefix}_reconcile_total`,
-    help: 'Reconciles by how they ended.',
+    ...named('reconcile_total', 'Reconciles by how they ended.'),
     labels: ['controller', 'result'],
   })
-  const errors = counter('reconcile_errors_total', 'Reconciles that failed.')
-  const terminal = counter('terminal_reconcile_errors_total', 'Failures that are not retried.')
-  const timeouts = counter('reconcile_timeouts_total', 'Reconciles that took longer than allowed.')
+  const errors = metrics.counter(named('reconcile_errors_total', 'Reconciles that failed.'))
+  const terminal = metrics.counter(
+    named('terminal_reconcile_errors_total', 'Failures that are not retried.'),
+  )
+  const timeouts = metrics.counter(
+    named('reconcile_timeouts_total', 'Reconciles that took longer than allowed.'),
+  )
   const seconds = metrics.histogram({
-    name: `${prefix}_reconcile_time_seconds`,
-    help: 'Time that a reconcile took.',
-    labels,
+    ...named('reconcile_time_seconds', 'Time that a reconcile took.'),
     buckets: RECONCILE_SECONDS,
   })
-  const gauge = (name: string, help: string): GaugeMetric<'controller'> =>
-    metrics.gauge({ name: `${prefix}_${name}`, help, labels })
-  const most = gauge('max_concurrent_reconciles', 'Reconciles that may go on at once.')
-  const active = gauge('active_workers', 'Reconciles that go on.')
-  return {
-    init: (controller: string, slots: number): void => {
-      for (const result of ['success', 'error', 'requeue_after']) total.init({ controller, result })
-      for (const one of [errors, terminal, timeouts]) one.init({ controller })
-      seconds.init({ controller })
-      most.set({ controller }, slots)
-      active.set({ controller }, 0)
-    },
-    of: (controller: string) => ({
+  const most = metrics.gauge(
+    named('max_concurrent_reconciles', 'Reconciles that may go on at once.'),
+  )
+  const active = metrics.gauge(named('active_workers', 'Reconciles that go on.'))
+  return (controller: string, slots: number): Omit<ControllerMetrics, 'queue' | 'readQueue'> => {
+    for (const result of ['success', 'error', 'requeue_after']) total.init({ controller, result })
+    for (const one of [errors, terminal, timeouts, seconds]) one.init({ controller })
+    most.set({ controller }, slots)
+    active.set({ controller }, 0)
+    return {
       started: () => active.add({ controller }, 1),
-      ended: (outcome: ReconcileOutcome, tookMs: number) => {
+      ended: (outcome, tookMs) => {
         active.add({ controller }, -1)
         total.add({ controller, result: outcome })
         if (outcome === 'error') errors.add({ controller })
@@ -137,72 +134,33 @@ function toReconcileMetrics(metrics: Metrics) {
       },
       terminal: () => terminal.add({ controller }),
       timedOut: () => timeouts.add({ controller }),
-    }),
-  }
-}
-
-type QueueHistograms = Readonly<Record<'waited' | 'worked', HistogramMetric<'name' | 'controller'>>>
-
-function toQueueMetrics(metrics: Metrics) {
-  const labels = ['name', 'controller'] as const
-  const adds = metrics.counter({
-    name: 'workqueue_adds_total',
-    help: 'Keys that were added.',
-    labels,
-  })
-  const retries = metrics.counter({
-    name: 'workqueue_retries_total',
-    help: 'Keys that come again after a failure.',
-    labels,
-  })
-  const seconds: QueueHistograms = {
-    waited: metrics.histogram({
-      name: 'workqueue_queue_duration_seconds',
-      help: 'Time from the first add of a key until it was taken.',
-      labels,
-      buckets: QUEUE_SECONDS,
-    }),
-    worked: metrics.histogram({
-      name: 'workqueue_work_duration_seconds',
-      help: 'Time that a key was being processed.',
-      labels,
-      buckets: QUEUE_SECONDS,
-    }),
-  }
-  const queues = new Map<string, QueueReading>()
-  readQueues(metrics, queues)
-  return (controller: string): Pick<ControllerMetrics, 'queue' | 'readQueue'> => {
-    const series = { name: controller, controller }
-    adds.init(series)
-    retries.init(series)
-    seconds.waited.init(series)
-    seconds.worked.init(series)
-    return {
-      queue: {
-        added: () => adds.add(series),
-        retried: () => retries.add(series),
-        taken: (waitedMs) => seconds.waited.observe(series, waitedMs / 1000),
-        done: (tookMs) => seconds.worked.observe(series, tookMs / 1000),
-      },
-      readQueue: (queue) => void queues.set(controller, queue),
     }
   }
 }
 
-function readQueues(metrics: Metrics, queues: ReadonlyMap<string, QueueReading>): void {
+function toQueueMetrics(metrics: Metrics) {
   const labels = ['name', 'controller'] as const
+  const named = (name: string, help: string) => ({ name: `workqueue_${name}`, help, labels })
+  const histogram = (name: string, help: string) =>
+    metrics.histogram({ ...named(name, help), buckets: QUEUE_SECONDS })
+  const adds = metrics.counter(named('adds_total', 'Keys that were added.'))
+  const retries = metrics.counter(named('retries_total', 'Keys that come again after a failure.'))
+  const waited = histogram(
+    'queue_duration_seconds',
+    'Time from the first add of a key until it was taken.',
+  )
+  const worked = histogram('work_duration_seconds', 'Time that a key was being processed.')
+  const queues = new Map<string, QueueReading>()
   const read = (name: string, help: string, value: (queue: QueueReading) => number): void =>
     metrics.readGauge({
-      name: `workqueue_${name}`,
-      help,
-      labels,
+      ...named(name, help),
       read: () =>
         [...queues].map(([controller, queue]) => ({
           labels: { name: controller, controller },
           value: value(queue),
         })),
     })
-  read('depth', 'Keys that can be taken now.', (queue) => queue.depth)
+  read('depth', 'Keys that can be taken now.', ({ depth }) => depth)
   read(
     'unfinished_work_seconds',
     'Sum of the times of the keys that are being processed.',
@@ -211,6 +169,19 @@ function readQueues(metrics: Metrics, queues: ReadonlyMap<string, QueueReading>)
   read('longest_running_processor_seconds', 'The longest of these times.', (queue) =>
     queue.processingMs().reduce((longest, ms) => Math.max(longest, ms / 1000), 0),
   )
+  return (controller: string): Pick<ControllerMetrics, 'queue' | 'readQueue'> => {
+    const series = { name: controller, controller }
+    for (const one of [adds, retries, waited, worked]) one.init(series)
+    return {
+      queue: {
+        added: () => adds.add(series),
+        retried: () => retries.add(series),
+        taken: (waitedMs) => waited.observe(series, waitedMs / 1000),
+        done: (tookMs) => worked.observe(series, tookMs / 1000),
+      },
+      readQueue: (queue) => void queues.set(controller, queue),
+    }
+  }
 }
 
 function readCaches(metrics: Metrics, readings: () => Iterable<CacheReading>): void {

@@ -19,11 +19,15 @@ export interface PatchOptions extends WriteOptions {
   readonly subresource?: 'scale'
 }
 
-export interface ListOptions extends CallOptions {
+/** Which objects of a kind. */
+export interface Selection {
   /** Absent: all namespaces. */
-  readonly namespace?: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
+  readonly namespace?: string | undefined
+  readonly labelSelector?: string | undefined
+  readonly fieldSelector?: string | undefined
+}
+
+export interface ListOptions extends CallOptions, Selection {
   /** Objects a page; default 500. */
   readonly pageSize?: number
 }
@@ -34,10 +38,7 @@ export interface DeleteOptions extends CallOptions {
   readonly propagation?: 'Background'
 }
 
-export interface WatchOptions {
-  readonly namespace?: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
+export interface WatchOptions extends Selection {
   /** Where to go on; empty together with `isInitial`. */
   readonly resourceVersion: string
   /** True to have all objects first, and then a bookmark with the annotation `k8s.io/initial-events-end` (WatchList). */

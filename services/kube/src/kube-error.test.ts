@@ -1,7 +1,7 @@
 import t from 'tap'
 import * as errors from './kube-error.ts'
 
-const { KubeError, ...PREDICATES } = errors
+const { KubeError, noAnswer: _, ...PREDICATES } = errors
 
 /** Names of the predicates that hold for an error. */
 function holding(error: unknown): string[] {

@@ -38,6 +38,15 @@ export class KubeError extends Error {
   }
 }
 
+/** The error of a request to which no usable answer came. */
+export function noAnswer(
+  reason: 'NoConnection' | 'Timeout' | 'BadResponse' | 'NoCredentials' | 'Closed',
+  message: string,
+  cause?: unknown,
+): KubeError {
+  return new KubeError({ status: 0, reason, message, cause })
+}
+
 /** The object, its namespace or its kind is not there. */
 export function isNotFound(error: unknown): error is KubeError {
   return error instanceof KubeError && error.status === 404

@@ -1,4 +1,4 @@
-import { KubeError } from './kube-error.ts'
+import { noAnswer } from './kube-error.ts'
 import type { KubeObject, Stored } from './object.ts'
 import { apiVersionOf, type Resource } from './resource.ts'
 
@@ -10,7 +10,10 @@ import { apiVersionOf, type Resource } from './resource.ts'
  */
 export function toStored<T extends KubeObject>(body: unknown, where: string): Stored<T> {
   if (!isStored<T>(body)) {
-    throw badResponse(`${where}: got ${describe(body)}, want an object with name and uid`)
+    throw noAnswer(
+      'BadResponse',
+      `${where}: got ${describe(body)}, want an object with name and uid`,
+    )
   }
   return body
 }
@@ -23,7 +26,7 @@ export function toList<T extends KubeObject>(
 ): { items: Stored<T>[]; resourceVersion: string; next: string } {
   const { items, metadata } = isRecord(body) ? body : {}
   if (!isRecord(metadata) || typeof metadata['resourceVersion'] !== 'string') {
-    throw badResponse(`${where}: got ${describe(body)}, want a list`)
+    throw noAnswer('BadResponse', `${where}: got ${describe(body)}, want a list`)
   }
   const { resourceVersion, continue: next } = metadata
   const type = { apiVersion: apiVersionOf(resource), kind: resource.kind }
@@ -47,8 +50,4 @@ function isStored<T extends KubeObject>(body: unknown): body is Stored<T> {
 
 function describe(body: unknown): string {
   return (JSON.stringify(body) ?? 'nothing').slice(0, 200)
-}
-
-function badResponse(message: string): KubeError {
-  return new KubeError({ status: 0, reason: 'BadResponse', message })
 }

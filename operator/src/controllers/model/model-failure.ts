@@ -18,7 +18,10 @@ import { isOfTemplate, type ModelPod } from './model-pods.ts'
 export function findFailure(
   pods: readonly ModelPod[],
   deployment: Deployment | undefined,
-  wanted: { readonly spec?: Pick<ModelSpec, 'storageUri'>; readonly template?: string } = {},
+  wanted: {
+    readonly spec?: Pick<ModelSpec, 'storageUri'> | undefined
+    readonly template?: string | undefined
+  } = {},
 ): Failure | undefined {
   // Kubernetes keeps a pod that was evicted, for ever as a rule: it says nothing once others do its work.
   const isReplaced = deployment !== undefined && hasAllPods(deployment)

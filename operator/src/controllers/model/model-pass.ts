@@ -1,12 +1,5 @@
 import type { ModelStatus } from '@tutti/ensemble'
-import {
-  CONTROLLER_REVISION,
-  DEPLOYMENT,
-  type Deployment,
-  keyOf,
-  type Secret,
-  type Stored,
-} from '@tutti/kube'
+import { CONTROLLER_REVISION, DEPLOYMENT, type Deployment, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import { buildModelChildren } from '../../resources/build-model-children.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
@@ -74,130 +67,86 @@ export interface PassInput extends Pick<ReconcileContext, 'signal' | 'withoutSlo
  */
 export class ModelPass {
   readonly #o: ModelPassOptions
-  readonly #model: Stored<ModelObject>
+  readonly #input: PassInput
   readonly #owner: Owner
-  readonly #key: string
-  readonly #signal: AbortSignal
-  /** What runs in pods is not trusted to answer: no other namespace waits for it. */
-  readonly #withoutSlot: ReconcileContext['withoutSlot']
   readonly #before: ModelStatus
-  #left: StoredRevisions['left']
 
-  constructor(o: ModelPassOptions, { model, key, signal, withoutSlot }: PassInput) {
+  constructor(o: ModelPassOptions, input: PassInput) {
     this.#o = o
-    this.#model = model
-    this.#owner = { resource: MODEL, object: model }
-    this.#key = key
-    this.#signal = signal
-    this.#withoutSlot = withoutSlot
-    this.#before = o.statuses.current<ModelStatus>(model) ?? {}
+    this.#input = input
+    this.#owner = { resource: MODEL, object: input.model }
+    this.#before = o.statuses.current<ModelStatus>(input.model) ?? {}
   }
 
+  /** @throws what did not go well, once everything else is done. */
   async run(): Promise<Result> {
-    const { model, checked, secret } = this.#check()
-    const { settings } = this.#o
-    const desired = checked.spec && toDesiredModel(model, checked.spec, { settings, secret })
-    const synced = await this.#sync(checked, desired)
-    const deployment = findDeployment(synced) ?? this.#o.reader.deploymentOf(model)
-    // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
-    const pods = await this.#observe(
-      synced === undefined ? deployment && templateOf(deployment) : desired?.template,
-    )
-    const world = await this.#accept({
-      ...this.#facts(checked),
-      ...(desired !== undefined && { scaling: desired.scaling, template: desired.template }),
-      ...(deployment !== undefined && { deployment }),
-      outcomes: synced?.outcomes ?? [],
-      pods,
-    })
-    await this.#tell(world)
-    return this.#end(world)
-  }
-
-  /** @throws what did not go well, now that everything else is done. */
-  #end(world: ModelWorld): Result {
-    throwIfFailed(world)
-    if (this.#left !== undefined) throw this.#left
-    const requeueAfterMs = toNextLook(world, this.#o.clock.epochMs())
-    return requeueAfterMs === undefined ? {} : { requeueAfterMs }
-  }
-
-  #check(): {
-    readonly model: Stored<ModelObject>
-    readonly checked: CheckedModel
-    readonly secret: Stored<Secret> | undefined
-  } {
-    const model = this.#model
-    const { reader, settings } = this.#o
-    const secretName: unknown = Object(Object(Object(model.spec).storage).secretRef).name
-    const secret =
-      typeof secretName === 'string'
-        ? reader.secret(model.metadata.namespace ?? '', secretName)
-        : undefined
+    const { model, signal } = this.#input
+    const { settings, reader, client, clock, counts: metrics } = this.#o
+    const secret = reader.secretOf(model)
     const rival = reader.rivalOf(model)
     const checked = checkModel({ model, rival, settings, hasSecret: secret !== undefined })
-    return { model, checked, secret }
+    const desired = checked.spec && toDesiredModel(model, checked.spec, { settings, secret })
+    const synced = await this.#sync(checked, desired)
+    const deployment = findDeployment(synced) ?? reader.deploymentOf(model)
+    // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
+    const template = synced === undefined ? deployment && templateOf(deployment) : desired?.template
+    const facts: Facts = {
+      ...checked,
+      model,
+      modelName: servedNameOf(model),
+      before: this.#before,
+      scaling: desired?.scaling,
+      template: desired?.template,
+      deployment,
+      outcomes: synced?.outcomes ?? [],
+      pods: await this.#observe(template),
+    }
+    const stored = await this.#store(facts)
+    const world = await this.#askRouters(facts, stored)
+    await openGates(world, { client, clock, metrics, signal })
+    await this.#tell(world)
+    throwIfFailed(world)
+    if (stored.left !== undefined) throw stored.left
+    return { requeueAfterMs: toNextLook(world, clock.epochMs()) }
   }
 
   async #sync(
-    checked: CheckedModel,
+    { refusal, spec }: CheckedModel,
     desired: DesiredModel | undefined,
   ): Promise<SyncResult | undefined> {
-    if (checked.refusal !== undefined || desired === undefined) return undefined
-    if (checked.spec?.paused === true) return undefined
+    if (refusal !== undefined || desired === undefined || spec?.paused === true) return undefined
     const { applier, reader, scaler, events } = this.#o
-    const { uid } = this.#model.metadata
-    if (desired.scaling.provider !== 'Native') scaler.forget(this.#key)
-    const live = reader.deploymentOf(this.#model)?.spec.replicas
-    const wanted = scaler.wanted(this.#key, uid)
+    const { model, key, signal } = this.#input
+    if (desired.scaling.provider !== 'Native') scaler.forget(key)
+    const live = reader.deploymentOf(model)?.spec.replicas
+    const wanted = scaler.wanted(key, model.metadata.uid)
     const replicas = planReplicas(desired.scaling, { live, wanted })
     const children = buildModelChildren(desired.parts, { scaling: desired.scaling, replicas })
     const synced = await applier.sync(this.#owner, children, {
-      signal: this.#signal,
-      onRepaired: (child) => events.record(childRepaired(this.#model, child)),
+      signal,
+      onRepaired: (child) => events.record(childRepaired(model, child)),
     })
     const now = findDeployment(synced)?.spec.replicas
     if (live !== undefined && now !== undefined && replicas !== undefined && live !== now) {
-      events.record(replicasChanged(this.#model, live, now))
+      events.record(replicasChanged(model, live, now))
     }
     return synced
   }
 
+  /** What runs in pods is not trusted to answer: no other namespace waits for it. */
   #observe(template: string | undefined): Promise<readonly ModelPod[]> {
     const { observer, reader } = this.#o
-    const modelName = servedNameOf(this.#model)
-    const o = { modelName, template, signal: this.#signal }
-    return this.#withoutSlot(() => observer.observe(reader.podsOf(this.#model), o))
+    const { model, signal, withoutSlot } = this.#input
+    const o = { modelName: servedNameOf(model), template, signal }
+    return withoutSlot(() => observer.observe(reader.podsOf(model), o))
   }
 
-  /** Accepts what pods serve, asks the routers, and lets in the pods that all of them serve. */
-  async #accept(facts: Facts): Promise<ModelWorld> {
-    const { client, views, caches, counts: metrics } = this.#o
-    const { namespace = '' } = this.#model.metadata
-    const { revisions, refusal, left } = await this.#store(facts)
-    this.#left = left
-    const maxAgeMs = this.#isWaiting(facts) ? FRESH_MS : AGED_MS
-    const routers = await this.#withoutSlot(() =>
-      views.look(namespace, { maxAgeMs, signal: this.#signal }),
-    )
-    const failure = findFailure(facts.pods, facts.deployment, facts)
-    const trouble = troubleOf(caches.routers.get(routerKeyOf(namespace)))
-    const world: ModelWorld = {
-      ...facts,
-      outcomes: [...facts.outcomes, ...this.#toOutcomes(refusal)],
-      accepted: revisions.flatMap(versionsOf),
-      routers,
-      ...(failure !== undefined && { failure }),
-      ...(trouble !== undefined && { trouble }),
-    }
-    await openGates(world, { client, clock: this.#o.clock, metrics, signal: this.#signal })
-    return world
-  }
-
+  /** Accepts what pods serve, if it is what the Model declares. */
   async #store(facts: Facts): Promise<StoredRevisions> {
     const { spec, refusal, modelName, pods } = facts
     const { client, reader, events, counts } = this.#o
-    const { name, uid, generation = 0 } = this.#model.metadata
+    const { model, signal } = this.#input
+    const { name, uid, generation = 0 } = model.metadata
     const isOfSpec = refusal === undefined && !isLeftAsWas(facts)
     const wanted = planWanted({
       owner: { name, uid, generation },
@@ -208,56 +157,57 @@ export class ModelPass {
     const stored = await storeAccepted({
       client,
       owner: this.#owner,
-      known: reader.revisionsOf(this.#model),
-      orphans: reader.orphansOf(this.#model),
+      known: reader.revisionsOf(model),
+      orphans: reader.orphansOf(model),
       wanted,
       findUnused: (all, history) => findUnused(pods, all, history),
-      signal: this.#signal,
+      signal,
     })
     for (const { metadata } of stored.made) {
       counts.accepted.add({})
-      events.record(revisionAccepted(this.#model, metadata.name))
+      events.record(revisionAccepted(model, metadata.name))
     }
     return stored
   }
 
-  /** What cannot be stored is told as a child is that cannot be made. */
-  #toOutcomes(error: unknown): readonly ChildOutcome[] {
-    if (error === undefined) return []
-    return [{ resource: CONTROLLER_REVISION, key: keyOf(this.#model), result: 'failed', error }]
+  async #askRouters(facts: Facts, { revisions, refusal }: StoredRevisions): Promise<ModelWorld> {
+    const { model, signal, withoutSlot } = this.#input
+    const { views, caches } = this.#o
+    const { namespace = '' } = model.metadata
+    const maxAgeMs = this.#isWaiting(facts) ? FRESH_MS : AGED_MS
+    return {
+      ...facts,
+      outcomes: [...facts.outcomes, ...toOutcomes(model, refusal)],
+      accepted: revisions.flatMap(versionsOf),
+      routers: await withoutSlot(() => views.look(namespace, { maxAgeMs, signal })),
+      failure: findFailure(facts.pods, facts.deployment, facts),
+      trouble: troubleOf(caches.routers.get(routerKeyOf(namespace))),
+    }
   }
 
   /** True if the routers' answer may change something now. */
   #isWaiting({ pods }: Pick<ModelWorld, 'pods'>): boolean {
     const ready = findCondition(this.#before.conditions, 'Ready')
-    const { generation } = this.#model.metadata
+    const { generation } = this.#input.model.metadata
     if (ready?.status !== 'True' || ready.observedGeneration !== generation) return true
     return pods.some(({ pod }) => isWaitingForGate(pod))
   }
 
-  #facts({
-    spec,
-    refusal,
-  }: CheckedModel): Pick<ModelWorld, 'model' | 'modelName' | 'before' | 'spec' | 'refusal'> {
-    return {
-      model: this.#model,
-      modelName: servedNameOf(this.#model),
-      before: this.#before,
-      ...(spec !== undefined && { spec }),
-      ...(refusal !== undefined && { refusal }),
-    }
-  }
-
   async #tell(world: ModelWorld): Promise<void> {
     const { statuses, events, clock } = this.#o
+    const { model: object, signal } = this.#input
     const status = summarize(world, clock.epochMs())
-    const write = { resource: MODEL, object: this.#model, status }
-    const result = await statuses.write<ModelStatus>(write, { signal: this.#signal })
-    if (result !== 'written') return
-    const before = this.#before
-    const change = { before, after: status, bad: BAD_OF_MODEL, textOf: reasonOf }
-    for (const event of eventsOfChange(this.#model, change)) events.record(event)
+    const write = { resource: MODEL, object, status }
+    if ((await statuses.write<ModelStatus>(write, { signal })) !== 'written') return
+    const change = { before: this.#before, after: status, bad: BAD_OF_MODEL, textOf: reasonOf }
+    for (const event of eventsOfChange(object, change)) events.record(event)
   }
+}
+
+/** What cannot be stored is told as a child is that cannot be made. */
+function toOutcomes(model: Stored<ModelObject>, error: unknown): readonly ChildOutcome[] {
+  if (error === undefined) return []
+  return [{ resource: CONTROLLER_REVISION, key: keyOf(model), result: 'failed', error }]
 }
 
 /** Messages name pods, which come and go. */

@@ -2,7 +2,7 @@ import type { Deployment, Pod, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { COMPONENT } from '../../resources/step-labels.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
-import { type Caches, INDEX, inNamespaceOf, rivalOf } from '../caches.ts'
+import { type Caches, INDEX, inNamespaceOf, rivalOf, secretKeysOf } from '../caches.ts'
 import type { Served } from '../served-names.ts'
 
 type Model = Stored<ModelObject>
@@ -14,8 +14,9 @@ export function createModelReader(caches: Caches) {
     model: (key: string): Model | undefined => caches.models.get(key),
     /** Who has the Model's served name, if it is another. */
     rivalOf: (model: Model): Served | undefined => rivalOf(caches, model),
-    secret: (namespace: string, name: string): Stored<Secret> | undefined =>
-      caches.secrets.get(`${namespace}/${name}`),
+    /** That its artifacts are fetched with. */
+    secretOf: (model: Model): Stored<Secret> | undefined =>
+      caches.secrets.get(secretKeysOf(model)[0] ?? ''),
     deploymentOf: (model: Model): Stored<Deployment> | undefined =>
       caches.deployments.byOwner(model.metadata)[0],
     podsOf: ({ metadata }: Model): readonly Stored<Pod>[] =>

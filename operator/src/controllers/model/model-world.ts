@@ -20,14 +20,14 @@ export interface ModelWorld {
   /** The status as it was. */
   readonly before: ModelStatus
   /** Absent if it cannot be read. */
-  readonly spec?: ModelSpec
-  readonly scaling?: Scaling
+  readonly spec?: ModelSpec | undefined
+  readonly scaling?: Scaling | undefined
   /** Why nothing is changed for it. */
-  readonly refusal?: Refusal
+  readonly refusal?: Refusal | undefined
   /** Digest of the pod template that is wanted. */
-  readonly template?: string
+  readonly template?: string | undefined
   /** As it is now. */
-  readonly deployment?: Stored<Deployment>
+  readonly deployment?: Stored<Deployment> | undefined
   /** Results of the desired children. */
   readonly outcomes: readonly ChildOutcome[]
   readonly pods: readonly ModelPod[]
@@ -36,9 +36,9 @@ export interface ModelWorld {
   /** Of every ready router. */
   readonly routers: readonly RouterView[]
   /** Of the namespace's router. */
-  readonly trouble?: RouterTrouble
+  readonly trouble?: RouterTrouble | undefined
   /** What is wrong with its pods. */
-  readonly failure?: Failure
+  readonly failure?: Failure | undefined
 }
 
 /** What was found before of this generation, where nothing can be seen of it now: there are no pods, say. */

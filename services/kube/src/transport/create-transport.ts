@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, LineSplitter, type Logger, type Metrics } from '@tutti/chassis'
-import { KubeError } from '../kube-error.ts'
+import { type KubeError, noAnswer } from '../kube-error.ts'
 import { KubeEvents } from '../log-events.ts'
 import type { ClusterAccess, Credentials } from './cluster-access.ts'
 import { createConnections } from './connections.ts'
@@ -133,7 +133,9 @@ class HttpTransport implements Transport {
     const exchange = createExchange(request, { title, clock, signal: o.signal })
     this.#open.add(exchange)
     const timeoutMs = o.timeoutMs ?? DEFAULT_TIMEOUT_MS
-    exchange.limit(timeoutMs, () => timeoutError(`${title}: no answer within ${timeoutMs} ms`))
+    exchange.limit(timeoutMs, () =>
+      noAnswer('Timeout', `${title}: no answer within ${timeoutMs} ms`),
+    )
     try {
       return { exchange, response: await exchange.send(body), startedMs }
     } catch (error) {
@@ -153,10 +155,11 @@ class HttpTransport implements Transport {
     const splitter = new LineSplitter(LONGEST_LINE_BYTES, {
       onLine: (line) => line !== '' && lines.push(line),
       onTooLong: () => {
-        throw badLine()
+        const problem = `a line of the stream has more than ${LONGEST_LINE_BYTES} bytes`
+        throw noAnswer('BadResponse', problem)
       },
     })
-    const late = (): Error => timeoutError(`${titleOf(o)}: nothing came for ${o.idleMs} ms`)
+    const late = (): Error => noAnswer('Timeout', `${titleOf(o)}: nothing came for ${o.idleMs} ms`)
     exchange.limit(o.idleMs, late)
     try {
       for await (const piece of response) {
@@ -180,7 +183,7 @@ class HttpTransport implements Transport {
       return await this.#access.credentials()
     } catch (error) {
       const message = `${title}: no credentials: ${error instanceof Error ? error.message : String(error)}`
-      throw new KubeError({ status: 0, reason: 'NoCredentials', message, cause: error })
+      throw noAnswer('NoCredentials', message, error)
     }
   }
 
@@ -224,17 +227,8 @@ function toQuery(query: Query | undefined): string {
   return pairs.size === 0 ? '' : `?${pairs.toString()}`
 }
 
-function timeoutError(message: string): KubeError {
-  return new KubeError({ status: 0, reason: 'Timeout', message })
-}
-
-function badLine(): KubeError {
-  const message = `a line of the stream has more than ${LONGEST_LINE_BYTES} bytes`
-  return new KubeError({ status: 0, reason: 'BadResponse', message })
-}
-
 function closedError(): KubeError {
-  return new KubeError({ status: 0, reason: 'Closed', message: 'the transport was closed' })
+  return noAnswer('Closed', 'the transport was closed')
 }
 
 /** JSON as Go writes it: text that the server keeps as it came is then the same text after somebody else's patch. */

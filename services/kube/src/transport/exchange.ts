@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Clock, signalError } from '@tutti/chassis'
 import type { CancelSignal } from '@tutti/errors'
-import { KubeError } from '../kube-error.ts'
+import { KubeError, noAnswer } from '../kube-error.ts'
 
 /** One request and its answer, which a signal, a limit or the transport's end may break off. */
 export interface Exchange {
@@ -59,12 +59,7 @@ export function createExchange(
 
 function toConnectionError(title: string, error: unknown): Error {
   if (error instanceof KubeError) return error
-  return new KubeError({
-    status: 0,
-    reason: 'NoConnection',
-    message: `${title}: ${describe(error)}`,
-    cause: error,
-  })
+  return noAnswer('NoConnection', `${title}: ${describe(error)}`, error)
 }
 
 /** When no address of a name takes the connection, Node's error has a code and no message. */

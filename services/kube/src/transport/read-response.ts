@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { KubeError } from '../kube-error.ts'
+import { noAnswer } from '../kube-error.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Lists are read in pages, so that nothing comes near this. */
@@ -15,7 +15,7 @@ export async function readText(exchange: Exchange, response: IncomingMessage): P
       pieces.push(piece)
       bytes += piece.length
       if (bytes > LONGEST_BODY_BYTES) {
-        throw badResponse(`the answer has more than ${LONGEST_BODY_BYTES} bytes`)
+        throw noAnswer('BadResponse', `the answer has more than ${LONGEST_BODY_BYTES} bytes`)
       }
     }
   } catch (error) {
@@ -30,10 +30,6 @@ export function parseBody(title: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw badResponse(`${title}: the answer is no JSON`, error)
+    throw noAnswer('BadResponse', `${title}: the answer is no JSON`, error)
   }
-}
-
-function badResponse(message: string, cause?: unknown): KubeError {
-  return new KubeError({ status: 0, reason: 'BadResponse', message, cause })
 }

@@ -1,6 +1,6 @@
 import { sleep } from '@tutti/chassis'
-import type { ListOptions, WatchEvent, WatchOptions } from '../client.ts'
-import { isExpired, isTerminal, KubeError } from '../kube-error.ts'
+import type { Selection, WatchEvent, WatchOptions } from '../client.ts'
+import { isExpired, isTerminal, type KubeError, noAnswer } from '../kube-error.ts'
 import { KubeEvents } from '../log-events.ts'
 import type { KubeObject, Stored } from '../object.ts'
 import { apiVersionOf } from '../resource.ts'
@@ -177,13 +177,9 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
     }
   }
 
-  #selection(): Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector'> {
+  #selection(): Selection {
     const { namespace, labelSelector, fieldSelector } = this.#options
-    return {
-      ...(namespace !== undefined && { namespace }),
-      ...(labelSelector !== undefined && { labelSelector }),
-      ...(fieldSelector !== undefined && { fieldSelector }),
-    }
+    return { namespace, labelSelector, fieldSelector }
   }
 
   /** @returns undefined once the state is complete. */
@@ -245,5 +241,5 @@ class WatchingReflector<T extends KubeObject> implements Reflector<T> {
 }
 
 function endedEarly(when: string): KubeError {
-  return new KubeError({ status: 0, reason: 'NoConnection', message: `the watch ended ${when}` })
+  return noAnswer('NoConnection', `the watch ended ${when}`)
 }

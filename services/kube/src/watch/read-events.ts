@@ -1,5 +1,5 @@
 import type { WatchEvent } from '../client.ts'
-import { KubeError } from '../kube-error.ts'
+import { type KubeError, noAnswer } from '../kube-error.ts'
 import type { KubeObject } from '../object.ts'
 import { isRecord, toStored } from '../parse-object.ts'
 import { fromStatus } from '../transport/to-kube-error.ts'
@@ -59,9 +59,6 @@ function parseJson(line: string): unknown {
 }
 
 function badEvent(line: string, where: string): KubeError {
-  return new KubeError({
-    status: 0,
-    reason: 'BadResponse',
-    message: `${where}: got ${JSON.stringify(line.slice(0, 200))}, want an event of a watch`,
-  })
+  const got = JSON.stringify(line.slice(0, 200))
+  return noAnswer('BadResponse', `${where}: got ${got}, want an event of a watch`)
 }

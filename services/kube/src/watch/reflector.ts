@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import type { Client } from '../client.ts'
+import type { Client, Selection } from '../client.ts'
 import type { KubeObject, Stored } from '../object.ts'
 import type { Resource } from '../resource.ts'
 
@@ -26,13 +26,9 @@ export type ReflectorEvent<T extends KubeObject> =
       readonly object: Stored<T>
     }
 
-export interface ReflectorOptions<T extends KubeObject> {
+export interface ReflectorOptions<T extends KubeObject> extends Selection {
   readonly client: Client
   readonly resource: Resource<T>
-  /** Absent: all namespaces. */
-  readonly namespace?: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
   readonly clock: Clock
   readonly log: Logger
   /** From 0 up to 1, not 1; Math.random if absent. */
