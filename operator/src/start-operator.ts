@@ -2,13 +2,11 @@ import { randomUUID } from 'node:crypto'
 import {
   type Clock,
   createMetrics,
-  type Logger,
   type Running,
   type StartOptions,
   systemClock,
 } from '@tutti/chassis'
 import {
-  type Client,
   type ClusterAccess,
   createClient,
   createReflector,
@@ -21,10 +19,10 @@ import type { ControllerContext, ControllerSet } from './controllers/context.ts'
 import { createControllers } from './controllers/index.ts'
 import type { OPERATOR_FLAGS, OperatorFlags } from './operator-flags.ts'
 import { EventRecorder } from './runtime/events.ts'
-import { LeaderElection } from './runtime/leader.ts'
+import { LeaderElection, type LeaderElectionOptions } from './runtime/leader.ts'
 import { leadingClient } from './runtime/leading-client.ts'
 import { Manager } from './runtime/manager.ts'
-import { createRuntimeMetrics, type RuntimeMetrics } from './runtime/metrics.ts'
+import { createRuntimeMetrics } from './runtime/metrics.ts'
 
 export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS>, 'settings'> {
   readonly config: OperatorConfig
@@ -97,15 +95,10 @@ export async function startOperator(
 /** Of the grace period, for reconciles to end by themselves; the rest is for those that are aborted. */
 const ABORT_SHARE = 0.8
 
-interface ElectionParts {
-  readonly client: Client
-  readonly clock: Clock
-  readonly log: Logger
-  readonly metrics: RuntimeMetrics
-  readonly onTaken: () => void
-}
-
-function createElection(o: OperatorOptions, parts: ElectionParts): LeaderElection | undefined {
+function createElection(
+  o: OperatorOptions,
+  parts: Pick<LeaderElectionOptions, 'client' | 'clock' | 'log' | 'metrics' | 'onTaken'>,
+): LeaderElection | undefined {
   const { flags, config } = o
   if (!flags['leader-elect']) return undefined
   return new LeaderElection({

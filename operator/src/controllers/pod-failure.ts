@@ -96,14 +96,10 @@ function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
     reason: reasonOf(status, ended.reason, reason === 'CrashLoopBackOff'),
     // The text of the back-off counts up; what the process said does not.
     message:
-      wordsOf(ended.message) ?? `container "${status.name}" ended with exit code ${exitCode}`,
+      (ended.message && lastWordsOf(ended.message)) ??
+      `container "${status.name}" ended with exit code ${exitCode}`,
     exitCode,
   }
-}
-
-/** Without what only the log wants: conditions and events are short. */
-function wordsOf(message: string | undefined): string | undefined {
-  return message === undefined ? undefined : lastWordsOf(message)
 }
 
 function findEnd({ ready, state, lastState }: ContainerStatus) {

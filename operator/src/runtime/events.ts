@@ -241,14 +241,7 @@ function toKey({ metadata }: Event): { name: string; namespace: string } {
 
 function toReference({ apiVersion, kind, metadata }: KubeObject): ObjectReference {
   const { name, namespace, uid, resourceVersion } = metadata
-  return {
-    apiVersion,
-    kind,
-    name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-  }
+  return { apiVersion, kind, name, namespace, uid, resourceVersion }
 }
 
 /** To the server's bound in bytes, not within a character. */

@@ -26,8 +26,8 @@ export function kubeConfigAccess({ file, clock = systemClock }: KubeConfigOption
   const { server, skipTLSVerify, tlsServerName } = clusterOf(config, file)
   return {
     server: new URL(server),
-    ...(tlsServerName === undefined ? {} : { serverName: tlsServerName }),
-    ...(skipTLSVerify ? { isServerUnverified: true } : {}),
+    serverName: tlsServerName,
+    isServerUnverified: skipTLSVerify,
     credentials: async () => {
       if (!isRefused && read !== undefined && clock.now() - read.at < REREAD_MS) {
         return read.credentials
@@ -75,16 +75,8 @@ function clusterOf(config: KubeConfig, file: string) {
 }
 
 function toCredentials(o: RequestOptions): Credentials {
-  const ca = toText(o.ca)
-  const cert = toText(o.cert)
-  const key = toText(o.key)
-  const authorization = authorizationOf(o)
-  return {
-    ...(authorization === undefined ? {} : { authorization }),
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  }
+  const [ca, cert, key] = [o.ca, o.cert, o.key].map(toText)
+  return { authorization: authorizationOf(o), ca, cert, key }
 }
 
 function authorizationOf({ headers, auth }: RequestOptions): string | undefined {

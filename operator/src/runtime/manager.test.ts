@@ -172,15 +172,20 @@ await t.test('a late event loop is told', async (t) => {
   let late = { p99Ms: 250, longestMs: 300 }
   const warned: unknown[] = []
   const told: string[] = []
+  // A tick takes 20 ms where nothing is late.
+  const toTick = (lateMs: number): number => (lateMs + 20) * 1e6
   const end = watchLoop({
     clock,
     log: { ...silentLogger, warn: (_message, fields) => warned.push(fields) },
     metrics: runtime,
-    delay: {
-      p99Ms: () => late.p99Ms,
-      longestMs: () => late.longestMs,
-      reset: () => told.push('reset'),
-      close: () => told.push('close'),
+    ticks: {
+      percentile: () => toTick(late.p99Ms),
+      get max() {
+        return toTick(late.longestMs)
+      },
+      enable: () => told.push('enable') > 0,
+      reset: () => void told.push('reset'),
+      disable: () => told.push('disable') > 0,
     },
   })
   clock.advance(10_000)
@@ -194,7 +199,7 @@ await t.test('a late event loop is told', async (t) => {
   ])
   t.equal(await read('event_loop_delay_p99_seconds'), 0.003)
   end()
-  t.same(told, ['reset', 'reset', 'reset', 'close'])
+  t.same(told, ['enable', 'reset', 'reset', 'reset', 'disable'])
   t.equal(clock.pending, 0)
   watchLoop({ clock, log: silentLogger, metrics: testMetrics().runtime })()
 })

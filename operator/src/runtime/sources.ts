@@ -35,7 +35,7 @@ export function ownSource<T extends KubeObject>(
   cache: Cache<T>,
   predicate: Predicate<T> = isIntentChange,
 ): Source {
-  return new CacheSource({ cache, predicate, isOwn: true, toKeys: (_object, key) => [key] })
+  return cacheSource({ cache, predicate, isOwn: true, toKeys: (_object, key) => [key] })
 }
 
 /**
@@ -50,7 +50,7 @@ export function childSource(cache: SourceCache<KubeObject>, owner: Resource): So
     const { namespace } = object.metadata
     return [owner.namespaced && namespace !== undefined ? `${namespace}/${ref.name}` : ref.name]
   }
-  return new CacheSource({ cache, predicate: isAnyChange, toKeys })
+  return cacheSource({ cache, predicate: isAnyChange, toKeys })
 }
 
 export interface ReferenceSourceOptions<T extends KubeObject> {
@@ -65,7 +65,7 @@ export interface ReferenceSourceOptions<T extends KubeObject> {
 
 /** Objects that the controller's objects refer to. */
 export function referenceSource<T extends KubeObject>(o: ReferenceSourceOptions<T>): Source {
-  return new CacheSource({ predicate: isAnyChange, ...o })
+  return cacheSource({ predicate: isAnyChange, ...o })
 }
 
 /** What a source needs of a cache. */
@@ -79,35 +79,24 @@ interface CacheSourceOptions<T extends KubeObject> {
   readonly isOwn?: boolean
 }
 
-class CacheSource<T extends KubeObject> implements Source {
-  readonly #o: CacheSourceOptions<T>
-
-  constructor(o: CacheSourceOptions<T>) {
-    this.#o = o
-  }
-
-  get hasSynced(): boolean {
-    return this.#o.cache.hasSynced
-  }
-
-  keys(): readonly string[] {
-    return this.#o.isOwn === true ? this.#o.cache.keys() : []
-  }
-
-  start(enqueue: (key: string, priority: Priority) => void): () => void {
-    return this.#o.cache.subscribe((event) => {
-      const isInitial = event.type === 'added' && event.isInitial
-      const priority = isInitial ? 'low' : (this.#o.priority ?? 'high')
-      for (const key of this.#keysOf(event)) enqueue(key, priority)
-    })
-  }
-
+function cacheSource<T extends KubeObject>(o: CacheSourceOptions<T>): Source {
+  const { cache, toKeys, predicate, priority = 'high', isOwn = false } = o
   /** A change concerns those whom the object concerned before, too. */
-  #keysOf(event: CacheEvent<T>): ReadonlySet<string> {
-    const { toKeys, predicate } = this.#o
+  const keysOf = (event: CacheEvent<T>): ReadonlySet<string> => {
     if (event.type !== 'updated') return new Set(toKeys(event.object, event.key))
     if (!predicate(event.object, event.old)) return new Set()
     return new Set([...toKeys(event.object, event.key), ...toKeys(event.old, event.key)])
+  }
+  return {
+    get hasSynced() {
+      return cache.hasSynced
+    },
+    keys: () => (isOwn ? cache.keys() : []),
+    start: (enqueue) =>
+      cache.subscribe((event) => {
+        const isInitial = event.type === 'added' && event.isInitial
+        for (const key of keysOf(event)) enqueue(key, isInitial ? 'low' : priority)
+      }),
   }
 }
 

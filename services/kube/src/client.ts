@@ -3,9 +3,9 @@ import type { Desired, JsonObject, KubeObject, ObjectKey, Stored } from './objec
 import type { Resource } from './resource.ts'
 
 export interface CallOptions {
-  readonly signal?: CancelSignal
+  readonly signal?: CancelSignal | undefined
   /** Default 30000. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
 }
 
 export interface WriteOptions extends CallOptions {
@@ -47,7 +47,7 @@ export interface WatchOptions extends Selection {
   readonly timeoutSeconds: number
   /** Longest time without a byte before the watch counts as dead. */
   readonly idleMs: number
-  readonly signal?: CancelSignal
+  readonly signal?: CancelSignal | undefined
 }
 
 export interface ObjectList<T extends KubeObject> {

@@ -36,7 +36,7 @@ function readVerbs(transport: Transport): Pick<Client, ReadVerb> {
         idleMs: o.idleMs,
         // A reflector retries in its own way.
         isIdempotent: false,
-        ...(o.signal && { signal: o.signal }),
+        signal: o.signal,
       })
       return { events: readEvents(stream.lines, path), close: () => stream.close() }
     },
@@ -152,7 +152,6 @@ function typed(resource: Resource, object: object): unknown {
   return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind }
 }
 
-function limits(o: CallOptions): CallOptions {
-  const { signal, timeoutMs } = o
-  return { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) }
+function limits({ signal, timeoutMs }: CallOptions): CallOptions {
+  return { signal, timeoutMs }
 }

@@ -189,19 +189,12 @@ export class RouterReconciler {
   /** What the Router was made for too: the credential stays while a Router that was deleted is made again. */
   #ownersOfCredential(router: Router): readonly OwnerReference[] {
     const oldest = this.#need.oldest(router.metadata.namespace ?? '')
-    const owners: OwnerReference[] = []
-    if (isKept(router)) {
-      const { blockOwnerDeletion: _, ...owner } = toOwnerReference({
-        resource: ROUTER,
-        object: router,
-      })
-      owners.push(owner)
-    }
-    if (oldest !== undefined) {
-      const { apiVersion, kind, name, uid } = toOwnerReference(oldest)
-      owners.push({ apiVersion, kind, name, uid })
-    }
-    return owners
+    const owner = isKept(router) ? { resource: ROUTER, object: router } : undefined
+    return [owner, oldest].flatMap((one) => {
+      if (one === undefined) return []
+      const { blockOwnerDeletion: _, controller: __, ...reference } = toOwnerReference(one)
+      return [one === owner ? { ...reference, controller: true } : reference]
+    })
   }
 
   #hasCredential(namespace: string): boolean {

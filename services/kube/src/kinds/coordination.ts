@@ -15,12 +15,12 @@ export interface Lease extends KubeObject {
 export const LEASE = defineResource<Lease>('coordination.k8s.io/v1', 'leases', 'Lease')
 
 export interface ObjectReference {
-  readonly apiVersion?: string
-  readonly kind?: string
-  readonly namespace?: string
-  readonly name?: string
-  readonly uid?: string
-  readonly resourceVersion?: string
+  readonly apiVersion?: string | undefined
+  readonly kind?: string | undefined
+  readonly namespace?: string | undefined
+  readonly name?: string | undefined
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
 }
 
 /** events.k8s.io/v1; `eventTime` has six digits after the second (`toMicroTime`). */

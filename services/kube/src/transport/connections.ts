@@ -80,13 +80,8 @@ function makeAgents(
   }
   if (!isSecure) return { requests: new HttpAgent(kept), streams: new HttpAgent() }
   const { ca, cert, key } = credentials
-  const tls = {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(access.serverName === undefined ? {} : { servername: access.serverName }),
-    rejectUnauthorized: access.isServerUnverified !== true,
-  }
+  const rejectUnauthorized = access.isServerUnverified !== true
+  const tls = { ca, cert, key, servername: access.serverName, rejectUnauthorized }
   return { requests: new HttpsAgent({ ...kept, ...tls }), streams: new HttpsAgent(tls) }
 }
 

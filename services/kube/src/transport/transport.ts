@@ -14,9 +14,9 @@ export interface TransportRequest {
   readonly body?: unknown
   /** Of the body; `application/json` if absent. */
   readonly contentType?: string
-  readonly signal?: CancelSignal
+  readonly signal?: CancelSignal | undefined
   /** Of each try: for a request until all has come, for a stream until its head has. Default 30000. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /**
    * True if carrying it out twice does no harm: then, and only then, it is sent again after 429, 503 or a connection that
    * was lost, three times in all. Default: true for GET.
