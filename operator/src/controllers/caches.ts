@@ -16,7 +16,6 @@ import {
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
-  type Stored,
   toKeyString,
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
@@ -32,8 +31,6 @@ import { findRival, type Served, servedNameKey } from './served-names.ts'
 export const INDEX = {
   /** Of Models and Ensembles: `namespace/name`, the name that clients call. */
   servedName: 'servedName',
-  /** Of all: the namespace. */
-  namespace: 'namespace',
   /** Of Models: `namespace/name` of the Secret that their artifacts are fetched with. */
   secret: 'secret',
   /** Of Ensembles: `namespace/name` of the Secret with the token that requests from outside must bring. */
@@ -68,13 +65,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
   const cache = <T extends KubeObject>(
     resource: Resource<T>,
     more: Partial<CacheOptions<T>> = {},
-  ): Cache<T> =>
-    new Cache({
-      ...common,
-      ...more,
-      resource,
-      indexers: { [INDEX.namespace]: namespacesOf, ...more.indexers },
-    })
+  ) => new Cache<T>({ ...common, ...more, resource })
   const ours = { labelSelector: MANAGED_BY_SELECTOR }
   const ofRouters = { labelSelector: ROUTER_LABEL_SELECTOR }
   const byServedName = {
@@ -90,7 +81,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       ...ours,
       indexers: {
         [INDEX.model]: modelOf,
-        [INDEX.router]: (pod) => (isOfRouter(pod) ? namespacesOf(pod) : []),
+        [INDEX.router]: (pod) => (isOfRouter(pod) ? [pod.metadata.namespace ?? ''] : []),
       },
     }),
     secrets: cache(SECRET, { trim: withoutValues }),
@@ -113,19 +104,6 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       ...(askMs !== undefined && { askMs }),
     }),
   }
-}
-
-/** Values of the index of namespaces. */
-export function namespacesOf({ metadata }: KubeObject): readonly string[] {
-  return metadata.namespace === undefined ? [] : [metadata.namespace]
-}
-
-/** What a cache with the index of namespaces has of the namespace of an object. */
-export function inNamespaceOf<T extends KubeObject>(
-  object: KubeObject,
-  cache: Cache<T>,
-): readonly Stored<T>[] {
-  return cache.byIndex(INDEX.namespace, object.metadata.namespace ?? '')
 }
 
 /** The keys of objects of a namespace, as caches and queues have them. */

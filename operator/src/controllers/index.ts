@@ -33,7 +33,7 @@ export function createControllers(given: ControllerContext): ControllerSet {
         [ensemble, caches.ensembles],
         [model, caches.models],
       ] as const) {
-        const concerned = keysOf(cache.byIndex(INDEX.namespace, namespace))
+        const concerned = keysOf(cache.inNamespace(namespace))
         for (const key of concerned) controller.enqueue(key, 'low')
       }
     },

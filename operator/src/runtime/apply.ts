@@ -26,6 +26,7 @@ export interface ChildCache {
   readonly resource: Resource
   get(key: string): Stored<KubeObject> | undefined
   byOwner(owner: OwnerId): readonly Stored<KubeObject>[]
+  inNamespace(namespace: string | undefined): readonly Stored<KubeObject>[]
 }
 
 /** The result of one child. */
@@ -63,7 +64,7 @@ export interface SyncResult {
 export interface ApplierOptions extends ChildWriterOptions {
   /** Of every kind that children have; what the owner controls in them and is not wanted is deleted. */
   readonly caches: readonly ChildCache[]
-  /** True for an object of another controller, or of none, that becomes the owner's when it wants one of that name; default: never. */
+  /** True for an object of another controller, or of none, that counts as the owner's; default: never. */
   readonly adopts?: (object: Stored<KubeObject>) => boolean
 }
 
@@ -92,7 +93,7 @@ export class Applier {
 
   /**
    * Applies every desired child in order, each whether or not those before it went well, but for what it needs of them; then, if
-   * all are there, deletes what the owner controls and is not wanted.
+   * all are there, deletes what the owner controls or adopts and does not want.
    *
    * @throws the signal's reason if it aborts; OwnerMoved if something is to be changed for an owner that is gone or has been edited;
    * all else is in the outcomes.
@@ -180,7 +181,7 @@ export class Applier {
     const ownerKey = toKeyString(keyOf(owner.object))
     for (const cache of this.#caches.values()) {
       const { resource } = cache
-      for (const object of cache.byOwner(owner.object.metadata)) {
+      for (const object of this.#ownedIn(cache, owner)) {
         const key = keyOf(object)
         if (wanted.has(childIdOf(resource, key))) continue
         if (object.metadata.deletionTimestamp !== undefined) continue
@@ -192,6 +193,15 @@ export class Applier {
         }
       }
     }
+  }
+
+  #ownedIn(cache: ChildCache, { object: { metadata } }: Owner): readonly Stored<KubeObject>[] {
+    const { adopts } = this.#o
+    if (adopts === undefined) return cache.byOwner(metadata)
+    const uids = new Set(cache.byOwner(metadata).map((object) => object.metadata.uid))
+    return cache
+      .inNamespace(metadata.namespace)
+      .filter((object) => uids.has(object.metadata.uid) || adopts(object))
   }
 
   #toFailure(

@@ -59,6 +59,9 @@ export class Cache<T extends KubeObject> {
   readonly #o: CacheOptions<T>
   readonly #indexes = new Map<string, ObjectIndex<T>>()
   readonly #byOwner = new ObjectIndex<T>(toOwnerKeys)
+  readonly #byNamespace = new ObjectIndex<T>(({ metadata: { namespace } }) =>
+    namespace === undefined ? [] : [namespace],
+  )
   readonly #handlers = new Set<(event: CacheEvent<T>) => void>()
   readonly #servedListeners = new Set<() => void>()
   readonly #synced = Promise.withResolvers<void>()
@@ -144,6 +147,11 @@ export class Cache<T extends KubeObject> {
     return this.#byOwner.get(toOwnerKey(owner.namespace, owner.uid))
   }
 
+  /** The objects of a namespace. */
+  inNamespace(namespace = ''): readonly Stored<T>[] {
+    return this.#byNamespace.get(namespace)
+  }
+
   /**
    * Calls `handler` for each object that is there, and then for every change, one after the other. It only enqueues.
    *
@@ -219,7 +227,7 @@ export class Cache<T extends KubeObject> {
   }
 
   #take(event: CacheEvent<T>): void {
-    for (const index of [this.#byOwner, ...this.#indexes.values()]) {
+    for (const index of [this.#byOwner, this.#byNamespace, ...this.#indexes.values()]) {
       if (event.type === 'deleted') index.remove(event.key)
       else index.set(event.key, event.object)
     }

@@ -166,14 +166,15 @@ await t.test('without an election it leads at once', async (t) => {
   await manager.close()
 })
 
+/** Nanoseconds; a tick takes 20 ms where nothing is late. */
+const toTick = (lateMs: number): number => (lateMs + 20) * 1e6
+
 await t.test('a late event loop is told', async (t) => {
   const clock = createManualClock()
   const { runtime, read } = testMetrics()
   let late = { p99Ms: 250, longestMs: 300 }
   const warned: unknown[] = []
   const told: string[] = []
-  // A tick takes 20 ms where nothing is late.
-  const toTick = (lateMs: number): number => (lateMs + 20) * 1e6
   const end = watchLoop({
     clock,
     log: { ...silentLogger, warn: (_message, fields) => warned.push(fields) },

@@ -96,7 +96,7 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
       namespaces: () => shared.pods.indexValues(INDEX.router),
       onChange: (name) => {
         router.enqueue(routerKeyOf(name), 'low')
-        for (const key of keysOf(shared.ensembles.byIndex(INDEX.namespace, name))) {
+        for (const key of keysOf(shared.ensembles.inNamespace(name))) {
           ensemble.enqueue(key, 'low')
         }
       },

@@ -11,7 +11,7 @@ import type { Pod, Stored } from '@tutti/kube'
 import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import { acceptedOf } from '../controllers/accepted-revisions.ts'
-import { type Caches, INDEX } from '../controllers/caches.ts'
+import { type Caches } from '../controllers/caches.ts'
 import { statusOf } from '../pods/pod-state.ts'
 import { isOfRouter } from '../resources/step-labels.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
@@ -209,7 +209,7 @@ export class PodPlayer {
   #acceptedIn(namespace: string) {
     const models: string[] = []
     const ensembles: string[] = []
-    for (const revision of this.#o.caches.revisions.byIndex(INDEX.namespace, namespace)) {
+    for (const revision of this.#o.caches.revisions.inNamespace(namespace)) {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue
       if (accepted.kind === 'Ensemble') ensembles.push(revision.metadata.name)

@@ -36,7 +36,7 @@ export function createEnsembleController(o: ControllerParts): Controller {
 function createSources(caches: Caches): readonly Source[] {
   const { ensembles } = caches
   const ofNamespace = ({ metadata }: Stored<KubeObject>): readonly string[] =>
-    keysOf(ensembles.byIndex(INDEX.namespace, metadata.namespace ?? ''))
+    keysOf(ensembles.inNamespace(metadata.namespace))
   // One Model may be a step of hundreds: what users change goes before that.
   const low = { priority: 'low' } as const
   const concerned = (servedKey: string): readonly string[] => [

@@ -49,7 +49,7 @@ export class NamespaceView {
   /** What was accepted of an earlier Ensemble of that name, which was deleted without it. */
   orphansOf({ metadata }: StepTarget): readonly Stored<ControllerRevision>[] {
     return this.#caches.revisions
-      .byIndex(INDEX.namespace, this.#namespace)
+      .inNamespace(this.#namespace)
       .filter((revision) => isOrphanOf(revision, 'ensemble', metadata.name))
   }
 
@@ -70,7 +70,7 @@ export class NamespaceView {
       resourceNamed: (name) => this.resourceNamed(name),
       names: () =>
         [models, ensembles].flatMap((cache) =>
-          cache.byIndex(INDEX.namespace, this.#namespace).map(servedNameOf),
+          cache.inNamespace(this.#namespace).map(servedNameOf),
         ),
       holder: (servedName) => findRival(object, this.#claims(servedName)),
       composes: (servedName) => {

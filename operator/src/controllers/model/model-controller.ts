@@ -14,7 +14,7 @@ import {
   type Source,
   type SourceCache,
 } from '../../runtime/sources.ts'
-import { type Caches, INDEX, inNamespaceOf, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
+import { type Caches, INDEX, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { servedNameKey } from '../served-names.ts'
@@ -75,13 +75,13 @@ function toSources(
     // A router that comes or goes is every Model's business.
     referenceSource({
       cache: pods,
-      toKeys: (pod) => (isOfRouter(pod) ? keysOf(inNamespaceOf(pod, models)) : []),
+      toKeys: (pod) => (isOfRouter(pod) ? keysOf(models.inNamespace(pod.metadata.namespace)) : []),
       predicate: (now, before) => isReady(now) !== isReady(before),
       priority: 'low',
     }),
     referenceSource({
       cache: caches.routers,
-      toKeys: (router) => keysOf(inNamespaceOf(router, models)),
+      toKeys: (router) => keysOf(models.inNamespace(router.metadata.namespace)),
       predicate: hasOtherTrouble,
       priority: 'low',
     }),

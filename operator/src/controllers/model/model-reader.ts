@@ -2,7 +2,7 @@ import type { Deployment, Pod, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { COMPONENT } from '../../resources/step-labels.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
-import { type Caches, INDEX, inNamespaceOf, rivalOf, secretKeysOf } from '../caches.ts'
+import { type Caches, INDEX, rivalOf, secretKeysOf } from '../caches.ts'
 import type { Served } from '../served-names.ts'
 
 type Model = Stored<ModelObject>
@@ -27,8 +27,8 @@ export function createModelReader(caches: Caches) {
     revisionsOf: (model: Model): readonly Revision[] => caches.revisions.byOwner(model.metadata),
     /** Those that an earlier Model of that name left behind. */
     orphansOf: (model: Model): readonly Revision[] =>
-      inNamespaceOf(model, caches.revisions).filter((revision) =>
-        isOrphanOf(revision, 'model', model.metadata.name),
-      ),
+      caches.revisions
+        .inNamespace(model.metadata.namespace)
+        .filter((revision) => isOrphanOf(revision, 'model', model.metadata.name)),
   }
 }

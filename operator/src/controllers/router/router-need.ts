@@ -13,7 +13,6 @@ import { ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { FIELD_MANAGER, MANAGED_BY, type Owner } from '../../runtime/children.ts'
 import type { Result } from '../../runtime/controller.ts'
 import { isRefusal } from '../../runtime/refusal.ts'
-import { INDEX } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { findEarlierSettings } from './earlier-settings.ts'
 import { routerRefused } from './events.ts'
@@ -39,18 +38,14 @@ export class RouterNeed {
   /** Whether the namespace has Models or Ensembles. */
   isUsed(namespace: string): boolean {
     const { models, ensembles } = this.#o.caches
-    return [models, ensembles].some((cache) =>
-      cache.byIndex(INDEX.namespace, namespace).some(isKept),
-    )
+    return [models, ensembles].some((cache) => cache.inNamespace(namespace).some(isKept))
   }
 
   /** The oldest Model of the namespace, or without Models the oldest Ensemble. */
   oldest(namespace: string): Owner | undefined {
     const { models, ensembles } = this.#o.caches
     for (const cache of [models, ensembles]) {
-      const kept: readonly Stored<KubeObject>[] = cache
-        .byIndex(INDEX.namespace, namespace)
-        .filter(isKept)
+      const kept: readonly Stored<KubeObject>[] = cache.inNamespace(namespace).filter(isKept)
       // There may be thousands.
       const [first] = kept
       if (first === undefined) continue
@@ -70,7 +65,7 @@ export class RouterNeed {
     const { models, ensembles, routers } = caches
     for (const cache of [models, ensembles, routers]) {
       const { items } = await client.list<KubeObject>(cache.resource, { namespace, signal })
-      const known = cache.byIndex(INDEX.namespace, namespace)
+      const known = cache.inNamespace(namespace)
       if (versionsOf(items) !== versionsOf(known)) return false
     }
     this.#current.add(namespace)

@@ -182,7 +182,7 @@ export class RouterReconciler {
   /** What clients call an Ensemble leads to the one that has the name, which may want a token: a rival is left out. */
   #exposable(namespace: string): readonly Stored<EnsembleObject>[] {
     return this.#o.caches.ensembles
-      .byIndex(INDEX.namespace, namespace)
+      .inNamespace(namespace)
       .filter((one) => isKept(one) && rivalOf(this.#o.caches, one) === undefined)
   }
 

@@ -93,6 +93,23 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
   })
 
+  await t.test('what the earlier release made and the Router does not want goes', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    const ns = await rig.createNamespace()
+    await createEarlierSet(ns, { replicas: 2 })
+    await plain.get(ns.path('poddisruptionbudgets', 'tutti-router'))
+    await plain.create(ns.path('routers'), {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind: 'Router',
+      metadata: { name: 'default' },
+      spec: { replicas: 1 },
+    })
+    await rig.start()
+    await plain.until(ns.path('poddisruptionbudgets', 'tutti-router'), isGone)
+    const { metadata } = await plain.get(ns.path('deployments', 'tutti-router'))
+    t.match(metadata['ownerReferences'], [{ kind: 'Router', name: 'default' }])
+  })
+
   await t.test(
     'a namespace of the earlier release keeps its settings, objects and pods',
     async (t) => {
