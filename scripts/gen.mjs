@@ -1,5 +1,6 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference from the schemas of services/ensemble, and what the chart has of both them and its values.
+// reference from the schemas of services/ensemble, the page of conditions from the operator's code, and what the chart has of the
+// CRDs and its values.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { writeChartFiles } from './gen/chart.mjs'
+import { writeConditions } from './gen/conditions.mjs'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const room = join(root, 'services', 'protocol')
@@ -19,6 +21,7 @@ const out = join(room, 'src', 'gen')
 const GENERATED = [
   'services/protocol/src/gen/**/*.ts',
   'crds/*',
+  'docs/conditions.md',
   'docs/custom-resources.md',
   'charts/tutti/README.md',
   'charts/tutti/files/**/*.*',
@@ -69,6 +72,14 @@ for (const [path, text] of buildGeneratedFiles()) {
 }
 
 writeChartFiles(root)
+
+const { ACCEPTED_REASONS, ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
+  '../services/ensemble/dist/index.js'
+)
+writeConditions(root, {
+  types: { Model: MODEL_CONDITIONS, Ensemble: ENSEMBLE_CONDITIONS, Router: ROUTER_CONDITIONS },
+  graph: Object.keys(ACCEPTED_REASONS),
+})
 
 if (isCheck) {
   const after = readGenerated()

@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isMap, parseDocument } from 'yaml'
+import { renderTable } from './table.mjs'
 
 const BEGIN = '<!-- values: generated from values.yaml -->'
 const END = '<!-- end of values -->'
@@ -90,11 +91,7 @@ function withTable(readme, rows) {
     ['value', 'default', 'what it is'],
     ...rows.map(({ key, value, description }) => [`\`${key}\``, toCode(value), description]),
   ]
-  const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => row[column].length)))
-  const line = (row) => `| ${row.map((cell, i) => cell.padEnd(widths[i])).join(' | ')} |`
-  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
-  const [head, ...body] = cells.map(line)
-  return `${before}${BEGIN}\n\n${[head, rule, ...body].join('\n')}\n\n${END}${after}`
+  return `${before}${BEGIN}\n\n${renderTable(cells)}\n\n${END}${after}`
 }
 
 function toCode(value) {

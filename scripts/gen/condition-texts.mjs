@@ -1,0 +1,180 @@
+// What docs/conditions.md says about each condition and reason. `npm run gen` fails for a reason of the operator that is not
+// here, and for a text here whose reason the operator does not have.
+
+/** What `True` means, by kind and type. */
+export const CONDITIONS = {
+  Model: {
+    Accepted: 'The operator has checked the Model. Clients call it by its `modelName`.',
+    ArtifactsReady: "A pod has the model's files.",
+    SchemaVerified:
+      'The model has the inputs and outputs that the Model declares, or the Model declares none.',
+    WorkloadAvailable:
+      'Enough pods take requests, old or new: the minimum of `scaling` less `rollout.maxUnavailable`.',
+    Routable: 'Every ready router of the namespace sends requests to a pod of this generation.',
+    Progressing: 'Pods are being created, replaced or removed.',
+    Degraded: 'Something is wrong. Requests may still be answered.',
+    Ready:
+      'The Model is accepted, verified, available and routable, and no pods of an earlier generation are left. The first request is answered.',
+  },
+  Ensemble: {
+    Accepted:
+      'The operator has checked this generation against its Models and stored it. Routers may execute it.',
+    StepsReady:
+      'Each step has a pod, or an Ensemble, that can answer. `status.steps` names each step that has none, and why.',
+    RouterReady: 'A router pod of the namespace is ready.',
+    Routable: 'Every ready router pod executes this generation.',
+    Progressing: 'Something changes without your help.',
+    Degraded: 'Something is wrong. Requests may still be answered.',
+    Ready:
+      'The Ensemble is accepted and routable, its steps and a router are ready, and it is exposed as asked. The first request is answered.',
+  },
+  Router: {
+    Progressing: 'Pods are being created, replaced or removed.',
+    Degraded: 'Something is wrong. The pods that are ready still answer.',
+    Ready: 'A router pod answers requests.',
+  },
+}
+
+const NO_ROUTER =
+  'No router pod of the namespace is ready: `kubectl describe routers.tutti.dev default`.'
+const NAME_CONFLICT =
+  'An older Model or Ensemble has the served name. Choose another `modelName`, or delete the other resource.'
+const INVALID_SPEC =
+  'The stored resource does not fit the schema of this operator, which is older or newer than the resource.'
+const ROUTER_UNREACHABLE = 'A ready router pod does not tell the operator what it serves.'
+const TERMINATING =
+  'An object is being deleted. It is created again afterwards. If a finalizer holds it, the message names the finalizer.'
+
+/** What a reason means and what to do, by kind. */
+export const REASONS = {
+  Model: {
+    Accepted: 'The Model is accepted.',
+    AsExpected: 'Nothing is wrong.',
+    ApplyFailed:
+      'A quota or a missing right refuses an object, or the API server did not answer. The operator tries again, with growing intervals up to five minutes.',
+    Available: 'Enough pods take requests.',
+    Complete: 'All pods are of this generation.',
+    DeploymentPaused:
+      'The Deployment is paused by hand, and an edit waits for it. Run `kubectl rollout resume deployment/NAME-step`.',
+    Discovered: 'The inputs and outputs were read from the model.',
+    FetchFailed:
+      "The model's files could not be fetched, or have another digest. The message is that of `tutti-step fetch`.",
+    Fetched: "A pod has fetched the model's files.",
+    Fetching: "A pod is fetching the model's files.",
+    FieldLeftOut:
+      'The API server does not keep `scaling.behavior.*.tolerance`, because its feature gate is off. Remove the field, or turn the gate on.',
+    HostPathNotAllowed:
+      "The operator allows no files of nodes. Use another `storageUri` or volume, or set the chart's `step.allowHostPath`.",
+    InvalidSpec: INVALID_SPEC,
+    ModelLoadFailed: 'The model cannot be loaded. The message is the error of its engine.',
+    Mounted: "A pod has mounted the model's files.",
+    NameConflict: NAME_CONFLICT,
+    NoReplica: 'No pod of this generation has loaded the model yet.',
+    NoRouters: NO_ROUTER,
+    NotAccepted: 'A new pod has loaded something that is not accepted yet.',
+    NotRouted: 'A router does not serve the new revision yet.',
+    ObjectConflict:
+      'An object of that name belongs to something else. Delete or rename that object.',
+    Paused: '`spec.paused` is true: the pods stay as they are.',
+    Pending: 'No pod, or no router, has answered yet.',
+    PodsNotReady: 'Too few pods take requests.',
+    ProgressDeadlineExceeded: 'New pods have not become ready in time.',
+    Ready: 'The first request is answered.',
+    Reconciling: 'The operator has just changed the Deployment.',
+    Refused: 'The API server refuses an object. The message has its words.',
+    RollingOut: 'Pods are being replaced.',
+    Routed: 'Every ready router serves the model.',
+    RouterUnreachable: ROUTER_UNREACHABLE,
+    ScaledToZero: 'The Model asks for no pods.',
+    SchemaMismatch:
+      "`inputs`, `outputs` or `maxBatchSize` differ from the model's. The message names the field.",
+    SecretNotFound:
+      'The Secret of `storage.secretRef` does not exist. Create it; the pods stay as they are until then.',
+    Terminating: TERMINATING,
+    Verified: 'The model has the inputs and outputs that the Model declares.',
+  },
+  Ensemble: {
+    Accepted: 'This generation is accepted and stored.',
+    AcceptedWithWarnings: 'This generation is accepted. The message has the warnings.',
+    AllReady: 'Every step can answer.',
+    AmbiguousReference:
+      'A reference may mean a tensor of the Ensemble or the output of a step. Rename one of them.',
+    AsExpected: 'Nothing is wrong with the Ensemble itself.',
+    Complete: 'Everything that was asked for is served.',
+    CycleDetected:
+      'Steps wait for one another, or Ensembles contain one another. Remove one of the references.',
+    DatatypeMismatch: 'A tensor is written with one datatype and read with another.',
+    DecoupledInvalid: 'The responses of decoupled models cannot be combined.',
+    EarlierGenerationServed:
+      'This generation is not accepted; `Accepted` says why. Requests get the earlier generation.',
+    GatewayApiMissing:
+      'The cluster does not have the CRDs of Gateway API. Install them, or use `expose.ingress`.',
+    InvalidSpec: INVALID_SPEC,
+    LimitExceeded: '`maxBatchSize` is larger than that of a model. Lower it.',
+    MissingInput: 'Nothing feeds an input of a model.',
+    MultipleProducers: 'Two outputs or inputs feed one tensor.',
+    NameConflict: NAME_CONFLICT,
+    NoRouters: NO_ROUTER,
+    NotAccepted: 'Nothing is accepted yet, or this generation is not.',
+    NotFound: 'No Model or Ensemble has the served name that the step names.',
+    NotReady: 'The Model or Ensemble of a step is not ready.',
+    NotRouted: 'A router does not serve this generation yet.',
+    OutputInvalid: 'An output cannot have the name that it is given.',
+    Paused: '`spec.paused` is true: nothing is checked or changed.',
+    Pending: 'The operator is storing this generation, or a step has no status yet.',
+    Ready: 'The first request is answered, or a router is ready.',
+    RevisionRefused:
+      'The API server refuses to store the accepted generation: a quota, a right, or another object of that name.',
+    Routed: 'Every ready router serves this generation.',
+    RouteConflict: 'An Ingress or HTTPRoute of that name belongs to something else.',
+    RouteNotAccepted: 'The Gateway refuses the HTTPRoute: its namespace, host or listener.',
+    RoutePending: 'No Gateway of that name has accepted the HTTPRoute yet.',
+    RouteRefused: 'The API server refuses the Ingress or HTTPRoute. The message has its words.',
+    RouterUnreachable: ROUTER_UNREACHABLE,
+    SchemaPending:
+      'The signature of a Model is not known yet: it is not applied, or not loaded. The message names it.',
+    ShapeMismatch: 'A tensor is written with one shape and read with another.',
+    Terminating: TERMINATING,
+    TokenMissing:
+      'The Secret of `expose.auth`, or its key `token`, does not exist. Until it does, no request from outside is answered.',
+    UnknownModel: 'A step names a version that is not served, or a Model where an Ensemble is.',
+    UnknownStep: 'A reference names no step.',
+    UnknownTensor: 'A reference, or a key of a map, names no tensor.',
+    UnreachableStep: 'Nothing reads the outputs of a step. Use one, or remove the step.',
+    UnusedInput: 'Nothing reads an input of the Ensemble. Use it, or remove it.',
+    Waiting: 'The Ensemble waits for what `Ready` names.',
+  },
+  Router: {
+    AsExpected: 'Nothing is wrong.',
+    Complete: 'All pods are as the Router asks.',
+    CredentialMissing:
+      'There is no credential for NATS, or it cannot be renewed. The message says what failed.',
+    NoRouters: 'No router pod is ready. Look at the Deployment `tutti-router`.',
+    Ready: 'A router pod answers requests.',
+    RollingOut: 'Pods are being created, replaced or removed.',
+    RouterConflict:
+      'An object of that name belongs to something else. Delete or rename that object.',
+    RouterRefused: 'The API server refuses an object of the router. The message has its words.',
+    RouterSettingsInvalid:
+      'The operator cannot serve a field of the Router. The message names the field.',
+    Terminating: TERMINATING,
+  },
+  Pod: {
+    CrashLoopBackOff: 'The container ends again and again. The message has its last lines.',
+    CreateContainerConfigError: 'The kubelet cannot configure the container.',
+    CreateContainerError: 'The kubelet cannot create the container.',
+    ErrImageNeverPull: 'The image is not on the node, and its pull policy is `Never`.',
+    ErrImagePull: 'The image cannot be pulled.',
+    Error: 'The container ended with an error. The message has its last lines.',
+    FailedCreate: 'A quota or a policy of the namespace refuses the pods.',
+    FetchFailed: "The model's files could not be fetched, or have another digest.",
+    ImagePullBackOff: 'The image cannot be pulled.',
+    InvalidImageName: "The image's name is not valid.",
+    ModelLoadFailed: 'The model cannot be loaded; the process lives.',
+    NodeNotReady: 'The node of the pod does not answer.',
+    OOMKilled: 'The container used more memory than its limit.',
+    PodFailed: 'The pod failed without a reason. `Evicted` and other reasons of nodes appear as they are.',
+    RunContainerError: 'The container cannot be started.',
+    Unschedulable: 'No node can run the pod. The message is that of the scheduler.',
+  },
+}
