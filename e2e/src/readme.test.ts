@@ -21,7 +21,21 @@ async function snippets(page: string): Promise<readonly Snippet[]> {
   }))
 }
 
-const PAGES = ['README.md', ...(await readdir(`${ROOT}docs`)).map((name) => `docs/${name}`)]
+const DOCS = await readdir(`${ROOT}docs`, { recursive: true })
+const PAGES = [
+  ...(await readdir(ROOT)).filter((name) => name.endsWith('.md')),
+  ...DOCS.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+]
+
+await t.test('a page begins with what its reader can do, and is short', async (t) => {
+  t.ok((await readFile(`${ROOT}README.md`, 'utf8')).split('\n').length <= 121, 'README.md')
+  for (const page of PAGES.filter((name) => /^docs\/[\w-]+\.md$/.test(name))) {
+    const text = await readFile(`${ROOT}${page}`, 'utf8')
+    t.match(text, /^# .+\n\nAfter reading this page you (can|know) /, page)
+    const isGenerated = text.includes('`npm run gen`')
+    t.ok(isGenerated || text.split('\n').length <= 201, page)
+  }
+})
 
 await t.test('the commands of the pages exist', async (t) => {
   const manifest = JSON.parse(await readFile(`${ROOT}package.json`, 'utf8')) as {
