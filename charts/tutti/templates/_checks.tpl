@@ -1,4 +1,4 @@
-{{/* What values mean together: values.schema.json looks at each for itself, and says of an `if` or a `not` only that it failed. */}}
+{{/* Checks of values that depend on each other. values.schema.json checks each alone, and its message for an `if` or a `not` says only that it failed. */}}
 
 {{- define "tutti.checks" -}}
 {{- $problems := list -}}
@@ -14,7 +14,7 @@
 {{- end -}}
 {{- with .Values.scope -}}
 {{- if and (eq .mode "Namespaces") (not .namespaces) -}}
-{{- $problems = append $problems "scope.namespaces: got none, want those that are served: scope.mode is Namespaces" -}}
+{{- $problems = append $problems "scope.namespaces: got none, want the namespaces to serve: scope.mode is Namespaces" -}}
 {{- end -}}
 {{- if and (eq .mode "Cluster") .namespaces -}}
 {{- $problems = append $problems (printf "scope.namespaces: got %s, but scope.mode is Cluster, which serves all; want scope.mode: Namespaces, or none" (join ", " .namespaces)) -}}
@@ -22,7 +22,7 @@
 {{- end -}}
 {{- $problems = concat $problems (include "tutti.natsChecks" . | fromYamlArray) -}}
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
-{{- $problems = append $problems "metrics.serviceMonitor.enabled: got true, but it finds the Service of metrics; want metrics.enabled: true too" -}}
+{{- $problems = append $problems "metrics.serviceMonitor.enabled: got true, want metrics.enabled: true too: it selects that Service" -}}
 {{- end -}}
 {{- if $problems -}}
 {{- fail (printf "\n\nvalues that do not fit together:\n- %s\n" (join "\n- " $problems)) -}}
@@ -35,21 +35,21 @@
 {{- if .Values.nats.enabled -}}
 {{- range $key, $value := $external }}
 {{- if $value }}
-- "nats.external.{{ $key }}: is for servers of your own, but nats.enabled is true; want nats.enabled: false, or nothing in nats.external"
+- "nats.external.{{ $key }}: is for servers of your own; got nats.enabled: true, want false, or nothing in nats.external"
 {{- end }}
 {{- end }}
 {{- $pending := .Values.nats.config.maxPending -}}
 {{- $unit := regexFind "[KMG]B$" $pending -}}
 {{- $size := mul (trimSuffix $unit $pending | int64) (get (dict "KB" 1024 "MB" 1048576 "GB" 1073741824) $unit) -}}
 {{- if lt $size 16777216 }}
-- "nats.config.maxPending: got {{ $pending }}, want 16MB at least: a server would end the connections that large tensors come by"
+- "nats.config.maxPending: got {{ $pending }}, want 16MB at least: a server would end connections with large tensors"
 {{- end }}
 {{- else -}}
 {{- if not $external.urls }}
-- "nats.external.urls: got none, want those of your servers: nats.enabled is false"
+- "nats.external.urls: got none, want the URLs of your servers: nats.enabled is false"
 {{- end }}
 {{- if not $external.issuerSecret }}
-- "nats.external.issuerSecret: got none, want the Secret that signs for your servers: nats.enabled is false"
+- "nats.external.issuerSecret: got none, want the Secret with your signing key: nats.enabled is false"
 {{- end }}
 {{- end -}}
 {{- end -}}

@@ -52,7 +52,7 @@ helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | re
 {{- end }}
 {{- end -}}
 
-{{/* Pods of routers and steps, which the operator makes. */}}
+{{/* Pods of routers and steps, which the operator creates. */}}
 {{- define "tutti.servedPods" -}}
 matchLabels:
   app.kubernetes.io/managed-by: tutti-operator
@@ -75,7 +75,7 @@ matchExpressions:
 {{- end -}}
 {{- end -}}
 
-{{/* Spread over nodes, where there are several. Argument: {context, component, constraints}. */}}
+{{/* Spreads pods over nodes, where there are several. Argument: {context, component, constraints}. */}}
 {{- define "tutti.spread" -}}
 {{- if .constraints -}}
 {{ toYaml .constraints }}
@@ -89,7 +89,7 @@ matchExpressions:
 {{- end -}}
 {{- end -}}
 
-{{/* Where pods are put. Argument: {context, component, values}. */}}
+{{/* Where pods run. Argument: {context, component, values}. */}}
 {{- define "tutti.placement" -}}
 {{- with .values.nodeSelector }}
 nodeSelector:

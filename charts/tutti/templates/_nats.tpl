@@ -1,4 +1,4 @@
-{{/* NATS: what operator, routers and steps are told of it, and where its own servers are. */}}
+{{/* NATS: the settings for operator, routers and steps, and the addresses of its own servers. */}}
 
 {{/* URLs of the servers, as a YAML list. */}}
 {{- define "tutti.natsUrls" -}}
@@ -25,7 +25,7 @@
 cluster-{{ int .Values.nats.replicas }}.conf
 {{- end -}}
 
-{{/* The servers' own configuration; whom they let in is in files that the operator makes. */}}
+{{/* The servers' own configuration. Which users they admit is in files that the operator creates. */}}
 {{- define "tutti.natsConfig" -}}
 server_name: $POD_NAME
 port: 4222

@@ -1,4 +1,4 @@
-{{/* Flags of the operator; operator/README.md says what they mean. As a YAML list of quoted texts. */}}
+{{/* Flags of the operator (operator/README.md), as a YAML list of quoted texts. */}}
 {{- define "tutti.operatorArgs" -}}
 {{- $flags := list
   "--metrics-port=8080"

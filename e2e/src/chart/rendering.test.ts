@@ -127,10 +127,10 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       { 'nats.image.tag': 'latest', 'step.image.tag': 'latest' },
       '- nats.image.tag: got latest, want a version, or a digest\n- step.image.tag: got latest',
     ],
-    [{ 'nats.enabled': false }, '- nats.external.urls: got none, want those of your servers'],
+    [{ 'nats.enabled': false }, '- nats.external.urls: got none, want the URLs of your servers'],
     [
       { 'nats.enabled': false, 'nats.external.urls': urls },
-      '- nats.external.issuerSecret: got none, want the Secret that signs',
+      '- nats.external.issuerSecret: got none, want the Secret with your signing key',
     ],
     [{ 'nats.external.urls': urls }, '- nats.external.urls: is for servers of your own'],
     [
@@ -141,12 +141,12 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       { 'nats.config.maxPending': '15MB' },
       '- nats.config.maxPending: got 15MB, want 16MB at least',
     ],
-    [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want those that are served'],
+    [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
     [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
     [
       { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
-      '- metrics.serviceMonitor.enabled: got true, but it finds the Service of metrics',
+      '- metrics.serviceMonitor.enabled: got true, want metrics.enabled: true too',
     ],
   ]
   await forEach(cases, async ([values, problem]) => {
