@@ -52,20 +52,6 @@ export async function removeGroups() {
   for (const group of groupsOfNode()) await removeGroup(group)
 }
 
-/** Bytes that the processes of the node and of its containers hold, files that the kernel keeps for them not counted. */
-export function usedMemory() {
-  const { version } = hierarchies()
-  const [group] = groupsOfNode().filter((path) => version === 2 || /\/memory\//.test(path))
-  const field = version === 2 ? 'anon' : 'total_rss'
-  try {
-    const stat = readFileSync(join(group, 'memory.stat'), 'utf8')
-    return Number(new RegExp(`^${field} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0)
-  } catch {
-    // There is no node.
-    return 0
-  }
-}
-
 /** Those of the machine: of version 1 one for each set of controllers, of version 2 one for all. */
 function hierarchies() {
   if (statfsSync(CGROUPS).type === CGROUP2_MAGIC) return { version: 2, folders: [CGROUPS] }

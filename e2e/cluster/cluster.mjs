@@ -11,7 +11,6 @@ import {
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { ensureNatsServer } from '../../scripts/setup/nats-server.mjs'
 import { withSignals } from '../../scripts/setup/signals.mjs'
-import { usedMemory } from './cgroups.mjs'
 import { lackingImages, loadImages, makeNatsImage } from './images.mjs'
 import { installPackages, whyNoNode } from './machine.mjs'
 import { HOST_ADDRESS, NODE_ADDRESS } from './network.mjs'
@@ -57,7 +56,6 @@ function namedCluster(kubeconfig, { env, say }) {
       )
     },
     usageByHand: () => usageByHand(kubeconfig, env),
-    usedMemory: () => 0,
     testEnvironment: async () => ({ KUBECONFIG: kubeconfig, ...(await findKubeBinaries()) }),
   }
 }
@@ -105,7 +103,6 @@ function ownCluster(node, o) {
     loadImages: async (archives) => loadImages(node, archives, say),
     /** The lines with which a shell's kubectl and helm speak to it. */
     usageByHand: () => usageByHand(node.kubeconfig, env),
-    usedMemory,
     /** @throws SetupFailure if it is not up. */
     testEnvironment: async () => {
       const reason = node.whyNotUp()

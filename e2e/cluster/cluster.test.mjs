@@ -9,7 +9,6 @@ import { withLock } from '../../scripts/setup/lock.mjs'
 import { staleImages } from './built-images.mjs'
 import { openCluster } from './cluster.mjs'
 import { anotherTag, makeNatsImage, namesIn } from './images.mjs'
-import { Phases, Shown } from './report.mjs'
 
 const MAIN = fileURLToPath(new URL('main.mjs', import.meta.url))
 const E2E = fileURLToPath(new URL('e2e.mjs', import.meta.url))
@@ -136,54 +135,4 @@ await test('images of Tutti get a second tag, those of others do not', (t) => {
   t.equal(anotherTag('docker.io/tutti/step:0.1.0'), 'docker.io/tutti/step:next')
   t.equal(anotherTag('localhost/nats:test'), undefined)
   t.end()
-})
-
-await test('phases are reported with their time and memory, those that fail too', async (t) => {
-  let bytes = 0
-  const phases = new Phases(() => bytes)
-  await phases.run('up', () => {
-    bytes = 300 * 1024 * 1024
-  })
-  await t.rejects(
-    phases.run('tests', async () => {
-      throw new Error('no')
-    }),
-  )
-  const lines = phases
-    .render()
-    .replaceAll(/\d+\.\d s/g, '# s')
-    .split('\n')
-  t.same(
-    lines.map((line) => line.replaceAll(/ {2,}/g, ' | ')),
-    [
-      'phase | time | memory of the node',
-      'up | # s | 300 MiB',
-      'tests | # s | 300 MiB',
-      'all | # s',
-    ],
-  )
-})
-
-await test('what was shown is read from the second level of tap', async (t) => {
-  const shown = new Shown()
-  for (const line of [
-    'TAP version 14',
-    '        # Subtest: pods run',
-    '            ok 1 - should be equal',
-    '        ok 1 - pods run # time=1250.4ms',
-    '        not ok 2 - names resolve # time=20ms',
-    '    ok 1 - the cluster # time=1300ms',
-    '    ok 2 - Tutti # SKIP no images',
-  ]) {
-    shown.take(line)
-  }
-  t.equal(
-    shown.render(),
-    [
-      '         what was shown     time',
-      'ok       pods run          1.3 s',
-      'FAILED   names resolve     0.0 s',
-      'skipped  Tutti: no images',
-    ].join('\n'),
-  )
 })

@@ -6,7 +6,6 @@ import { renderTotals } from '../../scripts/testing/tap-output.mjs'
 import { ensureImages } from './built-images.mjs'
 import { openCluster } from './cluster.mjs'
 import { builtImages } from './images.mjs'
-import { Phases, Shown } from './report.mjs'
 import { runClusterTests } from './run-tests.mjs'
 
 /** Skips the tests rather than to build programs for them; images are built all the same, which most changes make necessary. */
@@ -37,28 +36,30 @@ function parseArguments(args) {
 }
 
 async function runAll(cluster, { filters, signal }) {
-  const shown = new Shown()
-  const phases = new Phases(() => cluster.usedMemory())
   // A signal ends what a phase has started, the tests too.
   const phase = async (name, work) => {
     signal.throwIfAborted()
-    return await phases.run(name, work)
+    return await timed(name, work)
   }
-  let code
   let hasStarted = false
   try {
     await phase('install and build', () => cluster.prepare())
     if (cluster.isOwn) await phase('images built', () => ensureImages())
     hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid, signal }))
     if (cluster.isOwn) await phase('images loaded', () => cluster.loadImages(builtImages()))
-    code = await phase('tests', () => {
-      return runClusterTests(cluster, filters, { onLine: (line) => shown.take(line), signal })
-    })
+    return await phase('tests', () => runClusterTests(cluster, filters, { signal }))
   } finally {
-    // Whatever ends the run; one that was up before stays.
-    if (hasStarted) await phases.run('cluster down', () => cluster.down())
-    // Behind the totals, which the tests have printed.
-    console.log(`\n${shown.render()}\n\n${phases.render()}`)
+    // A cluster that was up before stays up.
+    if (hasStarted) await timed('cluster down', () => cluster.down())
   }
-  return code
+}
+
+/** Runs a part of the run, and prints how long it took. */
+async function timed(name, work) {
+  const startedMs = performance.now()
+  try {
+    return await work()
+  } finally {
+    console.log(`${name}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`)
+  }
 }

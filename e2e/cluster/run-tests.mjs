@@ -13,10 +13,10 @@ const LONGEST_FILE_S = 1800
  *
  * @param {ReturnType<typeof import('./cluster.mjs').openCluster>} cluster
  * @param {readonly string[]} filters - parts of paths; all files if there is none.
- * @param {{ onLine?: (line: string) => void, signal?: AbortSignal }} [o] - `onLine` takes what the tests write; `signal` ends them.
+ * @param {{ signal?: AbortSignal }} [o] - `signal` ends them.
  * @returns {Promise<number>} the exit code.
  */
-export async function runClusterTests(cluster, filters, { onLine, signal } = {}) {
+export async function runClusterTests(cluster, filters, { signal } = {}) {
   const files = findTestFiles(root, CLUSTER_TESTS, filters)
   const env = {
     ...toolEnvironment(root),
@@ -30,7 +30,6 @@ export async function runClusterTests(cluster, filters, { onLine, signal } = {})
     provide: async () => env,
     jobs: 1,
     timeoutS: LONGEST_FILE_S,
-    onLine,
     signal,
   })
 }

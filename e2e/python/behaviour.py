@@ -1,13 +1,11 @@
 """What NVIDIA's own clients, unmodified, see of a served repository: the same over gRPC and HTTP."""
 
-import argparse
-
 import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
-from checks import check, run
+from checks import check, read_flags, run
 
 
 class Client:
@@ -33,6 +31,10 @@ class Client:
         except InferenceServerException as error:
             return error
         raise AssertionError("the request should have failed")
+
+
+def clients_of(flags):
+    return {"grpc": Client(grpc_client, flags.grpc), "http": Client(http_client, flags.http)}
 
 
 def both(clients):
@@ -313,8 +315,4 @@ def json_tensors(clients):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--grpc", required=True)
-    parser.add_argument("--http", required=True)
-    flags = parser.parse_args()
-    run({"grpc": Client(grpc_client, flags.grpc), "http": Client(http_client, flags.http)})
+    run(clients_of(read_flags("grpc", "http")))

@@ -1,5 +1,6 @@
 """Runs named checks and reports each as one JSON line, so that the test runner can count them."""
 
+import argparse
 import json
 import sys
 import traceback
@@ -11,6 +12,14 @@ def check(function):
     """Registers a check; its docstring is the behaviour that it shows."""
     CHECKS.append(function)
     return function
+
+
+def read_flags(*names, optional=()):
+    """The arguments of a script, each `--NAME=VALUE`."""
+    parser = argparse.ArgumentParser()
+    for name in (*names, *optional):
+        parser.add_argument(f"--{name}", required=name not in optional)
+    return parser.parse_args()
 
 
 def run(*arguments):

@@ -1,8 +1,8 @@
 """What NVIDIA's clients outside of a cluster get through its ingress with TLS: two ensembles on one host, one behind a token on
-another; streams; large messages; and no way to load, unload or set anything.
+another; streams; large messages; and no way to load, unload or set anything. `--shared` is the host of the ensembles `one` and `two`, `--guarded` that of
+`guarded`, `--ca` the authority of the server, PEM.
 """
 
-import argparse
 import queue
 
 import numpy as np
@@ -10,7 +10,7 @@ import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException
 
-from checks import CHECKS, check, run
+from checks import CHECKS, check, read_flags, run
 from seed_systems import tls_options
 from waiting import LIMIT_SECONDS
 
@@ -139,10 +139,4 @@ def stream(env):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--port", required=True)
-    parser.add_argument("--ca", required=True, help="the authority of the server, PEM")
-    parser.add_argument("--shared", required=True, help="the host of the ensembles one and two")
-    parser.add_argument("--guarded", required=True, help="the host of the ensemble guarded")
-    parser.add_argument("--token", required=True)
-    run(Env(parser.parse_args()))
+    run(Env(read_flags("port", "ca", "shared", "guarded", "token")))

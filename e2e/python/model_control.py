@@ -4,7 +4,6 @@ The texts and states were measured on Triton 2.51. `--repository` names a folder
 is copied from before each of them.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 import grpc
-from checks import check, run
+from checks import check, read_flags, run
 
 POLL = "failed to load '{0}', failed to poll from model repository"
 X = np.arange(3, dtype=np.float32)
@@ -399,7 +398,4 @@ def outcome(call, request):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    for name in ("--grpc", "--http", "--repository", "--pristine"):
-        parser.add_argument(name, required=True)
-    run(Env(parser.parse_args()))
+    run(Env(read_flags("grpc", "http", "repository", "pristine")))

@@ -1,19 +1,16 @@
 """What NVIDIA's own clients, unmodified, see of the OCR system: the same over gRPC and HTTP, blocking and asyncio."""
 
-import argparse
 import asyncio
 import io
 from pathlib import Path
 
 import numpy as np
-import tritonclient.grpc as grpc_client
 import tritonclient.grpc.aio as grpc_aio
-import tritonclient.http as http_client
 import tritonclient.http.aio as http_aio
 from PIL import Image
 
-from behaviour import Client, both
-from checks import CHECKS, check, run
+from behaviour import both, clients_of
+from checks import CHECKS, check, read_flags, run
 
 CHECKS.clear()
 SAMPLES = Path(__file__).resolve().parents[2] / "model_repository/.samples"
@@ -95,8 +92,4 @@ def asyncio_clients(clients):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--grpc", required=True)
-    parser.add_argument("--http", required=True)
-    flags = parser.parse_args()
-    run({"grpc": Client(grpc_client, flags.grpc), "http": Client(http_client, flags.http)})
+    run(clients_of(read_flags("grpc", "http")))

@@ -1,14 +1,13 @@
 """What NVIDIA's own clients, unmodified, see of Python models: the same over gRPC and HTTP."""
 
-import argparse
 
 import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
-from behaviour import Client, both
-from checks import CHECKS, check, run
+from behaviour import both, clients_of
+from checks import CHECKS, check, read_flags, run
 from waiting import Metrics, until
 
 CHECKS.clear()
@@ -175,14 +174,12 @@ def counted(clients):
 
 
 class Clients(dict):
-    def __init__(self, flags):
-        super().__init__(grpc=Client(grpc_client, flags.grpc), http=Client(http_client, flags.http))
-        self.metrics = Metrics(flags.metrics)
+    def __init__(self, clients, metrics):
+        super().__init__(clients)
+        self.metrics = metrics
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    for door in ("grpc", "http"):
-        parser.add_argument(f"--{door}", required=True)
-    parser.add_argument("--metrics", required=True, help="of the process that has the models that are called")
-    run(Clients(parser.parse_args()))
+    # The metrics are those of the process that has the models that are called.
+    flags = read_flags("grpc", "http", "metrics")
+    run(Clients(clients_of(flags), Metrics(flags.metrics)))

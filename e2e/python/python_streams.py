@@ -1,6 +1,5 @@
 """What streaming clients see of decoupled Python models, alone (`py_repeat`) and as a step of an ensemble (`ens_repeat`)."""
 
-import argparse
 import json
 import queue
 import re
@@ -12,7 +11,7 @@ import tritonclient.grpc as grpc_client
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import grpc
-from checks import check, run
+from checks import check, read_flags, run
 from waiting import LIMIT_SECONDS, Metrics, until
 
 # model -> what it makes of an element
@@ -267,9 +266,5 @@ def not_by_unary_calls(env):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--grpc", required=True)
-    parser.add_argument("--http", required=True)
-    parser.add_argument("--metrics", required=True, help="of the process that has py_repeat")
-    parser.add_argument("--pids", required=True, help="of the serving processes, between commas")
-    run(Env(parser.parse_args()))
+    # The metrics are those of the process that has py_repeat; the ids are those of all that serve, between commas.
+    run(Env(read_flags("grpc", "http", "metrics", "pids")))

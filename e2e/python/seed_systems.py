@@ -1,8 +1,8 @@
 """The two published systems as NVIDIA's four clients use them: models loaded over the API or found, a face restored, a second network added
-beside the first, a picture's words read. All four clients must get the same bytes, and so must every way to serve.
+beside the first, a picture's words read. All four clients must get the same bytes, and so must every way to serve: `--results` is a folder that all of them share. The second network is copied from the
+folder `--more` into `--repository`, which is served; with `--polls` the server finds by itself what is there.
 """
 
-import argparse
 import atexit
 import asyncio
 import io
@@ -19,7 +19,7 @@ import tritonclient.http.aio as http_aio
 from PIL import Image
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
-from checks import check, run
+from checks import check, read_flags, run
 
 FACE = ("pre_gfpgan", "infer_face_restoration_v2.1", "post_gfpgan", "ens_face_restoration_v2.1")
 SECOND = ("infer_face_restoration_v2.2", "ens_face_restoration_v2.2")
@@ -187,12 +187,4 @@ def no_words(env):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--grpc", required=True)
-    parser.add_argument("--http", required=True)
-    parser.add_argument("--samples", required=True, help="the folder of the pictures")
-    parser.add_argument("--repository", required=True, help="a folder that is served; the second network is put there")
-    parser.add_argument("--more", required=True, help="the folder that has the second network")
-    parser.add_argument("--results", required=True, help="a folder for results, the same for every way to serve")
-    parser.add_argument("--polls", action="store_true", help="the server loads by itself what is in the folder")
-    run(Env(parser.parse_args()))
+    run(Env(read_flags("grpc", "http", "samples", "repository", "more", "results", optional=("polls",))))

@@ -2,12 +2,10 @@
 the same as where they were served before.
 """
 
-import argparse
-
 import numpy as np
 from tritonclient.utils import InferenceServerException
 
-from checks import CHECKS, check, run
+from checks import CHECKS, check, read_flags, run
 from seed_systems import Env, read, restore
 from waiting import until
 
@@ -45,15 +43,8 @@ def words(env):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--grpc", required=True)
-    parser.add_argument("--http", required=True)
-    parser.add_argument("--samples", required=True, help="the folder of the pictures")
-    parser.add_argument("--results", required=True, help="a folder for results, the same for every way to serve")
-    parser.add_argument("--systems", choices=("face", "ocr", "both"), default="both")
-    parser.add_argument("--ca", help="the authority of a server with TLS, PEM")
-    flags = parser.parse_args()
-    wanted = {"face": [face], "ocr": [words], "both": [face, words]}
-    # TLS is the ingress controller's; elsewhere who is Ready is reached at once.
-    CHECKS[:] = [*([reached] if flags.ca else []), *wanted[flags.systems]]
+    flags = read_flags("grpc", "http", "samples", "results", optional=("systems", "ca"))
+    wanted = {"face": [face], "ocr": [words]}.get(flags.systems, [face, words])
+    # TLS is the ingress controller's; every other server is reached once it is Ready.
+    CHECKS[:] = [*([reached] if flags.ca else []), *wanted]
     run(Env(flags))

@@ -3,21 +3,31 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { SAMPLES } from './seed-systems.ts'
+import { restCall } from './rest-call.ts'
+import { FACE_MODELS, OCR_MODELS, SAMPLES } from './seed-systems.ts'
 import { ROOT, serve, TUTTI } from './serving.ts'
 import { PYTHON_FLAGS, runTritonChecks } from './triton-client.ts'
 
 await t.test('both systems as manifests answer as from their repository', async (t) => {
-  const folder = join(t.testdir(), 'manifests')
+  const results = t.testdir()
+  const folder = join(results, 'manifests')
   const argv = ['import', 'triton', `${ROOT}model_repository`, `--output-dir=${folder}`]
   const prefix = '--storage-uri-prefix=pvc://models'
   await promisify(execFile)(process.execPath, [TUTTI, ...argv, prefix])
   const flags = [`-f=${folder}`, `--storage-map=pvc://models=${ROOT}model_repository`]
   const manifests = await serve(t, { repositories: [], flags: [...flags, ...PYTHON_FLAGS] })
   const repository = await serve(t, { repositories: ['model_repository'], flags: PYTHON_FLAGS })
-  await runTritonChecks(t, 'manifests.py', manifests, [
-    `--other-grpc=127.0.0.1:${repository.grpcPort}`,
-    `--other-http=127.0.0.1:${repository.httpPort}`,
-    `--samples=${SAMPLES}`,
-  ])
+  for (const model of [...FACE_MODELS, ...OCR_MODELS]) {
+    for (const path of [`/v2/models/${model}`, `/v2/models/${model}/config`]) {
+      const [ours, theirs] = await Promise.all(
+        [manifests, repository].map(({ httpPort }) => restCall(httpPort, 'GET', path)),
+      )
+      t.equal(ours?.status, 200, path)
+      t.same(ours?.json(), theirs?.json(), path)
+    }
+  }
+  for (const target of [repository, manifests]) {
+    const checks = [`--samples=${SAMPLES}`, `--results=${results}`]
+    await runTritonChecks(t, 'served_systems.py', target, checks)
+  }
 })

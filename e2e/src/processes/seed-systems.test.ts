@@ -67,7 +67,7 @@ await t.test(
         harness.step({ repositories, models: AROUND, flags: [...POLL, ...FLAGS] }),
         harness.step({ repositories, models: NETWORKS, flags: [...POLL, ...FLAGS] }),
       ])
-      await check(t, router, repository, ['--polls'])
+      await check(t, router, repository, ['--polls=yes'])
     })
   },
 )
