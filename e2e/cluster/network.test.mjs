@@ -20,8 +20,6 @@ await test('files of the node name its addresses', (t) => {
   const proxy = parse(textOf('node/kube-proxy.yaml'))
   t.equal(proxy.clusterCIDR, POD_RANGE)
   t.same(proxy.nodePortAddresses, [`${NODE_ADDRESS}/32`])
-  const slice = manifestsOf('manifests/metrics.yaml').find(({ kind }) => kind === 'EndpointSlice')
-  t.same(slice.endpoints[0].addresses, [NODE_ADDRESS])
   t.end()
 })
 

@@ -231,7 +231,6 @@ export class Node {
           CGROUPS: groupsOfNode().join(' '),
           KUBE: kubernetes,
           NODE_PROGRAMS: programs.node,
-          METRICS: programs['metrics-server'],
           NAME: NODE_NAME,
           ADDRESS: NODE_ADDRESS,
           SERVICE_RANGE,

@@ -20,7 +20,6 @@ import { withLock } from '../../scripts/setup/lock.mjs'
 import { writeImage } from './oci-image.mjs'
 
 const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), 'programs')
-const METRICS_SERVER = '0.9.0'
 const TRAEFIK = '3.6.12'
 const VERSITYGW = '1.8.0'
 /** That of Traefik. */
@@ -45,14 +44,6 @@ const BUILDS = {
         files: { '/coredns': coredns },
         entrypoint: ['/coredns'],
       })
-    },
-  },
-  'metrics-server': {
-    inputs: [],
-    version: METRICS_SERVER,
-    build: (go, { source, out, env }) => {
-      const module = `sigs.k8s.io/metrics-server/cmd/metrics-server@v${METRICS_SERVER}`
-      return goInstall(go, { cwd: source, env: { ...env, GOBIN: out }, module })
     },
   },
   traefik: {
@@ -82,8 +73,8 @@ const BUILDS = {
 
 /**
  * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, fake-device-plugin, probe; pause.tar
- * and probe.tar), `coredns`, `traefik` and `versitygw` (images), `metrics-server`, `gateway-api` (manifests). Each is built from Go modules if it is not in the cache
- * folder; with nothing compiled before, in some 25 minutes of two cores for all.
+ * and probe.tar), `coredns`, `traefik` and `versitygw` (images), `gateway-api` (manifests). Each is built from Go modules if it is not
+ * in the cache folder; with nothing compiled before, in some 20 minutes of two cores for all.
  *
  * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
  * @returns {Promise<Record<keyof typeof BUILDS, string>>}

@@ -96,16 +96,12 @@ run kube-apiserver "$KUBE/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 -
   --service-account-issuer=https://kubernetes.default.svc \
   --service-account-key-file=$cert/accounts.key --service-account-signing-key-file=$cert/accounts.key \
   --kubelet-client-certificate=$cert/server.crt --kubelet-client-key=$cert/server.key \
-  --kubelet-preferred-address-types=InternalIP \
-  --proxy-client-cert-file=$cert/server.crt --proxy-client-key-file=$cert/server.key \
-  --requestheader-client-ca-file=$cert/ca.crt --requestheader-allowed-names=tutti-api-server \
-  --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
-  --requestheader-extra-headers-prefix=X-Remote-Extra-
+  --kubelet-preferred-address-types=InternalIP
 run containerd containerd --config $config/containerd.toml
 wait_for api-ready
 run kube-controller-manager "$KUBE/kube-controller-manager" --kubeconfig=$cert/controllers.kubeconfig --leader-elect=false --secure-port=0 \
   --use-service-account-credentials=true --service-account-private-key-file=$cert/accounts.key --root-ca-file=$cert/ca.crt \
-  --horizontal-pod-autoscaler-sync-period=5s --enable-hostpath-provisioner=true
+  --enable-hostpath-provisioner=true
 run kube-scheduler "$KUBE/kube-scheduler" --kubeconfig=$cert/scheduler.kubeconfig --leader-elect=false --secure-port=0
 until [ -S /run/containerd/containerd.sock ]; do sleep 0.05; done
 # shellcheck disable=SC2086 # a list of paths without blanks
@@ -115,10 +111,6 @@ run kubelet "$NODE_PROGRAMS/kubelet" --config=$config/kubelet.yaml --kubeconfig=
 run kube-proxy "$NODE_PROGRAMS/kube-proxy" --config=$config/kube-proxy.yaml --hostname-override="$NAME"
 # shellcheck disable=SC2086 # NAME=COUNT ...
 run fake-device-plugin "$NODE_PROGRAMS/fake-device-plugin" $DEVICES
-run metrics-server "$METRICS/metrics-server" --kubeconfig=$cert/admin.kubeconfig --authentication-kubeconfig=$cert/admin.kubeconfig \
-  --authorization-kubeconfig=$cert/admin.kubeconfig --secure-port=4443 --cert-dir=/run/metrics-server \
-  --metric-resolution=10s --kubelet-request-timeout=5s --kubelet-preferred-address-types=InternalIP --kubelet-insecure-tls \
-  --requestheader-client-ca-file=$cert/ca.crt
 # shellcheck disable=SC2086
 load $MORE_IMAGES
 touch "$STATE/images-loaded"
