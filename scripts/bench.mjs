@@ -1,13 +1,12 @@
 // Runs the benchmarks: npm run bench [-- ARGUMENTS of bench/src/main.ts]
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join, resolve } from 'node:path'
 import { runChild } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'
 import { findKubeBinaries } from './setup/kube-binaries.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
 import { ensurePython } from './setup/python.mjs'
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
+const root = resolve(import.meta.dirname, '..')
 
 /** Benches of Python models; a run without names has all. */
 const WITH_PYTHON = ['python', 'triton']

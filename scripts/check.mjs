@@ -1,13 +1,12 @@
 // What needs no program but Node: types, generated files, lint, and the tests that need nothing else: npm run check
-import { dirname, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { resolve } from 'node:path'
 import { runChild } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
 import { runTests } from './testing/run-tests.mjs'
 import { findTestFiles, needsOf, TESTS } from './testing/test-files.mjs'
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
+const root = resolve(import.meta.dirname, '..')
 const env = toolEnvironment(root)
 /** Those that take more than some seconds each. */
 const LONG = /^e2e\/src\/(cancel-and-deadline|drain|limits|model-churn)\.test/

@@ -7,11 +7,10 @@ import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { writeChartFiles } from './gen/chart.mjs'
 import { writeConditions } from './gen/conditions.mjs'
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+const root = join(import.meta.dirname, '..')
 const room = join(root, 'services', 'protocol')
 const generator = createRequire(join(room, 'package.json'))
   .resolve('@grpc/proto-loader/package.json')

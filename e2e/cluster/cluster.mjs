@@ -22,46 +22,13 @@ const STATE = '/var/lib/tutti-cluster'
 const NEEDED = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl']
 
 /**
- * The cluster that tests run against: the one that KUBECONFIG names, which is neither started nor ended; else a node of this
- * machine's own.
+ * The cluster that tests run against: a node of this machine's own.
  *
  * @param {{ env?: NodeJS.ProcessEnv, say?: (line: string) => void }} [o] - `say` takes what is under way.
  */
 export function openCluster({ env = process.env, say = console.error } = {}) {
+  const o = { env, say }
   const node = new Node(env.TUTTI_CLUSTER_STATE || STATE)
-  const named = env.KUBECONFIG
-  return named && named !== node.kubeconfig
-    ? namedCluster(named, { env, say })
-    : ownCluster(node, { env, say })
-}
-
-function namedCluster(kubeconfig, { env, say }) {
-  return {
-    kubeconfig,
-    isOwn: false,
-    whyNot: () => undefined,
-    whyNotAtOnce: () => undefined,
-    alone: (work) => work(),
-    prepare: async () => {},
-    up: async () => {
-      say(`KUBECONFIG names a cluster, ${kubeconfig}: nothing is started.`)
-      return false
-    },
-    down: async () => say(`KUBECONFIG names a cluster, ${kubeconfig}: it stays as it is.`),
-    loadImages: async (archives) => {
-      if (archives.length === 0) return
-      throw new SetupFailure(
-        `KUBECONFIG names a cluster, ${kubeconfig}: put the images there as its kind of cluster wants it, e.g.\n` +
-          archives.map((path) => `  kind load image-archive ${path}`).join('\n'),
-      )
-    },
-    usageByHand: () => usageByHand(kubeconfig, env),
-    testEnvironment: async () => ({ KUBECONFIG: kubeconfig, ...(await findKubeBinaries()) }),
-  }
-}
-
-function ownCluster(node, o) {
-  const { env, say } = o
   const waiting = (what) => () => say(`Waiting for another run to ${what} ...`)
   // Two nodes on one machine would have the same addresses.
   const locked = (work, signal) => {
@@ -69,8 +36,6 @@ function ownCluster(node, o) {
     return withLock(path, work, waiting('start or end the cluster'), signal)
   }
   return {
-    kubeconfig: node.kubeconfig,
-    isOwn: true,
     /** Why there can be none here, or undefined. */
     whyNot: () => (node.isUp ? undefined : (whyNoNode(env) ?? whyNoBuild(env))),
     /** Which programs would have to be built first, for many minutes, or undefined. */
@@ -120,18 +85,12 @@ function ownCluster(node, o) {
   }
 }
 
-/** PATH goes by what there is: a cluster that is named needs no programs of ours. */
 function usageByHand(kubeconfig, env) {
   const folder = foundKubeBinaries(env)
   return [
-    `export KUBECONFIG=${quote(kubeconfig)}`,
-    ...(folder === undefined ? [] : [`export PATH=${quote(resolve(folder))}:"$PATH"`]),
+    `export KUBECONFIG='${kubeconfig}'`,
+    ...(folder === undefined ? [] : [`export PATH='${resolve(folder)}':"$PATH"`]),
   ]
-}
-
-/** As one word of a shell. */
-function quote(text) {
-  return /^[\w/.,:@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
 /** What a node consists of that would have to be built. */

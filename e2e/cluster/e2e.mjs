@@ -44,9 +44,9 @@ async function runAll(cluster, { filters, signal }) {
   let hasStarted = false
   try {
     await phase('install and build', () => cluster.prepare())
-    if (cluster.isOwn) await phase('images built', () => ensureImages())
+    await phase('images built', () => ensureImages())
     hasStarted = await phase('cluster up', () => cluster.up({ run: process.pid, signal }))
-    if (cluster.isOwn) await phase('images loaded', () => cluster.loadImages(builtImages()))
+    await phase('images loaded', () => cluster.loadImages(builtImages()))
     return await phase('tests', () => runClusterTests(cluster, filters, { signal }))
   } finally {
     // A cluster that was up before stays up.

@@ -15,7 +15,7 @@ const VERBS = {
     const reason = cluster.whyNot()
     if (reason !== undefined) throw new SetupFailure(`There can be no node here: ${reason}.`)
     await cluster.prepare()
-    if (cluster.isOwn) await ensureImages()
+    await ensureImages()
   },
   up: async (cluster) => {
     await cluster.up()

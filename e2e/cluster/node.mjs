@@ -11,9 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { request } from 'node:https'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { runQuietly } from '../../scripts/setup/child.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { makeCertificates } from './certificates.mjs'
@@ -30,7 +29,7 @@ import {
 import { firstChild, killProcess, livingProcess, saveProcess } from './process-file.mjs'
 import { claimFolder, emptyFolder, isFolderOfNode } from './state-folder.mjs'
 
-const HERE = dirname(fileURLToPath(import.meta.url))
+const HERE = import.meta.dirname
 const NODE_NAME = 'tutti-node'
 const NAMESPACES = ['--net', '--mount', '--uts', '--ipc', '--pid']
 /** Containers watch files; the usual 128 of a user are too few for a node. */

@@ -9,8 +9,7 @@ import {
   rmSync,
   symlinkSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { basename, join } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from '../../scripts/setup/go.mjs'
@@ -19,7 +18,7 @@ import { SOURCES as KUBERNETES, kubernetesVersion } from '../../scripts/setup/ku
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { writeImage } from './oci-image.mjs'
 
-const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), 'programs')
+const PROGRAMS = join(import.meta.dirname, 'programs')
 const TRAEFIK = '3.6.12'
 const VERSITYGW = '1.8.0'
 /** That of Traefik. */

@@ -1,11 +1,10 @@
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join, resolve } from 'node:path'
 import { toolEnvironment } from '../../scripts/setup/node-24.mjs'
 import { ensurePython } from '../../scripts/setup/python.mjs'
 import { runTests } from '../../scripts/testing/run-tests.mjs'
 import { CLUSTER_TESTS, findTestFiles } from '../../scripts/testing/test-files.mjs'
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
+const root = resolve(import.meta.dirname, '..', '..')
 const LONGEST_FILE_S = 1800
 
 /**

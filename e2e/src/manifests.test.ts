@@ -1,11 +1,9 @@
 // needs: python
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { restCall } from './rest-call.ts'
 import { FACE_MODELS, OCR_MODELS, SAMPLES } from './seed-systems.ts'
-import { ROOT, serve, TUTTI } from './serving.ts'
+import { ROOT, runTutti, serve } from './serving.ts'
 import { PYTHON_FLAGS, runTritonChecks } from './triton-client.ts'
 
 await t.test('both systems as manifests answer as from their repository', async (t) => {
@@ -13,7 +11,7 @@ await t.test('both systems as manifests answer as from their repository', async 
   const folder = join(results, 'manifests')
   const argv = ['import', 'triton', `${ROOT}model_repository`, `--output-dir=${folder}`]
   const prefix = '--storage-uri-prefix=pvc://models'
-  await promisify(execFile)(process.execPath, [TUTTI, ...argv, prefix])
+  t.match(await runTutti([...argv, prefix]), { code: 0 })
   const flags = [`-f=${folder}`, `--storage-map=pvc://models=${ROOT}model_repository`]
   const manifests = await serve(t, { repositories: [], flags: [...flags, ...PYTHON_FLAGS] })
   const repository = await serve(t, { repositories: ['model_repository'], flags: PYTHON_FLAGS })

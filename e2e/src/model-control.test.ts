@@ -1,5 +1,4 @@
 // needs: python
-import { execFile } from 'node:child_process'
 import {
   appendFile,
   cp,
@@ -16,7 +15,7 @@ import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { addedBy, controlModel } from './control-churn.ts'
 import { restCall } from './rest-call.ts'
-import { parseLine, type Serving, serve, serveArguments, TUTTI } from './serving.ts'
+import { parseLine, refusedServe, type Serving, serve } from './serving.ts'
 import { BROKEN, copyModels, tempFolder } from './temp-repository.ts'
 import { runTritonChecks } from './triton-client.ts'
 
@@ -75,34 +74,6 @@ async function replace(from: string, to: string): Promise<void> {
   await rename(`${to}~`, to)
 }
 
-/** Runs the command line to its end. */
-function tutti(
-  ...args: readonly string[]
-): Promise<{ readonly code: number; readonly text: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, text: out + err })
-    })
-  })
-}
-
-await t.test('without the mode explicit load and unload are refused', async (t) => {
-  const repository = await copyModels(t, ['versioned'])
-  for (const mode of ['none', 'poll']) {
-    const flags = [`--model-control-mode=${mode}`]
-    const serving = await serve(t, { repositories: [repository], flags })
-    for (const action of ['load', 'unload']) {
-      const path = `/v2/repository/models/versioned/${action}`
-      const answer = await restCall(serving.httpPort, 'POST', path)
-      t.equal(answer.status, 503)
-      t.same(answer.json(), {
-        error: 'explicit model load / unload is not allowed if polling is enabled',
-      })
-    }
-    t.same(await indexOf(serving), ['versioned 1: READY', 'versioned 3: READY'])
-  }
-})
-
 await t.test('the mode explicit starts with the models that are named', async (t) => {
   const repository = await copyModels(t, ['versioned', 'add_one_batch', 'ens_chain'])
   const explicit = ['--model-control-mode=explicit']
@@ -115,8 +86,6 @@ await t.test('the mode explicit starts with the models that are named', async (t
   t.equal((await indexOf(all)).filter((line) => line.endsWith('READY')).length, 4)
 
   const refused: readonly (readonly [readonly string[], number, RegExp])[] = [
-    [['--load-model=versioned'], 2, /--load-model: .* want --model-control-mode=explicit/],
-    [[...explicit, '--load-model=*', '--load-model=x'], 2, /must be the ONLY startup model/],
     [['--model-control-mode=often'], 2, /want one of none, poll, explicit/],
     [
       [...explicit, '--load-model=nosuch', '--exit-on-error'],
@@ -125,9 +94,9 @@ await t.test('the mode explicit starts with the models that are named', async (t
     ],
   ]
   for (const [flags, code, text] of refused) {
-    const ended = await tutti(...serveArguments({ repositories: [repository], flags }).slice(1))
+    const ended = await refusedServe({ repositories: [repository], flags })
     t.equal(ended.code, code, flags.join(' '))
-    t.match(ended.text, text)
+    t.match(ended.out + ended.err, text)
   }
 })
 
@@ -139,6 +108,9 @@ await t.test('the mode poll follows the repository by contents', async (t) => {
   })
   const model = join(repository, 'versioned')
   t.equal(await addedBy(serving, 'versioned'), 3)
+  await t.rejects(controlModel(serving, 'versioned', 'unload'), {
+    message: /explicit model load \/ unload is not allowed if polling is enabled/,
+  })
   const file = join(model, '3', 'model.onnx')
 
   t.comment(

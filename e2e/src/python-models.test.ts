@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { until } from '@tutti/chassis/testing'
 import t from 'tap'
-import { serve, startServing } from './serving.ts'
+import { serve } from './serving.ts'
 import { PYTHON, PYTHON_FLAGS, runTritonChecks } from './triton-client.ts'
 
 const skip = PYTHON === undefined && 'TUTTI_TEST_PYTHON is not set'
@@ -32,8 +32,7 @@ const isAlive = (pid: string): boolean => {
 }
 
 await t.test('NVIDIA’s clients against Python models', { skip }, async (t) => {
-  const serving = await startServing({ repositories: [REPOSITORY], flags: FLAGS })
-  t.teardown(() => serving.process.stop())
+  const serving = await serve(t, { repositories: [REPOSITORY], flags: FLAGS })
   const metrics = `--metrics=127.0.0.1:${serving.metricsPort}`
   await runTritonChecks(t, 'python_models.py', serving, [metrics])
   const pids = `--pids=${serving.process.pid}`

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { ROOT, serve, TUTTI } from './serving.ts'
+import { ROOT, runTutti, serve } from './serving.ts'
 import { PYTHON, PYTHON_FLAGS } from './triton-client.ts'
 
 t.setTimeout(600_000)
@@ -73,10 +73,8 @@ await t.test('the manifests of the pages are valid', async (t) => {
     for (const { text } of (await snippets(page)).filter((one) => one.language === 'yaml')) {
       // The others are parts of one.
       if (!text.startsWith('apiVersion:')) continue
-      const checked = promisify(execFile)(process.execPath, [TUTTI, 'validate', '-f', '-'])
-      checked.child.stdin?.end(text)
-      const { stdout } = await checked.catch((error: { readonly stdout: string }) => error)
-      t.match(stdout, / no errors/, page)
+      const { out } = await runTutti(['validate', '-f', '-'], text)
+      t.match(out, / no errors/, page)
     }
   }
 })
@@ -89,12 +87,10 @@ await t.test(
     const folder = t.testdir({ 'face.yaml': manifest?.text ?? '' })
     const file = `${folder}/face.yaml`
     const repository = `--model-repository=${ROOT}model_repository`
-    const validate = () =>
-      promisify(execFile)(process.execPath, [TUTTI, 'validate', '-f', file, repository])
-    t.match(await validate(), { stdout: '2 Models and Ensembles, no errors\n' })
+    const validate = () => runTutti(['validate', '-f', file, repository])
+    t.match(await validate(), { code: 0, out: '2 Models and Ensembles, no errors\n' })
     await writeFile(file, (manifest?.text ?? '').replace('pre.output__0', 'pre.output_0'))
-    const { stdout } = await validate().catch((error: { readonly stdout: string }) => error)
-    const [line = ''] = stdout.split('\n')
+    const [line = ''] = (await validate()).out.split('\n')
     t.match(line, / \(UnknownTensor\)$/)
     t.ok(page.includes(`\n${line.replace(`${folder}/`, 'manifests/')}\n`), line)
   },

@@ -1,30 +1,13 @@
-import { execFile } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { ask, openClient } from './grpc-client.ts'
 import { restCall } from './rest-call.ts'
-import { type Serving, serve, serveArguments, TUTTI } from './serving.ts'
-import { BASIC, BROKEN, copyModels, tempFolder } from './temp-repository.ts'
-import { row, toFloats } from './tensors.ts'
+import { refusedServe, type Serving, serve } from './serving.ts'
+import { BROKEN, tempFolder } from './temp-repository.ts'
 
 t.setTimeout(600_000)
-
-interface Ended {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
-
-/** Runs the command line to its end. */
-function tutti(...args: readonly string[]): Promise<Ended> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
-    })
-  })
-}
 
 async function index(serving: Serving): Promise<ReadonlyMap<string, Record<string, string>>> {
   const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
@@ -75,63 +58,13 @@ await t.test('without strict readiness the server is ready whatever failed', asy
 })
 
 await t.test('--exit-on-error ends at the start and names what failed', async (t) => {
-  const ended = await tutti(
-    ...serveArguments({ repositories: [BROKEN], flags: ['--exit-on-error'] }).slice(1),
-  )
+  const ended = await refusedServe({ repositories: [BROKEN], flags: ['--exit-on-error'] })
   t.equal(ended.code, 1)
   t.match(ended.out, /failed to load all models: .*ens_cycle.*truncated_onnx/)
 })
 
-await t.test('versions, several repositories, and one name in two of them', async (t) => {
-  const one = await copyModels(t, ['versioned', 'add_sub'])
-  const two = await copyModels(t, ['add_one_batch', 'ens_chain', 'add_sub'])
-  const serving = await serve(t, { repositories: [one, two] })
-  const client = openClient(t, serving)
-  const metadata = await ask(client, 'ModelMetadata', { name: 'versioned' })
-  t.same(metadata.versions, ['1', '3'], 'the version policy leaves out 2')
-  const [answer] = (
-    await client.infer({
-      modelName: 'ens_chain',
-      modelVersion: '',
-      id: '',
-      parameters: new Map(),
-      inputs: [row('X')],
-      outputs: [],
-    })
-  ).outputs
-  t.same(answer === undefined ? [] : [...toFloats(answer)].slice(0, 2), [2, 3])
-  t.match((await index(serving)).get('add_sub'), {
-    state: 'UNAVAILABLE',
-    reason: /appears in two or more repositories/,
-  })
-})
-
-await t.test(
-  'a model without config.pbtxt is completed from its file, and its config parses back',
-  async (t) => {
-    const repository = `--model-repository=${BASIC}`
-    const printed = await tutti('config', 'add_one_matrix', repository)
-    t.equal(printed.code, 0)
-    const folder = await copyModels(t, ['add_one_matrix'])
-    await writeFile(join(folder, 'add_one_matrix', 'config.pbtxt'), printed.out)
-    const again = await tutti('config', 'add_one_matrix', `--model-repository=${folder}`)
-    t.equal(again.out, printed.out)
-    const serving = await serve(t, { repositories: [folder] })
-    const { config } = await ask(openClient(t, serving), 'ModelConfig', { name: 'add_one_matrix' })
-    t.match(config, { name: 'add_one_matrix', backend: 'onnxruntime', max_batch_size: 0 })
-    const rest = await restCall(serving.httpPort, 'GET', '/v2/models/add_one_matrix/config')
-    t.match(rest.json(), { name: 'add_one_matrix', input: [{ data_type: 'TYPE_FP32' }] })
-  },
-)
-
 await t.test('what cannot start says why, with an exit code of its own', async (t) => {
-  const unknown = await tutti('serve', '--model-repositry=x')
-  t.match(unknown, {
-    code: 2,
-    err: /unknown flag --model-repositry; did you mean --model-repository\?/,
-  })
-
-  const missing = await tutti(...serveArguments({ repositories: ['/no/such/folder'] }).slice(1))
+  const missing = await refusedServe({ repositories: ['/no/such/folder'] })
   t.equal(missing.code, 1)
   t.match(missing.out, /\/no\/such\/folder/)
 
@@ -142,10 +75,10 @@ await t.test('what cannot start says why, with an exit code of its own', async (
   t.teardown(() => taken.close())
   const address = taken.address()
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0
-  for (const door of ['grpc', 'http', 'metrics']) {
-    const flags = [`--${door}-port=${port}`]
-    const ended = await tutti(...serveArguments({ repositories: [empty], flags }).slice(1))
-    t.equal(ended.code, 1, door)
-    t.match(ended.out, new RegExp(`cannot listen on .*${port}`), door)
+  for (const protocol of ['grpc', 'http', 'metrics']) {
+    const flags = [`--${protocol}-port=${port}`]
+    const ended = await refusedServe({ repositories: [empty], flags })
+    t.equal(ended.code, 1, protocol)
+    t.match(ended.out, new RegExp(`cannot listen on .*${port}`), protocol)
   }
 })

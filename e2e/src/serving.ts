@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
@@ -7,7 +8,7 @@ import type { Test } from 'tap'
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /** The built command, for `node`. */
-export const TUTTI = `${ROOT}services/cli/dist/main.js`
+const TUTTI = `${ROOT}services/cli/dist/main.js`
 
 /** What a test says about the server that it wants. */
 export interface ServeRequest {
@@ -29,46 +30,61 @@ export interface Serving extends Target {
   readonly process: StartedProcess
 }
 
-/** `startServing` for one test: whatever becomes of the test, the server ends with it. */
+/** Starts `tutti serve` on free ports of the loopback, and waits until it serves. It ends with the test, however the test ends. */
 export async function serve(t: Test, o: ServeRequest): Promise<Serving> {
-  const serving = await startServing(o)
+  const { serving } = await startTutti(serveArguments(o), o.env)
   // Tests that care about the end of the server end it themselves; here it must only be gone.
   t.teardown(() => serving.process.stop('SIGKILL'))
   return serving
 }
 
-/** Starts `tutti serve` on free ports of the loopback and waits until it serves. Stop its process in the teardown. */
-export async function startServing(o: ServeRequest): Promise<Serving> {
-  const { serving } = await startTutti(serveArguments(o), o.env)
-  return serving
+/** Runs `tutti serve`, which is expected to refuse its start. */
+export function refusedServe(o: Omit<ServeRequest, 'env'>): Promise<Ended> {
+  return runTutti(serveArguments(o))
 }
 
-/** The command line of `startServing`, for tests that expect the start to fail. */
-export function serveArguments(o: Omit<ServeRequest, 'env'>): string[] {
+function serveArguments(o: Omit<ServeRequest, 'env'>): readonly string[] {
   const repositories = o.repositories.map((path) => `--model-repository=${resolve(ROOT, path)}`)
-  return [TUTTI, 'serve', ...repositories, ...LOOPBACK, ...(o.flags ?? [])]
+  return ['serve', ...repositories, ...LOOPBACK, ...(o.flags ?? [])]
+}
+
+/** How a command ended, and what it wrote. */
+export interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** Runs a command of `tutti` to its end. */
+export function runTutti(args: readonly string[], input = ''): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+    })
+    child.stdin?.end(input)
+  })
 }
 
 /** Flags with which a command listens on free ports of the loopback. */
-export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((door) => [
-  `--${door}-address=127.0.0.1`,
-  `--${door}-port=0`,
+export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((name) => [
+  `--${name}-address=127.0.0.1`,
+  `--${name}-port=0`,
 ])
 
-/** Starts a command of `tutti`, of its whole command line. @returns also what it says of itself when it is ready. */
+/** Starts a command of `tutti`. @returns also what it says of itself when it is ready. */
 export async function startTutti(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly serving: Serving; readonly ready: Record<string, unknown> }> {
   const isReady = (line: string): boolean => parseLine(line)['message'] === 'server ready'
-  const started = await startProcess(process.execPath, args, {
+  const started = await startProcess(process.execPath, [TUTTI, ...args], {
     cwd: ROOT,
     env: { ...process.env, ...env },
     readyWhen: isReady,
     readyTimeoutMs: 120_000,
   })
   const ready = parseLine(started.lines.find(isReady) ?? '')
-  const port = (door: string): number => Number(ready[`${door}Port`])
+  const port = (name: string): number => Number(ready[`${name}Port`])
   const ports = { grpcPort: port('grpc'), httpPort: port('http'), metricsPort: port('metrics') }
   return { serving: { process: started, ...ports }, ready }
 }

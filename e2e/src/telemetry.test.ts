@@ -27,7 +27,10 @@ interface Span {
   readonly spanId: string
   readonly parentSpanId?: string
   readonly name: string
-  readonly attributes: readonly { readonly key: string; readonly value: object }[]
+  readonly attributes: readonly {
+    readonly key: string
+    readonly value: { readonly stringValue?: string }
+  }[]
   readonly status: { readonly code?: number }
 }
 
@@ -140,13 +143,15 @@ await t.test('what a server tells of its requests', async (t) => {
       for (const span of traced) {
         t.equal(span.parentSpanId, PARENT_ID)
         const steps = collector.spans.filter((one) => one.parentSpanId === span.spanId)
-        const names = steps.map(({ attributes }) =>
+        const keyed = steps.map(({ attributes }) =>
           attributes.find(({ key }) => key === 'tutti.step'),
         )
-        t.match(names.map((one) => Object.values(one?.value ?? {})[0]).toSorted(), [
-          'add_one_batch#0',
-          'add_one_batch#1',
-        ])
+        for (const name of ['add_one_batch#0', 'add_one_batch#1']) {
+          t.ok(
+            keyed.some((one) => one?.value.stringValue === name),
+            name,
+          )
+        }
         for (const step of steps)
           t.match(step, { traceId: TRACE_ID, name: 'execute add_one_batch' })
       }

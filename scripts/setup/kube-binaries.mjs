@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { cacheFolder } from './cache-folder.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from './go.mjs'
@@ -9,7 +8,7 @@ import { buildInto, goBuild, goInstall } from './go-build.mjs'
 import { withLock } from './lock.mjs'
 
 /** The module with which programs of Kubernetes are built. */
-export const SOURCES = join(dirname(fileURLToPath(import.meta.url)), 'kubernetes')
+export const SOURCES = join(import.meta.dirname, 'kubernetes')
 const KUBERNETES = '1.34.4'
 const HELM = '3.22.0'
 /** Without these nothing can be tested; the tests that need another one ask for it by name. */

@@ -1,9 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
+const root = resolve(import.meta.dirname, '..', '..')
 const rooms = globSync(
   ['services/*/package.json', 'operator/package.json', 'e2e/package.json', 'bench/package.json'],
   { cwd: root },

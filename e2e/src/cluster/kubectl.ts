@@ -4,34 +4,18 @@ import { text } from 'node:stream/consumers'
 import { findKubeBinaries, type PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 
-/** The address of the tests' own node, by which pods, Services and node ports are reached; undefined for another cluster. */
+/** The address of the node, by which pods, Services and node ports are reached; undefined where there is none. */
 export const NODE_ADDRESS = process.env['TUTTI_CLUSTER_ADDRESS']
 /** By which pods of that node reach this machine. */
 export const HOST_ADDRESS = process.env['TUTTI_CLUSTER_HOST']
 /** Traefik's, on the node. */
 export const INGRESS = { http: 30080, https: 30443 } as const
 
-/** For tap's `skip`: why there is no cluster, or false if there is one. */
-export function withoutCluster(): string | false {
-  return process.env['KUBECONFIG'] === undefined && 'KUBECONFIG names no cluster: npm run e2e'
-}
-
-/** For tap's `skip`: why the tests' own node with all that it comes with is not there, or false if it is. */
-function withoutOwnNode(): string | false {
-  return withoutCluster() || (NODE_ADDRESS === undefined && 'the cluster is not the tests’ own')
-}
-
-/**
- * For tap's `skip`: why Tutti cannot be installed, or false if it can.
- *
- * @param withoutPlace - the same of where it is to be: the tests' own node, or any cluster, whose images are its owner's affair.
- */
-export function withoutTuttiImages(withoutPlace = withoutOwnNode()): string | false {
+/** For tap's `skip`: why Tutti cannot be installed, or false if it can. */
+export function withoutTuttiImages(): string | false {
+  if (NODE_ADDRESS === undefined) return 'there is no cluster: npm run e2e'
   const { TUTTI_CLUSTER_LACKS: lacking } = process.env
-  return (
-    withoutPlace ||
-    (Boolean(lacking) && `images are not loaded: ${lacking}; npm run cluster -- load-images`)
-  )
+  return Boolean(lacking) && `images are not loaded: ${lacking}; npm run cluster -- load-images`
 }
 
 /** Runs kubectl. @throws Error with what it wrote if it fails. */

@@ -2,7 +2,7 @@ import type { PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { CHART } from '../chart/helm.ts'
 import { ROOT } from '../serving.ts'
-import { getObject, kubectl, NODE_ADDRESS, runKubeProgram } from './kubectl.ts'
+import { getObject, kubectl, runKubeProgram } from './kubectl.ts'
 
 /** The namespace of the release, which is called tutti. */
 export const SYSTEM = 'tutti-system'
@@ -22,15 +22,9 @@ export function install(
   o: { readonly chart?: string; readonly flags?: readonly string[] } = {},
 ): Promise<string> {
   const { chart = CHART, flags = [] } = o
-  const command = ['upgrade', '--install', 'tutti', chart, ...valuesFlags(), '--create-namespace']
+  const values = `--values=${ROOT}e2e/cluster/values.yaml`
+  const command = ['upgrade', '--install', 'tutti', chart, values, '--create-namespace']
   return helm(...command, ...flags, '--wait', PATIENCE)
-}
-
-/** Where images come from, above all: on another cluster its owner says it, or the chart does. */
-function valuesFlags(): readonly string[] {
-  if (NODE_ADDRESS !== undefined) return [`--values=${ROOT}e2e/cluster/values.yaml`]
-  const named = process.env['TUTTI_CLUSTER_VALUES']
-  return named === undefined ? [] : [`--values=${named}`]
 }
 
 /** Uninstalls the release; @throws Error if it does not end well. */
@@ -52,9 +46,7 @@ export function removeAfter(t: Test): void {
 const NAMESPACED = [
   'deployments,statefulsets,pods,services,serviceaccounts,secrets,configmaps,jobs,leases',
   'roles,rolebindings,poddisruptionbudgets,networkpolicies,ingresses,controllerrevisions',
-  'horizontalpodautoscalers',
-  // Other clusters may lack the kind.
-  ...(NODE_ADDRESS === undefined ? [] : ['httproutes']),
+  'horizontalpodautoscalers,httproutes',
 ].join(',')
 
 /** What the chart and the operator have made that is there, `KIND NAMESPACE/NAME`, sorted. */

@@ -1,13 +1,11 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { promisify } from 'node:util'
 import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import { answerStatus, cutAfter, serveBytes, tarArchive } from '@tutti/repository/testing'
 import type { Test } from 'tap'
-import { TUTTI } from '../serving.ts'
+import { runTutti } from '../serving.ts'
 import { toFloats } from '../tensors.ts'
 import { adderFrom, INPUT, SPACE, sumOf } from './adders.ts'
 import { startArtifactHost } from './artifact-host.ts'
@@ -79,8 +77,7 @@ async function answers(t: Test, name: string): Promise<void> {
 /** As `tutti fetch` tells it. */
 async function treeDigest(folder: string): Promise<string> {
   const args = ['fetch', '--verify', folder, '--print-digest', '--log-info=false']
-  const { stdout } = await promisify(execFile)(process.execPath, [TUTTI, ...args])
-  return stdout.trim()
+  return (await runTutti(args)).out.trim()
 }
 
 /** A tar archive of a folder's contents. */

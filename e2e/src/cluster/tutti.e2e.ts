@@ -1,12 +1,10 @@
-import { execFile } from 'node:child_process'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { parseAll } from '../chart/helm.ts'
 import { FACE_MODELS, OCR, OCR_MODELS, SAMPLES } from '../seed-systems.ts'
-import { serve, TUTTI } from '../serving.ts'
+import { runTutti, serve } from '../serving.ts'
 import { tempFolder } from '../temp-repository.ts'
 import { PYTHON_FLAGS, runPythonChecks } from '../triton-client.ts'
 import { createClaim, publicFolder } from './claim.ts'
@@ -40,9 +38,8 @@ async function makeRepository(t: Test): Promise<string> {
 
 /** What `tutti import triton` makes of a repository that is the claim `models`. */
 async function importManifests(folder: string): Promise<readonly PlainObject[]> {
-  const args = [TUTTI, 'import', 'triton', folder, '--storage-uri-prefix=pvc://models']
-  const { stdout } = await promisify(execFile)(process.execPath, args)
-  return parseAll(stdout)
+  const args = ['import', 'triton', folder, '--storage-uri-prefix=pvc://models']
+  return parseAll((await runTutti(args)).out)
 }
 
 /** As it was imported, but for the image of Python models, and for the hosts. */

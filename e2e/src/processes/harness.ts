@@ -9,7 +9,7 @@ import {
 } from '@tutti/chassis/testing'
 import type { Heartbeat } from '@tutti/protocol'
 import type { Test } from 'tap'
-import { LOOPBACK, type Serving, startTutti, TUTTI } from '../serving.ts'
+import { LOOPBACK, type Serving, startTutti } from '../serving.ts'
 import { BASIC } from '../temp-repository.ts'
 import { type MemberWatch, watchMembers } from './member-watch.ts'
 
@@ -81,7 +81,6 @@ async function startEndpoint(
 function memberArguments(role: Heartbeat['role'], url: string, o: EndpointOptions): string[] {
   const repositories = o.repositories ?? [BASIC]
   return [
-    TUTTI,
     role,
     `--nats=${url}`,
     `--repository-name=${REPOSITORY}`,

@@ -68,6 +68,19 @@ export function slowQuestion(rounds: number, modelName: 'slow' | 'ens_slow' = 's
   return { request: { modelName, inputs }, output: 'y', expected: fp32('x', [1]).data }
 }
 
+const MIX: readonly ((seed: number) => Question)[] = [
+  chainQuestion,
+  () => slowQuestion(100),
+  (seed) => identityQuestion(2_000_000, seed),
+  (seed) => versionedQuestion(300_000, seed),
+  () => slowQuestion(50, 'ens_slow'),
+]
+
+/** One of a mix: small and large, plain and through ensembles, quick and slow. */
+export function mixedQuestion(i: number): Question {
+  return (MIX[i % MIX.length] ?? chainQuestion)(i)
+}
+
 /** @returns what is wrong with an answer, or undefined. */
 export function answerProblem(question: Question, answer: InferResponseParts): string | undefined {
   const got = answer.outputs.find(({ name }) => name === question.output)?.data

@@ -6,32 +6,12 @@ import { openClient } from '../grpc-client.ts'
 import { ask, describe, isClean, unclean } from './asking.ts'
 import { SKIP, startHarness } from './harness.ts'
 import { startLoad } from './load.ts'
-import {
-  chainQuestion,
-  ENDLESS,
-  identityQuestion,
-  type Question,
-  slowQuestion,
-  versionedQuestion,
-} from './questions.ts'
+import { ENDLESS, mixedQuestion, slowQuestion } from './questions.ts'
 import { isOk, logged, mark, successes, untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
 
 const MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
-
-/** Small and large, plain and through ensembles, quick and slow. */
-const MIX: readonly ((seed: number) => Question)[] = [
-  chainQuestion,
-  () => slowQuestion(100),
-  (seed) => identityQuestion(2_000_000, seed),
-  (seed) => versionedQuestion(300_000, seed),
-  () => slowQuestion(50, 'ens_slow'),
-]
-
-function mixed(i: number): Question {
-  return (MIX[i % MIX.length] ?? chainQuestion)(i)
-}
 
 await t.test('kill -9 of replicas under load', { skip: SKIP }, async (t) => {
   const harness = await startHarness(t)
@@ -43,7 +23,7 @@ await t.test('kill -9 of replicas under load', { skip: SKIP }, async (t) => {
   await untilReady([router], ['ens_chain', 'ens_slow', 'ens_versioned', 'big_identity'])
 
   await t.test('one of two: each request is answered once, and the other serves', async (t) => {
-    const load = startLoad(t, { targets: [router], clients: 10, question: mixed })
+    const load = startLoad(t, { targets: [router], clients: 10, question: mixedQuestion })
     await load.more(30)
     const killed = mark(router.process)
     first.process.kill('SIGKILL')

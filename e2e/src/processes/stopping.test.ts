@@ -7,7 +7,7 @@ import { startLoad } from './load.ts'
 import {
   chainQuestion,
   identityQuestion,
-  type Question,
+  mixedQuestion,
   slowQuestion,
   versionedQuestion,
 } from './questions.ts'
@@ -19,16 +19,6 @@ t.setTimeout(300_000)
 const flags = ['--exit-timeout-secs=80']
 const MODELS = ['slow', 'add_one_batch', 'big_identity', 'versioned']
 
-function mixed(i: number): Question {
-  const kinds = [
-    () => chainQuestion(i),
-    () => slowQuestion(200),
-    () => identityQuestion(3_000_000, i),
-    () => versionedQuestion(500_000, i),
-  ] as const
-  return (kinds[i % kinds.length] ?? kinds[0])()
-}
-
 const notRight = (outcomes: readonly Outcome[]) =>
   outcomes.filter(({ kind }) => kind !== 'right').map(describe)
 
@@ -39,8 +29,8 @@ await t.test('SIGTERM of a step under load', { skip: SKIP }, async (t) => {
     harness.step({ models: MODELS, flags }),
     harness.step({ models: MODELS, flags }),
   ])
-  await untilReady([router], ['ens_chain', 'slow', 'big_identity', 'ens_versioned'])
-  const load = startLoad(t, { targets: [router], clients: 10, question: mixed })
+  await untilReady([router], ['ens_chain', 'ens_slow', 'big_identity', 'ens_versioned'])
+  const load = startLoad(t, { targets: [router], clients: 10, question: mixedQuestion })
   await load.more(30)
   const from = mark(router.process)
   leaving.process.kill('SIGTERM')
