@@ -7,6 +7,7 @@ import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { writeImage } from './oci-image.mjs'
 
 const PACKAGE = new URL('../../package.json', import.meta.url)
+const { version: VERSION } = JSON.parse(readFileSync(PACKAGE, 'utf8'))
 
 /** The archives of the images that `npm run images` has built. */
 export function builtImages(env = process.env) {
@@ -36,10 +37,9 @@ export function makeNatsImage(natsServer, probe, env = process.env) {
 
 /** Which of the images that the tests start are not on a node. */
 export function lackingImages(node) {
-  const { version: tag } = JSON.parse(readFileSync(PACKAGE, 'utf8'))
   const listed = node.run('ctr', '--namespace=k8s.io', 'images', 'list', '--quiet').split('\n')
   return DEFAULT_IMAGES.filter((name) => {
-    return !listed.includes(referenceOf(name, { registry: 'docker.io', tag }))
+    return !listed.includes(referenceOf(name, { registry: 'docker.io', tag: VERSION }))
   })
 }
 
@@ -71,8 +71,9 @@ export function loadImages(node, archives, say) {
 
 /** The same image of Tutti under a tag of its own, so that pods can be given what they take for another one. */
 export function anotherTag(name) {
-  const [, repository] = /^(docker\.io\/tutti\/[^:]+):/.exec(name) ?? []
-  return repository === undefined ? undefined : `${repository}:next`
+  const [repository, tag] = name.split(':')
+  const isOurs = repository.startsWith('docker.io/tutti/') && tag === VERSION
+  return isOurs ? `${repository}:next` : undefined
 }
 
 /** The names of the images of an archive. @throws SetupFailure if it is none. */

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
-import { runQuietly } from '../../scripts/setup/child.mjs'
+import { findInPath, runQuietly } from '../../scripts/setup/child.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { whyNoCgroups } from './cgroups.mjs'
@@ -86,11 +86,8 @@ async function install(packages, { env, say }) {
 }
 
 function lackingPackages(env, packages = PACKAGES) {
-  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  const isThere = (name) => {
-    const paths = name.startsWith('/') ? [name] : folders.map((folder) => join(folder, name))
-    return paths.some((path) => existsSync(path))
-  }
+  const isThere = (name) =>
+    name.startsWith('/') ? existsSync(name) : findInPath(name, env).length > 0
   return Object.keys(packages).filter((name) => !isThere(packages[name]))
 }
 

@@ -13,9 +13,8 @@ import { basename, join } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from '../../scripts/setup/go.mjs'
-import { buildInto, goBuild, goInstall, moduleFolder } from '../../scripts/setup/go-build.mjs'
+import { buildOnce, goBuild, goInstall, moduleFolder } from '../../scripts/setup/go-build.mjs'
 import { SOURCES as KUBERNETES, kubernetesVersion } from '../../scripts/setup/kube-binaries.mjs'
-import { withLock } from '../../scripts/setup/lock.mjs'
 import { writeImage } from './oci-image.mjs'
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
@@ -99,25 +98,17 @@ function folderOf(name, env) {
 async function ensureBuilt(name, { env, say }) {
   const { inputs, build } = BUILDS[name]
   const folder = folderOf(name, env)
-  await withLock(
-    `${folder}.lock`,
-    async () => {
-      if (existsSync(folder)) return
-      const go = findGo(env)
-      if (go.path === undefined) {
-        throw new SetupFailure(`${name} is built with Go ${OLDEST_GO} or newer, and ${go.reason}.`)
-      }
-      say(`Building ${name} from its Go module (once, some minutes) ...`)
-      await buildInto(folder, (o) => {
-        for (const input of inputs) {
-          const to = isFile(input) ? join(o.source, basename(input)) : o.source
-          cpSync(input, to, { recursive: true })
-        }
-        return build(go.path, { ...o, env: goEnvironment(env) })
-      })
-    },
-    () => say(`Waiting for another run to build ${name} ...`),
-  )
+  await buildOnce(folder, { what: `${name} from its Go module`, say }, (o) => {
+    const go = findGo(env)
+    if (go.path === undefined) {
+      throw new SetupFailure(`${name} is built with Go ${OLDEST_GO} or newer, and ${go.reason}.`)
+    }
+    for (const input of inputs) {
+      const to = isFile(input) ? join(o.source, basename(input)) : o.source
+      cpSync(input, to, { recursive: true })
+    }
+    return build(go.path, { ...o, env: goEnvironment(env) })
+  })
   return folder
 }
 

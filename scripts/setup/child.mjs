@@ -1,5 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
+import { delimiter, join } from 'node:path'
 import { SetupFailure } from './failure.mjs'
 
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP']
@@ -63,6 +65,12 @@ export async function runQuietly(what, command, args, options = {}) {
     },
   )
   if (code !== 0) throw new SetupFailure(`${written}\n${what} failed with exit code ${code}.`)
+}
+
+/** Where PATH has a program, in its order. */
+export function findInPath(program, env) {
+  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
+  return folders.map((folder) => join(folder, program)).filter((path) => existsSync(path))
 }
 
 /** The first line that a program writes, or undefined if it cannot be run or fails. */

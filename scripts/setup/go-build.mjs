@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { runChild, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
+import { withLock } from './lock.mjs'
 
 /**
  * Builds main packages of the module in `cwd`. All builds have the same flags, so that they share what Go has compiled.
@@ -42,12 +43,29 @@ export async function moduleFolder(go, { cwd, env, module }) {
 }
 
 /**
+ * Builds into a folder as `buildInto`, unless it is there, one run after the other.
+ *
+ * @param {{ what: string, say: (line: string) => void }} o - `what` is built; `say` takes what is under way.
+ */
+export async function buildOnce(folder, { what, say }, build) {
+  await withLock(
+    `${folder}.lock`,
+    async () => {
+      if (existsSync(folder)) return
+      say(`Building ${what} (once, some minutes) ...`)
+      await buildInto(folder, build)
+    },
+    () => say(`Waiting for another run to build ${what} ...`),
+  )
+}
+
+/**
  * Builds into a folder, which is there as a whole or not at all.
  *
  * @param {(o: { source: string, out: string }) => Promise<void>} build - has a folder for its sources, not in the checkout, where a
  *   go.work or another build could be, and one for what it makes.
  */
-export async function buildInto(folder, build) {
+async function buildInto(folder, build) {
   mkdirSync(dirname(folder), { recursive: true })
   const unfinished = mkdtempSync(`${folder}-build-`)
   const [source, out] = ['source', 'out'].map((name) => join(unfinished, name))

@@ -1,6 +1,4 @@
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { firstLine } from './child.mjs'
+import { findInPath, firstLine } from './child.mjs'
 
 /** What the modules that are built here ask for. */
 const OLDEST = [1, 26]
@@ -11,14 +9,11 @@ const OLDEST = [1, 26]
  * @returns {{ path: string } | { reason: string }} its path, or why there is none: part of a sentence.
  */
 export function findGo(env) {
-  for (const folder of (env.PATH ?? '').split(delimiter)) {
-    const path = join(folder, process.platform === 'win32' ? 'go.exe' : 'go')
-    if (folder === '' || !existsSync(path)) continue
-    const version = /go(\d+\.\d+\S*)/.exec(firstLine(path, ['version']) ?? '')?.[1]
-    if (isAtLeast(version, OLDEST)) return { path }
-    return { reason: `the Go in PATH is ${version ?? 'broken'}` }
-  }
-  return { reason: 'there is no Go in PATH' }
+  const [path] = findInPath(process.platform === 'win32' ? 'go.exe' : 'go', env)
+  if (path === undefined) return { reason: 'there is no Go in PATH' }
+  const version = /go(\d+\.\d+\S*)/.exec(firstLine(path, ['version']) ?? '')?.[1]
+  if (isAtLeast(version, OLDEST)) return { path }
+  return { reason: `the Go in PATH is ${version ?? 'broken'}` }
 }
 
 /** For messages: the oldest Go that can build what is built here. */

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { cacheFolder } from './cache-folder.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, OLDEST_GO } from './go.mjs'
-import { buildInto, goBuild, goInstall } from './go-build.mjs'
-import { withLock } from './lock.mjs'
+import { buildOnce, goBuild, goInstall } from './go-build.mjs'
 
 /** The module with which programs of Kubernetes are built. */
 export const SOURCES = join(import.meta.dirname, 'kubernetes')
@@ -42,16 +41,9 @@ export async function findKubeBinaries({ env = process.env, say = console.error 
     )
   }
   try {
-    await withLock(
-      `${folder}.lock`,
-      async () => {
-        if (existsSync(folder)) return
-        say(`Building Kubernetes ${KUBERNETES} and helm from their Go modules (once) ...`)
-        await buildInto(folder, (o) =>
-          build(go.path, { ...o, env: goEnvironment(env, { GOBIN: o.out }) }),
-        )
-      },
-      () => say('Waiting for another run to build Kubernetes ...'),
+    const what = `Kubernetes ${KUBERNETES} and helm from their Go modules`
+    await buildOnce(folder, { what, say }, (o) =>
+      build(go.path, { ...o, env: goEnvironment(env, { GOBIN: o.out }) }),
     )
   } catch (error) {
     if (!(error instanceof SetupFailure)) throw error

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { cacheFolder } from './cache-folder.mjs'
-import { firstLine, runQuietly } from './child.mjs'
+import { findInPath, firstLine, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
 import { findGo, goEnvironment, isAtLeast, OLDEST_GO } from './go.mjs'
-import { buildInto } from './go-build.mjs'
-import { withLock } from './lock.mjs'
+import { buildOnce } from './go-build.mjs'
 
 const OLDEST = [2, 15]
 const BUILT = '2.15.2'
@@ -23,25 +22,19 @@ const PROGRAM = process.platform === 'win32' ? 'nats-server.exe' : 'nats-server'
 export async function ensureNatsServer({ env = process.env, say = console.error } = {}) {
   const named = env.TUTTI_NATS_SERVER
   if (named) return checkNamed(named)
-  const found = findInPath(env)
-  if (found.path !== undefined) return found.path
+  const found = findInPath(PROGRAM, env).map((path) => ({ path, version: versionOf(path) }))
+  const enough = found.find(({ version }) => isAtLeast(version, OLDEST))
+  if (enough !== undefined) return enough.path
   const folder = join(cacheFolder(env), `nats-server-${BUILT}-${process.platform}-${process.arch}`)
   const program = join(folder, PROGRAM)
   if (existsSync(program)) return program
   const go = findGo(env)
-  if (go.path === undefined) throw missing(found.tooOld, go.reason)
-  await withLock(`${folder}.lock`, async () => {
-    if (existsSync(program)) return
-    say(`Building nats-server ${BUILT} from its Go module (once, a minute or two) ...`)
-    await buildInto(folder, async ({ source, out }) => {
-      const options = { cwd: source, env: goEnvironment(env, { GOBIN: out }) }
-      await runQuietly(
-        'The build of nats-server',
-        go.path,
-        ['install', '-trimpath', MODULE],
-        options,
-      )
-    })
+  if (go.path === undefined) throw missing(found[0]?.version, go.reason)
+  const what = `nats-server ${BUILT} from its Go module`
+  await buildOnce(folder, { what, say }, async ({ source, out }) => {
+    const options = { cwd: source, env: goEnvironment(env, { GOBIN: out }) }
+    const args = ['install', '-trimpath', MODULE]
+    await runQuietly('The build of nats-server', go.path, args, options)
   })
   return program
 }
@@ -53,19 +46,6 @@ function checkNamed(path) {
     `TUTTI_NATS_SERVER is ${path}, which is ${version ?? 'no nats-server'}; ` +
       `want nats-server ${OLDEST.join('.')} or newer.`,
   )
-}
-
-/** The first of PATH that is new enough; else the version of one that is not. */
-function findInPath(env) {
-  let tooOld
-  for (const folder of (env.PATH ?? '').split(delimiter)) {
-    const path = join(folder, PROGRAM)
-    if (folder === '' || !existsSync(path)) continue
-    const version = versionOf(path)
-    if (isAtLeast(version, OLDEST)) return { path }
-    tooOld ??= version
-  }
-  return { tooOld }
 }
 
 function versionOf(path) {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { cacheFolder } from './cache-folder.mjs'
-import { runQuietly } from './child.mjs'
+import { findInPath, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
 import { withLock } from './lock.mjs'
 
@@ -35,7 +35,7 @@ export async function findTorch({ env = process.env, system = THIS, say = consol
       `TUTTI_TEST_TORCH_PYTHON is ${named}; it does not import torch 1.10 and numpy on Python 3.9, or newer.`,
     )
   }
-  for (const python of [...inPath(env), system.debianPython]) {
+  for (const python of [...findInPath('python3', env), system.debianPython]) {
     if (existsSync(python) && (await hasTorch(python))) return { TUTTI_TEST_TORCH_PYTHON: python }
   }
   try {
@@ -74,11 +74,6 @@ async function install({ env, system, say }) {
 
 function missing(reason) {
   return { TUTTI_TEST_TORCH_MISSING: `PyTorch is not installed: ${reason}` }
-}
-
-function inPath(env) {
-  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  return folders.map((folder) => join(folder, 'python3'))
 }
 
 /** Whether an interpreter has what the tests need. It imports them: a package that is there may still not load. */

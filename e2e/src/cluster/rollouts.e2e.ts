@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
@@ -21,8 +22,10 @@ const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second'
 const ROUTERS = 'app.kubernetes.io/component=router'
 /** The chart of the first release, as it was packed then: e2e/cluster/README.md. */
 const EARLIER_CHART = `${ROOT}e2e/src/cluster/charts/tutti-0.1.0.tgz`
-/** The images once more, under tags that a new release would have. */
-const NEXT_IMAGES = ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=next`)
+/** Another chart to upgrade from, and the tag of its images, which are loaded: e2e/cluster/README.md. */
+const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: otherTag } = process.env
+const imagesOf = (tag: string): readonly string[] =>
+  ['operator', 'router', 'step'].map((name) => `--set=${name}.image.tag=${tag}`)
 /** An error that says: it was not done, try again. 502 is the ingress controller's, whose server has gone. */
 const RETRIABLE = /^(gRPC UNAVAILABLE|REST (502|503)): /
 /** Traefik's, for a request whose connection to its server was reset in the midst of it; of an end it makes 502. */
@@ -90,8 +93,9 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
-  await prepareForRouters(t)
-  await install({ chart: EARLIER_CHART })
+  if (otherChart === undefined) await prepareForRouters(t)
+  const flags = otherTag === undefined ? [] : imagesOf(otherTag)
+  await install({ chart: otherChart ?? EARLIER_CHART, flags })
   await apply(
     adder('first', 'plus-one'),
     adder('second', 'plus-one'),
@@ -126,12 +130,13 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
 
   await show('helm upgrade from an earlier chart, with other images for all', async (t) => {
     const before = await steps.pods(ROUTERS)
-    await leaveAsEarlier()
+    if (otherChart === undefined) await leaveAsEarlier()
     t.same(await steps.pods(ROUTERS).then(uidsOf), uidsOf(before))
-    await install({ flags: NEXT_IMAGES })
+    await install({ flags: imagesOf('next') })
+    const settings = otherChart === undefined ? { maxInFlightRequests: 4096 } : {}
     await until('the Router has the settings of the ConfigMap', async () => {
       const { items } = await getObject('routers', `--namespace=${SPACE}`)
-      return items.some(({ spec }: PlainObject) => spec.maxInFlightRequests === 4096)
+      return items.length === 1 && isDeepStrictEqual(items[0].spec, settings)
     })
     await rolledOut(SPACE, 'tutti-router')
     await steps.settled(ROUTERS, 2, imageIs('next'))
