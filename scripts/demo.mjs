@@ -13,28 +13,28 @@ await runScript(async () => {
   const { python, missing } = await findPython()
   const systems = python === undefined ? [FACE] : [FACE, OCR]
   const start = flags.processes ? startProcesses : startServer
-  const server = await start(systems, { python, keep: flags.keep })
+  const started = await start(systems, { python, keep: flags.keep })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, () => void server.stop())
+    process.once(signal, () => void started.stop())
   }
   try {
-    for (const door of server.doors) {
-      if (door.router !== undefined) console.log(`\nThrough ${door.router}:`)
-      for (const system of systems) await system.show(door)
+    for (const server of started.servers) {
+      if (server.router !== undefined) console.log(`\nThrough ${server.router}:`)
+      for (const system of systems) await system.show(server)
     }
     if (missing !== undefined) {
       console.log(`\n${OCR.ensemble}: skipped, for it needs a python3 with NumPy and Pillow:`)
       console.log(missing)
     }
     if (flags.keep) {
-      for (const { grpcPort, httpPort, metricsPort } of server.doors) {
+      for (const { grpcPort, httpPort, metricsPort } of started.servers) {
         console.log(`\nServing on gRPC ${grpcPort}, HTTP ${httpPort}, metrics ${metricsPort}.`)
       }
       console.log('Ctrl-C ends it.')
-      await server.exited
+      await started.exited
     }
   } finally {
-    await server.stop()
+    await started.stop()
   }
   return 0
 })

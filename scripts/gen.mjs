@@ -11,11 +11,11 @@ import { writeChartFiles } from './gen/chart.mjs'
 import { writeConditions } from './gen/conditions.mjs'
 
 const root = join(import.meta.dirname, '..')
-const room = join(root, 'services', 'protocol')
-const generator = createRequire(join(room, 'package.json'))
+const protocol = join(root, 'services', 'protocol')
+const generator = createRequire(join(protocol, 'package.json'))
   .resolve('@grpc/proto-loader/package.json')
   .replace(/package\.json$/, join('build', 'bin', 'proto-loader-gen-types.js'))
-const out = join(room, 'src', 'gen')
+const out = join(protocol, 'src', 'gen')
 
 const GENERATED = [
   'services/protocol/src/gen/**/*.ts',
@@ -41,7 +41,7 @@ execFileSync(
     '--oneofs',
     '--grpcLib=@grpc/grpc-js',
     '--importFileExtension=.ts',
-    `--includeDirs=${join(room, 'proto')}`,
+    `--includeDirs=${join(protocol, 'proto')}`,
     `--outDir=${out}`,
     '--',
     'grpc_service.proto',

@@ -26,7 +26,7 @@ export async function ensureImages({ env = process.env, say = console.error } = 
   const script = join(root, 'scripts', 'images.mjs')
   const only = names.map((name) => `--only=${name}`)
   const code = await runChild(process.execPath, [script, ...flags, ...only], { env })
-  if (code !== 0) throw new SetupFailure('The images were not built; what failed is said above.')
+  if (code !== 0) throw new SetupFailure('The images were not built; the error is above.')
 }
 
 /** Which of the images are not built from the files of this checkout. */

@@ -70,7 +70,7 @@ function misfit(random: () => number): readonly Tensor[] {
 }
 
 /**
- * Sends bad requests over both doors, some at a time, and checks that each gets a typed error or, where the damage did no harm,
+ * Sends bad requests over both protocols, some at a time, and checks that each gets a typed error or, where the damage did no harm,
  * an answer.
  *
  * @returns how many were refused.
@@ -121,7 +121,7 @@ export async function sendBadRequests(
   return refused
 }
 
-/** The server still gives the right bytes over both doors. */
+/** The server still gives the right bytes over both protocols. */
 export async function servesRightBytes(t: Test, serving: Serving): Promise<void> {
   const wanted = [...toFloats(row('X'))].map((x) => x + 2)
   const rest = restOutputs(await restInfer(serving, 'ens_chain', [row('X')])).get('Y')

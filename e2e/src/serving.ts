@@ -57,9 +57,9 @@ export interface Ended {
 
 /** Runs a command of `tutti` to its end. */
 export function runTutti(args: readonly string[], input = ''): Promise<Ended> {
-  return new Promise((resolve) => {
+  return new Promise((settle) => {
     const child = execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+      settle({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
     })
     child.stdin?.end(input)
   })

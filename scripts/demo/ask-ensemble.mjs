@@ -4,7 +4,7 @@ import { InferenceClient } from '@tutti/protocol'
  * Asks an ensemble twice: the first request warms the caches of the engines, the figures are of the second.
  *
  * @param {{ ensemble: string, steps: readonly string[] }} system
- * @param {{ grpcPort: number, metricsPort: number }} door
+ * @param {{ grpcPort: number, metricsPort: number }} server
  * @param {object} input - of the ensemble: name, datatype, shape, data.
  * @returns {Promise<{ output: Uint8Array, wallMs: number, table: string }>} the bytes of its only output, and where the time went.
  */

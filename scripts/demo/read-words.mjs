@@ -18,9 +18,9 @@ export const OCR = {
   show: readWords,
 }
 
-async function readWords(door) {
+async function readWords(server) {
   const file = await readFile(PICTURE)
-  const { output, wallMs, table } = await askEnsemble(OCR, door, {
+  const { output, wallMs, table } = await askEnsemble(OCR, server, {
     name: 'input_image',
     datatype: 'UINT8',
     shape: [1, file.length],

@@ -13,10 +13,10 @@ export const FACE = {
   show: restoreFace,
 }
 
-async function restoreFace(door) {
+async function restoreFace(server) {
   const degraded = PNG.sync.read(await readFile(PICTURE))
   const { width, height } = degraded
-  const { output, wallMs, table } = await askEnsemble(FACE, door, {
+  const { output, wallMs, table } = await askEnsemble(FACE, server, {
     name: 'raw_image',
     datatype: 'UINT8',
     shape: [height, width, 3],

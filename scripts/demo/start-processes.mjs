@@ -1,5 +1,5 @@
 import { ensureNatsServer } from '../setup/nats-server.mjs'
-import { doorFlags, pythonFlags, REPOSITORY, startProgram, startTutti } from './start-tutti.mjs'
+import { portFlags, pythonFlags, REPOSITORY, startProgram, startTutti } from './start-tutti.mjs'
 
 const ROUTERS = 2
 
@@ -8,7 +8,7 @@ const ROUTERS = 2
  *
  * @param {readonly { ensemble: string, steps: readonly string[] }[]} systems
  * @param {{ python?: string, keep: boolean }} o - `keep` takes the usual ports, which others can know.
- * @returns {Promise<{ doors: readonly object[], stop: () => Promise<void>, exited: Promise<unknown> }>}
+ * @returns {Promise<{ servers: readonly object[], stop: () => Promise<void>, exited: Promise<unknown> }>}
  * @throws SetupFailure if there is no nats-server to be had.
  */
 export async function startProcesses(systems, { python, keep }) {
@@ -41,7 +41,7 @@ export async function startProcesses(systems, { python, keep }) {
           `--model=${model}`,
           nats,
           ...pythonFlags(python),
-          ...doorFlags(keep ? 8100 + i * 10 : undefined),
+          ...portFlags(keep ? 8100 + i * 10 : undefined),
         ]),
       ),
     )
@@ -50,14 +50,14 @@ export async function startProcesses(systems, { python, keep }) {
     }
     const routers = await start(
       Array.from({ length: ROUTERS }, (_, i) =>
-        startTutti(['router', REPOSITORY, nats, ...doorFlags(keep ? 8000 + i * 10 : undefined)]),
+        startTutti(['router', REPOSITORY, nats, ...portFlags(keep ? 8000 + i * 10 : undefined)]),
       ),
     )
     for (const { ready } of routers) {
       console.log(`router ${ready.router}  gRPC ${ready.grpcPort}  HTTP ${ready.httpPort}`)
     }
     const exited = Promise.all(routers.map((one) => one.exited))
-    return { doors: routers.map(({ ready }) => ready), stop, exited }
+    return { servers: routers.map(({ ready }) => ready), stop, exited }
   } catch (error) {
     await stop()
     throw error

@@ -1,11 +1,11 @@
-import { doorFlags, pythonFlags, REPOSITORY, startTutti } from './start-tutti.mjs'
+import { portFlags, pythonFlags, REPOSITORY, startTutti } from './start-tutti.mjs'
 
 /**
  * Starts `tutti serve` with the ensembles of systems; other models of the repository can be loaded by clients.
  *
  * @param {readonly { ensemble: string }[]} systems
  * @param {{ python?: string, keep: boolean }} o - `keep` takes the usual ports, which others can know.
- * @returns {Promise<{ doors: readonly object[], stop: () => Promise<void>, exited: Promise<unknown> }>}
+ * @returns {Promise<{ servers: readonly object[], stop: () => Promise<void>, exited: Promise<unknown> }>}
  */
 export async function startServer(systems, { python, keep }) {
   const { ready, stop, exited } = await startTutti([
@@ -14,7 +14,7 @@ export async function startServer(systems, { python, keep }) {
     '--model-control-mode=explicit',
     ...systems.map(({ ensemble }) => `--load-model=${ensemble}`),
     ...pythonFlags(python),
-    ...doorFlags(keep ? 8000 : undefined),
+    ...portFlags(keep ? 8000 : undefined),
   ])
-  return { doors: [ready], stop, exited }
+  return { servers: [ready], stop, exited }
 }

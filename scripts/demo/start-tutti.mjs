@@ -42,15 +42,15 @@ export function startTutti(args) {
 }
 
 /**
- * Flags that open the doors: on free ports of the loopback interface, or from `firstPort` on for everybody.
+ * Flags with which a server listens on free ports of the loopback interface, or on all interfaces from `firstPort` on.
  *
  * @param {number | undefined} firstPort - of REST; gRPC and metrics follow.
  */
-export function doorFlags(firstPort) {
-  return ['http', 'grpc', 'metrics'].flatMap((door, i) =>
+export function portFlags(firstPort) {
+  return ['http', 'grpc', 'metrics'].flatMap((name, i) =>
     firstPort === undefined
-      ? [`--${door}-address=127.0.0.1`, `--${door}-port=0`]
-      : [`--${door}-port=${firstPort + i}`],
+      ? [`--${name}-address=127.0.0.1`, `--${name}-port=0`]
+      : [`--${name}-port=${firstPort + i}`],
   )
 }
 

@@ -1,4 +1,4 @@
-/** Something that whoever runs the script can put right; its message is all that they need to see. */
+/** An error that the user of a script can put right; its message is all that they need to see. */
 export class SetupFailure extends Error {}
 
 /**

@@ -3,25 +3,25 @@ import { dirname, join, resolve } from 'node:path'
 import { test } from 'tap'
 
 const root = resolve(import.meta.dirname, '..', '..')
-const rooms = globSync(
+const folders = globSync(
   ['services/*/package.json', 'operator/package.json', 'e2e/package.json', 'bench/package.json'],
   { cwd: root },
 ).map(dirname)
 
-/** Rooms that are products; the others are nothing but tests and measurements. */
-const isProduct = (room) => room.startsWith('services/') || room === 'operator'
+/** Packages that are products; the others are nothing but tests and measurements. */
+const isProduct = (folder) => folder.startsWith('services/') || folder === 'operator'
 
 const read = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 
 /** The end of an import or export of names, as the formatter writes it. */
 const IMPORT = /^(?:import|export|\})(?:[^'\n]*\bfrom)? '([^'.][^']*)'$/gm
 
-/** Names of packages that the sources of a room import, tests and their helpers apart. */
-function importedPackages(room) {
+/** Names of packages that the sources of a package import, tests and their helpers apart. */
+function importedPackages(folder) {
   const names = new Set()
-  for (const file of globSync('src/**/*.ts', { cwd: join(root, room) })) {
+  for (const file of globSync('src/**/*.ts', { cwd: join(root, folder) })) {
     if (/\.(test|nightly|soak)\.ts$|\/testing\//.test(file)) continue
-    const text = readFileSync(join(root, room, file), 'utf8')
+    const text = readFileSync(join(root, folder, file), 'utf8')
     for (const [, specifier] of text.matchAll(IMPORT)) {
       if (!specifier.startsWith('node:')) names.add(packageOf(specifier))
     }
@@ -34,14 +34,14 @@ function packageOf(specifier) {
   return specifier.startsWith('@') ? `${parts[0]}/${parts[1]}` : parts[0]
 }
 
-const nameOf = (room) => read(`${room}/package.json`).name
-const namesOf = (room) => Object.keys(read(`${room}/package.json`).dependencies ?? {})
-const referencesOf = (room) =>
-  (read(`${room}/tsconfig.json`).references ?? []).map(({ path }) => join(room, path))
+const nameOf = (folder) => read(`${folder}/package.json`).name
+const namesOf = (folder) => Object.keys(read(`${folder}/package.json`).dependencies ?? {})
+const referencesOf = (folder) =>
+  (read(`${folder}/tsconfig.json`).references ?? []).map(({ path }) => join(folder, path))
 
-/** The rooms that the compiler builds before a room. */
-function builtBefore(room, found = new Set()) {
-  for (const reference of referencesOf(room)) {
+/** The packages that the compiler builds before another. */
+function builtBefore(folder, found = new Set()) {
+  for (const reference of referencesOf(folder)) {
     if (found.has(reference)) continue
     found.add(reference)
     builtBefore(reference, found)
@@ -49,54 +49,54 @@ function builtBefore(room, found = new Set()) {
   return found
 }
 
-/** Tools of the root, which the rooms that are nothing but tests and measurements may use anywhere. */
+/** Tools of the root, which the packages that are nothing but tests and measurements may use anywhere. */
 const tools = Object.keys(read('package.json').devDependencies)
 
-for (const room of rooms.toSorted()) {
-  await test(`${room}: what it imports is declared`, async (t) => {
-    const declared = new Set([nameOf(room), ...namesOf(room)])
-    if (!isProduct(room)) for (const tool of tools) declared.add(tool)
+for (const folder of folders.toSorted()) {
+  await test(`${folder}: what it imports is declared`, async (t) => {
+    const declared = new Set([nameOf(folder), ...namesOf(folder)])
+    if (!isProduct(folder)) for (const tool of tools) declared.add(tool)
     t.same(
-      [...importedPackages(room)].filter((name) => !declared.has(name)),
+      [...importedPackages(folder)].filter((name) => !declared.has(name)),
       [],
     )
   })
 
-  if (isProduct(room)) {
-    await test(`${room}: what it declares is imported`, async (t) => {
-      const imported = importedPackages(room)
+  if (isProduct(folder)) {
+    await test(`${folder}: what it declares is imported`, async (t) => {
+      const imported = importedPackages(folder)
       t.same(
-        namesOf(room).filter((name) => !imported.has(name)),
+        namesOf(folder).filter((name) => !imported.has(name)),
         [],
       )
     })
 
-    await test(`${room}: every door has a source behind it`, async (t) => {
-      const doors = Object.values(read(`${room}/package.json`).exports)
-      const sources = doors.map(({ types }) =>
+    await test(`${folder}: every export has a source behind it`, async (t) => {
+      const exported = Object.values(read(`${folder}/package.json`).exports)
+      const sources = exported.map(({ types }) =>
         types.replace('./dist/', 'src/').replace(/\.d\.ts$/, '.ts'),
       )
       t.same(
-        sources.filter((source) => !existsSync(join(root, room, source))),
+        sources.filter((source) => !existsSync(join(root, folder, source))),
         [],
       )
     })
   }
 
-  await test(`${room}: the rooms that it declares are built before it`, async (t) => {
-    const built = new Set([...builtBefore(room)].map(nameOf))
-    const declared = namesOf(room).filter((name) => name.startsWith('@tutti/'))
+  await test(`${folder}: the packages that it declares are built before it`, async (t) => {
+    const built = new Set([...builtBefore(folder)].map(nameOf))
+    const declared = namesOf(folder).filter((name) => name.startsWith('@tutti/'))
     t.same(
       declared.filter((name) => !built.has(name)),
       [],
     )
     t.same(
-      referencesOf(room).filter((reference) => !declared.includes(nameOf(reference))),
+      referencesOf(folder).filter((reference) => !declared.includes(nameOf(reference))),
       [],
     )
   })
 }
 
-await test('the compiler builds every room', async (t) => {
-  t.same(referencesOf('.').toSorted(), rooms.toSorted())
+await test('the compiler builds every package', async (t) => {
+  t.same(referencesOf('.').toSorted(), folders.toSorted())
 })

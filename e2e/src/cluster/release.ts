@@ -32,7 +32,7 @@ export function uninstall(): Promise<string> {
   return helm('uninstall', 'tutti', '--ignore-not-found', '--wait', PATIENCE)
 }
 
-/** Whatever becomes of the test, neither the release nor its namespace is left; what was made after this call goes before them. */
+/** Removes the release and its namespace when the test ends, however it ends; what was made after this call goes before them. */
 export function removeAfter(t: Test): void {
   t.teardown(async () => {
     try {

@@ -34,7 +34,7 @@ export interface Address {
 /** An end of a connection. */
 export type Party = Pod | Node | Address
 
-/** Somebody who begins to talk; the answers on the same connection need nobody's leave. */
+/** A connection that is opened. The answers on it need no rule. */
 export interface Connection {
   readonly from: Party
   readonly to: Party

@@ -90,7 +90,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * A manifest as a policy. A field that is not known here would be ignored silently, and the verdicts be wrong.
+ * A manifest as a policy. A field that is not known here would be ignored silently, and the results be wrong.
  *
  * @throws Error naming the field.
  */

@@ -19,7 +19,7 @@ export type Outcome =
  */
 export const LONG_MS = 80_000
 
-/** Asks once and judges what comes. Never rejects. */
+/** Asks once and checks the answer. Never rejects. */
 export async function ask(
   client: InferenceClient,
   question: Question,

@@ -26,7 +26,7 @@ export interface Member extends Serving {
   readonly id: string
 }
 
-export interface EndpointOptions {
+export interface MemberOptions {
   /** Folders of models. For a router: where its ensembles are. */
   readonly repositories?: readonly string[]
   /** Of a step: the models that it serves; all if absent. */
@@ -47,8 +47,8 @@ export async function startHarness(t: Test, o: NatsServerOptions = {}) {
   return {
     broker,
     watch,
-    step: (options: EndpointOptions = {}) => startEndpoint(t, broker, watch, 'step', options),
-    router: (options: EndpointOptions = {}) => startEndpoint(t, broker, watch, 'router', options),
+    step: (options: MemberOptions = {}) => startMember(t, broker, watch, 'step', options),
+    router: (options: MemberOptions = {}) => startMember(t, broker, watch, 'router', options),
     proxy: async (): Promise<FaultProxy> => {
       const proxy = await startFaultProxy({ port: broker.port })
       t.teardown(() => proxy.close())
@@ -57,12 +57,12 @@ export async function startHarness(t: Test, o: NatsServerOptions = {}) {
   }
 }
 
-async function startEndpoint(
+async function startMember(
   t: Test,
   broker: NatsServer,
   watch: MemberWatch,
   role: Heartbeat['role'],
-  o: EndpointOptions,
+  o: MemberOptions,
 ): Promise<Member> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
   const starting = startTutti(memberArguments(role, url, o))
@@ -78,7 +78,7 @@ async function startEndpoint(
   return { ...serving, id }
 }
 
-function memberArguments(role: Heartbeat['role'], url: string, o: EndpointOptions): string[] {
+function memberArguments(role: Heartbeat['role'], url: string, o: MemberOptions): string[] {
   const repositories = o.repositories ?? [BASIC]
   return [
     role,

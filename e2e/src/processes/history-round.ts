@@ -43,7 +43,7 @@ export async function runHistory(t: Test, o: HistoryRoundOptions): Promise<Histo
   t.comment(`TUTTI_SEED=${o.seed}`)
   const random = seededRandom(o.seed)
   const cluster = await startCluster(t, { routers: 2, steps: 3 })
-  const empty = roomOf(cluster)
+  const empty = capacityOf(cluster)
   const events: HistoryEvent[] = []
   const record = (event: HistoryEvent): void => void events.push(event)
   const clients = startHistoryClients({
@@ -110,13 +110,13 @@ async function runStorms(cluster: Cluster, clients: HistoryClients, o: Storms): 
 }
 
 /** What a process has free when it has nothing to do. */
-interface Room {
+interface Capacity {
   readonly freeBytes: number
   readonly freeSlots: number
 }
 
 /** By role, as it is before there is any work. */
-function roomOf({ harness, routers, steps }: Cluster): ReadonlyMap<string, Room> {
+function capacityOf({ harness, routers, steps }: Cluster): ReadonlyMap<string, Capacity> {
   return new Map(
     [...routers, ...steps].map(({ role, member }) => {
       const heard = harness.watch.latest(member.id)
@@ -131,7 +131,7 @@ const LARGE_BYTES = 12_000_000
 async function checkNothingIsLeft(
   t: Test,
   cluster: Cluster,
-  empty: ReadonlyMap<string, Room>,
+  empty: ReadonlyMap<string, Capacity>,
 ): Promise<void> {
   const { harness, routers, steps } = cluster
   const places = [...routers, ...steps]
@@ -146,14 +146,14 @@ async function checkNothingIsLeft(
     return (await Promise.all(large)).every(({ kind }) => kind === 'right')
   })
   for (const { member, role, name } of places) {
-    const room = empty.get(role)
+    const capacity = empty.get(role)
     await harness.watch.next(
       member.id,
-      'has nothing in flight, and all its room',
+      'has nothing in flight, and all its capacity',
       (h) =>
         h.inFlight + h.queued === 0 &&
-        h.freeBytes === room?.freeBytes &&
-        h.freeSlots === room.freeSlots,
+        h.freeBytes === capacity?.freeBytes &&
+        h.freeSlots === capacity.freeSlots,
     )
     const metrics = await scrape(member)
     t.equal(metrics.sum('nv_inference_pending_request_count'), 0, `${name} has none pending`)
