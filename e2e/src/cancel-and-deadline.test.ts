@@ -4,8 +4,8 @@ import t, { type Test } from 'tap'
 import { openClient, statisticsOf } from './grpc-client.ts'
 import { type Scrape, scrape } from './metrics.ts'
 import { restInfer } from './rest-infer.ts'
-import { type Serving, serve } from './serving.ts'
-import { copyModels, instances } from './temp-repository.ts'
+import type { Serving } from './serving.ts'
+import { serveSlow, untilPending } from './slow-server.ts'
 import { slowInputs, toFloats } from './tensors.ts'
 
 t.setTimeout(600_000)
@@ -15,26 +15,15 @@ const LONG = 1_500
 const SHORT = 400
 const SLOW = { model: 'slow', version: '1' }
 const CANCELED = { ...SLOW, reason: 'CANCELED' }
+const VERBOSE = ['--log-verbose=1']
 const DROPPED = 'result dropped, nobody waits for it'
-
-async function serveSlow(test: Test, count: number): Promise<Serving> {
-  const append = { slow: instances(count) }
-  const repository = await copyModels(test, ['slow', 'ens_slow'], { append })
-  return await serve(test, { repositories: [repository], flags: ['--log-verbose=1'] })
-}
-
-const pending = async (serving: Serving): Promise<number> =>
-  (await scrape(serving)).value('nv_inference_pending_request_count', SLOW)
-
-const untilPending = (serving: Serving, count: number): Promise<true> =>
-  until(`${count} requests wait`, async () => (await pending(serving)) === count)
 
 const countLines = ({ process }: Serving, message: string): number =>
   process.lines.filter((line) => line.includes(`"message":"${message}"`)).length
 
 /** Everything was answered and nothing waits: SIGTERM ends the server with code 0 without having to wait for anyone. */
 async function endsWithNothingInFlight(t: Test, serving: Serving): Promise<void> {
-  t.equal(await pending(serving), 0, 'nothing waits')
+  await untilPending(serving, 0)
   const { code } = await serving.process.stop()
   t.equal(code, 0, 'the server ends well')
   t.ok(
@@ -58,7 +47,7 @@ async function occupy(
 
 /** Forty requests that wait behind three; undefined if one of the three was done before all of the forty had come. */
 async function flood(t: Test, rounds: number) {
-  const serving = await serveSlow(t, 2)
+  const serving = await serveSlow(t, { instances: 2, flags: VERBOSE })
   const client = openClient(t, serving)
   const running = await occupy(serving, client, rounds)
   const leaving = new AbortController()
@@ -104,7 +93,7 @@ await t.test('a client that cancels or disconnects takes its queued work with it
 })
 
 await t.test('a running call that is cancelled is abandoned, and the server goes on', async (t) => {
-  const serving = await serveSlow(t, 2)
+  const serving = await serveSlow(t, { instances: 2, flags: VERBOSE })
   const client = openClient(t, serving)
   const leaving = new AbortController()
   const events: string[] = []
@@ -161,7 +150,7 @@ function ensemblesFailed(t: Test, metrics: Scrape): void {
 }
 
 await t.test('a deadline ends an ensemble while its first step runs', async (t) => {
-  const serving = await serveSlow(t, 2)
+  const serving = await serveSlow(t, { instances: 2, flags: VERBOSE })
   const client = openClient(t, serving)
   t.same(await askBoth(serving, client, LONG, 100), ['DEADLINE_EXCEEDED', 504])
   await until('the abandoned results came', () => countLines(serving, DROPPED) === 2)
@@ -173,7 +162,7 @@ await t.test('a deadline ends an ensemble while its first step runs', async (t) 
 })
 
 await t.test('a deadline ends an ensemble whose second step waits', async (t) => {
-  const serving = await serveSlow(t, 1)
+  const serving = await serveSlow(t, { instances: 1, flags: VERBOSE })
   const client = openClient(t, serving)
   const leaving = new AbortController()
   const infer = (rounds: number): Promise<unknown> =>

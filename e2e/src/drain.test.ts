@@ -1,4 +1,3 @@
-import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { openClient } from './grpc-client.ts'
 import { startLoad } from './load.ts'
@@ -6,7 +5,8 @@ import { scrape } from './metrics.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
-import { copyModels, instances } from './temp-repository.ts'
+import { grpcOutcome, restOutcome, serveSlow, untilPending } from './slow-server.ts'
+import { copyModels } from './temp-repository.ts'
 import { slowInputs } from './tensors.ts'
 
 t.setTimeout(600_000)
@@ -16,45 +16,25 @@ const LONG = 1500
 /** Rounds that no test waits for. */
 const ENDLESS = 10_000_000
 
-async function serveSlow(test: Test, flags: readonly string[] = []): Promise<Serving> {
-  const repository = await copyModels(test, ['slow'], { append: { slow: instances(1) } })
-  return await serve(test, { repositories: [repository], flags })
-}
-
 /** Sends requests over both protocols that keep the one instance busy; resolves when all but the first one wait. */
-async function occupy(t: Test, serving: Serving, rounds: number): Promise<readonly Outcome[]> {
+async function occupy(
+  t: Test,
+  serving: Serving,
+  rounds: number,
+): Promise<readonly Promise<string>[]> {
   const client = openClient(t, serving)
   const inputs = slowInputs(rounds)
-  const outcomes = [1, 2, 3, 4].map((i): Outcome => {
-    if (i % 2 === 0) {
-      const answer = restInfer(serving, 'slow', inputs)
-      return answer.then(
-        ({ status, headers }) => `${status} ${String(headers['tutti-error-reason'] ?? 'OK')}`,
-        ({ code }) => String(code),
-      )
-    }
-    return client.infer({ modelName: 'slow', inputs }).then(
-      () => 'OK',
-      ({ code, reason }) => `${code} ${reason}`,
-    )
-  })
-  await until('three requests wait', async () => {
-    const metrics = await scrape(serving)
-    return metrics.value('nv_inference_pending_request_count', { model: 'slow' }) === 3
-  })
+  const outcomes = [1, 2, 3, 4].map((i) =>
+    i % 2 === 0
+      ? restOutcome(restInfer(serving, 'slow', inputs))
+      : grpcOutcome(client.infer({ modelName: 'slow', inputs })),
+  )
+  await untilPending(serving, 3)
   return outcomes
 }
 
-type Outcome = Promise<string>
-
-const READY_PATH = '/v2/health/ready'
-
-function isReady({ httpPort }: Serving): Promise<string> {
-  return restCall(httpPort, 'GET', READY_PATH).then(
-    ({ status }) => String(status),
-    ({ code }) => String(code),
-  )
-}
+const isReady = ({ httpPort }: Serving): Promise<string> =>
+  restOutcome(restCall(httpPort, 'GET', '/v2/health/ready'))
 
 const hasLine = ({ process }: Serving, message: string): Promise<string> =>
   process.waitForLine((line) => line.includes(`"message":"${message}"`))
@@ -90,18 +70,13 @@ await t.test(
     const serving = await serveSlow(t)
     const outcomes = await occupy(t, serving, LONG)
     const late = openClient(t, serving)
-    t.equal(await isReady(serving), '200')
+    t.equal(await isReady(serving), '200 OK')
     const seen: string[] = []
     const answered = Promise.all(outcomes).then(() => seen.push('answered'))
     serving.process.kill('SIGTERM')
     await hasLine(serving, 'draining')
     seen.push(`ready: ${await isReady(serving)}`)
-    seen.push(
-      await restInfer(serving, 'slow', slowInputs(1)).then(
-        ({ status }) => `REST: ${status}`,
-        ({ code }) => `REST: ${code}`,
-      ),
-    )
+    seen.push(`REST: ${await restOutcome(restInfer(serving, 'slow', slowInputs(1)))}`)
     await t.rejects(late.infer({ modelName: 'slow', inputs: slowInputs(1) }), {
       code: 'UNAVAILABLE',
     })
@@ -116,7 +91,7 @@ await t.test(
 )
 
 await t.test('when the grace period is over, what is left is told so', async (t) => {
-  const serving = await serveSlow(t, ['--exit-timeout-secs=1'])
+  const serving = await serveSlow(t, { flags: ['--exit-timeout-secs=1'] })
   const outcomes = await occupy(t, serving, ENDLESS)
   serving.process.kill('SIGTERM')
   t.same(await Promise.all(outcomes), [
@@ -137,7 +112,7 @@ await t.test('a second SIGTERM ends the server at once', async (t) => {
   await hasLine(serving, 'draining')
   serving.process.kill('SIGTERM')
   t.same(await serving.process.exited, { code: 143, signal: null })
-  t.notOk((await Promise.all(outcomes)).includes('OK'), 'nobody got an answer that was not made')
+  t.notOk((await Promise.all(outcomes)).includes('OK'), 'no client got an answer that was not made')
   t.notOk(isAlive(serving.process.pid))
 })
 
@@ -148,15 +123,12 @@ await t.test('a call that was abandoned holds the end up for a bounded time', as
   const { signal } = leaving
   const abandoned = client.infer({ modelName: 'slow', inputs: slowInputs(ENDLESS) }, { signal })
   const waiting = client.infer({ modelName: 'slow', inputs: slowInputs(1) }, { signal })
-  await until('one request waits', async () => {
-    const metrics = await scrape(serving)
-    return metrics.value('nv_inference_pending_request_count', { model: 'slow' }) === 1
-  })
+  await untilPending(serving, 1)
   leaving.abort()
   await Promise.allSettled([abandoned, waiting])
   serving.process.kill('SIGTERM')
   await hasLine(serving, 'drained')
-  t.pass('nobody waits for an answer, so the drain is over')
+  t.pass('no client waits for an answer, so the drain is over')
   // No abort: the engine's thread is still busy then.
   t.same(await serving.process.exited, { code: 0, signal: null })
   t.notOk(isAlive(serving.process.pid))

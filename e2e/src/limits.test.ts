@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import { ask, openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
 import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
-import { copyModels, instances } from './temp-repository.ts'
+import { grpcOutcome, restOutcome, serveSlow, untilPending } from './slow-server.ts'
+import { copyModels } from './temp-repository.ts'
 import { fp32, row, slowInputs, type Tensor } from './tensors.ts'
 
 t.setTimeout(600_000)
@@ -22,19 +22,12 @@ async function serveModels(
   models: readonly string[],
   ...flags: readonly string[]
 ): Promise<Serving> {
-  const append = models.includes('slow') ? { slow: instances(1) } : {}
-  return await serve(test, { repositories: [await copyModels(test, models, { append })], flags })
+  return await serve(test, { repositories: [await copyModels(test, models)], flags })
 }
 
 function ofBytes(bytes: number): readonly Tensor[] {
   return [fp32('x', new Float32Array(bytes / 4))]
 }
-
-const untilPending = (serving: Serving, count: number, model = 'slow'): Promise<true> =>
-  until(`${count} requests wait`, async () => {
-    const metrics = await scrape(serving)
-    return metrics.value('nv_inference_pending_request_count', { model }) === count
-  })
 
 async function openSocket(test: Test, port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
@@ -57,15 +50,13 @@ await t.test(
       '--max-connections=2',
     )
     const client = openClient(t, serving)
-    const overBoth = async (bytes: number): Promise<readonly string[]> => [
-      await client.infer({ modelName: IDENTITY, inputs: ofBytes(bytes) }).then(
-        () => 'OK',
-        ({ code, reason }) => `${code} ${reason}`,
-      ),
-      await restInfer(serving, IDENTITY, ofBytes(bytes)).then(
-        ({ status, headers }) => `${status} ${String(headers['tutti-error-reason'] ?? 'OK')}`,
-      ),
-    ]
+    const overBoth = (bytes: number): Promise<readonly string[]> => {
+      const inputs = ofBytes(bytes)
+      return Promise.all([
+        grpcOutcome(client.infer({ modelName: IDENTITY, inputs })),
+        restOutcome(restInfer(serving, IDENTITY, inputs)),
+      ])
+    }
     const tooLarge = ['RESOURCE_EXHAUSTED MESSAGE_TOO_LARGE', '413 MESSAGE_TOO_LARGE']
     t.same(await overBoth(200_000), tooLarge)
     const overloaded = ['RESOURCE_EXHAUSTED OVERLOADED', '503 OVERLOADED']
@@ -85,7 +76,7 @@ await t.test(
 )
 
 await t.test('requests over the bound are refused at once, and let in again later', async (t) => {
-  const serving = await serveModels(t, ['slow'], '--max-inflight-requests=2')
+  const serving = await serveSlow(t, { flags: ['--max-inflight-requests=2'] })
   const client = openClient(t, serving)
   const inputs = slowInputs(LONG)
   const order: string[] = []
@@ -112,7 +103,7 @@ await t.test('requests over the bound are refused at once, and let in again late
 })
 
 await t.test('a queue over the server’s bound refuses, and counts it', async (t) => {
-  const serving = await serveModels(t, ['slow'], '--max-queue-size=2')
+  const serving = await serveSlow(t, { flags: ['--max-queue-size=2'] })
   const client = openClient(t, serving)
   const request = { modelName: 'slow', inputs: slowInputs(LONG) }
   const accepted = [1, 2, 3].map(() => client.infer(request))

@@ -93,6 +93,21 @@ await t.test('what is not one message is refused with its reason, in one answer'
     t.ok(headers['grpc-status-details-bin'])
     t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
   }
+  const compressed = Buffer.from(request)
+  compressed[0] = 1
+  const flagged = Buffer.from(request)
+  flagged[0] = 2
+  for (const [body, encoding, status] of [
+    [flagged, 'identity', '3'],
+    [compressed, 'identity', '3'],
+    [compressed, 'gzip', '13'],
+    [compressed, 'zap', '12'],
+  ] as const) {
+    const stream = open({ 'grpc-encoding': encoding })
+    stream.end(body)
+    const { headers } = await readAnswer(stream)
+    t.equal(headers['grpc-status'], status, encoding)
+  }
   t.equal(backend.contexts.length, 0, 'nothing was executed')
 })
 

@@ -1,0 +1,40 @@
+import { until } from '@tutti/chassis/testing'
+import type { Test } from 'tap'
+import { scrape } from './metrics.ts'
+import type { RestAnswer } from './rest-call.ts'
+import { type Serving, serve } from './serving.ts'
+import { copyModels, instances } from './temp-repository.ts'
+
+/** Serves `slow` and `ens_slow`. By default there is one instance, so that requests wait for each other. */
+export async function serveSlow(
+  t: Test,
+  o: { readonly instances?: number; readonly flags?: readonly string[] } = {},
+): Promise<Serving> {
+  const append = { slow: instances(o.instances ?? 1) }
+  const repository = await copyModels(t, ['slow', 'ens_slow'], { append })
+  return await serve(t, { repositories: [repository], flags: o.flags ?? [] })
+}
+
+/** Waits until so many requests to a model wait for an instance. */
+export function untilPending(serving: Serving, count: number, model = 'slow'): Promise<true> {
+  return until(`${count} requests wait`, async () => {
+    const metrics = await scrape(serving)
+    return metrics.value('nv_inference_pending_request_count', { model, version: '1' }) === count
+  })
+}
+
+/** How a request over gRPC ends: `OK`, or code and reason. */
+export function grpcOutcome(answer: Promise<unknown>): Promise<string> {
+  return answer.then(
+    () => 'OK',
+    ({ code, reason }) => `${code} ${reason}`,
+  )
+}
+
+/** How a request over REST ends: the status with `OK` or its reason, or what became of the connection. */
+export function restOutcome(answer: Promise<RestAnswer>): Promise<string> {
+  return answer.then(
+    ({ status, headers }) => `${status} ${String(headers['tutti-error-reason'] ?? 'OK')}`,
+    ({ code }) => String(code),
+  )
+}
