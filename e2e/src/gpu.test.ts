@@ -1,18 +1,21 @@
 // needs: python, torch
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { pretendGpus, withoutCompiler } from './pretended-gpus.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import { FACE, OCR } from './seed-systems.ts'
 import { ROOT, type Serving, serve } from './serving.ts'
-import { copyModels } from './temp-repository.ts'
+import { copyModels, tempFolder } from './temp-repository.ts'
 import { fp32, type Tensor } from './tensors.ts'
 import { PYTHON, PYTHON_FLAGS, TORCH_PYTHON, withoutTorch } from './triton-client.ts'
 
 t.setTimeout(600_000)
+
+const run = promisify(execFile)
 
 const ACCELERATOR = '--accelerator=nvidia.com/gpu=1'
 const FACE_NETWORK = 'infer_face_restoration_v2.1'
@@ -27,7 +30,7 @@ const withoutGpu = !hasGpu && 'there is no GPU: /dev/nvidia0 does not exist'
 async function withoutTorchCuda(): Promise<string | false> {
   if (withoutTorch() !== false) return withoutTorch()
   const script = 'import torch; print(torch.version.cuda)'
-  const { stdout } = await promisify(execFile)(TORCH_PYTHON ?? '', ['-c', script])
+  const { stdout } = await run(TORCH_PYTHON ?? '', ['-c', script])
   return stdout.trim() === 'None' && `the PyTorch of ${TORCH_PYTHON} was built without CUDA`
 }
 
@@ -145,6 +148,26 @@ await t.test('another vendor’s devices are no CUDA: they are told of in the re
   const reason = await refusal(t, OCR, ['--accelerator=amd.com/gpu=1'])
   t.match(reason, /no GPUs are available \(accelerator amd\.com\/gpu=1, /)
 })
+
+/** For tap's `skip`: there is nothing to build a driver with. */
+const withoutCompiler: string | false = await run('cc', ['--version']).then(
+  () => false,
+  () => 'there is no C compiler (cc)',
+)
+
+/** Variables of a process whose CUDA driver says that it has so many GPUs. Nothing can be executed on them. */
+async function pretendGpus(t: Test, count: number): Promise<Readonly<Record<string, string>>> {
+  const folder = await tempFolder(t)
+  const source = join(folder, 'driver.c')
+  const text = `
+int cuInit(unsigned int flags) { return 0; }
+int cuDeviceGetCount(int *count) { *count = ${count}; return 0; }
+int cuGetErrorString(int code, const char **text) { *text = "unknown"; return 0; }
+`
+  await writeFile(source, text)
+  await run('cc', ['-shared', '-fPIC', '-o', join(folder, 'libcuda.so.1'), source])
+  return { LD_LIBRARY_PATH: folder }
+}
 
 const ON_TWO = 'instance_group { kind: KIND_GPU }'
 const ON_THE_SECOND = 'instance_group { gpus: 1 }'

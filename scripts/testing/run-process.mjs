@@ -26,19 +26,16 @@ const KEPT_LINES = 10_000
  * Runs test files in one process, with all that they start in one process group. The group ends with the process.
  *
  * @param {{ root: string, files: readonly string[], env: NodeJS.ProcessEnv, timeoutS: number, signal: AbortSignal,
- *   onLine?: (line: string) => void, nodeFlags?: readonly string[] }} o - `signal` ends the group at once; `onLine` takes what the tests
- *   write.
+ *   nodeFlags?: readonly string[] }} o - `signal` ends the group at once.
  * @returns {Promise<Outcome>}
  */
-export async function runProcess({ root, files, env, timeoutS, signal, ...o }) {
-  const { onLine = () => {}, nodeFlags = [] } = o
+export async function runProcess({ root, files, env, timeoutS, signal, nodeFlags = [] }) {
   const startedMs = performance.now()
   const output = new TapOutput(files[0])
   const lines = []
   const keep = (line) => {
     // What led to a failure, and the failure, stay.
     if (lines.push(line) > KEPT_LINES && output.failed.size === 0) lines.shift()
-    onLine(line)
   }
   const take = (line) => {
     keep(line)

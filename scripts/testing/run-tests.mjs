@@ -17,10 +17,10 @@ const TIMEOUT_S = 600
  * fails runs once more, alone, after all others; if it passes then, it is printed as flaky.
  *
  * @param {{ root: string, files: readonly string[], env?: NodeJS.ProcessEnv, jobs?: number, timeoutS?: number,
- *   nodeFlags?: readonly string[], signal?: AbortSignal, onLine?: (line: string) => void, print?: (text: string) => void,
+ *   nodeFlags?: readonly string[], signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
- *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take; `onLine`
- *   takes what tests write, `print` the report; `atEnd` resolves with a reason why the run fails though its tests passed;
+ *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take; `print`
+ *   takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
  *   `provide` gives a file's environment by its needs.
  * @returns {Promise<number>} the exit code: 0 only if something ran and nothing failed in the end.
  */
@@ -34,14 +34,14 @@ export async function runTests(o) {
   )
 }
 
-async function runAll({ root, files, onLine, nodeFlags, ...o }) {
+async function runAll({ root, files, nodeFlags, ...o }) {
   const failure = new AbortController()
   const signal = AbortSignal.any([o.signal, failure.signal])
   const { jobs = Math.max(2, availableParallelism()), timeoutS = TIMEOUT_S } = o
   const provide = o.provide ?? createProvider(root, { ...toolEnvironment(root), ...o.env })
   const report = new Report(o.print)
   const run = async (task, taskEnv) => {
-    const options = { root, env: taskEnv, timeoutS, signal, onLine, nodeFlags }
+    const options = { root, env: taskEnv, timeoutS, signal, nodeFlags }
     return await runProcess({ ...options, files: task.files })
   }
   const pool = { jobs, signal, provide, fail: (reason) => failure.abort(reason) }

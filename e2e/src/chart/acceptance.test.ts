@@ -1,9 +1,9 @@
 // needs: apiserver
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '@tutti/chassis/testing'
 import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
+import { serveCrds } from './chart-pods.ts'
 import { CHART, find, type Rendered, render } from './helm.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }
@@ -49,16 +49,7 @@ await t.test('on a real API server', WITH_KUBE, async (t) => {
     return status === 201 ? '' : `${status} ${answer['message']}`
   }
 
-  await t.test('the CRDs are served', async () => {
-    for (const crd of (await render()).filter(({ kind }) => kind === 'CustomResourceDefinition')) {
-      await server.plain.create(await pathOf(crd), crd)
-      const { group, names } = crd['spec']
-      await until(`${names.plural} are served`, async () => {
-        const path = `/apis/${group}/v1alpha1/${names.plural}`
-        return (await server.plain.send('GET', path)).status === 200
-      })
-    }
-  })
+  await serveCrds(server, await render())
 
   await t.test('every object of every overlay is accepted, its pods as restricted', async (t) => {
     await Promise.all(

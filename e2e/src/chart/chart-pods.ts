@@ -13,6 +13,13 @@ export async function startChartCluster(t: Test, objects: readonly Rendered[]): 
   t.teardown(() => server.stop())
   const { plain } = server
   await plain.create('/api/v1/namespaces', { metadata: { name: 'tutti-system' } })
+  await serveCrds(server, objects)
+  await applyRoles(server, objects)
+  return server
+}
+
+/** Creates the CRDs among the objects, and waits until the API server serves them. */
+export async function serveCrds({ plain }: ApiServer, objects: readonly Rendered[]): Promise<void> {
   for (const object of objects) {
     if (object['kind'] !== 'CustomResourceDefinition') continue
     await plain.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', object)
@@ -21,8 +28,6 @@ export async function startChartCluster(t: Test, objects: readonly Rendered[]): 
       return (await plain.send('GET', `/apis/${group}/v1alpha1/${names.plural}`)).status === 200
     })
   }
-  await applyRoles(server, objects)
-  return server
 }
 
 /** Gives the accounts of the chart their rights, beside those that others have. */

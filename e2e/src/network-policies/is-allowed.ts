@@ -3,8 +3,8 @@ import type { Connection, Party, Pod } from './connection.ts'
 import {
   type Direction,
   type Labels,
-  type Member,
   type NetworkPolicy,
+  type Peer,
   type PolicyPort,
   rulesOf,
   selects,
@@ -50,10 +50,10 @@ function lets(
   return (
     selecting.length === 0 ||
     selecting.some((policy) => {
-      const isMember = (member: Member): boolean => matches(member, other, policy, namespaces)
-      return rulesOf(policy, direction).some(({ members, ports }) => {
+      const isPeer = (peer: Peer): boolean => matches(peer, other, policy, namespaces)
+      return rulesOf(policy, direction).some(({ peers, ports }) => {
         return (
-          (members.length === 0 || members.some(isMember)) &&
+          (peers.length === 0 || peers.some(isPeer)) &&
           (ports.length === 0 || ports.some((port) => hasPort(port, connection)))
         )
       })
@@ -71,7 +71,7 @@ function isSelected(policy: NetworkPolicy, direction: Direction, pod: Pod): bool
 
 /** Without a namespaceSelector a podSelector is about the policy's own namespace. */
 function matches(
-  { podSelector, namespaceSelector, ipBlock }: Member,
+  { podSelector, namespaceSelector, ipBlock }: Peer,
   party: Party,
   policy: NetworkPolicy,
   namespaces: Network['namespaces'],
@@ -79,7 +79,7 @@ function matches(
   if (ipBlock !== undefined) return contains(ipBlock.cidr, party.ip)
   if (party.kind !== 'pod') return false
   if (podSelector === undefined && namespaceSelector === undefined) {
-    throw new Error(`${policy.metadata.name}: got a member without a field, want a selector`)
+    throw new Error(`${policy.metadata.name}: got a peer without a field, want a selector`)
   }
   const labels = namespaces[party.namespace]
   if (labels === undefined) throw new Error(`namespaces: got none called ${party.namespace}`)

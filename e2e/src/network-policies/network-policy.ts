@@ -26,16 +26,16 @@ export interface NetworkPolicy {
 }
 
 export interface IngressRule {
-  readonly from?: readonly Member[]
+  readonly from?: readonly Peer[]
   readonly ports?: readonly PolicyPort[]
 }
 
 export interface EgressRule {
-  readonly to?: readonly Member[]
+  readonly to?: readonly Peer[]
   readonly ports?: readonly PolicyPort[]
 }
 
-export interface Member {
+export interface Peer {
   readonly podSelector?: LabelSelector
   readonly namespaceSelector?: LabelSelector
   readonly ipBlock?: { readonly cidr: string }
@@ -48,7 +48,7 @@ export interface PolicyPort {
 
 /** A rule of either direction. */
 export interface Rule {
-  readonly members: readonly Member[]
+  readonly peers: readonly Peer[]
   readonly ports: readonly PolicyPort[]
 }
 
@@ -70,8 +70,8 @@ export function selects(
 
 export function rulesOf({ spec }: NetworkPolicy, direction: Direction): readonly Rule[] {
   return direction === 'Ingress'
-    ? (spec.ingress ?? []).map(({ from = [], ports = [] }) => ({ members: from, ports }))
-    : (spec.egress ?? []).map(({ to = [], ports = [] }) => ({ members: to, ports }))
+    ? (spec.ingress ?? []).map(({ from = [], ports = [] }) => ({ peers: from, ports }))
+    : (spec.egress ?? []).map(({ to = [], ports = [] }) => ({ peers: to, ports }))
 }
 
 const SELECTOR = ['matchLabels', 'matchExpressions']
