@@ -5,7 +5,7 @@ import { findPython } from './demo/find-python.mjs'
 import { OCR } from './demo/read-words.mjs'
 import { FACE } from './demo/restore-face.mjs'
 import { startProcesses } from './demo/start-processes.mjs'
-import { startServer } from './demo/start-server.mjs'
+import { startServer } from './demo/start-tutti.mjs'
 import { runScript, SetupFailure } from './setup/failure.mjs'
 
 await runScript(async () => {

@@ -42,6 +42,25 @@ export function startTutti(args) {
 }
 
 /**
+ * Starts `tutti serve` with the ensembles of systems; other models of the repository can be loaded by clients.
+ *
+ * @param {readonly { ensemble: string }[]} systems
+ * @param {{ python?: string, keep: boolean }} o - `keep` takes the usual ports, which others can know.
+ * @returns {Promise<{ servers: readonly object[], stop: () => Promise<void>, exited: Promise<unknown> }>}
+ */
+export async function startServer(systems, { python, keep }) {
+  const { ready, stop, exited } = await startTutti([
+    'serve',
+    REPOSITORY,
+    '--model-control-mode=explicit',
+    ...systems.map(({ ensemble }) => `--load-model=${ensemble}`),
+    ...pythonFlags(python),
+    ...portFlags(keep ? 8000 : undefined),
+  ])
+  return { servers: [ready], stop, exited }
+}
+
+/**
  * Flags with which a server listens on free ports of the loopback interface, or on all interfaces from `firstPort` on.
  *
  * @param {number | undefined} firstPort - of REST; gRPC and metrics follow.

@@ -4,10 +4,10 @@ import { runChild } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
 import { makeBases } from './base.mjs'
 import { IMAGES, referenceOf } from './catalogue.mjs'
+import { CLUSTERS } from './engine.mjs'
 import { revisionOf, sourceOf } from './git.mjs'
 import { hostFiles } from './host-files.mjs'
 import { inputsDigest } from './inputs.mjs'
-import { CLUSTERS } from './load.mjs'
 
 /**
  * @typedef {object} Work

@@ -105,3 +105,9 @@ function commonFlags({ file, name, target, args, noCache, platform }) {
     ...Object.entries(args).map(([key, value]) => `--build-arg=${key}=${value}`),
   ]
 }
+
+/** How an archive gets into a cluster's containerd. */
+export const CLUSTERS = {
+  kind: ({ archive, kindName }) => ['kind', 'load', 'image-archive', archive, '--name', kindName],
+  k3s: ({ archive }) => ['k3s', 'ctr', 'images', 'import', archive],
+}

@@ -1,6 +1,5 @@
 import { test } from 'tap'
-import { engineCommands, findEngine } from './engine.mjs'
-import { CLUSTERS } from './load.mjs'
+import { CLUSTERS, engineCommands, findEngine } from './engine.mjs'
 
 const build = {
   file: '/src/images/Dockerfile',

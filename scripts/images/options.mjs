@@ -3,8 +3,7 @@ import { parseArgs } from 'node:util'
 import { cacheFolder } from '../setup/cache-folder.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
 import { DEFAULT_IMAGES, IMAGES } from './catalogue.mjs'
-import { ENGINES } from './engine.mjs'
-import { CLUSTERS } from './load.mjs'
+import { CLUSTERS, ENGINES } from './engine.mjs'
 
 export const USAGE = `usage: npm run images -- [FLAGS]
 

@@ -1,23 +1,21 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'tap'
+import { fakePrograms } from '../testing/fake-programs.mjs'
 import { findKubeBinaries } from './kube-binaries.mjs'
 
 const silent = { say: () => {} }
 
 /** A Go that notes what it is asked, and leaves the files that a real one would. */
 function fakeGo(root, { install = 'touch "$GOBIN/${2##*/}"' } = {}) {
-  const bin = join(root, 'go-bin')
-  mkdirSync(bin, { recursive: true })
-  const script = `#!/bin/sh
+  const go = `
 echo "$1 $GOFLAGS/$GOWORK $*" >> ${root}/log
 case "$1" in
 version) echo "go version go1.26.8 linux/amd64" ;;
 build) while [ "$1" != -o ]; do shift; done; touch "$2" ;;
 install) for last; do :; done; set -- install "$last"; ${install} ;;
 esac`
-  writeFileSync(join(bin, 'go'), script)
-  chmodSync(join(bin, 'go'), 0o755)
+  const bin = fakePrograms(join(root, 'go-bin'), { go })
   return { PATH: `${bin}:/usr/bin:/bin`, XDG_CACHE_HOME: join(root, 'cache') }
 }
 

@@ -1,19 +1,9 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { fakePrograms } from '../testing/fake-programs.mjs'
 import { SetupFailure } from './failure.mjs'
 import { ensureNatsServer } from './nats-server.mjs'
-
-/** Puts programs that are shell scripts into a folder. */
-function programs(folder, scripts) {
-  mkdirSync(folder, { recursive: true })
-  for (const [program, script] of Object.entries(scripts)) {
-    const path = join(folder, program)
-    writeFileSync(path, `#!/bin/sh\n${script}\n`)
-    chmodSync(path, 0o755)
-  }
-  return folder
-}
 
 const server = (version) => `echo "nats-server: v${version}"`
 /** A Go whose build leaves a program, and a line in a log that says so. */
@@ -30,7 +20,7 @@ function environment(root, path) {
 const silent = { say: () => {} }
 
 await test('the one that is named is taken, or refused', async (t) => {
-  const folder = programs(t.testdir(), {
+  const folder = fakePrograms(t.testdir(), {
     good: server('2.16.0'),
     old: server('2.9.10'),
     other: 'echo x',
@@ -45,8 +35,8 @@ await test('the one that is named is taken, or refused', async (t) => {
 
 await test('the first of PATH that is new enough is taken', async (t) => {
   const root = t.testdir()
-  const old = programs(join(root, 'old'), { 'nats-server': server('2.14.9') })
-  const bin = programs(join(root, 'new'), { 'nats-server': server('2.15.0-beta.1') })
+  const old = fakePrograms(join(root, 'old'), { 'nats-server': server('2.14.9') })
+  const bin = fakePrograms(join(root, 'new'), { 'nats-server': server('2.15.0-beta.1') })
   const env = environment(root, `/nonexistent::${old}:${bin}`)
   t.equal(await ensureNatsServer({ env, ...silent }), join(bin, 'nats-server'))
 })
@@ -54,7 +44,7 @@ await test('the first of PATH that is new enough is taken', async (t) => {
 await test('without one it is built once, however many ask', async (t) => {
   const root = t.testdir()
   const log = join(root, 'log')
-  const env = environment(root, programs(join(root, 'bin'), { go: go('1.26.8', log) }))
+  const env = environment(root, fakePrograms(join(root, 'bin'), { go: go('1.26.8', log) }))
   const ask = () => ensureNatsServer({ env, ...silent })
   const [path, other] = await Promise.all([ask(), ask()])
   t.equal(path, other)
@@ -77,7 +67,7 @@ await test('what is missing is said, and how to get it', async (t) => {
     [{ 'nats-server': server('2.9.10') }, /the one in PATH is 2\.9\.10/],
   ]
   for (const [i, [scripts, message]] of cases.entries()) {
-    const env = environment(root, programs(join(root, `bin-${i}`), scripts))
+    const env = environment(root, fakePrograms(join(root, `bin-${i}`), scripts))
     const failure = await ensureNatsServer({ env, ...silent }).then(
       () => undefined,
       (error) => error,
@@ -91,7 +81,7 @@ await test('a build that fails says what Go said, and leaves nothing', async (t)
   const root = t.testdir()
   const script =
     'if [ "$1" = version ]; then echo "go version go1.27.0"; exit 0; fi; echo no route >&2; exit 1'
-  const env = environment(root, programs(join(root, 'bin'), { go: script }))
+  const env = environment(root, fakePrograms(join(root, 'bin'), { go: script }))
   await t.rejects(ensureNatsServer({ env, ...silent }), {
     message: /no route[^]*The build of nats-server failed with exit code 1/,
   })

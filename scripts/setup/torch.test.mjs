@@ -1,25 +1,15 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { fakePrograms } from '../testing/fake-programs.mjs'
 import { findTorch } from './torch.mjs'
-
-/** Puts programs that are shell scripts into a folder. */
-function programs(folder, scripts) {
-  mkdirSync(folder, { recursive: true })
-  for (const [program, script] of Object.entries(scripts)) {
-    const path = join(folder, program)
-    writeFileSync(path, `#!/bin/sh\n${script}\n`)
-    chmodSync(path, 0o755)
-  }
-  return folder
-}
 
 const HAS_TORCH = 'exit 0'
 const HAS_NONE = 'exit 1'
 
 /** A system whose apt-get notes what it is asked; after an install the system's Python has torch, if the packages work. */
 function makeSystem(root, changes = {}, install = `echo 'exit 0' >> ${root}/sys/state`) {
-  const folder = programs(join(root, 'sys'), {
+  const folder = fakePrograms(join(root, 'sys'), {
     python3: `. ${root}/sys/state; exit 1`,
     'apt-get': `echo "$@" >> ${root}/apt.log; case "$1" in install) ${install};; esac`,
   })
@@ -42,7 +32,7 @@ function find(root, system, env = {}) {
 
 await test('the interpreter that is named is taken, or refused', async (t) => {
   const root = t.testdir()
-  const folder = programs(join(root, 'bin'), { good: HAS_TORCH, bad: HAS_NONE })
+  const folder = fakePrograms(join(root, 'bin'), { good: HAS_TORCH, bad: HAS_NONE })
   const named = (name) =>
     find(root, makeSystem(root), { TUTTI_TEST_TORCH_PYTHON: join(folder, name) })
   t.same(await named('good'), { TUTTI_TEST_TORCH_PYTHON: join(folder, 'good') })
@@ -52,8 +42,8 @@ await test('the interpreter that is named is taken, or refused', async (t) => {
 
 await test('an interpreter of PATH that has torch is taken, and nothing is installed', async (t) => {
   const root = t.testdir()
-  const without = programs(join(root, 'without'), { python3: HAS_NONE })
-  const having = programs(join(root, 'having'), { python3: HAS_TORCH })
+  const without = fakePrograms(join(root, 'without'), { python3: HAS_NONE })
+  const having = fakePrograms(join(root, 'having'), { python3: HAS_TORCH })
   const found = await find(root, makeSystem(root), { PATH: `${without}:/nowhere:${having}` })
   t.same(found, { TUTTI_TEST_TORCH_PYTHON: join(having, 'python3') })
   t.throws(() => readFileSync(join(root, 'apt.log')), { code: 'ENOENT' })
