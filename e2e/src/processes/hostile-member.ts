@@ -120,7 +120,7 @@ export class HostileMember {
   }
 
   /** The broker's word that nobody listens for an honest member. */
-  async denyPeers(count: number): Promise<void> {
+  async denyMembers(count: number): Promise<void> {
     await this.#many(count, () => {
       const inbox = this.subjects.inbox(this.#anyMember())
       const subject = oneOf(this.#random, [
