@@ -59,7 +59,8 @@ export interface Ended {
 export function runTutti(args: readonly string[], input = ''): Promise<Ended> {
   return new Promise((settle) => {
     const child = execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
-      settle({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+      const code = typeof error?.code === 'number' ? error.code : 1
+      settle({ code: error === null ? 0 : code, out, err })
     })
     child.stdin?.end(input)
   })

@@ -77,7 +77,9 @@ async function answers(t: Test, name: string): Promise<void> {
 /** As `tutti fetch` tells it. */
 async function treeDigest(folder: string): Promise<string> {
   const args = ['fetch', '--verify', folder, '--print-digest', '--log-info=false']
-  return (await runTutti(args)).out.trim()
+  const { code, out, err } = await runTutti(args)
+  if (code !== 0) throw new Error(err)
+  return out.trim()
 }
 
 /** A tar archive of a folder's contents. */

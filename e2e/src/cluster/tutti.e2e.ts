@@ -39,7 +39,9 @@ async function makeRepository(t: Test): Promise<string> {
 /** What `tutti import triton` makes of a repository that is the claim `models`. */
 async function importManifests(folder: string): Promise<readonly PlainObject[]> {
   const args = ['import', 'triton', folder, '--storage-uri-prefix=pvc://models']
-  return parseAll((await runTutti(args)).out)
+  const { code, out, err } = await runTutti(args)
+  if (code !== 0) throw new Error(err)
+  return parseAll(out)
 }
 
 /** As it was imported, but for the image of Python models, and for the hosts. */
