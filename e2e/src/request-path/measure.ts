@@ -12,6 +12,9 @@ import {
 /** Two heartbeats and some timers: what runs then runs without requests too. */
 const IDLE_MS = 3000
 
+/** A timer may meet one of them, but not all. */
+const REQUESTS = 3
+
 /** The checkout to measure, and what its programs are told. */
 export interface PathOptions {
   /** Built. */
@@ -23,7 +26,7 @@ export interface PathOptions {
   readonly teardown: (stop: () => unknown) => void
 }
 
-/** The source files that one request executes, relative to the root, sorted. */
+/** The source files that every request executes, relative to the root, sorted. */
 export async function pathInOneProcess(o: PathOptions): Promise<readonly string[]> {
   const server = await start(o, ['serve', `--model-repository=${o.repository}`])
   return await executedByRequest(o, server.grpcPort, [server])
@@ -89,12 +92,33 @@ async function executedByRequest(
   await take()
   await delay(IDLE_MS)
   const idle = await take()
-  await infer(client, o.model)
-  // What follows an answer belongs to the request: statistics, credits, what is released.
-  await delay(200)
-  const now = await take()
-  const files = now.flatMap((executed, i) => sourcesOf(o.root, executed, idle[i] ?? new Map()))
+  const requests = await inOrder(REQUESTS, async () => {
+    await infer(client, o.model)
+    // What follows an answer belongs to the request: statistics, credits, what is released.
+    await delay(200)
+    return await take()
+  })
+  const files = started.flatMap((_, i) => {
+    const always = inAll(requests.map((executed) => executed[i] ?? new Map()))
+    return sourcesOf(o.root, always, idle[i] ?? new Map())
+  })
   return [...new Set(files)].toSorted()
+}
+
+async function inOrder<T>(count: number, one: () => Promise<T>): Promise<readonly T[]> {
+  const all: T[] = []
+  for (let i = 0; i < count; i++) all.push(await one())
+  return all
+}
+
+/** The functions that ran each time. */
+function inAll([first = new Map(), ...others]: readonly Executed[]): Executed {
+  const always = new Map<string, ReadonlySet<string>>()
+  for (const [url, functions] of first) {
+    const kept = [...functions].filter((name) => others.every((one) => one.get(url)?.has(name)))
+    if (kept.length > 0) always.set(url, new Set(kept))
+  }
+  return always
 }
 
 async function untilAnswered(client: InferenceClient, model: string): Promise<void> {
