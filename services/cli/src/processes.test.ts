@@ -188,7 +188,11 @@ await t.test('routers run ensembles over steps that come and go', SKIP, async (t
     await infer(late.httpPort, 'add_one_batch'),
     'asked directly, a step answers the same',
   )
+  const announced = (): number =>
+    late.messages().filter(({ message }) => message === 'step announced').length
+  const before = announced()
   const b = await processes.step('--model=add_one_batch')
+  await until('the router knows the other replica', async () => announced() > before)
   await a.stop()
   for (let i = 0; i < 8; i++) {
     t.same(await infer(late.httpPort, 'ens_chain'), [200, sum], 'the other replica takes over')
