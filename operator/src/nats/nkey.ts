@@ -23,7 +23,8 @@ const CREATE: Readonly<Record<NkeyRole, () => KeyPair>> = {
   user: createUser,
 }
 
-const LETTER: Readonly<Record<NkeyRole, string>> = { operator: 'O', account: 'A', user: 'U' }
+/** With which public keys begin; seeds have an S before it. */
+export const LETTER: Readonly<Record<NkeyRole, string>> = { operator: 'O', account: 'A', user: 'U' }
 
 /** A new key, from the random numbers of the system. */
 export function createNkey(role: NkeyRole): Nkey {

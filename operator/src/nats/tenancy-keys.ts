@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createNkey, isPublicNkey, type Nkey, type NkeyRole, nkeyOfSeed } from './nkey.ts'
+import { createNkey, isPublicNkey, LETTER, type Nkey, type NkeyRole, nkeyOfSeed } from './nkey.ts'
 
 /** The signing keys of the account. The server lets in users that any of them has signed; new users are signed by `current`. */
 export interface SigningKeys {
@@ -114,18 +114,12 @@ function readSigningKeys(texts: SecretTexts): SigningKeys {
   }
 }
 
-const SEED_BEGINS: Readonly<Record<NkeyRole, string>> = {
-  operator: 'SO',
-  account: 'SA',
-  user: 'SU',
-}
-
 function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey {
   const text = readText(texts, name)
   const key = nkeyOfSeed(role, text)
   if (key !== undefined) return key
   throw new DamagedKeysError(
-    `key "${name}": it holds no seed of an ${role} nkey, want ${SEED_BEGINS[role]}...`,
+    `key "${name}": it holds no seed of an ${role} nkey, want S${LETTER[role]}...`,
   )
 }
 

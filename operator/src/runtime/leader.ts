@@ -38,12 +38,6 @@ export interface LeaderElectionOptions {
 /** Followers spread their tries by up to this share, so that they do not come all at once. */
 const JITTER = 1.2
 
-/** How others see a lease: by the clock here since it last changed, as no other clock is to be trusted. */
-interface Observed {
-  readonly lease: Stored<Lease>
-  readonly at: number
-}
-
 /**
  * Elects one leader among the processes that know a Lease, by client-go's rules: the holder renews it; others take it
  * once it has not changed for as long as it says. A leader that cannot renew in time stops before that.
@@ -57,7 +51,8 @@ export class LeaderElection {
   /** Every try of an outage has the same to say. */
   readonly #log: Logger
   readonly #stopping = new AbortController()
-  #observed: Observed | undefined
+  /** As others see it: by the clock here since it last changed, as no other clock is to be trusted. */
+  #observed: { readonly lease: Stored<Lease>; readonly at: number } | undefined
   /** When the last renewal that succeeded was sent; undefined while it does not lead. */
   #renewedAt: number | undefined
   #stopTimer: () => void = () => {}

@@ -28,8 +28,6 @@ export interface EnsembleState {
   readonly exposure?: ExposureProblem | undefined
 }
 
-type Check = (state: EnsembleState) => ConditionState
-
 function servedText({ served }: EnsembleState): string {
   return served === undefined
     ? ''
@@ -166,23 +164,16 @@ function checkProgressing(state: EnsembleState, ready: ConditionState): Conditio
   return isTrue('Waiting', ready.message)
 }
 
-/** What `Ready` needs, in the order in which they stand in each other's way. */
-const CHECKS = {
-  Accepted: checkAccepted,
-  StepsReady: checkStepsReady,
-  RouterReady: checkRouterReady,
-  Routable: checkRoutable,
-} as const satisfies Partial<Record<EnsembleConditionType, Check>>
-
 /** Every condition of an Ensemble. Pure. */
 export function conditionsOfEnsemble(
   state: EnsembleState,
 ): Readonly<Record<EnsembleConditionType, ConditionState>> {
-  const parts = {
-    Accepted: CHECKS.Accepted(state),
-    StepsReady: CHECKS.StepsReady(state),
-    RouterReady: CHECKS.RouterReady(state),
-    Routable: CHECKS.Routable(state),
+  // What `Ready` needs, in the order in which they stand in each other's way.
+  const parts: Parts = {
+    Accepted: checkAccepted(state),
+    StepsReady: checkStepsReady(state),
+    RouterReady: checkRouterReady(state),
+    Routable: checkRoutable(state),
   }
   const lacking = findLacking(state, parts)
   const degraded = checkDegraded(state, lacking !== undefined)
@@ -195,18 +186,16 @@ export function conditionsOfEnsemble(
   }
 }
 
-type Parts = Readonly<Record<keyof typeof CHECKS, ConditionState>>
+type Part = Exclude<EnsembleConditionType, 'Degraded' | 'Progressing' | 'Ready'>
+type Parts = Readonly<Record<Part, ConditionState>>
 
 /** What is first in the way of `Ready`; undefined if nothing is. */
 function findLacking(
   { isPaused, exposure }: EnsembleState,
   states: Parts,
 ): ConditionState | undefined {
-  const needed = (['Accepted', 'StepsReady', 'RouterReady', 'Routable'] as const).filter(
-    (type) => !(isPaused && type === 'Accepted'),
-  )
-  for (const type of needed) {
-    const condition = states[type]
+  const { Accepted, ...others } = states
+  for (const condition of Object.values(isPaused ? others : { Accepted, ...others })) {
     if (condition.status !== 'True') return { ...condition, status: 'False' }
   }
   if (exposure?.isAwaited === true) return isFalse(exposure.reason, exposure.message)

@@ -22,7 +22,7 @@ import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
 import { toSignature } from '../to-signature.ts'
 import type { EnsembleState, ServedRevision } from './ensemble-conditions.ts'
 import { BAD_OF_ENSEMBLE, eventTextOf, hasWarning } from './events.ts'
-import type { Exposure, ExposureProblem } from './exposure.ts'
+import type { Exposure } from './exposure.ts'
 import { NamespaceView } from './namespace-view.ts'
 import { readEnsemble } from './read-ensemble.ts'
 import { toStepStatuses } from './step-statuses.ts'
@@ -97,12 +97,8 @@ export class EnsembleReconciler {
     return this.#again(status, state)
   }
 
-  async #expose(
-    object: Ensemble,
-    spec: EnsembleSpec | undefined,
-    signal: AbortSignal,
-  ): Promise<ExposureProblem | undefined> {
-    return spec && (await this.#o.exposure.sync(object, spec, { signal }))
+  #expose(object: Ensemble, spec: EnsembleSpec | undefined, signal: AbortSignal) {
+    return spec && this.#o.exposure.sync(object, spec, { signal })
   }
 
   /** Stores what is accepted, unless it is already what counts. */

@@ -9,9 +9,7 @@ export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonl
   })
 }
 
-type TargetStatus = Omit<StepStatus, 'name' | 'model'>
-
-function checkTarget(model: string, view: NamespaceView): TargetStatus {
+function checkTarget(model: string, view: NamespaceView): Omit<StepStatus, 'name' | 'model'> {
   const target = view.holderOf(model)
   if (target === undefined) {
     const message = notServedText(model, view.resourceNamed(model))

@@ -1,14 +1,6 @@
 import type { Deployment } from '@tutti/kube'
 import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 
-/** Pods of a Deployment, as its controller last counted them. */
-export interface DeploymentNumbers {
-  readonly wanted: number
-  readonly all: number
-  readonly updated: number
-  readonly available: number
-}
-
 /** False while the Deployment's status is about an earlier spec of it. */
 export function isObserved({ metadata, status }: Deployment): boolean {
   return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 1)
@@ -19,7 +11,8 @@ export function templateOf({ spec }: Deployment): string | undefined {
   return spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
 }
 
-export function numbersOf({ spec, status }: Deployment): DeploymentNumbers {
+/** Pods of a Deployment, as its controller last counted them. */
+export function numbersOf({ spec, status }: Deployment) {
   return {
     wanted: spec.replicas ?? 1,
     all: status?.replicas ?? 0,

@@ -40,21 +40,23 @@ export interface Container {
   readonly command?: readonly string[]
   readonly args?: readonly string[]
   readonly env?: readonly { readonly name: string; readonly value?: string }[]
-  readonly ports?: readonly ContainerPort[]
+  readonly ports?: readonly {
+    readonly name?: string
+    readonly containerPort: number
+    readonly protocol?: 'TCP'
+  }[]
   readonly resources?: ResourceRequirements
   readonly volumeMounts?: readonly VolumeMount[]
   readonly livenessProbe?: Probe
   readonly readinessProbe?: Probe
   readonly startupProbe?: Probe
   readonly lifecycle?: { readonly preStop?: { readonly sleep?: { readonly seconds: number } } }
-  readonly securityContext?: SecurityContext
+  readonly securityContext?: {
+    readonly allowPrivilegeEscalation?: boolean
+    readonly readOnlyRootFilesystem?: boolean
+    readonly capabilities?: { readonly drop?: readonly string[] }
+  }
   readonly terminationMessagePolicy?: 'File' | 'FallbackToLogsOnError'
-}
-
-export interface ContainerPort {
-  readonly name?: string
-  readonly containerPort: number
-  readonly protocol?: 'TCP' | 'UDP'
 }
 
 /** Quantities by resource, `cpu: "500m"` say. */
@@ -75,15 +77,10 @@ export interface VolumeMount {
 export interface Volume {
   readonly name: string
   readonly emptyDir?: { readonly medium?: 'Memory'; readonly sizeLimit?: string }
-  readonly secret?: SecretVolumeSource
+  /** `defaultMode`: permission bits, a decimal number. */
+  readonly secret?: { readonly secretName: string; readonly defaultMode?: number }
   readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean }
   readonly hostPath?: { readonly path: string; readonly type?: string }
-}
-
-export interface SecretVolumeSource {
-  readonly secretName: string
-  /** Permission bits, a decimal number: 0o440 is 288. */
-  readonly defaultMode?: number
 }
 
 export interface Probe {
@@ -116,12 +113,6 @@ export interface PodSecurityContext {
   readonly fsGroup?: number
   readonly fsGroupChangePolicy?: 'Always' | 'OnRootMismatch'
   readonly seccompProfile?: { readonly type: 'RuntimeDefault' }
-}
-
-export interface SecurityContext {
-  readonly allowPrivilegeEscalation?: boolean
-  readonly readOnlyRootFilesystem?: boolean
-  readonly capabilities?: { readonly drop?: readonly string[] }
 }
 
 export interface PodStatus {

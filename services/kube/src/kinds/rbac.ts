@@ -1,35 +1,28 @@
 import type { KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
 
-export interface PolicyRule {
-  readonly apiGroups?: readonly string[]
-  readonly resources?: readonly string[]
-  readonly verbs: readonly string[]
-}
-
-export interface RoleRef {
-  readonly apiGroup: 'rbac.authorization.k8s.io'
-  readonly kind: 'Role' | 'ClusterRole'
-  readonly name: string
-}
-
-export interface Subject {
-  readonly kind: 'ServiceAccount' | 'User' | 'Group'
-  readonly name: string
-  readonly namespace?: string
-  readonly apiGroup?: string
-}
-
 export interface Role extends KubeObject {
-  readonly rules?: readonly PolicyRule[]
+  readonly rules?: readonly {
+    readonly apiGroups?: readonly string[]
+    readonly resources?: readonly string[]
+    readonly verbs: readonly string[]
+  }[]
 }
 
 export const ROLE = defineResource<Role>('rbac.authorization.k8s.io/v1', 'roles', 'Role')
 
 export interface RoleBinding extends KubeObject {
   /** Can never be changed. */
-  readonly roleRef: RoleRef
-  readonly subjects?: readonly Subject[]
+  readonly roleRef: {
+    readonly apiGroup: 'rbac.authorization.k8s.io'
+    readonly kind: 'Role'
+    readonly name: string
+  }
+  readonly subjects?: readonly {
+    readonly kind: 'ServiceAccount'
+    readonly name: string
+    readonly namespace?: string
+  }[]
 }
 
 export const ROLE_BINDING = defineResource<RoleBinding>(
