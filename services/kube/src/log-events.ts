@@ -36,7 +36,7 @@ export class KubeEvents {
   }
 
   watchExpired(resource: string): void {
-    this.#log.info('watch expired, reading everything anew', { resource })
+    this.#log.info('watch expired, reading everything again', { resource })
   }
 
   watchListMissing(resource: string): void {

@@ -165,7 +165,7 @@ await t.test('routers go on while those that are to take their place do not come
     Degraded: {
       status: 'True',
       reason: trouble.reason,
-      message: 'pod "b": no image; the routers that are ready go on',
+      message: 'pod "b": no image; the routers that are ready still serve',
     },
     Progressing: { status: 'True', reason: trouble.reason, message: trouble.message },
     Ready: { status: 'True', reason: 'Ready' },

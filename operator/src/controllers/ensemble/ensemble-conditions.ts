@@ -31,7 +31,7 @@ export interface EnsembleState {
 function servedText({ served }: EnsembleState): string {
   return served === undefined
     ? ''
-    : `; generation ${served.generation} goes on being served (${served.name})`
+    : `; routers still serve generation ${served.generation} (${served.name})`
 }
 
 function checkAccepted(state: EnsembleState): ConditionState {
@@ -126,7 +126,7 @@ function checkDegraded(state: EnsembleState, isWaiting: boolean): ConditionState
 function addServedTrouble(degraded: ConditionState, state: EnsembleState): ConditionState {
   const trouble = servedTroubleOf(state)
   if (degraded.status === 'True' || trouble === undefined) return degraded
-  return isTrue(trouble.reason, `${trouble.message}; the routers that are ready go on`)
+  return isTrue(trouble.reason, `${trouble.message}; the routers that are ready still serve`)
 }
 
 /** Of a check: it changes by itself. */

@@ -4,7 +4,7 @@ import type { EventInput } from '../../runtime/events.ts'
 
 /** Somebody else changed a child, and it is as it was again. */
 export function childRepaired(regarding: KubeObject, { resource, key }: ChildId): EventInput {
-  const note = `${resource.kind} "${key.name}" was changed by somebody else; it is as before again`
+  const note = `${resource.kind} "${key.name}" was changed by another client; the operator has restored it`
   return { regarding, type: 'Warning', reason: 'ChildRepaired', action: 'Apply', note }
 }
 

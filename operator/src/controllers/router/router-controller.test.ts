@@ -267,7 +267,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       const counted = { status: { replicas: 2, readyReplicas: 1 } }
       await plain.patch(`${ns.path('deployments', 'tutti-router')}/status`, counted)
       const served = await ns.condition('one', 'RouterReady', 'True')
-      t.match(saidOf(served, 'Degraded'), /not present; the routers that are ready go on$/)
+      t.match(saidOf(served, 'Degraded'), /not present; the routers that are ready still serve$/)
       await tell({ reason: 'ContainerCreating' })
       await ns.condition('one', 'Degraded', 'False')
     },

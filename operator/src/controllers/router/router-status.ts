@@ -64,9 +64,12 @@ function checkProgressing({ trouble, deployment, replicas }: RouterState): Condi
   const isSeen =
     deployment !== undefined && isObserved(deployment) && deployment.spec.replicas === wanted
   if (isSeen && done >= wanted && all <= wanted) {
-    return isFalse('Complete', 'all pods are as they are wanted')
+    return isFalse('Complete', 'all pods are up to date and ready')
   }
-  return isTrue('RollingOut', `${Math.min(done, wanted)} of ${wanted} pods are as they are wanted`)
+  return isTrue(
+    'RollingOut',
+    `${Math.min(done, wanted)} of ${wanted} pods are up to date and ready`,
+  )
 }
 
 /** `done`: of the newest template, and ready. */
