@@ -8,7 +8,7 @@ import {
 } from '@tutti/chassis'
 import { operatorExecutable } from './operator-executable.ts'
 
-const around: Surroundings = {
+const environment: Surroundings = {
   env: process.env,
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
@@ -18,12 +18,12 @@ const around: Surroundings = {
 }
 
 const executable = operatorExecutable({
-  ...around,
+  ...environment,
   onUnhandledRejection: (listener) => void process.on('unhandledRejection', listener),
 })
 
 try {
-  process.exitCode = await runExecutable(executable, process.argv.slice(2), around)
+  process.exitCode = await runExecutable(executable, process.argv.slice(2), environment)
 } catch (error) {
-  process.exitCode = reportFailure('tutti-operator', error, around)
+  process.exitCode = reportFailure('tutti-operator', error, environment)
 }

@@ -13,7 +13,7 @@ export interface OperatorEnvironment extends Pick<Surroundings, 'env' | 'exit'> 
 
 /** The operator as a program. */
 export function operatorExecutable(
-  around: OperatorEnvironment,
+  environment: OperatorEnvironment,
   o: Pick<OperatorOptions, 'createControllers'> = {},
 ): Executable<typeof OPERATOR_FLAGS> {
   return {
@@ -24,13 +24,13 @@ export function operatorExecutable(
     processFlags: (flags) => flags,
     check: checkOperatorFlags,
     start: async ({ flags, log, health, signal }) => {
-      const exit = (code: number): void => around.exit(code, false)
+      const exit = (code: number): void => environment.exit(code, false)
       // It may have left half a change: the next process looks at everything anew.
-      around.onUnhandledRejection((error) => {
+      environment.onUnhandledRejection((error) => {
         unhandledRejection(log, error)
         exit(1)
       })
-      const config = loadOperatorConfig(around.env)
+      const config = loadOperatorConfig(environment.env)
       return await startOperator({ ...o, flags, log, health, signal, config, exit })
     },
   }

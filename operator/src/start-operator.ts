@@ -46,9 +46,9 @@ export async function startOperator(
   const access = await toAccess(config, clock)
   const transport = createTransport(access, { clock, log, metrics, userAgent: USER_AGENT })
   const client = createClient(transport)
-  const around = { clock, log, metrics: runtimeMetrics }
+  const common = { clock, log, metrics: runtimeMetrics }
   const events = new EventRecorder({
-    ...around,
+    ...common,
     client,
     controller: 'tutti.dev/operator',
     instance: config.podName,
@@ -61,12 +61,12 @@ export async function startOperator(
     userAgent: `${USER_AGENT} leader-election`,
   })
   const election = createElection(o, {
-    ...around,
+    ...common,
     client: createClient(leaseTransport),
     onTaken: () => manager?.lead(),
   })
   const { caches, controllers } = (o.createControllers ?? createControllers)({
-    ...around,
+    ...common,
     client: election === undefined ? client : leadingClient(client, election),
     openReflector: (options) => createReflector({ ...options, client }),
     events,
