@@ -1,4 +1,4 @@
-import type { Executable, Surroundings } from '@tutti/chassis'
+import type { Executable, ProcessEnvironment } from '@tutti/chassis'
 import manifest from '../package.json' with { type: 'json' }
 import { loadOperatorConfig } from './config.ts'
 import { checkOperatorFlags, OPERATOR_FLAGS } from './operator-flags.ts'
@@ -6,7 +6,7 @@ import { unhandledRejection } from './runtime/log-events.ts'
 import { type OperatorOptions, startOperator } from './start-operator.ts'
 
 /** What the operator needs of its process beside what every executable does. */
-export interface OperatorEnvironment extends Pick<Surroundings, 'env' | 'exit'> {
+export interface OperatorEnvironment extends Pick<ProcessEnvironment, 'env' | 'exit'> {
   /** Calls back with rejections that nothing handled. */
   onUnhandledRejection(listener: (error: unknown) => void): void
 }

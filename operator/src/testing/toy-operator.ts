@@ -1,9 +1,9 @@
-import { leave, processSignals, runExecutable, type Surroundings } from '@tutti/chassis'
+import { leave, type ProcessEnvironment, processSignals, runExecutable } from '@tutti/chassis'
 import { operatorExecutable } from '../operator-executable.ts'
 import { createToyControllers } from './toy-controllers.ts'
 
 /** The operator as a process, with toys instead of models. */
-const around: Surroundings = {
+const around: ProcessEnvironment = {
   // oxlint-disable-next-line node/no-process-env -- it is a main.ts, for tests
   env: process.env,
   out: (text) => process.stdout.write(text),

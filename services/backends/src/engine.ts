@@ -5,9 +5,9 @@ import type { NamedTensor, Parameters, ResponseSink, StepRequest } from '@tutti/
 export interface EngineOptions {
   /** Number of instances that execute at the same time, at least 1. */
   readonly instances: number
-  /** What models may ask of the server that they run in; absent where nobody offers it. */
+  /** What models may ask of the server that they run in; absent where the server offers nothing. */
   readonly host?: ModelHost
-  /** Aborts when nobody wants the model any more; an engine that can ends the load then, by an error. */
+  /** Aborts when the model is not wanted any more; an engine that can ends the load then, by an error. */
   readonly signal?: AbortSignal
 }
 
@@ -60,7 +60,7 @@ export interface ModelHost {
   infer(request: HostRequest, sink: ResponseSink, o: HostCallOptions): void
   /**
    * Whether a model, or an ensemble, can be called now. '' or '-1' is any version. False for one that does not exist.
-   * @throws ServeError INVALID_VERSION; STEP_UNAVAILABLE if nobody is there to say.
+   * @throws ServeError INVALID_VERSION; STEP_UNAVAILABLE if no router answers.
    */
   isReady(model: string, version: string, o: { readonly signal: CancelSignal }): Promise<boolean>
   /**
@@ -133,7 +133,7 @@ export interface EngineRequest {
 export interface BatchOptions {
   /** Index below `instances`; at most `openExecutions` calls for one instance are open, apart from released ones. */
   readonly instance: number
-  /** Aborts when nobody waits for any of the requests. A running call need not stop for it; they are answered already. */
+  /** Aborts when no caller waits for any of the requests. A running call need not stop for it; they are answered already. */
   readonly signal: AbortSignal
   /** Names a listener that hears of each request whose caller has left before its final response, by its place in the batch. */
   onAbandon?(listener: (request: number) => void): void

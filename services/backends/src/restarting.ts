@@ -21,7 +21,7 @@ export interface RestartingOptions<S> {
   readonly log: Logger
   /** On each log line: model, version and instance. */
   readonly fields: LogFields
-  /** Starts another one. @param signal - aborts when nobody waits for it any more. */
+  /** Starts another one. @param signal - aborts when it is not wanted any more. */
   readonly start: (signal: AbortSignal) => Promise<S>
 }
 

@@ -197,7 +197,7 @@ await t.test('the reason of any signal becomes one of our errors', async (t) => 
   })
 })
 
-await t.test('whoever sets a limit of its own says what it is', async (t) => {
+await t.test('a caller that sets a limit of its own names it', async (t) => {
   const clock = createManualClock()
   const scope = openCallScope({ clock, remainingMs: 250, limitName: "the model's timeout" })
   const { signal } = scope.context

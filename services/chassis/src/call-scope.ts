@@ -24,7 +24,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** One piece of work's own context. Whoever opened it closes it when the work has ended, however it ended. */
+/** One piece of work's own context. The opener closes it when the work has ended, however it ended. */
 export interface CallScope {
   readonly context: CallContext
   /** Aborts `context.signal` with `error`. The first cause wins; nothing after `close()`. */

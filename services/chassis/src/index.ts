@@ -13,10 +13,10 @@ export { loadConfig, renderSettingTable } from './config.ts'
 export { PROCESS_FLAGS, toDrainMs, toLogLevel } from './executable/process-flags.ts'
 export {
   type Executable,
+  type ProcessEnvironment,
   reportFailure,
   runExecutable,
   type StartOptions,
-  type Surroundings,
 } from './executable/run-executable.ts'
 export {
   loadTracingSettings,

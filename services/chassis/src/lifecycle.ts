@@ -15,7 +15,7 @@ export interface Running {
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   /** Frees everything; what is still in flight fails now. */
   close(): Promise<void>
-  /** After `close`: threads go on with what cannot be interrupted and nobody waits for. Absent: never. */
+  /** After `close`: threads go on with what cannot be interrupted and is not waited for. Absent: never. */
   isBusy?(): boolean
 }
 
@@ -81,7 +81,7 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
   return exited.promise
 }
 
-/** One Ctrl-C comes twice where npm hands on what the terminal sent to all; nobody means two of them so soon. */
+/** One Ctrl-C comes twice where npm hands on what the terminal sent to all; two of them so soon are never meant. */
 const SAME_CTRL_C_MS = 250
 
 const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGINT: 2, SIGTERM: 15 }

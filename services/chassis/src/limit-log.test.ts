@@ -13,19 +13,19 @@ function scene(o: { readonly level?: 'info' | 'debug' } = {}) {
 
 await t.test('lines of one message come up to the limit, then one in a while', async (t) => {
   const { clock, lines, log } = scene()
-  for (let i = 0; i < 10; i += 1) log.info('peer appeared', { peer: `p${i}` })
+  for (let i = 0; i < 10; i += 1) log.info('replica appeared', { replica: `p${i}` })
   t.same(
-    lines.map(({ peer }) => peer),
+    lines.map(({ replica }) => replica),
     ['p0', 'p1', 'p2'],
   )
   clock.advance(99)
-  log.info('peer appeared')
+  log.info('replica appeared')
   t.equal(lines.length, 3)
   clock.advance(1)
-  log.info('peer appeared', { peer: 'later' })
-  t.match(lines[3], { peer: 'later', suppressed: 8 }, 'it says how many were left out')
+  log.info('replica appeared', { replica: 'later' })
+  t.match(lines[3], { replica: 'later', suppressed: 8 }, 'it says how many were left out')
   clock.advance(10_000)
-  for (let i = 0; i < 10; i += 1) log.info('peer appeared')
+  for (let i = 0; i < 10; i += 1) log.info('replica appeared')
   t.equal(lines.length, 7, 'the bucket is full again, and no fuller')
   t.notOk(lines.some((line, i) => i !== 3 && 'suppressed' in line))
 })

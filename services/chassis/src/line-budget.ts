@@ -27,7 +27,7 @@ export class LineBudget {
   }
 
   /** Whether a line may pass now. */
-  hasRoom(): boolean {
+  hasCapacity(): boolean {
     const now = this.#clock.now()
     this.#left = Math.min(this.#most, this.#left + (now - this.#filledAt) / this.#everyMs)
     this.#filledAt = now
@@ -41,7 +41,7 @@ export class LineBudget {
 
   /** @returns undefined if the line is too much, else how many were dropped since the last one. */
   take(): number | undefined {
-    if (!this.hasRoom()) {
+    if (!this.hasCapacity()) {
       this.drop(1)
       return undefined
     }

@@ -44,13 +44,13 @@ await t.test('lines are the same however they come, and cut where they are too l
   }
 })
 
-await t.test('lines that nobody wants are counted, also one that began before', async (t) => {
+await t.test('lines that are not wanted are counted, also one that began before', async (t) => {
   const lines: string[] = []
-  let [room, dropped] = [2, 0]
+  let [capacity, dropped] = [2, 0]
   const splitter = new LineSplitter(100, {
-    isWanted: () => room > 0,
+    isWanted: () => capacity > 0,
     onLine: (line) => {
-      room -= 1
+      capacity -= 1
       lines.push(line)
     },
     onDropped: (count) => {
@@ -59,11 +59,11 @@ await t.test('lines that nobody wants are counted, also one that began before', 
   })
   splitter.push(Buffer.from('one\ntwo\nthree\nfour\nfi'))
   t.strictSame([lines, dropped], [['one', 'two'], 2])
-  room = 1
+  capacity = 1
   splitter.push(Buffer.from('ve\nsix'))
   splitter.push(Buffer.from('th\nseven'))
   t.strictSame([lines, dropped], [['one', 'two', 'five'], 3])
-  room = 1
+  capacity = 1
   splitter.push(Buffer.from('th\n'))
   t.strictSame(lines, ['one', 'two', 'five', 'seventh'])
 })

@@ -15,8 +15,8 @@ export const LIFECYCLE_EVENTS = {
   exited: 'exiting',
 } as const
 
-/** The messages of a server whose doors are open; the fields say where. */
+/** The messages of a server that listens; the fields say where. */
 export const SERVING_EVENTS = {
   ready: 'server ready',
-  notReady: 'doors open, not ready yet',
+  notReady: 'listening, not ready yet',
 } as const

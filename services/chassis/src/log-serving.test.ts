@@ -24,7 +24,7 @@ await t.test('one that is held back says why, and when it is over', async (t) =>
   const { clock, messages } = open(() => causes)
   const first = {
     level: 'warn',
-    message: 'doors open, not ready yet',
+    message: 'listening, not ready yet',
     httpPort: 8000,
     causes: ['the broker is not connected'],
   }

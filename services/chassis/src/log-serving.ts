@@ -2,7 +2,7 @@ import type { Clock } from './call-scope.ts'
 import type { LogFields, Logger } from './log.ts'
 import { SERVING_EVENTS as EVENTS } from './log-events.ts'
 
-/** What is told of a server whose doors are open. */
+/** What is logged about a server that listens. */
 export interface ServingOptions {
   readonly log: Logger
   readonly clock: Pick<Clock, 'setTimer'>
@@ -16,8 +16,8 @@ export interface ServingOptions {
 const LOOK_EVERY_MS = 100
 
 /**
- * Writes that the server is ready: at once, or when nothing holds it back any more. Then it says before that only its doors are
- * open, and why.
+ * Writes that the server is ready: at once, or when nothing holds it back any more. Before that it says that it listens
+ * only, and why.
  *
  * @returns ends the wait.
  */

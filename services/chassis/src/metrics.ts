@@ -28,7 +28,7 @@ export interface HistogramMetric<L extends string> {
   observe(labels: Labels<L>, value: number): void
 }
 
-/** One series of a metric that is read at each scrape from whoever owns the value. */
+/** One series of a metric that is read at each scrape from the owner of the value. */
 export interface MetricReading<L extends string> {
   readonly labels: Labels<L>
   readonly value: number

@@ -23,7 +23,7 @@ export interface Span {
 
 /** Makes spans and sends them away in the background. Never throws for what a collector does. */
 export interface Tracing {
-  /** False if spans lead nowhere, so that nobody need gather attributes for them. */
+  /** False if spans lead nowhere, so that no attributes need be gathered for them. */
   readonly isEnabled: boolean
   startSpan(name: string, o: SpanOptions): Span
   /** Sends what waits. Resolves also if the collector cannot be reached. */

@@ -1,9 +1,9 @@
 import {
   type FlagTable,
   type FlagValues,
+  type ProcessEnvironment,
   parseFlags,
   renderHelp,
-  type Surroundings,
 } from '@tutti/chassis'
 
 /** A command of `tutti`. */
@@ -12,7 +12,7 @@ export interface Command {
   /** One line for the list of commands. */
   readonly description: string
   /** @returns the exit code. @throws ServeError; FLAG_INVALID for what was not understood. */
-  run(argv: readonly string[], around: Surroundings): Promise<number>
+  run(argv: readonly string[], around: ProcessEnvironment): Promise<number>
 }
 
 /** The `run` of a command that does one thing with its flags and ends; --help prints them. */
@@ -20,7 +20,7 @@ export function withFlags<T extends FlagTable>(
   o: { readonly usage: string; readonly flags: T },
   run: (
     given: { readonly flags: FlagValues<T>; readonly positionals: readonly string[] },
-    around: Surroundings,
+    around: ProcessEnvironment,
   ) => Promise<number>,
 ): Command['run'] {
   return async (argv, around) => {

@@ -1,4 +1,4 @@
-import { reportFailure, type Surroundings } from '@tutti/chassis'
+import { type ProcessEnvironment, reportFailure } from '@tutti/chassis'
 import manifest from '../package.json' with { type: 'json' }
 import { COMMANDS } from './commands.ts'
 
@@ -9,7 +9,7 @@ const USAGE_ERROR = 2
  *
  * @returns the exit code: 0 well, 1 failed, 2 not understood.
  */
-export async function run(argv: readonly string[], around: Surroundings): Promise<number> {
+export async function run(argv: readonly string[], around: ProcessEnvironment): Promise<number> {
   const [name, ...rest] = argv
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     around.out(usage())

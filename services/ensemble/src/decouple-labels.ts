@@ -42,7 +42,7 @@ function commonLabel(
   return others.length === 0 ? label : undefined
 }
 
-/** Triton names whoever defined the tensor that the step makes: the ensemble, if that is an ensemble output. */
+/** Triton names the model that defined the tensor that the step makes, or the ensemble, if that is an ensemble output. */
 function meetingModel(
   { definitions, tensors }: UnlabelledPlan,
   { outputs, model }: Omit<PlanStep, 'label'>,

@@ -56,7 +56,7 @@ await t.test('steps that only unrequested outputs need do not run', async (t) =>
   const actions = driver.respond(driver.of('first'), { b: 'M', extra: 'E' })
   t.same(driver.running, [])
   t.same(driver.emitted[0]?.outputs, { mid: 'M' })
-  t.match(actions[0], { type: 'ReleaseTensor' }, 'an output that nobody needs goes at once')
+  t.match(actions[0], { type: 'ReleaseTensor' }, 'an output that no step needs goes at once')
   t.equal(driver.held, 0)
 })
 

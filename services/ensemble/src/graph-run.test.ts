@@ -170,7 +170,7 @@ await t.test('every step that has what it reads is in flight or done', async (t)
   )
 })
 
-/** Whoever has begun, began after what it depends on, as far as counts show. */
+/** A step that has begun, began after what it depends on, as far as counts show. */
 function checkOrder({ plan, invoked, inFlight }: EnsembleDriver): void {
   const runs = plan.steps.map(({ index }) => {
     const begun = invoked.filter(({ step }) => step === index)
@@ -189,20 +189,23 @@ function checkOrder({ plan, invoked, inFlight }: EnsembleDriver): void {
   }
 }
 
-await t.test('under a stream too, whoever depends on a step begins after its end', async (t) => {
-  t.doesNotThrow(() =>
-    fc.assert(
-      fc.property(SEED, fc.integer({ min: 1, max: 2 }), (seed, decoupledSteps) => {
-        const s = scenario(seed * 2 + 1, decoupledSteps)
-        drive(s, (driver) => {
-          checkOrder(driver)
-          return false
-        })
-      }),
-      { numRuns: 300 },
-    ),
-  )
-})
+await t.test(
+  'under a stream too, a step that depends on another begins after its end',
+  async (t) => {
+    t.doesNotThrow(() =>
+      fc.assert(
+        fc.property(SEED, fc.integer({ min: 1, max: 2 }), (seed, decoupledSteps) => {
+          const s = scenario(seed * 2 + 1, decoupledSteps)
+          drive(s, (driver) => {
+            checkOrder(driver)
+            return false
+          })
+        }),
+        { numRuns: 300 },
+      ),
+    )
+  },
+)
 
 await t.test('failures, retries and cancels end a run once and leak nothing', async (t) => {
   const unavailable = new ServeError('STEP_UNAVAILABLE', 'no replica')

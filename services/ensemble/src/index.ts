@@ -26,17 +26,17 @@ export type {
 } from './ensemble-run.ts'
 export { createEnsembleRun } from './graph-run.ts'
 export { cel, isMirrored } from './manifest/cel.ts'
+export {
+  checkEnsemble,
+  type EnsembleCheck,
+  type EnsembleWorld,
+  type KnownModel,
+} from './manifest/check-ensemble.ts'
 export { EnsembleExpose } from './manifest/ensemble-expose.ts'
 export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'
 export { EnsembleSpec } from './manifest/ensemble-spec.ts'
 export { toMilliseconds } from './manifest/fields.ts'
 export { fromModelConfig } from './manifest/from-model-config.ts'
-export {
-  type EnsembleWorld,
-  judgeEnsemble,
-  type KnownModel,
-  type Verdict,
-} from './manifest/judge-ensemble.ts'
 export {
   API_VERSION,
   EnsembleManifest,

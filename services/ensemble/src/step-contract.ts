@@ -44,6 +44,6 @@ export interface StepControl {
   describe(): Promise<StepDescription>
   /** '' for all models, '' for all versions. */
   statistics(model: string, version: string): Promise<readonly ModelStatistics[]>
-  /** What a version that judges it itself says of whether it is ready. Absent where none does. */
+  /** What a version that reports its own readiness answers. Absent where none does. */
   isReady?(model: string, version: number): Promise<boolean>
 }

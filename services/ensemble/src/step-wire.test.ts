@@ -100,7 +100,7 @@ await t.test('a name of the prototype’s is a name like any other', async (t) =
   t.equal(Object.getPrototypeOf(model?.labels), Object.prototype)
 })
 
-await t.test('what only peers of another release say is dropped', async (t) => {
+await t.test('what only another release says is dropped', async (t) => {
   const model = { name: 'm', labels: [], versions: [], reason: '', colour: 'red' }
   t.strictSame(
     parseDescriptionJson({

@@ -4,7 +4,7 @@ import type { StepDescription } from './step-contract.ts'
 import { ConfigJson, parseWire } from './wire-field.ts'
 
 /*
- * What a step process answers, as JSON between processes. Members that only newer peers know are dropped, so that versions of
+ * What a step process answers, as JSON between processes. Members that only newer releases know are dropped, so that versions of
  * one installation can be mixed while it is upgraded.
  */
 

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { DataType, EnsembleStep, ModelConfig, ModelInput } from '@tutti/model-config'
 import { formatShape, type Shape, shapeMatches } from '@tutti/tensor'
 
-/** What is known of an ensemble tensor, from whoever named it first. */
+/** What is known of an ensemble tensor, from the model that named it first. */
 export interface TensorDefinition {
   /** The tensor of the step that names it; absent for an input or output of the ensemble. */
   readonly at?: StepTensor

@@ -15,7 +15,7 @@ export interface ModelSignature {
   readonly outputs: readonly TensorSpec[]
 }
 
-/** One model version on disk, ready to be loaded. Made by the repository room, read by engines. */
+/** One model version on disk, ready to be loaded. The repository package makes it, engines read it. */
 export interface ModelVersionSource {
   readonly name: string
   /** The number of the version directory. */

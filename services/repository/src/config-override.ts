@@ -19,11 +19,11 @@ interface ConfigText {
 }
 
 /**
- * The text of a configuration with an override applied, as if it had been in config.pbtxt: all that reads, judges or digests it
+ * The text of a configuration with an override applied, as if it had been in config.pbtxt: all that reads, checks or digests it
  * takes the override with it.
  *
  * @param given - `text` is absent if there is no config.pbtxt; `name` is for one that names no model.
- * @returns `text` itself without an override, and also if it does not parse: whoever reads it next says so, with line and column.
+ * @returns `text` itself without an override, and also if it does not parse: the next reader says so, with line and column.
  * @throws ServeError, the override's own.
  */
 export function overrideConfig(

@@ -21,7 +21,7 @@ export interface ModelRepositoryOptions extends ScanOptions {
   readonly temporaryDirectory?: string
 }
 
-/** A model as it is now. Whoever opened it releases it once nothing of it is used any more. */
+/** A model as it is now. The caller releases it once nothing uses it any more. */
 export interface OpenedModel {
   readonly model: RepositoryModel
   /** Equal for two openings exactly if a load of them gives the same. */
@@ -136,7 +136,7 @@ export class ModelRepository {
   }
 }
 
-/** Judges what a model may be called. @throws ServeError INVALID_PARAMETER with Triton's text for a name that could not be a directory's. */
+/** Checks a model's name. @throws ServeError INVALID_PARAMETER with Triton's text for a name that could not be a directory's. */
 export function checkModelName(name: string): void {
   if (name === '') {
     throw new ServeError(

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 export interface OverrideDirectory {
   /** Absolute path of the model directory; its last part is the model's name. */
   readonly path: string
-  /** Deletes it; an error is nobody's to handle any more. */
+  /** Deletes it; errors are ignored, because no caller could handle them. */
   remove(): Promise<void>
 }
 

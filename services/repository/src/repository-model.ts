@@ -1,4 +1,4 @@
-/** A model's directory as found in a model repository. Nothing of it has been judged yet. */
+/** A model's directory as found in a model repository. Nothing of it has been checked yet. */
 export interface RepositoryModel {
   readonly name: string
   /** Absolute path of the directory that it stands in. */

@@ -52,7 +52,7 @@ async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory()
   } catch {
-    // What cannot be looked at is judged when it is read.
+    // What cannot be looked at fails when it is read.
     return false
   }
 }
@@ -112,7 +112,7 @@ async function listVersions(directory: string): Promise<number[]> {
     .toSorted((a, b) => a - b)
 }
 
-/** Of a volume too, whose `lost+found` is nobody's file. */
+/** True for an empty volume too, which has `lost+found`. */
 async function isEmpty(directory: string): Promise<boolean> {
   return (await readdir(directory)).every((name) => name === 'lost+found')
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 import {
   leave,
+  type ProcessEnvironment,
   processSignals,
   reportFailure,
   runExecutable,
-  type Surroundings,
 } from '@tutti/chassis'
 import { routerExecutable } from './serve/router-executable.ts'
 
-const around: Surroundings = {
+const around: ProcessEnvironment = {
   env: process.env,
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),

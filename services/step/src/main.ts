@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 import {
   leave,
+  type ProcessEnvironment,
   processSignals,
   reportFailure,
   runExecutable,
-  type Surroundings,
 } from '@tutti/chassis'
 import { runFetch } from './fetch/run-fetch.ts'
 import { stepExecutable } from './serve/step-executable.ts'
 
-const around: Surroundings = {
+const around: ProcessEnvironment = {
   env: process.env,
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),

@@ -1,4 +1,4 @@
-import type { Verdict } from '@tutti/ensemble'
+import type { EnsembleCheck } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import * as fc from 'fast-check'
@@ -7,7 +7,7 @@ import { conditionsOfEnsemble, type EnsembleState } from './ensemble-conditions.
 import { summarizeEnsemble } from './summarize.ts'
 
 const config = normaliseModelConfig(parseModelConfig('name: "e" platform: "ensemble"', 'test'))
-const ACCEPTED: Verdict = {
+const ACCEPTED: EnsembleCheck = {
   accepted: true,
   config,
   rules: { stepNames: [], dependsOn: [] },

@@ -1,4 +1,4 @@
-import type { EnsembleConditionType, StepStatus, Verdict } from '@tutti/ensemble'
+import type { EnsembleCheck, EnsembleConditionType, StepStatus } from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
@@ -15,7 +15,7 @@ export interface ServedRevision {
 export interface EnsembleState {
   readonly generation: number
   readonly isPaused: boolean
-  readonly checked: Verdict
+  readonly checked: EnsembleCheck
   /** What routers execute; absent if nothing was ever accepted. */
   readonly served?: ServedRevision | undefined
   /** Why the API server does not store what is accepted. */

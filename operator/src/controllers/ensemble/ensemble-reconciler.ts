@@ -1,10 +1,10 @@
 import {
   type AcceptedEnsemble,
+  checkEnsemble,
+  type EnsembleCheck,
   type EnsembleSpec,
   type EnsembleStatus,
-  judgeEnsemble,
   modelNameOf,
-  type Verdict,
 } from '@tutti/ensemble'
 import type { Stored } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
@@ -106,7 +106,7 @@ export class EnsembleReconciler {
     object: Ensemble,
     o: {
       readonly view: NamespaceView
-      readonly checked: Verdict
+      readonly checked: EnsembleCheck
       readonly isPaused: boolean
       readonly signal: AbortSignal
     },
@@ -186,9 +186,9 @@ function throwIfRefused({ refusal, left }: StoredRevisions): void {
   if (error !== undefined) throw error
 }
 
-function check(object: Ensemble, view: NamespaceView): Verdict {
+function check(object: Ensemble, view: NamespaceView): EnsembleCheck {
   const { manifest, problem } = readEnsemble(object)
-  if (manifest !== undefined) return judgeEnsemble(manifest, view.worldOf(object))
+  if (manifest !== undefined) return checkEnsemble(manifest, view.worldOf(object))
   return { accepted: false, reason: 'InvalidSpec', message: problem }
 }
 
@@ -219,7 +219,7 @@ function isSettled(object: Ensemble, newest: Revision | undefined): boolean {
 
 function toAccepted(
   object: Ensemble,
-  { config, rules, models }: Extract<Verdict, { readonly accepted: true }>,
+  { config, rules, models }: Extract<EnsembleCheck, { readonly accepted: true }>,
 ): AcceptedEnsemble {
   const { name, uid, generation = 0 } = object.metadata
   return {

@@ -62,7 +62,7 @@ export class NamespaceView {
     return undefined
   }
 
-  /** For `judgeEnsemble`. */
+  /** For `checkEnsemble`. */
   worldOf(object: Stored<EnsembleObject>): EnsembleWorld {
     const { models, ensembles } = this.#caches
     return {

@@ -1,1 +1,1 @@
-"""Tests of what runs inside a model's process; run one folder up with `python -m unittest discover -t . -s tests`."""
+"""Tests of the code inside a model's process; run one folder up with `python -m unittest discover -t . -s tests`."""

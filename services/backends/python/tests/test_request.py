@@ -147,7 +147,7 @@ class TestSender(BoundCase):
         self.assertEqual(self.host.sent, [("k", None, FINAL)])
         self.assertEqual(self.host.told, [])
 
-    def test_tells_the_server_that_nobody_will_send_the_final_flag(self):
+    def test_tells_the_server_that_no_sender_will_send_the_final_flag(self):
         sender = self.sender()
         sender.send(pb_utils.InferenceResponse())
         del sender

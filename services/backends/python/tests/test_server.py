@@ -134,7 +134,7 @@ class TestMetrics(BoundCase):
         family = self.family()
         self.host.failure = "gone"
         del family
-        self.assertIsNone(self.host.failure, "it was asked, and its failure harmed nobody")
+        self.assertIsNone(self.host.failure, "it was asked, and its failure harmed nothing")
 
     def test_refuse_what_cannot_be(self):
         histogram = self.family(pb_utils.MetricFamily.HISTOGRAM)

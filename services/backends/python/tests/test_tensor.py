@@ -224,9 +224,9 @@ class TestDlpack(unittest.TestCase):
     def test_is_exported_as_it_is(self):
         tensor = pb_utils.Tensor("x", np.zeros(1))
         self.assertEqual(tensor.__dlpack_device__(), (1, 0))
-        for wish in ({"copy": True}, {"dl_device": (2, 0)}):
+        for options in ({"copy": True}, {"dl_device": (2, 0)}):
             with self.assertRaises(BufferError):
-                tensor.__dlpack__(**wish)
+                tensor.__dlpack__(**options)
 
 
 class TestDatatypes(unittest.TestCase):

@@ -35,7 +35,7 @@ class TestWatch(WorkerCase):
     def region(self):
         return Region(bytearray(256), 64, 128)
 
-    def test_of_a_region_that_nobody_has(self):
+    def test_of_a_region_that_is_not_used(self):
         self.assertIsNone(self.server.watch(None))
         self.assertIsNone(self.server.watch(self.region()))
         self.assertEqual(self.connection.written, [])

@@ -120,5 +120,5 @@ def _remove(remove, identity, what: str) -> None:
     try:
         remove(identity)
     except Exception:
-        # The server has gone, and its metrics with it; a finaliser has nobody to tell.
+        # The server has gone, and its metrics with it; a finaliser has no one to tell.
         pass

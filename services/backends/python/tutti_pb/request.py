@@ -36,7 +36,7 @@ TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
 
 
 class PreferredMemory:
-    """Where the outputs of a call should be; a wish, which the called model need not follow."""
+    """Where the outputs of a call should be; a preference, which the called model need not follow."""
 
     __slots__ = ("_type", "_device_id")
 
@@ -206,7 +206,7 @@ class InferenceRequest:
         self._release_flags = expect_unsigned(flags, "set_release_flags", "flags")
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether the caller has stopped waiting for the answer."""
         return self.get_response_sender().is_cancelled()
 
     def get_response_sender(self) -> InferenceResponseSender:

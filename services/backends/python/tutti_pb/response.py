@@ -94,7 +94,7 @@ class Channel:
             if tell is not None:
                 tell(self.key)
         except Exception:
-            # The server has gone; a finaliser has nobody to tell.
+            # The server has gone; a finaliser has no one to tell.
             pass
 
 
@@ -135,7 +135,7 @@ class InferenceResponseSender:
             channel.server.send(channel.key, response, flags)
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the responses any more."""
+        """Whether the caller has stopped waiting for the responses."""
         channel = self._channel
         return channel is not None and bool(channel.server.is_cancelled(channel.key))
 
@@ -187,7 +187,7 @@ class ResponseIterator:
         return response
 
     def cancel(self) -> None:
-        """Tells the called model that nobody waits for more; what it still sends can be iterated."""
+        """Tells the called model that no more is wanted; what it still sends can be iterated."""
         if self._call is not None:
             self._call.cancel()
 

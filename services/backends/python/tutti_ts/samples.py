@@ -1,4 +1,4 @@
-"""Inputs to warm a model up with, where nobody has given any."""
+"""Inputs to warm a model up with, where none are given."""
 from __future__ import annotations
 
 from .datatypes import dtypes

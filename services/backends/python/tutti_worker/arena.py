@@ -55,7 +55,7 @@ def _address(data):
 
 
 def watch_bytes(region, callback):
-    """Lets go of a region's bytes. Returns None if nobody else has them, else a weak reference that calls back once nobody does."""
+    """Lets go of a region's bytes. Returns None if nothing else has them, else a weak reference that calls back once nothing does."""
     probe = weakref.ref(region.bytes)
     region.bytes = None
     retained = probe()

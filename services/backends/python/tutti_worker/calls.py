@@ -59,7 +59,7 @@ class Calls:
         if call is not None:
             call.take(frame)
         else:
-            # Nobody wants it any more; what it brought in the arena is given back.
+            # It is not wanted any more; what it brought in the arena is given back.
             self._to_response(frame)
 
     def _to_response(self, frame):
@@ -106,7 +106,7 @@ class Call:
         self._has_ended = False
 
     def take(self, frame):
-        """From whoever reads: a response has come."""
+        """Called by the thread that reads: a response has come."""
         with self._lock:
             self._frames.append(frame)
             waiting = list(self._waiting)
@@ -133,7 +133,7 @@ class Call:
                 try:
                     loop.call_soon_threadsafe(lambda: come.done() or come.set_result(None))
                 except RuntimeError:
-                    # The loop was closed, and who waited went with it. Whoever reads frames must go on.
+                    # The loop was closed, and the waiter went with it. The thread that reads frames must go on.
                     pass
 
             has_one, response, _ = self._poll(wake)
@@ -158,7 +158,7 @@ class Call:
         return True, self._to_response(frame), None
 
     def cancel(self):
-        """Nobody wants more; what still comes can be taken."""
+        """No more is wanted; what still comes can be taken."""
         if not self._has_ended:
             self._server.connection.post(Op.INFER_END, self._id)
 

@@ -109,7 +109,7 @@ class Connection:
         self._flush()
 
     def _flush(self):
-        # Whoever holds the lock looks here again after letting it go, so nothing stays behind.
+        # The holder of the lock looks here again after letting it go, so nothing stays behind.
         while self._posted and self._writing.acquire(blocking=False):
             try:
                 while self._posted:

@@ -94,7 +94,7 @@ class Executor:
         )
 
     def _execute(self, requests):
-        """Returns the list that the model returned, or the text of what went wrong."""
+        """Returns the list that the model returned, or the text of the error."""
         try:
             # A list of its own: a model may take requests out of it as it goes.
             returned = self._model.execute(list(requests))

@@ -81,7 +81,7 @@ class Host:
                 self._cancelled.add(frame.id)
 
     def abandoned(self, key):
-        """Nobody can answer the request any more. Runs in finalisers, so it takes no lock."""
+        """No sender can answer the request any more. Runs in finalisers, so it takes no lock."""
         self._credits.pop(key, None)
         self._cancelled.discard(key)
         self._server.connection.post(Op.ABANDONED, key)

@@ -97,10 +97,10 @@ def serve_model(connection, settings):
         text = describe_exception(error)
         connection.send(Op.FAILED, 0, json.dumps({"message": text}).encode())
         return 1
-    judges = callable(getattr(model, "is_ready", None))
-    if judges:
+    reports_readiness = callable(getattr(model, "is_ready", None))
+    if reports_readiness:
         answer_readiness(server, model)
-    ready = {"arena": arena is not None, "problem": problem, "judges": judges}
+    ready = {"arena": arena is not None, "problem": problem, "reports_readiness": reports_readiness}
     connection.send(Op.READY, 0, json.dumps(ready).encode())
     host.is_executing = True
     executor = Executor(server, host, library, model, settings)

@@ -14,7 +14,7 @@ import threading
 from .connection import ServerGone
 from .frames import Op
 
-# What the main thread works on; everything else is handled by whoever reads.
+# What the main thread works on; everything else is handled by the thread that reads.
 _WORK = frozenset((Op.EXECUTE, Op.FINALIZE))
 
 
@@ -118,5 +118,5 @@ class Link:
         try:
             return self._connection.read()
         except (ServerGone, OSError):
-            # Without the server there is nobody to answer, and nothing here may outlive it.
+            # Without the server there is no answer, and nothing here may outlive it.
             os._exit(1)

@@ -19,7 +19,7 @@ def answer_readiness(server, model):
         threading.Thread(target=reply, args=(frame.id,), name="tutti-ready", daemon=True).start()
 
     def reply(id):
-        answer = json.dumps({"ready": judge(model)}).encode()
+        answer = json.dumps({"ready": ask(model)}).encode()
         server.connection.post(Op.IS_READY, id, answer)
 
     server.handlers[Op.ASK_READY] = answer
@@ -27,7 +27,7 @@ def answer_readiness(server, model):
     server.link.need_pump()
 
 
-def judge(model):
+def ask(model):
     """What goes wrong is not ready, and stands in the log."""
     try:
         said = model.is_ready()

@@ -65,7 +65,7 @@ class Server:
 
     def watch(self, region):
         """
-        Lets go of a region. Returns None if nobody else has some of it; else what is to be called once the server was told so:
+        Lets go of a region. Returns None if nothing else has some of it; else what is to be called once the server was told so:
         the model may let go at any moment, and the server must not hear of the end first.
         """
         if region is None:

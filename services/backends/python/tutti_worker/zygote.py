@@ -193,7 +193,7 @@ class Zygote:
             if about is None:
                 break
             block = False
-            # As long as it is not reaped its number is nobody else's, so this kills only what it has left in its group.
+            # As long as it is not reaped its number is not used again, so this kills only what it has left in its group.
             try:
                 os.killpg(about.si_pid, signal.SIGKILL)
             except OSError:

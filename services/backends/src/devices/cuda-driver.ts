@@ -15,7 +15,7 @@ type Koffi = typeof koffiModule
 type Library = ReturnType<Koffi['load']>
 type NativeCall = ReturnType<Library['func']>
 
-/** koffi unloads a library that nobody holds any more; one whose `cuInit` has run is in use by whoever uses CUDA afterwards. */
+/** koffi unloads a library that is not referenced any more; one whose `cuInit` has run stays in use by all CUDA code of the process. */
 const HELD: Library[] = []
 
 /**

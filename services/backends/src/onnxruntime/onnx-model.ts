@@ -128,7 +128,7 @@ class OpenRun implements SessionRun {
     if (this.#call.openRuns === 0) this.#call.resolve(times)
   }
 
-  /** What a run waited for its thread is no computing; the way back through the queue of messages is nobody's. */
+  /** What a run waited for its thread is no computing; the way back through the queue of messages counts nowhere. */
   #addTimes({ timesNs, fillNs }: RunReply, takenNs: number): void {
     const [beginNs = 0, inferStartNs = 0, inferEndNs = 0, endNs = 0] = timesNs
     const { times } = this.#call
@@ -157,7 +157,7 @@ class OpenRun implements SessionRun {
       const names = asked.length > 0 ? asked : outputNames
       return names.map((name) => split.get(name)?.[i] ?? refuseMissing(model, name))
     })
-    // All are made before the first is sent, so that nobody gets a response and then an error.
+    // All are made before the first is sent, so that no request gets a response and then an error.
     this.#requests.forEach(({ sink }, i) => {
       const all = { index: 0, final: true, parameters: NO_PARAMETERS }
       sink.send({ ...all, outputs: responses[i] ?? [] })

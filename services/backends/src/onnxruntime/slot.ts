@@ -156,28 +156,28 @@ function roundSize(size: number): number {
  * bytes; beyond that slots are left to the collector.
  */
 export class SlotPool {
-  readonly #free = new Map<number, ArrayBuffer[]>()
-  #room: number
+  readonly #slots = new Map<number, ArrayBuffer[]>()
+  #free: number
 
   constructor(maxBytes: number) {
-    this.#room = maxBytes
+    this.#free = maxBytes
   }
 
   /** A slot of at least `size` bytes, with whatever it held before. */
   take(size: number): ArrayBuffer {
     const rounded = roundSize(size)
-    const slot = this.#free.get(rounded)?.pop()
+    const slot = this.#slots.get(rounded)?.pop()
     if (slot === undefined) return new ArrayBuffer(rounded)
-    this.#room += rounded
+    this.#free += rounded
     return slot
   }
 
   give(slot: ArrayBuffer): void {
     const size = slot.byteLength
-    if (size !== roundSize(size) || size > this.#room) return
-    this.#room -= size
-    const free = this.#free.get(size)
-    if (free === undefined) this.#free.set(size, [slot])
+    if (size !== roundSize(size) || size > this.#free) return
+    this.#free -= size
+    const free = this.#slots.get(size)
+    if (free === undefined) this.#slots.set(size, [slot])
     else free.push(slot)
   }
 }

@@ -81,7 +81,7 @@ export class Arena {
   }
 
   /**
-   * Copies a tensor out. Outputs are never viewed in place: nobody tells when a response has been used up, and the model's
+   * Copies a tensor out. Outputs are never viewed in place: it is not known when a response has been used up, and the model's
    * process could go on writing to it.
    */
   read(offset: number, size: number): Uint8Array {

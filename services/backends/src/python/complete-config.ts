@@ -32,7 +32,7 @@ export async function completeConfig(o: {
   const now = (): number => clock.now()
   const questions = new HostQuestions({
     host: undefined,
-    // They end with the process, so nobody ever sees them.
+    // They end with the process, so no scrape ever sees them.
     metrics: new ModelMetrics().open(),
     log: o.log,
     origin,

@@ -20,20 +20,20 @@ function aligned(size: number): number {
   return Math.ceil(size / ALIGNMENT) * ALIGNMENT
 }
 
-/** Copies tensors into the arena; small ones, and all where the arena has no room, travel in the frame. */
+/** Copies tensors into the arena; small ones, and all where the arena is full, travel in the frame. */
 export function packTensors(
   lists: readonly (readonly NamedTensor[])[],
   arena: Arena | undefined,
 ): PackedTensors {
   let bytes = 0
-  let room = 0
+  let packedBytes = 0
   for (const list of lists) {
     for (const { data } of list) {
       bytes += data.byteLength
-      room += aligned(data.byteLength)
+      packedBytes += aligned(data.byteLength)
     }
   }
-  const region = bytes > INLINE_BYTES ? arena?.allocate(room) : undefined
+  const region = bytes > INLINE_BYTES ? arena?.allocate(packedBytes) : undefined
   const payload: Uint8Array[] = []
   let at = region?.offset ?? 0
   const place = ({ name, datatype, shape, data }: NamedTensor): TensorPlace => {

@@ -28,7 +28,7 @@ export class HostCalls {
     return true
   }
 
-  /** The process has ended: nobody takes what still comes. */
+  /** The process has ended: what still comes is dropped. */
   close(): void {
     for (const call of this.#open.values()) call.end()
   }
@@ -109,9 +109,9 @@ class ModelCall implements ResponseSink {
   }
 }
 
-/** What is said where models may not ask for anything of the server. */
+/** The error where models may not ask the server for anything. */
 export function noHost(): ServeError {
-  return new ServeError('STEP_UNAVAILABLE', 'nobody here takes calls of models')
+  return new ServeError('STEP_UNAVAILABLE', 'this server takes no calls from models')
 }
 
 function noCaller(): ServeError {

@@ -145,7 +145,7 @@ export class InstanceProcess {
   }
 
   /**
-   * The zygote may tell of the end before all is read that the process wrote. Whoever has inherited the connection must not
+   * The zygote may tell of the end before all is read that the process wrote. A process that inherited the connection must not
    * keep it from ending.
    */
   async #readToEnd(): Promise<void> {

@@ -55,7 +55,7 @@ export class InstanceSession implements FrameReceiver {
   readonly #executions = new Map<number, OpenExecution>()
   /** By the offset of their region: what a model still has of inputs although their execution has ended. */
   readonly #retained = new Map<number, ArenaPart>()
-  /** Further room for outputs, by the execution or sender that asked for it. */
+  /** Further regions for outputs, by the execution or sender that asked for it. */
   readonly #grown = new Set<number>()
   #process: InstanceProcess | undefined
   #nextId = 1
@@ -149,7 +149,7 @@ export class InstanceSession implements FrameReceiver {
   /**
    * The requests that a model may call others for: those that it names and that somebody waits for.
    *
-   * @param keys - as the process wrote them; where they name nobody, the latest execution counts.
+   * @param keys - as the process wrote them; where they name no open request, the latest execution counts.
    * @returns none while nothing is executed.
    */
   findCallers(keys: unknown): readonly StepRequest[] {
@@ -203,7 +203,7 @@ export class InstanceSession implements FrameReceiver {
     return typeof error === 'string' ? error : undefined
   }
 
-  /** Asks the model whether it is ready; false if its process ends before. Only one that judges that itself answers. */
+  /** Asks the model whether it is ready; false if its process ends before. Only one that reports that itself answers. */
   isReady(): Promise<boolean> {
     if (this.#endError !== undefined) return Promise.resolve(false)
     if (this.#asked === undefined) {
@@ -282,14 +282,14 @@ export class InstanceSession implements FrameReceiver {
     const [content] = this.#take([response], frame, own)
     found?.[0].stream(found[1], content, response.isFinal)
     if (response.isFinal) return
-    // The next response may come when the reader has room for it. What nobody reads any more is dropped: the model goes on.
+    // The next response may come when the reader is ready for it. What is not read any more is dropped: the model goes on.
     const credit = (): void => this.process.send(plainFrame(OP.CREDIT, frame.id))
     const ready = found?.[0].ready(found[1])
     if (ready === undefined) credit()
     else void ready.then(credit)
   }
 
-  /** Copies the responses of a frame out of the arena and gives back the room that was made for them. */
+  /** Copies the responses of a frame out of the arena and frees the regions that were made for them. */
   #take(
     responses: readonly WireResponse[],
     frame: Frame,
@@ -330,7 +330,7 @@ export class InstanceSession implements FrameReceiver {
   #onGrow(frame: Frame): void {
     const { bytes } = parseObject(frame.meta.toString())
     if (typeof bytes !== 'number' || !(bytes > 0))
-      throw badFrame(`a wish for ${String(bytes)} bytes`)
+      throw badFrame(`a request for ${String(bytes)} bytes`)
     const part = this.process.arena?.allocate(bytes)
     if (part !== undefined) this.#grown.add(part.offset)
     this.process.send(plainFrame(OP.REGION, frame.id, { offset: part?.offset ?? null }))
@@ -354,7 +354,7 @@ export class InstanceSession implements FrameReceiver {
     })
   }
 
-  /** Makes room for the next outputs as large as the largest lately. */
+  /** Sizes the next region for outputs as the largest lately. */
   #learn(responses: readonly WireResponse[]): void {
     let size = 0
     for (const { tensors } of responses) {

@@ -18,7 +18,7 @@ const LAST_WORDS_BYTES = 4096
 const LINGER_MS = 1000
 const FATAL = 'Fatal Python error:'
 
-/** Brings what a model's process prints into the log, line by line, and keeps the end of it for its obituary. */
+/** Brings what a model's process prints into the log, line by line, and keeps the end of it for the error of a crash. */
 export class ProcessOutput {
   readonly #log: Logger
   readonly #origin: LineOrigin
@@ -35,7 +35,7 @@ export class ProcessOutput {
 
   take(stream: 'stdout' | 'stderr', socket: Socket): void {
     const lines = new LineSplitter(MOST_LINE_BYTES, {
-      isWanted: () => this.#budget.hasRoom(),
+      isWanted: () => this.#budget.hasCapacity(),
       onLine: (line) => this.#onLine(stream, line),
       onDropped: (count) => this.#budget.drop(count),
     })

@@ -231,7 +231,7 @@ def execute(self, requests):
         HELPERS,
       ),
     )
-    t.equal(await answerOf(lonely), 'nobody here takes calls of models')
+    t.equal(await answerOf(lonely), 'this server takes no calls from models')
   },
 )
 

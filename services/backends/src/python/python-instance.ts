@@ -35,11 +35,15 @@ export class PythonInstance {
   readonly #o: PythonInstanceOptions
   readonly #session: Restarting<InstanceSession>
   /** True if the model says itself whether it is ready. */
-  readonly judgesReadiness: boolean
+  readonly reportsReadiness: boolean
 
-  private constructor(o: PythonInstanceOptions, session: InstanceSession, judges: boolean) {
+  private constructor(
+    o: PythonInstanceOptions,
+    session: InstanceSession,
+    reportsReadiness: boolean,
+  ) {
     this.#o = o
-    this.judgesReadiness = judges
+    this.reportsReadiness = reportsReadiness
     const { clock, log, origin, settings } = o
     const pace = {
       firstMs: settings.restartFirstMs,
@@ -57,7 +61,7 @@ export class PythonInstance {
    */
   static async start(o: PythonInstanceOptions, signal?: AbortSignal): Promise<PythonInstance> {
     const [session, answer] = await startSession(o, signal)
-    return new PythonInstance(o, session, answer['judges'] === true)
+    return new PythonInstance(o, session, answer['reports_readiness'] === true)
   }
 
   /** Executes on the process that lives or comes next. Resolves when all requests are answered and the model has returned. */
@@ -71,7 +75,7 @@ export class PythonInstance {
     return await this.#run(session, batch, o)
   }
 
-  /** What the model says; false while there is no process, and if it says nothing in time. Only if it judges itself. */
+  /** What the model says; false while there is no process, and if it says nothing in time. Only if it reports that itself. */
   isReady(): Promise<boolean> {
     const { clock } = this.#o
     return new Promise((resolve) => {
@@ -122,7 +126,7 @@ export class PythonInstance {
     })
   }
 
-  /** An execution that nobody waits for may take so much longer. */
+  /** An execution that no caller waits for may take so much longer. */
   #limitAbandoned(session: InstanceSession): (() => void) | undefined {
     const { clock, settings } = this.#o
     if (settings.abandonedMs === 0) return undefined
@@ -136,7 +140,7 @@ export class PythonInstance {
 /**
  * Forks a process and waits until its model is initialized.
  *
- * @param signal - aborts when nobody waits for it any more: a load may take long.
+ * @param signal - aborts when it is not wanted any more: a load may take long.
  * @returns what it answered, too.
  */
 async function startSession(

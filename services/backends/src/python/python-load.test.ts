@@ -98,7 +98,7 @@ await t.test(
         '/nowhere/python3',
         /interpreter '\/nowhere\/python3' cannot be started \(spawn \S+ ENOENT\); want Python 3.9 or newer with NumPy/,
       ],
-      [await script('silent', 'exit 0'), /silent' cannot run models: it ended without a word/],
+      [await script('silent', 'exit 0'), /silent' cannot run models: it ended without a message/],
       [
         await script('loud', 'echo no such luck >&2; exit 1'),
         /loud' cannot run models: no such luck/,
@@ -163,7 +163,7 @@ await t.test(
   },
 )
 
-await t.test('a load that nobody wants any more ends', { skip: WITHOUT_PYTHON }, async (t) => {
+await t.test('a load that is not wanted any more ends', { skip: WITHOUT_PYTHON }, async (t) => {
   const code = pythonModel(`def initialize(self, args):
     if args["model_instance_name"].endswith("_1"):
         print("hangs", flush=True)

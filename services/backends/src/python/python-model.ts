@@ -15,8 +15,8 @@ export class PythonModel implements LoadedModel {
     this.signature = signature
     this.#instances = instances
     this.#closed = closed
-    const judging = instances.filter(({ judgesReadiness }) => judgesReadiness)
-    if (judging.length > 0) this.isReady = () => areAllReady(judging)
+    const reporting = instances.filter(({ reportsReadiness }) => reportsReadiness)
+    if (reporting.length > 0) this.isReady = () => areAllReady(reporting)
   }
 
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {

@@ -371,19 +371,19 @@ def stream(self, sender):
     let isOpen = false
     const gate = Promise.withResolvers<void>()
     const waiting = Promise.withResolvers<void>()
-    const room = (): Promise<void> | undefined => {
+    const ready = (): Promise<void> | undefined => {
       if (isOpen) return undefined
       waiting.resolve()
       return gate.promise
     }
-    const slow = begin(model, [requestOf(1)], room)
+    const slow = begin(model, [requestOf(1)], ready)
     await waiting.promise
     // Another request goes its way meanwhile, so everything that the first may send has come.
     const other = begin(model, [requestOf(1)])
     await other.done
     t.ok(
       (slow.responses[0]?.length ?? 0) <= 8,
-      `${slow.responses[0]?.length} responses without room`,
+      `${slow.responses[0]?.length} responses before the reader was ready`,
     )
     isOpen = true
     gate.resolve()

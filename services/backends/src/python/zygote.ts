@@ -23,7 +23,7 @@ export interface ForkedProcess {
   readonly frames: Socket
   /** Private, writable, removed when the process has ended. */
   readonly directory: string
-  /** Resolves once it has ended, with all that it left in its process group; undefined if nobody saw how. */
+  /** Resolves once it has ended, with all that it left in its process group; undefined if it is not known how. */
   readonly ended: Promise<EndStatus | undefined>
   /** SIGKILL to the process and its group. */
   kill(): void
@@ -178,7 +178,7 @@ export class Zygote {
     await this.exited
     throw new ServeError(
       'MODEL_LOAD_FAILED',
-      `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a word'}; ${WANTED}`,
+      `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a message'}; ${WANTED}`,
     )
   }
 

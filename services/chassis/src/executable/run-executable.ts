@@ -9,7 +9,7 @@ import { type ProcessFlags, toLogLevel } from './process-flags.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
 /** The process around an executable; main.ts gives the real one. */
-export interface Surroundings {
+export interface ProcessEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
   out(text: string): void
   err(text: string): void
@@ -24,10 +24,10 @@ export interface Surroundings {
 export interface StartOptions<T extends FlagTable> {
   readonly flags: FlagValues<T>
   readonly settings: TracingSettings
-  /** The process's environment, for whoever has settings of its own there; none if absent. */
+  /** The process's environment, for executables with settings of their own; none if absent. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly log: Logger
-  /** Held back by whatever keeps the process from being ready; for the probes. */
+  /** Held back by what keeps the process from being ready; for the probes. */
   readonly health: Health
   /** Aborts when a stop signal comes before the start is done. */
   readonly signal: AbortSignal
@@ -45,7 +45,7 @@ export interface Executable<T extends FlagTable> {
   /** The identity, for a table that contains PROCESS_FLAGS. */
   processFlags(flags: FlagValues<T>): ProcessFlags
   /**
-   * Judges what can be judged before anything starts: a command line that was not understood has an exit code of its own.
+   * Checks what can be checked before anything starts: a command line that was not understood has an exit code of its own.
    *
    * @throws ServeError FLAG_INVALID
    */
@@ -62,32 +62,32 @@ export interface Executable<T extends FlagTable> {
 export async function runExecutable<const T extends FlagTable>(
   executable: Executable<T>,
   argv: readonly string[],
-  around: Surroundings,
+  environment: ProcessEnvironment,
 ): Promise<number> {
   const { values: flags, positionals, help } = parseFlags(executable.flags, argv)
   if (help) {
-    around.out(renderHelp({ usage: executable.usage, flags: executable.flags }))
+    environment.out(renderHelp({ usage: executable.usage, flags: executable.flags }))
     return 0
   }
   const processFlags = executable.processFlags(flags)
   if (processFlags.version) {
-    around.out(`${executable.name} ${executable.version}\n`)
+    environment.out(`${executable.name} ${executable.version}\n`)
     return 0
   }
   if (positionals.length > 0) {
     throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
   }
   executable.check(flags)
-  const settings = loadTracingSettings(around.env)
+  const settings = loadTracingSettings(environment.env)
   const health = createHealth()
   const logger = createLogger({ level: toLogLevel(processFlags), name: executable.name })
   return await runUntilSignal({
     start: ({ signal }) =>
-      executable.start({ flags, settings, env: around.env, log: logger, health, signal }),
+      executable.start({ flags, settings, env: environment.env, log: logger, health, signal }),
     health,
     logger,
-    signals: around.signals,
-    exit: (code, isBusy) => around.exit(code, isBusy),
+    signals: environment.signals,
+    exit: (code, isBusy) => environment.exit(code, isBusy),
     graceMs: processFlags['exit-timeout-secs'] * 1000,
   })
 }
@@ -100,8 +100,12 @@ const USAGE_ERROR = 2
  * @param program - what the line begins with.
  * @returns the exit code: 2 if the command line was not understood, else 1.
  */
-export function reportFailure(program: string, error: unknown, around: Surroundings): number {
+export function reportFailure(
+  program: string,
+  error: unknown,
+  environment: ProcessEnvironment,
+): number {
   const { message, reason } = ServeError.from(error)
-  around.err(`${program}: ${message}\n`)
+  environment.err(`${program}: ${message}\n`)
   return reason === 'FLAG_INVALID' ? USAGE_ERROR : 1
 }

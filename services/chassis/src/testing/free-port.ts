@@ -11,7 +11,7 @@ function randomPort(): number {
   return randomInt(12_000, 30_000)
 }
 
-/** A loopback port where nobody listens, for programs that take no port 0. */
+/** A loopback port where no server listens, for programs that take no port 0. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomPort()

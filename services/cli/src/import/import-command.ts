@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type FlagTable, type Surroundings } from '@tutti/chassis'
+import { type FlagTable, type ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Command, withFlags } from '../command.ts'
 import { type ImportedRepository, importTriton } from './import-triton.ts'
@@ -41,7 +41,7 @@ export const importCommand: Command = {
 async function writeAll(
   { manifests }: ImportedRepository,
   folder: string | undefined,
-  around: Surroundings,
+  around: ProcessEnvironment,
 ): Promise<void> {
   if (folder === undefined) {
     around.out(manifests.map(renderManifest).join('---\n'))

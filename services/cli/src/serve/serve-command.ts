@@ -1,6 +1,11 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { type Executable, runExecutable, type Surroundings, systemClock } from '@tutti/chassis'
+import {
+  type Executable,
+  type ProcessEnvironment,
+  runExecutable,
+  systemClock,
+} from '@tutti/chassis'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
@@ -12,7 +17,7 @@ import { SERVE_FLAGS } from './serve-flags.ts'
 import { readStorageMaps } from './storage-places.ts'
 
 /** @param around - manifests may come from standard input, and why they are refused is for people. */
-function serveExecutable(around: Surroundings): Executable<typeof SERVE_FLAGS> {
+function serveExecutable(around: ProcessEnvironment): Executable<typeof SERVE_FLAGS> {
   return {
     name: 'tutti',
     version: manifest.version,
@@ -42,7 +47,7 @@ function serveExecutable(around: Surroundings): Executable<typeof SERVE_FLAGS> {
   }
 }
 
-function defaultCache({ env }: Surroundings): string {
+function defaultCache({ env }: ProcessEnvironment): string {
   const { XDG_CACHE_HOME: cache, HOME: home = homedir() } = env
   return join(cache === undefined || cache === '' ? join(home, '.cache') : cache, 'tutti/models')
 }

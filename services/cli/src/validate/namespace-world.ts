@@ -1,16 +1,16 @@
 import {
   applyModelOverrides,
+  checkEnsemble,
   compareClaims,
+  type EnsembleCheck,
   type EnsembleManifest,
   type EnsembleWorld,
-  judgeEnsemble,
   type KnownModel,
   type Manifest,
   type ModelManifest,
   modelNameOf,
   type NamedResource,
   toModelOverrides,
-  type Verdict,
 } from '@tutti/ensemble'
 import {
   emptyModelConfig,
@@ -28,7 +28,7 @@ export class NamespaceWorld {
   readonly #manifests: readonly Manifest[]
   readonly #byName = new Map<string, Manifest>()
   readonly #repository: ReadRepository | undefined
-  readonly #verdicts = new Map<Manifest, Verdict>()
+  readonly #verdicts = new Map<Manifest, EnsembleCheck>()
 
   /** @param repository - if it is there, a name that nobody knows will not come. */
   constructor(manifests: readonly Manifest[], repository: ReadRepository | undefined) {
@@ -46,10 +46,10 @@ export class NamespaceWorld {
     return holder === manifest ? undefined : holder
   }
 
-  judge(manifest: EnsembleManifest): Verdict {
+  judge(manifest: EnsembleManifest): EnsembleCheck {
     const known = this.#verdicts.get(manifest)
     if (known !== undefined) return known
-    const verdict = judgeEnsemble(manifest, this.#worldOf(manifest))
+    const verdict = checkEnsemble(manifest, this.#worldOf(manifest))
     this.#verdicts.set(manifest, verdict)
     return verdict
   }

@@ -59,7 +59,7 @@ export const AcceptedEnsemble = z
     /** With `ensemble_scheduling`. In JSON, protobuf JSON. */
     config: ConfigJson,
     rules: Rules,
-    /** By served name, the configs of the models it was judged with. In JSON, protobuf JSON. */
+    /** By served name, the configs of the models it was checked against. In JSON, protobuf JSON. */
     models: ConfigsByName,
   })
   .check(({ value: { config, rules }, issues }) => {

@@ -55,7 +55,7 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
     ...(areTyped(outputs) && { outputs }),
   })
   const served = applyModelOverrides(config, toModelOverrides(manifest.spec))
-  // What the repository leaves to the files' names is said by the format.
+  // What the repository leaves to the files' names follows from the format.
   checkSame(o, config, { ...served, backend: config.backend })
   return manifest
 }

@@ -44,7 +44,7 @@ export const Toleration = z.strictObject({
   ).optional(),
 })
 
-/** What a pod gets where nobody names the resource. */
+/** What a pod gets where the resource is not named. */
 export const DEFAULT_DEVICE = 'nvidia.com/gpu'
 
 export const Accelerator = z

@@ -74,7 +74,7 @@ const ScalingRules = z.strictObject({
   stabilizationWindowSeconds: whole(
     0,
     3600,
-    'Seconds for which the most careful of the wishes counts. Default 0 up, 300 down.',
+    'Seconds for which the most careful recommendation counts. Default 0 up, 300 down.',
   ).optional(),
   selectPolicy: z.enum(['Max', 'Min', 'Disabled']).optional(),
   policies: listAtomic(

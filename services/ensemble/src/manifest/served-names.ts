@@ -42,7 +42,7 @@ export function hintOfResource(name: string, meant: NamedResource | undefined): 
 }
 
 /**
- * Says that nobody has a served name, which somebody may still be given.
+ * Says that a served name is not taken yet.
  *
  * @param meant - the resource of that `metadata.name`.
  */

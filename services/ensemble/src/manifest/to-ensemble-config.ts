@@ -76,7 +76,7 @@ function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
   )
 }
 
-/** Named outputs in the order of `outputMap`, then those that only references name. Nobody asks for the others. */
+/** Named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
 function outputMap({ spec, declared }: EnsembleGraph, names: TensorNames, index: number) {
   const prefix = keyOf({ kind: 'made', step: index, output: '' })
   const referenced = [...names.keys()].filter((key) => key.startsWith(prefix))

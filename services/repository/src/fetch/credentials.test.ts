@@ -23,8 +23,8 @@ await t.test('keys become credentials', async (t) => {
   t.same(await read(t, { other: 'x' }), {})
   const basic = await read(t, { username: 'me', password: 'hidden\n' })
   t.equal(basic.authorization?.reveal(), 'Basic bWU6aGlkZGVu')
-  const bearer = await read(t, { token: 'hidden' })
-  t.equal(bearer.authorization?.reveal(), 'Bearer hidden')
+  const withToken = await read(t, { token: 'hidden' })
+  t.equal(withToken.authorization?.reveal(), 'Bearer hidden')
   const aws = await read(t, {
     AWS_ACCESS_KEY_ID: 'id',
     AWS_SECRET_ACCESS_KEY: 'hidden',
@@ -45,7 +45,7 @@ await t.test('keys become credentials', async (t) => {
   })
   t.match(whole, { awsRegion: 'eu-west-1', ca, aws: { accessKeyId: 'id' } })
   t.equal(whole.awsEndpoint?.href, 'http://minio:9000/')
-  for (const one of [basic, bearer, whole]) {
+  for (const one of [basic, withToken, whole]) {
     t.notMatch(`${inspect(one, { depth: 9 })}${JSON.stringify(one)}`, 'hidden')
   }
 })

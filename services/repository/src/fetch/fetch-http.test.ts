@@ -179,7 +179,7 @@ await t.test('what a status means', async (t) => {
   }
 })
 
-await t.test('nobody is there', async (t) => {
+await t.test('no server answers', async (t) => {
   const { server, failure } = await prepare(t, () => [])
   await server.close()
   t.match(await failure({ bounds: { attempts: 2 } }), {

@@ -60,7 +60,7 @@ await t.test('a prefix becomes a folder', async (t) => {
   t.match(await fetched(), { isFetched: false }, 'the listing is the same')
   const asked = s3.heard.length
   t.match(await fetched({ digest }), { isFetched: false })
-  t.equal(s3.heard.length, asked, 'with a digest nobody is asked')
+  t.equal(s3.heard.length, asked, 'with a digest no request is sent')
   s3.objects.set('models/yolo/labels.txt', 'new')
   t.match(await fetched(), { isFetched: true })
   t.equal((await files()).length, 5)
@@ -93,7 +93,7 @@ await t.test('public buckets, and whole ones', async (t) => {
   t.equal(open.s3.heard[0]?.headers.authorization, undefined)
 })
 
-await t.test('what S3 says is said', async (t) => {
+await t.test('the error has the text of S3', async (t) => {
   const { s3, failure } = await prepare(t)
   const wrong = { aws: { ...aws, accessKeyId: 'other' }, awsEndpoint: new URL(s3.origin) }
   t.match(await failure({ credentials: wrong }), {
@@ -191,7 +191,7 @@ await t.test('a digest is that of the tree', async (t) => {
   t.match(await fetched({ digest: actual }), { digest: actual })
 })
 
-await t.test('what has the wanted digest is taken, whoever put it there', async (t) => {
+await t.test('what has the wanted digest is taken, however it came there', async (t) => {
   const { s3, folder, to, fetched, failure } = await prepare(t)
   const { digest } = await fetched()
   await rename(to, join(folder, 'copied'))

@@ -14,7 +14,7 @@ export interface ScriptedS3 extends ArtifactServer {
   pageSize: number
   /** What the next requests get instead. */
   readonly faults: Answer[]
-  /** Keys that nobody may read. */
+  /** Keys that may not be read. */
   readonly denied: Set<string>
   /** Called before an object is served. */
   onGet: (key: string) => void

@@ -188,7 +188,7 @@ await t.test(
     member.isConnected = false
     const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], member)
     const causes = ['the broker is not connected']
-    t.match(ready, { level: 'warn', message: 'doors open, not ready yet', causes })
+    t.match(ready, { level: 'warn', message: 'listening, not ready yet', causes })
     const away = [503, 'the broker is not connected\n']
     t.same(await get(ready.metricsPort, '/readyz'), away)
     for (const model of ['m', 'ens']) {

@@ -2,9 +2,9 @@ import { access, writeFile } from 'node:fs/promises'
 import {
   createLogger,
   type Logger,
+  type ProcessEnvironment,
   parseFlags,
   renderHelp,
-  type Surroundings,
   toLogLevel,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -32,7 +32,7 @@ const MAX_MESSAGE_BYTES = 4096
 export async function runFetch(
   program: string,
   argv: readonly string[],
-  around: Surroundings,
+  around: ProcessEnvironment,
 ): Promise<number> {
   let terminationLog: string = FETCH_FLAGS['termination-log'].default
   try {
@@ -54,7 +54,7 @@ export async function runFetch(
   }
 }
 
-async function fetchOrVerify(flags: FetchFlags, around: Surroundings): Promise<string> {
+async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Promise<string> {
   const { uri, to, verify, digest } = flags
   // With --print-digest alone on stdout, so that a shell can take it.
   const isOutTaken = flags['print-digest']
@@ -86,7 +86,7 @@ async function fetchTo(o: {
   readonly secretDir: string | undefined
   readonly bounds: FetchBounds
   readonly log: Logger
-  readonly around: Surroundings
+  readonly around: ProcessEnvironment
 }): Promise<string> {
   const { uri, to, digest, bounds, log } = o
   const stop = new AbortController()

@@ -16,7 +16,7 @@ import type { EnsembleConversion } from './to-ensemble-config.ts'
  *
  * @throws ServeError ENSEMBLE_INVALID with a fault that says where in the manifest it is written.
  */
-export function judgeTensors(
+export function checkTensors(
   conversion: EnsembleConversion,
   models: ReadonlyMap<string, ModelConfig>,
 ): void {

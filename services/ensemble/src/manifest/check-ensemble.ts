@@ -3,11 +3,11 @@ import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findWay } from '../graph-walks.ts'
 import { completeEnsembleConfig, planEnsemble } from '../plan-ensemble.ts'
+import { checkTensors } from './check-tensors.ts'
 import { type AcceptedReason, EnsembleFault, hintOf, refused } from './ensemble-fault.ts'
 import { modelOfStep } from './ensemble-graph.ts'
 import { stepPath } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
-import { judgeTensors } from './judge-tensors.ts'
 import { type EnsembleManifest, modelNameOf } from './manifests.ts'
 import {
   type Claimant,
@@ -22,11 +22,11 @@ import { toEnsembleConfig } from './to-ensemble-config.ts'
 export interface KnownModel {
   /** Completed; of a Model or an Ensemble. */
   readonly config: ModelConfig
-  /** Absent if nobody can know (offline): then every version counts as there. */
+  /** Absent where versions are not known (offline): then every version counts as there. */
   readonly readyVersions?: readonly number[]
 }
 
-/** What an Ensemble is judged in: the other resources of its namespace. */
+/** What an Ensemble is checked against: the other resources of its namespace. */
 export interface EnsembleWorld {
   /**
    * @returns 'pending' for what is there but not known yet, 'absent' for what may still come; 'unknown' for what is not there and
@@ -35,7 +35,7 @@ export interface EnsembleWorld {
   readonly lookup: (servedName: string) => KnownModel | 'unknown' | 'pending' | 'absent'
   /** Every served name, for hints. */
   readonly names?: () => Iterable<string>
-  /** Why a model of a repository cannot be read, if that is why nobody serves it. */
+  /** Why a model of a repository cannot be read, if that is why it is not served. */
   readonly problemOf?: (servedName: string) => string | undefined
   /** The resource of that `metadata.name`, for hints: it is mistaken for the served name. */
   readonly resourceNamed?: (name: string) => NamedResource | undefined
@@ -46,13 +46,13 @@ export interface EnsembleWorld {
 }
 
 /** Whether an Ensemble is accepted. */
-export type Verdict =
+export type EnsembleCheck =
   | {
       readonly accepted: true
       /** Completed. */
       readonly config: ModelConfig
       readonly rules: EnsembleRules
-      /** The configurations that it was judged with, by served name. */
+      /** The configurations that it was checked against, by served name. */
       readonly models: Readonly<Record<string, ModelConfig>>
       readonly warnings: readonly string[]
     }
@@ -63,17 +63,17 @@ export type Verdict =
       readonly message: string
     }
 
-/** The one verdict on an Ensemble: the operator's condition `Accepted`, and what `tutti validate` says. */
-export function judgeEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
+/** The one check of an Ensemble: the operator's condition `Accepted`, and what `tutti validate` says. */
+export function checkEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
   try {
-    return judge(manifest, world)
+    return check(manifest, world)
   } catch (error) {
     if (!(error instanceof EnsembleFault)) throw error
     return { accepted: false, reason: error.fault, message: error.message }
   }
 }
 
-function judge(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
+function check(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
   const name = modelNameOf(manifest)
   const { spec } = manifest
   const holder = world.holder?.(name)
@@ -84,7 +84,7 @@ function judge(manifest: EnsembleManifest, world: EnsembleWorld): Verdict {
   const models = findModels(spec, world)
   const conversion = toEnsembleConfig(manifest, (model) => models.get(model)?.config)
   const configs = new Map([...models].map(([model, { config }]) => [model, config]))
-  judgeTensors(conversion, configs)
+  checkTensors(conversion, configs)
   const { config, rules, warnings } = conversion
   const completed = plan(config, rules, models)
   return { accepted: true, config: completed, rules, models: Object.fromEntries(configs), warnings }

@@ -18,9 +18,9 @@ import t from 'tap'
 import { planEnsemble } from '../plan-ensemble.ts'
 import { ensembleConfig, modelConfig, stepConfig } from '../testing/configs.ts'
 import { ensembleManifest, parsedEnsemble } from '../testing/manifests.ts'
+import { checkEnsemble, type EnsembleWorld } from './check-ensemble.ts'
 import { ACCEPTED_REASONS } from './ensemble-fault.ts'
 import { fromModelConfig } from './from-model-config.ts'
-import { type EnsembleWorld, judgeEnsemble } from './judge-ensemble.ts'
 import { EnsembleManifest } from './manifests.ts'
 
 type Spec = Readonly<Record<string, unknown>>
@@ -77,13 +77,13 @@ const detect = { name: 'det', modelRef: { name: 'detector' }, inputMap: { image:
 const image = { name: 'image', datatype: 'UINT8', shape: [-1, -1, 3] }
 const BOXES = { inputs: [image], outputs: [{ name: 'boxes', from: 'det.boxes' }], steps: [detect] }
 
-function judge(spec: Spec, world: Partial<EnsembleWorld> = {}) {
-  return judgeEnsemble(parsedEnsemble('e', { ...BOXES, ...spec }), { ...WORLD, ...world })
+function check(spec: Spec, world: Partial<EnsembleWorld> = {}) {
+  return checkEnsemble(parsedEnsemble('e', { ...BOXES, ...spec }), { ...WORLD, ...world })
 }
 
 await t.test('an Ensemble that fits is accepted, completed', async (t) => {
-  const verdict = judge({ steps: [{ ...detect, outputMap: { crops: 'unread' } }] })
-  t.match(verdict, {
+  const result = check({ steps: [{ ...detect, outputMap: { crops: 'unread' } }] })
+  t.match(result, {
     accepted: true,
     config: {
       name: 'e',
@@ -192,18 +192,18 @@ await t.test('each refusal has its reason, its place and what is wanted', async 
     ],
   ]
   for (const [spec, reason, message] of cases) {
-    t.same(judge(spec), { accepted: false, reason, message }, message)
+    t.same(check(spec), { accepted: false, reason, message }, message)
   }
 })
 
 await t.test('responses of decoupled models cannot be brought together', async (t) => {
   const stream = (name: string) => ({ ...detect, name, modelRef: { name: 'decoupled' } })
   const outputs = ['a', 'b'].map((name) => ({ name, from: `${name}.boxes` }))
-  const verdict = judge({ outputs, steps: [stream('a'), stream('b')] })
-  t.match(verdict, { accepted: false, reason: 'DecoupledInvalid', message: /^steps: / })
+  const result = check({ outputs, steps: [stream('a'), stream('b')] })
+  t.match(result, { accepted: false, reason: 'DecoupledInvalid', message: /^steps: / })
   const waits = { ...detect, name: 'c', dependsOn: ['a'] }
   t.match(
-    judge({
+    check({
       outputs: [...outputs.slice(0, 1), { name: 'c', from: 'c.boxes' }],
       steps: [stream('a'), waits],
     }),
@@ -215,7 +215,7 @@ await t.test('responses of decoupled models cannot be brought together', async (
 
 await t.test('a served name belongs to one', async (t) => {
   const old = { kind: 'Model', metadata: { name: 'old' } }
-  t.same(judge({}, { holder: (name) => (name === 'e' ? old : undefined) }), {
+  t.same(check({}, { holder: (name) => (name === 'e' ? old : undefined) }), {
     accepted: false,
     reason: 'NameConflict',
     message: "modelName: 'e' is the served name of Model 'old'; want another",
@@ -230,24 +230,24 @@ const composes = (name: string) => COMPOSED.get(name) ?? []
 
 await t.test('no Ensemble contains itself, however far away', async (t) => {
   const steps = [{ ...detect, modelRef: undefined, ensembleRef: { name: 'f' } }]
-  t.same(judge({ steps }, { composes, lookup: () => 'pending' }), {
+  t.same(check({ steps }, { composes, lookup: () => 'pending' }), {
     accepted: false,
     reason: 'CycleDetected',
     message: 'steps[0](det).ensembleRef: an Ensemble cannot contain itself: e -> f -> g -> e',
   })
-  t.match(judge({ steps: [{ ...detect, modelRef: { name: 'e' } }] }), { reason: 'CycleDetected' })
+  t.match(check({ steps: [{ ...detect, modelRef: { name: 'e' } }] }), { reason: 'CycleDetected' })
 })
 
 await t.test('Ensembles may contain Ensembles', async (t) => {
   const steps = [{ ...detect, modelRef: undefined, ensembleRef: { name: 'nested' } }]
-  t.match(judge({ steps }), { accepted: true, models: { nested: { name: 'nested' } } })
+  t.match(check({ steps }), { accepted: true, models: { nested: { name: 'nested' } } })
 })
 
 await t.test('a model without a ready version is waited for', async (t) => {
-  t.match(judge({}, { lookup: () => ({ config: detector, readyVersions: [] }) }), {
+  t.match(check({}, { lookup: () => ({ config: detector, readyVersions: [] }) }), {
     reason: 'SchemaPending',
   })
-  t.match(judge({}, { lookup: () => ({ config: detector }) }), { accepted: true })
+  t.match(check({}, { lookup: () => ({ config: detector }) }), { accepted: true })
 })
 
 const often = <T>(usual: T, ...others: readonly T[]) =>
@@ -331,18 +331,18 @@ const someSpec = tuple(
   }),
 )
 
-await t.test('any Ensemble gets a verdict, and what is accepted can be planned', async (t) => {
+await t.test('any Ensemble gets a result, and what is accepted can be planned', async (t) => {
   const reasons = new Map<string, number>()
   assert(
     property(someSpec, someModels, (spec, models) => {
       const manifest = EnsembleManifest.parse(ensembleManifest('e', spec))
       const lookup = lookupIn(models)
-      const verdict = judgeEnsemble(manifest, { lookup: (name) => lookup(name) ?? 'unknown' })
-      const reason = verdict.accepted ? 'accepted' : verdict.reason
+      const result = checkEnsemble(manifest, { lookup: (name) => lookup(name) ?? 'unknown' })
+      const reason = result.accepted ? 'accepted' : result.reason
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
-      if (verdict.accepted) planEnsemble({ ...verdict, lookup })
-      else if (!(reason in ACCEPTED_REASONS) || verdict.message.includes('\n')) {
-        throw new Error(verdict.message)
+      if (result.accepted) planEnsemble({ ...result, lookup })
+      else if (!(reason in ACCEPTED_REASONS) || result.message.includes('\n')) {
+        throw new Error(result.message)
       }
     }),
     { numRuns: 500 },
@@ -352,7 +352,7 @@ await t.test('any Ensemble gets a verdict, and what is accepted can be planned',
   }
 })
 
-await t.test('of any config.pbtxt the verdict is that of planning', async (t) => {
+await t.test('the result for any config.pbtxt is that of planning', async (t) => {
   const someMap = record({
     model: constantFrom('m', 'n'),
     reads: array(nat({ max: 3 }), { minLength: 1, maxLength: 2 }),
@@ -366,15 +366,15 @@ await t.test('of any config.pbtxt the verdict is that of planning', async (t) =>
       const planned = refusalOf(config, models)
       const manifest = importOf(config)
       // What the graph alone shows is refused when it is written as a manifest.
-      const verdict =
+      const result =
         manifest &&
-        judgeEnsemble(manifest, { lookup: (name) => lookupIn(models)(name) ?? 'unknown' })
-      const isAccepted = verdict?.accepted === true
+        checkEnsemble(manifest, { lookup: (name) => lookupIn(models)(name) ?? 'unknown' })
+      const isAccepted = result?.accepted === true
       if (isAccepted) accepted += 1
       else refused += 1
       if (isAccepted !== (planned === undefined)) {
         throw new Error(
-          `planning says ${planned ?? 'fine'}, the verdict is ${JSON.stringify(verdict)}`,
+          `planning says ${planned ?? 'fine'}, the result is ${JSON.stringify(result)}`,
         )
       }
     }),
@@ -384,7 +384,7 @@ await t.test('of any config.pbtxt the verdict is that of planning', async (t) =>
   t.ok(refused > 50, `${refused} refused`)
 })
 
-/** Steps that read the request's tensor or what a step makes, mostly one before; what nobody reads is given out. */
+/** Steps that read the request's tensor or what a step makes, mostly one before; what no step reads is given out. */
 function configOf(
   maps: readonly { model: string; reads: readonly number[]; makes: readonly string[] }[],
   x: { readonly name: string },
