@@ -41,17 +41,11 @@ await t.test('what is given stays', async (t) => {
   t.same(config.optimization?.output_pinned_memory, { enable: true })
 })
 
-await t.test('schedulers get the maximum batch size as the preferred one', async (t) => {
+await t.test('dynamic batching gets the maximum batch size as the preferred one', async (t) => {
   const dynamic = (text: string) => normalise(text).dynamic_batching?.preferred_batch_size
   t.same(dynamic('max_batch_size: 8 dynamic_batching {}'), [8])
   t.same(dynamic('max_batch_size: 8 dynamic_batching { preferred_batch_size: 2 }'), [2])
   t.same(dynamic('dynamic_batching {}'), [])
-  const oldest = normalise('max_batch_size: 8 sequence_batching { oldest {} }').sequence_batching
-  t.same(oldest?.oldest?.preferred_batch_size, [8])
-  t.equal(oldest?.max_sequence_idle_microseconds, 1_000_000)
-  const direct = normalise('sequence_batching { direct {} max_sequence_idle_microseconds: 7 }')
-  t.equal(direct.sequence_batching?.max_sequence_idle_microseconds, 7)
-  t.notOk('oldest' in (direct.sequence_batching ?? {}))
 })
 
 await t.test('instance groups get name, kind, count and GPUs', async (t) => {

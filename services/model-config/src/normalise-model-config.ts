@@ -3,10 +3,8 @@ import type {
   InstanceGroup,
   ModelConfig,
   ModelOptimization,
-  SequenceBatching,
 } from './model-config.ts'
 
-const DEFAULT_SEQUENCE_IDLE_US = 1_000_000
 /** Backends for which Triton runs two instances on a CPU unless told otherwise. */
 const TWO_CPU_INSTANCES = new Set(['onnxruntime', 'tensorflow'])
 
@@ -21,32 +19,9 @@ export interface NormaliseOptions {
   readonly autoKind?: 'KIND_CPU' | 'KIND_GPU'
 }
 
-function preferredSizes(given: readonly number[], maxBatchSize: number): readonly number[] {
-  return given.length === 0 && maxBatchSize > 0 ? [maxBatchSize] : given
-}
-
 function normaliseDynamic(batching: DynamicBatching, maxBatchSize: number): DynamicBatching {
-  return {
-    ...batching,
-    preferred_batch_size: preferredSizes(batching.preferred_batch_size, maxBatchSize),
-  }
-}
-
-function normaliseSequence(batching: SequenceBatching, maxBatchSize: number): SequenceBatching {
-  const { oldest } = batching
-  return {
-    ...batching,
-    max_sequence_idle_microseconds:
-      batching.max_sequence_idle_microseconds || DEFAULT_SEQUENCE_IDLE_US,
-    ...(oldest === undefined
-      ? {}
-      : {
-          oldest: {
-            ...oldest,
-            preferred_batch_size: preferredSizes(oldest.preferred_batch_size, maxBatchSize),
-          },
-        }),
-  }
+  const isUnset = batching.preferred_batch_size.length === 0 && maxBatchSize > 0
+  return isUnset ? { ...batching, preferred_batch_size: [maxBatchSize] } : batching
 }
 
 const NO_GROUP: InstanceGroup = {
@@ -112,15 +87,12 @@ function normaliseOptimization(given: ModelOptimization | undefined): ModelOptim
  * Ensembles keep `instance_group` and `optimization` as they are, because they may have neither.
  */
 export function normaliseModelConfig(config: ModelConfig, o: NormaliseOptions = {}): ModelConfig {
-  const { dynamic_batching, sequence_batching, max_batch_size } = config
+  const { dynamic_batching, max_batch_size } = config
   const scheduled: ModelConfig = {
     ...config,
     version_policy: config.version_policy ?? { latest: { num_versions: 1 } },
     ...(dynamic_batching && {
       dynamic_batching: normaliseDynamic(dynamic_batching, max_batch_size),
-    }),
-    ...(sequence_batching && {
-      sequence_batching: normaliseSequence(sequence_batching, max_batch_size),
     }),
   }
   if (config.ensemble_scheduling !== undefined) return scheduled

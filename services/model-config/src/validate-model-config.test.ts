@@ -35,7 +35,6 @@ await t.test('the published configs are valid', async (t) => {
 
 const IO = 'input { name: "x" data_type: TYPE_FP32 '
 const OUT = 'output { name: "y" data_type: TYPE_FP32 '
-const CONTROL = 'sequence_batching { control_input { name: "c" control { '
 
 /** Text added to a Python model named m, and Triton's message. */
 const REFUSED: readonly (readonly [string, string])[] = [
@@ -63,75 +62,6 @@ const REFUSED: readonly (readonly [string, string])[] = [
   [
     'dynamic_batching { priority_levels: 2 default_priority_level: 1 preserve_ordering: true }',
     "Only one priority level is allowed when 'preserve_ordering' is true for m",
-  ],
-  [
-    'sequence_batching { oldest { preferred_batch_size: -1 } }',
-    'sequence batching preferred batch size must be positive for m',
-  ],
-  [
-    'sequence_batching { oldest { preferred_batch_size: 1 } }',
-    'sequence batching preferred batch size must be <= max batch size for m',
-  ],
-  [
-    'sequence_batching { direct { minimum_slot_utilization: 1.5 } }',
-    'sequence batching minimum slot utilization must be in range (0.0, 1.0] for m',
-  ],
-  [
-    'sequence_batching { direct { minimum_slot_utilization: -0.1 } }',
-    'sequence batching minimum slot utilization must be in range (0.0, 1.0] for m',
-  ],
-  [
-    'sequence_batching {} response_cache { enable: true }',
-    'Response Cache does not currently support model m with sequence batching scheduler. Please disable the response cache.',
-  ],
-  [
-    'sequence_batching { control_input {} }',
-    'sequence batching control tensor must have a name for m',
-  ],
-  [
-    'sequence_batching { control_input { name: "c" } control_input { name: "c" } }',
-    "sequence batching control tensor 'c' is specified for multiple control kinds for m",
-  ],
-  [
-    `${CONTROL}} } }`,
-    "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for CONTROL_SEQUENCE_START for m",
-  ],
-  [
-    `${CONTROL}int32_false_true: [0, 1] bool_false_true: [false, true] } } }`,
-    "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and 'bool_false_true' for CONTROL_SEQUENCE_START for m",
-  ],
-  [
-    `${CONTROL}kind: CONTROL_SEQUENCE_READY fp32_false_true: 1 } } }`,
-    "sequence batching control 'fp32_false_true' must have exactly 2 entries for CONTROL_SEQUENCE_READY for m",
-  ],
-  [
-    `${CONTROL}int32_false_true: [0, 1] } control { int32_false_true: [0, 1] } } }`,
-    'sequence batching specifies multiple CONTROL_SEQUENCE_START tensors for m',
-  ],
-  [
-    `${CONTROL}kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 int32_false_true: [0, 1] } } }`,
-    "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for CONTROL_SEQUENCE_CORRID for m",
-  ],
-  [
-    `${CONTROL}kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_FP32 } } }`,
-    'unexpected data type for control CONTROL_SEQUENCE_CORRID for m. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING',
-  ],
-  [
-    'model_transaction_policy { decoupled: true } response_cache { enable: true }',
-    "Response Cache does not currently support model m with 'decoupled' transaction policy. Please disable the response cache.",
-  ],
-  ['model_metrics { metric_control {} }', "metric control must specify 'metric_identifier'"],
-  [
-    'model_metrics { metric_control { metric_identifier {} } }',
-    "metric identifier must specify non-empty 'family'",
-  ],
-  [
-    'model_metrics { metric_control { metric_identifier { family: "f" } } }',
-    "metric control must specify 'histogram_options'",
-  ],
-  [
-    'model_metrics { metric_control { metric_identifier { family: "f" } histogram_options {} } }',
-    "histogram options must specify non-empty 'buckets'",
   ],
   ['input {}', "model input must specify 'name' for m"],
   ['input { name: "x" }', "model input 'x' must specify 'data_type' for m"],
@@ -187,27 +117,6 @@ const REFUSED: readonly (readonly [string, string])[] = [
     `${OUT}dims: 3 is_shape_tensor: true }`,
     'shape tensors are only supported for TensorRT platform for m',
   ],
-  ['batch_input { }', "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 0 for m"],
-  [
-    'batch_input { source_input: "x" }',
-    'batch input data type must be TYPE_INT32 or TYPE_FP32 for m',
-  ],
-  [
-    'batch_input { source_input: "x" data_type: TYPE_INT32 }',
-    "unknown source input name 'x' for m",
-  ],
-  [
-    'batch_output { }',
-    "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0 for m",
-  ],
-  [
-    `${IO}dims: 1 } batch_output { source_input: "x" target_name: "y" }`,
-    "unknown target output name 'y' for m",
-  ],
-  [
-    `${IO}dims: 1 } ${OUT}dims: 1 } batch_output { source_input: "x" target_name: ["y", "y"] }`,
-    "target output name 'y' can only be specified once for m",
-  ],
   [
     'instance_group { kind: KIND_CPU gpus: 0 }',
     'instance group m_0 of model m has kind KIND_CPU but specifies one or more GPUs',
@@ -238,13 +147,14 @@ const ACCEPTED = [
   `${IO}dims: 1 } ${IO}dims: 1 }`,
   `${IO}dims: [2, 4, -1, 6] reshape { shape: [8, -1, 1, 6] } }`,
   `max_batch_size: 2 ${IO}dims: 1 reshape {} }`,
-  'sequence_batching { direct {} }',
-  `${CONTROL}int32_false_true: [0, 1] } control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } } }`,
   'dynamic_batching { priority_levels: 2 default_priority_level: 2 priority_queue_policy { key: 1 } }',
   `${IO}dims: [3, 4, 5] format: FORMAT_NHWC }`,
-  `${IO}dims: 1 } batch_input { source_input: "x" data_type: TYPE_FP32 target_name: "n" }`,
+  // A load refuses these or says that they have no effect; their inside is not looked at.
+  'sequence_batching { oldest { preferred_batch_size: -1 } }',
+  'batch_input {}',
+  'batch_output {}',
   'response_cache { enable: true }',
-  'model_metrics { metric_control { metric_identifier { family: "f" } histogram_options { buckets: 1 } } }',
+  'model_metrics { metric_control {} }',
   '',
 ]
 
@@ -340,11 +250,4 @@ await t.test('a TensorRT model may have what only TensorRT has', async (t) => {
   const shaped = `${IO}dims: [1, 2, 3] is_shape_tensor: true is_non_linear_format_io: true }`
   t.doesNotThrow(() => validate(plan(shaped)))
   t.doesNotThrow(() => validateWhenLoaded(plan('instance_group { profile: "0" }')))
-  t.throws(() => validateWhenLoaded(plan('instance_group { profile: "-1" }')), {
-    message:
-      'instance group m_0 of model m and platform tensorrt_plan specifies invalid profile -1. The field should contain the string representation of a non-negative integer.',
-  })
-  t.throws(() => validateWhenLoaded(plan(`${OUT}dims: 3 is_non_linear_format_io: true }`)), {
-    message: 'Non-linear IO format output requires 3 dims for m',
-  })
 })

@@ -1,8 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig } from './model-config.ts'
+import type { DynamicBatching, ModelConfig } from './model-config.ts'
 import { backendOfPlatform, ENSEMBLE_PLATFORM, hasOwnPlatforms } from './select-backend.ts'
 import { validateInstanceGroups } from './validate-instance-groups.ts'
-import { schedulerFault } from './validate-schedulers.ts'
 import { validateTensors } from './validate-tensors.ts'
 
 function backendFault({ name, platform, backend }: ModelConfig): string | undefined {
@@ -20,22 +19,37 @@ function backendFault({ name, platform, backend }: ModelConfig): string | undefi
     : undefined
 }
 
-function metricsFault(config: ModelConfig): string | undefined {
-  for (const control of config.model_metrics?.metric_control ?? []) {
-    if (control.metric_identifier === undefined) {
-      return "metric control must specify 'metric_identifier'"
-    }
-    if (control.metric_identifier.family === '') {
-      return "metric identifier must specify non-empty 'family'"
-    }
-    if (control.histogram_options === undefined) {
-      return "metric control must specify 'histogram_options'"
-    }
-    if (control.histogram_options.buckets.length === 0) {
-      return "histogram options must specify non-empty 'buckets'"
-    }
+/** The first of `sizes` that is no batch size of the model. */
+function preferredSizeFault(sizes: readonly number[], maxBatchSize: number): string | undefined {
+  const bad = sizes.find((size) => size <= 0 || size > maxBatchSize)
+  if (bad === undefined) return undefined
+  return `dynamic batching preferred size must be ${bad <= 0 ? 'positive' : '<= max batch size'}`
+}
+
+function priorityFault(batching: DynamicBatching): string | undefined {
+  const { priority_levels: levels, default_priority_level: preset } = batching
+  if (levels === 0) return undefined
+  const isLevel = (level: number) => level >= 1 && level <= levels
+  if (!isLevel(preset)) return `default priority level must be in range [1, ${levels}]`
+  if (!Object.keys(batching.priority_queue_policy).every((key) => isLevel(Number(key)))) {
+    return `priority queue policy must have priority level in range [1, ${levels}]`
   }
-  return undefined
+  // Measured on 2.51: DELAY together with preserve_ordering loads, whatever the sources say (triton-semantics 9.16).
+  return batching.preserve_ordering && levels > 1
+    ? "Only one priority level is allowed when 'preserve_ordering' is true"
+    : undefined
+}
+
+/** Other schedulers are for the step to refuse. */
+function batchingFault({
+  dynamic_batching,
+  max_batch_size,
+  name,
+}: ModelConfig): string | undefined {
+  if (dynamic_batching === undefined) return undefined
+  const { preferred_batch_size: sizes } = dynamic_batching
+  const fault = preferredSizeFault(sizes, max_batch_size) ?? priorityFault(dynamic_batching)
+  return fault === undefined ? undefined : `${fault} for ${name}`
 }
 
 function policyFault(config: ModelConfig): string | undefined {
@@ -52,13 +66,6 @@ function ensembleFault(config: ModelConfig): string | undefined {
     : undefined
 }
 
-function cacheFault(config: ModelConfig): string | undefined {
-  const isCached = config.response_cache?.enable === true
-  return isCached && config.model_transaction_policy?.decoupled === true
-    ? `Response Cache does not currently support model ${config.name} with 'decoupled' transaction policy. Please disable the response cache.`
-    : undefined
-}
-
 function nameFault(config: ModelConfig, directoryName: string): string | undefined {
   return config.name === directoryName
     ? undefined
@@ -66,8 +73,9 @@ function nameFault(config: ModelConfig, directoryName: string): string | undefin
 }
 
 /**
- * The rules that Triton checks as soon as it reads a configuration: names, backend, batch size, schedulers. In Triton
- * their texts reach only the log, and a load request gets `failed to poll from model repository`.
+ * The rules that Triton checks as soon as it reads a configuration: names, backend, batch size, dynamic batching. In Triton
+ * their texts reach only the log, and a load request gets `failed to poll from model repository`. Fields that no step serves
+ * (`sequence_batching`, `batch_input`) are not looked into: a load refuses them whole.
  *
  * @param config - completed and normalised.
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.
@@ -77,10 +85,8 @@ export function validateWhenRead(config: ModelConfig, directoryName: string): vo
     (config.name === '' ? "model configuration must specify 'name'" : undefined) ??
     backendFault(config) ??
     policyFault(config) ??
-    schedulerFault(config) ??
+    batchingFault(config) ??
     ensembleFault(config) ??
-    cacheFault(config) ??
-    metricsFault(config) ??
     nameFault(config, directoryName)
   if (fault !== undefined) throw new ServeError('CONFIG_INVALID', fault)
 }

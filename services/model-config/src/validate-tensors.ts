@@ -4,7 +4,7 @@ import type { ModelConfig, ModelInput, ModelOutput } from './model-config.ts'
 const TENSORRT_PLATFORM = 'tensorrt_plan'
 
 /** Throws CONFIG_INVALID about `field`. */
-function refuse(field: 'batch_input' | 'batch_output' | 'input' | 'output', text: string): never {
+function refuse(field: 'input' | 'output', text: string): never {
   throw new ServeError('CONFIG_INVALID', text, { details: { field } })
 }
 
@@ -51,19 +51,13 @@ function shapeFault(io: ModelInput | ModelOutput, maxBatchSize: number): string 
   return fault === undefined ? undefined : `'${name}' ${fault}`
 }
 
-/** The first rule that is tied to TensorRT and broken. */
-function formatFault(
-  io: ModelInput | ModelOutput,
-  kind: 'input' | 'output',
-  platform: string,
-): string | undefined {
-  const isTensorRt = platform === TENSORRT_PLATFORM
-  if (io.is_shape_tensor && !isTensorRt) {
-    return 'shape tensors are only supported for TensorRT platform'
-  }
-  if (!io.is_non_linear_format_io) return undefined
-  if (!isTensorRt) return 'Non-linear IO format is only supported for the TensorRT platform'
-  return io.dims.length === 3 ? undefined : `Non-linear IO format ${kind} requires 3 dims`
+/** Formats of TensorRT, which are another engine's to check. */
+function formatFault(io: ModelInput | ModelOutput, platform: string): string | undefined {
+  if (platform === TENSORRT_PLATFORM) return undefined
+  if (io.is_shape_tensor) return 'shape tensors are only supported for TensorRT platform'
+  return io.is_non_linear_format_io
+    ? 'Non-linear IO format is only supported for the TensorRT platform'
+    : undefined
 }
 
 function inputFault(io: ModelInput, config: ModelConfig): string | undefined {
@@ -72,58 +66,16 @@ function inputFault(io: ModelInput, config: ModelConfig): string | undefined {
   if (io.format !== 'FORMAT_NONE' && io.dims.length !== 3) {
     return 'model input NHWC/NCHW require 3 dims'
   }
-  return formatFault(io, 'input', config.platform)
+  return formatFault(io, config.platform)
 }
 
 function outputFault(io: ModelOutput, config: ModelConfig): string | undefined {
   const fault = shapeFault(io, config.max_batch_size)
-  return fault === undefined ? formatFault(io, 'output', config.platform) : `model output ${fault}`
-}
-
-function sourceCountFault(sources: readonly string[], what: string): string | undefined {
-  return sources.length === 1 ? undefined : `${what} expects 1 source input, got ${sources.length}`
-}
-
-function sourceNameFault(
-  sources: readonly string[],
-  names: ReadonlySet<string>,
-): string | undefined {
-  const unknown = sources.find((name) => !names.has(name))
-  return unknown === undefined ? undefined : `unknown source input name '${unknown}'`
-}
-
-function targetFault(targets: readonly string[], names: ReadonlySet<string>): string | undefined {
-  const unknown = targets.find((name) => !names.has(name))
-  if (unknown !== undefined) return `unknown target output name '${unknown}'`
-  const again = targets.find((name, i) => targets.indexOf(name) !== i)
-  return again === undefined
-    ? undefined
-    : `target output name '${again}' can only be specified once`
-}
-
-function validateBatchTensors(config: ModelConfig): void {
-  const inputs = new Set(config.input.map((io) => io.name))
-  const outputs = new Set(config.output.map((io) => io.name))
-  const end = ` for ${config.name}`
-  for (const io of config.batch_input) {
-    const isTyped = io.data_type === 'TYPE_INT32' || io.data_type === 'TYPE_FP32'
-    const fault =
-      sourceCountFault(io.source_input, `batch input kind '${io.kind}'`) ??
-      (isTyped ? undefined : 'batch input data type must be TYPE_INT32 or TYPE_FP32') ??
-      sourceNameFault(io.source_input, inputs)
-    if (fault !== undefined) refuse('batch_input', fault + end)
-  }
-  for (const io of config.batch_output) {
-    const fault =
-      sourceCountFault(io.source_input, `batch output kind '${io.kind}'`) ??
-      sourceNameFault(io.source_input, inputs) ??
-      targetFault(io.target_name, outputs)
-    if (fault !== undefined) refuse('batch_output', fault + end)
-  }
+  return fault === undefined ? formatFault(io, config.platform) : `model output ${fault}`
 }
 
 /**
- * Checks the declared inputs, outputs and batch tensors.
+ * Checks the declared inputs and outputs.
  *
  * @throws ServeError CONFIG_INVALID with Triton's text for the first rule that is broken.
  */
@@ -136,5 +88,4 @@ export function validateTensors(config: ModelConfig): void {
     const fault = outputFault(io, config)
     if (fault !== undefined) refuse('output', `${fault} for ${config.name}`)
   }
-  validateBatchTensors(config)
 }
