@@ -1,7 +1,6 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
-import { refuseModel } from './model-fields.ts'
 
 /** Bytes that are read piece by piece, so that a model's weights never enter our memory. */
 export interface ByteSource {
@@ -22,40 +21,22 @@ export function memorySource(bytes: Uint8Array): ByteSource {
   }
 }
 
-class FileSource implements ByteSource {
-  readonly size: number
-  readonly #file: FileHandle
-  #window = new Uint8Array(0)
-  #windowStart = 0
-
-  constructor(file: FileHandle, size: number) {
-    this.#file = file
-    this.size = size
-  }
-
-  async read(offset: number, length: number): Promise<Uint8Array> {
-    const wanted = Math.min(length, this.size - offset)
-    const from = offset - this.#windowStart
-    if (from < 0 || from + wanted > this.#window.byteLength) await this.#load(offset, wanted)
-    const start = offset - this.#windowStart
-    return this.#window.subarray(start, start + wanted)
-  }
-
-  async #load(offset: number, wanted: number): Promise<void> {
-    const size = Math.min(Math.max(wanted, WINDOW_BYTES), this.size - offset)
-    const window = new Uint8Array(size)
-    let filled = 0
-    while (filled < size) {
-      const { bytesRead } = await this.#file.read(window, filled, size - filled, offset + filled)
-      if (bytesRead === 0) refuseModel('the file became shorter while it was read')
-      filled += bytesRead
-    }
-    this.#window = window
-    this.#windowStart = offset
-  }
-
-  async close(): Promise<void> {
-    await this.#file.close()
+function fileSource(file: FileHandle, size: number): ByteSource {
+  let window = new Uint8Array(0)
+  let windowStart = 0
+  return {
+    size,
+    read: async (offset, length) => {
+      const wanted = Math.min(length, size - offset)
+      if (offset < windowStart || offset + wanted > windowStart + window.byteLength) {
+        const buffer = new Uint8Array(Math.min(Math.max(wanted, WINDOW_BYTES), size - offset))
+        const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, offset)
+        window = buffer.subarray(0, bytesRead)
+        windowStart = offset
+      }
+      return window.subarray(offset - windowStart, offset - windowStart + wanted)
+    },
+    close: () => file.close(),
   }
 }
 
@@ -65,7 +46,7 @@ export async function openFileSource(path: string): Promise<ByteSource> {
     // A named pipe would otherwise wait for a writer, without end and without a way to give up.
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const stat = await file.stat()
-    if (stat.isFile()) return new FileSource(file, stat.size)
+    if (stat.isFile()) return fileSource(file, stat.size)
     await file.close()
   } catch (error) {
     throw new ServeError('MODEL_LOAD_FAILED', `cannot read model file '${path}'`, { cause: error })

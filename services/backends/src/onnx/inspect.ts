@@ -1,17 +1,6 @@
-import { WireReader } from '@tutti/tensor'
+import { ServeError } from '@tutti/errors'
+import { WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT, WireReader } from '@tutti/tensor'
 import { type ByteSource, memorySource, openFileSource } from './byte-source.ts'
-import {
-  type Field,
-  type FieldHeader,
-  MAX_HEADER_BYTES,
-  readFields,
-  readHeader,
-  readInteger,
-  readText,
-  refuseModel,
-  requireMessage,
-  toModelError,
-} from './model-fields.ts'
 import {
   DIM,
   GRAPH,
@@ -37,150 +26,181 @@ export interface OnnxValue {
 
 /** What stands in a model file beside its nodes and weights. */
 export interface OnnxModel {
-  readonly irVersion: number
-  /** Real inputs: initializer-backed ones are in `overridable`, or nowhere if IR version < 4 makes them constants. */
+  /** Without those that have a default (an initializer of the same name): they are constants here. */
   readonly inputs: readonly OnnxValue[]
-  /** Inputs with a default value (an initializer of the same name): what a caller may leave out. */
-  readonly overridable: readonly OnnxValue[]
   readonly outputs: readonly OnnxValue[]
 }
 
-/** A value info beyond this is hostile: names and shapes are short. */
+/** Where a field's value is in the file. */
+interface Place {
+  readonly field: number
+  readonly start: number
+  readonly end: number
+}
+
+/** The longest header of a field: a tag and a length, ten bytes each. */
+const MAX_HEADER_BYTES = 20
+/** A value info or a name beyond this is hostile: names and shapes are short. */
 const MAX_ENTRY_BYTES = 1024 * 1024
-const FIRST_IR_WITH_OVERRIDABLE = 4
 
-interface Draft {
-  irVersion: number
-  hasGraph: boolean
-  readonly inputs: OnnxValue[]
-  readonly outputs: OnnxValue[]
-  readonly initializers: Set<string>
+/** @throws ServeError MODEL_LOAD_FAILED with `problem`. */
+function refuseModel(problem: string, cause?: unknown): never {
+  throw new ServeError('MODEL_LOAD_FAILED', `not a valid ONNX model: ${problem}`, { cause })
 }
 
-async function* walk(source: ByteSource, start: number, end: number): AsyncGenerator<FieldHeader> {
-  let offset = start
-  while (offset < end) {
+/** Bytes of a value after its header. */
+function valueBytes(reader: WireReader, wire: number): number {
+  if (wire === WIRE_BYTES) return reader.length()
+  if (wire === WIRE_VARINT) reader.varint()
+  else if (wire === WIRE_FIXED64) return 8
+  else if (wire === WIRE_FIXED32) return 4
+  else refuseModel(`wire type ${wire}, want 0, 1, 2 or 5`)
+  return 0
+}
+
+/** The fields of a message that lies in the file. */
+async function* walk(source: ByteSource, start: number, end: number): AsyncGenerator<Place> {
+  for (let offset = start; offset < end; ) {
     const bytes = await source.read(offset, Math.min(MAX_HEADER_BYTES, end - offset))
-    const header = readHeader(new WireReader(bytes), end - offset)
-    const at = { ...header, start: offset + header.start, end: offset + header.end }
-    yield at
-    offset = at.end
+    const reader = new WireReader(bytes)
+    const tag = reader.tag()
+    const size = valueBytes(reader, tag & 7)
+    const from = offset + reader.position
+    offset = from + size
+    if (offset > end) {
+      refuseModel(`field ${tag >>> 3} passes the end of its message by ${offset - end} bytes`)
+    }
+    yield { field: tag >>> 3, start: from, end: offset }
   }
 }
 
-async function readEntry(source: ByteSource, header: FieldHeader, what: string): Promise<Field> {
-  const size = requireMessage(header, what).end - header.start
+/** The bytes of a field. Valid until the next read. */
+async function readEntry(source: ByteSource, { start, end }: Place, what: string) {
+  const size = end - start
   if (size > MAX_ENTRY_BYTES) refuseModel(`${what} has ${size} bytes, want ${MAX_ENTRY_BYTES}`)
-  // A copy, because the window moves on; not slice(), which of a Buffer is a view.
-  const bytes = new Uint8Array(await source.read(header.start, size))
-  return { ...header, bytes, raw: bytes }
+  return new WireReader(await source.read(start, size))
 }
 
-const KINDS = new Map<number, string>([
-  [TYPE.TENSOR, 'tensor'],
-  [TYPE.SEQUENCE, 'sequence'],
-  [TYPE.MAP, 'map'],
-  [TYPE.OPAQUE, 'opaque'],
-  [TYPE.SPARSE, 'sparse tensor'],
-  [TYPE.OPTIONAL, 'optional'],
-])
+type Fields = Readonly<Record<number, (reader: WireReader) => unknown>>
 
-function readDim(bytes: Uint8Array): number {
-  let dim = -1
-  for (const field of readFields(bytes)) {
-    if (field.field === DIM.VALUE) dim = readInteger(field, 'a dimension')
-    else if (field.field === DIM.PARAM) dim = -1
+/** Reads a message by what is done with a field of bytes, texts or messages; all others are skipped. */
+function readMessage(reader: WireReader, fields: Fields, numbers: Fields = {}): void {
+  while (reader.hasMore()) {
+    const tag = reader.tag()
+    const known = (tag & 7) === WIRE_BYTES ? fields : (tag & 7) === WIRE_VARINT ? numbers : {}
+    const read = known[tag >>> 3]
+    if (read === undefined) reader.skip(tag)
+    else read(reader)
   }
+}
+
+function readNested(reader: WireReader, fields: Fields, numbers?: Fields): void {
+  const outer = reader.enter()
+  readMessage(reader, fields, numbers)
+  reader.leave(outer)
+}
+
+function readDim(reader: WireReader): number {
+  let dim = -1
+  readNested(reader, {}, { [DIM.VALUE]: () => (dim = Number(reader.safeInt64())) })
   // ONNX Runtime treats a negative value as unknown too.
   return dim < 0 ? -1 : dim
 }
 
-function readTensorType(bytes: Uint8Array): Pick<OnnxValue, 'elementType' | 'dims'> {
-  let elementType = 0
-  let dims: number[] | null = null
-  for (const field of readFields(bytes)) {
-    if (field.field === TENSOR_TYPE.ELEMENT_TYPE) elementType = readInteger(field, 'element type')
-    if (field.field !== TENSOR_TYPE.SHAPE) continue
-    dims ??= []
-    for (const dim of readFields(requireMessage(field, 'a shape').bytes)) {
-      if (dim.field === SHAPE.DIM) dims.push(readDim(requireMessage(dim, 'a dimension').bytes))
-    }
-  }
-  return { elementType, dims }
-}
-
 type ValueType = Omit<OnnxValue, 'name'>
 
-const NO_TYPE: ValueType = { kind: 'none', elementType: 0, dims: null }
-
-function readType(bytes: Uint8Array): ValueType {
-  let type = NO_TYPE
-  for (const field of readFields(bytes)) {
-    const kind = KINDS.get(field.field)
-    if (kind !== undefined) type = { ...NO_TYPE, kind }
-    if (kind === 'tensor')
-      type = { kind, ...readTensorType(requireMessage(field, 'a tensor type').bytes) }
+function readTensorType(reader: WireReader): ValueType {
+  let elementType = 0
+  let dims: number[] | null = null
+  const readShape = (): void => {
+    const shape: number[] = []
+    readNested(reader, { [SHAPE.DIM]: () => shape.push(readDim(reader)) })
+    dims = shape
   }
+  const readElementType = (): unknown => (elementType = Number(reader.safeInt64()))
+  readNested(
+    reader,
+    { [TENSOR_TYPE.SHAPE]: readShape },
+    { [TENSOR_TYPE.ELEMENT_TYPE]: readElementType },
+  )
+  return { kind: 'tensor', elementType, dims }
+}
+
+const NO_TYPE: ValueType = { kind: 'none', elementType: 0, dims: null }
+const OTHER_KINDS: Readonly<Record<number, string>> = {
+  [TYPE.SEQUENCE]: 'sequence',
+  [TYPE.MAP]: 'map',
+  [TYPE.OPAQUE]: 'opaque',
+  [TYPE.SPARSE]: 'sparse tensor',
+  [TYPE.OPTIONAL]: 'optional',
+}
+
+function readType(reader: WireReader): ValueType {
+  let type = NO_TYPE
+  const outer = reader.enter()
+  while (reader.hasMore()) {
+    const tag = reader.tag()
+    const kind = OTHER_KINDS[tag >>> 3]
+    if (tag === TYPE.TENSOR * 8 + WIRE_BYTES) type = readTensorType(reader)
+    else reader.skip(tag)
+    if (kind !== undefined) type = { ...NO_TYPE, kind }
+  }
+  reader.leave(outer)
   return type
 }
 
-async function readValueInfo(
-  source: ByteSource,
-  header: FieldHeader,
-  what: string,
-): Promise<OnnxValue> {
+async function readValueInfo(source: ByteSource, place: Place, what: string): Promise<OnnxValue> {
+  const reader = await readEntry(source, place, what)
   let name = ''
   let type = NO_TYPE
-  for (const field of readFields((await readEntry(source, header, what)).bytes)) {
-    if (field.field === VALUE_INFO.NAME) name = readText(field, 'a tensor name')
-    if (field.field === VALUE_INFO.TYPE)
-      type = readType(requireMessage(field, `type of '${name}'`).bytes)
-  }
-  if (name === '') refuseModel('an input or output has no name')
+  readMessage(reader, {
+    [VALUE_INFO.NAME]: () => (name = reader.text()),
+    [VALUE_INFO.TYPE]: () => (type = readType(reader)),
+  })
+  if (name === '') refuseModel(`${what} has no name`)
   return { name, ...type }
 }
 
 /** The name of an initializer, or of the tensor that `within` leads to. */
-async function findName(source: ByteSource, header: FieldHeader, within?: number): Promise<string> {
+async function findName(source: ByteSource, place: Place, within?: number): Promise<string> {
   let name = ''
-  for await (const field of walk(source, header.start, header.end)) {
-    if (field.field === within) name = await findName(source, field)
-    else if (within === undefined && field.field === TENSOR.NAME) {
-      name = readText(await readEntry(source, field, 'an initializer name'), 'an initializer name')
+  for await (const part of walk(source, place.start, place.end)) {
+    if (part.field === within) name = await findName(source, part)
+    else if (within === undefined && part.field === TENSOR.NAME) {
+      name = (await readEntry(source, part, 'an initializer name')).bytes.toString()
     }
   }
   return name
 }
 
-async function readGraph(source: ByteSource, graph: FieldHeader, draft: Draft): Promise<void> {
-  requireMessage(graph, 'a graph')
-  draft.hasGraph = true
-  for await (const field of walk(source, graph.start, graph.end)) {
-    const { inputs, outputs, initializers } = draft
-    if (field.field === GRAPH.INPUT) inputs.push(await readValueInfo(source, field, 'an input'))
-    else if (field.field === GRAPH.OUTPUT) {
-      outputs.push(await readValueInfo(source, field, 'an output'))
-    } else if (field.field === GRAPH.INITIALIZER) {
-      initializers.add(await findName(source, field))
-    } else if (field.field === GRAPH.SPARSE_INITIALIZER) {
-      initializers.add(await findName(source, field, SPARSE_TENSOR.VALUES))
+async function readGraph(source: ByteSource, graph: Place): Promise<OnnxModel> {
+  const inputs: OnnxValue[] = []
+  const outputs: OnnxValue[] = []
+  const constants = new Set<string>()
+  for await (const part of walk(source, graph.start, graph.end)) {
+    if (part.field === GRAPH.INPUT) inputs.push(await readValueInfo(source, part, 'an input'))
+    else if (part.field === GRAPH.OUTPUT) {
+      outputs.push(await readValueInfo(source, part, 'an output'))
+    } else if (part.field === GRAPH.INITIALIZER) constants.add(await findName(source, part))
+    else if (part.field === GRAPH.SPARSE_INITIALIZER) {
+      constants.add(await findName(source, part, SPARSE_TENSOR.VALUES))
     }
   }
+  return { inputs: inputs.filter(({ name }) => !constants.has(name)), outputs }
 }
 
-async function readModel(source: ByteSource, draft: Draft): Promise<void> {
-  for await (const field of walk(source, 0, source.size)) {
-    if (field.field === MODEL.IR_VERSION) draft.irVersion = readInteger(field, 'the IR version')
-    if (field.field === MODEL.GRAPH) await readGraph(source, field, draft)
+async function readModel(source: ByteSource): Promise<OnnxModel> {
+  let model: OnnxModel | undefined
+  for await (const part of walk(source, 0, source.size)) {
+    if (part.field === MODEL.GRAPH) model = await readGraph(source, part)
   }
+  return model ?? refuseModel('it has no graph')
 }
 
 function refuseDuplicates(values: readonly OnnxValue[], what: string): void {
-  const seen = new Set<string>()
-  for (const { name } of values) {
-    if (seen.has(name)) refuseModel(`two ${what}s are named '${name}'`)
-    seen.add(name)
-  }
+  const names = values.map(({ name }) => name)
+  const twice = names.find((name, i) => names.indexOf(name) !== i)
+  if (twice !== undefined) refuseModel(`two ${what}s are named '${twice}'`)
 }
 
 /**
@@ -193,29 +213,18 @@ function refuseDuplicates(values: readonly OnnxValue[], what: string): void {
  */
 export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxModel> {
   const source = typeof model === 'string' ? await openFileSource(model) : memorySource(model)
-  const draft: Draft = {
-    irVersion: 0,
-    hasGraph: false,
-    inputs: [],
-    outputs: [],
-    initializers: new Set(),
-  }
   try {
-    await readModel(source, draft)
+    const found = await readModel(source)
+    if (found.outputs.length === 0) refuseModel('its graph has no outputs')
+    refuseDuplicates(found.inputs, 'input')
+    refuseDuplicates(found.outputs, 'output')
+    return found
   } catch (error) {
-    throw toModelError(error)
+    const { reason, message } = ServeError.from(error)
+    if (reason === 'MODEL_LOAD_FAILED') throw error
+    if (reason === 'MALFORMED_MESSAGE') return refuseModel(message, error)
+    throw new ServeError('MODEL_LOAD_FAILED', 'the model file cannot be read', { cause: error })
   } finally {
     await source.close()
-  }
-  if (!draft.hasGraph) refuseModel('it has no graph')
-  if (draft.outputs.length === 0) refuseModel('its graph has no outputs')
-  refuseDuplicates(draft.inputs, 'input')
-  refuseDuplicates(draft.outputs, 'output')
-  const isBacked = (value: OnnxValue): boolean => draft.initializers.has(value.name)
-  return {
-    irVersion: draft.irVersion,
-    inputs: draft.inputs.filter((value) => !isBacked(value)),
-    overridable: draft.irVersion >= FIRST_IR_WITH_OVERRIDABLE ? draft.inputs.filter(isBacked) : [],
-    outputs: draft.outputs,
   }
 }

@@ -1,19 +1,7 @@
-/** Field numbers of onnx.proto that are read here. @see onnx/onnx.proto of the ONNX project */
+/** Field numbers of onnx.proto. @see onnx/onnx.proto of the ONNX project */
 export const MODEL = { IR_VERSION: 1, GRAPH: 7 } as const
 export const GRAPH = { INITIALIZER: 5, INPUT: 11, OUTPUT: 12, SPARSE_INITIALIZER: 15 } as const
-export const TENSOR = {
-  DIMS: 1,
-  DATA_TYPE: 2,
-  FLOAT_DATA: 4,
-  INT32_DATA: 5,
-  STRING_DATA: 6,
-  INT64_DATA: 7,
-  NAME: 8,
-  RAW_DATA: 9,
-  DOUBLE_DATA: 10,
-  UINT64_DATA: 11,
-  DATA_LOCATION: 14,
-} as const
+export const TENSOR = { NAME: 8 } as const
 export const SPARSE_TENSOR = { VALUES: 1 } as const
 export const VALUE_INFO = { NAME: 1, TYPE: 2 } as const
 export const TYPE = { TENSOR: 1, SEQUENCE: 4, MAP: 5, OPAQUE: 7, SPARSE: 8, OPTIONAL: 9 } as const

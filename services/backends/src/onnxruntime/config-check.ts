@@ -58,13 +58,6 @@ function checkPort(
     const allowed = ports.map((one) => one.name).join(', ')
     refuseConfig(kind, `unexpected inference ${kind} '${name}', allowed ${kind}s are: ${allowed}`)
   }
-  const isOptional = 'optional' in declared && declared.optional
-  if (isOptional && !(port.optional && config.max_batch_size === 0)) {
-    refuseConfig(
-      'input.optional',
-      `'optional' is set to true for input '${name}' while the backend model doesn't support optional input`,
-    )
-  }
   if (fromConfigDatatype(type) !== port.datatype) {
     const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
     refuseConfig(
@@ -78,17 +71,20 @@ function checkPort(
 /**
  * Holds a configuration against the model itself, with Triton's texts (triton-semantics 6.2).
  *
- * @param ports.inputs - the model's inputs; those with a default in the model are `optional` and need not be declared.
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT.
  */
 export function checkConfig(config: ModelConfig, { inputs, outputs }: OnnxPorts): void {
-  const optional = new Set(inputs.filter((port) => port.optional).map(({ name }) => name))
-  const declared = config.input.filter(({ name }) => !optional.has(name)).length
-  const required = inputs.length - optional.size
-  if (declared !== required) {
+  const optional = config.input.find((input) => input.optional)
+  if (optional !== undefined) {
+    refuseConfig(
+      'input.optional',
+      `'optional' is set to true for input '${optional.name}' while the backend model doesn't support optional input`,
+    )
+  }
+  if (config.input.length !== inputs.length) {
     refuseConfig(
       'input',
-      `unable to load model '${config.name}', configuration expects ${declared} inputs, model provides ${required}`,
+      `unable to load model '${config.name}', configuration expects ${config.input.length} inputs, model provides ${inputs.length}`,
     )
   }
   for (const input of config.input) checkPort(config, 'input', input, inputs)

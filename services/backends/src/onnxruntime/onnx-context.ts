@@ -1,5 +1,5 @@
 import type { ModelConfig, ModelSignature } from '@tutti/model-config'
-import type { OnnxPort, OnnxPorts } from '../onnx/model-ports.ts'
+import { type OnnxPort, type OnnxPorts, toSignature } from '../onnx/model-ports.ts'
 import type { OrtMetadata } from './ort-binding.ts'
 
 /** An input or output of a run. */
@@ -40,10 +40,7 @@ export function toContext(
   })
   return {
     model: config.name,
-    signature: {
-      inputs: file.inputs.map((port) => ({ ...port, dims: port.dims ?? [] })),
-      outputs: completed.map((port) => ({ ...port, dims: port.dims ?? [] })),
-    },
+    signature: toSignature({ inputs: file.inputs, outputs: completed }),
     inputs: new Map(inputs.map((port) => [port.name, port])),
     outputs: new Map(outputs.map((port) => [port.name, port])),
     outputNames: outputs.map(({ name }) => name),

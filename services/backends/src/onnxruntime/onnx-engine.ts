@@ -83,12 +83,8 @@ class OnnxEngine implements Engine {
   async load(source: ModelVersionSource, options: EngineOptions): Promise<OnnxModel> {
     const { config } = source
     const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
-    const declared = new Set(config.input.map(({ name }) => name))
-    const all = toPorts(await inspectOnnx(modelFile))
-    checkConfig(config, all)
-    // A default that the configuration does not declare stays a constant of the model.
-    const inputs = all.inputs.filter(({ name, optional }) => !optional || declared.has(name))
-    const ports = { inputs, outputs: all.outputs }
+    const ports = toPorts(await inspectOnnx(modelFile))
+    checkConfig(config, ports)
     const placements = placeInstances(config, options.instances)
     const instances = await this.#startAll(source, modelFile, ports, placements)
     const context = toContext(config, ports, instances[0]?.outputs ?? [])
@@ -111,7 +107,6 @@ class OnnxEngine implements Engine {
       options: { ...compiled.session, executionProviders: executionProviders(placement) },
       inputs: ports.inputs.map(({ name, datatype }) => ({ name, datatype })),
       outputs: ports.outputs.map(({ name, datatype }) => ({ name, datatype })),
-      optionalInputs: ports.inputs.filter(({ optional }) => optional).map(({ name }) => name),
     })
     const pool = new SlotPool(POOL_BYTES)
     return await startInstances(placements, (placement, i) =>

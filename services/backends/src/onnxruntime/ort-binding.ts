@@ -52,12 +52,6 @@ export interface OrtSessionOptions {
 export interface OrtSession {
   readonly outputMetadata: readonly OrtMetadata[]
   loadModel(path: string, options: OrtSessionOptions): void
-  loadModel(
-    buffer: ArrayBuffer,
-    byteOffset: number,
-    byteLength: number,
-    options: OrtSessionOptions,
-  ): void
   /** @param fetches - the outputs wanted; each value is null. */
   run(
     feeds: Readonly<Record<string, OrtValue>>,

@@ -14,8 +14,6 @@ export interface SessionPlan {
   readonly options: OrtSessionOptions
   readonly inputs: readonly SessionPort[]
   readonly outputs: readonly SessionPort[]
-  /** Inputs with a default in the model that requests may set (see openInputs). */
-  readonly optionalInputs: readonly string[]
 }
 
 /** The thread's first message: the session is loaded, or not. */

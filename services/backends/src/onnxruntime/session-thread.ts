@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert } from '@tutti/errors'
-import { type LoadedSession, loadSession, textOf } from './load-session.ts'
-import type { OrtValue } from './ort-binding.ts'
+import { loadSession, textOf } from './load-session.ts'
+import type { OrtSession, OrtValue } from './ort-binding.ts'
 import { ORT_DATATYPES } from './ort-datatype.ts'
 import type { ReplyExtra, SessionPlan, SessionPort, STOP } from './session-contract.ts'
 import {
@@ -56,17 +56,12 @@ function toBuffer({ buffer, byteOffset }: Uint8Array): ArrayBuffer {
 class SessionThread {
   readonly #port: MessagePort
   readonly #plan: SessionPlan
-  readonly #session: LoadedSession['session']
-  readonly #defaults: Record<string, OrtValue> = {}
+  readonly #session: OrtSession
 
-  constructor(port: MessagePort, plan: SessionPlan, { session, defaults }: LoadedSession) {
+  constructor(port: MessagePort, plan: SessionPlan, session: OrtSession) {
     this.#port = port
     this.#plan = plan
     this.#session = session
-    for (const one of defaults) {
-      // Copied, so that it is aligned.
-      this.#defaults[one.name] = toOrtValue(one, one.dims, new Uint8Array(one.data))
-    }
   }
 
   onMessage(slot: ArrayBuffer | typeof STOP): void {
@@ -92,7 +87,7 @@ class SessionThread {
     const beginNs = monotonicNs()
     let inferStartNs = beginNs
     try {
-      const feeds = { ...this.#defaults }
+      const feeds: Record<string, OrtValue> = {}
       for (const { index, dims, byteOffset, byteLength } of tensors) {
         const input = this.#plan.inputs[index]
         assert(input !== undefined, 'an input is not in the session plan')
@@ -125,8 +120,8 @@ class SessionThread {
 
 assert(parentPort !== null, 'session-thread is started as a thread')
 const port = parentPort
-const loaded = loadSession(port, workerData)
-if (loaded !== undefined) {
-  const thread = new SessionThread(port, workerData, loaded)
+const session = loadSession(port, workerData)
+if (session !== undefined) {
+  const thread = new SessionThread(port, workerData, session)
   port.on('message', (message) => thread.onMessage(message))
 }

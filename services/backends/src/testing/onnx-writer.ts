@@ -1,16 +1,6 @@
 import type { Datatype } from '@tutti/tensor'
-import { fromElementType } from '../onnx/element-type.ts'
-import { joinBytes } from '../onnx/model-fields.ts'
-import {
-  DIM,
-  GRAPH,
-  MODEL,
-  SHAPE,
-  TENSOR,
-  TENSOR_TYPE,
-  TYPE,
-  VALUE_INFO,
-} from '../onnx/model-proto.ts'
+import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
+import { DIM, GRAPH, MODEL, SHAPE, TENSOR_TYPE, TYPE, VALUE_INFO } from '../onnx/model-proto.ts'
 import { writeBytes, writeNumber } from './wire-fields.ts'
 
 /** Field numbers of onnx.proto that are written besides those that the engine reads. */
@@ -18,6 +8,7 @@ const OPSET_IMPORT = 8
 const OPSET_VERSION = 2
 const GRAPH_NODE = 1
 const GRAPH_NAME = 2
+const TENSOR = { DIMS: 1, DATA_TYPE: 2, STRING_DATA: 6, NAME: 8, RAW_DATA: 9 } as const
 const NODE = { INPUT: 1, OUTPUT: 2, OP_TYPE: 4, ATTRIBUTE: 5 } as const
 const ATTRIBUTE = { NAME: 1, INT: 3, STRING: 4, INTS: 8, TYPE: 20 } as const
 const ATTRIBUTE_TYPE = { INT: 2, STRING: 3, INTS: 7 } as const
@@ -55,16 +46,14 @@ export interface OnnxSpec {
   readonly outputs: readonly ValueSpec[]
   readonly operators: readonly OperatorSpec[]
   readonly initializers?: readonly InitializerSpec[]
-  /** Default 8. */
-  readonly irVersion?: number
   /** Default 17. */
   readonly opset?: number
 }
 
 function elementType(type: Datatype | number): number {
   if (typeof type === 'number') return type
-  const number = Array.from({ length: 32 }, (_, i) => i).find((i) => fromElementType(i) === type)
-  if (number === undefined) throw new Error(`no ONNX element type for ${type}`)
+  const number = ELEMENT_TYPES.findIndex(([, datatype]) => datatype === type)
+  if (number === -1) throw new Error(`no ONNX element type for ${type}`)
   return number
 }
 
@@ -75,20 +64,20 @@ function writeShape(dims: readonly (number | string)[]): Uint8Array {
       typeof dim === 'number' ? writeNumber(DIM.VALUE, dim) : writeBytes(DIM.PARAM, dim),
     ),
   )
-  return joinBytes(parts)
+  return Buffer.concat(parts)
 }
 
 function writeType(value: ValueSpec): Uint8Array {
   const parts = [writeNumber(TENSOR_TYPE.ELEMENT_TYPE, elementType(value.type))]
   if (value.dims !== null) parts.push(writeBytes(TENSOR_TYPE.SHAPE, writeShape(value.dims)))
-  const tensor = writeBytes(TYPE.TENSOR, joinBytes(parts))
+  const tensor = writeBytes(TYPE.TENSOR, Buffer.concat(parts))
   if (value.kind === 'sequence') return writeBytes(TYPE.SEQUENCE, writeBytes(1, tensor))
   if (value.kind === 'optional') return writeBytes(TYPE.OPTIONAL, writeBytes(1, tensor))
   return tensor
 }
 
 function writeValue(value: ValueSpec): Uint8Array {
-  return joinBytes([
+  return Buffer.concat([
     writeBytes(VALUE_INFO.NAME, value.name),
     writeBytes(VALUE_INFO.TYPE, writeType(value)),
   ])
@@ -105,11 +94,11 @@ function writeAttribute(name: string, value: number | string | readonly number[]
     parts.push(...value.map((number) => writeNumber(ATTRIBUTE.INTS, number)))
     parts.push(writeNumber(ATTRIBUTE.TYPE, ATTRIBUTE_TYPE.INTS))
   }
-  return joinBytes(parts)
+  return Buffer.concat(parts)
 }
 
 function writeOperator(operator: OperatorSpec): Uint8Array {
-  return joinBytes([
+  return Buffer.concat([
     ...operator.inputs.map((name) => writeBytes(NODE.INPUT, name)),
     ...operator.outputs.map((name) => writeBytes(NODE.OUTPUT, name)),
     writeBytes(NODE.OP_TYPE, operator.op),
@@ -121,7 +110,7 @@ function writeOperator(operator: OperatorSpec): Uint8Array {
 
 function writeInitializer(tensor: InitializerSpec): Uint8Array {
   const strings = tensor.strings ?? []
-  return joinBytes([
+  return Buffer.concat([
     ...tensor.dims.map((dim) => writeNumber(TENSOR.DIMS, dim)),
     writeNumber(TENSOR.DATA_TYPE, elementType(tensor.type)),
     ...strings.map((text) => writeBytes(TENSOR.STRING_DATA, text)),
@@ -136,7 +125,7 @@ function writeInitializer(tensor: InitializerSpec): Uint8Array {
  * @returns the bytes of a ModelProto.
  */
 export function buildOnnx(spec: OnnxSpec): Uint8Array<ArrayBuffer> {
-  const graph = joinBytes([
+  const graph = Buffer.concat([
     ...spec.operators.map((operator) => writeBytes(GRAPH_NODE, writeOperator(operator))),
     writeBytes(GRAPH_NAME, 'test'),
     ...(spec.initializers ?? []).map((tensor) =>
@@ -145,8 +134,8 @@ export function buildOnnx(spec: OnnxSpec): Uint8Array<ArrayBuffer> {
     ...spec.inputs.map((value) => writeBytes(GRAPH.INPUT, writeValue(value))),
     ...spec.outputs.map((value) => writeBytes(GRAPH.OUTPUT, writeValue(value))),
   ])
-  return joinBytes([
-    writeNumber(MODEL.IR_VERSION, spec.irVersion ?? 8),
+  return Buffer.concat([
+    writeNumber(MODEL.IR_VERSION, 8),
     writeBytes(MODEL.GRAPH, graph),
     writeBytes(OPSET_IMPORT, writeNumber(OPSET_VERSION, spec.opset ?? 17)),
   ])

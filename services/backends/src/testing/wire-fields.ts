@@ -1,5 +1,4 @@
 import { WIRE_BYTES, WIRE_VARINT } from '@tutti/tensor'
-import { joinBytes } from '../onnx/model-fields.ts'
 
 const WIRE_BITS = 8
 
@@ -17,13 +16,13 @@ export function writeVarint(value: number | bigint): Uint8Array {
 
 /** A varint field. */
 export function writeNumber(field: number, value: number | bigint): Uint8Array {
-  return joinBytes([writeVarint(field * WIRE_BITS + WIRE_VARINT), writeVarint(value)])
+  return Buffer.concat([writeVarint(field * WIRE_BITS + WIRE_VARINT), writeVarint(value)])
 }
 
 /** A string, bytes or message field. */
 export function writeBytes(field: number, value: string | Uint8Array): Uint8Array {
   const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : value
-  return joinBytes([
+  return Buffer.concat([
     writeVarint(field * WIRE_BITS + WIRE_BYTES),
     writeVarint(bytes.byteLength),
     bytes,
