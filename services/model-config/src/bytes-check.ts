@@ -23,7 +23,6 @@ export function findBytesFault(
 ): BytesFault | undefined {
   const count = elementCount(shape)
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  const subject = `inference input '${input}'`
   let found = 0
   let offset = 0
   let missing: string | undefined
@@ -31,27 +30,27 @@ export function findBytesFault(
     const left = data.byteLength - offset
     if (left < PREFIX_BYTES) {
       return {
-        text: `incomplete string length indicator for ${subject} for model '${model}', expecting 4 bytes but only ${left} bytes available. Please make sure the string length indicator is in one buffer.`,
+        text: `incomplete string length indicator for inference input '${input}' for model '${model}', expecting 4 bytes but only ${left} bytes available. Please make sure the string length indicator is in one buffer.`,
         isRequestFault: true,
       }
     }
     const length = view.getUint32(offset, true)
     const available = left - PREFIX_BYTES
     if (length > available) {
-      missing = `incomplete string data for ${subject}, expecting string of length ${length} but only ${available} bytes available`
+      missing = `incomplete string data for inference input '${input}', expecting string of length ${length} but only ${available} bytes available`
     }
     offset += PREFIX_BYTES + length
     found += 1
     if (found > count) {
       return {
-        text: `unexpected number of string elements ${found} for ${subject} for model '${model}', expecting ${count}`,
+        text: `unexpected number of string elements ${found} for inference input '${input}' for model '${model}', expecting ${count}`,
         isRequestFault: true,
       }
     }
   }
   if (found < count) {
     return {
-      text: `expected ${formatElementCount(shape)} string elements for ${subject} for model '${model}', got ${found}`,
+      text: `expected ${formatElementCount(shape)} string elements for inference input '${input}' for model '${model}', got ${found}`,
       isRequestFault: true,
     }
   }

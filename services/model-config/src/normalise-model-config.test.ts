@@ -42,10 +42,14 @@ await t.test('what is given stays', async (t) => {
 })
 
 await t.test('dynamic batching gets the maximum batch size as the preferred one', async (t) => {
-  const dynamic = (text: string) => normalise(text).dynamic_batching?.preferred_batch_size
-  t.same(dynamic('max_batch_size: 8 dynamic_batching {}'), [8])
-  t.same(dynamic('max_batch_size: 8 dynamic_batching { preferred_batch_size: 2 }'), [2])
-  t.same(dynamic('dynamic_batching {}'), [])
+  const cases = [
+    { text: 'max_batch_size: 8 dynamic_batching {}', sizes: [8] },
+    { text: 'max_batch_size: 8 dynamic_batching { preferred_batch_size: 2 }', sizes: [2] },
+    { text: 'dynamic_batching {}', sizes: [] },
+  ]
+  for (const { text, sizes } of cases) {
+    t.same(normalise(text).dynamic_batching?.preferred_batch_size, sizes)
+  }
 })
 
 await t.test('instance groups get name, kind, count and GPUs', async (t) => {
