@@ -1,4 +1,4 @@
-import { describeFlagDefault, describeFlagType, type FlagTable, withDashes } from './flag-spec.ts'
+import { type FlagSpec, type FlagTable, withDashes } from './flag-spec.ts'
 import { renderTable } from './table.ts'
 
 /** A flag as documentation shows it, all texts. */
@@ -15,11 +15,21 @@ export interface FlagRow {
 export function describeFlags(table: FlagTable): readonly FlagRow[] {
   return Object.entries(table).map(([name, flag]) => ({
     name: [name, ...(flag.aliases ?? [])].map(withDashes).join(', '),
-    type: describeFlagType(flag),
-    default: describeFlagDefault(flag),
+    type: describeType(flag),
+    default: flag.default === undefined || flag.default === '' ? '-' : String(flag.default),
     unit: flag.unit ?? '',
     description: flag.description,
   }))
+}
+
+/** What values a flag takes: `int, 0 to 65535`, `string, repeatable`. */
+function describeType(flag: FlagSpec): string {
+  if (flag.type === 'bool') return 'boolean'
+  if (flag.type === 'enum') return flag.values.join(', ')
+  if (flag.type === 'string') return flag.repeatable ? 'string, repeatable' : 'string'
+  const { min, max } = flag
+  if (min === undefined) return max === undefined ? 'int' : `int, at most ${max}`
+  return max === undefined ? `int, at least ${min}` : `int, ${min} to ${max}`
 }
 
 /** The text of `--help`: usage, then two lines a flag. Ends with a line end. */
@@ -35,12 +45,8 @@ export function renderHelp(o: { readonly usage: string; readonly flags: FlagTabl
 
 /** The flags as the Markdown table of a README, which a test holds equal to the table. */
 export function renderFlagTable(table: FlagTable): string {
-  const rows = describeFlags(table).map((row) => [
-    `\`${row.name}\``,
-    row.type,
-    row.default,
-    row.unit,
-    row.description,
-  ])
+  const rows = describeFlags(table).map(({ name, type, default: preset, unit, description }) => {
+    return [`\`${name}\``, type, preset, unit, description]
+  })
   return renderTable(['flag', 'value', 'default', 'unit', 'meaning'], rows)
 }

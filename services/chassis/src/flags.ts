@@ -1,12 +1,5 @@
 import { nearestName, ServeError } from '@tutti/errors'
-import {
-  type EnumFlag,
-  type FlagSpec,
-  type FlagTable,
-  type FlagValues,
-  type IntFlag,
-  withDashes,
-} from './flag-spec.ts'
+import { type FlagSpec, type FlagTable, type FlagValues, withDashes } from './flag-spec.ts'
 
 /** A command line, read. */
 export interface ParsedFlags<T extends FlagTable> {
@@ -18,6 +11,8 @@ export interface ParsedFlags<T extends FlagTable> {
 }
 
 type Scalar = string | number | boolean
+
+const MOST = Number.MAX_SAFE_INTEGER
 
 /**
  * Reads a command line in tritonserver's manner: `--name=value`, `--name value`, `--x` for a boolean. Where a flag that
@@ -31,28 +26,39 @@ export function parseFlags<const T extends FlagTable>(
   table: T,
   argv: readonly string[],
 ): ParsedFlags<T> {
-  if (asksForHelp(argv)) return toParsed(table, new Map(), [], true)
+  const end = argv.indexOf('--')
+  const words = end < 0 ? argv : argv.slice(0, end)
+  const help = words.includes('--help') || words.includes('-h')
+  const { came, positionals } = readWords(table, help ? [] : words)
+  const values = Object.fromEntries(
+    Object.entries(table).map(([name, spec]) => [name, settle(spec, came.get(name) ?? [])]),
+  )
+  return {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- fromEntries() forgets which key has which type; settle() gave each its own
+    values: Object.freeze(values) as FlagValues<T>,
+    positionals: help ? [] : [...positionals, ...argv.slice(words.length + 1)],
+    help,
+  }
+}
+
+function readWords(table: FlagTable, words: readonly string[]) {
   const names = indexNames(table)
   const came = new Map<string, Scalar[]>()
   const positionals: string[] = []
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at] ?? ''
-    if (word === '--') {
-      positionals.push(...argv.slice(at + 1))
-      break
-    }
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? ''
     if (!word.startsWith('-') || word === '-') {
       positionals.push(word)
       continue
     }
-    const { written, flag, inline } = readName(names, word)
-    const next = argv[at + 1]
-    const takesNext = inline === undefined && wantsNext(flag.spec, next)
+    const { written, name, spec, inline } = readName(names, word)
+    const next = words[at + 1]
+    const takesNext = inline === undefined && wantsNext(spec, next)
     if (takesNext) at++
-    const value = toValue(written, flag.spec, inline ?? (takesNext ? next : undefined))
-    came.set(flag.name, [...(came.get(flag.name) ?? []), value])
+    const value = toValue(written, spec, inline ?? (takesNext ? next : undefined))
+    came.set(name, [...(came.get(name) ?? []), value])
   }
-  return toParsed(table, came, positionals, false)
+  return { came, positionals }
 }
 
 interface NamedFlag {
@@ -60,25 +66,14 @@ interface NamedFlag {
   readonly spec: FlagSpec
 }
 
-function asksForHelp(argv: readonly string[]): boolean {
-  const end = argv.indexOf('--')
-  const words = end < 0 ? argv : argv.slice(0, end)
-  return words.includes('--help') || words.includes('-h')
-}
-
 function indexNames(table: FlagTable): ReadonlyMap<string, NamedFlag> {
-  const names = new Map<string, NamedFlag>()
-  for (const [name, spec] of Object.entries(table)) {
-    for (const written of [name, ...(spec.aliases ?? [])])
-      names.set(withDashes(written), { name, spec })
-  }
-  return names
+  const flags = Object.entries(table).flatMap(([name, spec]) =>
+    [name, ...(spec.aliases ?? [])].map((alias) => [withDashes(alias), { name, spec }] as const),
+  )
+  return new Map(flags)
 }
 
-function readName(
-  names: ReadonlyMap<string, NamedFlag>,
-  word: string,
-): { written: string; flag: NamedFlag; inline: string | undefined } {
+function readName(names: ReadonlyMap<string, NamedFlag>, word: string) {
   const equals = word.indexOf('=')
   const written = equals < 0 ? word : word.slice(0, equals)
   const flag = names.get(written)
@@ -87,77 +82,89 @@ function readName(
     const hint = near === undefined ? '' : `; did you mean ${near}?`
     throw refusal(written, `unknown flag ${written}${hint}`)
   }
-  return { written, flag, inline: equals < 0 ? undefined : word.slice(equals + 1) }
+  return { ...flag, written, inline: equals < 0 ? undefined : word.slice(equals + 1) }
 }
 
-const TRUE_WORDS: ReadonlySet<string> = new Set(['true', 'on', '1'])
-const FALSE_WORDS: ReadonlySet<string> = new Set(['false', 'off', '0'])
-
-/** A boolean takes the next word only if it reads as one; others take it unless it is a flag itself. */
-function wantsNext(spec: FlagSpec, next: string | undefined): boolean {
-  if (next === undefined) return false
-  if (spec.type === 'bool') return toBool(next) !== undefined
-  return !next.startsWith('--')
+const SWITCHES: Readonly<Record<string, boolean>> = {
+  true: true,
+  on: true,
+  1: true,
+  false: false,
+  off: false,
+  0: false,
 }
 
 function toBool(text: string): boolean | undefined {
   const word = text.toLowerCase()
-  if (TRUE_WORDS.has(word)) return true
-  return FALSE_WORDS.has(word) ? false : undefined
+  return Object.hasOwn(SWITCHES, word) ? SWITCHES[word] : undefined
+}
+
+/** A boolean takes the next word only if it reads as one; others take it unless it is a flag itself. */
+function wantsNext(spec: FlagSpec, next: string | undefined): boolean {
+  if (next === undefined) return false
+  return spec.type === 'bool' ? toBool(next) !== undefined : !next.startsWith('--')
 }
 
 /** The value that one occurrence gives. */
 function toValue(written: string, spec: FlagSpec, text: string | undefined): Scalar {
-  if (spec.type === 'bool') return toSwitch(written, text)
+  const refuse = (want: string): never => {
+    throw refusal(written, `flag ${written}: "${text}", want ${want}`)
+  }
+  if (spec.type === 'bool') {
+    return text === undefined || (toBool(text) ?? refuse('true or false'))
+  }
   if (text === undefined) {
     throw refusal(written, `flag ${written} has no value, want ${written}=<${spec.type}>`)
   }
-  if (spec.type === 'int') return toInt(written, spec, text)
-  return spec.type === 'enum' ? toOneOf(written, spec, text) : text
-}
-
-function toSwitch(written: string, text: string | undefined): boolean {
-  const value = text === undefined ? true : toBool(text)
-  if (value !== undefined) return value
-  throw refusal(written, `flag ${written}: "${text}", want true or false`)
-}
-
-function toOneOf(written: string, spec: EnumFlag, text: string): string {
-  if (spec.values.includes(text)) return text
-  throw refusal(written, `flag ${written}: "${text}", want one of ${spec.values.join(', ')}`)
-}
-
-function toInt(written: string, spec: IntFlag, text: string): number {
-  const min = spec.min ?? Number.MIN_SAFE_INTEGER
-  const max = spec.max ?? Number.MAX_SAFE_INTEGER
-  const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
-  if (value >= min && value <= max) return value
-  throw refusal(written, `flag ${written}: "${text}", want a whole number from ${min} to ${max}`)
-}
-
-function refusal(written: string, message: string): ServeError {
-  return new ServeError('FLAG_INVALID', message, { details: { field: written } })
-}
-
-function toParsed<T extends FlagTable>(
-  table: T,
-  came: ReadonlyMap<string, readonly Scalar[]>,
-  positionals: readonly string[],
-  help: boolean,
-): ParsedFlags<T> {
-  const values = Object.fromEntries(
-    Object.entries(table).map(([name, spec]) => [name, settle(spec, came.get(name) ?? [])]),
-  )
-  return {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- fromEntries() forgets which key has which type; settle() gave each its own
-    values: Object.freeze(values) as FlagValues<T>,
-    positionals,
-    help,
+  if (spec.type === 'enum' && !spec.values.includes(text)) {
+    return refuse(`one of ${spec.values.join(', ')}`)
   }
+  return spec.type === 'int' ? (toInt(spec, text) ?? refuse(rangeOf(spec))) : text
+}
+
+type IntFlag = Extract<FlagSpec, { readonly type: 'int' }>
+
+function toInt({ min = -MOST, max = MOST }: IntFlag, text: string): number | undefined {
+  const value = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN
+  return value >= min && value <= max ? value : undefined
+}
+
+function rangeOf({ min = -MOST, max = MOST }: IntFlag): string {
+  return `a whole number from ${min} to ${max}`
+}
+
+function refusal(flag: string, message: string, cause?: unknown): ServeError {
+  return new ServeError('FLAG_INVALID', message, { cause, details: { field: flag } })
 }
 
 function settle(spec: FlagSpec, came: readonly Scalar[]): unknown {
   const isRepeatable = spec.type === 'string' && spec.repeatable === true
   if (!isRepeatable) return came.at(-1) ?? spec.default
   return came.length > 0 || spec.default === undefined ? came : [spec.default]
+}
+
+/** The error for a flag that was read and cannot be used. @param flag - with its dashes. */
+export function flagRefusal(flag: string, problem: string, cause?: unknown): ServeError {
+  return refusal(flag, `${flag}: ${problem}`, cause)
+}
+
+/**
+ * Reads the occurrences of a flag that are pairs, split at their first `=`.
+ *
+ * @param wanted - e.g. `NAME=DIR`.
+ * @throws ServeError FLAG_INVALID for what is no pair, or a name that comes twice.
+ */
+export function readPairs(
+  flag: string,
+  occurrences: readonly string[],
+  wanted: string,
+): ReadonlyMap<string, string> {
+  const pairs = new Map<string, string>()
+  for (const text of occurrences) {
+    const [, name = '', value = ''] = /^([^=]+)=(.+)$/s.exec(text) ?? []
+    if (name === '') throw flagRefusal(flag, `"${text}", want ${wanted}`)
+    if (pairs.has(name)) throw flagRefusal(flag, `"${name}" came twice, want a name once`)
+    pairs.set(name, value)
+  }
+  return pairs
 }

@@ -24,9 +24,8 @@ export {
   toTracingOptions,
 } from './executable/tracing-settings.ts'
 export { renderFlagTable, renderHelp } from './flag-help.ts'
-export { flagRefusal, readPairs } from './flag-refusal.ts'
 export type { FlagTable, FlagValues } from './flag-spec.ts'
-export { parseFlags } from './flags.ts'
+export { flagRefusal, parseFlags, readPairs } from './flags.ts'
 export { createHealth, type Health, withCauses } from './health.ts'
 export { leave } from './leave.ts'
 export { processSignals, type Running, type SignalSource, type StopSignal } from './lifecycle.ts'

@@ -1,5 +1,5 @@
 import { LineBudget, type LogLimit } from './line-budget.ts'
-import type { LogFields, Logger, LogLevel } from './log.ts'
+import { type LogFields, type Logger, toLogger } from './log.ts'
 
 /** Characters of one text field; the texts of others may be as long as a message. */
 const TEXT_LIMIT = 1024
@@ -9,58 +9,23 @@ const TEXT_LIMIT = 1024
  * counted in the field `suppressed` of the next line with that message. Long texts in fields are cut.
  */
 export function limitLog(log: Logger, limit: LogLimit): Logger {
-  return new LimitedLog(log, limit, new Map())
+  return limited(log, limit, new Map())
 }
 
-class LimitedLog implements Logger {
-  readonly #log: Logger
-  readonly #limit: LogLimit
-  /** By message: a constant each, so that there are few. Shared with the children. */
-  readonly #budgets: Map<string, LineBudget>
-
-  constructor(log: Logger, limit: LogLimit, budgets: Map<string, LineBudget>) {
-    this.#log = log
-    this.#limit = limit
-    this.#budgets = budgets
-  }
-
-  get isDebug(): boolean {
-    return this.#log.isDebug
-  }
-
-  error(message: string, fields?: LogFields): void {
-    this.#write('error', message, fields)
-  }
-
-  warn(message: string, fields?: LogFields): void {
-    this.#write('warn', message, fields)
-  }
-
-  info(message: string, fields?: LogFields): void {
-    this.#write('info', message, fields)
-  }
-
-  debug(message: string, fields?: LogFields): void {
-    if (this.isDebug) this.#write('debug', message, fields)
-  }
-
-  child(fields: LogFields): Logger {
-    return new LimitedLog(this.#log.child(fields), this.#limit, this.#budgets)
-  }
-
-  #write(level: LogLevel, message: string, fields: LogFields = {}): void {
-    const suppressed = this.#take(message)
-    if (suppressed === undefined) return
-    const line = cutTexts(fields)
-    this.#log[level](message, suppressed === 0 ? line : { ...line, suppressed })
-  }
-
-  /** @returns how many were left out before this line; undefined if it is to be left out too. */
-  #take(message: string): number | undefined {
-    const budget = this.#budgets.get(message) ?? new LineBudget(this.#limit)
-    this.#budgets.set(message, budget)
-    return budget.take()
-  }
+/** @param budgets - by message: a constant each, so that there are few. Shared with the children. */
+function limited(log: Logger, limit: LogLimit, budgets: Map<string, LineBudget>): Logger {
+  return toLogger({
+    isDebug: log.isDebug,
+    write: (level, message, fields = {}) => {
+      const budget = budgets.get(message) ?? new LineBudget(limit)
+      budgets.set(message, budget)
+      const suppressed = budget.take()
+      if (suppressed === undefined) return
+      const line = cutTexts(fields)
+      log[level](message, suppressed === 0 ? line : { ...line, suppressed })
+    },
+    child: (fields) => limited(log.child(fields), limit, budgets),
+  })
 }
 
 function cutTexts(fields: LogFields): LogFields {

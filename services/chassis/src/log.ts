@@ -1,4 +1,4 @@
-import { type DestinationStream, type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino'
+import { type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino'
 import { describeError } from './describe-error.ts'
 
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
@@ -38,57 +38,45 @@ export function createLogger(o: LoggerOptions): Logger {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  return new PinoLines(pino(options, o.destination ? toStream(o.destination) : openStdout()))
+  // pino's own default writes in the background: the last lines before an exit are lost, or come in another order.
+  const destination = o.destination ?? pino.destination({ dest: 1, sync: true })
+  return fromPino(pino(options, { write: (line) => void destination.write(line) }))
 }
 
-/** pino's own default writes in the background: the last lines before an exit are lost, or come in another order. */
-function openStdout(): DestinationStream {
-  return pino.destination({ dest: 1, sync: true })
+/** A logger whose four levels end in one function. */
+export function toLogger(o: {
+  readonly isDebug: boolean
+  write(level: LogLevel, message: string, fields: LogFields | undefined): void
+  child(fields: LogFields): Logger
+}): Logger {
+  return {
+    error: (message, fields) => o.write('error', message, fields),
+    warn: (message, fields) => o.write('warn', message, fields),
+    info: (message, fields) => o.write('info', message, fields),
+    debug: (message, fields) => {
+      if (o.isDebug) o.write('debug', message, fields)
+    },
+    child: (fields) => o.child(fields),
+    isDebug: o.isDebug,
+  }
 }
 
 /** Writes nothing; for tests and for library use without logs. */
-export const silentLogger: Logger = {
-  error: () => {},
-  warn: () => {},
-  info: () => {},
-  debug: () => {},
-  child: () => silentLogger,
+export const silentLogger: Logger = toLogger({
   isDebug: false,
-}
+  write: () => {},
+  child: () => silentLogger,
+})
 
-class PinoLines implements Logger {
-  readonly #lines: PinoLogger
-  readonly isDebug: boolean
-
-  constructor(lines: PinoLogger) {
-    this.#lines = lines
-    this.isDebug = lines.isLevelEnabled('debug')
-  }
-
-  error(message: string, fields?: LogFields): void {
-    this.#write('error', message, fields)
-  }
-
-  warn(message: string, fields?: LogFields): void {
-    this.#write('warn', message, fields)
-  }
-
-  info(message: string, fields?: LogFields): void {
-    this.#write('info', message, fields)
-  }
-
-  debug(message: string, fields?: LogFields): void {
-    if (this.isDebug) this.#write('debug', message, fields)
-  }
-
-  child(fields: LogFields): Logger {
-    return new PinoLines(this.#lines.child(toLineFields(fields)))
-  }
-
-  #write(level: LogLevel, message: string, fields: LogFields | undefined): void {
-    if (!this.#lines.isLevelEnabled(level)) return
-    this.#lines[level](fields === undefined ? {} : toLineFields(fields), message)
-  }
+function fromPino(lines: PinoLogger): Logger {
+  return toLogger({
+    isDebug: lines.isLevelEnabled('debug'),
+    write: (level, message, fields) => {
+      if (!lines.isLevelEnabled(level)) return
+      lines[level](fields === undefined ? {} : toLineFields(fields), message)
+    },
+    child: (fields) => fromPino(lines.child(toLineFields(fields))),
+  })
 }
 
 const OWN_FIELDS: ReadonlySet<string> = new Set(['level', 'time', 'service', 'message'])
@@ -100,8 +88,4 @@ function toLineFields(fields: LogFields): Record<string, unknown> {
       value instanceof Error ? describeError(value) : value
   }
   return line
-}
-
-function toStream(destination: { write(line: string): unknown }): DestinationStream {
-  return { write: (line) => void destination.write(line) }
 }

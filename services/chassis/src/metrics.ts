@@ -57,55 +57,47 @@ export interface Metrics {
 /** Makes an empty set of metrics. */
 export function createMetrics(): Metrics {
   const registry = new Registry()
+  const toConfig = <L extends string>({ name, help, labels = [] }: MetricOptions<L>) => {
+    return { name, help, labelNames: [...labels], registers: [registry] }
+  }
   return {
-    counter: (o) => toCounter(new Counter(toConfig(registry, o))),
-    gauge: (o) => toGauge(new Gauge(toConfig(registry, o))),
-    histogram: (o) =>
-      toHistogram(new Histogram({ ...toConfig(registry, o), buckets: [...o.buckets] })),
-    readCounter: (o) => {
-      const counter = new Counter({ ...toConfig(registry, o), collect: () => collect() })
-      const collect = (): void => {
-        counter.reset()
-        // A metric without labels keeps its one series at 0; reset() drops those of the others.
-        for (const { labels, value } of o.read()) counter.inc(labels, value)
+    counter: (o) => {
+      const counter = new Counter(toConfig(o))
+      return {
+        init: (labels) => counter.inc(labels, 0),
+        add: (labels, amount = 1) => counter.inc(labels, amount),
       }
     },
+    gauge: (o) => {
+      const gauge = new Gauge(toConfig(o))
+      return {
+        set: (labels, value) => gauge.set(labels, value),
+        add: (labels, amount) => gauge.inc(labels, amount),
+      }
+    },
+    histogram: (o) => {
+      const histogram = new Histogram({ ...toConfig(o), buckets: [...o.buckets] })
+      return {
+        init: (labels) => histogram.zero(labels),
+        observe: (labels, value) => histogram.observe(labels, value),
+      }
+    },
+    readCounter: (o) => {
+      const collect = (): void => {
+        // A metric without labels keeps its one series at 0; reset() drops those of the others.
+        counter.reset()
+        for (const { labels, value } of o.read()) counter.inc(labels, value)
+      }
+      const counter = new Counter({ ...toConfig(o), collect })
+    },
     readGauge: (o) => {
-      const gauge = new Gauge({ ...toConfig(registry, o), collect: () => collect() })
       const collect = (): void => {
         gauge.reset()
         for (const { labels, value } of o.read()) gauge.set(labels, value)
       }
+      const gauge = new Gauge({ ...toConfig(o), collect })
     },
     render: () => registry.metrics(),
     contentType: registry.contentType,
-  }
-}
-
-function toConfig<L extends string>(
-  registry: Registry,
-  o: MetricOptions<L>,
-): { name: string; help: string; labelNames: L[]; registers: Registry[] } {
-  return { name: o.name, help: o.help, labelNames: [...(o.labels ?? [])], registers: [registry] }
-}
-
-function toCounter<L extends string>(counter: Counter<L>): CounterMetric<L> {
-  return {
-    init: (labels) => counter.inc(labels, 0),
-    add: (labels, amount = 1) => counter.inc(labels, amount),
-  }
-}
-
-function toGauge<L extends string>(gauge: Gauge<L>): GaugeMetric<L> {
-  return {
-    set: (labels, value) => gauge.set(labels, value),
-    add: (labels, amount) => gauge.inc(labels, amount),
-  }
-}
-
-function toHistogram<L extends string>(histogram: Histogram<L>): HistogramMetric<L> {
-  return {
-    init: (labels) => histogram.zero(labels),
-    observe: (labels, value) => histogram.observe(labels, value),
   }
 }
