@@ -1,14 +1,17 @@
+import { z } from 'zod'
+
 /** What an Ensemble says beyond its ModelConfig: config.pbtxt has no words for it. */
-export interface EnsembleRules {
+export const EnsembleRules = z.object({
   /** By step, in the config's order; unique. Errors, details and metrics name a step so. */
-  readonly stepNames: readonly string[]
+  stepNames: z.array(z.string().min(1)).readonly(),
   /**
    * By step, the indexes of steps that must have ended before it begins, whether it reads what they make or not. It orders
    * steps that run and makes none run: one that no requested output needs is not waited for.
    */
-  readonly dependsOn: readonly (readonly number[])[]
+  dependsOn: z.array(z.array(z.int().min(0)).readonly()).readonly(),
   /** The longest time for a request, in milliseconds; absent for none. A client's deadline may be sooner. */
-  readonly timeoutMs?: number
+  timeoutMs: z.int().min(1).exactOptional(),
   /** Requests that a router executes at the same time; more are refused at once. Absent for no bound. */
-  readonly maxInFlightRequests?: number
-}
+  maxInFlightRequests: z.int().min(1).exactOptional(),
+})
+export type EnsembleRules = Readonly<z.infer<typeof EnsembleRules>>

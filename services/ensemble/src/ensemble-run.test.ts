@@ -93,39 +93,6 @@ await t.test('an output that steps still read is retained when it is emitted', a
   t.equal(read.held, 0)
 })
 
-await t.test('inputs of the request that do not fit are refused', async (t) => {
-  const graph = ensemblePlan({ input: ['x', 'o?'], output: ['y'] }, [
-    stepConfig('m', { a: 'x', c: 'o?' }, { b: 'y' }),
-  ])
-  const table = [
-    {
-      graph: CHAIN,
-      id: '',
-      inputs: { x: 'X', q: 'Q' },
-      text: "in ensemble 'E', [request id: <id_unknown>] unexpected input 'q' in request header that does not map to any ensemble inputs",
-    },
-    {
-      graph: CHAIN,
-      id: '7',
-      inputs: {},
-      text: "in ensemble 'E', [request id: 7] expected 1 inputs but got 0 inputs for model 'E'. Got input(s) [], but missing required input(s) ['x']. Please provide all required input(s).",
-    },
-    {
-      graph,
-      id: '7',
-      inputs: { 'o?': 'O' },
-      text: "in ensemble 'E', [request id: 7] expected number of inputs between 1 and 2 but got 1 inputs for model 'E'. Got input(s) ['o?'], but missing required input(s) ['x']. Please provide all required input(s).",
-    },
-  ]
-  for (const { graph: used, id, inputs, text } of table) {
-    const driver = new EnsembleDriver(used, { context: { id } })
-    driver.start(inputs)
-    t.equal(driver.failure?.error.message, text)
-    t.match(driver.failure?.error, { reason: 'INVALID_REQUEST', details: { ensemble: 'E' } })
-    t.equal(driver.held, 0)
-  }
-})
-
 await t.test('what is omitted or withheld is left out of what follows', async (t) => {
   const graph = ensemblePlan({ input: ['x', 'o?'], output: ['y', 'z'] }, [
     stepConfig('m', { a: 'x', c: 'o?' }, { b: 'mid', d: 'z' }),

@@ -76,6 +76,7 @@ export type RunAction =
  * ReleaseTensor of what the step reads.
  */
 export interface EnsembleRun {
+  /** @param inputs - of a request that was checked against the plan's config. */
   start(inputs: TensorTable): readonly RunAction[]
   on(event: RunEvent): readonly RunAction[]
   /**

@@ -1,27 +1,25 @@
 import { assert, ServeError } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
-import type { EnsemblePlan, PlanEnsembleTensor, RunGraph } from './ensemble-plan.ts'
+import type { EnsemblePlan, RunGraph } from './ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
-import {
-  type HeldTensor,
-  type Iteration,
-  newIteration,
-  releaseTensors,
-  takeOutputs,
-  useTensor,
-} from './held-tensors.ts'
-import { OpenIterations } from './open-iterations.ts'
-import { retryDelayMs } from './retry-policy.ts'
-import { endOf, inputsError } from './run-errors.ts'
-import { selectOutputs } from './run-graph.ts'
-import { overrideSequence } from './sequence-context.ts'
-import { applyReshape } from './shape-conversion.ts'
 import {
   carriesOutputs,
   checkResponse,
+  type HeldTensor,
+  type Iteration,
   newExecution,
+  newIteration,
+  releaseTensors,
   type StepExecution,
-} from './step-execution.ts'
+  takeOutputs,
+  useTensor,
+} from './iteration.ts'
+import { OpenIterations } from './open-iterations.ts'
+import { retryDelayMs } from './retry-policy.ts'
+import { endOf } from './run-errors.ts'
+import { selectOutputs } from './run-graph.ts'
+import { overrideSequence } from './sequence-context.ts'
+import { applyReshape } from './shape-conversion.ts'
 
 type Responded = Extract<RunEvent, { type: 'StepResponded' }>
 type Failed = Extract<RunEvent, { type: 'StepFailed' }>
@@ -107,10 +105,6 @@ class GraphRun implements EnsembleRun {
   #enter(inputs: TensorTable): void {
     const { inputs: declared, maxBatchSize } = this.#plan
     const isBatched = maxBatchSize > 0
-    if (!hasDeclaredInputs(declared, inputs)) {
-      this.#release(inputs)
-      return this.#fail(inputsError(this.#plan, this.#context.id, inputs))
-    }
     for (const { name, tensor, dims, reshape } of declared) {
       let entry = inputs.get(name) ?? null
       if (entry !== null && reshape !== undefined) {
@@ -292,14 +286,4 @@ class GraphRun implements EnsembleRun {
   #key(step: number, attempt: number): number {
     return attempt * this.#plan.steps.length + step
   }
-}
-
-/** Datatypes and shapes have been checked before. */
-function hasDeclaredInputs(declared: readonly PlanEnsembleTensor[], inputs: TensorTable): boolean {
-  let known = 0
-  for (const { name, optional } of declared) {
-    if (inputs.has(name)) known += 1
-    else if (!optional) return false
-  }
-  return known === inputs.size
 }

@@ -94,13 +94,14 @@ export { mergeStatistics } from './merge-statistics.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan-ensemble.ts'
 export { retryDelayMs } from './retry-policy.ts'
 export { parseStatisticsJson, toStatisticsJson } from './statistics-wire.ts'
-export type {
-  PinnedVersion,
-  ServedModel,
-  ServedVersion,
-  StepControl,
-  StepDescription,
-  VersionState,
+export {
+  type PinnedVersion,
+  parseDescriptionJson,
+  type ServedModel,
+  type ServedVersion,
+  type StepControl,
+  type StepDescription,
+  toDescriptionJson,
+  type VersionState,
 } from './step-contract.ts'
-export { parseDescriptionJson, toDescriptionJson } from './step-wire.ts'
 export { validateEnsembleConfig } from './validate-ensemble-config.ts'

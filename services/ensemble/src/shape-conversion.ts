@@ -1,3 +1,4 @@
+import { carryExtents } from '@tutti/model-config'
 import { type Shape, shapeMatches } from '@tutti/tensor'
 
 /**
@@ -25,10 +26,8 @@ export function convertBatch(
  * @see triton-semantics 2.2, reshape
  */
 export function applyReshape(shape: Shape, hasBatch: boolean, from: Shape, to: Shape): Shape {
-  const batch = hasBatch ? shape.slice(0, 1) : []
-  const extents = hasBatch ? shape.slice(1) : shape
+  const rank = hasBatch ? 1 : 0
+  const extents = shape.slice(rank)
   if (!shapeMatches(from, extents)) return shape
-  const variable = extents.filter((_, i) => from[i] === -1)
-  let next = 0
-  return [...batch, ...to.map((extent) => (extent === -1 ? (variable[next++] ?? -1) : extent))]
+  return [...shape.slice(0, rank), ...carryExtents(from, extents, to)]
 }

@@ -1,29 +1,67 @@
-import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
+import type { Json, ModelStatistics } from '@tutti/model-config'
+import { z } from 'zod'
+import { ConfigJson, parseWire } from './wire-field.ts'
 
-export type VersionState = 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
+/*
+ * What a step process answers, as JSON between processes. Members that only newer releases know are dropped, so that versions of
+ * one installation can be mixed while it is upgraded.
+ */
 
 /** One model version that a step process knows. */
-export interface ServedVersion {
-  readonly version: number
-  readonly revision: string
-  readonly state: VersionState
-  /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
-  readonly reason: string
-  /** True if, besides its state, it has to be asked whether it is ready. */
-  readonly judgesReadiness?: boolean
-}
+const ServedVersion = z
+  .object({
+    version: z.int().min(0),
+    revision: z.string(),
+    state: z.enum(['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE']),
+    /** `<Code>: <text>` when the load failed (triton-semantics 3.5), '' otherwise. */
+    reason: z.string(),
+    /** True if, besides its state, it has to be asked whether it is ready. */
+    judgesReadiness: z.boolean().exactOptional(),
+  })
+  .readonly()
+export type ServedVersion = z.infer<typeof ServedVersion>
+export type VersionState = ServedVersion['state']
+
+/** Output name -> label lines. Pairs and no object in JSON: `__proto__` is a name like any other. */
+const Labels = z.codec(
+  z.array(z.tuple([z.string(), z.array(z.string()).readonly()])),
+  z.custom<Readonly<Record<string, readonly string[]>>>(),
+  { decode: Object.fromEntries, encode: Object.entries },
+)
 
 /** One model that a step process knows, whether it loaded or not. */
-export interface ServedModel {
-  readonly name: string
-  /** Completed and normalised; absent if the configuration itself was refused. */
-  readonly config?: ModelConfig
-  /** Output name -> label lines. */
-  readonly labels: Readonly<Record<string, readonly string[]>>
-  /** Ascending by version. */
-  readonly versions: readonly ServedVersion[]
-  /** Why there is no usable configuration; '' if there is one. */
-  readonly reason: string
+const ServedModel = z
+  .object({
+    name: z.string(),
+    /** Completed and normalised; absent if the configuration itself was refused. In JSON, protobuf JSON. */
+    config: ConfigJson.exactOptional(),
+    labels: Labels,
+    /** Ascending by version. */
+    versions: z.array(ServedVersion).readonly(),
+    /** Why there is no usable configuration; '' if there is one. */
+    reason: z.string(),
+  })
+  .readonly()
+export type ServedModel = z.infer<typeof ServedModel>
+
+/** What a step process answers when a router asks what it serves. */
+const StepDescription = z
+  .object({ replica: z.string(), models: z.array(ServedModel).readonly() })
+  .readonly()
+export type StepDescription = z.infer<typeof StepDescription>
+
+/** A step's description as JSON. Copies. */
+export function toDescriptionJson(description: StepDescription): Json {
+  const json: z.ZodType<StepDescription, Json> = StepDescription
+  return z.encode(json, description)
+}
+
+/**
+ * @param json - what JSON.parse made of a step's answer.
+ * @throws ServeError MALFORMED_MESSAGE that names the field, one of a configuration too.
+ */
+export function parseDescriptionJson(json: unknown): StepDescription {
+  return parseWire('step description', StepDescription, json)
 }
 
 /** A model version as requests pin it: served on for them after it was replaced. */
@@ -31,12 +69,6 @@ export interface PinnedVersion {
   readonly model: string
   readonly version: number
   readonly revision: string
-}
-
-/** What a step process answers when a router asks what it serves. */
-export interface StepDescription {
-  readonly replica: string
-  readonly models: readonly ServedModel[]
 }
 
 /** The questions that a router asks a step process besides inference. */

@@ -25,7 +25,7 @@ export {
 } from './model-metadata.ts'
 export { parseModelVersion, selectVersions } from './model-version.ts'
 export { type NormaliseOptions, normaliseModelConfig } from './normalise-model-config.ts'
-export { applyOutputReshape } from './output-reshape.ts'
+export { applyOutputReshape, carryExtents } from './output-reshape.ts'
 export { parseJsonConfig } from './parse-json-config.ts'
 export { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 export { printModelConfig } from './print-model-config.ts'

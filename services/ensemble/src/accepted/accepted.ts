@@ -1,6 +1,6 @@
 import { isEnsembleConfig, type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
-import type { EnsembleRules } from '../ensemble-rules.ts'
+import { EnsembleRules } from '../ensemble-rules.ts'
 import { ConfigJson, parseWire, readConfig } from '../wire-field.ts'
 
 /*
@@ -22,13 +22,6 @@ export const AcceptedModel = z.object({
   versions: z.array(z.object({ version: z.int().min(0), revision: z.string() })),
 })
 export type AcceptedModel = z.infer<typeof AcceptedModel>
-
-const Rules = z.object({
-  stepNames: z.array(z.string().min(1)),
-  dependsOn: z.array(z.array(z.int().min(0))),
-  timeoutMs: z.int().min(1).exactOptional(),
-  maxInFlightRequests: z.int().min(1).exactOptional(),
-}) satisfies z.ZodType<EnsembleRules>
 
 /** A record of zod would drop `__proto__`, which is a served name like any other. */
 const ConfigsByName = z.codec(
@@ -58,7 +51,7 @@ export const AcceptedEnsemble = z
     resource: ResourceJson,
     /** With `ensemble_scheduling`. In JSON, protobuf JSON. */
     config: ConfigJson,
-    rules: Rules,
+    rules: EnsembleRules,
     /** By served name, the configs of the models it was checked against. In JSON, protobuf JSON. */
     models: ConfigsByName,
   })

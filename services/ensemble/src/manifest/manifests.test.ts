@@ -123,7 +123,10 @@ await t.test(
       [{ rollout: { maxSurge: 0 } }, /^spec\.rollout\.maxUnavailable: with maxSurge 0/],
       [{ rollout: { maxSurge: '0%', maxUnavailable: '0%' } }, /^spec\.rollout\.maxUnavailable: /],
       [{ rollout: { maxSurge: '120%' } }, /^spec\.rollout\.maxSurge: /],
-      [{ disruptionBudget: {} }, /want one of minAvailable and maxUnavailable/],
+      [
+        { disruptionBudget: {} },
+        /(neither|got) .*minAvailable (nor|and) maxUnavailable, want one of them/,
+      ],
       [
         { podTemplate: { metadata: { labels: { 'tutti.dev/model': 'x' } } } },
         /belong to the operator/,

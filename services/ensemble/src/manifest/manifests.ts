@@ -12,18 +12,21 @@ const RESOURCE_NAME = '^[a-z]([-a-z0-9]*[a-z0-9])?$'
 const NAME_LENGTH = 52
 const WANTED_NAME = `want a name of at most ${NAME_LENGTH} characters, a-z, 0-9 and -, that begins with a letter; what clients call it is modelName`
 
-function manifest<
-  K extends string,
-  T extends z.ZodType<{ readonly modelName?: string | undefined }>,
->(kind: K, spec: T) {
-  const fields = z.strictObject({
+function fieldsOf<K extends string, T extends z.ZodType>(kind: K, spec: T) {
+  return z.strictObject({
     apiVersion: z.literal(API_VERSION),
     kind: z.literal(kind),
     metadata: ObjectMeta,
     spec,
     status: z.record(z.string(), z.unknown()).optional(),
   })
-  const named = cel(fields, {
+}
+
+function manifest<
+  K extends string,
+  T extends z.ZodType<{ readonly modelName?: string | undefined }>,
+>(kind: K, spec: T) {
+  const named = cel(fieldsOf(kind, spec), {
     rule: `self.metadata.name.size() <= ${NAME_LENGTH} && self.metadata.name.matches('${RESOURCE_NAME}')`,
     message: WANTED_NAME,
     field: 'metadata.name',
@@ -54,23 +57,14 @@ export const ROUTER_NAME = 'default'
 const WANTED_ROUTER = `want ${ROUTER_NAME}: a namespace has one Router`
 
 /** A Router as it is written and as the API server gives it; the operator reads `status` with `RouterStatus`. */
-export const RouterManifest = cel(
-  z.strictObject({
-    apiVersion: z.literal(API_VERSION),
-    kind: z.literal('Router'),
-    metadata: ObjectMeta,
-    spec: RouterSpec,
-    status: z.record(z.string(), z.unknown()).optional(),
-  }),
-  {
-    rule: `self.metadata.name == '${ROUTER_NAME}'`,
-    message: WANTED_ROUTER,
-    messageExpression: `'got ' + self.metadata.name + ', ${WANTED_ROUTER}'`,
-    text: ({ metadata }) => `got ${metadata.name}, ${WANTED_ROUTER}`,
-    field: 'metadata.name',
-    holds: ({ metadata }) => metadata.name === ROUTER_NAME,
-  },
-).describe(
+export const RouterManifest = cel(fieldsOf('Router', RouterSpec), {
+  rule: `self.metadata.name == '${ROUTER_NAME}'`,
+  message: WANTED_ROUTER,
+  messageExpression: `'got ' + self.metadata.name + ', ${WANTED_ROUTER}'`,
+  text: ({ metadata }) => `got ${metadata.name}, ${WANTED_ROUTER}`,
+  field: 'metadata.name',
+  holds: ({ metadata }) => metadata.name === ROUTER_NAME,
+}).describe(
   'The router of a namespace, which takes the requests for its Models and Ensembles. The operator makes one where it is missing.',
 )
 export type RouterManifest = z.infer<typeof RouterManifest>

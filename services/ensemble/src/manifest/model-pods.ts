@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, celPattern, listAtomic, mapOf, text } from './cel.ts'
+import { cel, celPattern, listAtomic, mapOf, oneOf, text } from './cel.ts'
 import {
   annotations,
   countOrShare,
@@ -91,17 +91,13 @@ export const ModelRollout = cel(
 ).describe('How pods are replaced, as in a Deployment.')
 export type ModelRollout = z.infer<typeof ModelRollout>
 
-export const DisruptionBudget = cel(
+export const DisruptionBudget = oneOf(
   z.strictObject({
     minAvailable: countOrShare('Pods that a node drain leaves.').optional(),
     maxUnavailable: countOrShare('Pods that a node drain may take at once.').optional(),
   }),
-  {
-    rule: 'has(self.minAvailable) != has(self.maxUnavailable)',
-    message: 'want one of minAvailable and maxUnavailable',
-    holds: (budget) =>
-      (budget.minAvailable === undefined) !== (budget.maxUnavailable === undefined),
-  },
+  'minAvailable',
+  'maxUnavailable',
 ).describe('What a node drain may do. Default: maxUnavailable 1 where replicas are more than one.')
 export type DisruptionBudget = z.infer<typeof DisruptionBudget>
 

@@ -133,65 +133,64 @@ const ScalingFields = z.strictObject({
 const providerOf = (scaling: Scaling): string => scaling.provider ?? 'Native'
 const PROVIDER = "(has(self.provider) ? self.provider : 'Native')"
 
-const withLimits = cel(ScalingFields, {
-  rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
-  message: 'want minReplicas of at most maxReplicas',
-  text: (s) => `got minReplicas ${s.minReplicas}, want at most maxReplicas ${s.maxReplicas}`,
-  field: 'minReplicas',
-  holds: (s) =>
-    s.minReplicas === undefined || s.maxReplicas === undefined || s.minReplicas <= s.maxReplicas,
-})
-
-const withoutForeign = cel(withLimits, {
-  rule: `${PROVIDER} != 'None' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.metrics) || has(self.behavior))`,
-  message: 'the provider None takes `replicas` only',
-  field: 'provider',
-  holds: (s) =>
-    providerOf(s) !== 'None' ||
-    [s.minReplicas, s.maxReplicas, s.target, s.metrics, s.behavior].every((x) => x === undefined),
-})
-
-const withReplicas = cel(withoutForeign, {
-  rule: `!has(self.replicas) || ${PROVIDER} == 'None'`,
-  message:
-    'want `replicas` with the provider None only; Native and HPA take minReplicas, maxReplicas',
-  messageExpression: `'got it with the provider ' + ${PROVIDER} + ', which decides on replicas itself: want minReplicas and maxReplicas, or the provider None'`,
-  text: (s) =>
-    `got it with the provider ${providerOf(s)}, which decides on replicas itself: want minReplicas and maxReplicas, or the provider None`,
-  field: 'replicas',
-  holds: (s) => s.replicas === undefined || providerOf(s) === 'None',
-})
-
-const withTarget = cel(withReplicas, {
-  rule: `!has(self.target) || ${PROVIDER} != 'HPA'`,
-  message: 'want `target` with the provider Native only; HPA takes metrics',
-  field: 'target',
-  holds: (s) => s.target === undefined || providerOf(s) !== 'HPA',
-})
-
-const withMetrics = cel(withTarget, {
-  rule: `has(self.metrics) == (${PROVIDER} == 'HPA') || ${PROVIDER} == 'None'`,
-  message: 'want `metrics` with the provider HPA, and only there',
-  messageExpression: `${PROVIDER} == 'HPA' ? 'got none, want metrics: the provider is HPA' : 'got metrics with the provider Native, want the provider HPA'`,
-  text: (s) =>
-    providerOf(s) === 'HPA'
-      ? 'got none, want metrics: the provider is HPA'
-      : 'got metrics with the provider Native, want the provider HPA',
-  field: 'metrics',
-  holds: (s) => (s.metrics !== undefined) === (providerOf(s) === 'HPA') || providerOf(s) === 'None',
-})
-
 const hasOnlyWindow = (rules: z.infer<typeof ScalingRules> | undefined): boolean =>
   [rules?.selectPolicy, rules?.policies, rules?.tolerance].every((x) => x === undefined)
 const onlyWindow = (rules: string): string =>
   `(!has(self.behavior.${rules}) || !(has(self.behavior.${rules}.selectPolicy) || has(self.behavior.${rules}.policies) || has(self.behavior.${rules}.tolerance)))`
 
-export const ModelScaling = cel(withMetrics, {
-  rule: `${PROVIDER} == 'HPA' || !has(self.behavior) || (${onlyWindow('scaleUp')} && ${onlyWindow('scaleDown')})`,
-  message: 'the provider Native takes stabilizationWindowSeconds only',
-  field: 'behavior',
-  holds: (s) =>
-    providerOf(s) === 'HPA' ||
-    (hasOnlyWindow(s.behavior?.scaleUp) && hasOnlyWindow(s.behavior?.scaleDown)),
-}).describe('Who decides on the number of replicas, and within which bounds.')
+export const ModelScaling = cel(
+  ScalingFields,
+  {
+    rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
+    message: 'want minReplicas of at most maxReplicas',
+    text: (s) => `got minReplicas ${s.minReplicas}, want at most maxReplicas ${s.maxReplicas}`,
+    field: 'minReplicas',
+    holds: (s) =>
+      s.minReplicas === undefined || s.maxReplicas === undefined || s.minReplicas <= s.maxReplicas,
+  },
+  {
+    rule: `${PROVIDER} != 'None' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.metrics) || has(self.behavior))`,
+    message: 'the provider None takes `replicas` only',
+    field: 'provider',
+    holds: (s) =>
+      providerOf(s) !== 'None' ||
+      [s.minReplicas, s.maxReplicas, s.target, s.metrics, s.behavior].every((x) => x === undefined),
+  },
+  {
+    rule: `!has(self.replicas) || ${PROVIDER} == 'None'`,
+    message:
+      'want `replicas` with the provider None only; Native and HPA take minReplicas, maxReplicas',
+    messageExpression: `'got it with the provider ' + ${PROVIDER} + ', which decides on replicas itself: want minReplicas and maxReplicas, or the provider None'`,
+    text: (s) =>
+      `got it with the provider ${providerOf(s)}, which decides on replicas itself: want minReplicas and maxReplicas, or the provider None`,
+    field: 'replicas',
+    holds: (s) => s.replicas === undefined || providerOf(s) === 'None',
+  },
+  {
+    rule: `!has(self.target) || ${PROVIDER} != 'HPA'`,
+    message: 'want `target` with the provider Native only; HPA takes metrics',
+    field: 'target',
+    holds: (s) => s.target === undefined || providerOf(s) !== 'HPA',
+  },
+  {
+    rule: `has(self.metrics) == (${PROVIDER} == 'HPA') || ${PROVIDER} == 'None'`,
+    message: 'want `metrics` with the provider HPA, and only there',
+    messageExpression: `${PROVIDER} == 'HPA' ? 'got none, want metrics: the provider is HPA' : 'got metrics with the provider Native, want the provider HPA'`,
+    text: (s) =>
+      providerOf(s) === 'HPA'
+        ? 'got none, want metrics: the provider is HPA'
+        : 'got metrics with the provider Native, want the provider HPA',
+    field: 'metrics',
+    holds: (s) =>
+      (s.metrics !== undefined) === (providerOf(s) === 'HPA') || providerOf(s) === 'None',
+  },
+  {
+    rule: `${PROVIDER} == 'HPA' || !has(self.behavior) || (${onlyWindow('scaleUp')} && ${onlyWindow('scaleDown')})`,
+    message: 'the provider Native takes stabilizationWindowSeconds only',
+    field: 'behavior',
+    holds: (s) =>
+      providerOf(s) === 'HPA' ||
+      (hasOnlyWindow(s.behavior?.scaleUp) && hasOnlyWindow(s.behavior?.scaleDown)),
+  },
+).describe('Who decides on the number of replicas, and within which bounds.')
 export type ModelScaling = z.infer<typeof ModelScaling>

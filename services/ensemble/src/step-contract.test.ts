@@ -3,8 +3,12 @@ import { isEnsembleConfig, type ModelConfig, parseModelConfig } from '@tutti/mod
 import { FACE_ENSEMBLE, OCR_DETECTION, OCR_ENSEMBLE } from '@tutti/model-config/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { ServedModel, StepDescription } from './step-contract.ts'
-import { parseDescriptionJson, toDescriptionJson } from './step-wire.ts'
+import {
+  parseDescriptionJson,
+  type ServedModel,
+  type StepDescription,
+  toDescriptionJson,
+} from './step-contract.ts'
 import { modelConfig } from './testing/configs.ts'
 
 const text = fc.string({ unit: 'binary', maxLength: 20 })
