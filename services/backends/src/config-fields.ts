@@ -14,19 +14,11 @@ export function refuseField(model: string, field: string, problem: string): neve
   refuseConfig(field, `unable to load model '${model}', ${field}: ${problem}`)
 }
 
-/**
- * Fields that have no effect although they are set, each with the reason.
- *
- * @param reasons - by path, as `optimization.cuda.graphs`.
- */
-export function findIneffective(
-  config: ModelConfig,
-  reasons: Readonly<Record<string, string>>,
-): string[] {
-  return Object.entries(reasons).flatMap(([path, why]) => {
-    const value = path.split('.').reduce((at: unknown, key) => Object(at)[key], config)
-    return isSet(value) ? [`${path}: ${why}`] : []
-  })
+/** Those of the paths (as `optimization.cuda.graphs`) that are set, each with the reason why they have no effect. */
+export function findIneffective(config: ModelConfig, paths: readonly string[], why: string) {
+  const valueAt = (path: string): unknown =>
+    path.split('.').reduce((at: unknown, key) => Object(at)[key], config)
+  return paths.filter((path) => isSet(valueAt(path))).map((path) => `${path}: ${why}`)
 }
 
 /** False for proto defaults, and for messages of nothing else. */

@@ -45,7 +45,6 @@ interface Metric {
 const MOST_METRICS = 10_000
 const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
 const RESERVED = /^(nv|tutti)_/
-const HISTOGRAM_SERIES = ['_bucket', '_sum', '_count']
 const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 
 /**
@@ -77,9 +76,6 @@ export class ModelMetrics {
       throw refusal(`"${name}" is no metric name, want letters, digits, _ and :`)
     if (RESERVED.test(name))
       throw refusal(`metric names with ${RESERVED.source} are the server's own`)
-    const clash = this.#clash(name, type)
-    if (clash !== undefined)
-      throw refusal(`series of metric "${name}" would be those of "${clash}"`)
     const known = this.#families.get(name)
     if (known !== undefined && (known.type !== type || known.help !== help)) {
       throw refusal(
@@ -125,17 +121,6 @@ export class ModelMetrics {
       this.#metrics -= 1
     }
     this.release(held.family)
-  }
-
-  /** A family whose series would have the names of this one's. */
-  #clash(name: string, type: MetricKind): string | undefined {
-    const series = type === 'histogram' ? HISTOGRAM_SERIES.map((suffix) => name + suffix) : []
-    const below = series.find((other) => this.#families.has(other))
-    if (below !== undefined) return below
-    const above = HISTOGRAM_SERIES.filter((suffix) => name.endsWith(suffix))
-      .map((suffix) => name.slice(0, -suffix.length))
-      .find((other) => this.#families.get(other)?.type === 'histogram')
-    return above
   }
 
   #create(

@@ -191,9 +191,9 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
   await loaded.close()
   const others = Array.from(
     { length: 15 },
-    (_, i) => `parameters["p${i}"]: the onnxruntime engine knows no such parameter`,
+    (_, i) => `parameters["p${i}"]: the onnxruntime engine does not use it`,
   )
   const shrinkage = 'parameters["memory.enable_memory_arena_shrinkage"]'
-  const settings = [`${shrinkage}: the binding takes no run options`, ...others]
+  const settings = [`${shrinkage}: the onnxruntime engine does not use it`, ...others]
   t.same(log, [{ message: 'settings have no effect', model: 'm', settings, count: 21 }])
 })

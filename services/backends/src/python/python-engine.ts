@@ -20,11 +20,7 @@ import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
 import { completeConfig } from './complete-config.ts'
 import { ENVIRONMENT_CACHE, findEnvironment } from './environment.ts'
-import { HostCalls } from './host-calls.ts'
-import { HostQuestions } from './host-questions.ts'
 import type { ProcessTask } from './instance-process.ts'
-import type { FrameTaker } from './instance-session.ts'
-import type { LineOrigin } from './process-output.ts'
 import { PythonInstance } from './python-instance.ts'
 import { PythonModel } from './python-model.ts'
 import {
@@ -108,22 +104,11 @@ class PythonEngine implements Engine {
   }
 
   async complete(source: Omit<ModelVersionSource, 'revision'>): Promise<ModelConfig> {
-    const { config, version } = source
-    if (!this.#program.completesConfig) return config
+    if (!this.#program.completesConfig) return source.config
     const file = this.#program.modelFile(source)
     const lease = await this.#lease(source)
     try {
-      const zygote = await lease.zygote()
-      const settings = this.#settings
-      return await completeConfig({
-        config,
-        version,
-        file,
-        zygote,
-        settings,
-        clock: this.#clock,
-        log: this.#log,
-      })
+      return await completeConfig(source, file, this.#common(lease))
     } finally {
       lease.release()
     }
@@ -138,31 +123,19 @@ class PythonEngine implements Engine {
     }
     const lease = await this.#lease(source)
     const { host, signal } = options
-    const createTakers = (origin: LineOrigin): FrameTaker[] => [
-      new HostCalls(host),
-      new HostQuestions({
-        host,
-        metrics: this.#metrics.open(),
-        log: this.#log,
-        origin,
-        now: () => this.#clock.now(),
-      }),
-    ]
     const start = (placement: Placement): Promise<PythonInstance> => {
       signal?.throwIfAborted()
       this.#memory ??= [this.#openMemory()]
       const version = String(source.version)
-      const origin = { model: source.name, version, instance: placement.name }
       const o = {
-        origin,
+        ...this.#common(lease),
+        origin: { model: source.name, version, instance: placement.name },
         task: toTask(source, file, placement),
         isDecoupled: isDecoupled(config),
         settings,
         memory: this.#memory[0],
-        clock: this.#clock,
-        log: this.#log,
-        zygote: () => lease.zygote(),
-        createTakers: () => createTakers(origin),
+        host,
+        metrics: this.#metrics,
       }
       return PythonInstance.start(o, signal)
     }
@@ -185,6 +158,11 @@ class PythonEngine implements Engine {
       environment: environment?.directory ?? '',
       modules: this.#program.modules,
     })
+  }
+
+  #common(lease: ZygoteLease) {
+    const { zygote } = lease
+    return { zygote, settings: this.#settings, clock: this.#clock, log: this.#log }
   }
 
   #openMemory(): SharedMemoryLike | undefined {

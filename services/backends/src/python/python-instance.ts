@@ -1,16 +1,20 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { BatchOptions, EngineRequest, ExecutionTimes } from '../engine.ts'
+import type { BatchOptions, EngineRequest, ExecutionTimes, ModelHost } from '../engine.ts'
+import type { ModelMetrics } from '../model-metrics.ts'
 import { Restarting } from '../restarting.ts'
+import { HostCalls } from './host-calls.ts'
+import { HostQuestions } from './host-questions.ts'
 import type { ProcessTask } from './instance-process.ts'
-import { type FrameTaker, InstanceSession } from './instance-session.ts'
+import { InstanceSession } from './instance-session.ts'
 import type { OpenExecution } from './open-execution.ts'
 import { type LineOrigin, ProcessOutput } from './process-output.ts'
 import type { PythonSettings } from './python-settings.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
 import type { Zygote } from './zygote.ts'
 
-export interface PythonInstanceOptions {
+/** What a process of a model is started with. */
+export interface SessionOptions {
   readonly origin: LineOrigin
   readonly task: ProcessTask
   readonly isDecoupled: boolean
@@ -20,8 +24,9 @@ export interface PythonInstanceOptions {
   readonly log: Logger
   /** A zygote that lives; another one after a crash. */
   readonly zygote: () => Promise<Zygote>
-  /** For each process anew. */
-  readonly createTakers: () => readonly FrameTaker[]
+  /** What models may ask of the server; absent where they may ask nothing. */
+  readonly host: ModelHost | undefined
+  readonly metrics: ModelMetrics
 }
 
 /** Triton's limit for `is_ready`. */
@@ -32,16 +37,12 @@ const READINESS_MS = 5000
  * executions wait for the attempt that is under way.
  */
 export class PythonInstance {
-  readonly #o: PythonInstanceOptions
+  readonly #o: SessionOptions
   readonly #session: Restarting<InstanceSession>
   /** True if the model says itself whether it is ready. */
   readonly reportsReadiness: boolean
 
-  private constructor(
-    o: PythonInstanceOptions,
-    session: InstanceSession,
-    reportsReadiness: boolean,
-  ) {
+  private constructor(o: SessionOptions, session: InstanceSession, reportsReadiness: boolean) {
     this.#o = o
     this.reportsReadiness = reportsReadiness
     const { clock, log, origin, settings } = o
@@ -59,7 +60,7 @@ export class PythonInstance {
    * @param signal - as of EngineOptions.
    * @throws ServeError MODEL_LOAD_FAILED with the text of the model's exception, or what else kept it from loading.
    */
-  static async start(o: PythonInstanceOptions, signal?: AbortSignal): Promise<PythonInstance> {
+  static async start(o: SessionOptions, signal?: AbortSignal): Promise<PythonInstance> {
     const [session, answer] = await startSession(o, signal)
     return new PythonInstance(o, session, answer['reports_readiness'] === true)
   }
@@ -143,8 +144,8 @@ export class PythonInstance {
  * @param signal - aborts when it is not wanted any more: a load may take long.
  * @returns what it answered, too.
  */
-async function startSession(
-  o: PythonInstanceOptions,
+export async function startSession(
+  o: SessionOptions,
   signal?: AbortSignal,
 ): Promise<readonly [InstanceSession, Readonly<Record<string, unknown>>]> {
   const { settings, clock, origin } = o
@@ -157,7 +158,16 @@ async function startSession(
     task: o.task,
     name: origin.instance,
     isDecoupled: o.isDecoupled,
-    takers: o.createTakers(),
+    takers: [
+      new HostCalls(o.host),
+      new HostQuestions({
+        host: o.host,
+        metrics: o.metrics.open(),
+        log: o.log,
+        origin,
+        now: () => clock.now(),
+      }),
+    ],
   })
   const stopTimer = clock.setTimer(settings.loadMs, () => {
     session.process.kill(`it was not ready after ${settings.loadMs / 1000} s`)

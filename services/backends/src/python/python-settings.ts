@@ -37,12 +37,12 @@ const INEFFECTIVE: Readonly<Record<string, string>> = {
 }
 /** But pinned memory, which asks for nothing: it is on unless somebody says otherwise, and without effect either way. */
 const OPTIMIZATIONS = [
-  'execution_accelerators',
-  'graph',
-  'cuda',
-  'priority',
-  'eager_batching',
-  'gather_kernel_buffer_threshold',
+  'optimization.execution_accelerators',
+  'optimization.graph',
+  'optimization.cuda',
+  'optimization.priority',
+  'optimization.eager_batching',
+  'optimization.gather_kernel_buffer_threshold',
 ]
 const CPU_ONLY = 'FORCE_CPU_ONLY_INPUT_TENSORS'
 
@@ -65,8 +65,7 @@ export function readModelSettings(config: ModelConfig, settings: PythonSettings)
     }
   }
   const none = `backend '${config.backend}' has none`
-  const reasons = OPTIMIZATIONS.map((name) => [`optimization.${name}`, none])
-  ineffective.push(...findIneffective(config, Object.fromEntries(reasons)))
+  ineffective.push(...findIneffective(config, OPTIMIZATIONS, none))
   return { settings: { ...settings, ...read }, ineffective }
 }
 
