@@ -143,7 +143,6 @@ export interface BatchOptions {
 
 /** A model in memory. */
 export interface LoadedModel {
-  readonly signature: ModelSignature
   /**
    * How many executions one instance takes at a time, at least 1, which is the default. It works on them one after the
    * other, in the order of the calls: more than one only saves the way to the instance, which pays for short models.

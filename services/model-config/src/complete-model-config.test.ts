@@ -4,11 +4,8 @@ import { emptyModelConfig, parseModelConfig } from './parse-model-config.ts'
 import { OCR_ENSEMBLE } from './testing/published-configs.ts'
 
 const INSPECTED = {
-  inputs: [
-    { name: 'x', datatype: 'FP32', dims: [-1, 3, -1], optional: false },
-    { name: 'threshold', datatype: 'FP32', dims: [1], optional: true },
-  ],
-  outputs: [{ name: 'y', datatype: 'BYTES', dims: [-1], optional: false }],
+  inputs: [{ name: 'x', datatype: 'FP32', dims: [-1, 3, -1] }],
+  outputs: [{ name: 'y', datatype: 'BYTES', dims: [-1] }],
   batchable: true,
 } as const
 
@@ -42,8 +39,8 @@ await t.test('a model without a configuration is completed from its file', async
 
 await t.test('a model that cannot batch has its full shapes and no scheduler', async (t) => {
   const inspect = {
-    inputs: [{ name: 'x', datatype: 'INT64', dims: [2, 3], optional: false }],
-    outputs: [{ name: 'y', datatype: 'INT64', dims: [], optional: false }],
+    inputs: [{ name: 'x', datatype: 'INT64', dims: [2, 3] }],
+    outputs: [{ name: 'y', datatype: 'INT64', dims: [] }],
     batchable: false,
   } as const
   const config = complete('', { inspect })

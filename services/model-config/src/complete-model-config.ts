@@ -91,13 +91,13 @@ function toOutput(spec: TensorSpec, isBatching: boolean): ModelOutput {
   return { ...tensorFields(spec, isBatching), label_filename: '' }
 }
 
-/** Inputs and outputs that the configuration leaves out altogether; optional inputs are only taken if declared. */
+/** Inputs and outputs that the configuration leaves out altogether. */
 function completeTensors(config: ModelConfig, inspect: InspectedModel): ModelConfig {
   const isBatching = config.max_batch_size > 0
-  const required = inspect.inputs.filter((spec) => !spec.optional)
   return {
     ...config,
-    input: config.input.length > 0 ? config.input : required.map((s) => toInput(s, isBatching)),
+    input:
+      config.input.length > 0 ? config.input : inspect.inputs.map((s) => toInput(s, isBatching)),
     output:
       config.output.length > 0
         ? config.output

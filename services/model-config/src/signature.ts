@@ -6,7 +6,6 @@ export interface TensorSpec {
   readonly name: string
   readonly datatype: Datatype
   readonly dims: Shape
-  readonly optional: boolean
 }
 
 /** What an engine read from the model itself, before any configuration. */

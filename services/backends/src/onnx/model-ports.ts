@@ -40,7 +40,7 @@ function toPort(value: OnnxValue, kind: 'input' | 'output'): OnnxPort {
   const { name, dims, elementType } = value
   const [type = `element type ${elementType}`, datatype] = ELEMENT_TYPES[elementType] ?? []
   const isTensor = value.kind === 'tensor'
-  if (isTensor && datatype !== undefined) return { name, datatype, dims, optional: false }
+  if (isTensor && datatype !== undefined) return { name, datatype, dims }
   throw new ServeError(
     'MODEL_LOAD_FAILED',
     `model ${kind} '${name}' is of type ${isTensor ? `tensor(${type})` : value.kind}, which cannot be served; want a tensor of BOOL, STRING, FP16, FP32, FP64 or an integer type of 8 to 64 bits`,

@@ -6,7 +6,7 @@ import { modelConfig } from '../testing/model-source.ts'
 import { checkConfig } from './config-check.ts'
 
 function port(name: string, dims: readonly number[] | null): OnnxPort {
-  return { name, datatype: 'FP32', dims, optional: false }
+  return { name, datatype: 'FP32', dims }
 }
 
 const PORTS = { inputs: [port('x', [-1, 3])], outputs: [port('y', [-1, -1])] }

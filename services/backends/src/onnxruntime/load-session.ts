@@ -8,11 +8,10 @@ export function loadSession(port: MessagePort, plan: SessionPlan): OrtSession | 
   try {
     const session = createOrtSession()
     session.loadModel(plan.modelFile, plan.options)
-    const outputs = session.outputMetadata.map(({ name, shape }) => ({ name, shape }))
-    say({ ready: true, outputs })
+    say({})
     return session
   } catch (error) {
-    say({ ready: false, problem: textOf(error) })
+    say({ problem: textOf(error) })
     port.close()
     return undefined
   }

@@ -1,6 +1,5 @@
-import type { ModelConfig, ModelSignature } from '@tutti/model-config'
-import { type OnnxPort, type OnnxPorts, toSignature } from '../onnx/model-ports.ts'
-import type { OrtMetadata } from './ort-binding.ts'
+import type { ModelConfig } from '@tutti/model-config'
+import type { OnnxPort, OnnxPorts } from '../onnx/model-ports.ts'
 
 /** An input or output of a run. */
 export interface RunPort extends OnnxPort {
@@ -12,7 +11,6 @@ export interface RunPort extends OnnxPort {
 /** A model as its runs see it. */
 export interface OnnxContext {
   readonly model: string
-  readonly signature: ModelSignature
   /** By name, in the order that slots count them. */
   readonly inputs: ReadonlyMap<string, RunPort>
   readonly outputs: ReadonlyMap<string, RunPort>
@@ -20,27 +18,18 @@ export interface OnnxContext {
   readonly outputIndexes: readonly number[]
 }
 
-/** @param session - what it says of its outputs: ranks that the file does not declare; [] when it does not know either. */
-export function toContext(
-  config: ModelConfig,
-  file: OnnxPorts,
-  session: readonly OrtMetadata[],
-): OnnxContext {
-  const completed = file.outputs.map((port) => {
-    const shape = session.find(({ name }) => name === port.name)?.shape ?? []
-    return port.dims === null && shape.length > 0 ? { ...port, dims: shape } : port
-  })
+/** What a configuration and the model's file say, as it is looked up for every run. */
+export function toContext(config: ModelConfig, file: OnnxPorts): OnnxContext {
   const vectors = config.output.filter(({ dims }) => dims.length === 1 && dims[0] === 1)
   const names = new Set(vectors.map(({ name }) => name))
   const inputs = file.inputs.map((port, index) => {
     return { ...port, index, isVector: port.dims?.length === 0 }
   })
-  const outputs = completed.map((port, index) => {
+  const outputs = file.outputs.map((port, index) => {
     return { ...port, index, isVector: port.dims?.length === 0 && names.has(port.name) }
   })
   return {
     model: config.name,
-    signature: toSignature({ inputs: file.inputs, outputs: completed }),
     inputs: new Map(inputs.map((port) => [port.name, port])),
     outputs: new Map(outputs.map((port) => [port.name, port])),
     outputNames: outputs.map(({ name }) => name),

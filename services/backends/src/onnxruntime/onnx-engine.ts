@@ -87,7 +87,7 @@ class OnnxEngine implements Engine {
     checkConfig(config, ports)
     const placements = placeInstances(config, options.instances)
     const instances = await this.#startAll(source, modelFile, ports, placements)
-    const context = toContext(config, ports, instances[0]?.outputs ?? [])
+    const context = toContext(config, ports)
     return new OnnxModel(context, instances)
   }
 

@@ -1,5 +1,4 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelSignature } from '@tutti/model-config'
 import type { NamedTensor, Parameters, StepRequest } from '@tutti/tensor'
 import type { EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import { joinRequests, joinShapes, splitBatch } from './batches.ts'
@@ -14,14 +13,12 @@ const NO_PARAMETERS: Parameters = new Map()
 
 /** A model loaded by ONNX Runtime: one session and one thread per instance. */
 export class OnnxModel implements LoadedModel {
-  readonly signature: ModelSignature
   /** What its thread may be behind is for the caller to bound by their time. */
   readonly openExecutions = 64
   readonly #context: OnnxContext
   readonly #instances: readonly SessionInstance[]
 
   constructor(context: OnnxContext, instances: readonly SessionInstance[]) {
-    this.signature = context.signature
     this.#context = context
     this.#instances = instances
   }

@@ -27,13 +27,6 @@ export type OrtArray =
   | Float32Array<ArrayBuffer>
   | Float64Array<ArrayBuffer>
 
-/** What the session says of one output. */
-export interface OrtMetadata {
-  readonly name: string
-  /** -1 for unknown extents; [] for a scalar and also for an unknown rank. */
-  readonly shape: readonly number[]
-}
-
 /** Plain data, so that it can be handed to a session thread. */
 export interface OrtSessionOptions {
   readonly executionProviders: readonly { readonly name: string; readonly deviceId?: number }[]
@@ -50,7 +43,6 @@ export interface OrtSessionOptions {
 
 /** A loaded model. Every call blocks the calling thread. */
 export interface OrtSession {
-  readonly outputMetadata: readonly OrtMetadata[]
   loadModel(path: string, options: OrtSessionOptions): void
   /** @param fetches - the outputs wanted; each value is null. */
   run(

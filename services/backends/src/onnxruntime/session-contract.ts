@@ -1,5 +1,5 @@
 import type { Datatype } from '@tutti/tensor'
-import type { OrtMetadata, OrtSessionOptions } from './ort-binding.ts'
+import type { OrtSessionOptions } from './ort-binding.ts'
 
 /** A tensor that can be fed or fetched, in the order that slots count them. */
 export interface SessionPort {
@@ -16,10 +16,10 @@ export interface SessionPlan {
   readonly outputs: readonly SessionPort[]
 }
 
-/** The thread's first message: the session is loaded, or not. */
-export type SessionStarted =
-  | { readonly ready: true; readonly outputs: readonly OrtMetadata[] }
-  | { readonly ready: false; readonly problem: string }
+/** The thread's first message: the session is loaded, or why not. */
+export interface SessionStarted {
+  readonly problem?: string
+}
 
 /** What stands behind the slot of a reply, in the order of its records: outputs apart, and texts of runs that failed. */
 export type ReplyExtra = ArrayBuffer | string

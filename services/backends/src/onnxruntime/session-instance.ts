@@ -2,7 +2,6 @@ import { Worker } from 'node:worker_threads'
 import type { Clock, LogFields, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Endable, Restarting } from '../restarting.ts'
-import type { OrtMetadata } from './ort-binding.ts'
 import type { SessionPlan, SessionStarted } from './session-contract.ts'
 import { SessionHandle, type SessionRun } from './session-handle.ts'
 import type { SlotPool } from './slot.ts'
@@ -23,20 +22,16 @@ const RESTART_PACE = { firstMs: 100, longestMs: 5000, resetMs: 30_000 }
 /** One session on one thread, until that ends. */
 interface Session extends Endable {
   readonly handle: SessionHandle
-  /** What the session says of its outputs. */
-  readonly outputs: readonly OrtMetadata[]
   readonly ended: Promise<string>
 }
 
 /** One instance of a model. If its thread ends by itself, the runs on it fail and a new one is started. */
 export class SessionInstance {
   readonly session: Restarting<Session>
-  readonly outputs: readonly OrtMetadata[]
 
   private constructor(o: SessionInstanceOptions, first: Session) {
     const { clock, log, fields } = o
     const start = (): Promise<Session> => startSession(o)
-    this.outputs = first.outputs
     this.session = new Restarting({ pace: RESTART_PACE, clock, log, fields, start }, first)
   }
 
@@ -81,12 +76,12 @@ async function startSession({
     })
   })
   const first = new Promise<SessionStarted>((resolve) => thread.once('message', resolve))
-  const failed = ended.then((text) => ({ ready: false as const, problem: text }))
+  const failed = ended.then((text): SessionStarted => ({ problem: text }))
   const started = await Promise.race([first, failed])
-  if (!started.ready) {
+  if (started.problem !== undefined) {
     await ended
     throw new ServeError('MODEL_LOAD_FAILED', started.problem)
   }
   handle = new SessionHandle(thread, plan.outputs, pool)
-  return { handle, outputs: started.outputs, ended, whenEnded: (callback) => (onEnd = callback) }
+  return { handle, ended, whenEnded: (callback) => (onEnd = callback) }
 }

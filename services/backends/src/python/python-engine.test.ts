@@ -164,10 +164,6 @@ def execute(self, requests):
     t.match(args.model_repository, /\/m$/)
     t.same(args.here.slice(1), [true, `${args.model_repository}/1`])
     t.notMatch(args.here[0], args.model_repository, 'the working folder is not the repository')
-    t.same(model.signature, {
-      inputs: [{ name: 'x', datatype: 'UINT8', dims: [-1, -1], optional: false }],
-      outputs: [{ name: 'y', datatype: 'UINT8', dims: [-1, -1], optional: false }],
-    })
   },
 )
 

@@ -4,14 +4,10 @@ import { ServeError } from '@tutti/errors'
 import {
   isDecoupled,
   type ModelConfig,
-  type ModelInput,
-  type ModelOutput,
   type ModelSignature,
   type ModelVersionSource,
-  type TensorSpec,
   toJsonConfig,
 } from '@tutti/model-config'
-import { fromConfigDatatype } from '@tutti/tensor'
 import { refuseConfig } from '../config-fields.ts'
 import type { Engine, EngineCuda, EngineOptions } from '../engine.ts'
 import { modelPath } from '../model-file.ts'
@@ -141,7 +137,7 @@ class PythonEngine implements Engine {
     }
     try {
       const instances = await startInstances(placeInstances(config, options.instances), start)
-      return new PythonModel(toSignature(config), instances, () => lease.release())
+      return new PythonModel(instances, () => lease.release())
     } catch (error) {
       lease.release()
       throw ServeError.from(error)
@@ -161,8 +157,12 @@ class PythonEngine implements Engine {
   }
 
   #common(lease: ZygoteLease) {
-    const { zygote } = lease
-    return { zygote, settings: this.#settings, clock: this.#clock, log: this.#log }
+    return {
+      zygote: () => lease.zygote(),
+      settings: this.#settings,
+      clock: this.#clock,
+      log: this.#log,
+    }
   }
 
   #openMemory(): SharedMemoryLike | undefined {
@@ -217,23 +217,4 @@ function modelFile(source: Omit<ModelVersionSource, 'revision'>): string {
     'default_model_filename',
     `unable to load model '${source.name}', there is no file '${path}'`,
   )
-}
-
-function toSpec(port: ModelInput | ModelOutput, isBatching: boolean): TensorSpec {
-  const dims = port.reshape?.shape ?? port.dims
-  return {
-    name: port.name,
-    datatype: fromConfigDatatype(port.data_type) ?? 'BYTES',
-    dims: isBatching ? [-1, ...dims] : dims,
-    optional: 'optional' in port && port.optional,
-  }
-}
-
-/** A Python model tells nothing of its tensors: they are what the configuration says. */
-function toSignature({ input, output, max_batch_size }: ModelConfig): ModelSignature {
-  const isBatching = max_batch_size > 0
-  return {
-    inputs: input.map((port) => toSpec(port, isBatching)),
-    outputs: output.map((port) => toSpec(port, isBatching)),
-  }
 }

@@ -1,18 +1,15 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelSignature } from '@tutti/model-config'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import type { PythonInstance } from './python-instance.ts'
 
 /** A Python model: one process per instance. */
 export class PythonModel implements LoadedModel {
-  readonly signature: ModelSignature
   readonly isReady: (() => Promise<boolean>) | undefined
   readonly #instances: readonly PythonInstance[]
   readonly #closed: () => void
 
   /** @param closed - called when all processes are gone. */
-  constructor(signature: ModelSignature, instances: readonly PythonInstance[], closed: () => void) {
-    this.signature = signature
+  constructor(instances: readonly PythonInstance[], closed: () => void) {
     this.#instances = instances
     this.#closed = closed
     const reporting = instances.filter(({ reportsReadiness }) => reportsReadiness)

@@ -20,14 +20,14 @@ const script = readFileSync(join(dirname(plan.modelFile), 'faults'), 'utf8').spl
 const fault = script[Math.min(statSync(counter).size, script.length) - 1]
 
 function failIn(execution: () => void): void {
-  parentPort?.postMessage({ ready: true, outputs: [] }, [])
+  parentPort?.postMessage({}, [])
   parentPort?.once('message', execution)
 }
 
 if (fault === 'serve') {
   const thread = '../onnxruntime/session-thread'
   await import(`${thread}.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`)
-} else if (fault === 'refuse') parentPort?.postMessage({ ready: false, problem: 'ordered' }, [])
+} else if (fault === 'refuse') parentPort?.postMessage({ problem: 'ordered' }, [])
 else if (fault === 'die') throw new Error('died as ordered')
 else if (fault === 'exit') failIn(() => process.exit(3))
 else {

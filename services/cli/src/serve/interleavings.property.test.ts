@@ -46,7 +46,6 @@ class AdderEngine implements Engine {
     const { open } = this
     this.directories.add(versionDirectory)
     const model: LoadedModel = {
-      signature: { inputs: [], outputs: [] },
       execute: async (batch) => {
         await turns(added % 4)
         // What the model was loaded from must be there as long as it is.

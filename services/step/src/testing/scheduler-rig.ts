@@ -56,7 +56,7 @@ export function createSchedulerRig(
 ) {
   const config = o.config ?? scriptedConfig()
   const clock = createManualClock()
-  const model = new ScriptedModel(undefined, o.openExecutions)
+  const model = new ScriptedModel(o.openExecutions)
   const statistics = new StatisticsRecorder({ name: config.name, version: '1', clock })
   const dropped: string[] = []
   const order: string[] = []

@@ -43,7 +43,6 @@ export interface ScriptedExecution {
 
 /** A model whose executions a test sees and steers. */
 export class ScriptedModel implements LoadedModel {
-  readonly signature: ModelSignature
   /** Executions that an instance may have open; more are a fault. */
   readonly openExecutions: number
   /** Executions that began, in order. */
@@ -57,8 +56,7 @@ export class ScriptedModel implements LoadedModel {
   readonly busy = new Map<number, number>()
   #waiting: { readonly count: number; readonly wake: () => void }[] = []
 
-  constructor(signature: ModelSignature = { inputs: [], outputs: [] }, openExecutions: number = 1) {
-    this.signature = signature
+  constructor(openExecutions = 1) {
     this.openExecutions = openExecutions
   }
 
