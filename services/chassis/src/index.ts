@@ -2,7 +2,6 @@ export { backoffMs, sleep } from './backoff.ts'
 export type { CallContext, TraceParent } from './call-context.ts'
 export {
   type CallScope,
-  type CallScopeOptions,
   type Clock,
   isTimeOver,
   openCallScope,
@@ -18,28 +17,23 @@ export {
   runExecutable,
   type StartOptions,
 } from './executable/run-executable.ts'
-export {
-  loadTracingSettings,
-  TracingSettings,
-  toTracingOptions,
-} from './executable/tracing-settings.ts'
+export { loadTracingSettings, TracingSettings } from './executable/tracing-settings.ts'
 export { renderFlagTable, renderHelp } from './flag-help.ts'
 export type { FlagTable, FlagValues } from './flag-spec.ts'
 export { flagRefusal, parseFlags, readPairs } from './flags.ts'
 export { createHealth, type Health, withCauses } from './health.ts'
 export { leave } from './leave.ts'
-export { processSignals, type Running, type SignalSource, type StopSignal } from './lifecycle.ts'
+export { processSignals, type Running, type StopSignal } from './lifecycle.ts'
 export { limitLog } from './limit-log.ts'
 export { LineBudget } from './line-budget.ts'
 export { LineSplitter } from './line-splitter.ts'
-export { createLogger, type LogFields, type Logger, type LogLevel, silentLogger } from './log.ts'
+export { createLogger, type LogFields, type Logger, silentLogger } from './log.ts'
 export { logServing } from './log-serving.ts'
 export {
   type CounterMetric,
   createMetrics,
   type GaugeMetric,
   type HistogramMetric,
-  type Labels,
   type Metrics,
 } from './metrics.ts'
 export { createTracing } from './otlp-tracing.ts'

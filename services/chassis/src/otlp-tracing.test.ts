@@ -74,7 +74,7 @@ await t.test('spans arrive with parents, kinds and attributes', async (t) => {
   const { endpoint, received, spans } = await startCollector(t)
   // oxlint-disable-next-line node/no-process-env -- the SDK reads it there
   process.env['OTEL_EXPORTER_OTLP_HEADERS'] = 'x-key=k%20v'
-  const tracing = createTracing({ endpoint, serviceName: 'tutti-router' })
+  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-router' })
   t.equal(tracing.isEnabled, true)
   const outer = tracing.startSpan('infer', {
     parent: PARENT,
@@ -114,7 +114,7 @@ await t.test('spans arrive with parents, kinds and attributes', async (t) => {
 
 await t.test('an error marks its span and says where it happened', async (t) => {
   const { endpoint, spans } = await startCollector(t)
-  const tracing = createTracing({ endpoint, serviceName: 'tutti-step' })
+  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'tutti-step' })
   const span = tracing.startSpan('execute', { kind: 'internal' })
   span.recordError(
     new ServeError('ENGINE_FAILED', 'broke', { details: { model: 'ocr', step: 'read' } }),
@@ -144,7 +144,7 @@ await t.test('an error marks its span and says where it happened', async (t) => 
 
 await t.test("a caller's choice not to sample is kept and passed on", async (t) => {
   const { endpoint, spans } = await startCollector(t)
-  const tracing = createTracing({ endpoint, serviceName: 'x' })
+  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00'
   const span = tracing.startSpan('infer', { parent: { traceparent }, kind: 'server' })
   t.match(span.traceParent?.traceparent, /^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-00$/)
@@ -155,7 +155,7 @@ await t.test("a caller's choice not to sample is kept and passed on", async (t) 
 
 await t.test('a ratio of 0 samples only what callers sample', async (t) => {
   const { endpoint, spans } = await startCollector(t)
-  const tracing = createTracing({ endpoint, serviceName: 'x', sampleRatio: 0 })
+  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x', sampleRatio: 0 })
   tracing.startSpan('root', { kind: 'server' }).end()
   tracing.startSpan('child', { kind: 'server', parent: PARENT }).end()
   await tracing.shutdown()
@@ -164,7 +164,7 @@ await t.test('a ratio of 0 samples only what callers sample', async (t) => {
 
 await t.test('a parent that is not valid begins a new trace', async (t) => {
   const { endpoint } = await startCollector(t)
-  const tracing = createTracing({ endpoint, serviceName: 'x' })
+  const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
   const span = tracing.startSpan('infer', { kind: 'server', parent: { traceparent: 'junk' } })
   t.match(span.traceParent?.traceparent, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
   span.end()
@@ -173,7 +173,7 @@ await t.test('a parent that is not valid begins a new trace', async (t) => {
 
 await t.test('without an endpoint the incoming context passes through', async (t) => {
   for (const endpoint of [undefined, '']) {
-    const tracing = createTracing({ endpoint, serviceName: 'x' })
+    const tracing = createTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
     t.equal(tracing.isEnabled, false)
     const span = tracing.startSpan('infer', { kind: 'server', parent: PARENT })
     t.equal(span.traceParent, PARENT)

@@ -30,7 +30,7 @@ import {
 
 export interface TracingOptions {
   /** Base of OTLP/HTTP, e.g. `http://collector:4318`; `/v1/traces` is added. Absent: no spans. */
-  readonly endpoint?: string | undefined
+  readonly otlpEndpoint?: string | undefined
   readonly serviceName: string
   /** Share of the traces that begin here, from 0 to 1; those that come in keep their caller's choice. Default 1. */
   readonly sampleRatio?: number
@@ -38,8 +38,9 @@ export interface TracingOptions {
 
 /** Makes tracing to an OTLP/HTTP collector, or passive tracing if no endpoint is set. The SDK stops at this file. */
 export function createTracing(o: TracingOptions): Tracing {
-  if (o.endpoint === undefined || o.endpoint === '') return passiveTracing
-  const exporter = new OTLPTraceExporter({ url: `${o.endpoint.replace(/\/+$/, '')}/v1/traces` })
+  const { otlpEndpoint = '' } = o
+  if (otlpEndpoint === '') return passiveTracing
+  const exporter = new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces` })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': o.serviceName }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(o.sampleRatio ?? 1) }),

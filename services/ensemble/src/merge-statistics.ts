@@ -1,6 +1,7 @@
 import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
 
-type Compute = Omit<BatchStatistics, 'batchSize'>
+const COMPUTE = ['computeInput', 'computeInfer', 'computeOutput'] as const
+const ALL = ['success', 'fail', 'queue', 'cacheHit', 'cacheMiss', ...COMPUTE] as const
 
 /**
  * The statistics of replicas as if they were one process: sums for each name and version, in the order in which these first
@@ -19,42 +20,28 @@ export function mergeStatistics(
 }
 
 function addStatistics(a: ModelStatistics, b: ModelStatistics): ModelStatistics {
+  const sizes = new Map<bigint, BatchStatistics>()
+  for (const batch of [...a.batchStats, ...b.batchStats]) {
+    const sum = sizes.get(batch.batchSize)
+    sizes.set(batch.batchSize, sum === undefined ? batch : add(COMPUTE, sum, batch))
+  }
   return {
-    name: a.name,
-    version: a.version,
+    ...add(ALL, a, b),
     lastInference: a.lastInference > b.lastInference ? a.lastInference : b.lastInference,
     inferenceCount: a.inferenceCount + b.inferenceCount,
     executionCount: a.executionCount + b.executionCount,
-    success: add(a.success, b.success),
-    fail: add(a.fail, b.fail),
-    queue: add(a.queue, b.queue),
-    ...addCompute(a, b),
-    cacheHit: add(a.cacheHit, b.cacheHit),
-    cacheMiss: add(a.cacheMiss, b.cacheMiss),
-    batchStats: addBatches(a.batchStats, b.batchStats),
+    batchStats: [...sizes.values()].toSorted((x, y) => Number(x.batchSize - y.batchSize)),
   }
 }
 
-function addBatches(
-  a: readonly BatchStatistics[],
-  b: readonly BatchStatistics[],
-): readonly BatchStatistics[] {
-  const sums = new Map<bigint, BatchStatistics>()
-  for (const batch of [...a, ...b]) {
-    const sum = sums.get(batch.batchSize)
-    sums.set(batch.batchSize, sum === undefined ? batch : { ...batch, ...addCompute(sum, batch) })
-  }
-  return [...sums.values()].toSorted((one, other) => Number(one.batchSize - other.batchSize))
-}
-
-function addCompute(a: Compute, b: Compute): Compute {
-  return {
-    computeInput: add(a.computeInput, b.computeInput),
-    computeInfer: add(a.computeInfer, b.computeInfer),
-    computeOutput: add(a.computeOutput, b.computeOutput),
-  }
-}
-
-function add(a: StatisticDuration, b: StatisticDuration): StatisticDuration {
-  return { count: a.count + b.count, ns: a.ns + b.ns }
+/** `a` with the durations of both together. */
+function add<K extends string, T extends Readonly<Record<K, StatisticDuration>>>(
+  names: readonly K[],
+  a: T,
+  b: T,
+): T {
+  const sums = names.map((name) => {
+    return [name, { count: a[name].count + b[name].count, ns: a[name].ns + b[name].ns }]
+  })
+  return { ...a, ...Object.fromEntries(sums) }
 }

@@ -7,7 +7,6 @@ export { DESCRIPTOR } from './descriptor.ts'
 export type {
   DataType,
   DynamicBatching,
-  EnsembleScheduling,
   EnsembleStep,
   InstanceGroup,
   ModelConfig,

@@ -47,7 +47,6 @@ export type ModelOutput = MessageOf<'ModelOutput'>
 export type InstanceGroup = MessageOf<'ModelInstanceGroup'>
 export type QueuePolicy = MessageOf<'ModelQueuePolicy'>
 export type DynamicBatching = MessageOf<'ModelDynamicBatching'>
-export type EnsembleScheduling = MessageOf<'ModelEnsembling'>
 export type EnsembleStep = MessageOf<'ModelEnsembling.Step'>
 export type ModelWarmup = MessageOf<'ModelWarmup'>
 export type WarmupInput = MessageOf<'ModelWarmup.Input'>

@@ -51,18 +51,6 @@ function findRow(given: BackendChoice, files: readonly string[]): BackendChoice 
   return rows.find((row) => isChosen(row, given, files)) ?? rows[0]
 }
 
-function givenChoice(config: ModelConfig | undefined): BackendChoice {
-  return {
-    backend: config?.backend ?? '',
-    platform: config?.platform ?? '',
-    modelFilename: config?.default_model_filename ?? '',
-  }
-}
-
-function orElse(given: string, fallback: string): string {
-  return given === '' ? fallback : given
-}
-
 /** A model without any hint is a custom one: its directory is named `x.<backend>`. */
 function customBackend(directoryName: string): BackendChoice {
   const dot = directoryName.indexOf('.')
@@ -89,14 +77,18 @@ export function selectBackend(
   directoryName: string,
   versionFiles: readonly string[],
 ): BackendChoice {
-  const given = givenChoice(config)
+  const given: BackendChoice = {
+    backend: config?.backend ?? '',
+    platform: config?.platform ?? '',
+    modelFilename: config?.default_model_filename ?? '',
+  }
   if (given.platform === ENSEMBLE_PLATFORM) return given
   const row = findRow(given, versionFiles)
   if (row !== undefined) {
     return {
-      backend: orElse(given.backend, row.backend),
-      platform: orElse(given.platform, row.platform),
-      modelFilename: orElse(given.modelFilename, row.modelFilename),
+      backend: given.backend || row.backend,
+      platform: given.platform || row.platform,
+      modelFilename: given.modelFilename || row.modelFilename,
     }
   }
   const isHintless = given.backend === '' && given.platform === '' && given.modelFilename === ''

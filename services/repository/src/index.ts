@@ -1,24 +1,13 @@
-export type { ConfigOverride, ConfigOverrides } from './config-override.ts'
+export type { ConfigOverrides } from './config-override.ts'
 export { type FetchCredentials, readCredentials } from './fetch/credentials.ts'
-export {
-  type FetchRequest,
-  type FetchResult,
-  fetchArtifact,
-  verifyArtifact,
-} from './fetch/fetch-artifact.ts'
+export { fetchArtifact, verifyArtifact } from './fetch/fetch-artifact.ts'
 export { FETCH_BOUNDS, type FetchBounds } from './fetch/fetch-options.ts'
-export { parseSourceUri, type SourceUri, showUri } from './fetch/source-uri.ts'
-export { digestTree, type TreeDigest } from './fetch/tree-digest.ts'
+export { showUri } from './fetch/source-uri.ts'
 export { readLabels } from './labels.ts'
 export type { LoadOverrides } from './load-overrides.ts'
-export {
-  checkModelName,
-  ModelRepository,
-  type ModelRepositoryOptions,
-  type OpenedModel,
-} from './model-repository.ts'
+export { checkModelName, ModelRepository, type OpenedModel } from './model-repository.ts'
 export { OverrideDirectories } from './override-directory.ts'
-export { type PollingOptions, pollRepository } from './poll-repository.ts'
+export { pollRepository } from './poll-repository.ts'
 export type { RepositoryModel } from './repository-model.ts'
 export { type RepositoryChanges, RepositoryWatch } from './repository-watch.ts'
 export { type ModelDirectory, type ScanOptions, scanRepositories } from './scan.ts'

@@ -120,22 +120,22 @@ await t.test('links are followed, and those that lead nowhere are nothing', asyn
 
 await t.test('what is wrong with one model is its error alone', async (t) => {
   const repository = await tree(t, {
-    'big/config.pbtxt': 'x'.repeat(101),
+    'big/config.pbtxt': 'x'.repeat(16 * 1024 * 1024 + 1),
     'dir/config.pbtxt/': '',
-    'good/config.pbtxt': 'x'.repeat(100),
+    'good/config.pbtxt': 'x',
   })
   const { directory, remove } = await writeModelTree({})
   await mkdir(join(repository, 'latin'))
   await writeFile(join(repository, 'latin/config.pbtxt'), Uint8Array.of(0xff, 0xfe))
   t.teardown(remove)
   await symlink(directory, join(repository, 'gone'))
-  const models = await scanRepositories([repository], { maxConfigBytes: 100 })
+  const models = await scanRepositories([repository])
   t.match(
     models.map(({ name, error }) => ({ name, error })),
     [
       {
         name: 'big',
-        error: /^cannot read model 'big': '.*config.pbtxt' has 101 bytes, want at most 100$/,
+        error: /^cannot read model 'big': '.*config.pbtxt' has 16777217 bytes, want at most 16777216$/,
       },
       { name: 'dir', error: /^cannot read model 'dir': / },
       { name: 'gone', error: undefined },

@@ -24,13 +24,11 @@ export interface ScanOptions {
   readonly overrides?: ConfigOverrides
   /** `--model-config-name`: take configs/<configName>.pbtxt of a model if there is one, else its config.pbtxt. */
   readonly configName?: string
-  /** Most bytes of a configuration. Default 16 MiB. */
-  readonly maxConfigBytes?: number
 }
 
 const CONFIG_FILENAME = 'config.pbtxt'
 const CONFIG_DIRECTORY = 'configs'
-const DEFAULT_MAX_CONFIG_BYTES = 16 * 1024 * 1024
+const MAX_CONFIG_BYTES = 16 * 1024 * 1024
 const TWICE = 'model appears in two or more repositories'
 /** Decimal without a leading zero, as Triton takes it; beyond 2^53 no number of ours could name it. */
 const VERSION = /^(0|[1-9]\d{0,15})$/
@@ -124,9 +122,8 @@ async function scanModel(
   const configPath = await findConfigPath(directory, options.configName)
   const found = { name, repository: dirname(directory), directory, configPath }
   try {
-    const maxBytes = options.maxConfigBytes ?? DEFAULT_MAX_CONFIG_BYTES
     const versions = await listVersions(directory)
-    const written = { name, text: await readConfig(configPath, maxBytes), path: configPath }
+    const written = { name, text: await readConfig(configPath, MAX_CONFIG_BYTES), path: configPath }
     if (isOwn && (await isEmpty(directory))) throw new Error(`'${directory}' is empty`)
     const configText = overrideConfig(written, options.overrides?.get(name))
     return { ...found, versions, ...(configText === undefined ? {} : { configText }) }

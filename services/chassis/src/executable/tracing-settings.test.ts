@@ -1,27 +1,29 @@
 import t from 'tap'
-import { loadTracingSettings, toTracingOptions } from './tracing-settings.ts'
-
-const options = (env: Record<string, string>) => toTracingOptions(loadTracingSettings(env))
+import { loadTracingSettings } from './tracing-settings.ts'
 
 await t.test('nothing set means no endpoint', async (t) => {
-  t.match(options({}), { endpoint: undefined, serviceName: 'tutti', sampleRatio: 1 })
+  t.match(loadTracingSettings({}), {
+    otlpEndpoint: undefined,
+    serviceName: 'tutti',
+    sampleRatio: 1,
+  })
 })
 
 await t.test('the standard variables are read', async (t) => {
-  const got = options({
+  const got = loadTracingSettings({
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
     OTEL_SERVICE_NAME: 'ours',
     OTEL_TRACES_SAMPLER_ARG: '0.25',
   })
   t.match(got, {
-    endpoint: 'http://collector:4318',
+    otlpEndpoint: 'http://collector:4318',
     serviceName: 'ours',
     sampleRatio: 0.25,
   })
 })
 
 await t.test('a refused value is named', async (t) => {
-  t.throws(() => options({ OTEL_TRACES_SAMPLER_ARG: '2' }), {
+  t.throws(() => loadTracingSettings({ OTEL_TRACES_SAMPLER_ARG: '2' }), {
     reason: 'SETTING_INVALID',
     message: /OTEL_TRACES_SAMPLER_ARG/,
   })

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { loadConfig } from '../config.ts'
-import type { TracingOptions } from '../otlp-tracing.ts'
 
 /** What every executable reads from the environment: OpenTelemetry's standard variables. Their SDK reads OTEL_EXPORTER_OTLP_HEADERS itself. */
 export const TracingSettings = z.object({
@@ -24,12 +23,4 @@ export function loadTracingSettings(
   env: Readonly<Record<string, string | undefined>>,
 ): TracingSettings {
   return loadConfig(TracingSettings, env)
-}
-
-export function toTracingOptions(settings: TracingSettings): TracingOptions {
-  return {
-    endpoint: settings.otlpEndpoint,
-    serviceName: settings.serviceName,
-    sampleRatio: settings.sampleRatio,
-  }
 }

@@ -1,12 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Engine, Engines } from '@tutti/backends'
-import {
-  type Clock,
-  createTracing,
-  type FlagValues,
-  type StartOptions,
-  toTracingOptions,
-} from '@tutti/chassis'
+import { type Clock, createTracing, type FlagValues, type StartOptions } from '@tutti/chassis'
 import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
 import { RepositoryControl, Router } from '@tutti/router'
 import { refuseFailures, ServerMetrics } from '@tutti/server'
@@ -68,7 +62,7 @@ async function openServer(
   const { flags, settings, log, clock, manifests } = o
   opened.defer(async () => manifests?.close())
   const metrics = new ServerMetrics()
-  const tracing = createTracing(toTracingOptions(settings))
+  const tracing = createTracing(settings)
   opened.defer(() => tracing.shutdown())
   const repository = openRepository(flags, manifests)
   opened.defer(() => repository.close())

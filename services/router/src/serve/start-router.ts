@@ -9,7 +9,6 @@ import {
   type StartOptions,
   systemClock,
   toDrainMs,
-  toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
@@ -76,7 +75,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   // Steps come and go, and say of themselves what they like.
   const stepLog = limitLog(log, { clock })
   const ensembles = await scanEnsembles(flags)
-  const tracing = createTracing(toTracingOptions(o.settings))
+  const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
   const directory = new StepDirectory()

@@ -8,7 +8,6 @@ import {
   type StartOptions,
   systemClock,
   toDrainMs,
-  toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
 import {
@@ -66,7 +65,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const others = readOtherModels(flags)
   const repository = openRepository(flags, others)
   opened.defer(() => repository.close())
-  const tracing = createTracing(toTracingOptions(o.settings))
+  const tracing = createTracing(o.settings)
   opened.defer(() => tracing.shutdown())
   const metrics = new ServerMetrics()
   const replica = `step-${randomBytes(5).toString('hex')}`
