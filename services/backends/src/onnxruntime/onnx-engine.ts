@@ -2,24 +2,19 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  type ModelConfig,
-  type ModelSignature,
-  type ModelVersionSource,
-  noGpusAvailable,
-} from '@tutti/model-config'
-import type { Engine, EngineOptions } from '../engine.ts'
+import { type ModelConfig, type ModelVersionSource, noGpusAvailable } from '@tutti/model-config'
+import type { Engine } from '../engine.ts'
 import { modelPath } from '../model-file.ts'
 import { inspectOnnx } from '../onnx/inspect.ts'
-import { isBatchable, type OnnxPorts, toPorts, toSignature } from '../onnx/model-ports.ts'
+import { isBatchable, toPorts, toSignature } from '../onnx/model-ports.ts'
 import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
 import { toContext } from './onnx-context.ts'
 import { OnnxModel } from './onnx-model.ts'
-import type { SessionPlan } from './session-contract.ts'
-import { SessionInstance } from './session-instance.ts'
+import type { SessionPort } from './session-contract.ts'
+import { SessionInstance, type SessionInstanceOptions } from './session-instance.ts'
 import { compileSessionOptions, executionProviders } from './session-options.ts'
 import { SlotPool } from './slot.ts'
 
@@ -61,83 +56,47 @@ function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]
   throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
 }
 
-class OnnxEngine implements Engine {
-  readonly backend = 'onnxruntime'
-  readonly cuda = { problem: cudaProviderProblem, modelChooses: false }
-  readonly #log: Logger
-  readonly #clock: Clock
-  readonly #threadModule: URL
+type Parts = Required<OnnxEngineOptions>
 
-  constructor(options: OnnxEngineOptions) {
-    this.#log = options.log ?? silentLogger
-    this.#clock = options.clock ?? systemClock
-    this.#threadModule = options.threadModule ?? THREAD_MODULE
-  }
+function toPort({ name, datatype }: SessionPort): SessionPort {
+  return { name, datatype }
+}
 
-  async inspect(modelFile: string): Promise<ModelSignature & { readonly batchable: boolean }> {
-    const ports = toPorts(await inspectOnnx(await resolveOnnxFile(modelFile)))
-    const signature = toSignature(ports)
-    return { ...signature, batchable: isBatchable(signature) }
-  }
-
-  async load(source: ModelVersionSource, options: EngineOptions): Promise<OnnxModel> {
-    const { config } = source
-    const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
-    const ports = toPorts(await inspectOnnx(modelFile))
-    checkConfig(config, ports)
-    const placements = placeInstances(config, options.instances)
-    const instances = await this.#startAll(source, modelFile, ports, placements)
-    const context = toContext(config, ports)
-    return new OnnxModel(context, instances)
-  }
-
-  async #startAll(
-    source: ModelVersionSource,
-    modelFile: string,
-    ports: OnnxPorts,
-    placements: readonly Placement[],
-  ): Promise<SessionInstance[]> {
-    const { config } = source
-    refuseWithoutCuda(config, placements)
-    const usesGpu = placements.some(({ kind }) => kind === 'GPU')
-    const compiled = compileSessionOptions(config, usesGpu)
-    this.#warnOf(source.name, compiled.ineffective)
-    const plan = (placement: Placement): SessionPlan => ({
-      modelFile,
-      options: { ...compiled.session, executionProviders: executionProviders(placement) },
-      inputs: ports.inputs.map(({ name, datatype }) => ({ name, datatype })),
-      outputs: ports.outputs.map(({ name, datatype }) => ({ name, datatype })),
-    })
-    const pool = new SlotPool(POOL_BYTES)
-    return await startInstances(placements, (placement, i) =>
-      this.#start(source, plan(placement), pool, i),
-    )
-  }
-
-  /** One line for a model, however much its configuration sets. */
-  #warnOf(model: string, ineffective: readonly string[]): void {
-    if (ineffective.length === 0) return
+async function load(source: ModelVersionSource, instances: number, o: Parts): Promise<OnnxModel> {
+  const { config } = source
+  const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
+  const ports = toPorts(await inspectOnnx(modelFile))
+  checkConfig(config, ports)
+  const placements = placeInstances(config, instances)
+  refuseWithoutCuda(config, placements)
+  const usesGpu = placements.some(({ kind }) => kind === 'GPU')
+  const { session, ineffective } = compileSessionOptions(config, usesGpu)
+  if (ineffective.length > 0) {
+    // One line for a model, however much its configuration sets.
     const settings = ineffective.slice(0, MAX_LISTED_SETTINGS)
-    this.#log.warn('settings have no effect', { model, settings, count: ineffective.length })
+    const fields = { model: source.name, settings, count: ineffective.length }
+    o.log.warn('settings have no effect', fields)
   }
+  const [inputs, outputs] = [ports.inputs.map(toPort), ports.outputs.map(toPort)]
+  const pool = new SlotPool(POOL_BYTES)
+  const sessions = await startInstances(placements, (placement, instance) => {
+    const options = { ...session, executionProviders: executionProviders(placement) }
+    const fields = { model: source.name, version: String(source.version), instance }
+    return start({ ...o, plan: { modelFile, options, inputs, outputs }, pool, fields })
+  })
+  return new OnnxModel(toContext(config, ports), sessions)
+}
 
-  async #start(source: ModelVersionSource, plan: SessionPlan, pool: SlotPool, instance: number) {
-    const [{ name, deviceId } = { name: 'cpu' }] = plan.options.executionProviders
-    // What the runtime says of libraries that cannot be loaded names none of them.
-    const where =
-      name === 'cuda' ? `on CUDA device ${deviceId}, by the provider for CUDA 12 and cuDNN 9: ` : ''
-    try {
-      return await SessionInstance.start({
-        plan,
-        pool,
-        threadModule: this.#threadModule,
-        clock: this.#clock,
-        log: this.#log,
-        fields: { model: source.name, version: String(source.version), instance },
-      })
-    } catch (error) {
-      throw ServeError.from(error).withPrefix(`failed to load model '${source.name}': ${where}`)
-    }
+async function start(o: SessionInstanceOptions): Promise<SessionInstance> {
+  const [{ name, deviceId } = { name: 'cpu' }] = o.plan.options.executionProviders
+  // What the runtime says of libraries that cannot be loaded names none of them.
+  const where =
+    name === 'cuda' ? `on CUDA device ${deviceId}, by the provider for CUDA 12 and cuDNN 9: ` : ''
+  try {
+    return await SessionInstance.start(o)
+  } catch (error) {
+    const prefix = `failed to load model '${String(o.fields['model'])}': ${where}`
+    throw ServeError.from(error).withPrefix(prefix)
   }
 }
 
@@ -145,6 +104,15 @@ class OnnxEngine implements Engine {
  * Makes the `onnxruntime` engine: onnxruntime-node, one session on one thread per instance, never on the calling thread.
  * The process must not exit before every loaded model is closed: exiting while a session runs aborts it.
  */
-export function createOnnxEngine(options: OnnxEngineOptions = {}): Engine {
-  return new OnnxEngine(options)
+export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
+  const parts = { log: silentLogger, clock: systemClock, threadModule: THREAD_MODULE, ...o }
+  return {
+    backend: 'onnxruntime',
+    cuda: { problem: cudaProviderProblem, modelChooses: false },
+    inspect: async (modelFile) => {
+      const signature = toSignature(toPorts(await inspectOnnx(await resolveOnnxFile(modelFile))))
+      return { ...signature, batchable: isBatchable(signature) }
+    },
+    load: (source, { instances }) => load(source, instances, parts),
+  }
 }

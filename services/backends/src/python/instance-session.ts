@@ -65,7 +65,7 @@ export class InstanceSession implements FrameReceiver {
   /** Set while the model is asked whether it is ready: one question is open at a time. */
   #asked: PromiseWithResolvers<boolean> | undefined
   #onEnded: ((problem: string) => void) | undefined
-  #onFinalized: ((answer: Readonly<Record<string, unknown>>) => void) | undefined
+  #finalizeError: string | undefined
   #endError: ServeError | undefined
 
   private constructor(o: InstanceSessionOptions) {
@@ -193,14 +193,9 @@ export class InstanceSession implements FrameReceiver {
 
   /** Asks the model to finalize. @returns the text of its exception, if it raised one. */
   async finalize(): Promise<string | undefined> {
-    const answer = new Promise<Readonly<Record<string, unknown>>>((resolve) => {
-      this.#onFinalized = resolve
-    })
     this.process.send(plainFrame(OP.FINALIZE, 0))
-    const answered = await Promise.race([answer, this.process.ended])
     await this.process.ended
-    const error = answered?.['error']
-    return typeof error === 'string' ? error : undefined
+    return this.#finalizeError
   }
 
   /** Asks the model whether it is ready; false if its process ends before. Only one that reports that itself answers. */
@@ -219,7 +214,7 @@ export class InstanceSession implements FrameReceiver {
     else if (frame.op === OP.GROW) this.#onGrow(frame)
     else if (frame.op === OP.RELEASE) this.#onRelease(frame.id)
     else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
-    else if (frame.op === OP.FINALIZED) this.#onFinalized?.(parseObject(frame.meta.toString()))
+    else if (frame.op === OP.FINALIZED) this.#onFinalized(parseObject(frame.meta.toString()))
     else if (frame.op === OP.IS_READY)
       this.#settleReady(parseObject(frame.meta.toString())['ready'] === true)
     else if (!this.#o.takers.some((taker) => taker.take(frame, this))) {
@@ -234,6 +229,10 @@ export class InstanceSession implements FrameReceiver {
     for (const taker of this.#o.takers) taker.close()
     this.#onEnded?.(error.message)
     for (const execution of this.#executions.values()) execution.fail(error)
+  }
+
+  #onFinalized({ error }: Readonly<Record<string, unknown>>): void {
+    if (typeof error === 'string') this.#finalizeError = error
   }
 
   #settleReady(answer: boolean): void {
