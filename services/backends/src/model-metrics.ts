@@ -25,7 +25,9 @@ interface Family {
   readonly name: string
   readonly help: string
   readonly type: MetricKind
+  /** By label set. */
   readonly metrics: Map<string, Metric>
+  /** Of sessions and metrics. */
   references: number
 }
 
@@ -49,11 +51,10 @@ const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 
 /**
  * The metrics that models add to the server's. Families of one name, and metrics of one label set in them, are one, whichever
- * instance makes them; each lasts as long as somebody has it.
+ * instance makes them; each lasts as long as a session has it.
  */
 export class ModelMetrics {
   readonly #families = new Map<string, Family>()
-  #metrics = 0
 
   /** Families as they are now, for a scrape. */
   read(): ModelMetricFamily[] {
@@ -67,11 +68,23 @@ export class ModelMetrics {
 
   /** Opens what one process may do; everything it made ends with it. */
   open(): ModelMetricsSession {
-    return new ModelMetricsSession(this)
+    return new ModelMetricsSession(this.#families)
+  }
+}
+
+/** The metrics that one process has, by the numbers that it knows them by. */
+export class ModelMetricsSession {
+  readonly #families: Map<string, Family>
+  readonly #held = new Map<number, Family | Metric>()
+  #nextId = 1
+
+  /** @param families - of all sessions, by name. */
+  constructor(families: Map<string, Family>) {
+    this.#families = families
   }
 
   /** @throws ServeError INVALID_REQUEST for a bad name, or one that is used with another kind or description. */
-  retainFamily(name: string, help: string, type: MetricKind): Family {
+  family(name: string, help: string, type: MetricKind): number {
     if (!NAME.test(name))
       throw refusal(`"${name}" is no metric name, want letters, digits, _ and :`)
     if (RESERVED.test(name))
@@ -83,89 +96,11 @@ export class ModelMetrics {
       )
     }
     const family = known ?? { name, help, type, metrics: new Map(), references: 0 }
-    family.references += 1
     this.#families.set(name, family)
-    return family
+    return this.#hold(family)
   }
 
   /** @throws ServeError INVALID_REQUEST for bad labels or buckets; OVERLOADED beyond the bound. */
-  retainMetric(
-    family: Family,
-    labels: readonly (readonly [string, string])[],
-    buckets: readonly number[],
-  ): Metric {
-    const bad = labels.find(([name]) => !LABEL.test(name))
-    if (bad !== undefined) throw refusal(`"${bad[0]}" is no label name, want letters, digits and _`)
-    if (family.type === 'histogram' && labels.some(([name]) => name === 'le')) {
-      throw refusal('label "le" of a histogram is for its buckets')
-    }
-    if (buckets.some((bound, i) => !(bound > (buckets[i - 1] ?? Number.NEGATIVE_INFINITY)))) {
-      throw refusal(`buckets [${buckets.join(', ')}] do not ascend`)
-    }
-    const sorted = labels.toSorted(([a], [b]) => (a < b ? -1 : 1))
-    const key = JSON.stringify(sorted)
-    const metric = family.metrics.get(key) ?? this.#create(family, key, labels, buckets)
-    metric.references += 1
-    family.references += 1
-    return metric
-  }
-
-  release(held: Family | Metric): void {
-    held.references -= 1
-    if (!('family' in held)) {
-      if (held.references === 0) this.#families.delete(held.name)
-      return
-    }
-    if (held.references === 0) {
-      held.family.metrics.delete(held.key)
-      this.#metrics -= 1
-    }
-    this.release(held.family)
-  }
-
-  #create(
-    family: Family,
-    key: string,
-    labels: Metric['labels'],
-    buckets: readonly number[],
-  ): Metric {
-    if (this.#metrics >= MOST_METRICS) {
-      const problem = `models have ${this.#metrics} metrics already, want at most ${MOST_METRICS}`
-      throw new ServeError('OVERLOADED', problem)
-    }
-    this.#metrics += 1
-    const counts = [...buckets, 0].map(() => 0)
-    const metric = { family, key, labels, buckets, counts, value: 0, references: 0 }
-    family.metrics.set(key, metric)
-    return metric
-  }
-}
-
-/** The metrics that one process has, by the numbers that it knows them by. */
-export class ModelMetricsSession {
-  readonly #all: ModelMetrics
-  readonly #held = new Map<number, Family | Metric>()
-  #nextId = 1
-
-  constructor(all: ModelMetrics) {
-    this.#all = all
-  }
-
-  /** @throws ServeError, whose text is for the model. */
-  family(name: string, help: string, kind: MetricKind): number {
-    const id = this.#nextId++
-    this.#held.set(id, this.#all.retainFamily(name, help, kind))
-    return id
-  }
-
-  /** Lets go of a family or a metric. */
-  remove(id: number): void {
-    const held = this.#held.get(id)
-    this.#held.delete(id)
-    if (held !== undefined) this.#all.release(held)
-  }
-
-  /** @throws ServeError, whose text is for the model. */
   metric(
     familyId: number,
     labels: readonly (readonly [string, string])[],
@@ -174,9 +109,30 @@ export class ModelMetricsSession {
     const family = this.#held.get(familyId)
     if (family === undefined || 'family' in family)
       throw refusal(`there is no metric family ${familyId}`)
-    const id = this.#nextId++
-    this.#held.set(id, this.#all.retainMetric(family, labels, buckets))
-    return id
+    const bad = labels.find(([name]) => !LABEL.test(name))
+    if (bad !== undefined) throw refusal(`"${bad[0]}" is no label name, want letters, digits and _`)
+    if (family.type === 'histogram' && labels.some(([name]) => name === 'le')) {
+      throw refusal('label "le" of a histogram is for its buckets')
+    }
+    if (buckets.some((bound, i) => !(bound > (buckets[i - 1] ?? Number.NEGATIVE_INFINITY)))) {
+      throw refusal(`buckets [${buckets.join(', ')}] do not ascend`)
+    }
+    const key = JSON.stringify(labels.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    const known = family.metrics.get(key)
+    if (known !== undefined) return this.#hold(known)
+    this.#requireCapacity()
+    const counts = [...buckets, 0].map(() => 0)
+    const metric = { family, key, labels, buckets, counts, value: 0, references: 0 }
+    family.metrics.set(key, metric)
+    family.references += 1
+    return this.#hold(metric)
+  }
+
+  /** Lets go of a family or a metric. */
+  remove(id: number): void {
+    const held = this.#held.get(id)
+    this.#held.delete(id)
+    if (held !== undefined) this.#release(held)
   }
 
   /** What a metric cannot do is left out: the library has refused it already. */
@@ -202,9 +158,33 @@ export class ModelMetricsSession {
     for (const id of this.#held.keys()) this.remove(id)
   }
 
+  #hold(held: Family | Metric): number {
+    held.references += 1
+    this.#held.set(this.#nextId, held)
+    return this.#nextId++
+  }
+
+  #release(held: Family | Metric): void {
+    held.references -= 1
+    if (held.references > 0) return
+    if (!('family' in held)) this.#families.delete(held.name)
+    else {
+      held.family.metrics.delete(held.key)
+      this.#release(held.family)
+    }
+  }
+
   #metric(id: number): Metric | undefined {
     const held = this.#held.get(id)
     return held !== undefined && 'family' in held ? held : undefined
+  }
+
+  #requireCapacity(): void {
+    let metrics = 0
+    for (const family of this.#families.values()) metrics += family.metrics.size
+    if (metrics < MOST_METRICS) return
+    const problem = `models have ${metrics} metrics already, want at most ${MOST_METRICS}`
+    throw new ServeError('OVERLOADED', problem)
   }
 }
 

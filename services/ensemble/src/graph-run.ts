@@ -1,4 +1,4 @@
-import { assert, ServeError } from '@tutti/errors'
+import { bug, ServeError } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
 import type { EnsemblePlan, RunGraph } from './ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
@@ -67,7 +67,7 @@ class GraphRun implements EnsembleRun {
   }
 
   start(inputs: TensorTable): readonly RunAction[] {
-    assert(!this.#hasStarted, 'an ensemble run starts once')
+    if (this.#hasStarted) throw bug('an ensemble run starts once')
     this.#hasStarted = true
     if (this.#hasEnded) this.#release(inputs)
     else this.#enter(inputs)
@@ -175,7 +175,7 @@ class GraphRun implements EnsembleRun {
     if (ready.length > 1) ready.sort((a, b) => a - b)
     for (const index of ready) {
       const step = this.#plan.steps[index]
-      assert(step !== undefined, `the plan has no step ${index}`)
+      if (step === undefined) throw bug(`the plan has no step ${index}`)
       this.#invoke(newExecution(step, iteration, this.#context))
     }
     ready.length = 0

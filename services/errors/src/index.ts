@@ -1,4 +1,4 @@
-export { assert } from './assert.ts'
+export { assert, bug } from './assert.ts'
 export type { CancelSignal } from './cancel-signal.ts'
 export { STATUS_CODES, type StatusCode } from './codes.ts'
 export { nearestName } from './nearest-name.ts'

@@ -1,4 +1,4 @@
-import { assert } from '@tutti/errors'
+import { bug } from '@tutti/errors'
 
 /** Names bytes that somebody owns. In the owner's process `bytes` are the bytes themselves (a view, not a copy). */
 export interface TensorRef {
@@ -64,7 +64,7 @@ export class TensorMemory {
 
   #slot(id: number): Slot {
     const slot = this.#slots.get(id)
-    assert(slot !== undefined, `tensor ${id} of ${this.owner} is not held`)
+    if (slot === undefined) throw bug(`tensor ${id} of ${this.owner} is not held`)
     return slot
   }
 }

@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads'
-import { assert, type ServeError } from '@tutti/errors'
+import { bug, type ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import { runtimeError } from './run-errors.ts'
 import { type SessionPort, type SessionReply, STOP } from './session-contract.ts'
@@ -108,7 +108,7 @@ export class SessionHandle {
 
   #settle(message: SessionReply): void {
     const sent = this.#sent.shift()
-    assert(sent !== undefined, 'a session replied to nothing')
+    if (sent === undefined) throw bug('a session replied to nothing')
     const [slot, ...extras] = message instanceof ArrayBuffer ? [message] : message
     const replies = readRecords(slot)
     // Outputs are copied out, because the slot is used again; in one piece, because each buffer costs the collector.
@@ -120,7 +120,9 @@ export class SessionHandle {
       const outputs = tensors.map(({ index, dims, byteOffset, byteLength }): NamedTensor => {
         const buffer = byteOffset === APART ? extras[next++] : own
         const port = this.#outputs[index]
-        assert(port !== undefined && buffer instanceof ArrayBuffer, 'an output is not known')
+        if (port === undefined || !(buffer instanceof ArrayBuffer)) {
+          throw bug('an output is not known')
+        }
         const data = new Uint8Array(buffer, Math.max(0, byteOffset), byteLength)
         return { name: port.name, datatype: port.datatype, shape: dims, data }
       })

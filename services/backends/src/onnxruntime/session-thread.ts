@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { assert } from '@tutti/errors'
+import { bug } from '@tutti/errors'
 import { loadSession, textOf } from './load-session.ts'
 import type { OrtSession, OrtValue } from './ort-binding.ts'
 import { ORT_DATATYPES } from './ort-datatype.ts'
@@ -30,7 +30,7 @@ function toOrtValue(
   bytes: Uint8Array<ArrayBuffer>,
 ): OrtValue {
   const type = ORT_DATATYPES[datatype]
-  assert(type !== undefined, 'a datatype that sessions lack reached one')
+  if (type === undefined) throw bug('a datatype that sessions lack reached one')
   const { View } = type
   const data =
     View === null
@@ -48,7 +48,7 @@ function toOutput(index: number, { data, dims }: OrtValue): TensorParts {
 
 /** The buffer of bytes that are alone in theirs. */
 function toBuffer({ buffer, byteOffset }: Uint8Array): ArrayBuffer {
-  assert(buffer instanceof ArrayBuffer, 'an output lies in shared memory')
+  if (!(buffer instanceof ArrayBuffer)) throw bug('an output lies in shared memory')
   // The receiver reads from the start.
   return byteOffset === 0 ? buffer : buffer.slice(byteOffset)
 }
@@ -90,7 +90,7 @@ class SessionThread {
       const feeds: Record<string, OrtValue> = {}
       for (const { index, dims, byteOffset, byteLength } of tensors) {
         const input = this.#plan.inputs[index]
-        assert(input !== undefined, 'an input is not in the session plan')
+        if (input === undefined) throw bug('an input is not in the session plan')
         feeds[input.name] = toOrtValue(input, dims, new Uint8Array(slot, byteOffset, byteLength))
       }
       const names = wanted.map((index) => this.#plan.outputs[index]?.name ?? '')
@@ -118,7 +118,7 @@ class SessionThread {
   }
 }
 
-assert(parentPort !== null, 'session-thread is started as a thread')
+if (parentPort === null) throw bug('session-thread is started as a thread')
 const port = parentPort
 const session = loadSession(port, workerData)
 if (session !== undefined) {

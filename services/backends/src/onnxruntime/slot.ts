@@ -1,4 +1,4 @@
-import { assert } from '@tutti/errors'
+import { bug } from '@tutti/errors'
 
 /*
  * A slot is the one ArrayBuffer that carries runs to a session thread and their replies back. Its first number counts the
@@ -113,7 +113,7 @@ export function readRecords(slot: ArrayBuffer): SlotRecord[] {
   let at = 0
   const next = (): number => {
     const value = numbers[at++]
-    assert(value !== undefined, 'a slot record is cut short')
+    if (value === undefined) throw bug('a slot record is cut short')
     return value
   }
   const list = (length: number): number[] => {
