@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { addText, hashFile } from './content-hash.ts'
-import { listTree, type TreeFile } from './list-tree.ts'
 import type { RepositoryModel } from './repository-model.ts'
+import { addText, hashFile, listTree, type TreeFile } from './tree-files.ts'
 
 interface Hashed extends Pick<TreeFile, 'size' | 'ino' | 'mtimeNs' | 'ctimeNs'> {
   readonly digest: string

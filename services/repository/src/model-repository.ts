@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { dirname } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
-import { addText } from './content-hash.ts'
 import {
   checkOverrides,
   type LoadOverrides,
@@ -13,6 +12,7 @@ import { ModelDigests } from './model-digests.ts'
 import { OverrideDirectories } from './override-directory.ts'
 import type { RepositoryModel } from './repository-model.ts'
 import { findModel, listModelNames, type ScanOptions } from './scan.ts'
+import { addText } from './tree-files.ts'
 
 export interface ModelRepositoryOptions extends ScanOptions {
   /** The repositories' directories. */

@@ -135,7 +135,8 @@ await t.test('what is wrong with one model is its error alone', async (t) => {
     [
       {
         name: 'big',
-        error: /^cannot read model 'big': '.*config.pbtxt' has 16777217 bytes, want at most 16777216$/,
+        error:
+          /^cannot read model 'big': '.*config.pbtxt' has 16777217 bytes, want at most 16777216$/,
       },
       { name: 'dir', error: /^cannot read model 'dir': / },
       { name: 'gone', error: undefined },

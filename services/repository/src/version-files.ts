@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { addText, hashFile } from './content-hash.ts'
-import { listTree, type TreeFile } from './list-tree.ts'
 import type { RepositoryModel } from './repository-model.ts'
+import { addText, hashFile, listTree, type TreeFile } from './tree-files.ts'
 
 /** Absolute path of a version directory. */
 export function versionDirectory(model: RepositoryModel, version: number): string {

@@ -32,6 +32,12 @@ const Conditions = listMap(Condition, 'type', { max: 16 }).describe(
   'What is the case; Ready sums up the others.',
 )
 
+/** What every status begins with. */
+const REPORTED = {
+  observedGeneration: generation('The generation that was looked at last.').optional(),
+  conditions: Conditions.optional(),
+}
+
 /** What went wrong last; it stays when all is well again. */
 export const LastFailure = z.strictObject({
   reason: text({ max: 256 }).describe(
@@ -67,8 +73,7 @@ const revision = (description: string) => text({ max: 128 }).describe(descriptio
 
 export const ModelStatus = z
   .strictObject({
-    observedGeneration: generation('The generation that was looked at last.').optional(),
-    conditions: Conditions.optional(),
+    ...REPORTED,
     modelName: text({ max: 253 }).optional().describe('What clients call it.'),
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
@@ -107,8 +112,7 @@ export type StepStatus = z.infer<typeof StepStatus>
 
 export const EnsembleStatus = z
   .strictObject({
-    observedGeneration: generation('The generation that was looked at last.').optional(),
-    conditions: Conditions.optional(),
+    ...REPORTED,
     modelName: text({ max: 253 }).optional().describe('What clients call it.'),
     steps: listMap(StepStatus, 'name', { max: 64 }).optional().describe('What each step runs.'),
     stepsReady: text({ max: 16 }).optional().describe('E.g. 3/4.'),
@@ -145,8 +149,7 @@ const RouterPod = z.strictObject({
 
 export const RouterStatus = z
   .strictObject({
-    observedGeneration: generation('The generation that was looked at last.').optional(),
-    conditions: Conditions.optional(),
+    ...REPORTED,
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
     pods: listMap(RouterPod, 'name', { max: MOST_PODS })

@@ -4,10 +4,10 @@ import type { EnsembleRules } from '../ensemble-rules.ts'
 import { findStepCycle } from '../step-dependencies.ts'
 import { refused } from './ensemble-fault.ts'
 import { type EnsembleGraph, type FindModel, modelOfStep, resolveGraph } from './ensemble-graph.ts'
-import { keyOf, stepPath } from './ensemble-references.ts'
+import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
+import type { EnsembleSpec } from './ensemble-spec.ts'
 import { toMilliseconds } from './fields.ts'
 import { type EnsembleManifest, modelNameOf } from './manifests.ts'
-import { inferOutput } from './output-types.ts'
 import { nameTensors, type TensorNames } from './tensor-names.ts'
 
 /** An Ensemble in Triton's terms, with what is needed to say where something was written. */
@@ -114,4 +114,26 @@ function checkCycles({ spec, reads, dependsOn }: EnsembleGraph): void {
   if (cycle === undefined || first === undefined) return
   const way = [...cycle, first].map((index) => spec.steps[index]?.name).join(' -> ')
   throw refused('CycleDetected', stepPath(spec, first), `steps wait for one another: ${way}`)
+}
+
+/** The type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
+function inferOutput({ spec, outputs }: EnsembleGraph, index: number, findModel: FindModel) {
+  const source = outputs[index]?.source
+  const input = source?.kind === 'input' && spec.inputs.find(({ name }) => name === source.name)
+  const { datatype, shape } = { ...input, ...spec.outputs[index] }
+  if (datatype !== undefined) return { data_type: DATATYPES[datatype].config, dims: shape }
+  return source?.kind === 'made' ? madeType(spec, source, findModel) : undefined
+}
+
+/** An ensemble without batches gives out the batch dimension of a model that has one. */
+function madeType(
+  spec: EnsembleSpec,
+  { step: index, output }: Extract<TensorSource, { kind: 'made' }>,
+  findModel: FindModel,
+) {
+  const step = spec.steps[index]
+  const config = step && findModel(modelOfStep(step))
+  const made = config?.output.find(({ name }) => name === output)
+  const isUnbatched = (spec.maxBatchSize ?? 0) === 0 && (config?.max_batch_size ?? 0) > 0
+  return made && { data_type: made.data_type, dims: isUnbatched ? [-1, ...made.dims] : made.dims }
 }

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { hashFile } from '../content-hash.ts'
+import { hashFile } from '../tree-files.ts'
 import { downloadFile } from './download-file.ts'
 import { extractArchive } from './extract-archive.ts'
 import type { FetchContext, Fetched, FetchOptions } from './fetch-options.ts'

@@ -1,8 +1,8 @@
-import type { BigIntStats } from 'node:fs'
+import { createHash, type Hash } from 'node:crypto'
+import { type BigIntStats, createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
-import { isIgnored } from './ignored-names.ts'
 
 /** A file of a model, with what says whether it changed. */
 export interface TreeFile extends Pick<BigIntStats, 'size' | 'ino' | 'mtimeNs' | 'ctimeNs'> {
@@ -20,7 +20,8 @@ const MAX_DEPTH = 32
  * @throws ServeError REPOSITORY_UNREADABLE if it is nested too deep; the system's error if something cannot be read.
  */
 export async function listTree(root: string): Promise<readonly TreeFile[]> {
-  return (await collect(root, root, 0)).toSorted(compareNames)
+  const files = await collect(root, root, 0)
+  return files.toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 async function collect(root: string, directory: string, depth: number): Promise<TreeFile[]> {
@@ -45,7 +46,28 @@ async function collect(root: string, directory: string, depth: number): Promise<
   return files
 }
 
-function compareNames(a: TreeFile, b: TreeFile): number {
-  if (a.name === b.name) return 0
-  return a.name < b.name ? -1 : 1
+/** Endings of what editors and Python leave behind for a while. */
+const IGNORED_ENDINGS = ['~', '.swp', '.swo', '.swx', '.tmp', '.pyc', '.pyo'] as const
+
+/**
+ * True for names that do not belong to a model: dot files, and what serving or editing it writes. Python puts `__pycache__`
+ * there when a model loads: counting it would make a revision change by serving.
+ */
+export function isIgnored(name: string): boolean {
+  if (name.startsWith('.') || name === '__pycache__') return true
+  if (name.startsWith('#') && name.endsWith('#')) return true
+  return IGNORED_ENDINGS.some((ending) => name.endsWith(ending))
+}
+
+/** Adds a text with its length before it, so that no two lists of texts give the same bytes. */
+export function addText(hash: Hash, text: string): void {
+  const bytes = Buffer.from(text, 'utf8')
+  hash.update(`${bytes.byteLength}:`).update(bytes)
+}
+
+/** SHA-256 of a file's contents, in hex digits. The file is streamed, never held whole. */
+export async function hashFile(path: string): Promise<string> {
+  const content = createHash('sha256')
+  for await (const chunk of createReadStream(path)) content.update(chunk)
+  return content.digest('hex')
 }
