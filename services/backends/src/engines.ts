@@ -47,9 +47,6 @@ export function selectEngine(engines: Engines, backend: string, model: string): 
   const engine = engines.get(backend)
   if (engine !== undefined) return engine
   const offered = [...engines.keys()].map((name) => `'${name}'`).join(', ')
-  throw new ServeError(
-    'BACKEND_UNSUPPORTED',
-    `unable to load model '${model}': backend '${backend}' is not offered here, want one of ${offered}`,
-    { details: { model, field: 'backend' } },
-  )
+  const text = `unable to load model '${model}': backend '${backend}' is not offered here, want one of ${offered}`
+  throw new ServeError('BACKEND_UNSUPPORTED', text, { details: { model, field: 'backend' } })
 }

@@ -52,9 +52,6 @@ function meetingModel(
 }
 
 function mixed(config: ModelConfig, model: string): ServeError {
-  return new ServeError(
-    'ENSEMBLE_INVALID',
-    `in ensemble ${config.name}, step of model '${model}' receives inputs originated from different decoupled models`,
-    { details: { ensemble: config.name, model } },
-  )
+  const text = `in ensemble ${config.name}, step of model '${model}' receives inputs originated from different decoupled models`
+  return new ServeError('ENSEMBLE_INVALID', text, { details: { ensemble: config.name, model } })
 }

@@ -32,10 +32,8 @@ export class OpenIterations {
   /** @throws ServeError OVERLOADED if a decoupled step is too far ahead of the steps after it. */
   checkLimit(model: string): void {
     if (this.#all.size < MAX_OPEN_ITERATIONS) return
-    throw new ServeError(
-      'OVERLOADED',
-      `model '${model}' is ahead of the steps after it: got ${MAX_OPEN_ITERATIONS} open iterations, want fewer`,
-    )
+    const text = `model '${model}' is ahead of the steps after it: got ${MAX_OPEN_ITERATIONS} open iterations, want fewer`
+    throw new ServeError('OVERLOADED', text)
   }
 
   /** @param parent - that of the decoupled step's execution; absent for the request itself. */

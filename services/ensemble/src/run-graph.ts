@@ -13,11 +13,8 @@ export function selectOutputs(plan: EnsemblePlan, names: readonly string[]): Run
   const outputs = plan.outputs.filter((output) => wanted.delete(output.name))
   const [unknown] = wanted
   if (unknown !== undefined) {
-    throw new ServeError(
-      'INVALID_REQUEST',
-      `unexpected inference output '${unknown}' for model '${plan.name}'`,
-      { details: { ensemble: plan.name } },
-    )
+    const message = `unexpected inference output '${unknown}' for model '${plan.name}'`
+    throw new ServeError('INVALID_REQUEST', message, { details: { ensemble: plan.name } })
   }
   return outputs.length === plan.outputs.length ? plan.graph : runGraph(plan, outputs)
 }

@@ -37,10 +37,8 @@ function completeBatching(
 ): ModelConfig {
   if (!batchable) {
     if (config.max_batch_size === 0) return config
-    throw new ServeError(
-      'CONFIG_INVALID',
-      `autofill failed for model '${config.name}': model does not support batching while non-zero max_batch_size is specified`,
-    )
+    const text = `autofill failed for model '${config.name}': model does not support batching while non-zero max_batch_size is specified`
+    throw new ServeError('CONFIG_INVALID', text)
   }
   const sized =
     config.max_batch_size === 0

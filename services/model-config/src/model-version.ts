@@ -53,10 +53,8 @@ export function parseModelVersion(text: string): number | undefined {
   const value = digits === undefined ? undefined : BigInt(digits.replace('+', ''))
   const wanted = 'version should be an integral value > 0'
   if (value === undefined || value > GREATEST_INT64 || value < -GREATEST_INT64 - 1n) {
-    throw new ServeError(
-      'INVALID_VERSION',
-      `failed to get model version from specified version string '${text}' (details: stol), ${wanted}`,
-    )
+    const message = `failed to get model version from specified version string '${text}' (details: stol), ${wanted}`
+    throw new ServeError('INVALID_VERSION', message)
   }
   if (value < 0n) {
     throw new ServeError('INVALID_VERSION', `invalid model version specified '${text}' , ${wanted}`)

@@ -20,11 +20,8 @@ function show(value: unknown): string {
 
 function refuse(path: string, got: string, want: string): never {
   const where = path === '' ? '' : `${path}: `
-  throw new ServeError(
-    'CONFIG_SYNTAX',
-    `failed to read model configuration from JSON: ${where}got ${got}, want ${want}`,
-    { details: { field: path } },
-  )
+  const text = `failed to read model configuration from JSON: ${where}got ${got}, want ${want}`
+  throw new ServeError('CONFIG_SYNTAX', text, { details: { field: path } })
 }
 
 function toCamel(name: string): string {

@@ -51,14 +51,17 @@ function findRow(given: BackendChoice, files: readonly string[]): BackendChoice 
   return rows.find((row) => isChosen(row, given, files)) ?? rows[0]
 }
 
+function givenChoice(config: ModelConfig | undefined): BackendChoice {
+  const { backend = '', platform = '', default_model_filename: modelFilename = '' } = config ?? {}
+  return { backend, platform, modelFilename }
+}
+
 /** A model without any hint is a custom one: its directory is named `x.<backend>`. */
 function customBackend(directoryName: string): BackendChoice {
   const dot = directoryName.indexOf('.')
   if (dot === -1) {
-    throw new ServeError(
-      'CONFIG_INVALID',
-      `Invalid model name: Could not determine backend for model '${directoryName}' with no backend in model configuration. Expected model name of the form 'model.<backend_name>'.`,
-    )
+    const text = `Invalid model name: Could not determine backend for model '${directoryName}' with no backend in model configuration. Expected model name of the form 'model.<backend_name>'.`
+    throw new ServeError('CONFIG_INVALID', text)
   }
   const backend = directoryName.slice(dot + 1)
   return { backend, platform: '', modelFilename: `model.${backend}` }
@@ -77,11 +80,7 @@ export function selectBackend(
   directoryName: string,
   versionFiles: readonly string[],
 ): BackendChoice {
-  const given: BackendChoice = {
-    backend: config?.backend ?? '',
-    platform: config?.platform ?? '',
-    modelFilename: config?.default_model_filename ?? '',
-  }
+  const given = givenChoice(config)
   if (given.platform === ENSEMBLE_PLATFORM) return given
   const row = findRow(given, versionFiles)
   if (row !== undefined) {

@@ -74,10 +74,8 @@ export class TextLexer {
     const before = this.#text.slice(0, offset)
     const line = before.split('\n').length
     const column = offset - (before.lastIndexOf('\n') + 1) + 1
-    throw new ServeError(
-      'CONFIG_SYNTAX',
-      `failed to read text proto from ${this.#path}: line ${line}, column ${column}: got ${got}, want ${want}`,
-    )
+    const message = `failed to read text proto from ${this.#path}: line ${line}, column ${column}: got ${got}, want ${want}`
+    throw new ServeError('CONFIG_SYNTAX', message)
   }
 
   #match(pattern: RegExp): string | undefined {

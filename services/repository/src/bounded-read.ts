@@ -21,10 +21,8 @@ export async function readBounded(path: string, maxBytes: number): Promise<strin
       .then((stat) => ({ size: stat.size, isRegular: stat.isFile() }))
     if (!isRegular) throw new ServeError('REPOSITORY_UNREADABLE', `'${path}' is not a regular file`)
     if (size > maxBytes) {
-      throw new ServeError(
-        'REPOSITORY_UNREADABLE',
-        `'${path}' has ${size} bytes, want at most ${maxBytes}`,
-      )
+      const text = `'${path}' has ${size} bytes, want at most ${maxBytes}`
+      throw new ServeError('REPOSITORY_UNREADABLE', text)
     }
     const bytes = new Uint8Array(size)
     let filled = 0

@@ -34,11 +34,8 @@ async function readLabelFile(
   const path = resolve(model.directory, filename)
   const details = { model: model.name, field: 'output.label_filename' }
   if (!isInside(model.directory, path)) {
-    throw new ServeError(
-      'UNSUPPORTED',
-      `label file path '${filename}' for output '${output}' in model '${model.name}' is outside model directory`,
-      { details },
-    )
+    const text = `label file path '${filename}' for output '${output}' in model '${model.name}' is outside model directory`
+    throw new ServeError('UNSUPPORTED', text, { details })
   }
   try {
     const lines = (await readBounded(path, MAX_LABEL_BYTES)).split('\n')
@@ -46,10 +43,7 @@ async function readLabelFile(
     return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
   } catch (error) {
     if (error instanceof ServeError) throw error.withDetails(details)
-    throw new ServeError(
-      'REPOSITORY_UNREADABLE',
-      `label file '${filename}' for output '${output}' in model '${model.name}' cannot be read`,
-      { cause: error, details },
-    )
+    const text = `label file '${filename}' for output '${output}' in model '${model.name}' cannot be read`
+    throw new ServeError('REPOSITORY_UNREADABLE', text, { cause: error, details })
   }
 }

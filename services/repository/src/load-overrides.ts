@@ -50,11 +50,8 @@ export function toConfigText(json: string): string {
 export function checkOverrides({ config, files }: LoadOverrides): void {
   if (files.size === 0) return
   if (config === undefined) {
-    throw new ServeError(
-      'INVALID_PARAMETER',
-      "Load parameter 'config' must be specified for model file override",
-      { details: { field: 'config' } },
-    )
+    const text = "Load parameter 'config' must be specified for model file override"
+    throw new ServeError('INVALID_PARAMETER', text, { details: { field: 'config' } })
   }
   if (files.size > MAX_FILES) {
     throw new ServeError('INVALID_PARAMETER', `got ${files.size} files, want at most ${MAX_FILES}`)

@@ -139,18 +139,14 @@ export class ModelRepository {
 /** Checks a model's name. @throws ServeError INVALID_PARAMETER with Triton's text for a name that could not be a directory's. */
 export function checkModelName(name: string): void {
   if (name === '') {
-    throw new ServeError(
-      'INVALID_PARAMETER',
-      'Model name cannot be empty. Please enter a valid name to deploy.',
-    )
+    const text = 'Model name cannot be empty. Please enter a valid name to deploy.'
+    throw new ServeError('INVALID_PARAMETER', text)
   }
   const isTooLong = Buffer.byteLength(name) > LONGEST_NAME
   const shown = isTooLong ? `${name.slice(0, 100)}...` : name
   if (name.trim() === '..' || name.trim() === '.' || /[/\\\0]/.test(name)) {
-    throw new ServeError(
-      'INVALID_PARAMETER',
-      `invalid model name '${shown}', model name must not contain path traversal characters`,
-    )
+    const text = `invalid model name '${shown}', model name must not contain path traversal characters`
+    throw new ServeError('INVALID_PARAMETER', text)
   }
   if (isTooLong || name.startsWith('.')) {
     const want = isTooLong ? `want at most ${LONGEST_NAME} bytes` : 'it must not begin with a dot'

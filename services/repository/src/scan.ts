@@ -38,11 +38,8 @@ function codeOf(error: unknown): string {
 }
 
 function refuseRepository(path: string, problem: string, cause?: unknown): never {
-  throw new ServeError(
-    'REPOSITORY_UNREADABLE',
-    `model repository '${path}' cannot be read: ${problem}`,
-    { cause },
-  )
+  const text = `model repository '${path}' cannot be read: ${problem}`
+  throw new ServeError('REPOSITORY_UNREADABLE', text, { cause })
 }
 
 /** Follows symbolic links; false also for what does not exist, a dangling link for example. */

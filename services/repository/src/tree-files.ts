@@ -26,10 +26,8 @@ export async function listTree(root: string): Promise<readonly TreeFile[]> {
 
 async function collect(root: string, directory: string, depth: number): Promise<TreeFile[]> {
   if (depth > MAX_DEPTH) {
-    throw new ServeError(
-      'REPOSITORY_UNREADABLE',
-      `'${directory}' lies more than ${MAX_DEPTH} directories deep`,
-    )
+    const text = `'${directory}' lies more than ${MAX_DEPTH} directories deep`
+    throw new ServeError('REPOSITORY_UNREADABLE', text)
   }
   const files: TreeFile[] = []
   const names = (await readdir(directory)).filter((name) => !isIgnored(name))

@@ -83,20 +83,14 @@ export async function resolveModelFile(
   const path = resolve(directory, filename)
   const details = { model: model.name, version: String(version), field: 'default_model_filename' }
   if (!isInside(directory, path)) {
-    throw new ServeError(
-      'MODEL_LOAD_FAILED',
-      `unable to load model '${model.name}': file name '${filename}' is outside the version directory`,
-      { code: 'INVALID_ARGUMENT', details },
-    )
+    const text = `unable to load model '${model.name}': file name '${filename}' is outside the version directory`
+    throw new ServeError('MODEL_LOAD_FAILED', text, { code: 'INVALID_ARGUMENT', details })
   }
   try {
     await stat(path)
   } catch (error) {
-    throw new ServeError(
-      'MODEL_LOAD_FAILED',
-      `unable to load model '${model.name}': version ${version} has no file '${filename}'`,
-      { cause: error, details },
-    )
+    const text = `unable to load model '${model.name}': version ${version} has no file '${filename}'`
+    throw new ServeError('MODEL_LOAD_FAILED', text, { cause: error, details })
   }
   return path
 }

@@ -30,18 +30,14 @@ export function decodeBytesTensor(data: Uint8Array): Uint8Array[] {
   while (offset < data.byteLength) {
     const left = data.byteLength - offset
     if (left < PREFIX_BYTES) {
-      throw new ServeError(
-        'INVALID_TENSOR_DATA',
-        `incomplete string length indicator: want ${PREFIX_BYTES} bytes, got ${left}`,
-      )
+      const text = `incomplete string length indicator: want ${PREFIX_BYTES} bytes, got ${left}`
+      throw new ServeError('INVALID_TENSOR_DATA', text)
     }
     const length = view.getUint32(offset, true)
     offset += PREFIX_BYTES
     if (data.byteLength - offset < length) {
-      throw new ServeError(
-        'INVALID_TENSOR_DATA',
-        `incomplete string data: want ${length} bytes, got ${data.byteLength - offset}`,
-      )
+      const text = `incomplete string data: want ${length} bytes, got ${data.byteLength - offset}`
+      throw new ServeError('INVALID_TENSOR_DATA', text)
     }
     elements.push(data.subarray(offset, offset + length))
     offset += length

@@ -15,17 +15,13 @@ function accepts(model: Shape, declared: Shape): boolean {
 function checkBatching(config: ModelConfig, declared: Declared, model: Shape, dims: Shape): void {
   const prefix = `model '${config.name}', tensor '${declared.name}': `
   if (model[0] !== -1) {
-    refuseConfig(
-      'max_batch_size',
-      `${prefix}for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is ${formatShape(model)}`,
-    )
+    const text = `${prefix}for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is ${formatShape(model)}`
+    refuseConfig('max_batch_size', text)
   }
   const full = [-1, ...dims]
   if (accepts(model, full)) return
-  refuseConfig(
-    'dims',
-    `${prefix}the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${full.length} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape ${formatShape(full)})`,
-  )
+  const text = `${prefix}the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${full.length} dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape ${formatShape(full)})`
+  refuseConfig('dims', text)
 }
 
 /** True if the configuration writes a scalar of the model as `[1]`, the only way that it can. */
@@ -39,10 +35,8 @@ function checkDims(config: ModelConfig, declared: Declared, port: OnnxPort): voi
   const dims = declared.reshape?.shape ?? declared.dims
   if (config.max_batch_size > 0) checkBatching(config, declared, model, dims)
   else if (!accepts(model, dims) && !isScalarAsVector(model, dims)) {
-    refuseConfig(
-      'dims',
-      `model '${config.name}', tensor '${declared.name}': the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${dims.length} dimensions (shape ${formatShape(dims)})`,
-    )
+    const text = `model '${config.name}', tensor '${declared.name}': the model expects ${model.length} dimensions (shape ${formatShape(model)}) but the model configuration specifies ${dims.length} dimensions (shape ${formatShape(dims)})`
+    refuseConfig('dims', text)
   }
 }
 
@@ -60,10 +54,8 @@ function checkPort(
   }
   if (fromConfigDatatype(type) !== port.datatype) {
     const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
-    refuseConfig(
-      `${kind}.data_type`,
-      `unable to load model '${config.name}', configuration expects datatype ${type} for ${kind} '${name}', model provides ${provided}`,
-    )
+    const text = `unable to load model '${config.name}', configuration expects datatype ${type} for ${kind} '${name}', model provides ${provided}`
+    refuseConfig(`${kind}.data_type`, text)
   }
   checkDims(config, declared, port)
 }
@@ -76,16 +68,12 @@ function checkPort(
 export function checkConfig(config: ModelConfig, { inputs, outputs }: OnnxPorts): void {
   const optional = config.input.find((input) => input.optional)
   if (optional !== undefined) {
-    refuseConfig(
-      'input.optional',
-      `'optional' is set to true for input '${optional.name}' while the backend model doesn't support optional input`,
-    )
+    const text = `'optional' is set to true for input '${optional.name}' while the backend model doesn't support optional input`
+    refuseConfig('input.optional', text)
   }
   if (config.input.length !== inputs.length) {
-    refuseConfig(
-      'input',
-      `unable to load model '${config.name}', configuration expects ${config.input.length} inputs, model provides ${inputs.length}`,
-    )
+    const text = `unable to load model '${config.name}', configuration expects ${config.input.length} inputs, model provides ${inputs.length}`
+    refuseConfig('input', text)
   }
   for (const input of config.input) checkPort(config, 'input', input, inputs)
   for (const output of config.output) checkPort(config, 'output', output, outputs)

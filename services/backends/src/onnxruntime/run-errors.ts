@@ -9,10 +9,8 @@ import type { SessionPort } from './session-contract.ts'
 /** @throws ServeError INVALID_REQUEST, DATATYPE_MISMATCH */
 export function refuseInput(model: string, tensor: NamedTensor, port?: SessionPort): never {
   if (port === undefined) refuseName(model, 'input', tensor.name)
-  throw new ServeError(
-    'DATATYPE_MISMATCH',
-    `input '${tensor.name}' of model '${model}': datatype ${tensor.datatype}, want ${port.datatype}`,
-  )
+  const text = `input '${tensor.name}' of model '${model}': datatype ${tensor.datatype}, want ${port.datatype}`
+  throw new ServeError('DATATYPE_MISMATCH', text)
 }
 
 /** @throws ServeError INVALID_REQUEST */
@@ -23,10 +21,8 @@ export function refuseName(model: string, kind: 'input' | 'output', name: string
 
 /** @throws ServeError RESPONSE_INVALID */
 export function refuseBatch(model: string, { name, shape }: NamedTensor, want: number): never {
-  throw new ServeError(
-    'RESPONSE_INVALID',
-    `output '${name}' of model '${model}': shape [${shape.join(',')}], want ${want} in the batch dimension`,
-  )
+  const text = `output '${name}' of model '${model}': shape [${shape.join(',')}], want ${want} in the batch dimension`
+  throw new ServeError('RESPONSE_INVALID', text)
 }
 
 /** @throws ServeError RESPONSE_INVALID */

@@ -15,10 +15,8 @@ export function checkTexts(model: string, { name, data }: NamedTensor): void {
     const holdsNul = element.includes(NUL)
     if (!holdsNul && isUtf8(element)) return
     const problem = holdsNul ? 'holds a NUL byte' : 'is not UTF-8'
-    throw new ServeError(
-      'INVALID_TENSOR_DATA',
-      `input '${name}' element ${i} ${problem}, want UTF-8 text without NUL for model '${model}'`,
-    )
+    const message = `input '${name}' element ${i} ${problem}, want UTF-8 text without NUL for model '${model}'`
+    throw new ServeError('INVALID_TENSOR_DATA', message)
   })
 }
 

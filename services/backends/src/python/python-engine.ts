@@ -213,8 +213,6 @@ function toTask(source: ModelVersionSource, file: string, placement: Placement):
 function modelFile(source: Omit<ModelVersionSource, 'revision'>): string {
   const path = modelPath(source, DEFAULT_FILENAME)
   if (existsSync(path)) return path
-  return refuseConfig(
-    'default_model_filename',
-    `unable to load model '${source.name}', there is no file '${path}'`,
-  )
+  const text = `unable to load model '${source.name}', there is no file '${path}'`
+  return refuseConfig('default_model_filename', text)
 }

@@ -176,10 +176,8 @@ export class Zygote {
     const { event, problem } = await Promise.race([first, ended])
     if (event === 'ready') return this
     await this.exited
-    throw new ServeError(
-      'MODEL_LOAD_FAILED',
-      `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a message'}; ${WANTED}`,
-    )
+    const text = `'${spec.interpreter}' cannot run models: ${problem || 'it ended without a message'}; ${WANTED}`
+    throw new ServeError('MODEL_LOAD_FAILED', text)
   }
 
   #onLine(line: string): void {
@@ -208,9 +206,6 @@ function isSocket(stream: unknown): stream is Socket {
 function toLoadError(spec: ZygoteSpec, error: unknown): ServeError {
   if (error instanceof ServeError) return error
   const { message } = ServeError.from(error)
-  return new ServeError(
-    'MODEL_LOAD_FAILED',
-    `Python interpreter '${spec.interpreter}' cannot be started (${message}); ${WANTED}`,
-    { cause: error },
-  )
+  const text = `Python interpreter '${spec.interpreter}' cannot be started (${message}); ${WANTED}`
+  return new ServeError('MODEL_LOAD_FAILED', text, { cause: error })
 }

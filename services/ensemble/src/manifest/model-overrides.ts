@@ -50,11 +50,8 @@ export function formatOfBackend(backend: string): (typeof FORMATS)[number] | und
 export function applyModelOverrides(config: ModelConfig, overrides: ModelOverrides): ModelConfig {
   const { sequence_batching: sequence, name } = config
   if (overrides.batching !== undefined && sequence !== undefined) {
-    throw new ServeError(
-      'CONFIG_INVALID',
-      `batching: got it for model '${name}', whose config.pbtxt has sequence_batching: want one of them`,
-      { details: { model: name, field: 'batching' } },
-    )
+    const text = `batching: got it for model '${name}', whose config.pbtxt has sequence_batching: want one of them`
+    throw new ServeError('CONFIG_INVALID', text, { details: { model: name, field: 'batching' } })
   }
   const changes = overridden(toJsonConfig(config), overrides)
   // As protobuf JSON, so that what a Model does not say gets the defaults that the parser gives.

@@ -137,11 +137,8 @@ async function findThere(o: Attempt): Promise<FetchRecord | undefined> {
 
 function requireSha256(digest: string | undefined): void {
   if (digest === undefined || /^sha256:[0-9a-f]{64}$/.test(digest)) return
-  throw new ServeError(
-    'FLAG_INVALID',
-    `--digest: "${digest}", want sha256: and 64 hex digits in lower case`,
-    { details: { field: '--digest' } },
-  )
+  const text = `--digest: "${digest}", want sha256: and 64 hex digits in lower case`
+  throw new ServeError('FLAG_INVALID', text, { details: { field: '--digest' } })
 }
 
 function toResult({ digest, files, bytes }: FetchRecord, isFetched: boolean): FetchResult {
