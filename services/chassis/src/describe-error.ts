@@ -17,23 +17,18 @@ const DEEPEST_CAUSE = 8
 /** Describes an error with its chain of causes. Anything that is no Error becomes its text. */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { message: String(error) }
-  const hasCause = error.cause !== undefined && depth < DEEPEST_CAUSE
-  const cause = hasCause ? { cause: describeError(error.cause, depth + 1) } : {}
-  if (error instanceof ServeError) return { ...describeServeError(error), ...cause }
-  return { message: error.message, ...stackOf(error), ...cause }
-}
-
-function describeServeError(error: ServeError): ErrorDescription {
-  const { code, reason, message, details } = error
+  const { message, stack, cause } = error
+  const ours = error instanceof ServeError ? error : undefined
+  const hasStack = stack !== undefined && (ours?.reason ?? 'INTERNAL') === 'INTERNAL'
+  const hasCause = cause !== undefined && depth < DEEPEST_CAUSE
   return {
-    code,
-    reason,
+    ...(ours && describeOurs(ours)),
     message,
-    ...(Object.keys(details).length > 0 ? { details } : {}),
-    ...(reason === 'INTERNAL' ? stackOf(error) : {}),
+    ...(hasStack && { stack }),
+    ...(hasCause && { cause: describeError(cause, depth + 1) }),
   }
 }
 
-function stackOf(error: Error): { stack?: string } {
-  return error.stack === undefined ? {} : { stack: error.stack }
+function describeOurs({ code, reason, details }: ServeError) {
+  return { code, reason, ...(Object.keys(details).length > 0 && { details }) }
 }

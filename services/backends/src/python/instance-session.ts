@@ -107,7 +107,6 @@ export class InstanceSession implements FrameReceiver {
     this.#nextKey += requests.length
     const copyNs = monotonicNs() - startNs
     const execution = new OpenExecution({
-      id,
       firstKey,
       batch,
       isDecoupled: this.#o.isDecoupled,
@@ -157,12 +156,14 @@ export class InstanceSession implements FrameReceiver {
       const found = typeof key === 'number' ? this.findOpen(key) : undefined
       return found?.[0].wanted(found[1]) ?? []
     })
-    return named.length > 0 ? named : (this.open.at(-1)?.batch ?? []).map(({ request }) => request)
+    return named.length > 0
+      ? named
+      : (this.open.at(-1)?.o.batch ?? []).map(({ request }) => request)
   }
 
   /** Copies the tensors of a call out of the arena. @throws ServeError MALFORMED_MESSAGE */
   takeInputs(record: WireResponse, frame: Frame): readonly NamedTensor[] {
-    const own = this.open.map(({ region }) => region)
+    const own = this.open.map(({ o }) => o.region)
     const [content] = this.#take([record], frame, own)
     return content?.outputs ?? []
   }
@@ -246,10 +247,12 @@ export class InstanceSession implements FrameReceiver {
     const execution = this.#executions.get(frame.id)
     if (execution === undefined || execution.hasReturned)
       throw badFrame('a result for no execution')
-    if (result.responses.length !== execution.batch.length) {
-      throw badFrame(`${result.responses.length} responses for ${execution.batch.length} requests`)
+    if (result.responses.length !== execution.o.batch.length) {
+      throw badFrame(
+        `${result.responses.length} responses for ${execution.o.batch.length} requests`,
+      )
     }
-    const own = [execution.region, execution.scratch]
+    const own = [execution.o.region, execution.o.scratch]
     const contents = this.#take(result.responses, frame, own)
     this.#letGo(execution, result.isRetained)
     this.#learn(result.responses)
@@ -265,7 +268,7 @@ export class InstanceSession implements FrameReceiver {
   }
 
   /** Frees what the execution had in the arena. */
-  #letGo({ region, scratch }: OpenExecution, isRetained: boolean): void {
+  #letGo({ o: { region, scratch } }: OpenExecution, isRetained: boolean): void {
     const { arena } = this.process
     if (arena === undefined) return
     if (scratch !== undefined) arena.free(scratch)
@@ -277,7 +280,7 @@ export class InstanceSession implements FrameReceiver {
   #onSend(frame: Frame): void {
     const response = new FrameParser(frame.meta).response()
     const found = this.findOpen(frame.id)
-    const own = found === undefined ? [] : [found[0].region]
+    const own = found === undefined ? [] : [found[0].o.region]
     const [content] = this.#take([response], frame, own)
     found?.[0].stream(found[1], content, response.isFinal)
     if (response.isFinal) return

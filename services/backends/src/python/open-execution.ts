@@ -27,42 +27,30 @@ export interface ExecutionEvents {
   readonly ended: (times: ExecutionTimes) => void
 }
 
-/** One call of `execute`: what each of its requests has had, until all are answered and the model has returned. */
-export class OpenExecution {
-  readonly id: number
+/** What an execution is opened with. */
+export interface ExecutionOptions extends ExecutionEvents {
+  /** Keys name requests between the server and the process; those of one execution follow each other. */
+  readonly firstKey: number
   readonly batch: readonly EngineRequest[]
+  readonly isDecoupled: boolean
   /** Where the inputs are; freed when the model has let go of them. */
   readonly region: ArenaPart | undefined
   /** For outputs; freed with the result. */
   readonly scratch: ArenaPart | undefined
-  /** Keys name requests between the server and the process; those of one execution follow each other. */
-  readonly #firstKey: number
-  readonly #isDecoupled: boolean
+}
+
+/** One call of `execute`: what each of its requests has had, until all are answered and the model has returned. */
+export class OpenExecution {
+  readonly o: ExecutionOptions
+  hasReturned = false
   readonly #parts: readonly Part[]
-  readonly #events: ExecutionEvents
   #unanswered: number
-  #hasReturned = false
   #hasEnded = false
   #times: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
 
-  constructor(
-    o: ExecutionEvents & {
-      readonly id: number
-      readonly firstKey: number
-      readonly batch: readonly EngineRequest[]
-      readonly isDecoupled: boolean
-      readonly region: ArenaPart | undefined
-      readonly scratch: ArenaPart | undefined
-    },
-  ) {
-    this.id = o.id
-    this.batch = o.batch
-    this.region = o.region
-    this.scratch = o.scratch
-    this.#isDecoupled = o.isDecoupled
-    this.#events = o
+  constructor(o: ExecutionOptions) {
+    this.o = o
     this.#unanswered = o.batch.length
-    this.#firstKey = o.firstKey
     this.#parts = o.batch.map(() => ({
       sent: 0,
       hasFinal: false,
@@ -71,16 +59,12 @@ export class OpenExecution {
     }))
   }
 
-  get hasReturned(): boolean {
-    return this.#hasReturned
-  }
-
   /** Marks a request as one whose caller has left. @returns its key, or undefined if there is nothing to tell. */
   cancel(position: number): number | undefined {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal || part.isCancelled) return undefined
     part.isCancelled = true
-    return this.#firstKey + position
+    return this.o.firstKey + position
   }
 
   /** A request, if somebody still waits for it. */
@@ -88,20 +72,20 @@ export class OpenExecution {
     const part = this.#parts[position]
     return part === undefined || part.hasFinal || part.isCancelled
       ? undefined
-      : this.batch[position]?.request
+      : this.o.batch[position]?.request
   }
 
   /** The position of a request by its key; undefined if it is none of this execution's. */
   positionOf(key: number): number | undefined {
-    const position = key - this.#firstKey
+    const position = key - this.o.firstKey
     return this.#parts[position] === undefined ? undefined : position
   }
 
   /** The model has returned. */
   returned(times: ExecutionTimes): void {
     this.#times = times
-    this.#hasReturned = true
-    if (this.#unanswered > 0) this.#events.returned()
+    this.hasReturned = true
+    if (this.#unanswered > 0) this.o.returned()
     this.#endIfDone()
   }
 
@@ -116,7 +100,7 @@ export class OpenExecution {
   stream(position: number, content: ResponseContent | undefined, isFinal: boolean): void {
     const part = this.#parts[position]
     if (part === undefined || part.hasFinal) return
-    if (this.#isDecoupled || content?.error !== undefined) {
+    if (this.o.isDecoupled || content?.error !== undefined) {
       this.#deliver(part, position, content ?? EMPTY, isFinal)
       return
     }
@@ -126,7 +110,7 @@ export class OpenExecution {
 
   /** As ResponseSink's, of one request. */
   ready(position: number): Promise<void> | undefined {
-    return this.batch[position]?.sink.ready?.()
+    return this.o.batch[position]?.sink.ready?.()
   }
 
   /** Ends whatever has no final response. */
@@ -134,7 +118,7 @@ export class OpenExecution {
     this.#parts.forEach((part, position) => {
       if (!part.hasFinal) this.#deliver(part, position, { ...EMPTY, error }, true)
     })
-    this.#hasReturned = true
+    this.hasReturned = true
     this.#endIfDone()
   }
 
@@ -144,16 +128,16 @@ export class OpenExecution {
     part.hasFinal = final
     const index = part.sent++
     if (final) this.#unanswered -= 1
-    const sink = this.batch[position]?.sink
+    const sink = this.o.batch[position]?.sink
     if (error === undefined) sink?.send({ index, final, outputs, parameters })
     else sink?.fail(error, 'maybe')
     this.#endIfDone()
   }
 
   #endIfDone(): void {
-    if (this.#unanswered > 0 || !this.#hasReturned || this.#hasEnded) return
+    if (this.#unanswered > 0 || !this.hasReturned || this.#hasEnded) return
     this.#hasEnded = true
-    this.#events.ended(this.#times)
+    this.o.ended(this.#times)
   }
 }
 

@@ -106,10 +106,6 @@ export class Zygote {
     throw new ServeError('INTERNAL', 'bug: a zygote neither started nor failed')
   }
 
-  get hasExited(): boolean {
-    return this.#hasExited
-  }
-
   /** Whether it keeps this process alive. */
   hold(isHeld: boolean): void {
     const act = isHeld ? 'ref' : 'unref'
