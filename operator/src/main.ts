@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 import {
   leave,
+  type ProcessEnvironment,
   processSignals,
   reportFailure,
   runExecutable,
-  type Surroundings,
 } from '@tutti/chassis'
 import { operatorExecutable } from './operator-executable.ts'
 
-const environment: Surroundings = {
+const environment: ProcessEnvironment = {
   env: process.env,
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
