@@ -5,7 +5,7 @@ import { parseModelVersion } from '@tutti/model-config'
 import { type ModelControl, requireControl } from '@tutti/server'
 import type { ExecuteOptions, RequestContext, ResponseSink, StepRequest } from '@tutti/tensor'
 import type { RouterCalls } from '@tutti/transport'
-import type { ScheduledRequest } from './execution/scheduled-request.ts'
+import type { ScheduledRequest } from './execution/execution.ts'
 
 /** What a host is made from. */
 export interface ModelHostOptions {

@@ -1,4 +1,5 @@
 import type { PinnedVersion } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
 import type { HostedModel, Serving } from './hosted-model.ts'
 
 /** A version that takes no new requests, until those that pinned it are answered. */
@@ -18,9 +19,31 @@ export class ModelTable {
     return this.byName.get(name)
   }
 
-  /** What serves requests that pinned a revision which is not current any more. */
-  retired(pin: PinnedVersion): Serving | undefined {
-    return this.retiredByPin.get(pinKey(pin))?.serving
+  /**
+   * What serves requests that pinned a revision which was replaced or unloaded.
+   *
+   * @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE if nothing does.
+   */
+  getPinned(pin: PinnedVersion): Serving {
+    const retired = this.retiredByPin.get(pinKey(pin))
+    if (retired !== undefined) return retired.serving
+    const unknown = `Request for unknown model: '${pin.model}'`
+    const model = this.get(pin.model)
+    if (model === undefined) throw new ServeError('MODEL_NOT_FOUND', `${unknown} is not found`)
+    const version = model.versions.get(pin.version)
+    if (version === undefined) {
+      throw new ServeError('MODEL_NOT_FOUND', `${unknown} version ${pin.version} is not found`)
+    }
+    if (version.serving === undefined) {
+      throw new ServeError(
+        'MODEL_NOT_READY',
+        `${unknown} version ${pin.version} is not at ready state`,
+      )
+    }
+    throw new ServeError(
+      'REVISION_GONE',
+      `model '${pin.model}' version ${pin.version}: revision ${pin.revision} is pinned, ${version.revision} is served`,
+    )
   }
 
   /** Sorted by name: models load in no fixed order, and answers should not vary with it. */

@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
-import type { ScheduledRequest } from './execution/scheduled-request.ts'
+import type { ScheduledRequest } from './execution/execution.ts'
 import { createFindExecutor } from './find-executor.ts'
 import { type HostedVersion, toServedModel } from './hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'

@@ -1,60 +1,75 @@
-import type { BatchOptions, ExecutionTimes, LoadedModel } from '@tutti/backends'
+import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import type { ExecutionHost } from './execution-host.ts'
-import type { RequestExecution, ScheduledRequest } from './scheduled-request.ts'
+import { applyOutputReshape } from '@tutti/model-config'
+import { toFailureReason } from '@tutti/server'
+import {
+  type ExecuteOptions,
+  executedBefore,
+  type NamedTensor,
+  type ResponseSink,
+  type StepRequest,
+  type StepResponse,
+  type StepTimes,
+} from '@tutti/tensor'
+import type { QueueEntry } from '../queue/request-queue.ts'
+import type { ExecutionContext } from './execution-context.ts'
+import { ReaderLag } from './reader-lag.ts'
+import {
+  cancelError,
+  deadlineError,
+  engineError,
+  unansweredError,
+  undeclaredError,
+} from './request-errors.ts'
+import type { Turn } from './response-order.ts'
+
+/** Who schedules requests and executions. */
+export interface ExecutionOwner {
+  readonly context: ExecutionContext
+  /** Answers the request with an error, whether it waits or runs. */
+  abandon(request: ScheduledRequest, error: ServeError): void
+  /** A request has had its final response, or its failure. */
+  settled(): void
+  /** The instance may take a further execution. @param times - of the execution, if it is over and did not fail. */
+  freed(instance: number, times: ExecutionTimes | undefined): void
+  /** All requests of the execution are answered. */
+  ended(execution: Execution): void
+}
 
 /** One run of a batch on one instance: tells the engine of callers that leave, and its requests of the end. */
-export class Execution implements BatchOptions, RequestExecution {
+export class Execution implements BatchOptions {
   readonly instance: number
   /** By the clock, in milliseconds. */
   readonly startedAt: number
-  /** Called by an engine that is done with the instance before it has answered all. */
-  readonly release: () => void
-  readonly #host: ExecutionHost
-  readonly #batch: readonly ScheduledRequest[]
+  readonly requests: readonly ScheduledRequest[]
+  readonly #owner: ExecutionOwner
   #abort: AbortController | undefined
-  #abandonedFor: ServeError | undefined
   #onAbandon: ((request: number) => void) | undefined
   /** Places in the batch whose callers have left before their final response. */
   #left: number[] | undefined
   #live: number
+  #isFreed = false
 
-  constructor(
-    host: ExecutionHost,
-    batch: readonly ScheduledRequest[],
-    o: Pick<Execution, 'instance' | 'startedAt' | 'release'>,
-  ) {
+  constructor(owner: ExecutionOwner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
     this.instance = o.instance
     this.startedAt = o.startedAt
-    this.release = o.release
-    this.#host = host
-    this.#batch = batch
-    this.#live = batch.length
-    for (const request of batch) request.begin(this)
+    this.requests = o.requests
+    this.#owner = owner
+    this.#live = o.requests.length
+    for (const request of o.requests) request.begin(this)
   }
 
-  /** Resolves when the engine is done with the requests, with the times if it did not fail; never rejects. */
-  run(model: LoadedModel): Promise<ExecutionTimes | undefined> {
-    return this.#execute(model).then(
-      (times) => {
-        this.#record(times)
-        for (const request of this.#batch) request.executed(times, undefined)
-        return times
-      },
-      (error: unknown) => {
-        const failure = engineError(error)
-        for (const request of this.#batch) request.executed(undefined, failure)
-        return undefined
-      },
+  /** Answers every request, whatever the engine does. */
+  run(model: LoadedModel): void {
+    void this.#execute(model).then(
+      (times) => this.#end(times, undefined),
+      (error: unknown) => this.#end(undefined, engineError(error)),
     )
   }
 
   /** Made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
   get signal(): AbortSignal {
-    if (this.#abort === undefined) {
-      this.#abort = new AbortController()
-      if (this.#abandonedFor !== undefined) this.#abort.abort(this.#abandonedFor)
-    }
+    this.#abort ??= new AbortController()
     return this.#abort.signal
   }
 
@@ -63,38 +78,303 @@ export class Execution implements BatchOptions, RequestExecution {
     for (const request of this.#left ?? []) listener(request)
   }
 
+  /** For an engine that is done with the instance before it has answered all. */
+  release(): void {
+    this.#free(undefined)
+  }
+
   /** The caller of a request has left. The last one to go ends the execution for the engine. */
   left(request: ScheduledRequest, error: ServeError, hasFinal: boolean): void {
     this.#live -= 1
     if (!hasFinal) {
-      const place = this.#batch.indexOf(request)
+      const place = this.requests.indexOf(request)
       this.#left ??= []
       this.#left.push(place)
       this.#onAbandon?.(place)
     }
     if (this.#live > 0) return
-    this.#abandonedFor = error
-    this.#abort?.abort(error)
+    this.#abort ??= new AbortController()
+    this.#abort.abort(error)
   }
 
   /** An engine that throws at once has failed like one that rejects. */
   #execute(model: LoadedModel): Promise<ExecutionTimes> {
     try {
-      return model.execute(this.#batch, this)
+      return model.execute(this.requests, this)
     } catch (error) {
       return Promise.reject(engineError(error))
     }
   }
 
-  #record(times: ExecutionTimes): void {
-    let batchSize = 0
-    for (const { request } of this.#batch) batchSize += Math.max(1, request.batchSize)
-    this.#host.statistics.recordExecution({ ...times, batchSize })
+  #end(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
+    if (times !== undefined) {
+      let batchSize = 0
+      for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)
+      this.#owner.context.statistics.recordExecution({ ...times, batchSize })
+    }
+    for (const request of this.requests) request.executed(times, failure)
+    this.#owner.ended(this)
+    this.#free(times)
+  }
+
+  #free(times: ExecutionTimes | undefined): void {
+    if (this.#isFreed) return
+    this.#isFreed = true
+    this.#owner.freed(this.instance, times)
   }
 }
 
-function engineError(error: unknown): ServeError {
-  if (error instanceof ServeError) return error
-  const { message } = ServeError.from(error)
-  return new ServeError('ENGINE_FAILED', message, { cause: error })
+const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
+
+/**
+ * A request between its acceptance and its one final response. To the engine that executes it it is the sink; it passes on
+ * what fits the model's configuration, and records how the request went. It listens for cancel and deadline until it is answered.
+ */
+export class ScheduledRequest implements EngineRequest, ResponseSink {
+  readonly request: StepRequest
+  /** What came with it; what its model calls belongs to the same request. */
+  readonly options: ExecuteOptions
+  readonly acceptedAt: number
+  /** Infinity without a deadline. */
+  readonly deadlineAt: number
+  /** Set while the request waits. */
+  entry: QueueEntry<ScheduledRequest> | undefined
+  readonly #caller: ResponseSink
+  readonly #owner: ExecutionOwner
+  readonly #context: ExecutionContext
+  readonly #onAbort: () => void
+  readonly #clearTimer: (() => void) | undefined
+  #isAnswered = false
+  /** Calls that the model makes for the request; they end with it. */
+  #calls: Set<() => void> | undefined
+  /** Set from the start of the execution on. */
+  #execution: Execution | undefined
+  #turn: Turn | undefined
+  /** The final response, or the failure, kept until the execution's times are known. */
+  #held: StepResponse | ServeError | undefined
+  /** The engine has sent its last. */
+  #hasFinal = false
+  #isAbandoned = false
+  /** The statistics have it, as success or failure. */
+  #isRecorded = false
+  /** Present while the caller is not ready for what comes. */
+  #lag: ReaderLag | undefined
+
+  constructor(
+    request: StepRequest,
+    caller: ResponseSink,
+    options: ExecuteOptions,
+    owner: ExecutionOwner,
+  ) {
+    const { context } = owner
+    this.request = request
+    this.options = options
+    this.acceptedAt = context.clock.now()
+    this.#caller = caller
+    this.#owner = owner
+    this.#context = context
+    this.#onAbort = () => owner.abandon(this, cancelError(options.signal.reason))
+    options.signal.addEventListener('abort', this.#onAbort)
+    this.deadlineAt = options.deadlineAt ?? Number.POSITIVE_INFINITY
+    if (options.deadlineAt !== undefined) {
+      const late = (): void => owner.abandon(this, deadlineError(request))
+      const delayMs = Math.max(0, options.deadlineAt - this.acceptedAt)
+      this.#clearTimer = context.clock.setTimer(delayMs, late)
+    }
+  }
+
+  /** The model that executes it. */
+  get model(): string {
+    return this.#context.details.model
+  }
+
+  /** To its engine the request is its own sink. */
+  get sink(): ResponseSink {
+    return this
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered
+  }
+
+  /** The execution that it is a part of begins. */
+  begin(execution: Execution): void {
+    this.#execution = execution
+    this.#turn = this.#context.order?.claim()
+  }
+
+  send(response: StepResponse): void {
+    if (this.#hasEnded()) return
+    if (response.final) this.#end(response)
+    else if (!this.#isAbandoned) this.#stream(response)
+  }
+
+  fail(error: ServeError): void {
+    if (!this.#hasEnded()) this.#end(error)
+  }
+
+  /** A response waits for its request's turn first, then for the reader. */
+  ready(): Promise<void> | undefined {
+    if (this.#hasFinal || this.#isAbandoned) return undefined
+    return this.#turn?.ready() ?? (this.#isAnswered ? undefined : this.#caller.ready?.())
+  }
+
+  /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
+  executed(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
+    if (this.#isAbandoned) this.#context.dropped()
+    else if (!this.#isRecorded) {
+      this.#answer(this.#held ?? failure ?? unansweredError(this.model), times)
+    }
+  }
+
+  /** Answers the caller with an error that is none of the engine's. */
+  refuse(error: ServeError): void {
+    if (this.#isAnswered) return
+    if (this.#execution !== undefined && !this.#isAbandoned) {
+      // From now on what comes from the engine is dropped.
+      this.#isAbandoned = true
+      this.#turn?.end()
+      this.#execution.left(this, error, this.#hasFinal)
+    }
+    // The statistics have a request whose answer only waits for its turn.
+    if (!this.#isRecorded) this.#recordFailure(toFailureReason(error))
+    this.#respondError(error, undefined)
+  }
+
+  /** Calls `end` when the request is answered, at once if it is. @returns takes it back. */
+  whenAnswered(end: () => void): () => void {
+    if (this.#isAnswered) {
+      end()
+      return () => {}
+    }
+    this.#calls ??= new Set()
+    this.#calls.add(end)
+    return () => void this.#calls?.delete(end)
+  }
+
+  #hasEnded(): boolean {
+    if (this.#hasFinal) this.#context.events.responseOutOfTurn(this.request.context.id)
+    return this.#hasFinal
+  }
+
+  /** The engine has sent its last. */
+  #end(outcome: StepResponse | ServeError): void {
+    this.#hasFinal = true
+    if (this.#isAbandoned) return
+    if (this.#context.isDecoupled) this.#answer(outcome, this.#elapsed())
+    else this.#held = outcome
+  }
+
+  /** Passes a response on that is not the last, unless it breaks the configuration or the reader is too far behind. */
+  #stream(response: StepResponse): void {
+    if (this.ready() === undefined) this.#lag = undefined
+    else {
+      this.#lag ??= new ReaderLag()
+      const behind = this.#lag.add(response)
+      if (behind !== undefined) return this.#owner.abandon(this, behind)
+    }
+    const outputs = this.#toClient(response.outputs)
+    if (outputs instanceof ServeError) {
+      this.#hasFinal = true
+      this.#answer(outputs, this.#elapsed())
+    } else {
+      this.#deliver(outputs === response.outputs ? response : { ...response, outputs })
+    }
+  }
+
+  /** Records how the request went, and answers it. */
+  #answer(outcome: StepResponse | ServeError, times: ExecutionTimes = NO_TIMES): void {
+    if (outcome instanceof ServeError) return this.#answerError(outcome, times)
+    const outputs = this.#toClient(outcome.outputs)
+    if (outputs instanceof ServeError) return this.#answerError(outputs, times)
+    this.#isRecorded = true
+    const { clock, statistics } = this.#context
+    const { batchSize } = this.request
+    const stepTimes = this.#stepTimes(times)
+    const requestNs = toNs(clock.now() - this.acceptedAt)
+    statistics.recordSuccess({ ...stepTimes, batchSize, requestNs })
+    const { index, final, parameters } = outcome
+    this.#deliver({ index, final, outputs, parameters, times: stepTimes })
+  }
+
+  #answerError(error: ServeError, times: ExecutionTimes): void {
+    this.#recordFailure('BACKEND')
+    const stepTimes = this.#stepTimes(times)
+    if (this.#turn === undefined) this.#respondError(error, stepTimes)
+    else this.#turn.deliver(() => this.#respondError(error, stepTimes), true)
+  }
+
+  #recordFailure(reason: ReturnType<typeof toFailureReason>): void {
+    this.#isRecorded = true
+    const { clock, statistics } = this.#context
+    statistics.recordFailure({ requestNs: toNs(clock.now() - this.acceptedAt), reason })
+  }
+
+  /** The outputs as the client may have them, or how they break the model's configuration. */
+  #toClient(outputs: readonly NamedTensor[]): readonly NamedTensor[] | ServeError {
+    const { config, outputs: declared, hasReshape } = this.#context
+    for (const { name } of outputs) {
+      if (!declared.has(name)) return undeclaredError(name, config.name)
+    }
+    const wanted = this.request.requestedOutputs
+    const kept = wanted.length === 0 ? outputs : outputs.filter((o) => wanted.includes(o.name))
+    if (!hasReshape) return kept
+    try {
+      return kept.map((output) => applyOutputReshape(config, output, this.request.batchSize))
+    } catch (error) {
+      return ServeError.from(error)
+    }
+  }
+
+  #deliver(response: StepResponse): void {
+    if (this.#turn === undefined) this.#respond(response)
+    else this.#turn.deliver(() => this.#respond(response), response.final)
+  }
+
+  /** After the final response nothing has an effect. */
+  #respond(response: StepResponse): void {
+    if (this.#isAnswered) return
+    if (response.final) this.#stopListening()
+    this.#caller.send(response)
+    if (response.final) this.#settle()
+  }
+
+  #respondError(error: ServeError, times: StepTimes | undefined): void {
+    if (this.#isAnswered) return
+    this.#stopListening()
+    this.#caller.fail(error.withDetails(this.#context.details), executedBefore(error), times)
+    this.#settle()
+  }
+
+  #stopListening(): void {
+    this.#isAnswered = true
+    this.options.signal.removeEventListener('abort', this.#onAbort)
+    this.#clearTimer?.()
+  }
+
+  #settle(): void {
+    if (this.#calls !== undefined) for (const end of this.#calls) end()
+    this.#owner.settled()
+  }
+
+  #stepTimes(times: ExecutionTimes): StepTimes {
+    const startedAt = this.#execution?.startedAt ?? this.acceptedAt
+    return {
+      queueNs: toNs(startedAt - this.acceptedAt) + (times.waitNs ?? 0),
+      computeInputNs: times.computeInputNs,
+      computeInferNs: times.computeInferNs,
+      computeOutputNs: times.computeOutputNs,
+      transferNs: 0,
+    }
+  }
+
+  #elapsed(): ExecutionTimes {
+    const startedAt = this.#execution?.startedAt ?? this.acceptedAt
+    return { ...NO_TIMES, computeInferNs: toNs(this.#context.clock.now() - startedAt) }
+  }
+}
+
+/** Milliseconds with a fraction to whole nanoseconds. */
+function toNs(ms: number): number {
+  return Math.round(ms * 1_000_000)
 }

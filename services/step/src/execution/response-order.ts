@@ -1,57 +1,64 @@
 import { RESPONSE_WINDOW, ReadyGate } from '@tutti/tensor'
 
-interface Turn {
-  readonly waiting: (() => void)[]
-  readonly gate: ReadyGate
-  isEnded: boolean
-  next: Turn | undefined
-}
-
 /** A request's place in the order of responses. */
-export interface OrderedTurn {
-  /** Runs `deliver` now if it is this request's turn, else once it is. */
-  deliver(deliver: () => void): void
-  /** Undefined if a further response would not wait, or few do; else a promise that it is this request's turn, or its end. */
-  ready(): Promise<void> | undefined
+export class Turn {
+  next: Turn | undefined
+  isEnded = false
+  readonly waiting: (() => void)[] = []
+  readonly gate = new ReadyGate()
+  readonly #order: ResponseOrder
+
+  constructor(order: ResponseOrder) {
+    this.#order = order
+  }
+
+  /** Runs `deliver` now if it is this request's turn, else once it is. The last one ends the turn. */
+  deliver(deliver: () => void, isLast: boolean): void {
+    if (this.#order.isAt(this)) deliver()
+    else this.waiting.push(deliver)
+    if (isLast) this.end()
+  }
+
+  /** Undefined if a further response would not wait, or few do; else resolves when it is this request's turn, or its end. */
+  ready(): Promise<void> | undefined {
+    const isNear = this.#order.isAt(this) || this.waiting.length < RESPONSE_WINDOW.responses
+    return isNear || this.isEnded ? undefined : this.gate.wait()
+  }
+
   /** After the last response: the next request may answer. */
-  end(): void
+  end(): void {
+    this.isEnded = true
+    this.gate.open()
+    if (this.#order.isAt(this)) this.#order.advance()
+  }
 }
 
 /** Keeps responses in the order in which their requests began to execute (`preserve_ordering`). */
 export class ResponseOrder {
-  #head: Turn | undefined
-  #tail: Turn | undefined
+  #first: Turn | undefined
+  #last: Turn | undefined
 
   /** Takes the next place. Every turn must be ended, or nothing behind it is ever delivered. */
-  claim(): OrderedTurn {
-    const turn: Turn = { waiting: [], gate: new ReadyGate(), isEnded: false, next: undefined }
-    if (this.#tail === undefined) this.#head = turn
-    else this.#tail.next = turn
-    this.#tail = turn
-    return {
-      deliver: (deliver) => {
-        if (this.#head === turn) deliver()
-        else turn.waiting.push(deliver)
-      },
-      ready: () => {
-        const isNear = this.#head === turn || turn.waiting.length < RESPONSE_WINDOW.responses
-        return isNear || turn.isEnded ? undefined : turn.gate.wait()
-      },
-      end: () => {
-        turn.isEnded = true
-        turn.gate.open()
-        if (this.#head === turn) this.#advance()
-      },
-    }
+  claim(): Turn {
+    const turn = new Turn(this)
+    if (this.#last === undefined) this.#first = turn
+    else this.#last.next = turn
+    this.#last = turn
+    return turn
   }
 
-  #advance(): void {
-    while (this.#head?.isEnded) {
-      this.#head = this.#head.next
-      if (this.#head === undefined) this.#tail = undefined
+  isAt(turn: Turn): boolean {
+    return this.#first === turn
+  }
+
+  /** Goes on to the first request that has not ended, and delivers what waits on the way. */
+  advance(): void {
+    while (this.#first?.isEnded) {
+      this.#first = this.#first.next
+      if (this.#first === undefined) this.#last = undefined
       else {
-        for (const deliver of this.#head.waiting.splice(0)) deliver()
-        this.#head.gate.open()
+        for (const deliver of this.#first.waiting.splice(0)) deliver()
+        this.#first.gate.open()
       }
     }
   }

@@ -1,24 +1,16 @@
 import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
-import { toFailureReason } from '@tutti/server'
 import {
   type ExecuteOptions,
+  ReadyGate,
   type ResponseSink,
   requestPrefix,
   type StepRequest,
 } from '@tutti/tensor'
-import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { RequestQueue } from '../queue/request-queue.ts'
-import { Execution } from './execution.ts'
-import type { ExecutionHost } from './execution-host.ts'
-import { InstanceLines } from './instance-lines.ts'
-import {
-  cancelError,
-  deadlineError,
-  type RequestOwner,
-  ScheduledRequest,
-  toNs,
-} from './scheduled-request.ts'
+import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
+import type { ExecutionContext } from './execution-context.ts'
+import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
 
 /** How busy one model version is. */
 export interface SchedulerLoad {
@@ -31,77 +23,159 @@ export interface SchedulerLoad {
 }
 
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
-export class Scheduler implements RequestOwner {
+export class Scheduler implements ExecutionOwner {
+  readonly context: ExecutionContext
   readonly #model: LoadedModel
-  readonly host: ExecutionHost
   readonly #queue: RequestQueue<ScheduledRequest>
-  readonly #batchKey: (request: StepRequest) => string
-  readonly #lines: InstanceLines
-  readonly #running = new Set<ScheduledRequest>()
+  readonly #batchKey: ((request: StepRequest) => string) | undefined
+  readonly #instances: Instances
+  readonly #executions = new Set<Execution>()
+  readonly #drained = new ReadyGate()
   #inFlight = 0
   #isStopping = false
-  #idle: (() => void)[] = []
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
   constructor(o: {
     readonly model: LoadedModel
-    readonly host: ExecutionHost
+    readonly context: ExecutionContext
     readonly queue: RequestQueue<ScheduledRequest>
-    readonly batchKey: (request: StepRequest) => string
-    readonly instances: number
-    /** Executions that an instance may have open, if they are short. */
-    readonly openExecutions: number
+    readonly batchKey: ((request: StepRequest) => string) | undefined
+    readonly instances: Instances
   }) {
     this.#model = o.model
-    this.host = o.host
+    this.context = o.context
     this.#queue = o.queue
     this.#batchKey = o.batchKey
-    this.#lines = new InstanceLines(o.instances, o.openExecutions)
+    this.#instances = o.instances
   }
 
   get load(): SchedulerLoad {
     return {
       inFlight: this.#inFlight,
       queued: this.#queue.length,
-      freeSlots: this.#lines.idle,
+      freeSlots: this.#instances.idle,
     }
   }
 
   /** Executes a request that was checked; as an Executor. */
   execute(request: StepRequest, sink: ResponseSink, o: ExecuteOptions): void {
     this.#inFlight += 1
-    const accepted = new ScheduledRequest(request, sink, o, this)
-    const refusal = this.#enqueue(accepted)
-    if (refusal !== undefined) this.#fail(accepted, refusal)
-    else this.#pump()
+    const scheduled = new ScheduledRequest(request, sink, o, this)
+    const refusal = this.#enqueue(scheduled)
+    if (refusal === undefined) this.#pump()
+    else scheduled.refuse(refusal)
+  }
+
+  #enqueue(scheduled: ScheduledRequest): ServeError | undefined {
+    const { request, options, acceptedAt, deadlineAt } = scheduled
+    if (this.#isStopping) return stoppingError(request)
+    if (options.signal.aborted) return cancelError(options.signal.reason)
+    if (deadlineAt <= acceptedAt) return deadlineError(request)
+    const { priority, timeoutUs, id } = request.context
+    const key = this.#batchKey?.(request) ?? ''
+    const offer = { item: scheduled, size: request.batchSize, key, priority, timeoutUs }
+    try {
+      scheduled.entry = this.#queue.add(offer, acceptedAt)
+    } catch (error) {
+      return ServeError.from(error).withPrefix(requestPrefix(id))
+    }
+    this.context.statistics.addPending(1)
+    return undefined
+  }
+
+  /** Starts all that can start now. */
+  #pump(): void {
+    const now = this.context.clock.now()
+    if (this.#queue.nextExpiry <= now) this.#expire(now)
+    let wakeAt = Number.POSITIVE_INFINITY
+    for (let free = this.#instances.next(); free >= 0; free = this.#instances.next()) {
+      const next = this.#queue.next(now)
+      if (typeof next === 'number') {
+        wakeAt = next
+        break
+      }
+      this.#start(next, free, now)
+    }
+    this.#wakeAt(Math.min(wakeAt, this.#queue.nextExpiry), now)
+  }
+
+  #start(taken: readonly ScheduledRequest[], instance: number, now: number): void {
+    // First: answering below may run code that comes back here for the same instance.
+    this.#instances.begin(instance)
+    for (const scheduled of taken) {
+      this.#dequeued(scheduled)
+      // The deadline's own timer may be late; what is over is never executed.
+      if (scheduled.deadlineAt <= now) scheduled.refuse(deadlineError(scheduled.request))
+    }
+    // The answer to one request may have ended another of this batch: two steps of one ensemble request.
+    const requests = taken.filter((scheduled) => !scheduled.isAnswered)
+    if (requests.length === 0) return this.#instances.end(instance, undefined)
+    const execution = new Execution(this, { requests, instance, startedAt: now })
+    this.#executions.add(execution)
+    execution.run(this.#model)
+  }
+
+  ended(execution: Execution): void {
+    this.#executions.delete(execution)
+  }
+
+  freed(instance: number, times: ExecutionTimes | undefined): void {
+    this.#instances.end(instance, times)
+    this.#pump()
   }
 
   settled(): void {
     this.#inFlight -= 1
-    if (this.#inFlight === 0) for (const wake of this.#idle.splice(0)) wake()
+    if (this.#isStopping && this.#inFlight === 0) this.#drained.open()
   }
 
-  abandon(accepted: ScheduledRequest, error: ServeError): void {
-    if (accepted.isAnswered) return
-    if (accepted.entry !== undefined && this.#queue.remove(accepted.entry)) this.#left(accepted)
-    if (accepted.abandoned(error)) this.#recordFailure(accepted, error)
-    accepted.refuse(error)
+  abandon(scheduled: ScheduledRequest, error: ServeError): void {
+    if (scheduled.isAnswered) return
+    const { entry } = scheduled
+    if (entry !== undefined && this.#queue.remove(entry)) this.#dequeued(scheduled)
+    scheduled.refuse(error)
     // A batch that waited for this request's size or shape may be ready now.
     this.#pump()
   }
 
+  /** Notes that a request is out of the queue, whichever way it went. */
+  #dequeued(scheduled: ScheduledRequest): void {
+    scheduled.entry = undefined
+    this.context.statistics.addPending(-1)
+  }
+
+  #expire(now: number): void {
+    for (const scheduled of this.#queue.expire(now)) {
+      this.#dequeued(scheduled)
+      scheduled.refuse(new ServeError('QUEUE_TIMEOUT', 'Request timeout expired'))
+    }
+  }
+
+  /** Keeps one timer for everything that time decides. An earlier one that is armed already looks again by itself. */
+  #wakeAt(at: number, now: number): void {
+    if (at >= this.#timerAt) return
+    this.#clearTimer?.()
+    this.#timerAt = at
+    this.#clearTimer = this.context.clock.setTimer(at - now, () => {
+      this.#timerAt = Number.POSITIVE_INFINITY
+      this.#clearTimer = undefined
+      this.#pump()
+    })
+  }
+
   /** The running request that an engine was given as this object. */
   findRunning(request: StepRequest): ScheduledRequest | undefined {
-    for (const accepted of this.#running) if (accepted.request === request) return accepted
+    for (const { requests } of this.#executions) {
+      for (const scheduled of requests) if (scheduled.request === request) return scheduled
+    }
     return undefined
   }
 
   /** Refuses new requests from now on. @returns resolves when all accepted ones are answered. */
   drain(): Promise<void> {
     this.#isStopping = true
-    if (this.#inFlight === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
+    return this.#inFlight === 0 ? Promise.resolve() : this.#drained.wait()
   }
 
   /**
@@ -113,133 +187,75 @@ export class Scheduler implements RequestOwner {
     this.#clearTimer?.()
     this.#clearTimer = undefined
     this.#timerAt = Number.NEGATIVE_INFINITY
-    for (const { item } of this.#queue.clear()) {
-      this.#left(item)
-      this.#fail(item, stoppingError(item.request))
+    for (const scheduled of this.#queue.clear()) {
+      this.#dequeued(scheduled)
+      scheduled.refuse(stoppingError(scheduled.request))
     }
-    for (const accepted of this.#running) this.abandon(accepted, stoppedError(accepted.request))
-  }
-
-  #enqueue(accepted: ScheduledRequest): ServeError | undefined {
-    const { request, options } = accepted
-    if (this.#isStopping) return stoppingError(request)
-    if (options.signal.aborted) return cancelError(options.signal.reason)
-    if (accepted.deadlineAt <= accepted.acceptedAt) return deadlineError(request)
-    const { priority, timeoutUs } = request.context
-    try {
-      accepted.entry = this.#queue.add(
-        {
-          item: accepted,
-          size: request.batchSize,
-          key: this.#batchKey(request),
-          priority,
-          timeoutUs,
-        },
-        accepted.acceptedAt,
-      )
-    } catch (error) {
-      return ServeError.from(error).withPrefix(requestPrefix(request.context.id))
+    for (const { requests } of this.#executions) {
+      for (const scheduled of requests) this.abandon(scheduled, stoppedError(scheduled.request))
     }
-    this.host.statistics.addPending(1)
-    return undefined
-  }
-
-  #pump(): void {
-    const now = this.host.clock.now()
-    if (this.#queue.nextExpiry <= now) this.#expire(now)
-    let wakeAt = Number.POSITIVE_INFINITY
-    while (this.#lines.hasRoom) {
-      const decision = this.#queue.next(now)
-      if (decision.kind === 'wait') wakeAt = decision.until
-      if (decision.kind !== 'batch') break
-      this.#start(decision.entries, now)
-    }
-    this.#wakeAt(Math.min(wakeAt, this.#queue.nextExpiry), now)
-  }
-
-  #start(entries: readonly QueueEntry<ScheduledRequest>[], now: number): void {
-    // Taken first: answering below may run code that comes back here for the same instance.
-    const instance = this.#lines.enter()
-    for (const { item } of entries) {
-      this.#left(item)
-      // The deadline's own timer may be late; what is over is never executed.
-      if (item.deadlineAt <= now) this.#fail(item, deadlineError(item.request))
-    }
-    // The answer to one request may have ended another of this batch: two steps of one ensemble request.
-    const batch = entries.map(({ item }) => item).filter((item) => !item.isAnswered)
-    if (batch.length === 0) this.#lines.leave(instance, undefined)
-    else this.#run(batch, instance, now)
-  }
-
-  #run(batch: readonly ScheduledRequest[], instance: number, now: number): void {
-    for (const accepted of batch) this.#running.add(accepted)
-    let hasLeft = false
-    const leave = (times: ExecutionTimes | undefined): void => {
-      if (hasLeft) return
-      hasLeft = true
-      this.#lines.leave(instance, times)
-      this.#pump()
-    }
-    const o = { instance, startedAt: now, release: () => leave(undefined) }
-    void new Execution(this.host, batch, o)
-      .run(this.#model)
-      .then((times) => this.#finished(batch, () => leave(times)))
-  }
-
-  #finished(batch: readonly ScheduledRequest[], leave: () => void): void {
-    for (const accepted of batch) this.#running.delete(accepted)
-    leave()
-  }
-
-  #expire(now: number): void {
-    for (const { item } of this.#queue.expire(now)) {
-      this.#left(item)
-      this.#fail(item, new ServeError('QUEUE_TIMEOUT', 'Request timeout expired'))
-    }
-  }
-
-  /** Keeps one timer for everything that time decides. An earlier one that is armed already looks again by itself. */
-  #wakeAt(at: number, now: number): void {
-    if (at >= this.#timerAt) return
-    this.#clearTimer?.()
-    this.#timerAt = at
-    this.#clearTimer = this.host.clock.setTimer(at - now, () => {
-      this.#timerAt = Number.POSITIVE_INFINITY
-      this.#clearTimer = undefined
-      this.#pump()
-    })
-  }
-
-  #fail(accepted: ScheduledRequest, error: ServeError): void {
-    if (accepted.isAnswered) return
-    this.#recordFailure(accepted, error)
-    accepted.refuse(error)
-  }
-
-  #recordFailure(accepted: ScheduledRequest, error: ServeError): void {
-    const { clock, statistics } = this.host
-    const requestNs = toNs(clock.now() - accepted.acceptedAt)
-    statistics.recordFailure({ requestNs, reason: toFailureReason(error) })
-  }
-
-  /** Notes that a request is out of the queue, whichever way it went. */
-  #left(accepted: ScheduledRequest): void {
-    accepted.entry = undefined
-    this.host.statistics.addPending(-1)
   }
 }
 
-/** Triton's text for a request that comes while the server goes away. */
-function stoppingError(request: StepRequest): ServeError {
-  return new ServeError(
-    'SERVER_STOPPING',
-    `${requestPrefix(request.context.id)}Server is stopping, scheduler for model has stopped accepting new inference requests`,
-  )
-}
+/** How much work an instance may have before it, which can neither be cancelled nor overtaken any more. */
+const INFLIGHT_NS = 500_000
 
-function stoppedError(request: StepRequest): ServeError {
-  return new ServeError(
-    'ENGINE_STOPPED',
-    `${requestPrefix(request.context.id)}Server is stopping, the execution was given up`,
-  )
+/** Part of each new execution in the mean: eight executions are remembered, more or less. */
+const MEAN_WEIGHT = 1 / 8
+
+/**
+ * The instances of one model version and how many executions each has inflight. An instance gets a further execution while it
+ * is busy only if its model is so short that all of them are done within half a millisecond: then the way to the instance costs
+ * more than the work there. For every other model what waits stays in the queue, where cancel, priorities and timeouts work.
+ */
+export class Instances {
+  readonly #inflight: number[]
+  readonly #maxInflight: number
+  #limit = 1
+  #meanNs = Number.NaN
+
+  /** @param maxInflight - executions that the engine takes per instance; 1 keeps everything in the queue. */
+  constructor(count: number, maxInflight: number) {
+    this.#inflight = Array.from({ length: count }, () => 0)
+    this.#maxInflight = maxInflight
+  }
+
+  /** Instances that execute nothing. */
+  get idle(): number {
+    let idle = 0
+    for (const inflight of this.#inflight) if (inflight === 0) idle += 1
+    return idle
+  }
+
+  /** How many executions an instance may have inflight now. */
+  get limit(): number {
+    return this.#limit
+  }
+
+  /** The least busy instance that may take an execution, the first of equally busy ones, so that a quiet model keeps one warm; else -1. */
+  next(): number {
+    let instance = -1
+    let least = this.#limit
+    for (let i = 0; i < this.#inflight.length; i += 1) {
+      const inflight = this.#inflight[i] ?? 0
+      if (inflight >= least) continue
+      instance = i
+      least = inflight
+    }
+    return instance
+  }
+
+  begin(instance: number): void {
+    this.#inflight[instance] = (this.#inflight[instance] ?? 0) + 1
+  }
+
+  /** @param times - of the execution, if it went well. */
+  end(instance: number, times: ExecutionTimes | undefined): void {
+    this.#inflight[instance] = (this.#inflight[instance] ?? 1) - 1
+    if (times === undefined) return
+    const ns = times.computeInputNs + times.computeInferNs + times.computeOutputNs
+    const mean = this.#meanNs
+    this.#meanNs = Number.isNaN(mean) ? ns : mean + (ns - mean) * MEAN_WEIGHT
+    this.#limit = Math.min(this.#maxInflight, Math.max(1, Math.floor(INFLIGHT_NS / this.#meanNs)))
+  }
 }

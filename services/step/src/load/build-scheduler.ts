@@ -1,19 +1,17 @@
 import type { LoadedModel } from '@tutti/backends'
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
-import { compileBatchKey } from '../execution/batch-key.ts'
-import { compileOutputContract } from '../execution/output-contract.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
-import { Scheduler } from '../execution/scheduler.ts'
+import { Instances, Scheduler } from '../execution/scheduler.ts'
 import { StepEvents } from '../log-events.ts'
-import { compileQueueRules } from '../queue/queue-rules.ts'
+import { compileBatchKey, compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
 import type { StepSettings } from '../step-options.ts'
 
 /** The part of the settings that a scheduler takes from its step. */
 export interface SchedulerSettings
   extends Pick<StepSettings, 'replica' | 'maxQueuedRequests' | 'clock' | 'log'> {
-  /** Counts a result that nobody waited for. */
+  /** Counts a result that came after its caller had left. */
   readonly dropped: () => void
 }
 
@@ -33,14 +31,18 @@ export function buildScheduler(o: {
     model: o.loaded,
     queue: new RequestQueue(compileQueueRules(config, settings.maxQueuedRequests)),
     batchKey: compileBatchKey(config),
-    instances: o.instances,
     // What a dynamic batcher gives away early it cannot put into a larger batch.
-    openExecutions: config.dynamic_batching === undefined ? (o.loaded.openExecutions ?? 1) : 1,
-    host: {
+    instances: new Instances(
+      o.instances,
+      config.dynamic_batching === undefined ? (o.loaded.openExecutions ?? 1) : 1,
+    ),
+    context: {
       clock: settings.clock,
       statistics: o.statistics,
-      outputs: compileOutputContract(config),
       events,
+      config,
+      outputs: new Set(config.output.map(({ name }) => name)),
+      hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
       isDecoupled: isDecoupled(config),
       ...(preservesOrder && { order: new ResponseOrder() }),
       details: { model: config.name, version: String(version), replica: settings.replica },

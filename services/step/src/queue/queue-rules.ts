@@ -1,4 +1,5 @@
 import type { ModelConfig, QueuePolicy } from '@tutti/model-config'
+import type { StepRequest } from '@tutti/tensor'
 
 /** What a queue reads for every request: a model's `dynamic_batching`, compiled. */
 export interface QueueRules {
@@ -8,7 +9,7 @@ export interface QueueRules {
   readonly defaultLevel: number
   readonly defaultLevelRules: LevelRules
   readonly levelRules: ReadonlyMap<number, LevelRules>
-  /** The server's bound for levels without their own, in requests. */
+  /** The server's limit for levels without their own, in requests. */
   readonly maxQueuedRequests: number
 }
 
@@ -28,7 +29,7 @@ export interface LevelRules {
   /** 0 is none. */
   readonly defaultTimeoutUs: number
   readonly allowTimeoutOverride: boolean
-  /** 0 leaves the bound to the server. */
+  /** 0 leaves the limit to the server. */
   readonly maxQueueSize: number
 }
 
@@ -85,5 +86,36 @@ function toLevelRules(policy: QueuePolicy | undefined): LevelRules {
     defaultTimeoutUs: policy.default_timeout_microseconds,
     allowTimeoutOverride: policy.allow_timeout_override,
     maxQueueSize: policy.max_queue_size,
+  }
+}
+
+/**
+ * Compiles what requests must have in common to share a batch: equal shapes (without the batch dimension) of inputs with a
+ * variable dimension that are not ragged, and the same set of inputs if some are optional.
+ *
+ * @returns a function that gives equal text for requests that fit; undefined where nothing has to be compared.
+ */
+export function compileBatchKey(
+  config: ModelConfig,
+): ((request: StepRequest) => string) | undefined {
+  const variable = new Set(
+    config.input
+      .filter((input) => !input.allow_ragged_batch && input.dims.includes(-1))
+      .map((input) => input.name),
+  )
+  const hasOptional = config.input.some((input) => input.optional)
+  if (config.max_batch_size <= 1 || (variable.size === 0 && !hasOptional)) return undefined
+  // Clients may send inputs in any order, so the key follows the order of the config.
+  const compared = config.input
+    .map((input) => input.name)
+    .filter((name) => hasOptional || variable.has(name))
+  return (request) => {
+    let key = ''
+    for (const name of compared) {
+      const input = request.inputs.find((tensor) => tensor.name === name)
+      if (input === undefined) key += '-;'
+      else key += variable.has(name) ? `${input.shape.slice(1).join(',')};` : '+;'
+    }
+    return key
   }
 }

@@ -1,7 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { planBatch } from './batch-plan.ts'
-import type { QueueEntry } from './queue-entry.ts'
-import type { LevelRules, QueueRules } from './queue-rules.ts'
+import type { BatchingRules, LevelRules, QueueRules } from './queue-rules.ts'
 
 /** What a queue has to know about a request to place it. */
 export interface QueueOffer<T> {
@@ -15,16 +13,26 @@ export interface QueueOffer<T> {
   readonly timeoutUs: bigint
 }
 
-/** What to do next for a free instance. */
-export type QueueDecision<T> =
-  | { readonly kind: 'empty' }
-  /** The entries have left the queue and are to be executed together. */
-  | { readonly kind: 'batch'; readonly entries: readonly QueueEntry<T>[] }
-  /** Ask again at this moment of the clock, or when something arrives or leaves. */
-  | { readonly kind: 'wait'; readonly until: number }
-
-/** One shared object: deciding "nothing to do" allocates nothing. */
-const EMPTY = { kind: 'empty' } as const
+/** A waiting request, linked into the queue so that a cancelled one leaves the middle at once. */
+export interface QueueEntry<T> {
+  readonly item: T
+  /** Items in the batch dimension, at least 1. */
+  readonly size: number
+  /** Requests of different keys never share a batch. */
+  readonly key: string
+  /** 0 without priority levels; 1 is the highest. */
+  readonly level: number
+  readonly rules: LevelRules
+  /** Milliseconds of the injected clock. */
+  readonly enqueuedAt: number
+  /** When the queue's own timeout strikes; Infinity if never. */
+  readonly expiresAt: number
+  isWaiting: boolean
+  /** Its timeout has struck and moved it behind its level; it does not strike again. */
+  isDelayed: boolean
+  previous: QueueEntry<T> | undefined
+  next: QueueEntry<T> | undefined
+}
 
 /**
  * The requests of one model version that wait for an instance, as one list in the order of service: by priority level, in a level by
@@ -37,9 +45,9 @@ export class RequestQueue<T> {
   #first: QueueEntry<T> | undefined
   #last: QueueEntry<T> | undefined
   #length = 0
-  /** Requests in levels without a bound of their own. */
+  /** Requests in levels without a limit of their own. */
   #unbounded = 0
-  /** Requests in each level that has a bound and holds some. */
+  /** Requests in each level that has a limit and holds some. */
   readonly #bounded = new Map<number, number>()
   #nextExpiry = Number.POSITIVE_INFINITY
 
@@ -97,10 +105,10 @@ export class RequestQueue<T> {
    * Applies the queue timeouts. Looks at the whole queue where requests or levels differ in theirs: it is called when a request may be
    * due and the length is bounded, while a heap costs every request more.
    *
-   * @returns the entries that are rejected; they have left the queue.
+   * @returns what is rejected; it has left the queue.
    */
-  expire(now: number): readonly QueueEntry<T>[] {
-    const rejected: QueueEntry<T>[] = []
+  expire(now: number): readonly T[] {
+    const rejected: T[] = []
     this.#nextExpiry = Number.POSITIVE_INFINITY
     for (let entry = this.#first, next = entry?.next; entry !== undefined; entry = next) {
       next = entry.next
@@ -114,31 +122,45 @@ export class RequestQueue<T> {
         this.#link(entry)
       } else {
         this.remove(entry)
-        rejected.push(entry)
+        rejected.push(entry.item)
       }
     }
     return rejected
   }
 
-  next(now: number): QueueDecision<T> {
-    if (this.#first === undefined) return EMPTY
-    const { count, waitUntil } = planBatch(this.#first, this.#rules.batching, now)
-    if (count === 0) return { kind: 'wait', until: waitUntil }
-    return { kind: 'batch', entries: this.#take(count) }
+  /**
+   * Decides on the next batch as Triton's dynamic batcher does: the largest preferred size that can be formed; else all that fits
+   * once the oldest has waited `maxQueueDelayMs` or nothing more can join; else it waits. Client batches stay whole.
+   *
+   * @returns the requests to execute together, which have left the queue; or when to ask again: Infinity while none waits.
+   * @see triton-inference-server/core, dynamic_batch_scheduler.cc, GetDynamicBatch
+   */
+  next(now: number): readonly T[] | number {
+    if (this.#first === undefined) return Number.POSITIVE_INFINITY
+    const { batching } = this.#rules
+    if (batching.maxBatchSize === 1) return this.#take(1)
+    const { maxPreferredBatchSize, maxQueueDelayMs } = batching
+    const found = gather(this.#first, batching)
+    const delayEnd = found.oldest + maxQueueDelayMs
+    const isDelayOver = maxQueueDelayMs > 0 && now >= delayEnd
+    if (found.preferredCount > 0 && !isDelayOver) return this.#take(found.preferredCount)
+    const canGrow = !found.isFull && found.size < maxPreferredBatchSize
+    if (canGrow && !isDelayOver && maxQueueDelayMs > 0) return delayEnd
+    return this.#take(found.count)
   }
 
   /** Empties the queue. @returns what was in it. */
-  clear(): readonly QueueEntry<T>[] {
+  clear(): readonly T[] {
     return this.#take(this.#length)
   }
 
-  #take(count: number): QueueEntry<T>[] {
-    const entries: QueueEntry<T>[] = []
-    while (this.#first !== undefined && entries.length < count) {
-      entries.push(this.#first)
+  #take(count: number): T[] {
+    const items: T[] = []
+    while (this.#first !== undefined && items.length < count) {
+      items.push(this.#first.item)
       this.remove(this.#first)
     }
-    return entries
+    return items
   }
 
   #admit(level: number, { maxQueueSize }: LevelRules): void {
@@ -204,4 +226,29 @@ function timeoutMs(rules: LevelRules, ownUs: bigint): number {
   if (defaultTimeoutUs === 0) return Number.POSITIVE_INFINITY
   const isShorter = rules.allowTimeoutOverride && ownUs > 0n && ownUs < defaultTimeoutUs
   return (isShorter ? Number(ownUs) : defaultTimeoutUs) / 1000
+}
+
+/** The entries that could share a batch, counted from the front of the queue, across priority levels. */
+function gather<T>(first: QueueEntry<T>, rules: BatchingRules) {
+  let count = 0
+  let size = 0
+  /** Entries up to the largest preferred size that can be formed; 0 if none can. */
+  let preferredCount = 0
+  /** The next entry cannot join, so that waiting cannot make the batch larger. */
+  let isFull = false
+  let oldest = Number.POSITIVE_INFINITY
+  for (let entry: QueueEntry<T> | undefined = first; entry !== undefined; entry = entry.next) {
+    const grown = size + entry.size
+    if (count > 0) {
+      // The batch passes the largest preferred size without meeting one: what is there counts as preferred.
+      if (grown > rules.maxPreferredBatchSize && preferredCount === 0) preferredCount = count
+      isFull = grown > rules.maxBatchSize || entry.key !== first.key
+      if (isFull) break
+    }
+    size = grown
+    count += 1
+    if (entry.enqueuedAt < oldest) oldest = entry.enqueuedAt
+    if (rules.preferredBatchSizes.has(size)) preferredCount = count
+  }
+  return { count, size, preferredCount, isFull, oldest }
 }

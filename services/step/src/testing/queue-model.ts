@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { LevelRules, QueueRules } from '../queue/queue-rules.ts'
-import { RequestQueue } from '../queue/request-queue.ts'
+import { type QueueEntry, RequestQueue } from '../queue/request-queue.ts'
 
 const NO_POLICY: LevelRules = {
   timeoutAction: 'REJECT',
@@ -93,10 +92,10 @@ export class QueueModel {
     else if (command.do === 'remove') this.#remove(command.index)
     else if (command.do === 'pass') this.#now += command.ms
     else this.#take()
-    for (const { item, expiresAt } of this.#queue.expire(this.#now)) {
+    for (const item of this.#queue.expire(this.#now)) {
+      const { expiresAt } = this.#leave(item, 'rejected what does not wait')
       must(expiresAt <= this.#now, 'rejected too early')
       must(this.#rules.defaultLevelRules.timeoutAction === 'REJECT', 'rejected under DELAY')
-      must(this.#waiting.delete(item), 'rejected what does not wait')
     }
     must(this.#queue.length === this.#waiting.size, 'length is wrong')
     must(this.#queue.nextExpiry > this.#now, 'an expired request is left')
@@ -105,9 +104,9 @@ export class QueueModel {
   drain(): void {
     while (this.#waiting.size > 0) {
       if (!this.#take()) this.#now += 1
-      for (const { item } of this.#queue.expire(this.#now)) this.#waiting.delete(item)
+      for (const item of this.#queue.expire(this.#now)) this.#waiting.delete(item)
     }
-    must(this.#queue.next(this.#now).kind === 'empty', 'something is left')
+    must(this.#queue.next(this.#now) === Number.POSITIVE_INFINITY, 'something is left')
   }
 
   #add(o: QueueCommand & { readonly do: 'add' }): void {
@@ -131,12 +130,27 @@ export class QueueModel {
   }
 
   #take(): boolean {
-    const decision = this.#queue.next(this.#now)
-    if (decision.kind === 'empty') must(this.#waiting.size === 0, 'idle although requests wait')
-    if (decision.kind === 'wait') must(decision.until > this.#now, 'waits for what is past')
-    if (decision.kind !== 'batch') return false
-    this.#check(decision.entries)
+    const next = this.#queue.next(this.#now)
+    if (typeof next === 'number') {
+      must(next > this.#now, 'waits for what is past')
+      const isEmpty = this.#waiting.size === 0
+      must((next === Number.POSITIVE_INFINITY) === isEmpty, 'idle although requests wait')
+      return false
+    }
+    this.#check(next.map((item) => this.#entry(item, 'executed although it left')))
     return true
+  }
+
+  #entry(item: string, fault: string): QueueEntry<string> {
+    const entry = this.#waiting.get(item)
+    if (entry === undefined) throw new Error(fault)
+    return entry
+  }
+
+  #leave(item: string, fault: string): QueueEntry<string> {
+    const entry = this.#entry(item, fault)
+    this.#waiting.delete(item)
+    return entry
   }
 
   #check(entries: readonly QueueEntry<string>[]): void {
@@ -149,7 +163,7 @@ export class QueueModel {
     )
     for (const entry of entries) {
       must(!this.#taken.has(entry.item), 'executed twice')
-      must(this.#waiting.delete(entry.item), 'executed although it left')
+      this.#leave(entry.item, 'executed twice in a batch')
       this.#taken.add(entry.item)
       for (const other of this.#waiting.values()) this.#mayPrecede(entry, other, entries)
     }

@@ -1,21 +1,24 @@
 import type { Clock } from '@tutti/chassis'
+import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
 import type { SchedulerEvents } from '../log-events.ts'
-import type { OutputContract } from './output-contract.ts'
 import type { ResponseOrder } from './response-order.ts'
 
 /** What all executions of one model version share. */
-export interface ExecutionHost {
+export interface ExecutionContext {
   readonly clock: Clock
   readonly statistics: StatisticsRecorder
-  readonly outputs: OutputContract
   readonly events: SchedulerEvents
+  readonly config: ModelConfig
+  /** Names of the outputs that the model may return. */
+  readonly outputs: ReadonlySet<string>
+  readonly hasReshape: boolean
   /** A decoupled model's final response goes out at once; an ordinary one waits for the execution's times. */
   readonly isDecoupled: boolean
   /** Present with `preserve_ordering`. */
   readonly order?: ResponseOrder
   /** What every error of this model version says about its origin. */
   readonly details: { readonly model: string; readonly version: string; readonly replica: string }
-  /** Called for each result that nobody waited for any more. */
+  /** Called for each result that came after its caller had left. */
   dropped(): void
 }
