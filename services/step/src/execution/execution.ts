@@ -31,7 +31,7 @@ export interface ExecutionOwner {
   /** A request has had its final response, or its failure. */
   settled(): void
   /** The instance may take a further execution. @param times - of the execution, if it is over and did not fail. */
-  freed(instance: number, times: ExecutionTimes | undefined): void
+  released(instance: number, times: ExecutionTimes | undefined): void
   /** All requests of the execution are answered. */
   ended(execution: Execution): void
 }
@@ -48,7 +48,7 @@ export class Execution implements BatchOptions {
   /** Places in the batch whose callers have left before their final response. */
   #left: number[] | undefined
   #live: number
-  #isFreed = false
+  #isReleased = false
 
   constructor(owner: ExecutionOwner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
     this.instance = o.instance
@@ -59,12 +59,21 @@ export class Execution implements BatchOptions {
     for (const request of o.requests) request.begin(this)
   }
 
-  /** Answers every request, whatever the engine does. */
-  run(model: LoadedModel): void {
-    void this.#execute(model).then(
-      (times) => this.#end(times, undefined),
-      (error: unknown) => this.#end(undefined, engineError(error)),
-    )
+  /** Resolves when every request is answered, whatever the engine does; never rejects. */
+  async run(model: LoadedModel): Promise<void> {
+    let times: ExecutionTimes | undefined
+    let failure: ServeError | undefined
+    try {
+      times = await model.execute(this.requests, this)
+      let batchSize = 0
+      for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)
+      this.#owner.context.statistics.recordExecution({ ...times, batchSize })
+    } catch (error) {
+      failure = engineError(error)
+    }
+    for (const request of this.requests) request.executed(times, failure)
+    this.#owner.ended(this)
+    this.release(times)
   }
 
   /** Made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
@@ -78,9 +87,11 @@ export class Execution implements BatchOptions {
     for (const request of this.#left ?? []) listener(request)
   }
 
-  /** For an engine that is done with the instance before it has answered all. */
-  release(): void {
-    this.#free(undefined)
+  /** Gives the instance back. An engine that is done with it before it has answered all calls this too. */
+  release(times?: ExecutionTimes): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    this.#owner.released(this.instance, times)
   }
 
   /** The caller of a request has left. The last one to go ends the execution for the engine. */
@@ -95,32 +106,6 @@ export class Execution implements BatchOptions {
     if (this.#live > 0) return
     this.#abort ??= new AbortController()
     this.#abort.abort(error)
-  }
-
-  /** An engine that throws at once has failed like one that rejects. */
-  #execute(model: LoadedModel): Promise<ExecutionTimes> {
-    try {
-      return model.execute(this.requests, this)
-    } catch (error) {
-      return Promise.reject(engineError(error))
-    }
-  }
-
-  #end(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
-    if (times !== undefined) {
-      let batchSize = 0
-      for (const { request } of this.requests) batchSize += Math.max(1, request.batchSize)
-      this.#owner.context.statistics.recordExecution({ ...times, batchSize })
-    }
-    for (const request of this.requests) request.executed(times, failure)
-    this.#owner.ended(this)
-    this.#free(times)
-  }
-
-  #free(times: ExecutionTimes | undefined): void {
-    if (this.#isFreed) return
-    this.#isFreed = true
-    this.#owner.freed(this.instance, times)
   }
 }
 
@@ -274,12 +259,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
       if (behind !== undefined) return this.#owner.abandon(this, behind)
     }
     const outputs = this.#toClient(response.outputs)
-    if (outputs instanceof ServeError) {
-      this.#hasFinal = true
-      this.#answer(outputs, this.#elapsed())
-    } else {
-      this.#deliver(outputs === response.outputs ? response : { ...response, outputs })
-    }
+    if (outputs instanceof ServeError) this.#end(outputs)
+    else this.#deliver(outputs === response.outputs ? response : { ...response, outputs })
   }
 
   /** Records how the request went, and answers it. */

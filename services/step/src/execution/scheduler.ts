@@ -7,7 +7,8 @@ import {
   requestPrefix,
   type StepRequest,
 } from '@tutti/tensor'
-import type { RequestQueue } from '../queue/request-queue.ts'
+import type { BatchKeyInput } from '../queue/queue-rules.ts'
+import { batchKey, type RequestQueue } from '../queue/request-queue.ts'
 import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
@@ -22,13 +23,20 @@ export interface SchedulerLoad {
   readonly freeSlots: number
 }
 
+/** What a scheduler is put together from. */
+export interface SchedulerParts {
+  readonly model: LoadedModel
+  readonly context: ExecutionContext
+  readonly queue: RequestQueue<ScheduledRequest>
+  /** Inputs by which requests must be alike to share a batch; undefined where nothing is compared. */
+  readonly batchKey: readonly BatchKeyInput[] | undefined
+  readonly instances: Instances
+}
+
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
 export class Scheduler implements ExecutionOwner {
   readonly context: ExecutionContext
-  readonly #model: LoadedModel
-  readonly #queue: RequestQueue<ScheduledRequest>
-  readonly #batchKey: ((request: StepRequest) => string) | undefined
-  readonly #instances: Instances
+  readonly #o: SchedulerParts
   readonly #executions = new Set<Execution>()
   readonly #drained = new ReadyGate()
   #inFlight = 0
@@ -36,25 +44,16 @@ export class Scheduler implements ExecutionOwner {
   #timerAt = Number.POSITIVE_INFINITY
   #clearTimer: (() => void) | undefined
 
-  constructor(o: {
-    readonly model: LoadedModel
-    readonly context: ExecutionContext
-    readonly queue: RequestQueue<ScheduledRequest>
-    readonly batchKey: ((request: StepRequest) => string) | undefined
-    readonly instances: Instances
-  }) {
-    this.#model = o.model
+  constructor(o: SchedulerParts) {
     this.context = o.context
-    this.#queue = o.queue
-    this.#batchKey = o.batchKey
-    this.#instances = o.instances
+    this.#o = o
   }
 
   get load(): SchedulerLoad {
     return {
       inFlight: this.#inFlight,
-      queued: this.#queue.length,
-      freeSlots: this.#instances.idle,
+      queued: this.#o.queue.length,
+      freeSlots: this.#o.instances.idle,
     }
   }
 
@@ -73,10 +72,10 @@ export class Scheduler implements ExecutionOwner {
     if (options.signal.aborted) return cancelError(options.signal.reason)
     if (deadlineAt <= acceptedAt) return deadlineError(request)
     const { priority, timeoutUs, id } = request.context
-    const key = this.#batchKey?.(request) ?? ''
+    const key = this.#o.batchKey === undefined ? '' : batchKey(this.#o.batchKey, request)
     const offer = { item: scheduled, size: request.batchSize, key, priority, timeoutUs }
     try {
-      scheduled.entry = this.#queue.add(offer, acceptedAt)
+      scheduled.entry = this.#o.queue.add(offer, acceptedAt)
     } catch (error) {
       return ServeError.from(error).withPrefix(requestPrefix(id))
     }
@@ -87,22 +86,22 @@ export class Scheduler implements ExecutionOwner {
   /** Starts all that can start now. */
   #pump(): void {
     const now = this.context.clock.now()
-    if (this.#queue.nextExpiry <= now) this.#expire(now)
+    if (this.#o.queue.nextExpiry <= now) this.#expire(now)
     let wakeAt = Number.POSITIVE_INFINITY
-    for (let free = this.#instances.next(); free >= 0; free = this.#instances.next()) {
-      const next = this.#queue.next(now)
+    for (let free = this.#o.instances.next(); free >= 0; free = this.#o.instances.next()) {
+      const next = this.#o.queue.next(now)
       if (typeof next === 'number') {
         wakeAt = next
         break
       }
       this.#start(next, free, now)
     }
-    this.#wakeAt(Math.min(wakeAt, this.#queue.nextExpiry), now)
+    this.#wakeAt(Math.min(wakeAt, this.#o.queue.nextExpiry), now)
   }
 
   #start(taken: readonly ScheduledRequest[], instance: number, now: number): void {
     // First: answering below may run code that comes back here for the same instance.
-    this.#instances.begin(instance)
+    this.#o.instances.begin(instance)
     for (const scheduled of taken) {
       this.#dequeued(scheduled)
       // The deadline's own timer may be late; what is over is never executed.
@@ -110,18 +109,18 @@ export class Scheduler implements ExecutionOwner {
     }
     // The answer to one request may have ended another of this batch: two steps of one ensemble request.
     const requests = taken.filter((scheduled) => !scheduled.isAnswered)
-    if (requests.length === 0) return this.#instances.end(instance, undefined)
+    if (requests.length === 0) return this.#o.instances.end(instance, undefined)
     const execution = new Execution(this, { requests, instance, startedAt: now })
     this.#executions.add(execution)
-    execution.run(this.#model)
+    void execution.run(this.#o.model)
   }
 
   ended(execution: Execution): void {
     this.#executions.delete(execution)
   }
 
-  freed(instance: number, times: ExecutionTimes | undefined): void {
-    this.#instances.end(instance, times)
+  released(instance: number, times: ExecutionTimes | undefined): void {
+    this.#o.instances.end(instance, times)
     this.#pump()
   }
 
@@ -133,7 +132,7 @@ export class Scheduler implements ExecutionOwner {
   abandon(scheduled: ScheduledRequest, error: ServeError): void {
     if (scheduled.isAnswered) return
     const { entry } = scheduled
-    if (entry !== undefined && this.#queue.remove(entry)) this.#dequeued(scheduled)
+    if (entry !== undefined && this.#o.queue.remove(entry)) this.#dequeued(scheduled)
     scheduled.refuse(error)
     // A batch that waited for this request's size or shape may be ready now.
     this.#pump()
@@ -146,7 +145,7 @@ export class Scheduler implements ExecutionOwner {
   }
 
   #expire(now: number): void {
-    for (const scheduled of this.#queue.expire(now)) {
+    for (const scheduled of this.#o.queue.expire(now)) {
       this.#dequeued(scheduled)
       scheduled.refuse(new ServeError('QUEUE_TIMEOUT', 'Request timeout expired'))
     }
@@ -187,7 +186,7 @@ export class Scheduler implements ExecutionOwner {
     this.#clearTimer?.()
     this.#clearTimer = undefined
     this.#timerAt = Number.NEGATIVE_INFINITY
-    for (const scheduled of this.#queue.clear()) {
+    for (const scheduled of this.#o.queue.clear()) {
       this.#dequeued(scheduled)
       scheduled.refuse(stoppingError(scheduled.request))
     }

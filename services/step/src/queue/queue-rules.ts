@@ -1,5 +1,4 @@
 import type { ModelConfig, QueuePolicy } from '@tutti/model-config'
-import type { StepRequest } from '@tutti/tensor'
 
 /** What a queue reads for every request: a model's `dynamic_batching`, compiled. */
 export interface QueueRules {
@@ -89,33 +88,26 @@ function toLevelRules(policy: QueuePolicy | undefined): LevelRules {
   }
 }
 
+/** An input by which requests must be alike to share a batch. */
+export interface BatchKeyInput {
+  readonly name: string
+  /** Its shape counts, not only whether it is there. */
+  readonly hasShape: boolean
+}
+
 /**
  * Compiles what requests must have in common to share a batch: equal shapes (without the batch dimension) of inputs with a
  * variable dimension that are not ragged, and the same set of inputs if some are optional.
  *
- * @returns a function that gives equal text for requests that fit; undefined where nothing has to be compared.
+ * @returns inputs in the order of the config, as clients may send theirs in any; undefined where nothing has to be compared.
  */
-export function compileBatchKey(
-  config: ModelConfig,
-): ((request: StepRequest) => string) | undefined {
-  const variable = new Set(
-    config.input
-      .filter((input) => !input.allow_ragged_batch && input.dims.includes(-1))
-      .map((input) => input.name),
-  )
+export function compileBatchKey(config: ModelConfig): readonly BatchKeyInput[] | undefined {
   const hasOptional = config.input.some((input) => input.optional)
-  if (config.max_batch_size <= 1 || (variable.size === 0 && !hasOptional)) return undefined
-  // Clients may send inputs in any order, so the key follows the order of the config.
-  const compared = config.input
-    .map((input) => input.name)
-    .filter((name) => hasOptional || variable.has(name))
-  return (request) => {
-    let key = ''
-    for (const name of compared) {
-      const input = request.inputs.find((tensor) => tensor.name === name)
-      if (input === undefined) key += '-;'
-      else key += variable.has(name) ? `${input.shape.slice(1).join(',')};` : '+;'
-    }
-    return key
-  }
+  const inputs = config.input
+    .map(({ name, dims, allow_ragged_batch: isRagged }) => ({
+      name,
+      hasShape: !isRagged && dims.includes(-1),
+    }))
+    .filter(({ hasShape }) => hasOptional || hasShape)
+  return config.max_batch_size <= 1 || inputs.length === 0 ? undefined : inputs
 }

@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { BatchingRules, LevelRules, QueueRules } from './queue-rules.ts'
+import type { StepRequest } from '@tutti/tensor'
+import type { BatchingRules, BatchKeyInput, LevelRules, QueueRules } from './queue-rules.ts'
 
 /** What a queue has to know about a request to place it. */
 export interface QueueOffer<T> {
@@ -20,9 +21,7 @@ export interface QueueEntry<T> {
   readonly size: number
   /** Requests of different keys never share a batch. */
   readonly key: string
-  /** 0 without priority levels; 1 is the highest. */
-  readonly level: number
-  readonly rules: LevelRules
+  readonly level: Level
   /** Milliseconds of the injected clock. */
   readonly enqueuedAt: number
   /** When the queue's own timeout strikes; Infinity if never. */
@@ -34,26 +33,30 @@ export interface QueueEntry<T> {
   next: QueueEntry<T> | undefined
 }
 
+/** The requests of one priority level. */
+interface Level {
+  /** 0 without priority levels; 1 is the highest. */
+  readonly number: number
+  readonly rules: LevelRules
+  /** Shared by the levels that have no limit of their own. */
+  readonly waiting: { count: number }
+}
+
 /**
  * The requests of one model version that wait for an instance, as one list in the order of service: by priority level, in a level by
  * arrival, those that DELAY moved back last (triton-semantics 2.7). No clock of its own: time comes in as `now`.
  */
 export class RequestQueue<T> {
   readonly #rules: QueueRules
-  /** Requests expire in the order of service. */
-  readonly #hasOneTimeout: boolean
   #first: QueueEntry<T> | undefined
   #last: QueueEntry<T> | undefined
   #length = 0
-  /** Requests in levels without a limit of their own. */
-  #unbounded = 0
-  /** Requests in each level that has a limit and holds some. */
-  readonly #bounded = new Map<number, number>()
+  readonly #levels = new Map<number, Level>()
+  readonly #unlimited = { count: 0 }
   #nextExpiry = Number.POSITIVE_INFINITY
 
   constructor(rules: QueueRules) {
     this.#rules = rules
-    this.#hasOneTimeout = rules.levels === 0 && !rules.defaultLevelRules.allowTimeoutOverride
   }
 
   get length(): number {
@@ -67,17 +70,16 @@ export class RequestQueue<T> {
 
   /** @throws ServeError QUEUE_FULL or OVERLOADED, without the `[request id: ...]` prefix. */
   add(offer: QueueOffer<T>, now: number): QueueEntry<T> {
-    const level = levelOf(offer.priority, this.#rules)
-    const rules = this.#rules.levelRules.get(level) ?? this.#rules.defaultLevelRules
-    this.#admit(level, rules)
+    const number = levelOf(offer.priority, this.#rules)
+    const level = this.#levels.get(number) ?? this.#addLevel(number)
+    this.#admit(level)
     const entry: QueueEntry<T> = {
       item: offer.item,
       size: Math.max(1, offer.size),
       key: offer.key,
       level,
-      rules,
       enqueuedAt: now,
-      expiresAt: now + timeoutMs(rules, offer.timeoutUs),
+      expiresAt: now + timeoutMs(level.rules, offer.timeoutUs),
       isWaiting: true,
       isDelayed: false,
       previous: undefined,
@@ -85,7 +87,7 @@ export class RequestQueue<T> {
     }
     this.#link(entry)
     this.#length += 1
-    this.#count(entry, 1)
+    level.waiting.count += 1
     if (entry.expiresAt < this.#nextExpiry) this.#nextExpiry = entry.expiresAt
     return entry
   }
@@ -96,14 +98,14 @@ export class RequestQueue<T> {
     entry.isWaiting = false
     this.#unlink(entry)
     this.#length -= 1
-    this.#count(entry, -1)
+    entry.level.waiting.count -= 1
     if (this.#length === 0) this.#nextExpiry = Number.POSITIVE_INFINITY
     return true
   }
 
   /**
-   * Applies the queue timeouts. Looks at the whole queue where requests or levels differ in theirs: it is called when a request may be
-   * due and the length is bounded, while a heap costs every request more.
+   * Applies the queue timeouts. Looks at the whole queue: it is called when a request may be due and the length is bounded, while
+   * a heap costs every request more.
    *
    * @returns what is rejected; it has left the queue.
    */
@@ -115,8 +117,7 @@ export class RequestQueue<T> {
       if (entry.isDelayed) continue
       if (entry.expiresAt > now) {
         this.#nextExpiry = Math.min(this.#nextExpiry, entry.expiresAt)
-        if (this.#hasOneTimeout) break
-      } else if (entry.rules.timeoutAction === 'DELAY') {
+      } else if (entry.level.rules.timeoutAction === 'DELAY') {
         this.#unlink(entry)
         entry.isDelayed = true
         this.#link(entry)
@@ -163,27 +164,20 @@ export class RequestQueue<T> {
     return items
   }
 
-  #admit(level: number, { maxQueueSize }: LevelRules): void {
-    if (maxQueueSize > 0) {
-      if ((this.#bounded.get(level) ?? 0) < maxQueueSize) return
-      throw new ServeError('QUEUE_FULL', 'Exceeds maximum queue size')
-    }
-    const most = this.#rules.maxQueuedRequests
-    if (this.#unbounded < most) return
-    throw new ServeError(
-      'OVERLOADED',
-      `${most} requests wait for the model, which is the server's bound`,
-    )
+  #addLevel(number: number): Level {
+    const rules = this.#rules.levelRules.get(number) ?? this.#rules.defaultLevelRules
+    const waiting = rules.maxQueueSize > 0 ? { count: 0 } : this.#unlimited
+    const level = { number, rules, waiting }
+    this.#levels.set(number, level)
+    return level
   }
 
-  #count({ level, rules }: QueueEntry<T>, change: 1 | -1): void {
-    if (rules.maxQueueSize === 0) {
-      this.#unbounded += change
-      return
-    }
-    const length = (this.#bounded.get(level) ?? 0) + change
-    if (length > 0) this.#bounded.set(level, length)
-    else this.#bounded.delete(level)
+  #admit({ rules: { maxQueueSize }, waiting: { count } }: Level): void {
+    const most = this.#rules.maxQueuedRequests
+    if (count < (maxQueueSize > 0 ? maxQueueSize : most)) return
+    if (maxQueueSize > 0) throw new ServeError('QUEUE_FULL', 'Exceeds maximum queue size')
+    const text = `${most} requests wait for the model, which is the server's bound`
+    throw new ServeError('OVERLOADED', text)
   }
 
   /** From the back: only what is of a lower level or delayed is passed. */
@@ -212,7 +206,7 @@ export class RequestQueue<T> {
 
 /** Whether a waiting request comes after one that is put into the queue now. */
 function isServedAfter<T>(waiting: QueueEntry<T>, entry: QueueEntry<T>): boolean {
-  if (waiting.level !== entry.level) return waiting.level > entry.level
+  if (waiting.level !== entry.level) return waiting.level.number > entry.level.number
   return waiting.isDelayed && !entry.isDelayed
 }
 
@@ -251,4 +245,15 @@ function gather<T>(first: QueueEntry<T>, rules: BatchingRules) {
     if (rules.preferredBatchSizes.has(size)) preferredCount = count
   }
   return { count, size, preferredCount, isFull, oldest }
+}
+
+/** Gives equal text for requests that may share a batch. */
+export function batchKey(inputs: readonly BatchKeyInput[], request: StepRequest): string {
+  let key = ''
+  for (const { name, hasShape } of inputs) {
+    const input = request.inputs.find((tensor) => tensor.name === name)
+    if (input === undefined) key += '-;'
+    else key += hasShape ? `${input.shape.slice(1).join(',')};` : '+;'
+  }
+  return key
 }

@@ -176,7 +176,7 @@ export class QueueModel {
     batch: readonly QueueEntry<string>[],
   ): void {
     if (batch.includes(other)) return
-    must(first.level <= other.level, 'overtaken by a lower level')
+    must(first.level.number <= other.level.number, 'overtaken by a lower level')
     const isEarlier = other.level === first.level && Number(other.item) < Number(first.item)
     const isDelayed = other.expiresAt <= this.#now
     must(!isEarlier || isDelayed, 'overtaken within its level')
