@@ -1,15 +1,15 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { ServedModel, VersionState } from '@tutti/ensemble'
-import type { ModelConfig } from '@tutti/model-config'
+import type { compileRequestCheck, ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
 import type { Scheduler } from './execution/scheduler.ts'
-import type { RequestCheck } from './load/request-check.ts'
 
 /** A version in memory, with all that a request to it needs. */
 export interface Serving {
   readonly loaded: LoadedModel
   readonly scheduler: Scheduler
-  readonly check: RequestCheck
+  /** Checks a request against the config and computes what the engine gets; throws ServeError. */
+  readonly check: ReturnType<typeof compileRequestCheck>
   readonly statistics: StatisticsRecorder
   /** Requests that can execute at the same time. */
   readonly slots: number
@@ -37,7 +37,7 @@ export interface HostedModel {
   readonly versions: ReadonlyMap<number, HostedVersion>
   /** Why there is no configuration; '' if there is one. */
   readonly reason: string
-  /** Of what it was loaded from; '' exactly while nothing of it is served. */
+  /** Of the files that it was loaded from; '' exactly while none of its versions is served. */
   readonly digest: string
   /** Gives back the files that it was loaded from, once no version of it is in memory. */
   readonly release: () => Promise<void>

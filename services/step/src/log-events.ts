@@ -8,7 +8,7 @@ export interface SchedulerEvents {
   resultDropped(): void
 }
 
-/** Every log line of this room has a name here. */
+/** Every log line of this package has a name here. */
 export class StepEvents {
   readonly #log: Logger
 
@@ -76,7 +76,7 @@ export class StepEvents {
     const log = this.#log.child({ model, version })
     return {
       responseOutOfTurn: (request) => log.warn('engine response out of turn', { request }),
-      resultDropped: () => log.debug('result dropped, nobody waits for it', {}),
+      resultDropped: () => log.debug('result dropped, its caller has left', {}),
     }
   }
 }

@@ -1,19 +1,42 @@
 import type { PinnedVersion } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { HostedModel, Serving } from './hosted-model.ts'
+import type { HostedModel, HostedVersion, Serving } from './hosted-model.ts'
+import type { StepEvents } from './log-events.ts'
+import type { StepSettings } from './step-options.ts'
+
+export interface ModelTableOptions {
+  readonly metrics: StepSettings['metrics']
+  readonly unpinned: StepSettings['unpinned']
+  readonly events: StepEvents
+  /** What the table says has changed. */
+  changed(): void
+}
 
 /** A version that takes no new requests, until those that pinned it are answered. */
-export interface Retired {
+interface Retired {
   readonly pin: PinnedVersion
   readonly serving: Serving
   /** The same revision is served anew: requests that pinned it may go there. */
   readonly replaced: PromiseWithResolvers<void>
 }
 
-/** The models of a process, and what it served before as long as requests use it. Requests read it; only ModelChanges writes it. */
+/** Models without a version in memory that stay listed; limited, because load requests make names. */
+const MAX_UNLOADED = 1024
+
+/**
+ * The models of a process, and what it served before as long as requests use it. A version that is replaced or unloaded takes the
+ * requests that pinned it, finishes them, and is closed then.
+ */
 export class ModelTable {
   readonly byName = new Map<string, HostedModel>()
-  readonly retiredByPin = new Map<string, Retired>()
+  readonly #o: ModelTableOptions
+  readonly #retiredByPin = new Map<string, Retired>()
+  readonly #closing = new Set<Promise<void>>()
+  #isClosed = false
+
+  constructor(o: ModelTableOptions) {
+    this.#o = o
+  }
 
   get(name: string): HostedModel | undefined {
     return this.byName.get(name)
@@ -25,7 +48,7 @@ export class ModelTable {
    * @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE if nothing does.
    */
   getPinned(pin: PinnedVersion): Serving {
-    const retired = this.retiredByPin.get(pinKey(pin))
+    const retired = this.#retiredByPin.get(pinKey(pin))
     if (retired !== undefined) return retired.serving
     const unknown = `Request for unknown model: '${pin.model}'`
     const model = this.get(pin.model)
@@ -52,16 +75,141 @@ export class ModelTable {
   }
 
   get retiredPins(): readonly PinnedVersion[] {
-    return [...this.retiredByPin.values()].map(({ pin }) => pin)
+    return [...this.#retiredByPin.values()].map(({ pin }) => pin)
   }
 
   /** Everything in memory, retired or not. */
   get servings(): readonly Serving[] {
     const versions = [...this.byName.values()].flatMap((model) => [...model.versions.values()])
-    return [...versions, ...this.retiredByPin.values()].flatMap(({ serving }) => serving ?? [])
+    return [...versions, ...this.#retiredByPin.values()].flatMap(({ serving }) => serving ?? [])
+  }
+
+  /** From now on the model is this one; what was in its place is retired, and listed until it is gone if nothing replaces it. */
+  put(next: HostedModel): void {
+    const before = this.get(next.name)
+    const versions = new Map(next.versions)
+    for (const old of before?.versions.values() ?? []) {
+      if (!versions.has(old.version)) versions.set(old.version, toUnlisted(old))
+    }
+    const model = { ...next, versions: new Map([...versions].toSorted(([a], [b]) => a - b)) }
+    this.byName.set(model.name, model)
+    this.#serveAgain(model)
+    if (before !== undefined) this.#retire(before, model)
+    this.#addMetrics(next)
+    this.#forgetSome()
+    this.#o.changed()
+  }
+
+  /** Takes the model away; its versions stay listed. Nothing happens to a name that is not known. */
+  unload(name: string): void {
+    const before = this.get(name)
+    if (before === undefined) return
+    // Last among the unloaded, so that the longest unloaded ones are forgotten first.
+    this.byName.delete(name)
+    if (before.versions.size === 0) {
+      // Nothing of it was ever loaded: it is not listed any more.
+      this.#close(before.release())
+    } else {
+      const versions = new Map([...before.versions].map(([n, old]) => [n, toUnlisted(old)]))
+      const model = { ...before, versions, digest: '', release: async () => {} }
+      this.byName.set(name, model)
+      this.#retire(before, model)
+      this.#forgetSome()
+    }
+    this.#o.changed()
+  }
+
+  /** Closes everything in memory. The schedulers must have been stopped. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const { name } of this.models) this.unload(name)
+    for (const { replaced } of this.#retiredByPin.values()) replaced.resolve()
+    while (this.#closing.size > 0) await Promise.all(this.#closing)
+  }
+
+  #close(released: Promise<void>): void {
+    const closing = released.finally(() => this.#closing.delete(closing))
+    this.#closing.add(closing)
+  }
+
+  #addMetrics({ name, config, versions }: HostedModel): void {
+    for (const { version, serving } of versions.values()) {
+      if (serving === undefined) continue
+      this.#o.metrics?.addModel(serving.statistics, {
+        name,
+        version: String(version),
+        tags: config?.metric_tags ?? {},
+        loadSeconds: serving.loadSeconds,
+      })
+    }
+  }
+
+  /** Retired instances of revisions that are served again need not wait for requests that pinned these. */
+  #serveAgain({ name: model, versions }: HostedModel): void {
+    for (const { version, revision } of versions.values()) {
+      this.#retiredByPin.get(pinKey({ model, version, revision }))?.replaced.resolve()
+    }
+  }
+
+  /** @param now - what stands in its place; its versions of the same number tell how far the old ones are. */
+  #retire(before: HostedModel, now: HostedModel): void {
+    const open: Promise<void>[] = []
+    for (const { version, revision, serving } of before.versions.values()) {
+      if (serving === undefined) continue
+      const pin = { model: before.name, version, revision }
+      open.push(this.#finish(pin, serving, now.versions.get(version)))
+    }
+    if (open.length === 0 && before.release === now.release) return
+    this.#close(Promise.all(open).then(() => before.release()))
+  }
+
+  async #finish(
+    pin: PinnedVersion,
+    serving: Serving,
+    listed: HostedVersion | undefined,
+  ): Promise<void> {
+    const key = pinKey(pin)
+    const retired = { pin, serving, replaced: Promise.withResolvers<void>() }
+    const isReplaced = listed?.revision === pin.revision && listed.serving !== undefined
+    if (isReplaced || this.#isClosed) retired.replaced.resolve()
+    this.#retiredByPin.get(key)?.replaced.resolve()
+    this.#retiredByPin.set(key, retired)
+    await Promise.race([this.#o.unpinned?.(pin), retired.replaced.promise])
+    await serving.scheduler.drain()
+    if (this.#retiredByPin.get(key) === retired) this.#retiredByPin.delete(key)
+    this.#o.metrics?.removeModel(serving.statistics)
+    try {
+      await serving.loaded.close()
+    } catch (error) {
+      this.#o.events.closeFailed(pin.model, pin.version, ServeError.from(error))
+    }
+    if (listed?.state === 'UNLOADING') {
+      listed.state = 'UNAVAILABLE'
+      listed.reason = 'unloaded'
+    }
+    this.#o.changed()
+    this.#o.events.versionUnloaded(pin.model, pin.version, pin.revision)
+  }
+
+  #forgetSome(): void {
+    const unloaded = [...this.byName.values()].filter(isUnloaded)
+    for (const { name } of unloaded.slice(0, Math.max(0, unloaded.length - MAX_UNLOADED))) {
+      this.byName.delete(name)
+    }
   }
 }
 
-export function pinKey({ model, version, revision }: PinnedVersion): string {
+function pinKey({ model, version, revision }: PinnedVersion): string {
   return `${model} ${version} ${revision}`
+}
+
+/** How a version is listed that the model has no more. One that is listed so already stays the object that learns of its end. */
+function toUnlisted(old: HostedVersion): HostedVersion {
+  const none = { version: old.version, revision: old.revision, serving: undefined }
+  if (old.serving !== undefined) return { ...none, state: 'UNLOADING', reason: '' }
+  return old.state === 'LOADING' ? { ...none, state: 'UNAVAILABLE', reason: 'unloaded' } : old
+}
+
+function isUnloaded({ versions }: HostedModel): boolean {
+  return [...versions.values()].every((v) => v.state === 'UNAVAILABLE')
 }

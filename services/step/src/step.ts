@@ -1,17 +1,20 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
-import type { LoadOverrides } from '@tutti/repository'
-import type { FindExecutor } from '@tutti/tensor'
+import type { FindExecutor, StepRequest } from '@tutti/tensor'
+import type { ScheduledRequest } from './execution/execution.ts'
+import { createFindExecutor } from './find-executor.ts'
+import { type HostedVersion, toServedModel } from './hosted-model.ts'
+import { ModelLoader } from './load/model-loader.ts'
+import { StepEvents } from './log-events.ts'
+import { createModelHost } from './model-host.ts'
+import { ModelTable } from './model-table.ts'
+import type { StepOptions, StepSettings } from './step-options.ts'
 
-/** How busy a step process is, for whoever chooses between replicas. */
+/** How busy a step process is, for those who choose between replicas. */
 export interface StepLoad {
   /** Accepted and not yet answered, in requests. */
   readonly inFlight: number
   /** Instances that execute nothing. */
   readonly freeSlots: number
-  /** True from the begin of `drain` on: no new work. */
-  readonly isDraining: boolean
-  /** Results that came after their caller was gone, since the start. */
-  readonly droppedResults: number
   readonly models: readonly VersionLoad[]
 }
 
@@ -25,35 +28,144 @@ export interface VersionLoad {
   readonly slots: number
 }
 
-/** Loads and unloads models while the process serves. */
-export interface StepModels {
-  /**
-   * Loads a model as it is on disk, or as the overrides say, and resolves when all its versions are READY; what is served stays
-   * until then. At once if nothing changed.
-   * @throws ServeError with the texts of triton-semantics 3.3.
-   */
-  load(name: string, overrides?: LoadOverrides): Promise<void>
-  /** Takes a model out of service; what was accepted is finished in the background. Unknown names are no error. */
-  unload(name: string): void
+/**
+ * How long an engine may go on with work whose callers are answered, or with a load. Most cannot be interrupted, and the process
+ * ends.
+ */
+const CLOSE_MS = 2000
+
+/** Opens a step without models; `models.load` loads them from the repository. */
+export function openStep(o: StepOptions): Step {
+  const engines = new Map([...o.engines.values()].map((engine) => [engine.backend, engine]))
+  return new Step({ ...o, engines })
 }
 
-/** A step process's models: checks requests, schedules, executes, answers. */
-export interface Step {
+/** The models of a process: executes requests to them, says what they serve, counts. */
+export class Step {
   /** What executes the requests to a model version; it answers each with one final response, or fails. */
   readonly executor: FindExecutor
   readonly control: StepControl
-  readonly models: StepModels
+  readonly models: ModelLoader
+  readonly #settings: StepSettings
+  readonly #events: StepEvents
+  readonly #table: ModelTable
+  readonly #listeners = new Set<() => void>()
+  #isBusy = false
+  #closed: Promise<void> | undefined
+
+  constructor(settings: StepSettings) {
+    const { replica, clock, metrics, unpinned } = settings
+    this.#settings = settings
+    this.#events = new StepEvents(settings.log)
+    const changed = (): void => {
+      for (const listener of this.#listeners) listener()
+    }
+    this.#table = new ModelTable({ metrics, unpinned, events: this.#events, changed })
+    const host = createModelHost({
+      replica,
+      clock,
+      routers: () => settings.routers?.(),
+      control: () => settings.control?.(),
+      findCaller: (request) => this.#findRunning(request),
+    })
+    this.models = new ModelLoader({
+      table: this.#table,
+      settings: { ...settings, host },
+      events: this.#events,
+    })
+    this.executor = createFindExecutor(this.#table, replica)
+    this.control = {
+      describe: async () => ({ replica, models: this.served() }),
+      statistics: async (model, version) =>
+        this.#select(model, version).flatMap(
+          ([, { serving }]) => serving?.statistics.snapshot() ?? [],
+        ),
+      isReady: async (model, version) => {
+        const serving = this.#table.get(model)?.versions.get(version)?.serving
+        return (await serving?.loaded.isReady?.()) ?? serving !== undefined
+      },
+    }
+  }
+
   /** What `describe` says, by name. */
-  served(): readonly ServedModel[]
+  served(): readonly ServedModel[] {
+    return this.#table.models.map(toServedModel)
+  }
+
   /** [model, version, revision] of what it still executes for requests that pinned it, after it was replaced or unloaded. */
-  retired(): readonly (readonly [string, number, string])[]
-  /** Calls `listener` when what `describe` or `isDraining` say has changed. @returns ends it. */
-  onChange(listener: () => void): () => void
-  load(): StepLoad
+  retired(): readonly (readonly [string, number, string])[] {
+    return this.#table.retiredPins.map(({ model, version, revision }) => [model, version, revision])
+  }
+
+  /** Calls `listener` when what `describe` says has changed. @returns ends it. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  load(): StepLoad {
+    const models = this.#select('', '').flatMap(([model, { version, serving }]) =>
+      serving === undefined
+        ? []
+        : [{ model, version, slots: serving.slots, ...serving.scheduler.load }],
+    )
+    return { inFlight: this.#inFlight, freeSlots: sum(models.map((m) => m.freeSlots)), models }
+  }
+
   /** Takes no new work and resolves when all accepted requests are answered. */
-  drain(): Promise<void>
-  /** Answers what waits with SERVER_STOPPING and what runs with ENGINE_STOPPED, and releases the engines. */
-  close(): Promise<void>
+  async drain(): Promise<void> {
+    this.#events.draining(this.#inFlight)
+    await Promise.all(this.#table.servings.map(({ scheduler }) => scheduler.drain()))
+    this.#events.drained()
+  }
+
   /** After `close`: an engine goes on with what cannot be interrupted, and was not waited for. */
-  readonly isBusy: boolean
+  get isBusy(): boolean {
+    return this.#isBusy
+  }
+
+  /** Answers what waits with SERVER_STOPPING and what runs with ENGINE_STOPPED, and releases the engines. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    for (const { scheduler } of this.#table.servings) scheduler.stop()
+    const closed = this.models.close()
+    const late = Promise.withResolvers<void>()
+    const stopTimer = this.#settings.clock.setTimer(CLOSE_MS, () => {
+      this.#events.closeGivenUp(CLOSE_MS)
+      this.#isBusy = true
+      late.resolve()
+    })
+    await Promise.race([closed, late.promise])
+    stopTimer()
+  }
+
+  /** What is retired still works on what was accepted. */
+  get #inFlight(): number {
+    return sum(this.#table.servings.map(({ scheduler }) => scheduler.load.inFlight))
+  }
+
+  /** The running request, of any model, that an engine was given as this object. */
+  #findRunning(request: StepRequest): ScheduledRequest | undefined {
+    for (const { scheduler } of this.#table.servings) {
+      const found = scheduler.findRunning(request)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  /** The versions that a model name and version select; '' selects all. */
+  #select(name: string, version: string): (readonly [string, HostedVersion])[] {
+    return this.#table.models
+      .filter((model) => name === '' || model.name === name)
+      .flatMap((model) => [...model.versions.values()].map((v) => [model.name, v] as const))
+      .filter(([, hosted]) => version === '' || String(hosted.version) === version)
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0)
 }

@@ -48,7 +48,7 @@ await t.test('an engine hears which caller of a batch has left', async (t) => {
   t.notOk(signal.aborted)
   callers[0]?.abort(new ServeError('CANCELLED', ''))
   t.same(abandoned, [1, 0])
-  t.ok(signal.aborted, 'nobody is left')
+  t.ok(signal.aborted, 'no caller is left')
   model.at(0).end()
   await Promise.all(done)
 })

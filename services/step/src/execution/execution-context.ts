@@ -19,6 +19,4 @@ export interface ExecutionContext {
   readonly order?: ResponseOrder
   /** What every error of this model version says about its origin. */
   readonly details: { readonly model: string; readonly version: string; readonly replica: string }
-  /** Called for each result that came after its caller had left. */
-  dropped(): void
 }

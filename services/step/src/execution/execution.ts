@@ -206,7 +206,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
   executed(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
-    if (this.#isAbandoned) this.#context.dropped()
+    if (this.#isAbandoned) this.#context.events.resultDropped()
     else if (!this.#isRecorded) {
       this.#answer(this.#held ?? failure ?? unansweredError(this.model), times)
     }

@@ -46,7 +46,11 @@ await t.test('an instance gets more to do at once as soon as its model proves sh
   t.same(executedIds(model), ['a', 'b', 'c', 'd'])
   t.same(scheduler.load, { inFlight: 4, queued: 1, freeSlots: 0 })
   requests[2]?.cancel()
-  t.equal(requests[2]?.outcome, 'CANCELLED CANCELLED', 'answered at once, although it is in line')
+  t.equal(
+    requests[2]?.outcome,
+    'CANCELLED CANCELLED',
+    'answered at once, although it waits at the instance',
+  )
   requests[4]?.cancel()
   for (const i of [1, 2, 3]) model.at(i).finish()
   await Promise.all(requests.map(({ done }) => done))
@@ -158,7 +162,7 @@ await t.test(
   },
 )
 
-await t.test('leaving a batch that waits may make room for the rest to go', async (t) => {
+await t.test('a request that leaves a waiting batch may let the rest go', async (t) => {
   const { model, submit } = createSchedulerRig({
     config: batching({ preferred_batch_size: [2], max_queue_delay_microseconds: 9000 }),
   })
@@ -170,9 +174,9 @@ await t.test('leaving a batch that waits may make room for the rest to go', asyn
 })
 
 await t.test(
-  'a running call that is cancelled is abandoned: answered, dropped, counted; the instance stays taken',
+  'a running call that is cancelled is abandoned: answered, dropped, logged; the instance stays taken',
   async (t) => {
-    const { model, submit, scheduler, dropped, statistics } = createSchedulerRig()
+    const { model, submit, scheduler, lines, statistics } = createSchedulerRig()
     const a = submit('a')
     const b = submit('b')
     a.cancel()
@@ -182,7 +186,10 @@ await t.test(
     t.same(scheduler.load, { inFlight: 1, queued: 1, freeSlots: 0 })
     model.at(0).finish()
     await model.begun(2)
-    t.equal(dropped.length, 1)
+    t.same(
+      lines.map((line) => JSON.parse(line).message),
+      ['result dropped, its caller has left'],
+    )
     t.equal(a.sink.responses.length, 1)
     t.equal(statistics.snapshot().success.count, 0n)
     model.at(1).finish()
@@ -190,7 +197,7 @@ await t.test(
   },
 )
 
-await t.test('the engine is told only when nobody of the batch waits any more', async (t) => {
+await t.test('the engine is told only when no caller of the batch waits any more', async (t) => {
   const { model, submit } = createSchedulerRig({ config: batching() })
   submit('a')
   const [b, c] = [submit('b'), submit('c')]
@@ -294,7 +301,7 @@ await t.test('a queue without a bound is bounded by the server', async (t) => {
 })
 
 await t.test(
-  'preserve_ordering answers in order of execution, whoever is ready first',
+  'preserve_ordering answers in order of execution, whichever is ready first',
   async (t) => {
     const { model, submit, order } = createSchedulerRig({
       config: batching({ preserve_ordering: true }),
@@ -365,7 +372,11 @@ await t.test('stopping answers what waits and what runs', async (t) => {
   const waiting = submit('w')
   scheduler.stop()
   await Promise.all([running.done, waiting.done])
-  t.match(running.outcome, /^UNAVAILABLE ENGINE_STOPPED/, 'it may have run: nobody may try again')
+  t.match(
+    running.outcome,
+    /^UNAVAILABLE ENGINE_STOPPED/,
+    'it may have run, so it is not tried again',
+  )
   t.match(waiting.outcome, /^UNAVAILABLE SERVER_STOPPING/)
   t.same([running.sink.executed, waiting.sink.executed], ['maybe', 'no'])
   model.at(0).finish()

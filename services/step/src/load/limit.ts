@@ -1,4 +1,4 @@
-/** Lets at most so many calls run at a time; the others wait in line. */
+/** Lets at most `most` calls run at a time; the others wait in their order. */
 export class Limit {
   #free: number
   readonly #waiting: (() => void)[] = []

@@ -5,12 +5,11 @@ import { loadFailed, pollFailed, versionFailures } from '@tutti/server'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { leavesIdle } from './instance-devices.ts'
-import { loadReason } from './load-reason.ts'
 import { type LoadContext, loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
 import { ineffectiveSettings } from './supported-settings.ts'
 
-/** What became of a load: the model as it is now, and why it does not serve if so. */
+/** The result of a load: the model as it is now, and why it does not serve if so. */
 export interface LoadOutcome {
   readonly model: HostedModel
   /** As the load request gets it. Absent if every version is READY. */
@@ -38,8 +37,7 @@ export async function loadModel(
   const { name } = model
   const refuse = (reason: string, error: ServeError): LoadOutcome => {
     o.events.modelRefused(name, reason)
-    const nothing = { labels: {}, versions: new Map(), digest: '' }
-    return { model: { name, ...nothing, reason, release }, error }
+    return { model: refusedModel(name, reason, release), error }
   }
   let prepared: PreparedModel | undefined
   try {
@@ -57,6 +55,15 @@ export async function loadModel(
     return refuse(message, loadFailed(name, message, thrown))
   }
   return loadVersions(prepared, numbers, { name, digest, release }, o)
+}
+
+/** A model whose configuration is refused. @param release - gives back the files that it was read from. */
+export function refusedModel(
+  name: string,
+  reason: string,
+  release: () => Promise<void>,
+): HostedModel {
+  return { name, labels: {}, versions: new Map(), reason, digest: '', release }
 }
 
 async function loadVersions(
@@ -106,7 +113,15 @@ async function hostVersion(
   }
 }
 
-/** Releases a version's engine. An error there is logged: the version is gone for everybody in any case. */
+/** Why a version is UNAVAILABLE, as the repository index prints it: `<Code>: <text>`, with Triton's code names (triton-semantics 3.5). */
+export function loadReason(error: unknown): string {
+  const { code, message } = ServeError.from(error)
+  if (code === 'UNIMPLEMENTED') return `Unsupported: ${message}`
+  const words = code.replaceAll('_', ' ')
+  return `${words.charAt(0)}${words.slice(1).toLowerCase()}: ${message}`
+}
+
+/** Releases a version's engine. An error there is logged: the version is gone in any case. */
 export async function unloadVersion(
   model: string,
   version: HostedVersion,

@@ -1,24 +1,33 @@
 import { type LoadedModel, type ModelHost, selectEngine } from '@tutti/backends'
-import { compileRequestCheck, type ModelVersionSource, printModelConfig } from '@tutti/model-config'
+import {
+  compileRequestCheck,
+  isDecoupled,
+  type ModelConfig,
+  type ModelVersionSource,
+  printModelConfig,
+} from '@tutti/model-config'
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import { StatisticsRecorder } from '@tutti/server'
+import { ResponseOrder } from '../execution/response-order.ts'
+import { Instances, Scheduler } from '../execution/scheduler.ts'
 import type { Serving } from '../hosted-model.ts'
+import { StepEvents } from '../log-events.ts'
+import { compileBatchKey, compileQueueRules } from '../queue/queue-rules.ts'
+import { RequestQueue } from '../queue/request-queue.ts'
 import type { StepSettings } from '../step-options.ts'
-import { buildScheduler, type SchedulerSettings } from './build-scheduler.ts'
-import { countInstances, countSlots } from './instance-count.ts'
 import { requireDevices } from './instance-devices.ts'
 import type { PreparedModel } from './prepare-model.ts'
-import { requireSupported } from './supported-settings.ts'
+import { countInstances, countSlots, requireSupported } from './supported-settings.ts'
 import { warmUp } from './warm-up.ts'
 
-export interface VersionLoadOptions extends StepSettings, SchedulerSettings {
+export interface VersionLoadOptions extends StepSettings {
   /** What the models may ask of the server. */
   readonly host: ModelHost
 }
 
 /** One load. */
 export interface LoadContext {
-  /** Aborts when nobody wants the model any more. */
+  /** Aborts when the model is not wanted any more. */
   readonly signal: AbortSignal
 }
 
@@ -38,15 +47,17 @@ export async function loadVersion(
   o: VersionLoadOptions & LoadContext,
 ): Promise<LoadedVersion> {
   const { config, model } = prepared
+  const { name, backend } = config
   const startedAt = o.clock.now()
-  await requireDevices(config, o.engines.get(config.backend), o.devices)
+  await requireDevices(config, o.engines.get(backend), o.devices)
   requireSupported(config)
-  const engine = selectEngine(o.engines, config.backend, config.name)
+  const engine = selectEngine(o.engines, backend, name)
   const revision = await digestVersion(model, version, printModelConfig(config))
+  const modelDirectory = model.directory
   const source: ModelVersionSource = {
-    name: config.name,
+    name,
     version,
-    modelDirectory: model.directory,
+    modelDirectory,
     versionDirectory: versionDirectory(model, version),
     revision,
     config,
@@ -54,29 +65,51 @@ export async function loadVersion(
   const instances = countInstances(config)
   const loaded = await engine.load(source, { instances, host: o.host, signal: o.signal })
   try {
-    const ready = await begin(loaded, source, instances, o)
+    const check = compileRequestCheck(config)
+    await warmUp(loaded, { config, instances, check, modelDirectory, random: Math.random })
+    const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
+    const parts = { loaded, config, version, instances, statistics, settings: o }
+    const scheduler = buildScheduler(parts)
     const loadSeconds = (o.clock.now() - startedAt) / 1000
-    return { revision, serving: { ...ready, loadSeconds } }
+    const slots = countSlots(config)
+    return { revision, serving: { loaded, check, statistics, scheduler, slots, loadSeconds } }
   } catch (error) {
     await loaded.close()
     throw error
   }
 }
 
-async function begin(
-  loaded: LoadedModel,
-  source: ModelVersionSource,
-  instances: number,
-  o: VersionLoadOptions,
-): Promise<Omit<Serving, 'loadSeconds'>> {
-  const { config, version, modelDirectory } = source
-  const check = compileRequestCheck(config)
-  await warmUp(loaded, { config, instances, check, modelDirectory, random: Math.random })
-  const statistics = new StatisticsRecorder({
-    name: config.name,
-    version: String(version),
-    clock: o.clock,
+/** Puts together what a loaded version's config asks for: queue, batching, order, rules for outputs. */
+export function buildScheduler(o: {
+  readonly loaded: LoadedModel
+  readonly config: ModelConfig
+  readonly version: number
+  readonly instances: number
+  readonly statistics: StatisticsRecorder
+  readonly settings: Pick<StepSettings, 'replica' | 'maxQueuedRequests' | 'clock' | 'log'>
+}): Scheduler {
+  const { config, version, statistics, settings } = o
+  const { clock, log, replica, maxQueuedRequests } = settings
+  const { name, dynamic_batching: dynamic } = config
+  return new Scheduler({
+    model: o.loaded,
+    queue: new RequestQueue(compileQueueRules(config, maxQueuedRequests)),
+    batchKey: compileBatchKey(config),
+    // What a dynamic batcher gives away early it cannot put into a larger batch.
+    instances: new Instances(
+      o.instances,
+      dynamic === undefined ? (o.loaded.openExecutions ?? 1) : 1,
+    ),
+    context: {
+      clock,
+      statistics,
+      events: new StepEvents(log).forVersion(name, version),
+      config,
+      outputs: new Set(config.output.map((output) => output.name)),
+      hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
+      isDecoupled: isDecoupled(config),
+      ...(dynamic?.preserve_ordering === true && { order: new ResponseOrder() }),
+      details: { model: name, version: String(version), replica },
+    },
   })
-  const scheduler = buildScheduler({ loaded, config, version, instances, statistics, settings: o })
-  return { loaded, check, statistics, scheduler, slots: countSlots(config) }
 }

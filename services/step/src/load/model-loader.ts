@@ -3,37 +3,27 @@ import type { LoadOverrides, OpenedModel } from '@tutti/repository'
 import { loadOvertaken, pollFailed } from '@tutti/server'
 import { type HostedModel, isServed } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
-import { ModelChanges } from '../model-changes.ts'
 import type { ModelTable } from '../model-table.ts'
 import { Limit } from './limit.ts'
-import { type LoadOutcome, loadModel, unloadVersion } from './load-model.ts'
+import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
 import type { LoadContext, VersionLoadOptions } from './load-version.ts'
 
 export interface ModelLoaderOptions {
   readonly table: ModelTable
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
-  /** What the table says has changed. */
-  changed(): void
 }
 
 /** The loads of one model, one after the other. */
-interface Line {
-  /** Ends when those that came are over. */
-  last: Promise<unknown>
-  /** Counts unloads up: a load that was asked for before one is overtaken by it. */
-  unloads: number
-  open: number
-  /** Of the load that is worked on. */
-  abort: AbortController
+class LoadQueue {
+  /** Ends when the loads so far are over. */
+  last: Promise<unknown> = Promise.resolve()
+  /** Unloads so far: one overtakes the loads that were requested before it. */
+  unloads = 0
+  length = 0
+  /** Of the load that runs. */
+  abort = new AbortController()
 }
-
-function newLine(): Line {
-  return { last: Promise.resolve(), unloads: 0, open: 0, abort: new AbortController() }
-}
-
-/** What is known of a model that could not be read. */
-const NOTHING = { labels: {}, versions: new Map(), digest: '', release: async () => {} }
 
 /**
  * Loads and unloads the models of a process. The loads of one model are worked on in the order in which they came, as in Triton;
@@ -41,14 +31,12 @@ const NOTHING = { labels: {}, versions: new Map(), digest: '', release: async ()
  */
 export class ModelLoader {
   readonly #o: ModelLoaderOptions
-  readonly #changes: ModelChanges
   readonly #limit: Limit
-  readonly #lines = new Map<string, Line>()
+  readonly #queues = new Map<string, LoadQueue>()
   #isClosed = false
 
   constructor(o: ModelLoaderOptions) {
     this.#o = o
-    this.#changes = new ModelChanges({ ...o.settings, ...o })
     this.#limit = new Limit(o.settings.loadParallelism)
   }
 
@@ -59,43 +47,43 @@ export class ModelLoader {
    * @throws ServeError with the texts of triton-semantics 3.3: MODEL_POLL_FAILED, MODEL_LOAD_FAILED, MODEL_LOAD_OVERTAKEN.
    */
   load(name: string, overrides?: LoadOverrides): Promise<void> {
-    const line = this.#lines.get(name) ?? newLine()
-    this.#lines.set(name, line)
-    line.open += 1
-    const { unloads } = line
-    const isOvertaken = (): boolean => line.unloads > unloads || this.#isClosed
-    const done = line.last.then(() => {
-      line.abort = new AbortController()
-      return this.#turn(name, overrides, { isOvertaken, signal: line.abort.signal })
+    const queue = this.#queues.get(name) ?? new LoadQueue()
+    this.#queues.set(name, queue)
+    queue.length += 1
+    const { unloads } = queue
+    const isOvertaken = (): boolean => queue.unloads > unloads || this.#isClosed
+    const done = queue.last.then(() => {
+      queue.abort = new AbortController()
+      return this.#load(name, overrides, { isOvertaken, signal: queue.abort.signal })
     })
-    // Names come from outside: a line that nobody uses is not kept.
+    // Names come from outside: an empty queue is not kept.
     const leave = (): void => {
-      line.open -= 1
-      if (line.open === 0) this.#lines.delete(name)
+      queue.length -= 1
+      if (queue.length === 0) this.#queues.delete(name)
     }
-    line.last = done.then(leave, leave)
+    queue.last = done.then(leave, leave)
     return done
   }
 
   /** Takes a model out of service; what it has accepted is finished in the background. Unknown names are no error. */
   unload(name: string): void {
-    const line = this.#lines.get(name)
-    if (line !== undefined) {
-      line.unloads += 1
-      line.abort.abort(loadOvertaken(name))
+    const queue = this.#queues.get(name)
+    if (queue !== undefined) {
+      queue.unloads += 1
+      queue.abort.abort(loadOvertaken(name))
     }
-    this.#changes.unload(name)
+    this.#o.table.unload(name)
   }
 
   /** Loads nothing more and closes everything in memory. The schedulers must have been stopped. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const [name, { abort }] of this.#lines) abort.abort(loadOvertaken(name))
-    await Promise.all([...this.#lines.values()].map(({ last }) => last))
-    await this.#changes.close()
+    for (const [name, { abort }] of this.#queues) abort.abort(loadOvertaken(name))
+    await Promise.all([...this.#queues.values()].map(({ last }) => last))
+    await this.#o.table.close()
   }
 
-  async #turn(
+  async #load(
     name: string,
     overrides: LoadOverrides | undefined,
     { isOvertaken, signal }: { readonly isOvertaken: () => boolean } & LoadContext,
@@ -107,10 +95,10 @@ export class ModelLoader {
       return
     }
     const loading = (model: HostedModel): void => {
-      if (!isOvertaken() && !isServed(this.#o.table.get(name))) this.#changes.put(model)
+      if (!isOvertaken() && !isServed(this.#o.table.get(name))) this.#o.table.put(model)
     }
     const outcome = await this.#limit.run(async () => {
-      // It may have waited for its turn among the models.
+      // It may have waited for other models.
       if (isOvertaken()) return undefined
       return loadModel(opened, { ...this.#o, loading, signal })
     })
@@ -131,7 +119,8 @@ export class ModelLoader {
       // There is such a model, but nothing of it can be used: the index says why.
       if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.get(name))) {
         this.#o.events.modelRefused(name, error.message)
-        this.#changes.put({ ...NOTHING, name, reason: error.message })
+        const release = async (): Promise<void> => {}
+        this.#o.table.put(refusedModel(name, error.message, release))
       }
       throw pollFailed(name, error)
     }
@@ -139,8 +128,8 @@ export class ModelLoader {
 
   async #settle({ model, error }: LoadOutcome): Promise<void> {
     const { table } = this.#o
-    // What is served stays so if what should take its place cannot be.
-    if (error === undefined || !isServed(table.get(model.name))) this.#changes.put(model)
+    // What is served stays if what should take its place cannot be served.
+    if (error === undefined || !isServed(table.get(model.name))) table.put(model)
     if (error === undefined) return
     await model.release()
     throw error
@@ -148,11 +137,11 @@ export class ModelLoader {
 
   async #refuseEnsemble({ model, release }: OpenedModel): Promise<never> {
     await release()
-    const what = new ServeError('UNSUPPORTED', 'it is an ensemble, which a router serves')
-    throw pollFailed(model.name, what)
+    const cause = new ServeError('UNSUPPORTED', 'it is an ensemble, which a router serves')
+    throw pollFailed(model.name, cause)
   }
 
-  /** Nobody wants what was loaded any more. */
+  /** An unload has overtaken the load. */
   async #drop({ model, release }: OpenedModel, outcome: LoadOutcome | undefined): Promise<never> {
     for (const version of outcome?.model.versions.values() ?? []) {
       await unloadVersion(model.name, version, this.#o.events)

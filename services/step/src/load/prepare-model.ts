@@ -28,7 +28,7 @@ export interface PreparedModel {
 }
 
 /**
- * Reads and judges a model's configuration: parse, complete, normalise, validate by the rules that hold before a load.
+ * Reads and validates a model's configuration: parse, complete, normalise, validate by the rules that hold before a load.
  *
  * @returns undefined for an ensemble, which is no step's to serve.
  * @throws ServeError with Triton's text if the configuration is refused.

@@ -1,6 +1,5 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
-import { countInstances } from './instance-count.ts'
 
 /** An instance costs a thread and some 15 MB; a count with a few zeros too many must not end the process. */
 const MAX_INSTANCES = 1024
@@ -14,13 +13,8 @@ const MAX_WARM_UP_ROWS = 1_000_000
 export function requireSupported(config: ModelConfig): void {
   for (const [field, isSet] of unsupportedFields(config)) {
     if (!isSet) continue
-    throw new ServeError(
-      'UNSUPPORTED',
-      `'${field}' is not supported here, for model '${config.name}'`,
-      {
-        details: { field },
-      },
-    )
+    const text = `'${field}' is not supported here, for model '${config.name}'`
+    throw new ServeError('UNSUPPORTED', text, { details: { field } })
   }
   requireWithin(config, 'instance_group.count', countInstances(config), MAX_INSTANCES)
   for (const { batch_size: rows } of config.model_warmup) {
@@ -28,13 +22,25 @@ export function requireSupported(config: ModelConfig): void {
   }
 }
 
+/** Counts the instances that a normalised config asks for: the sum over its groups, per GPU where a group names GPUs. */
+export function countInstances(config: ModelConfig): number {
+  let total = 0
+  for (const { count, gpus, kind } of config.instance_group) {
+    total += count * (kind === 'KIND_GPU' ? gpus.length : 1)
+  }
+  return total
+}
+
+/** Requests of a normalised config that can execute at the same time: one per instance, or a full batch where a batcher makes them. */
+export function countSlots(config: ModelConfig): number {
+  const batch = config.dynamic_batching === undefined ? 1 : Math.max(1, config.max_batch_size)
+  return countInstances(config) * batch
+}
+
 function requireWithin(config: ModelConfig, field: string, got: number, most: number): void {
   if (got <= most) return
-  throw new ServeError(
-    'UNSUPPORTED',
-    `'${field}' of model '${config.name}' comes to ${got}, want at most ${most}`,
-    { details: { field } },
-  )
+  const text = `'${field}' of model '${config.name}' comes to ${got}, want at most ${most}`
+  throw new ServeError('UNSUPPORTED', text, { details: { field } })
 }
 
 /**
@@ -43,18 +49,14 @@ function requireWithin(config: ModelConfig, field: string, got: number, most: nu
  * @returns the field and the flag.
  */
 export function ineffectiveSettings(config: ModelConfig): readonly (readonly [string, string])[] {
-  const settings: (readonly [string, string])[] = []
-  if (config.instance_group.some((group) => group.rate_limiter !== undefined)) {
-    settings.push(['instance_group.rate_limiter', '--rate-limit'])
-  }
-  if (config.instance_group.some((group) => group.host_policy !== '')) {
-    settings.push(['instance_group.host_policy', '--host-policy'])
-  }
-  if (config.response_cache?.enable === true) settings.push(['response_cache', '--cache-config'])
-  if ((config.model_metrics?.metric_control.length ?? 0) > 0) {
-    settings.push(['model_metrics', '--metrics-config'])
-  }
-  return settings
+  const { instance_group: groups, response_cache: cache, model_metrics: metrics } = config
+  const settings = [
+    ['instance_group.rate_limiter', '--rate-limit', groups.some((g) => g.rate_limiter)],
+    ['instance_group.host_policy', '--host-policy', groups.some((g) => g.host_policy !== '')],
+    ['response_cache', '--cache-config', cache?.enable],
+    ['model_metrics', '--metrics-config', metrics?.metric_control.length],
+  ] as const
+  return settings.flatMap(([field, flag, isSet]) => (isSet ? [[field, flag] as const] : []))
 }
 
 function unsupportedFields(config: ModelConfig): readonly (readonly [string, boolean])[] {

@@ -5,7 +5,7 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
 import { isInside } from '@tutti/repository'
 import { EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
-import type { RequestCheck } from './request-check.ts'
+import type { Serving } from '../hosted-model.ts'
 import { type ReadSample, warmUpInput } from './warm-up-data.ts'
 
 /**
@@ -19,14 +19,14 @@ export async function warmUp(
   o: {
     readonly config: ModelConfig
     readonly instances: number
-    readonly check: RequestCheck
+    readonly check: Serving['check']
     /** Absolute path of the model's directory; files of samples are below its `warmup`. */
     readonly modelDirectory: string
     readonly random: () => number
   },
 ): Promise<void> {
   const read = sampleReader(o.modelDirectory)
-  // Nobody waits for a warm-up in particular, so nobody can abandon it.
+  // No caller waits for a warm-up, so none can abandon it.
   const { signal } = new AbortController()
   for (const sample of o.config.model_warmup) {
     // Triton leaves out samples without a batch.
@@ -47,7 +47,11 @@ export async function warmUp(
 async function sampleRequest(
   sample: ModelWarmup,
   read: ReadSample,
-  o: { readonly config: ModelConfig; readonly check: RequestCheck; readonly random: () => number },
+  o: {
+    readonly config: ModelConfig
+    readonly check: Serving['check']
+    readonly random: () => number
+  },
 ): Promise<StepRequest> {
   const hasBatch = o.config.max_batch_size > 0
   const inputs = await Promise.all(

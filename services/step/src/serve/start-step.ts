@@ -19,8 +19,8 @@ import {
   ServerMetrics,
 } from '@tutti/server'
 import { openStepEndpoint, type StepEndpoint, toBrokerOptions } from '@tutti/transport'
-import { openStep } from '../open-step.ts'
-import type { Step } from '../step.ts'
+import { openStep, type Step } from '../step.ts'
+
 import { readBackendConfig } from './backend-config.ts'
 import { readOtherModels } from './model-directories.ts'
 import { toStepSettings } from './model-flags.ts'

@@ -1,8 +1,8 @@
 import { NO_DEVICES } from '@tutti/backends'
 import { silentLogger, systemClock } from '@tutti/chassis'
 import { ModelRepository } from '@tutti/repository'
-import { openStep } from '../open-step.ts'
-import type { Step } from '../step.ts'
+import { openStep, type Step } from '../step.ts'
+
 import type { StepOptions } from '../step-options.ts'
 
 /** Options for a step of a test, with the defaults of the flags. */

@@ -1,11 +1,11 @@
-import { silentLogger } from '@tutti/chassis'
+import { createLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { type DynamicBatching, emptyModelConfig, type ModelConfig } from '@tutti/model-config'
 import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import { StatisticsRecorder } from '@tutti/server'
 import type { ExecuteOptions, NamedTensor, StepRequest } from '@tutti/tensor'
 import type { Scheduler } from '../execution/scheduler.ts'
-import { buildScheduler } from '../load/build-scheduler.ts'
+import { buildScheduler } from '../load/load-version.ts'
 import { ScriptedModel } from './scripted-engine.ts'
 import { batchRequest, RecordingSink } from './step-builders.ts'
 
@@ -58,7 +58,8 @@ export function createSchedulerRig(
   const clock = createManualClock()
   const model = new ScriptedModel(o.openExecutions)
   const statistics = new StatisticsRecorder({ name: config.name, version: '1', clock })
-  const dropped: string[] = []
+  const lines: string[] = []
+  const destination = { write: (line: string) => lines.push(line) }
   const order: string[] = []
   const scheduler: Scheduler = buildScheduler({
     loaded: model,
@@ -70,8 +71,7 @@ export function createSchedulerRig(
       replica: 'r1',
       maxQueuedRequests: o.maxQueuedRequests ?? 100,
       clock,
-      log: silentLogger,
-      dropped: () => dropped.push(config.name),
+      log: createLogger({ level: 'debug', name: 'test', destination }),
     },
   })
   const submit = (
@@ -94,7 +94,7 @@ export function createSchedulerRig(
       cancel: (reason) => controller.abort(reason),
     }
   }
-  return { clock, model, statistics, scheduler, submit, dropped, order }
+  return { clock, model, statistics, scheduler, submit, lines, order }
 }
 
 /** Ids of the requests of each execution that began, e.g. `['ab', 'c']`. */

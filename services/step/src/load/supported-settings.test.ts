@@ -3,9 +3,13 @@ import { type InstanceGroup, normaliseModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
-import { countInstances, countSlots } from './instance-count.ts'
-import { loadReason } from './load-reason.ts'
-import { ineffectiveSettings, requireSupported } from './supported-settings.ts'
+import { loadReason } from './load-model.ts'
+import {
+  countInstances,
+  countSlots,
+  ineffectiveSettings,
+  requireSupported,
+} from './supported-settings.ts'
 
 await t.test('instances are the sum over the groups, per GPU for KIND_GPU', async (t) => {
   const cases: readonly (readonly [string, readonly Partial<InstanceGroup>[], number])[] = [
