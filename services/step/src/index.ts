@@ -4,10 +4,15 @@ export { runFetch } from './fetch/run-fetch.ts'
 export { requireDevices } from './load/instance-devices.ts'
 export { type PreparedModel, prepareModel } from './load/prepare-model.ts'
 export { readBackendConfig } from './serve/backend-config.ts'
-export { MODEL_FLAGS, type ModelFlags, toStepSettings } from './serve/model-flags.ts'
-export { openDevices } from './serve/open-devices.ts'
-export { openEngines } from './serve/open-engines.ts'
-export { checkModelFlags, openRepository } from './serve/scan-models.ts'
+export {
+  checkModelFlags,
+  MODEL_FLAGS,
+  type ModelFlags,
+  openDevices,
+  openEngines,
+  openRepository,
+  toStepSettings,
+} from './serve/model-flags.ts'
 export { type StartStepOptions, startStep } from './serve/start-step.ts'
 export { toEndpointOptions } from './serve/step-endpoint.ts'
 export { stepExecutable } from './serve/step-executable.ts'

@@ -22,7 +22,7 @@ export interface ModelHostOptions {
 const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
-/** Gives the models of a step their way to other models, through the routers of the repository; what loads them is in this process. */
+/** Lets the models of a step call other models, through the routers of the repository, and load them in this process. */
 export function createModelHost(o: ModelHostOptions): ModelHost {
   const connected = (): RouterCalls => {
     const routers = o.routers()
@@ -87,10 +87,7 @@ function inherited(
   { isDecoupled }: HostCallOptions,
 ): Omit<ExecuteOptions, 'signal'> {
   const asked = { step: '', attempt: 1, ...(isDecoupled && { isDecoupled }) }
-  const deepest = callers.reduce<ScheduledRequest | undefined>(
-    (a, b) => (depth(b) > depth(a) ? b : a),
-    undefined,
-  )
+  const [deepest] = callers.toSorted((a, b) => depth(b) - depth(a))
   if (deepest === undefined) return { origin: { requestKey: '', callers: [], ...asked } }
   const { origin, trace } = deepest.options
   const deadlineAt = Math.max(...callers.map((caller) => caller.deadlineAt))
@@ -105,8 +102,8 @@ function inherited(
   }
 }
 
-function depth(request: ScheduledRequest | undefined): number {
-  return request === undefined ? -1 : (request.options.origin?.callers?.length ?? 0)
+function depth({ options }: ScheduledRequest): number {
+  return options.origin?.callers?.length ?? 0
 }
 
 /** Those of the callers that run: none of a warm-up. */
@@ -117,7 +114,7 @@ function findCallers(
   return [caller, ...batch].flatMap((request) => o.findCaller(request) ?? [])
 }
 
-/** Calls back when nobody is left. @returns takes it back. */
+/** Calls `end` when the last of the callers is answered. @returns takes it back. */
 function whenAllAnswered(
   callers: readonly ScheduledRequest[],
   end: (last: ScheduledRequest) => void,
@@ -162,12 +159,8 @@ function toVersion(model: string, text: string): number {
   )
 }
 
-function remaining({ deadlineAt }: ScheduledRequest, clock: Clock): number {
-  return deadlineAt - clock.now()
-}
-
-/** Why a call ends whose caller has been answered: its time is over, or nobody wants to know any more. */
+/** Why a call ends whose caller has been answered: its time is over, or the answer is not wanted any more. */
 function callerAnswered(caller: ScheduledRequest, clock: Clock): ServeError {
-  if (remaining(caller, clock) > 0) return new ServeError('CANCELLED', 'the caller is answered')
+  if (caller.deadlineAt > clock.now()) return new ServeError('CANCELLED', 'the caller is answered')
   return new ServeError('DEADLINE_EXCEEDED', 'the time of the calling request is over')
 }

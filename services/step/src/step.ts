@@ -44,7 +44,7 @@ export function openStep(o: StepOptions): Step {
 export class Step {
   /** What executes the requests to a model version; it answers each with one final response, or fails. */
   readonly executor: FindExecutor
-  readonly control: StepControl
+  readonly control: Required<StepControl>
   readonly models: ModelLoader
   readonly #settings: StepSettings
   readonly #events: StepEvents

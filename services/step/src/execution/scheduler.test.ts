@@ -186,10 +186,7 @@ await t.test(
     t.same(scheduler.load, { inFlight: 1, queued: 1, freeSlots: 0 })
     model.at(0).finish()
     await model.begun(2)
-    t.same(
-      lines.map((line) => JSON.parse(line).message),
-      ['result dropped, its caller has left'],
-    )
+    t.match(lines, [/result dropped/])
     t.equal(a.sink.responses.length, 1)
     t.equal(statistics.snapshot().success.count, 0n)
     model.at(1).finish()

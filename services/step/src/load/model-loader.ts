@@ -119,8 +119,7 @@ export class ModelLoader {
       // There is such a model, but nothing of it can be used: the index says why.
       if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.get(name))) {
         this.#o.events.modelRefused(name, error.message)
-        const release = async (): Promise<void> => {}
-        this.#o.table.put(refusedModel(name, error.message, release))
+        this.#o.table.put(refusedModel(name, error.message, async () => {}))
       }
       throw pollFailed(name, error)
     }

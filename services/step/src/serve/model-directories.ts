@@ -2,7 +2,7 @@ import { flagRefusal, readPairs } from '@tutti/chassis'
 import { applyModelOverrides, ModelOverrides } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type ConfigOverrides, checkModelName, type ModelDirectory } from '@tutti/repository'
-import type { OtherModels } from './scan-models.ts'
+import type { OtherModels } from './model-flags.ts'
 import type { StepFlags } from './step-flags.ts'
 
 const DIRECTORY = '--model-directory'

@@ -1,5 +1,16 @@
-import type { FlagTable, FlagValues } from '@tutti/chassis'
-import { openDevices } from './open-devices.ts'
+import {
+  createDevices,
+  createEngines,
+  type Devices,
+  type Engines,
+  type EnginesOptions,
+  ModelMetrics,
+} from '@tutti/backends'
+import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
+import { Accelerator } from '@tutti/ensemble'
+import { ModelRepository, type ScanOptions } from '@tutti/repository'
+import type { ServerMetrics } from '@tutti/server'
+import { readBackendConfig } from './backend-config.ts'
 
 /** The flags of every executable that loads models: tritonserver's names and defaults where it has the flag. */
 export const MODEL_FLAGS = {
@@ -61,20 +72,72 @@ export const MODEL_FLAGS = {
 
 export type ModelFlags = FlagValues<typeof MODEL_FLAGS>
 
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Where models come from beside the repositories, and what overrides their configurations. */
+export type OtherModels = Pick<ScanOptions, 'directories' | 'overrides'>
+
 /**
- * How the flags want models to be loaded.
+ * @param o.hasOthers - models are given in another way than by repositories.
+ * @throws ServeError FLAG_INVALID if the flags name no repository, or a backend setting that is not known.
+ */
+export function checkModelFlags(
+  flags: Pick<ModelFlags, 'model-repository' | 'backend-config'>,
+  o: { readonly hasOthers?: boolean } = {},
+): void {
+  readBackendConfig(flags['backend-config'])
+  if (flags['model-repository'].length > 0 || o.hasOthers === true) return
+  throw flagRefusal('--model-repository', 'got none, want at least one folder')
+}
+
+/**
+ * The settings of a step that the flags give.
  *
  * @param env - of the process, for what a device plugin has set there.
  * @throws ServeError FLAG_INVALID for `--accelerator`.
  */
-export function toStepSettings(
-  flags: ModelFlags,
-  env: Readonly<Record<string, string | undefined>> | undefined,
-) {
+export function toStepSettings(flags: ModelFlags, env: Environment | undefined) {
   return {
     devices: openDevices(flags.accelerator, env),
     autoComplete: !flags['disable-auto-complete-config'],
     loadParallelism: flags['model-load-thread-count'],
     maxQueuedRequests: flags['max-queue-size'],
   }
+}
+
+/** The repositories that the flags name. */
+export function openRepository(
+  flags: Pick<ModelFlags, 'model-repository' | 'model-config-name'>,
+  others: OtherModels = {},
+): ModelRepository {
+  const configName = flags['model-config-name']
+  return new ModelRepository({
+    paths: flags['model-repository'],
+    ...others,
+    ...(configName !== undefined && { configName }),
+  })
+}
+
+/**
+ * The devices of a process, as `--accelerator=RESOURCE=COUNT` and its environment say.
+ *
+ * @param text - the flag's value.
+ * @throws ServeError FLAG_INVALID that names what came.
+ */
+export function openDevices(text: string | undefined, env?: Environment): Devices {
+  if (text === undefined) return createDevices({ env })
+  const [, resourceName = '', number = '1'] = /^([^=]*)(?:=(\d{1,4}))?$/.exec(text) ?? []
+  const accelerator = { resourceName, count: Number(number) }
+  if (Accelerator.safeParse(accelerator).success) return createDevices({ env, accelerator })
+  const want = 'want DOMAIN/NAME=COUNT, e.g. nvidia.com/gpu=1, with a count of 1 to 64'
+  throw flagRefusal('--accelerator', `got "${text}", ${want}`)
+}
+
+/** Makes the engines of a server; what models measure is printed with the server's own metrics. */
+export function openEngines(
+  o: Omit<EnginesOptions, 'metrics'> & { readonly metrics: ServerMetrics },
+): Engines {
+  const models = new ModelMetrics()
+  o.metrics.addFamilies(() => models.read())
+  return createEngines({ ...o, metrics: models })
 }

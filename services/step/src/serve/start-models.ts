@@ -5,7 +5,7 @@ import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/re
 import { refuseFailures } from '@tutti/server'
 import { StepEvents } from '../log-events.ts'
 import type { Step } from '../step.ts'
-import type { OtherModels } from './scan-models.ts'
+import type { OtherModels } from './model-flags.ts'
 import type { StepFlags } from './step-flags.ts'
 
 export interface StartModelsOptions {

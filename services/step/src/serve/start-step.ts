@@ -10,6 +10,7 @@ import {
   toDrainMs,
   withCauses,
 } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import {
   checkAnswered,
   type Doors,
@@ -23,15 +24,13 @@ import { openStep, type Step } from '../step.ts'
 
 import { readBackendConfig } from './backend-config.ts'
 import { readOtherModels } from './model-directories.ts'
-import { toStepSettings } from './model-flags.ts'
-import { openEngines } from './open-engines.ts'
-import { PinWatch } from './pin-watch.ts'
-import { openRepository } from './scan-models.ts'
+import { openEngines, openRepository, toStepSettings } from './model-flags.ts'
 import { loadStartModels } from './start-models.ts'
-import { StepAnswers } from './step-answers.ts'
+import { createStepAnswers } from './step-answers.ts'
 import { StepBackend } from './step-backend.ts'
 import { toEndpointOptions } from './step-endpoint.ts'
 import type { STEP_FLAGS } from './step-flags.ts'
+import { untilUnpinned } from './until-unpinned.ts'
 
 export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
   readonly clock?: Clock
@@ -42,7 +41,7 @@ export interface StartStepOptions extends StartOptions<typeof STEP_FLAGS> {
 }
 
 /**
- * Serves models of repositories as a microservice: to routers over the broker, to clients at its own doors. The doors open when
+ * Serves models of repositories as a microservice: to routers over the broker, to clients on its own ports. These listen once
  * every model is READY or has failed; the probes answer before.
  *
  * @throws ServeError if flags do not fit, a repository cannot be read, a port is taken, or, with `--exit-on-error`, a model
@@ -71,19 +70,21 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const replica = `step-${randomBytes(5).toString('hex')}`
 
   let member: StepEndpoint | undefined
-  const pins = new PinWatch({ replica, clock, member: () => member })
-  opened.defer(async () => pins.close())
+  let hosted: Step | undefined
+  const unpinning = new AbortController()
+  opened.defer(() => unpinning.abort(new ServeError('SERVER_STOPPING', 'the step closes')))
+  const pins = { replica, clock, member: () => member, signal: unpinning.signal }
   const causes = () => member?.obstacles ?? ['the broker is not connected']
   const health = withCauses(o.health, causes)
-  const answers = new StepAnswers(replica)
-  const probes = { flags, metrics, health, answers: answers.byPath, log }
+  const answers = createStepAnswers(replica, () => hosted)
+  const probes = { flags, metrics, health, answers, log }
   const metricsServer = await openMetricsDoor(probes)
   opened.defer(async () => metricsServer?.close())
   const step = openStep({
     ...toStepSettings(flags, o.env),
     replica,
     repository,
-    unpinned: (pin) => pins.untilUnpinned(pin),
+    unpinned: (pin) => untilUnpinned(pin, pins),
     engines: o.engines ?? openEngines({ log, metrics, ...backends }),
     defaultMaxBatchSize,
     routers: () => member?.routers,
@@ -92,18 +93,17 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
     log,
     metrics,
   })
-  answers.begin(step)
+  hosted = step
   opened.defer(() => step.close())
   const follow = await loadStartModels(flags, { step, repository, others, clock, log })
   const strictReadiness = flags['strict-readiness']
   const backend = new StepBackend({ step, strictReadiness, tracing })
-  const itself = toEndpointOptions(step, { replica })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
     broker: toBrokerOptions(flags),
     member: replica,
     clock,
     log,
-    ...itself,
+    ...toEndpointOptions(step, { replica }),
   })
   member = joined
   opened.defer(() => joined.close())
@@ -134,7 +134,7 @@ function toRunning(o: {
       doors.stopAccepting()
       backend.stop()
     },
-    // Routers are told first, so that they send nothing more while what they sent is finished.
+    // The routers learn first, so that they send nothing more while what they sent is finished.
     drain: async ({ signal }) => {
       const drained = [doors.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
       const [isAnswered] = await Promise.all(drained)

@@ -2,11 +2,11 @@ import { ok } from 'node:assert/strict'
 import { parseDescriptionJson, parseStepLoad } from '@tutti/ensemble'
 import { scanRepositories } from '@tutti/repository'
 import t from 'tap'
-import { openStep } from '../step.ts'
+import { openStep, type Step } from '../step.ts'
 import { ScriptedEngine } from '../testing/index.ts'
 import { stepOptions } from '../testing/open-test-step.ts'
 import { startTestStep } from '../testing/start-test-step.ts'
-import { StepAnswers } from './step-answers.ts'
+import { createStepAnswers } from './step-answers.ts'
 
 const IO = `input { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
 output { name: "y" data_type: TYPE_FP32 dims: [ 2 ] }`
@@ -73,8 +73,9 @@ await t.test('a step tells what it serves and how loaded it is', async (t) => {
 
 await t.test('it says what it loads while it loads', async (t) => {
   const engine = new ScriptedEngine()
-  const answers = new StepAnswers('r1')
-  const ask = (path: string): unknown => answers.byPath.get(path)?.()
+  let step: Step | undefined
+  const answers = createStepAnswers('r1', () => step)
+  const ask = (path: string): unknown => answers.get(path)?.()
   t.same(ask('/tutti/v1/load'), { models: [] })
   t.same(ask('/tutti/v1/served'), { replica: 'r1', models: [] })
   const [model] = await scanRepositories([
@@ -88,9 +89,8 @@ await t.test('it says what it loads while it loads', async (t) => {
     return held.promise
   }
   const take = async () => ({ model, digest: 'd', release: async () => {} })
-  const step = openStep(stepOptions({ repository: { take }, engines: [engine] }))
-  t.teardown(() => step.close())
-  answers.begin(step)
+  step = openStep(stepOptions({ repository: { take }, engines: [engine] }))
+  t.teardown(() => step?.close())
   const loaded = step.models.load('m')
   await loading.promise
   const { models } = parseDescriptionJson(ask('/tutti/v1/served'))

@@ -1,30 +1,17 @@
 import { type StepLoad, toDescriptionJson } from '@tutti/ensemble'
-import type { Json } from '@tutti/model-config'
 import type { JsonAnswers } from '@tutti/server'
 import type { Step } from '../step.ts'
 
-/** What a step answers on its metrics port, to the operator and to people. It is asked already while models load. */
-export class StepAnswers {
-  readonly #replica: string
-  #step: Step | undefined
-  readonly byPath: JsonAnswers = new Map<string, () => Json>([
-    ['/tutti/v1/served', () => this.#served()],
-    ['/tutti/v1/load', () => toStepLoad(this.#step)],
+/**
+ * What a step answers on its metrics port, to the operator and to people. It answers already while models load.
+ *
+ * @param getStep - undefined until there is one.
+ */
+export function createStepAnswers(replica: string, getStep: () => Step | undefined): JsonAnswers {
+  return new Map([
+    ['/tutti/v1/served', () => toDescriptionJson({ replica, models: getStep()?.served() ?? [] })],
+    ['/tutti/v1/load', () => toStepLoad(getStep())],
   ])
-
-  constructor(replica: string) {
-    this.#replica = replica
-  }
-
-  /** From now on there is a step; its models may still be loading. */
-  begin(step: Step): void {
-    this.#step = step
-  }
-
-  #served(): Json {
-    const models = this.#step?.served() ?? []
-    return toDescriptionJson({ replica: this.#replica, models })
-  }
 }
 
 /** Sums over the versions of a model. Reads counters that the schedulers keep anyway. */

@@ -30,7 +30,7 @@ export interface StepBackendOptions {
   readonly tracing: Tracing
 }
 
-/** What clients see who talk to a step directly: its models as one Triton server. */
+/** Shows clients that talk to a step directly its models as one Triton server. */
 export class StepBackend implements InferenceBackend {
   readonly control = FLAGS_RULE
   readonly #o: StepBackendOptions
@@ -43,7 +43,7 @@ export class StepBackend implements InferenceBackend {
     o.step.onChange(() => this.#learn())
   }
 
-  /** From now on the server is neither live nor ready; the doors refuse new requests. */
+  /** From now on the server is neither live nor ready, and refuses new requests. */
   stop(): void {
     this.#isLive = false
   }
@@ -60,8 +60,7 @@ export class StepBackend implements InferenceBackend {
   async isModelReady(name: string, version: string): Promise<boolean> {
     try {
       const found = findModel(this.#models, name, version).version
-      if (found.judgesReadiness !== true) return true
-      return (await this.#o.step.control.isReady?.(name, found.version)) ?? true
+      return await this.#o.step.control.isReady(name, found.version)
     } catch (error) {
       const { reason } = ServeError.from(error)
       if (reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY') return false

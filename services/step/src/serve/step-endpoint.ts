@@ -21,7 +21,7 @@ export function toEndpointOptions(
       }
       if (question === 'ready') {
         const { model, version } = toFilter(question, argument)
-        return (await step.control.isReady?.(model, Number(version))) ?? true
+        return await step.control.isReady(model, Number(version))
       }
       throw new ServeError('UNSUPPORTED', `question '${question}' is not for this step`)
     },

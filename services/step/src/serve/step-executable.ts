@@ -2,7 +2,7 @@ import type { Executable } from '@tutti/chassis'
 import { toBrokerOptions } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'
-import { checkModelFlags } from './scan-models.ts'
+import { checkModelFlags } from './model-flags.ts'
 import { startStep } from './start-step.ts'
 import { STEP_FLAGS } from './step-flags.ts'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openDevices } from './open-devices.ts'
+import { openDevices } from './model-flags.ts'
 
 const given = (text: string | undefined) => openDevices(text).accelerator
 

@@ -1,7 +1,7 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import { PinWatch } from './pin-watch.ts'
+import { untilUnpinned } from './until-unpinned.ts'
 
 type Answer = boolean[] | ServeError
 
@@ -12,7 +12,7 @@ const gone = new ServeError('STEP_UNAVAILABLE', 'the router is gone')
 /** Lets every microtask that is due run. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** A watch whose routers answer as the script says, question by question; the last answer stands. */
+/** Waits for routers that answer as the script says, question by question; the last answer stands. */
 function open(script: readonly (readonly Answer[])[]) {
   const clock = createManualClock()
   const asked: unknown[] = []
@@ -28,16 +28,17 @@ function open(script: readonly (readonly Answer[])[]) {
       )
     },
   }
-  const watch = new PinWatch({ replica: 'step-1', clock, member: () => member })
+  const closing = new AbortController()
+  const o = { replica: 'step-1', clock, member: () => member, signal: closing.signal }
   const free: string[] = []
   const wait = (pin: typeof ONE): void => {
-    void watch.untilUnpinned(pin).then(() => free.push(pin.revision))
+    void untilUnpinned(pin, o).then(() => free.push(pin.revision))
   }
   const later = async (): Promise<void> => {
     clock.advance(200)
     await settle()
   }
-  return { clock, asked, member, watch, free, wait, later }
+  return { clock, asked, member, o, free, wait, later, close: () => closing.abort() }
 }
 
 await t.test('without routers nothing is pinned', async (t) => {
@@ -45,8 +46,8 @@ await t.test('without routers nothing is pinned', async (t) => {
   wait(ONE)
   await settle()
   t.same(free, ['a'])
-  const early = new PinWatch({ replica: 's', clock: createManualClock(), member: () => undefined })
-  await early.untilUnpinned(ONE)
+  const { o } = open([])
+  await untilUnpinned(ONE, { ...o, member: () => undefined })
 })
 
 await t.test('a version is free when every router says so', async (t) => {
@@ -63,7 +64,7 @@ await t.test('a version is free when every router says so', async (t) => {
   await later()
   t.same(free, ['a'])
   t.equal(asked.length, 3)
-  t.equal(clock.pending, 0, 'nobody is asked any more')
+  t.equal(clock.pending, 0, 'no router is asked any more')
 })
 
 await t.test('several versions are free one by one', async (t) => {
@@ -93,10 +94,10 @@ await t.test('a router that is gone counts nothing, one that cannot answer may',
   short.wait(ONE)
   await settle()
   t.same(short.free, [], 'an answer that does not name it frees nothing')
-  short.watch.close()
+  short.close()
 })
 
-await t.test('while the broker is away nobody is asked', async (t) => {
+await t.test('while the broker is away no router is asked', async (t) => {
   const { asked, member, free, wait, later } = open([[[true]]])
   member.isConnected = false
   wait(ONE)
@@ -107,13 +108,13 @@ await t.test('while the broker is away nobody is asked', async (t) => {
   t.same(free, ['a'])
 })
 
-await t.test('the end of the watch is the end of the wait', async (t) => {
-  const { free, wait, watch, clock } = open([[[false]]])
+await t.test('the end of the step is the end of the wait', async (t) => {
+  const { free, wait, o, close, clock } = open([[[false]]])
   wait(ONE)
   await settle()
-  watch.close()
+  close()
   await settle()
   t.same(free, ['a'])
   t.equal(clock.pending, 0)
-  await watch.untilUnpinned(TWO)
+  await untilUnpinned(TWO, o)
 })
