@@ -1,4 +1,3 @@
-export { FETCH_EXIT_CODES } from './fetch/exit-codes.ts'
 export { FETCH_FLAGS } from './fetch/fetch-flags.ts'
 export { runFetch } from './fetch/run-fetch.ts'
 export { requireDevices } from './load/instance-devices.ts'

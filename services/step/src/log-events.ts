@@ -2,11 +2,7 @@ import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
 /** The lines that a running scheduler writes. */
-export interface SchedulerEvents {
-  /** The engine sent something after its last. @param request - the client's id. */
-  responseOutOfTurn(request: string): void
-  resultDropped(): void
-}
+export type SchedulerEvents = ReturnType<StepEvents['forVersion']>
 
 /** Every log line of this package has a name here. */
 export class StepEvents {
@@ -72,10 +68,11 @@ export class StepEvents {
   }
 
   /** The lines of one model version's scheduler. */
-  forVersion(model: string, version: number): SchedulerEvents {
+  forVersion(model: string, version: number) {
     const log = this.#log.child({ model, version })
     return {
-      responseOutOfTurn: (request) => log.warn('engine response out of turn', { request }),
+      /** The engine sent something after its last. @param request - the client's id. */
+      responseOutOfTurn: (request: string) => log.warn('engine response out of turn', { request }),
       resultDropped: () => log.debug('result dropped, its caller has left', {}),
     }
   }

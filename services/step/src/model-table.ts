@@ -93,9 +93,8 @@ export class ModelTable {
     }
     const model = { ...next, versions: new Map([...versions].toSorted(([a], [b]) => a - b)) }
     this.byName.set(model.name, model)
-    this.#serveAgain(model)
+    this.#begin(model)
     if (before !== undefined) this.#retire(before, model)
-    this.#addMetrics(next)
     this.#forgetSome()
     this.#o.changed()
   }
@@ -132,8 +131,10 @@ export class ModelTable {
     this.#closing.add(closing)
   }
 
-  #addMetrics({ name, config, versions }: HostedModel): void {
-    for (const { version, serving } of versions.values()) {
+  #begin({ name, config, versions }: HostedModel): void {
+    for (const { version, revision, serving } of versions.values()) {
+      // Retired instances of a revision that is served again need not wait for requests that pinned it.
+      this.#retiredByPin.get(pinKey({ model: name, version, revision }))?.replaced.resolve()
       if (serving === undefined) continue
       this.#o.metrics?.addModel(serving.statistics, {
         name,
@@ -141,13 +142,6 @@ export class ModelTable {
         tags: config?.metric_tags ?? {},
         loadSeconds: serving.loadSeconds,
       })
-    }
-  }
-
-  /** Retired instances of revisions that are served again need not wait for requests that pinned these. */
-  #serveAgain({ name: model, versions }: HostedModel): void {
-    for (const { version, revision } of versions.values()) {
-      this.#retiredByPin.get(pinKey({ model, version, revision }))?.replaced.resolve()
     }
   }
 

@@ -8,9 +8,8 @@ import {
   tarArchive,
 } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
-import { FETCH_EXIT_CODES } from './exit-codes.ts'
 import { FETCH_FLAGS } from './fetch-flags.ts'
-import { runFetch } from './run-fetch.ts'
+import { FETCH_EXIT_CODES, runFetch } from './run-fetch.ts'
 
 const ARCHIVE = tarArchive([
   { name: 'config.pbtxt', data: 'backend: "b"' },

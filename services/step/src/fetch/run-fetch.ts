@@ -1,23 +1,39 @@
 import { access, writeFile } from 'node:fs/promises'
 import {
   createLogger,
+  flagRefusal,
   type Logger,
-  type ProcessEnvironment,
   parseFlags,
   renderHelp,
+  type ProcessEnvironment,
   toLogLevel,
 } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { type Reason, ServeError } from '@tutti/errors'
 import {
   type FetchBounds,
-  type FetchCredentials,
   fetchArtifact,
   readCredentials,
   showUri,
   verifyArtifact,
 } from '@tutti/repository'
-import { toExitCode } from './exit-codes.ts'
 import { FETCH_FLAGS, type FetchFlags } from './fetch-flags.ts'
+
+/**
+ * The exit code of `fetch` for each kind of failure, so that an operator can tell them apart; README.md has the same table. 1 is
+ * everything else.
+ */
+export const FETCH_EXIT_CODES = {
+  FLAG_INVALID: 2,
+  SETTING_INVALID: 3,
+  ARTIFACT_NOT_FOUND: 10,
+  ARTIFACT_DENIED: 11,
+  ARTIFACT_UNAVAILABLE: 12,
+  ARTIFACT_UNTRUSTED: 13,
+  ARTIFACT_MISMATCH: 14,
+  ARTIFACT_INVALID: 15,
+  ARTIFACT_TOO_LARGE: 16,
+  ARTIFACT_NOT_STORED: 17,
+} as const satisfies Partial<Record<Reason, number>>
 
 const USAGE = 'tutti fetch --uri URI --to DIR [FLAGS], or tutti fetch --verify DIR --digest DIGEST'
 /** Kubernetes reads no more of a termination log. */
@@ -42,7 +58,8 @@ export async function runFetch(
       around.out(renderHelp({ usage: USAGE, flags: FETCH_FLAGS }))
       return 0
     }
-    if (positionals[0] !== undefined) throw refusal(`got '${positionals[0]}', want flags only`)
+    if (positionals[0] !== undefined)
+      throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
     const digest = await fetchOrVerify(flags, around)
     if (flags['print-digest']) around.out(`${digest}\n`)
     return 0
@@ -50,57 +67,49 @@ export async function runFetch(
     const message = `${program}: ${ServeError.from(error).message.replaceAll(/\s*\n\s*/g, '; ')}`
     around.err(`${message}\n`)
     await noteEnd(terminationLog, message)
-    return toExitCode(error)
+    const codes: Partial<Record<Reason, number>> = FETCH_EXIT_CODES
+    return codes[ServeError.from(error).reason] ?? 1
   }
 }
 
 async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Promise<string> {
   const { uri, to, verify, digest } = flags
   // With --print-digest alone on stdout, so that a shell can take it.
-  const isOutTaken = flags['print-digest']
-  const destination = {
-    write: (line: string) => (isOutTaken ? around.err(line) : around.out(line)),
-  }
+  const destination = { write: flags['print-digest'] ? around.err : around.out }
   const log = createLogger({ level: toLogLevel(flags), name: 'fetch', destination })
   const bounds = toBounds(flags)
-  if (verify !== undefined) {
-    if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
-      throw refusal('--verify: got --uri, --to or --secret-dir beside it, want none of them')
-    }
-    if (digest === undefined && !flags['print-digest']) {
-      throw refusal('--digest: got none, want sha256:HEX or --print-digest')
-    }
-    const found = await verifyArtifact(verify, { digest, bounds })
-    log.info('model verified', { directory: verify, ...found })
-    return found.digest
+  if (verify === undefined) {
+    if (uri === undefined)
+      throw flagRefusal('--uri', 'got none, want what to fetch, or --verify=DIR')
+    if (to === undefined) throw flagRefusal('--to', 'got none, want the model’s directory')
+    const secretDir = flags['secret-dir']
+    const credentials = secretDir === undefined ? {} : await readCredentials(secretDir)
+    return await fetchTo({ uri, to, digest, credentials, bounds, log }, around)
   }
-  if (uri === undefined) throw refusal('--uri: got none, want what to fetch, or --verify=DIR')
-  if (to === undefined) throw refusal('--to: got none, want the model’s directory')
-  return await fetchTo({ uri, to, digest, secretDir: flags['secret-dir'], bounds, log, around })
+  if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
+    const problem = 'got --uri, --to or --secret-dir beside it, want none of them'
+    throw flagRefusal('--verify', problem)
+  }
+  if (digest === undefined && !flags['print-digest']) {
+    throw flagRefusal('--digest', 'got none, want sha256:HEX or --print-digest')
+  }
+  const found = await verifyArtifact(verify, { digest, bounds })
+  log.info('model verified', { directory: verify, ...found })
+  return found.digest
 }
 
-async function fetchTo(o: {
-  readonly uri: string
-  readonly to: string
-  readonly digest: string | undefined
-  readonly secretDir: string | undefined
-  readonly bounds: FetchBounds
-  readonly log: Logger
-  readonly around: ProcessEnvironment
-}): Promise<string> {
-  const { uri, to, digest, bounds, log } = o
+async function fetchTo(
+  o: Omit<Parameters<typeof fetchArtifact>[0], 'signal'> & { readonly log: Logger },
+  around: ProcessEnvironment,
+): Promise<string> {
   const stop = new AbortController()
-  const unlisten = o.around.signals.listen((signal) => {
+  const unlisten = around.signals.listen((signal) => {
     stop.abort(new ServeError('CANCELLED', `stopped by ${signal}`))
   })
   try {
-    const credentials: FetchCredentials =
-      o.secretDir === undefined ? {} : await readCredentials(o.secretDir)
-    const { signal } = stop
-    const found = await fetchArtifact({ uri, to, digest, credentials, bounds, signal, log })
-    const { isFetched, ...what } = found
+    const { isFetched, ...found } = await fetchArtifact({ ...o, signal: stop.signal })
     const message = isFetched ? 'model fetched' : 'model was there already'
-    log.info(message, { uri: showUri(uri), directory: to, ...what })
+    o.log.info(message, { uri: showUri(o.uri), directory: o.to, ...found })
     return found.digest
   } finally {
     unlisten()
@@ -124,11 +133,4 @@ async function noteEnd(path: string, message: string): Promise<void> {
   } catch {
     // stderr has the message too.
   }
-}
-
-function refusal(text: string): ServeError {
-  const [field] = /^--[a-z-]+/.exec(text) ?? []
-  return new ServeError('FLAG_INVALID', text, {
-    ...(field !== undefined && { details: { field } }),
-  })
 }

@@ -31,11 +31,6 @@ export interface LoadContext {
   readonly signal: AbortSignal
 }
 
-export interface LoadedVersion {
-  readonly revision: string
-  readonly serving: Serving
-}
-
 /**
  * Loads one version and warms up each of its instances.
  *
@@ -45,7 +40,7 @@ export async function loadVersion(
   prepared: PreparedModel,
   version: number,
   o: VersionLoadOptions & LoadContext,
-): Promise<LoadedVersion> {
+): Promise<{ readonly revision: string; readonly serving: Serving }> {
   const { config, model } = prepared
   const { name, backend } = config
   const startedAt = o.clock.now()

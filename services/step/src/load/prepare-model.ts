@@ -27,6 +27,11 @@ export interface PreparedModel {
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
 
+type PrepareOptions = Pick<
+  StepSettings,
+  'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices'
+>
+
 /**
  * Reads and validates a model's configuration: parse, complete, normalise, validate by the rules that hold before a load.
  *
@@ -35,7 +40,7 @@ export interface PreparedModel {
  */
 export async function prepareModel(
   model: RepositoryModel,
-  o: Pick<StepSettings, 'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices'>,
+  o: PrepareOptions,
 ): Promise<PreparedModel | undefined> {
   if (model.error !== undefined) throw new ServeError('REPOSITORY_UNREADABLE', model.error)
   const { name, configText, configPath } = model
@@ -54,7 +59,7 @@ export async function prepareModel(
 async function complete(
   model: RepositoryModel,
   config: ModelConfig | undefined,
-  o: Pick<StepSettings, 'engines' | 'autoComplete' | 'defaultMaxBatchSize'>,
+  o: PrepareOptions,
 ): Promise<ModelConfig> {
   const { name, configPath } = model
   const first = model.versions[0]
@@ -85,7 +90,7 @@ async function inspectModel(
   model: RepositoryModel,
   config: ModelConfig | undefined,
   versionFiles: readonly string[],
-  o: Pick<StepSettings, 'engines' | 'autoComplete'>,
+  o: PrepareOptions,
 ): Promise<InspectedModel | undefined> {
   const isDeclared = config !== undefined && config.input.length > 0 && config.output.length > 0
   const first = model.versions[0]

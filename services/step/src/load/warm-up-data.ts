@@ -9,20 +9,24 @@ import {
   type NamedTensor,
 } from '@tutti/tensor'
 
-/** Reads a sample's file, by its name below `<model>/warmup/`. */
-export type ReadSample = (filename: string) => Promise<Uint8Array>
+export interface WarmUpData {
+  /** The shape gets a leading 1; `dims` never holds the batch. */
+  readonly hasBatch: boolean
+  /** Uniform in [0, 1). */
+  readonly random: () => number
+  /** Reads a sample's file. */
+  readonly read: (filename: string) => Promise<Uint8Array>
+}
 
 /**
  * Makes one input of a warm-up request.
  *
- * @param hasBatch - the shape gets a leading 1; `dims` never holds the batch.
- * @param random - uniform in [0, 1).
  * @throws ServeError MODEL_WARMUP_FAILED with Triton's text where it has one.
  */
 export async function warmUpInput(
   name: string,
   input: WarmupInput,
-  o: { readonly hasBatch: boolean; readonly random: () => number; readonly read: ReadSample },
+  o: WarmUpData,
 ): Promise<NamedTensor> {
   const datatype = fromConfigDatatype(input.data_type)
   if (datatype === undefined) {
@@ -34,17 +38,16 @@ export async function warmUpInput(
     )
   }
   const shape = o.hasBatch ? [1, ...input.dims] : [...input.dims]
-  const data = await sampleData(name, input, datatype, elementCount(shape), o)
-  return { name, datatype, shape, data }
+  return { name, datatype, shape, data: await sampleData(name, input, { datatype, shape }, o) }
 }
 
 async function sampleData(
   name: string,
   input: WarmupInput,
-  datatype: Datatype,
-  count: number,
-  o: { readonly random: () => number; readonly read: ReadSample },
+  { datatype, shape }: Pick<NamedTensor, 'datatype' | 'shape'>,
+  o: WarmUpData,
 ): Promise<Uint8Array> {
+  const count = elementCount(shape)
   const { itemSize } = DATATYPES[datatype]
   if (input.input_data_file !== undefined) {
     const data = await o.read(input.input_data_file)

@@ -6,7 +6,16 @@ import type { ModelConfig, ModelWarmup } from '@tutti/model-config'
 import { isInside } from '@tutti/repository'
 import { EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
 import type { Serving } from '../hosted-model.ts'
-import { type ReadSample, warmUpInput } from './warm-up-data.ts'
+import { warmUpInput } from './warm-up-data.ts'
+
+interface WarmUpOptions {
+  readonly config: ModelConfig
+  readonly instances: number
+  readonly check: Serving['check']
+  /** Absolute path of the model's directory; files of samples are below its `warmup`. */
+  readonly modelDirectory: string
+  readonly random: () => number
+}
 
 /**
  * Runs the `model_warmup` samples of a config on every instance, so that each has compiled and allocated what it needs before the
@@ -14,50 +23,32 @@ import { type ReadSample, warmUpInput } from './warm-up-data.ts'
  *
  * @throws ServeError MODEL_WARMUP_FAILED with `failed to run warmup sample 'S': ...`.
  */
-export async function warmUp(
-  model: LoadedModel,
-  o: {
-    readonly config: ModelConfig
-    readonly instances: number
-    readonly check: Serving['check']
-    /** Absolute path of the model's directory; files of samples are below its `warmup`. */
-    readonly modelDirectory: string
-    readonly random: () => number
-  },
-): Promise<void> {
-  const read = sampleReader(o.modelDirectory)
+export async function warmUp(model: LoadedModel, o: WarmUpOptions): Promise<void> {
   // No caller waits for a warm-up, so none can abandon it.
   const { signal } = new AbortController()
   for (const sample of o.config.model_warmup) {
     // Triton leaves out samples without a batch.
     if (sample.batch_size < 1) continue
     try {
-      const request = await sampleRequest(sample, read, o)
+      const request = await sampleRequest(sample, o)
       const batches = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
       const runs = Array.from({ length: o.instances }, (_, instance) =>
         runSample(model, { request, batches, instance, count: sample.count, signal }),
       )
       await allSettledOrThrow(runs)
     } catch (error) {
-      throw sampleError(sample, ServeError.from(error))
+      const cause = ServeError.from(error)
+      const text = `failed to run warmup sample '${sample.name}': ${cause.message}; `
+      throw new ServeError('MODEL_WARMUP_FAILED', text, { code: cause.code, cause })
     }
   }
 }
 
-async function sampleRequest(
-  sample: ModelWarmup,
-  read: ReadSample,
-  o: {
-    readonly config: ModelConfig
-    readonly check: Serving['check']
-    readonly random: () => number
-  },
-): Promise<StepRequest> {
-  const hasBatch = o.config.max_batch_size > 0
+async function sampleRequest(sample: ModelWarmup, o: WarmUpOptions): Promise<StepRequest> {
+  const read = (filename: string) => readSample(o.modelDirectory, filename)
+  const data = { hasBatch: o.config.max_batch_size > 0, random: o.random, read }
   const inputs = await Promise.all(
-    Object.entries(sample.inputs).map(([name, input]) =>
-      warmUpInput(name, input, { hasBatch, random: o.random, read }),
-    ),
+    Object.entries(sample.inputs).map(([name, input]) => warmUpInput(name, input, data)),
   )
   return o.check({ context: EMPTY_CONTEXT, inputs, requestedOutputs: [] })
 }
@@ -99,26 +90,14 @@ async function allSettledOrThrow(runs: readonly Promise<void>[]): Promise<void> 
   if (failed !== undefined) throw ServeError.from(failed.reason)
 }
 
-function sampleReader(modelDirectory: string): ReadSample {
+/** Reads a sample's file, by its name below `<model>/warmup/`. */
+async function readSample(modelDirectory: string, filename: string): Promise<Uint8Array> {
   const folder = join(modelDirectory, 'warmup')
-  return async (filename) => {
-    const path = resolve(folder, filename)
-    if (!isInside(folder, path)) {
-      throw new ServeError(
-        'MODEL_WARMUP_FAILED',
-        `warmup file '${filename}' is outside the model's warmup directory`,
-        { code: 'INVALID_ARGUMENT' },
-      )
-    }
-    // Not a Buffer: its slice() shares memory where that of other arrays copies.
-    return Uint8Array.from(await readFile(path))
+  const path = resolve(folder, filename)
+  if (!isInside(folder, path)) {
+    const text = `warmup file '${filename}' is outside the model's warmup directory`
+    throw new ServeError('MODEL_WARMUP_FAILED', text, { code: 'INVALID_ARGUMENT' })
   }
-}
-
-function sampleError(sample: ModelWarmup, cause: ServeError): ServeError {
-  return new ServeError(
-    'MODEL_WARMUP_FAILED',
-    `failed to run warmup sample '${sample.name}': ${cause.message}; `,
-    { code: cause.code, cause },
-  )
+  // Not a Buffer: its slice() shares memory where that of other arrays copies.
+  return Uint8Array.from(await readFile(path))
 }

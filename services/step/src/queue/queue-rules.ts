@@ -1,4 +1,4 @@
-import type { ModelConfig, QueuePolicy } from '@tutti/model-config'
+import type { DynamicBatching, ModelConfig, QueuePolicy } from '@tutti/model-config'
 
 /** What a queue reads for every request: a model's `dynamic_batching`, compiled. */
 export interface QueueRules {
@@ -40,40 +40,31 @@ const UNLIMITED: LevelRules = {
 }
 
 /** A model without a batcher: one request at a time, in order of arrival, without priorities and queue timeouts, as in Triton. */
-const ONE_BY_ONE: Omit<QueueRules, 'maxQueuedRequests'> = {
-  batching: {
-    maxBatchSize: 1,
-    preferredBatchSizes: new Set(),
-    maxPreferredBatchSize: 0,
-    maxQueueDelayMs: 0,
-  },
-  levels: 0,
-  defaultLevel: 0,
-  defaultLevelRules: UNLIMITED,
-  levelRules: new Map(),
+const NO_BATCHER: DynamicBatching = {
+  preferred_batch_size: [],
+  max_queue_delay_microseconds: 0,
+  preserve_ordering: false,
+  priority_levels: 0,
+  default_priority_level: 0,
+  priority_queue_policy: {},
 }
 
 /** Compiles what a validated and normalised config says of waiting and batching. */
 export function compileQueueRules(config: ModelConfig, maxQueuedRequests: number): QueueRules {
-  const { dynamic_batching: dynamic } = config
-  if (dynamic === undefined) return { ...ONE_BY_ONE, maxQueuedRequests }
-  const preferred = dynamic.preferred_batch_size
+  const batcher = config.dynamic_batching ?? NO_BATCHER
+  const preferred = batcher.preferred_batch_size
+  const policies = Object.entries(batcher.priority_queue_policy)
   return {
     batching: {
-      maxBatchSize: Math.max(1, config.max_batch_size),
+      maxBatchSize: batcher === NO_BATCHER ? 1 : Math.max(1, config.max_batch_size),
       preferredBatchSizes: new Set(preferred),
       maxPreferredBatchSize: Math.max(0, ...preferred),
-      maxQueueDelayMs: dynamic.max_queue_delay_microseconds / 1000,
+      maxQueueDelayMs: batcher.max_queue_delay_microseconds / 1000,
     },
-    levels: dynamic.priority_levels,
-    defaultLevel: dynamic.priority_levels === 0 ? 0 : dynamic.default_priority_level,
-    defaultLevelRules: toLevelRules(dynamic.default_queue_policy),
-    levelRules: new Map(
-      Object.entries(dynamic.priority_queue_policy).map(([level, policy]) => [
-        Number(level),
-        toLevelRules(policy),
-      ]),
-    ),
+    levels: batcher.priority_levels,
+    defaultLevel: batcher.priority_levels === 0 ? 0 : batcher.default_priority_level,
+    defaultLevelRules: toLevelRules(batcher.default_queue_policy),
+    levelRules: new Map(policies.map(([level, rules]) => [Number(level), toLevelRules(rules)])),
     maxQueuedRequests,
   }
 }

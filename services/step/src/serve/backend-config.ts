@@ -2,6 +2,9 @@ import type { PythonEngineOptions, PythonSettings } from '@tutti/backends'
 import { flagRefusal } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
+/** Of a backend whose models run in Python processes. */
+type ProcessOptions = Pick<PythonEngineOptions, 'interpreter' | 'settings'>
+
 /** Settings of backends that came as `--backend-config`. */
 export interface BackendConfig {
   /** `max_batch_size` of a model that can batch and names none. */
@@ -9,9 +12,6 @@ export interface BackendConfig {
   readonly python: ProcessOptions
   readonly pytorch: ProcessOptions
 }
-
-/** Of a backend whose models run in Python processes. */
-type ProcessOptions = Pick<PythonEngineOptions, 'interpreter' | 'settings'>
 
 /** A setting of Python processes that is a number. */
 interface NumberSetting {
@@ -22,6 +22,7 @@ interface NumberSetting {
   readonly most: number
 }
 
+const NO_SETTINGS: ProcessOptions = { settings: {} }
 const DEFAULT_MAX_BATCH_SIZE = 4
 const SIZE = 'default-max-batch-size'
 const MOST_SECONDS = 86_400
@@ -41,22 +42,21 @@ const PYTHON_NUMBERS: Readonly<Record<string, NumberSetting>> = {
  */
 export function readBackendConfig(occurrences: readonly string[]): BackendConfig {
   let defaultMaxBatchSize = DEFAULT_MAX_BATCH_SIZE
-  let python: ProcessOptions = { settings: {} }
-  let pytorch: ProcessOptions = { settings: {} }
+  const processes = { python: NO_SETTINGS, pytorch: NO_SETTINGS }
   for (const text of occurrences) {
     const found = /^(?<backend>[^,]*),(?<setting>[^=]+)=(?<value>.*)$/.exec(text)?.groups
     if (found === undefined) throw refusal(text, 'want BACKEND,SETTING=VALUE')
     const { backend, setting = '', value = '' } = found
-    if (backend === 'python') python = withSetting(python, { text, setting, value })
-    else if (backend === 'pytorch') pytorch = withSetting(pytorch, { text, setting, value })
-    else if (backend !== 'onnxruntime' && backend !== '') {
+    if (backend === 'python' || backend === 'pytorch') {
+      processes[backend] = withSetting(processes[backend], { text, setting, value })
+    } else if (backend !== 'onnxruntime' && backend !== '') {
       const want = 'want onnxruntime, python or pytorch'
       throw refusal(text, `backend '${backend}' takes no settings here, ${want}`)
     } else if (setting !== SIZE) {
       throw refusal(text, `unknown setting '${setting}', want ${SIZE}`)
     } else defaultMaxBatchSize = readNumber(text, value, 0, 2 ** 31 - 1)
   }
-  return { defaultMaxBatchSize, python, pytorch }
+  return { defaultMaxBatchSize, ...processes }
 }
 
 function withSetting(

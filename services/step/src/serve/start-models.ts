@@ -81,7 +81,7 @@ function ownModels(
   }
 }
 
-/** Where nothing comes later, a name of what is not there is a typing error. @param own - the models of a step; else all. */
+/** Where nothing is added later, a name that is not there is a typing error. @param own - the models of a step; else all. */
 async function requireThere(
   repository: ModelRepository,
   flag: string,
@@ -103,13 +103,7 @@ async function loadModels(
   names: readonly string[],
 ): Promise<ReadonlyMap<string, ServeError>> {
   const failures = new Map<string, ServeError>()
-  const load = async (name: string): Promise<void> => {
-    try {
-      await step.models.load(name)
-    } catch (error) {
-      failures.set(name, ServeError.from(error))
-    }
-  }
-  await Promise.all(names.map(load))
+  const failed = (name: string) => (error: unknown) => failures.set(name, ServeError.from(error))
+  await Promise.all(names.map((name) => step.models.load(name).catch(failed(name))))
   return failures
 }
