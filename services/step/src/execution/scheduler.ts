@@ -7,8 +7,7 @@ import {
   requestPrefix,
   type StepRequest,
 } from '@tutti/tensor'
-import type { BatchKeyInput } from '../queue/queue-rules.ts'
-import { batchKey, type RequestQueue } from '../queue/request-queue.ts'
+import type { RequestQueue } from '../queue/request-queue.ts'
 import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
@@ -28,8 +27,6 @@ export interface SchedulerParts {
   readonly model: LoadedModel
   readonly context: ExecutionContext
   readonly queue: RequestQueue<ScheduledRequest>
-  /** Inputs by which requests must be alike to share a batch; undefined where nothing is compared. */
-  readonly batchKey: readonly BatchKeyInput[] | undefined
   readonly instances: Instances
 }
 
@@ -71,13 +68,10 @@ export class Scheduler implements ExecutionOwner {
     if (this.#isStopping) return stoppingError(request)
     if (options.signal.aborted) return cancelError(options.signal.reason)
     if (deadlineAt <= acceptedAt) return deadlineError(request)
-    const { priority, timeoutUs, id } = request.context
-    const key = this.#o.batchKey === undefined ? '' : batchKey(this.#o.batchKey, request)
-    const offer = { item: scheduled, size: request.batchSize, key, priority, timeoutUs }
     try {
-      scheduled.entry = this.#o.queue.add(offer, acceptedAt)
+      scheduled.entry = this.#o.queue.add(scheduled, request, acceptedAt)
     } catch (error) {
-      return ServeError.from(error).withPrefix(requestPrefix(id))
+      return ServeError.from(error).withPrefix(requestPrefix(request.context.id))
     }
     this.context.statistics.addPending(1)
     return undefined

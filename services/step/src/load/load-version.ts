@@ -12,7 +12,7 @@ import { ResponseOrder } from '../execution/response-order.ts'
 import { Instances, Scheduler } from '../execution/scheduler.ts'
 import type { Serving } from '../hosted-model.ts'
 import { StepEvents } from '../log-events.ts'
-import { compileBatchKey, compileQueueRules } from '../queue/queue-rules.ts'
+import { compileQueueRules } from '../queue/queue-rules.ts'
 import { RequestQueue } from '../queue/request-queue.ts'
 import type { StepSettings } from '../step-options.ts'
 import { requireDevices } from './instance-devices.ts'
@@ -89,7 +89,6 @@ export function buildScheduler(o: {
   return new Scheduler({
     model: o.loaded,
     queue: new RequestQueue(compileQueueRules(config, maxQueuedRequests)),
-    batchKey: compileBatchKey(config),
     // What a dynamic batcher gives away early it cannot put into a larger batch.
     instances: new Instances(
       o.instances,

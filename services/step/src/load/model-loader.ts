@@ -6,7 +6,7 @@ import type { StepEvents } from '../log-events.ts'
 import type { ModelTable } from '../model-table.ts'
 import { Limit } from './limit.ts'
 import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
-import type { LoadContext, VersionLoadOptions } from './load-version.ts'
+import type { VersionLoadOptions } from './load-version.ts'
 
 export interface ModelLoaderOptions {
   readonly table: ModelTable
@@ -18,11 +18,8 @@ export interface ModelLoaderOptions {
 class LoadQueue {
   /** Ends when the loads so far are over. */
   last: Promise<unknown> = Promise.resolve()
-  /** Unloads so far: one overtakes the loads that were requested before it. */
-  unloads = 0
-  length = 0
-  /** Of the load that runs. */
-  abort = new AbortController()
+  /** Of each load that is not over. An unload overtakes the loads that were requested before it, and aborts them. */
+  readonly open = new Set<AbortController>()
 }
 
 /**
@@ -49,17 +46,14 @@ export class ModelLoader {
   load(name: string, overrides?: LoadOverrides): Promise<void> {
     const queue = this.#queues.get(name) ?? new LoadQueue()
     this.#queues.set(name, queue)
-    queue.length += 1
-    const { unloads } = queue
-    const isOvertaken = (): boolean => queue.unloads > unloads || this.#isClosed
-    const done = queue.last.then(() => {
-      queue.abort = new AbortController()
-      return this.#load(name, overrides, { isOvertaken, signal: queue.abort.signal })
-    })
+    const abort = new AbortController()
+    queue.open.add(abort)
+    if (this.#isClosed) abort.abort()
+    const done = queue.last.then(() => this.#load(name, overrides, abort.signal))
     // Names come from outside: an empty queue is not kept.
     const leave = (): void => {
-      queue.length -= 1
-      if (queue.length === 0) this.#queues.delete(name)
+      queue.open.delete(abort)
+      if (queue.open.size === 0) this.#queues.delete(name)
     }
     queue.last = done.then(leave, leave)
     return done
@@ -67,42 +61,42 @@ export class ModelLoader {
 
   /** Takes a model out of service; what it has accepted is finished in the background. Unknown names are no error. */
   unload(name: string): void {
-    const queue = this.#queues.get(name)
-    if (queue !== undefined) {
-      queue.unloads += 1
-      queue.abort.abort(loadOvertaken(name))
-    }
+    this.#overtake(name)
     this.#o.table.unload(name)
   }
 
   /** Loads nothing more and closes everything in memory. The schedulers must have been stopped. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const [name, { abort }] of this.#queues) abort.abort(loadOvertaken(name))
+    for (const name of this.#queues.keys()) this.#overtake(name)
     await Promise.all([...this.#queues.values()].map(({ last }) => last))
     await this.#o.table.close()
+  }
+
+  #overtake(name: string): void {
+    for (const abort of this.#queues.get(name)?.open ?? []) abort.abort(loadOvertaken(name))
   }
 
   async #load(
     name: string,
     overrides: LoadOverrides | undefined,
-    { isOvertaken, signal }: { readonly isOvertaken: () => boolean } & LoadContext,
+    signal: AbortSignal,
   ): Promise<void> {
-    if (isOvertaken()) throw loadOvertaken(name)
+    if (signal.aborted) throw loadOvertaken(name)
     const opened = await this.#take(name, overrides)
     if (this.#o.table.get(name)?.digest === opened.digest) {
       await opened.release()
       return
     }
     const loading = (model: HostedModel): void => {
-      if (!isOvertaken() && !isServed(this.#o.table.get(name))) this.#o.table.put(model)
+      if (!signal.aborted && !isServed(this.#o.table.get(name))) this.#o.table.put(model)
     }
     const outcome = await this.#limit.run(async () => {
       // It may have waited for other models.
-      if (isOvertaken()) return undefined
+      if (signal.aborted) return undefined
       return loadModel(opened, { ...this.#o, loading, signal })
     })
-    if (isOvertaken()) await this.#drop(opened, outcome)
+    if (signal.aborted) await this.#drop(opened, outcome)
     else if (outcome === undefined) await this.#refuseEnsemble(opened)
     else await this.#settle(outcome)
   }

@@ -8,6 +8,8 @@ export interface QueueRules {
   readonly defaultLevel: number
   readonly defaultLevelRules: LevelRules
   readonly levelRules: ReadonlyMap<number, LevelRules>
+  /** Inputs by which requests must be alike to share a batch; undefined where nothing is compared. */
+  readonly batchKey: readonly BatchKeyInput[] | undefined
   /** The server's limit for levels without their own, in requests. */
   readonly maxQueuedRequests: number
 }
@@ -65,6 +67,7 @@ export function compileQueueRules(config: ModelConfig, maxQueuedRequests: number
     defaultLevel: batcher.priority_levels === 0 ? 0 : batcher.default_priority_level,
     defaultLevelRules: toLevelRules(batcher.default_queue_policy),
     levelRules: new Map(policies.map(([level, rules]) => [Number(level), toLevelRules(rules)])),
+    batchKey: compileBatchKey(config),
     maxQueuedRequests,
   }
 }

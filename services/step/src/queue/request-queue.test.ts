@@ -177,7 +177,7 @@ await t.test('a request may shorten its timeout where the policy allows it', asy
   ]
   for (const [name, policy, timeoutUs, want] of cases) {
     const queue = new RequestQueue<string>(rules({ policy }))
-    queue.add({ item: 'a', size: 1, key: '', priority: 0n, timeoutUs }, 0)
+    queue.add('a', { batchSize: 1, inputs: [], context: { priority: 0n, timeoutUs } }, 0)
     t.equal(queue.nextExpiry, want, name)
   }
 })

@@ -2,16 +2,9 @@ import { ServeError } from '@tutti/errors'
 import type { StepRequest } from '@tutti/tensor'
 import type { BatchingRules, BatchKeyInput, LevelRules, QueueRules } from './queue-rules.ts'
 
-/** What a queue has to know about a request to place it. */
-export interface QueueOffer<T> {
-  readonly item: T
-  /** Items in the batch dimension; 0 counts as 1. */
-  readonly size: number
-  readonly key: string
-  /** As the client sent it; 0n is the default level. */
-  readonly priority: bigint
-  /** The client's queue timeout in microseconds; 0n is none. */
-  readonly timeoutUs: bigint
+/** What a queue reads of a request. */
+export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
+  readonly context: Pick<StepRequest['context'], 'priority' | 'timeoutUs'>
 }
 
 /** A waiting request, linked into the queue so that a cancelled one leaves the middle at once. */
@@ -69,17 +62,19 @@ export class RequestQueue<T> {
   }
 
   /** @throws ServeError QUEUE_FULL or OVERLOADED, without the `[request id: ...]` prefix. */
-  add(offer: QueueOffer<T>, now: number): QueueEntry<T> {
-    const number = levelOf(offer.priority, this.#rules)
+  add(item: T, request: QueuedRequest, now: number): QueueEntry<T> {
+    const { priority, timeoutUs } = request.context
+    const number = levelOf(priority, this.#rules)
     const level = this.#levels.get(number) ?? this.#addLevel(number)
     this.#admit(level)
+    const { batchKey: inputs } = this.#rules
     const entry: QueueEntry<T> = {
-      item: offer.item,
-      size: Math.max(1, offer.size),
-      key: offer.key,
+      item,
+      size: Math.max(1, request.batchSize),
+      key: inputs === undefined ? '' : batchKey(inputs, request),
       level,
       enqueuedAt: now,
-      expiresAt: now + timeoutMs(level.rules, offer.timeoutUs),
+      expiresAt: now + timeoutMs(level.rules, timeoutUs),
       isWaiting: true,
       isDelayed: false,
       previous: undefined,
@@ -248,7 +243,7 @@ function gather<T>(first: QueueEntry<T>, rules: BatchingRules) {
 }
 
 /** Gives equal text for requests that may share a batch. */
-export function batchKey(inputs: readonly BatchKeyInput[], request: StepRequest): string {
+export function batchKey(inputs: readonly BatchKeyInput[], request: QueuedRequest): string {
   let key = ''
   for (const { name, hasShape } of inputs) {
     const input = request.inputs.find((tensor) => tensor.name === name)

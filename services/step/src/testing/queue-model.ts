@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { LevelRules, QueueRules } from '../queue/queue-rules.ts'
 import { type QueueEntry, RequestQueue } from '../queue/request-queue.ts'
+import { floats } from './step-builders.ts'
 
 const NO_POLICY: LevelRules = {
   timeoutAction: 'REJECT',
@@ -40,6 +41,7 @@ export function queueRules(o: RuleChoice = {}): QueueRules {
         { ...NO_POLICY, ...policy },
       ]),
     ),
+    batchKey: [{ name: 'x', hasShape: true }],
     maxQueuedRequests: o.maxQueued ?? 1000,
   }
 }
@@ -56,8 +58,9 @@ export interface Offer {
 /** Puts a request into a queue, with defaults. */
 export function addOffer(queue: RequestQueue<string>, o: Offer): QueueEntry<string> {
   const { item, size = 1, key = '', priority = 0, timeoutUs = 0, at = 0 } = o
-  const offer = { item, size, key, priority: BigInt(priority), timeoutUs: BigInt(timeoutUs) }
-  return queue.add(offer, at)
+  const context = { priority: BigInt(priority), timeoutUs: BigInt(timeoutUs) }
+  const inputs = [floats('x', [1, Number(key)])]
+  return queue.add(item, { batchSize: size, context, inputs }, at)
 }
 
 /** One thing that happens to a queue. */
