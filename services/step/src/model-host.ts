@@ -5,6 +5,7 @@ import { parseModelVersion } from '@tutti/model-config'
 import { type ModelControl, requireControl } from '@tutti/server'
 import type { ExecuteOptions, RequestContext, ResponseSink, StepRequest } from '@tutti/tensor'
 import type { RouterCalls } from '@tutti/transport'
+import { endingSink } from './ending-sink.ts'
 import type { ScheduledRequest } from './execution/execution.ts'
 
 /** What a host is made from. */
@@ -24,18 +25,11 @@ const SEQUENCE_END = 2
 
 /** Lets the models of a step call other models, through the routers of the repository, and load them in this process. */
 export function createModelHost(o: ModelHostOptions): ModelHost {
-  const connected = (): RouterCalls => {
-    const routers = o.routers()
-    if (routers !== undefined) return routers
-    throw new ServeError('STEP_UNAVAILABLE', `step '${o.replica}' has no router to call`)
-  }
   return {
-    infer: (request, sink, options) => {
-      inferAsCaller(o, connected, request, sink, options)
-    },
+    infer: (request, sink, options) => inferAsCaller(o, request, sink, options),
     isReady: async (model, version, { signal }) => {
       const argument = { model, version: latest(version) ? '' : version }
-      return (await connected().ask('ready', argument, { signal })) === true
+      return (await connected(o).ask('ready', argument, { signal })) === true
     },
     load: async (model, { config, files }) =>
       requireControl(o.control()).load(model, { files, ...(config !== '' && { config }) }),
@@ -44,44 +38,41 @@ export function createModelHost(o: ModelHostOptions): ModelHost {
   }
 }
 
+/** @throws ServeError STEP_UNAVAILABLE */
+function connected(o: ModelHostOptions): RouterCalls {
+  const routers = o.routers()
+  if (routers !== undefined) return routers
+  throw new ServeError('STEP_UNAVAILABLE', `step '${o.replica}' has no router to call`)
+}
+
 function inferAsCaller(
   o: ModelHostOptions,
-  connected: () => RouterCalls,
   request: HostRequest,
   sink: ResponseSink,
   options: HostCallOptions,
 ): void {
   const scope = openCallScope({ clock: o.clock, parent: options.signal })
-  const callers = findCallers(o, options)
+  const { caller, batch = [] } = options
+  // Those that run: none of a warm-up.
+  const callers = [caller, ...batch].flatMap((request) => o.findCaller(request) ?? [])
   const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
-  const end = (): void => {
+  const ending = endingSink(sink, () => {
     forget()
     scope.close()
-  }
-  const ending: ResponseSink = {
-    send: (response) => {
-      if (response.final) end()
-      sink.send(response)
-    },
-    fail: (error, executed, times) => {
-      end()
-      sink.fail(error, executed, times)
-    },
-    ready: () => sink.ready?.(),
-  }
+  })
   try {
     const { modelName: model, modelVersion, inputs, requestedOutputs } = request
     const target = { model, version: toVersion(model, modelVersion), revision: '' }
     const infer = { context: toContext(request), inputs, requestedOutputs }
     const { signal } = scope.context
     const call = { signal, ...inherited(callers, options) }
-    connected().executor(target).execute(infer, ending, call)
+    connected(o).executor(target).execute(infer, ending, call)
   } catch (error) {
     ending.fail(ServeError.from(error), 'no')
   }
 }
 
-/** What the call has of the request for which it is made. The key too, so that logs of all that works for it belong together. */
+/** What the call inherits from the request for which it is made. The key too, so that the logs of all its work belong together. */
 function inherited(
   callers: readonly ScheduledRequest[],
   { isDecoupled }: HostCallOptions,
@@ -104,14 +95,6 @@ function inherited(
 
 function depth({ options }: ScheduledRequest): number {
   return options.origin?.callers?.length ?? 0
-}
-
-/** Those of the callers that run: none of a warm-up. */
-function findCallers(
-  o: ModelHostOptions,
-  { caller, batch = [] }: HostCallOptions,
-): readonly ScheduledRequest[] {
-  return [caller, ...batch].flatMap((request) => o.findCaller(request) ?? [])
 }
 
 /** Calls `end` when the last of the callers is answered. @returns takes it back. */

@@ -4,9 +4,7 @@ import type { HostedModel, HostedVersion, Serving } from './hosted-model.ts'
 import type { StepEvents } from './log-events.ts'
 import type { StepSettings } from './step-options.ts'
 
-export interface ModelTableOptions {
-  readonly metrics: StepSettings['metrics']
-  readonly unpinned: StepSettings['unpinned']
+export interface ModelTableOptions extends Pick<StepSettings, 'metrics' | 'unpinned'> {
   readonly events: StepEvents
   /** What the table says has changed. */
   changed(): void
@@ -38,10 +36,6 @@ export class ModelTable {
     this.#o = o
   }
 
-  get(name: string): HostedModel | undefined {
-    return this.byName.get(name)
-  }
-
   /**
    * What serves requests that pinned a revision which was replaced or unloaded.
    *
@@ -51,7 +45,7 @@ export class ModelTable {
     const retired = this.#retiredByPin.get(pinKey(pin))
     if (retired !== undefined) return retired.serving
     const unknown = `Request for unknown model: '${pin.model}'`
-    const model = this.get(pin.model)
+    const model = this.byName.get(pin.model)
     if (model === undefined) throw new ServeError('MODEL_NOT_FOUND', `${unknown} is not found`)
     const version = model.versions.get(pin.version)
     if (version === undefined) {
@@ -86,7 +80,7 @@ export class ModelTable {
 
   /** From now on the model is this one; what was in its place is retired, and listed until it is gone if nothing replaces it. */
   put(next: HostedModel): void {
-    const before = this.get(next.name)
+    const before = this.byName.get(next.name)
     const versions = new Map(next.versions)
     for (const old of before?.versions.values() ?? []) {
       if (!versions.has(old.version)) versions.set(old.version, toUnlisted(old))
@@ -101,7 +95,7 @@ export class ModelTable {
 
   /** Takes the model away; its versions stay listed. Nothing happens to a name that is not known. */
   unload(name: string): void {
-    const before = this.get(name)
+    const before = this.byName.get(name)
     if (before === undefined) return
     // Last among the unloaded, so that the longest unloaded ones are forgotten first.
     this.byName.delete(name)

@@ -1,8 +1,9 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
 import type { ScheduledRequest } from './execution/execution.ts'
+import type { SchedulerLoad } from './execution/scheduler.ts'
 import { createFindExecutor } from './find-executor.ts'
-import { type HostedVersion, toServedModel } from './hosted-model.ts'
+import { type HostedVersion, type Serving, toServedModel } from './hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'
 import { StepEvents } from './log-events.ts'
 import { createModelHost } from './model-host.ts'
@@ -15,17 +16,8 @@ export interface StepLoad {
   readonly inFlight: number
   /** Instances that execute nothing. */
   readonly freeSlots: number
-  readonly models: readonly VersionLoad[]
-}
-
-export interface VersionLoad {
-  readonly model: string
-  readonly version: number
-  readonly inFlight: number
-  readonly queued: number
-  readonly freeSlots: number
-  /** Requests that can execute at the same time. */
-  readonly slots: number
+  readonly models: readonly (Pick<Serving, 'slots'> &
+    SchedulerLoad & { readonly model: string; readonly version: number })[]
 }
 
 /**
@@ -54,13 +46,13 @@ export class Step {
   #closed: Promise<void> | undefined
 
   constructor(settings: StepSettings) {
-    const { replica, clock, metrics, unpinned } = settings
+    const { replica, clock } = settings
     this.#settings = settings
     this.#events = new StepEvents(settings.log)
     const changed = (): void => {
       for (const listener of this.#listeners) listener()
     }
-    this.#table = new ModelTable({ metrics, unpinned, events: this.#events, changed })
+    this.#table = new ModelTable({ ...settings, events: this.#events, changed })
     const host = createModelHost({
       replica,
       clock,
@@ -81,7 +73,7 @@ export class Step {
           ([, { serving }]) => serving?.statistics.snapshot() ?? [],
         ),
       isReady: async (model, version) => {
-        const serving = this.#table.get(model)?.versions.get(version)?.serving
+        const serving = this.#table.byName.get(model)?.versions.get(version)?.serving
         return (await serving?.loaded.isReady?.()) ?? serving !== undefined
       },
     }

@@ -204,6 +204,7 @@ const MEAN_WEIGHT = 1 / 8
 export class Instances {
   readonly #inflight: number[]
   readonly #maxInflight: number
+  /** How many executions an instance may have inflight now. */
   #limit = 1
   #meanNs = Number.NaN
 
@@ -218,11 +219,6 @@ export class Instances {
     let idle = 0
     for (const inflight of this.#inflight) if (inflight === 0) idle += 1
     return idle
-  }
-
-  /** How many executions an instance may have inflight now. */
-  get limit(): number {
-    return this.#limit
   }
 
   /** The least busy instance that may take an execution, the first of equally busy ones, so that a quiet model keeps one warm; else -1. */

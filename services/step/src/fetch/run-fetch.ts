@@ -77,7 +77,12 @@ async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Pro
   // With --print-digest alone on stdout, so that a shell can take it.
   const destination = { write: flags['print-digest'] ? around.err : around.out }
   const log = createLogger({ level: toLogLevel(flags), name: 'fetch', destination })
-  const bounds = toBounds(flags)
+  const bounds: FetchBounds = {
+    maxBytes: flags['max-bytes'],
+    maxFiles: flags['max-files'],
+    attempts: flags.attempts,
+    stallMs: flags['stall-timeout-secs'] * 1000,
+  }
   if (verify === undefined) {
     if (uri === undefined)
       throw flagRefusal('--uri', 'got none, want what to fetch, or --verify=DIR')
@@ -113,15 +118,6 @@ async function fetchTo(
     return found.digest
   } finally {
     unlisten()
-  }
-}
-
-function toBounds(flags: FetchFlags): FetchBounds {
-  return {
-    maxBytes: flags['max-bytes'],
-    maxFiles: flags['max-files'],
-    attempts: flags.attempts,
-    stallMs: flags['stall-timeout-secs'] * 1000,
   }
 }
 

@@ -9,11 +9,11 @@ import {
 
 /*
  * The one place that decides where instances of a model execute. KIND_GPU and KIND_CPU say it themselves, and so does a group that
- * names GPUs. KIND_AUTO means the devices that the process was given, and the CPU where none was: a model never comes to the CPU
- * for want of a device.
+ * names GPUs. KIND_AUTO means the devices that the process was given, and the CPU where none was given: a model never falls back to
+ * the CPU.
  */
 
-/** What of the machine rules the defaults of instance groups. Devices are looked for only where a group may want some. */
+/** What the machine says about the defaults of instance groups. Looks for devices only where a group may want some. */
 export async function toNormaliseOptions(
   config: ModelConfig,
   engine: Engine | undefined,
@@ -43,7 +43,10 @@ export async function requireDevices(
   const all = problem === undefined ? found : `${found}; ${problem}`
   const hint = count === 0 && engine?.cuda !== undefined ? `; want a node with NVIDIA's driver` : ''
   validateWhenLoaded(config, count, `${all}${hint}`)
-  if (problem !== undefined) refuseUnusable(config, all)
+  if (problem === undefined) return
+  // There are devices, and the engine cannot use them.
+  const group = config.instance_group.find(({ kind }) => kind === 'KIND_GPU')
+  throw noGpusAvailable({ model: config.name, group: group?.name ?? '', found: all })
 }
 
 /** Whether what the process was given stays idle, because no group of the model wants it. */
@@ -58,12 +61,6 @@ function usesDevices(config: ModelConfig): boolean {
 
 function findFor(engine: Engine | undefined, devices: Devices): Promise<FoundDevices> {
   return engine?.cuda === undefined ? devices.any() : devices.cuda()
-}
-
-/** There are devices, and the engine cannot use them. */
-function refuseUnusable(config: ModelConfig, found: string): never {
-  const group = config.instance_group.find(({ kind }) => kind === 'KIND_GPU')
-  throw noGpusAvailable({ model: config.name, group: group?.name ?? '', found })
 }
 
 /** KIND_MODEL leaves the choice to the model; where that has none it would execute on the CPU beside the devices. */

@@ -5,7 +5,7 @@ import { loadFailed, pollFailed, versionFailures } from '@tutti/server'
 import type { HostedModel, HostedVersion } from '../hosted-model.ts'
 import type { StepEvents } from '../log-events.ts'
 import { leavesIdle } from './instance-devices.ts'
-import { type LoadContext, loadVersion, type VersionLoadOptions } from './load-version.ts'
+import { loadVersion, type VersionLoadOptions } from './load-version.ts'
 import { type PreparedModel, prepareModel } from './prepare-model.ts'
 import { ineffectiveSettings } from './supported-settings.ts'
 
@@ -16,7 +16,9 @@ export interface LoadOutcome {
   readonly error?: ServeError
 }
 
-export interface ModelLoadOptions extends LoadContext {
+export interface ModelLoadOptions {
+  /** Aborts when the model is not wanted any more. */
+  readonly signal: AbortSignal
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
   /** Called with the model as it is while its versions load. */

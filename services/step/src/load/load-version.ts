@@ -25,12 +25,6 @@ export interface VersionLoadOptions extends StepSettings {
   readonly host: ModelHost
 }
 
-/** One load. */
-export interface LoadContext {
-  /** Aborts when the model is not wanted any more. */
-  readonly signal: AbortSignal
-}
-
 /**
  * Loads one version and warms up each of its instances.
  *
@@ -39,7 +33,7 @@ export interface LoadContext {
 export async function loadVersion(
   prepared: PreparedModel,
   version: number,
-  o: VersionLoadOptions & LoadContext,
+  o: VersionLoadOptions & { readonly signal: AbortSignal },
 ): Promise<{ readonly revision: string; readonly serving: Serving }> {
   const { config, model } = prepared
   const { name, backend } = config
@@ -65,8 +59,8 @@ export async function loadVersion(
     const statistics = new StatisticsRecorder({ name, version: String(version), clock: o.clock })
     const parts = { loaded, config, version, instances, statistics, settings: o }
     const scheduler = buildScheduler(parts)
-    const loadSeconds = (o.clock.now() - startedAt) / 1000
     const slots = countSlots(config)
+    const loadSeconds = (o.clock.now() - startedAt) / 1000
     return { revision, serving: { loaded, check, statistics, scheduler, slots, loadSeconds } }
   } catch (error) {
     await loaded.close()

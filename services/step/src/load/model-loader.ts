@@ -84,12 +84,12 @@ export class ModelLoader {
   ): Promise<void> {
     if (signal.aborted) throw loadOvertaken(name)
     const opened = await this.#take(name, overrides)
-    if (this.#o.table.get(name)?.digest === opened.digest) {
+    if (this.#o.table.byName.get(name)?.digest === opened.digest) {
       await opened.release()
       return
     }
     const loading = (model: HostedModel): void => {
-      if (!signal.aborted && !isServed(this.#o.table.get(name))) this.#o.table.put(model)
+      if (!signal.aborted && !isServed(this.#o.table.byName.get(name))) this.#o.table.put(model)
     }
     const outcome = await this.#limit.run(async () => {
       // It may have waited for other models.
@@ -111,7 +111,7 @@ export class ModelLoader {
     } catch (thrown) {
       const error = ServeError.from(thrown)
       // There is such a model, but nothing of it can be used: the index says why.
-      if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.get(name))) {
+      if (error.reason === 'REPOSITORY_UNREADABLE' && !isServed(this.#o.table.byName.get(name))) {
         this.#o.events.modelRefused(name, error.message)
         this.#o.table.put(refusedModel(name, error.message, async () => {}))
       }
@@ -122,7 +122,7 @@ export class ModelLoader {
   async #settle({ model, error }: LoadOutcome): Promise<void> {
     const { table } = this.#o
     // What is served stays if what should take its place cannot be served.
-    if (error === undefined || !isServed(table.get(model.name))) table.put(model)
+    if (error === undefined || !isServed(table.byName.get(model.name))) table.put(model)
     if (error === undefined) return
     await model.release()
     throw error

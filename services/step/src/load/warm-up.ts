@@ -24,16 +24,15 @@ interface WarmUpOptions {
  * @throws ServeError MODEL_WARMUP_FAILED with `failed to run warmup sample 'S': ...`.
  */
 export async function warmUp(model: LoadedModel, o: WarmUpOptions): Promise<void> {
-  // No caller waits for a warm-up, so none can abandon it.
-  const { signal } = new AbortController()
   for (const sample of o.config.model_warmup) {
     // Triton leaves out samples without a batch.
     if (sample.batch_size < 1) continue
     try {
       const request = await sampleRequest(sample, o)
-      const batches = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
+      const sizes = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
+      const all = Array.from({ length: Math.max(1, sample.count) }, () => sizes).flat()
       const runs = Array.from({ length: o.instances }, (_, instance) =>
-        runSample(model, { request, batches, instance, count: sample.count, signal }),
+        runSample(model, { request, sizes: all, instance }),
       )
       await allSettledOrThrow(runs)
     } catch (error) {
@@ -59,28 +58,26 @@ function splitBatch(size: number, max: number): readonly number[] {
   return size % max === 0 ? full : [...full, size % max]
 }
 
+/** Executes batches of the request, one after the other: an instance takes one execution at a time. */
 async function runSample(
   model: LoadedModel,
   o: {
     readonly request: StepRequest
-    readonly batches: readonly number[]
+    readonly sizes: readonly number[]
     readonly instance: number
-    readonly count: number
-    readonly signal: AbortSignal
   },
 ): Promise<void> {
-  for (let i = 0; i < Math.max(1, o.count); i += 1) {
-    for (const size of o.batches) {
-      let failure: ServeError | undefined
-      const fail = (error: ServeError): void => {
-        failure ??= error
-      }
-      const entry = { request: o.request, sink: { send: () => {}, fail } }
-      const batch = Array.from({ length: size }, () => entry)
-      // One instance takes one execution at a time, so these cannot overlap.
-      await model.execute(batch, { instance: o.instance, signal: o.signal })
-      if (failure !== undefined) throw failure
-    }
+  let failure: ServeError | undefined
+  const fail = (error: ServeError): void => {
+    failure ??= error
+  }
+  const entry = { request: o.request, sink: { send: () => {}, fail } }
+  // No caller waits for a warm-up, so none can abandon it.
+  const { signal } = new AbortController()
+  for (const size of o.sizes) {
+    const batch = Array.from({ length: size }, () => entry)
+    await model.execute(batch, { instance: o.instance, signal })
+    if (failure !== undefined) throw failure
   }
 }
 

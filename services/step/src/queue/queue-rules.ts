@@ -1,8 +1,13 @@
 import type { DynamicBatching, ModelConfig, QueuePolicy } from '@tutti/model-config'
 
-/** What a queue reads for every request: a model's `dynamic_batching`, compiled. */
+/** What a queue reads for every request: a model's `dynamic_batching`, compiled, with the defaults filled in. */
 export interface QueueRules {
-  readonly batching: BatchingRules
+  /** At least 1, also for a model without a batch dimension; 1 executes every request alone, also one that is a batch itself. */
+  readonly maxBatchSize: number
+  readonly preferredBatchSizes: ReadonlySet<number>
+  readonly maxPreferredBatchSize: number
+  /** 0 takes what is there. */
+  readonly maxQueueDelayMs: number
   /** 0 without levels; then everything is level 0. */
   readonly levels: number
   readonly defaultLevel: number
@@ -12,16 +17,6 @@ export interface QueueRules {
   readonly batchKey: readonly BatchKeyInput[] | undefined
   /** The server's limit for levels without their own, in requests. */
   readonly maxQueuedRequests: number
-}
-
-/** The batching rules of one model, with the defaults filled in. */
-export interface BatchingRules {
-  /** At least 1, also for a model without a batch dimension; 1 executes every request alone, also one that is a batch itself. */
-  readonly maxBatchSize: number
-  readonly preferredBatchSizes: ReadonlySet<number>
-  readonly maxPreferredBatchSize: number
-  /** 0 takes what is there. */
-  readonly maxQueueDelayMs: number
 }
 
 /** The queue policy of one priority level. */
@@ -57,12 +52,10 @@ export function compileQueueRules(config: ModelConfig, maxQueuedRequests: number
   const preferred = batcher.preferred_batch_size
   const policies = Object.entries(batcher.priority_queue_policy)
   return {
-    batching: {
-      maxBatchSize: batcher === NO_BATCHER ? 1 : Math.max(1, config.max_batch_size),
-      preferredBatchSizes: new Set(preferred),
-      maxPreferredBatchSize: Math.max(0, ...preferred),
-      maxQueueDelayMs: batcher.max_queue_delay_microseconds / 1000,
-    },
+    maxBatchSize: batcher === NO_BATCHER ? 1 : Math.max(1, config.max_batch_size),
+    preferredBatchSizes: new Set(preferred),
+    maxPreferredBatchSize: Math.max(0, ...preferred),
+    maxQueueDelayMs: batcher.max_queue_delay_microseconds / 1000,
     levels: batcher.priority_levels,
     defaultLevel: batcher.priority_levels === 0 ? 0 : batcher.default_priority_level,
     defaultLevelRules: toLevelRules(batcher.default_queue_policy),

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { StepRequest } from '@tutti/tensor'
-import type { BatchingRules, BatchKeyInput, LevelRules, QueueRules } from './queue-rules.ts'
+import type { BatchKeyInput, LevelRules, QueueRules } from './queue-rules.ts'
 
 /** What a queue reads of a request. */
 export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
@@ -133,10 +133,9 @@ export class RequestQueue<T> {
    */
   next(now: number): readonly T[] | number {
     if (this.#first === undefined) return Number.POSITIVE_INFINITY
-    const { batching } = this.#rules
-    if (batching.maxBatchSize === 1) return this.#take(1)
-    const { maxPreferredBatchSize, maxQueueDelayMs } = batching
-    const found = gather(this.#first, batching)
+    const { maxBatchSize, maxPreferredBatchSize, maxQueueDelayMs } = this.#rules
+    if (maxBatchSize === 1) return this.#take(1)
+    const found = gather(this.#first, this.#rules)
     const delayEnd = found.oldest + maxQueueDelayMs
     const isDelayOver = maxQueueDelayMs > 0 && now >= delayEnd
     if (found.preferredCount > 0 && !isDelayOver) return this.#take(found.preferredCount)
@@ -218,7 +217,7 @@ function timeoutMs(rules: LevelRules, ownUs: bigint): number {
 }
 
 /** The entries that could share a batch, counted from the front of the queue, across priority levels. */
-function gather<T>(first: QueueEntry<T>, rules: BatchingRules) {
+function gather<T>(first: QueueEntry<T>, rules: QueueRules) {
   let count = 0
   let size = 0
   /** Entries up to the largest preferred size that can be formed; 0 if none can. */

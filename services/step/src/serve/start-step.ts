@@ -111,32 +111,32 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const followed = follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
-  const doors = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
-  opened.defer(() => doors.close())
-  opened.defer(logServing({ log, clock, fields: { ...doors.ports, replica }, causes }))
+  const servers = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
+  opened.defer(() => servers.close())
+  opened.defer(logServing({ log, clock, fields: { ...servers.ports, replica }, causes }))
   const drainMs = toDrainMs(flags)
-  return toRunning({ closing, doors, backend, member: joined, step, drainMs, opened })
+  return toRunning({ closing, servers, backend, member: joined, step, drainMs, opened })
 }
 
 function toRunning(o: {
   readonly closing: AbortController
-  readonly doors: Doors
+  readonly servers: Doors
   readonly backend: StepBackend
   readonly member: StepEndpoint
   readonly step: Step
   readonly drainMs: number
   readonly opened: AsyncDisposableStack
 }): Running {
-  const { closing, doors, backend, member, step, drainMs, opened } = o
+  const { closing, servers, backend, member, step, drainMs, opened } = o
   return {
     stopAccepting: () => {
       closing.abort()
-      doors.stopAccepting()
+      servers.stopAccepting()
       backend.stop()
     },
     // The routers learn first, so that they send nothing more while what they sent is finished.
     drain: async ({ signal }) => {
-      const drained = [doors.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
+      const drained = [servers.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
       const [isAnswered] = await Promise.all(drained)
       await step.drain()
       checkAnswered(isAnswered)

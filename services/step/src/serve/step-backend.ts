@@ -21,6 +21,7 @@ import {
   toIndex,
 } from '@tutti/server'
 import type { ExecuteOptions, InferRequest, ResponseSink } from '@tutti/tensor'
+import { endingSink } from '../ending-sink.ts'
 import type { Step } from '../step.ts'
 
 export interface StepBackendOptions {
@@ -110,18 +111,10 @@ export class StepBackend implements InferenceBackend {
       parent: context.trace,
       attributes: { 'tutti.model': model, 'tutti.version': version },
     })
-    const traced: ResponseSink = {
-      send: (response) => {
-        if (response.final) span.end()
-        sink.send(response)
-      },
-      fail: (error, executed, times) => {
-        span.recordError(error)
-        span.end()
-        sink.fail(error, executed, times)
-      },
-      ready: () => sink.ready?.(),
-    }
+    const traced = endingSink(sink, (error) => {
+      if (error !== undefined) span.recordError(error)
+      span.end()
+    })
     const origin = { requestKey: randomUUID(), step: '', attempt: 1 }
     const trace = span.traceParent
     const o = { ...context, origin, ...(trace !== undefined && { trace }) }

@@ -26,12 +26,10 @@ export function queueRules(o: RuleChoice = {}): QueueRules {
   const max = o.max ?? 8
   const preferred = o.preferred ?? [max]
   return {
-    batching: {
-      maxBatchSize: max,
-      preferredBatchSizes: new Set(preferred),
-      maxPreferredBatchSize: Math.max(0, ...preferred),
-      maxQueueDelayMs: o.delayMs ?? 0,
-    },
+    maxBatchSize: max,
+    preferredBatchSizes: new Set(preferred),
+    maxPreferredBatchSize: Math.max(0, ...preferred),
+    maxQueueDelayMs: o.delayMs ?? 0,
     levels: o.levels ?? 0,
     defaultLevel: o.defaultLevel ?? 0,
     defaultLevelRules: { ...NO_POLICY, ...o.policy },
@@ -157,7 +155,7 @@ export class QueueModel {
   }
 
   #check(entries: readonly QueueEntry<string>[]): void {
-    const { maxBatchSize } = this.#rules.batching
+    const { maxBatchSize } = this.#rules
     const size = entries.reduce((sum, entry) => sum + entry.size, 0)
     must(entries.length > 0 && size <= maxBatchSize, 'a batch of an illegal size')
     must(

@@ -6,7 +6,7 @@ import { STEP_FLAGS } from '../serve/step-flags.ts'
 import { ScriptedStepEndpoint } from './scripted-endpoint.ts'
 
 /**
- * Starts a step as its program does, with doors on free ports of this machine and a broker that a test drives. It is closed with
+ * Starts a step as its program does, with servers on free ports of this machine and a broker that a test drives. It is closed with
  * the test.
  */
 export async function startTestStep(
@@ -15,9 +15,9 @@ export async function startTestStep(
   o: { readonly member?: ScriptedStepEndpoint; readonly engines?: readonly Engine[] } = {},
 ) {
   const member = o.member ?? new ScriptedStepEndpoint()
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
-    `--${door}-address=127.0.0.1`,
-    `--${door}-port=0`,
+  const loopback = ['grpc', 'http', 'metrics'].flatMap((server) => [
+    `--${server}-address=127.0.0.1`,
+    `--${server}-port=0`,
   ])
   const nats = '--nats=nats://nowhere.invalid:4222'
   const { values: flags } = parseFlags(STEP_FLAGS, [nats, ...loopback, ...argv])
