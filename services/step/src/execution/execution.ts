@@ -212,7 +212,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     }
   }
 
-  /** Answers the caller with an error that is none of the engine's. */
+  /** Answers the caller with an error of the scheduler, whether the request waits or runs. */
   refuse(error: ServeError): void {
     if (this.#isAnswered) return
     if (this.#execution !== undefined && !this.#isAbandoned) {

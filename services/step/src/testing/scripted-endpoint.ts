@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { OpenStepEndpointOptions, RouterCalls, StepEndpoint } from '@tutti/transport'
 
-/** A step's way to the broker that a test drives. Notes what it is told to do. */
+/** A step's way to the broker that a test drives. Records what it is called for. */
 export class ScriptedStepEndpoint implements StepEndpoint {
   isConnected = true
   /** Beside the broker. */
