@@ -54,7 +54,7 @@ function inferAsCaller(
   const scope = openCallScope({ clock: o.clock, parent: options.signal })
   const { caller, batch = [] } = options
   // Those that run: none of a warm-up.
-  const callers = [caller, ...batch].flatMap((request) => o.findCaller(request) ?? [])
+  const callers = [caller, ...batch].flatMap((each) => o.findCaller(each) ?? [])
   const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
   const ending = endingSink(sink, () => {
     forget()

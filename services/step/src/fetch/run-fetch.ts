@@ -75,8 +75,8 @@ export async function runFetch(
 async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Promise<string> {
   const { uri, to, verify, digest } = flags
   // With --print-digest alone on stdout, so that a shell can take it.
-  const destination = { write: flags['print-digest'] ? around.err : around.out }
-  const log = createLogger({ level: toLogLevel(flags), name: 'fetch', destination })
+  const write = (line: string) => (flags['print-digest'] ? around.err(line) : around.out(line))
+  const log = createLogger({ level: toLogLevel(flags), name: 'fetch', destination: { write } })
   const bounds: FetchBounds = {
     maxBytes: flags['max-bytes'],
     maxFiles: flags['max-files'],
