@@ -68,8 +68,10 @@ export class ModelTable {
     return [...this.byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  get retiredPins(): readonly PinnedVersion[] {
-    return [...this.#retiredByPin.values()].map(({ pin }) => pin)
+  /** [model, version, revision] of what still executes requests that pinned it, after it was replaced or unloaded. */
+  get retiredPins(): readonly (readonly [string, number, string])[] {
+    const pins = [...this.#retiredByPin.values()].map(({ pin }) => pin)
+    return pins.map(({ model, version, revision }) => [model, version, revision])
   }
 
   /** Everything in memory, retired or not. */

@@ -86,7 +86,7 @@ export class Step {
 
   /** [model, version, revision] of what it still executes for requests that pinned it, after it was replaced or unloaded. */
   retired(): readonly (readonly [string, number, string])[] {
-    return this.#table.retiredPins.map(({ model, version, revision }) => [model, version, revision])
+    return this.#table.retiredPins
   }
 
   /** Calls `listener` when what `describe` says has changed. @returns ends it. */
