@@ -47,7 +47,7 @@ export interface CatalogEnsemble extends CatalogEntry {
   readonly planKey?: string
   /** True if it lacks a composing model that a step may still bring. */
   readonly isWaiting: boolean
-  /** Composing models that nobody has ever described, those of nested ensembles included; empty unless it waits. */
+  /** Composing models that no step has ever described, those of nested ensembles included; empty unless it waits. */
   readonly missing: readonly string[]
   /** Why it was taken out of service; its versions only say `unloaded`, as in Triton. */
   readonly cause?: string

@@ -76,7 +76,7 @@ const model: fc.Arbitrary<ServedModel> = fc
   )
   .map((made): ServedModel => made)
 
-await t.test('whatever a step says of itself, the models of others go on', async (t) => {
+await t.test('whatever a step describes, the models of others go on', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(model, { maxLength: 4 }), { minLength: 1, maxLength: 4 }),

@@ -70,7 +70,7 @@ function isReady(entry: CatalogModel | CatalogEnsemble): boolean {
   return entry.versions.some((v) => v.state === 'READY')
 }
 
-/** A load is over. Why a model failed, whoever failed at it has logged; the request is told. */
+/** A load is over. The reason of a failure is logged where the model failed; the request is told. */
 export function loadEnded(log: Logger, model: string, failure: ServeError | undefined): void {
   if (failure === undefined) log.info('model load done', { model })
   else {

@@ -61,7 +61,7 @@ function mergeModel(name: string, views: readonly View[]): CatalogModel {
   return { kind: 'model', name, labels: {}, versions, reason }
 }
 
-/** READY if any replica has it so; otherwise what the newest description says of it. */
+/** READY if any replica has it so; otherwise as the newest description has it. */
 function mergeVersion(version: number, newestFirst: readonly View[]): CatalogVersion {
   const views = newestFirst.flatMap((view): VersionView[] => {
     const served = view.model.versions.find((v) => v.version === version)

@@ -12,7 +12,7 @@ import type {
   TraceContext,
 } from '@tutti/tensor'
 import type { FindReplicaExecutor } from '@tutti/transport'
-import { awaitVerdict } from './await-verdict.ts'
+import { awaitReplica } from './await-replica.ts'
 import type { RequestScope } from './request-scope.ts'
 import type { ChosenReplica, PinnedSignature, ReplicaChoice } from './revision-pins.ts'
 
@@ -97,7 +97,7 @@ function isUndecided(
 ): boolean {
   const { scope, signal, giveUpAt } = caller
   const { model, version } = call
-  return awaitVerdict({
+  return awaitReplica({
     directory: o.directory,
     clock: o.clock,
     revision: { model, version, revision: scope.pins.revisionOf(call) },

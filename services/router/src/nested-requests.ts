@@ -38,7 +38,7 @@ export interface NestedRequestsOptions {
 
 /**
  * Takes the requests that models make while they execute. They are treated like a client's, but for three things: they belong
- * to a request that is admitted already, so the doors' bounds do not count them and this one does; they are taken while the
+ * to a request that is admitted already, so the servers' limits do not count them and this one does; they are taken while the
  * router drains; and how deep they nest is bounded.
  */
 export function createNestedExecutors(o: NestedRequestsOptions): FindExecutor {

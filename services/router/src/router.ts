@@ -192,7 +192,7 @@ export class Router implements InferenceBackend {
     this.#view.remove(replica)
   }
 
-  /** From now on the server is not live: health says so, and new requests are refused by the doors. */
+  /** From now on the server is not live: health says so, and the servers refuse new requests. */
   stop(): void {
     this.#isLive = false
   }

@@ -26,7 +26,7 @@ export interface ServedViewOptions {
   readonly ensembles: readonly EnsembleSource[]
   /** Steps come and go: not ready, with strict readiness, while an ensemble lacks a model that a step may bring. */
   readonly awaitsSteps?: boolean
-  /** False as long as models may be there that were not heard of yet: then one that is not known may well exist. */
+  /** False as long as steps may be there that this router does not know yet: then an unknown model may well exist. */
   readonly hasHeardSteps?: () => boolean
   /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
   readonly takesDown?: boolean
@@ -36,7 +36,7 @@ export interface ServedViewOptions {
   readonly log: Logger
 }
 
-/** What a lookup says of a model that is not ready, whatever it is that it lacks. */
+/** Why a lookup of a model that is not ready fails. */
 const NOT_READY: ReadonlySet<Reason> = new Set<Reason>([
   'MODEL_NOT_FOUND',
   'MODEL_NOT_READY',
@@ -56,7 +56,7 @@ export class ServedView {
   #ensembles: readonly EnsembleSource[]
   #catalog: Catalog = EMPTY_CATALOG
 
-  /** @param changed - hears of every new catalog, before those who wait for it. */
+  /** @param changed - called with every new catalog, before anything that waits for it. */
   constructor(o: ServedViewOptions, changed: (catalog: Catalog) => void) {
     this.#o = o
     this.#changed = changed
@@ -153,7 +153,7 @@ export class ServedView {
     }
   }
 
-  /** Whether a replica is ready for requests to the model, by its own model's word where it has one. */
+  /** Whether a replica is ready for requests to the model, by its model's own check where it has one. */
   async isModelReady(name: string, version: string): Promise<boolean> {
     try {
       const { entry, version: found } = this.lookup(name, version)

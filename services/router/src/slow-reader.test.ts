@@ -11,13 +11,13 @@ const AHEAD = 64
 const io =
   'input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }'
 
-/** A decoupled model that gives `count` responses, each when there is room for it. */
+/** A decoupled model that gives `count` responses, each when the sink is ready for it. */
 function streaming(count: number) {
   const state = { sent: 0, hasEnded: false }
   const model: ScriptedModel = {
     config: `backend: "python" ${io} model_transaction_policy { decoupled: true }`,
     stream: async (sink, signal) => {
-      // As a step does: whoever cancels is answered at once.
+      // As a step does: a caller that cancels is answered at once.
       signal.addEventListener('abort', () => {
         const error = ServeError.from(signal.reason)
         sink.send({ index: state.sent, final: true, outputs: [], parameters: new Map(), error })

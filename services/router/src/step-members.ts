@@ -8,7 +8,7 @@ import type {
 import type { StepDirectory } from '@tutti/transport'
 import type { DescribedStep } from './merge-replicas.ts'
 
-/** What a step says that it serves: [model, version, revision]. */
+/** What a step announces: [model, version, revision]. */
 export type Revisions = readonly (readonly [string, number, string])[]
 
 interface Member {
@@ -18,7 +18,7 @@ interface Member {
   serves?: ReadonlySet<string>
 }
 
-/** Says what of a replica's models may be used. Where it changes its mind, `review` follows. */
+/** Decides which models of a replica may be used. `review` follows when that changes. */
 export interface UsableModels {
   /** What new requests may use. */
   filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[]
@@ -27,8 +27,8 @@ export interface UsableModels {
 }
 
 /**
- * The replicas that a router knows, each with its description and what it takes work for. The directory is told of those in this
- * process; of all others the transport tells it.
+ * The replicas that a router knows, each with its description and what it takes work for. The directory learns of those in this
+ * process here, of all others from the transport.
  */
 export class StepMembers {
   readonly #directory: StepDirectory
@@ -90,7 +90,7 @@ export class StepMembers {
     return this.#usable?.filter(replica, models) ?? models
   }
 
-  /** True if a replica that takes requests for the revision is ready for them, by its own model's word where it has one. */
+  /** True if a replica that takes requests for the revision is ready for them, by its model's own check where it has one. */
   async isReady(
     name: string,
     { version, revision }: { readonly version: number; readonly revision: string },

@@ -65,7 +65,7 @@ await t.test('an answer from before the last change is not used', async (t) => {
   t.same(described, ['a'])
 })
 
-await t.test('nor is that of a step that is gone, and a failure of it is nobody’s', async (t) => {
+await t.test('nor is that of a step that is gone, and its failure is not reported', async (t) => {
   const { watch, clock, questions, described, failures } = rig()
   watch.changed('a')
   watch.changed('b')

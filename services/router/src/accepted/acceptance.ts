@@ -12,12 +12,12 @@ const MAX_FORMER = 4
 const MAX_FORMER_MODELS = 1024
 
 /** Differences that were logged already; a bound, because replicas come and go. */
-const MAX_SAID = 1024
+const MAX_LOGGED = 1024
 
-/** Lets requests use of what replicas describe what an accepted Model names, described as it was accepted. */
+/** Lets requests use those models of the replicas that an accepted Model names and that are described as they were accepted. */
 export class Acceptance implements UsableModels {
   readonly #log: Logger
-  readonly #said = new Set<string>()
+  readonly #logged = new Set<string>()
   #accepted: AcceptedSet = NOTHING_ACCEPTED
   /** By served name, those that count no more, the newest last. */
   readonly #former = new Map<string, readonly AcceptedModelRevision[]>()
@@ -69,7 +69,7 @@ export class Acceptance implements UsableModels {
     return this.#mayUse(replica, model, version, revisions)
   }
 
-  /** Accepted models that nobody describes: not unknown, as their replicas may come any time. */
+  /** Accepted models that no replica describes: not unknown, as their replicas may come any time. */
   lost(isDescribed: (model: string) => boolean): readonly CatalogModel[] {
     return [...this.#accepted.models].flatMap(([name, revisions]) => {
       const newest = revisions.at(-1)
@@ -84,15 +84,15 @@ export class Acceptance implements UsableModels {
     served: ServedVersion,
     revisions: readonly AcceptedModelRevision[],
   ): boolean {
-    // A revision is one configuration: should two say otherwise of it, the newest is right, so that requests never meet both.
+    // A revision is one configuration. Should two differ, the newest is right, so that requests never meet both.
     const naming = revisions.findLast((one) => names(one, served))
     if (naming === undefined) return false
     if (config !== undefined && isSame(config, naming.accepted.config)) return true
     const { version, revision } = served
     const difference = JSON.stringify([replica, model, version, revision])
-    if (!this.#said.has(difference)) {
-      if (this.#said.size >= MAX_SAID) this.#said.clear()
-      this.#said.add(difference)
+    if (!this.#logged.has(difference)) {
+      if (this.#logged.size >= MAX_LOGGED) this.#logged.clear()
+      this.#logged.add(difference)
       configDiffers(this.#log, { replica, model, version, revision })
     }
     return false

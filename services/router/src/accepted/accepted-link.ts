@@ -9,15 +9,15 @@ export type RevisionEvent = {
   readonly object: RevisionObject
 }
 
-/** Hears of the ControllerRevisions that the operator wrote. */
-export interface RevisionHearer {
+/** Is told of the ControllerRevisions that the operator wrote. */
+export interface RevisionListener {
   readonly onEvent: (event: RevisionEvent) => void
   /** Comes once, after all that were there at first. */
   readonly onSynced: () => void
 }
 
 /** Watches them until it is closed. */
-export type WatchRevisions = (hearer: RevisionHearer) => { close(): Promise<void> }
+export type WatchRevisions = (listener: RevisionListener) => { close(): Promise<void> }
 
 /**
  * Between a router and the ControllerRevisions of its namespace. Nothing is served before all of them are known, so that no
@@ -42,7 +42,7 @@ export class AcceptedLink {
     this.#log = o.log
     this.#revisions = new AcceptedRevisions(o)
     this.#watch = o.watch({
-      onEvent: (event) => this.#heard(event),
+      onEvent: (event) => this.#changed(event),
       onSynced: () => this.#synced(),
     })
   }
@@ -57,7 +57,7 @@ export class AcceptedLink {
     await this.#watch.close()
   }
 
-  #heard({ type, object }: RevisionEvent): void {
+  #changed({ type, object }: RevisionEvent): void {
     if (type === 'deleted') this.#revisions.delete(object.metadata.name)
     else this.#revisions.put(object)
     if (!this.#hasSynced || this.#isDue) return

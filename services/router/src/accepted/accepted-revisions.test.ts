@@ -235,6 +235,6 @@ await t.test('any object is taken or refused, and nothing else changes', async (
       }),
     ),
   )
-  revisions.delete('nobody')
+  revisions.delete('unknown')
   t.equal(revisions.current, before)
 })

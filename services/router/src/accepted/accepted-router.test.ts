@@ -11,7 +11,7 @@ import {
   ScriptedReplicas,
   type ScriptedVersion,
 } from '../testing/index.ts'
-import { AcceptedLink, type RevisionHearer } from './accepted-link.ts'
+import { AcceptedLink, type RevisionListener } from './accepted-link.ts'
 import type { RevisionObject } from './accepted-revisions.ts'
 
 const quiet = { signal: new AbortController().signal }
@@ -46,7 +46,7 @@ function open() {
   })
   const replicas = new ScriptedReplicas({ servesAccepted: true, awaitsSteps: true, log })
   const { router } = replicas
-  let hearer: RevisionHearer | undefined
+  let hearer: RevisionListener | undefined
   let isClosed = false
   const link = new AcceptedLink({
     router,
@@ -133,7 +133,7 @@ await t.test('a rollout moves traffic only between accepted revisions', async (t
   })
   replicas.serve('b', [m('new')])
   replicas.serve('c', [m('new')])
-  t.equal(await ask('m'), 'old', 'most replicas have an edit that nobody accepted')
+  t.equal(await ask('m'), 'old', 'most replicas have an edit that was not accepted')
   t.same(router.served.accepted, ['m-1'])
   await accept(MODEL_2)
   t.equal(await ask('m'), 'new')

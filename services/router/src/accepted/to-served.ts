@@ -51,7 +51,7 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
   const { plan } = entry
   if (plan === undefined || plan.config !== source.config) return false
   if (!entry.versions.some(({ state }) => state === 'READY')) return false
-  const judged = new Map(Object.entries(accepted.models))
+  const checkedWith = new Map(Object.entries(accepted.models))
   return plan.steps.every(({ model, version }) => {
     const { entry: found, config } = lookupVersion(
       catalog,
@@ -60,7 +60,7 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
     )
     // What is within an ensemble is this check's for that ensemble.
     if (found.kind === 'ensemble') return true
-    const before = judged.get(model)
+    const before = checkedWith.get(model)
     return before !== undefined && signatureKey(config) === signatureKey(before)
   })
 }

@@ -62,14 +62,14 @@ const get = (port: unknown, path: string, o?: RequestInit): Promise<Response> =>
 
 /** A router in a pod of the namespace, behind a proxy to the API server. */
 async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
-  const member = new ScriptedRouterEndpoint()
+  const endpoint = new ScriptedRouterEndpoint()
   const { values: flags } = parseFlags(ROUTER_FLAGS, [
     '--nats=nats://nowhere.invalid:4222',
     '--kubernetes',
     `--repository-name=${NAMESPACE}`,
-    ...['grpc', 'http', 'metrics'].flatMap((door) => [
-      `--${door}-address=127.0.0.1`,
-      `--${door}-port=0`,
+    ...['grpc', 'http', 'metrics'].flatMap((listener) => [
+      `--${listener}-address=127.0.0.1`,
+      `--${listener}-port=0`,
     ]),
   ])
   const health = createHealth()
@@ -87,7 +87,7 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     log,
     health,
     signal: new AbortController().signal,
-    openEndpoint: member.open,
+    openEndpoint: endpoint.open,
   })
   t.teardown(() => running.close())
   health.release('starting')
@@ -95,7 +95,7 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
     .map((line) => JSON.parse(line))
     .find(({ metricsPort }) => metricsPort !== undefined)
   return {
-    member,
+    endpoint,
     isReady: async () => (await get(ports?.metricsPort, '/readyz')).status === 200,
     accepted: async () =>
       parseServedByRouter(await (await get(ports?.metricsPort, '/tutti/v1/served')).json())
@@ -106,12 +106,14 @@ async function open(t: Test, proxy: HttpFaultProxy, serviceAccountDir: string) {
 }
 
 /** A step that serves `m` under the revision. */
-function step(member: ScriptedRouterEndpoint, replica: string, revision: string): void {
+function step(endpoint: ScriptedRouterEndpoint, replica: string, revision: string): void {
   const config = normaliseModelConfig(parseModelConfig(`name: "m" ${IO}`, 'config.pbtxt'))
   const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
   const models = [{ name: 'm', config, labels: {}, versions, reason: '' }]
-  member.heard(replica, [['m', 1, revision]], async () => toDescriptionJson({ replica, models }))
-  member.executors.set(replica, echoing('Y'))
+  endpoint.announce(replica, [['m', 1, revision]], async () =>
+    toDescriptionJson({ replica, models }),
+  )
+  endpoint.executors.set(replica, echoing('Y'))
 }
 
 const DEADLINE_MS = 60_000
@@ -162,9 +164,9 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   await until(router.isReady)
 
   await t.test('what the operator wrote is served, and nothing else', async (t) => {
-    step(router.member, 'a', 'old')
-    step(router.member, 'b', 'of another namespace')
-    step(router.member, 'c', 'new')
+    step(router.endpoint, 'a', 'old')
+    step(router.endpoint, 'b', 'of another namespace')
+    step(router.endpoint, 'c', 'new')
     await until(async () => same(await router.accepted(), ['m-1']))
     await plain.create(revisionsOf(NAMESPACE), stored(ensemble))
     await until(async () => same(await router.accepted(), ['e-1', 'm-1']))
@@ -191,10 +193,10 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   await t.test('without the API server all goes on, and steps that come again serve', async (t) => {
     await server.kill()
     t.equal(await router.isReady(), true)
-    router.member.gone('c')
+    router.endpoint.remove('c')
     await until(async () => same(await router.accepted(), []))
     t.equal((await router.post('/v2/models/m/infer', INPUTS)).status, 503)
-    step(router.member, 'c2', 'new')
+    step(router.endpoint, 'c2', 'new')
     await until(async () => same(await router.accepted(), ['e-1', 'm-2']))
     t.equal((await router.post('/v2/models/e/infer', INPUTS)).status, 200)
     const late = await open(t, proxy, serviceAccountDir)
@@ -205,7 +207,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await server.restart()
     await until(late.isReady)
     await plain.create(revisionsOf(NAMESPACE), stored(model('m-3', 3, 'newest')))
-    step(router.member, 'd', 'newest')
+    step(router.endpoint, 'd', 'newest')
     await until(async () => same(await router.accepted(), ['e-1', 'm-2', 'm-3']))
   })
 
@@ -215,7 +217,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await plain.delete(`${revisionsOf(NAMESPACE)}/m-2`)
     await plain.delete(`${revisionsOf(NAMESPACE)}/e-1`)
     await plain.create(revisionsOf(NAMESPACE), stored(model('m-4', 4, 'latest')))
-    step(router.member, 'e', 'latest')
+    step(router.endpoint, 'e', 'latest')
     t.same(await router.accepted(), ['e-1', 'm-2', 'm-3'])
     proxy.accept()
     await until(async () => same(await router.accepted(), ['m-3', 'm-4']))

@@ -223,7 +223,7 @@ await t.test('changes on disk are followed, and what went is not listed', async 
   await rm(join(directory, 'e'), { recursive: true })
   await control.follow({ changed: [], removed: ['e'] })
   t.same(await states(), ['a: READY'])
-  await write('a', over('nobody'))
+  await write('a', over('unknown'))
   await control.follow({ changed: ['a'], removed: [] })
   t.equal(router.find('a')?.kind, 'ensemble')
 })

@@ -31,7 +31,7 @@ export interface RepositoryControlOptions {
   readonly router: Pick<Router, 'setEnsembles' | 'find'>
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
   readonly repository: Pick<ModelRepository, 'take' | 'readConfig'>
-  /** What manifests say of ensembles beyond their configurations, by name. */
+  /** What manifests add to the configurations of ensembles, by name. */
   readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
   readonly hosts: ModelHosts
   readonly log: Logger
@@ -135,7 +135,7 @@ export class RepositoryControl implements ModelControl {
         }),
       )
       await this.#commit(read, failures, operation)
-      return this.#judge(names, read, failures)
+      return this.#failuresOf(names, read, failures)
     } finally {
       this.#operations.end()
     }
@@ -192,14 +192,14 @@ export class RepositoryControl implements ModelControl {
     if (known === undefined || known.reason !== '') this.#ensembles.add(source, digest)
   }
 
-  /** What the request hears of the models that it named. */
-  #judge(names: readonly string[], read: ReadModels, failures: LoadFailures): LoadFailures {
-    const judged = new Map<string, ServeError>()
+  /** What the request is told about the models that it named. */
+  #failuresOf(names: readonly string[], read: ReadModels, failures: LoadFailures): LoadFailures {
+    const told = new Map<string, ServeError>()
     for (const name of names) {
       const failure = failures.get(name) ?? this.#ensembleFailure(name, read, failures)
-      if (failure !== undefined) judged.set(name, failure)
+      if (failure !== undefined) told.set(name, failure)
     }
-    return judged
+    return told
   }
 
   #ensembleFailure(name: string, read: ReadModels, failures: LoadFailures): ServeError | undefined {

@@ -2,17 +2,17 @@ import type { FlagTable, FlagValues } from '@tutti/chassis'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
-/** What comes from outside has doors of its own. */
+/** Requests from outside have servers of their own. */
 export const EDGE_FLAGS = {
   'edge-file': {
     type: 'string',
     description:
-      'Open doors for requests from outside: this JSON file says which host leads to which models, and with which bearer token. It is read again when it changes.',
+      'Open servers for requests from outside. This JSON file says which host leads to which models, and with which bearer token. It is read again when it changes.',
   },
   'edge-address': {
     type: 'string',
     default: '0.0.0.0',
-    description: 'Where the doors for requests from outside listen.',
+    description: 'Where the servers for requests from outside listen.',
   },
   'edge-grpc-port': {
     ...PORT,

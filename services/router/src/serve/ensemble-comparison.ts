@@ -7,8 +7,8 @@ import { ensemblesDiffer, routerNotDescribed } from '../log-events.ts'
 /** Never aborts: questions have a time of their own. */
 const UNLIMITED = new AbortController().signal
 
-/** Differences that were said already; a bound, because others make them. */
-const MAX_SAID = 1024
+/** Differences that were logged already; a bound, because others make them. */
+const MAX_LOGGED = 1024
 
 /** Routers that wait to be asked; a bound for the same reason. */
 const MAX_WAITING = 1024
@@ -25,8 +25,8 @@ export class EnsembleComparison {
   readonly #ensembles: () => readonly EnsembleSource[]
   readonly #members: Promise<Pick<MemberQuestions, 'ask'>>
   readonly #log: Logger
-  readonly #said = new Set<string>()
-  /** Asked one after the other, so that those who only say that they are routers cost one question at a time. */
+  readonly #logged = new Set<string>()
+  /** Asked one after the other, so that senders that only pretend to be routers cost one question at a time. */
   readonly #waiting = new Set<string>()
   #isAsking = false
   #described: { readonly of: readonly EnsembleSource[]; readonly as: object } | undefined
@@ -44,7 +44,7 @@ export class EnsembleComparison {
     this.#log = o.log
   }
 
-  /** What this router says of its own. The same object until they change. */
+  /** This router's own ensembles, for others. The same object until they change. */
   readonly describe = (): object => {
     const ensembles = this.#ensembles()
     if (this.#described?.of !== ensembles) {
@@ -86,9 +86,9 @@ export class EnsembleComparison {
       const ours = own.get(keyOf(other))
       if (ours === undefined || ours[2] === revision) continue
       const difference = JSON.stringify([router, ours, other])
-      if (this.#said.has(difference)) continue
-      if (this.#said.size >= MAX_SAID) this.#said.clear()
-      this.#said.add(difference)
+      if (this.#logged.has(difference)) continue
+      if (this.#logged.size >= MAX_LOGGED) this.#logged.clear()
+      this.#logged.add(difference)
       ensemblesDiffer(this.#log, { ensemble, version, routers: [this.#self, router] })
     }
   }

@@ -6,7 +6,7 @@ import {
 } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
-import type { DescriptionRoom } from './description-room.ts'
+import type { DescriptionLimit } from './description-limit.ts'
 
 /** Never aborts: questions have a time of their own. */
 const UNLIMITED = new AbortController().signal
@@ -16,16 +16,16 @@ const READINESS_MS = 7000
 /**
  * Asks a step over the broker what it serves.
  *
- * @param o.room - for what is kept of it.
+ * @param o.limit - bounds what is kept.
  * @throws ServeError, also if it answers for another replica.
  */
 export async function describeStep(
   members: MemberQuestions,
   replica: string,
-  o: { readonly signal: AbortSignal; readonly room?: DescriptionRoom },
+  o: { readonly signal: AbortSignal; readonly limit?: DescriptionLimit },
 ): Promise<StepDescription> {
   const answer = await members.ask(replica, 'describe', null, { signal: o.signal })
-  o.room?.take(replica, answer)
+  o.limit?.take(replica, answer)
   const description = parseDescriptionJson(answer)
   if (description.replica === replica) return description
   throw new ServeError(

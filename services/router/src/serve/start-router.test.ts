@@ -4,7 +4,7 @@ import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { InferenceClient } from '@tutti/protocol'
 import { StatisticsRecorder } from '@tutti/server'
 import t, { type Test } from 'tap'
-import type { RevisionHearer } from '../accepted/accepted-link.ts'
+import type { RevisionListener } from '../accepted/accepted-link.ts'
 import { type Answer, echoing, modelRevision, ScriptedRouterEndpoint } from '../testing/index.ts'
 import { ROUTER_FLAGS } from './router-flags.ts'
 import { type StartRouterOptions, startRouter } from './start-router.ts'
@@ -27,12 +27,12 @@ const repository = (t: Test): string =>
 async function start(
   t: Test,
   argv: readonly string[],
-  member = new ScriptedRouterEndpoint(),
+  endpoint = new ScriptedRouterEndpoint(),
   o: Pick<StartRouterOptions, 'watch'> = {},
 ) {
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
-    `--${door}-address=127.0.0.1`,
-    `--${door}-port=0`,
+  const loopback = ['grpc', 'http', 'metrics'].flatMap((listener) => [
+    `--${listener}-address=127.0.0.1`,
+    `--${listener}-port=0`,
   ])
   const { values: flags } = parseFlags(ROUTER_FLAGS, [NATS, ...loopback, ...argv])
   const health = createHealth()
@@ -41,13 +41,13 @@ async function start(
   const log = createLogger({ level: 'info', name: 'test', destination })
   const signal = new AbortController().signal
   const settings = loadTracingSettings({})
-  const openEndpoint = member.open
+  const openEndpoint = endpoint.open
   const running = await startRouter({ ...o, flags, settings, log, health, signal, openEndpoint })
   t.teardown(() => running.close())
   health.release('starting')
   const messages = () => lines.map((line) => JSON.parse(line))
   const ready = messages().find((line) => line.httpPort !== undefined)
-  return { running, member, health, ready, messages }
+  return { running, endpoint, health, ready, messages }
 }
 
 /** Answers as a step that serves `m` under the revision. */
@@ -86,11 +86,11 @@ const request = { inputs: [{ name: 'X', datatype: 'FP32', shape: [2], data: [1, 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 await t.test('it serves ensembles of its repository over steps that it hears of', async (t) => {
-  const member = new ScriptedRouterEndpoint()
-  member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
-  member.heard('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
-  member.executors.set('s1', echoing('Y'))
-  const { ready } = await start(t, [`--model-repository=${repository(t)}`], member)
+  const endpoint = new ScriptedRouterEndpoint()
+  endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
+  endpoint.announce('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
+  endpoint.executors.set('s1', echoing('Y'))
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
   for (const model of ['m', 'ens', 'm', 'ens']) {
     const [status, text] = await get(ready.httpPort, `/v2/models/${model}/infer`, request)
     t.equal(status, 200, 'also where the first attempt went to s2, which does not respond')
@@ -109,24 +109,24 @@ await t.test('it serves ensembles of its repository over steps that it hears of'
 })
 
 await t.test('without steps it is up, and says what it waits for', async (t) => {
-  const { member, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])
+  const { endpoint, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])
   t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'], 'the process is ready')
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400, 'its models are not')
   t.match(messages(), [{ level: 'info', message: 'ensemble waits for models', model: 'ens' }])
   const answer = Promise.withResolvers<unknown>()
-  member.heard('s1', [['m', 1, 'r']], () => answer.promise)
+  endpoint.announce('s1', [['m', 1, 'r']], () => answer.promise)
   t.same(await get(ready.metricsPort, '/readyz'), [503, 'a step has not described itself yet\n'])
   answer.resolve(await stepWithM('s1', 'r')('describe', null))
   await settle()
   t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'])
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 200)
-  member.gone('s1')
+  endpoint.remove('s1')
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400)
   t.same(await get(ready.httpPort, '/v2/models/ens/infer', request), [
     503,
     '{"error":"in ensemble \'ens\', no replica serves model \'m\' version 1"}',
   ])
-  member.isConnected = false
+  endpoint.isConnected = false
   t.same(await get(ready.metricsPort, '/readyz'), [503, 'the broker is not connected\n'])
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
 })
@@ -134,30 +134,30 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
 await t.test(
   'a broker that is lost before the steps were heard makes no router ready',
   async (t) => {
-    const member = new ScriptedRouterEndpoint()
-    member.isConnected = false
-    const { ready } = await start(t, [], member)
-    member.awayForMs = 0
+    const endpoint = new ScriptedRouterEndpoint()
+    endpoint.isConnected = false
+    const { ready } = await start(t, [], endpoint)
+    endpoint.awayForMs = 0
     t.same(await get(ready.metricsPort, '/readyz'), [503, 'the steps have not been heard yet\n'])
   },
 )
 
 await t.test('a broker that is lost for a moment leaves the router its clients', async (t) => {
-  const { member, ready } = await start(t, [])
-  member.isConnected = false
+  const { endpoint, ready } = await start(t, [])
+  endpoint.isConnected = false
   for (const [awayMs, isReady] of [
     [0, true],
     [30_000, true],
     [30_001, false],
   ] as const) {
-    member.awayForMs = awayMs
+    endpoint.awayForMs = awayMs
     const [status] = await get(ready.metricsPort, '/readyz')
     t.equal(status === 200, isReady, `after ${awayMs} ms`)
   }
 })
 
-await t.test('an ensemble that waits for a step is not unknown, at both doors', async (t) => {
-  const { member, ready } = await start(t, [`--model-repository=${repository(t)}`])
+await t.test('an ensemble that waits for a step is not unknown, over gRPC and REST', async (t) => {
+  const { endpoint, ready } = await start(t, [`--model-repository=${repository(t)}`])
   const client = new InferenceClient({ address: `127.0.0.1:${ready.grpcPort}` })
   t.teardown(() => client.close())
   const infer = (modelName: string): Promise<unknown> =>
@@ -171,9 +171,9 @@ await t.test('an ensemble that waits for a step is not unknown, at both doors', 
   t.equal((await get(ready.httpPort, '/v2/models/ens/ready'))[0], 400)
   t.match(await infer('ens'), { code: 'UNAVAILABLE', reason: 'STEP_UNAVAILABLE', message: waits })
   t.match(await infer('other'), { code: 'NOT_FOUND', reason: 'MODEL_NOT_FOUND' })
-  member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
   while ((await get(ready.httpPort, '/v2/models/ens/ready'))[0] !== 200) await settle()
-  member.gone('s1')
+  endpoint.remove('s1')
   t.match(await infer('ens'), {
     code: 'UNAVAILABLE',
     reason: 'STEP_UNAVAILABLE',
@@ -184,9 +184,9 @@ await t.test('an ensemble that waits for a step is not unknown, at both doors', 
 await t.test(
   'as long as it has heard no steps, it knows of no model that it does not exist',
   async (t) => {
-    const member = new ScriptedRouterEndpoint()
-    member.isConnected = false
-    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], member)
+    const endpoint = new ScriptedRouterEndpoint()
+    endpoint.isConnected = false
+    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
     const causes = ['the broker is not connected']
     t.match(ready, { level: 'warn', message: 'listening, not ready yet', causes })
     const away = [503, 'the broker is not connected\n']
@@ -198,7 +198,7 @@ await t.test(
       ])
       t.equal((await get(ready.httpPort, `/v2/models/${model}/ready`))[0], 400)
     }
-    member.isConnected = true
+    endpoint.isConnected = true
     const unheard = [503, 'the steps have not been heard yet\n']
     let last = await get(ready.metricsPort, '/readyz')
     t.same(last, unheard)
@@ -210,9 +210,9 @@ await t.test(
 )
 
 await t.test('clients load and unload nothing over processes', async (t) => {
-  const member = new ScriptedRouterEndpoint()
-  member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
-  const { ready } = await start(t, [`--model-repository=${repository(t)}`], member)
+  const endpoint = new ScriptedRouterEndpoint()
+  endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
   for (const verb of ['load', 'unload']) {
     const text = `explicit model ${verb} of 'm' is not allowed: the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll`
     const path = `/v2/repository/models/m/${verb}`
@@ -231,17 +231,17 @@ await t.test('without strict readiness it is ready as soon as it serves', async 
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 200)
 })
 
-await t.test('a step that answers nonsense is asked again and harms nobody', async (t) => {
-  const member = new ScriptedRouterEndpoint()
+await t.test('a step that answers nonsense is asked again and harms no other', async (t) => {
+  const endpoint = new ScriptedRouterEndpoint()
   const good = stepWithM('s1', 'r')
   let asked = 0
-  member.heard('s1', [['m', 1, 'r']], async (question, argument) => {
+  endpoint.announce('s1', [['m', 1, 'r']], async (question, argument) => {
     asked += 1
     if (asked === 1) return { replica: 's1', models: 'many' }
     if (asked === 2) return stepWithM('someone else', 'r')(question, argument)
     return good(question, argument)
   })
-  const { ready, messages } = await start(t, [], member)
+  const { ready, messages } = await start(t, [], endpoint)
   t.equal((await get(ready.httpPort, '/v2/models/m/ready'))[0], 200)
   const failed = messages().filter((line) => line.message === 'step did not describe itself')
   t.match(failed, [
@@ -253,16 +253,16 @@ await t.test('a step that answers nonsense is asked again and harms nobody', asy
 await t.test(
   'on Kubernetes it serves what was accepted, and is ready once it knows that',
   async (t) => {
-    const member = new ScriptedRouterEndpoint()
+    const endpoint = new ScriptedRouterEndpoint()
     const asked: string[] = []
-    let hearer: RevisionHearer | undefined
-    const { running, ready } = await start(t, ['--kubernetes'], member, {
+    let hearer: RevisionListener | undefined
+    const { running, ready } = await start(t, ['--kubernetes'], endpoint, {
       watch: (heard) => {
         hearer = heard
         return { close: async () => void asked.push('closed') }
       },
     })
-    member.heard('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+    endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
     await settle()
     const unread = 'the accepted revisions have not been read yet\n'
     t.same(await get(ready.metricsPort, '/readyz'), [503, unread])
@@ -298,15 +298,15 @@ await t.test('without a cluster it does not start with --kubernetes', async (t) 
 
 await t.test('it stops in order, and frees what it opened when the start fails', async (t) => {
   const first = await start(t, [])
-  const member = new ScriptedRouterEndpoint()
-  const taken = await start(t, [`--http-port=${first.ready.httpPort}`], member).catch(
+  const endpoint = new ScriptedRouterEndpoint()
+  const taken = await start(t, [`--http-port=${first.ready.httpPort}`], endpoint).catch(
     (error: unknown) => error,
   )
   t.match(taken, { message: /^cannot listen/ })
-  t.same(member.events, ['joined', 'left'])
+  t.same(endpoint.events, ['joined', 'left'])
   await first.running.stopAccepting()
   await first.running.drain({ signal: new AbortController().signal })
-  t.same(first.member.events, ['joined', 'drained'])
+  t.same(first.endpoint.events, ['joined', 'drained'])
   await first.running.close()
-  t.same(first.member.events, ['joined', 'drained', 'left'])
+  t.same(first.endpoint.events, ['joined', 'drained', 'left'])
 })

@@ -34,9 +34,9 @@ import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 import { pollEnsembles } from './poll-ensembles.ts'
-import { openRouterDoors } from './router-doors.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
-import { StepHearing } from './step-hearing.ts'
+import { openRouterServers } from './router-servers.ts'
+import { StepDiscovery } from './step-discovery.ts'
 import { StepLink } from './step-link.ts'
 
 /**
@@ -54,7 +54,7 @@ export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
 }
 
 /**
- * Serves ensembles over the steps of a broker. The doors open when the steps that are there have described themselves, or did
+ * Serves ensembles over the steps of a broker. The servers open when the steps that are there have described themselves, or did
  * not within some seconds; the probes answer before.
  *
  * @throws ServeError if flags do not fit, a repository cannot be read or a port is taken.
@@ -72,7 +72,7 @@ export async function startRouter(o: StartRouterOptions): Promise<Running> {
 async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack): Promise<Running> {
   const { flags, log } = o
   const clock = o.clock ?? systemClock
-  // Steps come and go, and say of themselves what they like.
+  // Steps come and go, and their messages are not trusted.
   const stepLog = limitLog(log, { clock })
   const ensembles = await scanEnsembles(flags)
   const tracing = createTracing(o.settings)
@@ -82,8 +82,8 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const name = `router-${randomBytes(5).toString('hex')}`
 
   const join = Promise.withResolvers<RouterEndpoint>()
-  let member: RouterEndpoint | undefined
-  const hearing = opened.adopt(new StepHearing(), (open) => open.close())
+  let endpoint: RouterEndpoint | undefined
+  const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
   const replicas = { executor: notJoined as FindReplicaExecutor }
   const router = makeRouter(o, {
     name,
@@ -94,34 +94,34 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
     metrics,
     clock,
     log: stepLog,
-    hasHeardSteps: () => hearing.isOver && accepted?.hasSynced !== false,
+    hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
     revisionRefused: (replica) => steps.refresh(replica),
   })
   const accepted = openAccepted({ ...o, clock, log: stepLog, router })
   opened.defer(async () => accepted?.close())
   const steps = new StepLink({ router, members: join.promise, clock, log: stepLog })
   opened.defer(() => steps.close())
-  const causes = () => [...findCauses(member, steps, hearing), ...findUnread(accepted)]
+  const causes = () => [...findCauses(endpoint, steps, discovery), ...findUnread(accepted)]
   const health = withCauses(o.health, causes)
   const answers = new Map([['/tutti/v1/served', () => router.served]])
   const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
   opened.defer(() => joined.close())
-  member = joined
+  endpoint = joined
   replicas.executor = joined.executor
   join.resolve(joined)
-  // The doors should not open on an empty catalog where steps are there.
-  await hearing.begin(joined, steps, { clock, signal: o.signal })
+  // The servers should not open on an empty catalog where steps are there.
+  await discovery.begin(joined, steps, { clock, signal: o.signal })
   const follow = await pollEnsembles(flags, { router, clock, log })
   const closing = new AbortController()
   const followed = follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
   const doorParts = { backend: router, metrics, metricsServer, clock, opened }
-  const doors = await openRouterDoors({ ...o, ...doorParts })
+  const doors = await openRouterServers({ ...o, ...doorParts })
   opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
-  return toRunning({ closing, doors, router, member: joined, drainMs: toDrainMs(flags), opened })
+  return toRunning({ closing, doors, router, endpoint: joined, drainMs: toDrainMs(flags), opened })
 }
 
 function makeRouter(
@@ -144,11 +144,11 @@ function toRunning(o: {
   readonly closing: AbortController
   readonly doors: Doors
   readonly router: Router
-  readonly member: RouterEndpoint
+  readonly endpoint: RouterEndpoint
   readonly drainMs: number
   readonly opened: AsyncDisposableStack
 }): Running {
-  const { closing, doors, router, member, drainMs, opened } = o
+  const { closing, doors, router, endpoint, drainMs, opened } = o
   return {
     stopAccepting: () => {
       closing.abort()
@@ -156,7 +156,7 @@ function toRunning(o: {
       router.stop()
     },
     drain: async ({ signal }) => {
-      const drained = [doors.drain({ timeoutMs: drainMs }), member.drain({ signal })] as const
+      const drained = [doors.drain({ timeoutMs: drainMs }), endpoint.drain({ signal })] as const
       const [isAnswered] = await Promise.all(drained)
       checkAnswered(isAnswered)
     },
@@ -164,7 +164,7 @@ function toRunning(o: {
   }
 }
 
-/** From here on steps are heard, and their models may call others through the router. */
+/** From here on steps are known, and their models may call others through the router. */
 function joinBroker(
   o: StartRouterOptions,
   parts: {
@@ -232,14 +232,14 @@ function notJoined(): never {
 
 /** What holds the process back from being ready, beside what its lifecycle says. */
 function findCauses(
-  member: RouterEndpoint | undefined,
+  endpoint: RouterEndpoint | undefined,
   steps: StepLink,
-  hearing: StepHearing,
+  discovery: StepDiscovery,
 ): readonly string[] {
-  if (member === undefined) return ['the broker is not connected']
-  const isForgiven = !member.isConnected && member.awayMs <= BROKER_GRACE_MS
-  const causes = isForgiven ? [] : [...member.obstacles]
-  if ((member.isConnected || isForgiven) && !hearing.isOver) {
+  if (endpoint === undefined) return ['the broker is not connected']
+  const isForgiven = !endpoint.isConnected && endpoint.awayMs <= BROKER_GRACE_MS
+  const causes = isForgiven ? [] : [...endpoint.obstacles]
+  if ((endpoint.isConnected || isForgiven) && !discovery.isOver) {
     causes.push('the steps have not been heard yet')
   }
   if (!steps.isSettled) causes.push('a step has not described itself yet')

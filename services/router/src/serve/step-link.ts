@@ -5,7 +5,7 @@ import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import type { Revisions } from '../step-members.ts'
 import { StepWatch } from '../step-watch.ts'
-import { DescriptionRoom } from './description-room.ts'
+import { DescriptionLimit } from './description-limit.ts'
 import { describeStep, remoteStep } from './remote-step.ts'
 
 /**
@@ -16,7 +16,7 @@ export class StepLink {
   readonly #router: Router
   readonly #log: Logger
   readonly #watch: StepWatch
-  readonly #room = new DescriptionRoom()
+  readonly #limit = new DescriptionLimit()
 
   constructor(o: {
     readonly router: Router
@@ -31,7 +31,7 @@ export class StepLink {
     this.#watch = new StepWatch({
       clock: o.clock,
       describe: async (replica, limits) =>
-        describeStep(await o.members, replica, { ...limits, room: this.#room }),
+        describeStep(await o.members, replica, { ...limits, limit: this.#limit }),
       described: (replica, description) =>
         router.stepDescribed(description, remoteStep(o.members, replica)),
       failed: (replica, error, delayMs) => describeFailed(log, replica, error, delayMs),
@@ -57,7 +57,7 @@ export class StepLink {
   gone(replica: string, error: ServeError): void {
     stepRemoved(this.#log, replica, error)
     this.#watch.gone(replica)
-    this.#room.leave(replica)
+    this.#limit.remove(replica)
     this.#router.removeStep(replica)
   }
 

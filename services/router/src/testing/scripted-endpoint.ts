@@ -6,7 +6,7 @@ import { ReplicaExecutors } from './replica-executors.ts'
 /** How a scripted step answers a question. */
 export type Answer = (question: Question, argument: unknown) => Promise<unknown>
 
-/** A router's way to the broker that a test drives: steps come, answer questions and go. */
+/** A router's endpoint at the broker, driven by a test: steps come, answer questions and go. */
 export class ScriptedRouterEndpoint implements RouterEndpoint {
   isConnected = true
   /** While it is not connected. */
@@ -32,14 +32,14 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   readonly open = (options: OpenRouterEndpointOptions): Promise<RouterEndpoint> => {
     this.#options = options
     this.events.push('joined')
-    for (const heard of this.#beforeJoin.splice(0)) heard(options)
+    for (const tell of this.#beforeJoin.splice(0)) tell(options)
     return Promise.resolve(this)
   }
 
   readonly #beforeJoin: ((options: OpenRouterEndpointOptions) => void)[] = []
 
-  /** A step is heard, as soon as the router has joined. */
-  heard(replica: string, revisions: Revisions, answer: Answer): void {
+  /** A step announces itself, as soon as the router has joined. */
+  announce(replica: string, revisions: Revisions, answer: Answer): void {
     this.#answers.set(replica, answer)
     const tell = (options: OpenRouterEndpointOptions): void => {
       const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
@@ -50,14 +50,15 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
     else tell(this.#options)
   }
 
-  gone(replica: string): void {
+  remove(replica: string): void {
     this.#options?.directory.remove(replica)
     this.#options?.stepGone(replica, new ServeError('STEP_UNAVAILABLE', `${replica} is gone`))
   }
 
-  async ask(member: string, question: Question, argument: unknown): Promise<unknown> {
-    const answer = this.#answers.get(member)
-    if (answer === undefined) throw new ServeError('STEP_UNAVAILABLE', `${member} does not answer`)
+  async ask(endpoint: string, question: Question, argument: unknown): Promise<unknown> {
+    const answer = this.#answers.get(endpoint)
+    if (answer === undefined)
+      throw new ServeError('STEP_UNAVAILABLE', `${endpoint} does not answer`)
     return answer(question, argument)
   }
 

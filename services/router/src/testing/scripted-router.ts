@@ -39,7 +39,7 @@ const TIMES = {
 export async function scriptedRouter(o: {
   readonly models: Readonly<Record<string, ScriptedModel>>
   readonly ensembles?: Readonly<Record<string, string>>
-  /** What manifests would say of the ensembles, by name. */
+  /** Rules of the ensembles' manifests, by name. */
   readonly rules?: Readonly<Record<string, EnsembleRules>>
   readonly clock?: Clock
   readonly nesting?: RouterOptions['nesting']

@@ -2,7 +2,7 @@ import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import { StepDirectory } from '@tutti/transport'
 import t from 'tap'
-import { awaitVerdict } from './await-verdict.ts'
+import { awaitReplica } from './await-replica.ts'
 
 const revision = { model: 'm', version: 1, revision: 'r' } as const
 
@@ -14,7 +14,7 @@ function open(o: { readonly giveUpAt?: number; readonly signal?: AbortSignal } =
   const clock = createManualClock()
   const heard: unknown[] = []
   const wait = () =>
-    awaitVerdict({
+    awaitReplica({
       directory,
       clock,
       revision,

@@ -4,24 +4,24 @@ import { ServeError } from '@tutti/errors'
  * Bytes of JSON of all descriptions together; as objects they take several times as much. A thousand replicas of a step with
  * fifty models are within it.
  */
-const MOST_BYTES = 128 * 1024 * 1024
+const MAX_BYTES = 128 * 1024 * 1024
 
-/** Bounds what steps say of themselves: who may speak may invent steps, and each may say a megabyte. */
-export class DescriptionRoom {
-  readonly #most: number
+/** Bounds the descriptions of all steps together: a client of the broker can invent steps, and each may send a megabyte. */
+export class DescriptionLimit {
+  readonly #maxBytes: number
   readonly #bytes = new Map<string, number>()
   #total = 0
 
-  constructor(mostBytes = MOST_BYTES) {
-    this.#most = mostBytes
+  constructor(maxBytes = MAX_BYTES) {
+    this.#maxBytes = maxBytes
   }
 
-  /** Takes room for a replica's description instead of its last one. @throws ServeError OVERLOADED; then the last one stands. */
+  /** Counts a replica's description instead of its last one. @throws ServeError OVERLOADED; then the last one stands. */
   take(replica: string, description: unknown): void {
     const bytes = Buffer.byteLength(JSON.stringify(description ?? null))
     const others = this.#total - (this.#bytes.get(replica) ?? 0)
-    if (others + bytes > this.#most) {
-      const text = `description of ${bytes} bytes beside ${others} of other steps, want at most ${this.#most} in all`
+    if (others + bytes > this.#maxBytes) {
+      const text = `description of ${bytes} bytes beside ${others} of other steps, want at most ${this.#maxBytes} in all`
       throw new ServeError('OVERLOADED', text, { details: { replica } })
     }
     this.#bytes.set(replica, bytes)
@@ -29,7 +29,7 @@ export class DescriptionRoom {
   }
 
   /** The replica is gone, and its description with it. */
-  leave(replica: string): void {
+  remove(replica: string): void {
     this.#total -= this.#bytes.get(replica) ?? 0
     this.#bytes.delete(replica)
   }

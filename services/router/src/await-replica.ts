@@ -14,7 +14,7 @@ const VERDICT_MS = 4000
  * @param o.failed - called back once instead: the signal's reason, or undefined if the time is over.
  * @returns false if nobody is suspect, or the time is over; then nothing is called.
  */
-export function awaitVerdict(o: {
+export function awaitReplica(o: {
   readonly directory: Pick<StepDirectory, 'whenDecided'>
   readonly clock: Clock
   readonly revision: ServedRevision

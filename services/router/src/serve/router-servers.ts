@@ -3,12 +3,12 @@ import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 
 /**
- * Opens the doors that the flags allow, those for requests from outside if a file is named.
+ * Opens the servers that the flags allow, those for requests from outside if a file is named.
  *
  * @param o.opened - closes them.
  * @throws ServeError SETTING_INVALID if the file does not fit or an address is not to be had.
  */
-export async function openRouterDoors(
+export async function openRouterServers(
   o: Omit<DoorsOptions, 'edge'> & {
     readonly flags: EdgeFlags
     readonly opened: AsyncDisposableStack
