@@ -2,6 +2,7 @@ import type { EnsemblePlan } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/server'
+import type { ModelTarget } from '@tutti/tensor'
 
 type Labels = Readonly<Record<string, readonly string[]>>
 
@@ -63,13 +64,21 @@ export interface Catalog {
 
 export const EMPTY_CATALOG: Catalog = { models: new Map() }
 
-/** A READY version of a catalog entry. */
+/** A READY version of a catalog entry, as requests use it. */
 export interface ResolvedEntry {
+  readonly catalog: Catalog
   readonly entry: CatalogModel | CatalogEnsemble
   /** Of the pinned revision. */
   readonly config: ModelConfig
   readonly labels: Labels
   readonly version: CatalogVersion
+  readonly pinned: ModelTarget
+  /** Names of all outputs. */
+  readonly outputs: readonly string[]
+  /** Of an ensemble; undefined for a model of the steps. */
+  readonly plan: EnsemblePlan | undefined
+  /** What the steps of an ensemble use, from the same catalog; found by its first request. */
+  steps?: readonly ResolvedEntry[]
 }
 
 /**
@@ -89,14 +98,41 @@ export function lookupVersion(
   version: number | undefined,
 ): ResolvedEntry {
   refuseLost(catalog, name, version)
-  const found = findVersion(catalog.models, name, version)
-  const pinned = found.version.revisions[0]
+  const { model: entry, version: found, ...latest } = findVersion(catalog.models, name, version)
+  const pinned = found.revisions[0]
+  const config = pinned?.config ?? latest.config
   return {
-    entry: found.model,
-    config: pinned?.config ?? found.config,
-    labels: pinned?.labels ?? found.model.labels,
-    version: found.version,
+    catalog,
+    entry,
+    config,
+    labels: pinned?.labels ?? entry.labels,
+    version: found,
+    pinned: { model: entry.name, version: found.version, revision: found.revision },
+    outputs: config.output.map((output) => output.name),
+    plan: entry.kind === 'ensemble' ? entry.plan : undefined,
   }
+}
+
+/**
+ * Finds the version of every step at once, before anything runs (triton-semantics 1.4.2).
+ *
+ * @throws ServeError, prefixed, if a step's model cannot be found.
+ */
+export function resolveSteps(
+  ensemble: ResolvedEntry,
+  plan: EnsemblePlan,
+): readonly ResolvedEntry[] {
+  const steps = plan.steps.map(({ name, model, version }) => {
+    try {
+      return lookupVersion(ensemble.catalog, model, version === -1 ? undefined : version)
+    } catch (error) {
+      throw ServeError.from(error)
+        .withPrefix(`in ensemble '${plan.name}', `)
+        .withDetails({ ensemble: plan.name, step: name, model })
+    }
+  })
+  ensemble.steps = steps
+  return steps
 }
 
 /** A model whose replicas are gone is not unknown: clients may try again. */

@@ -1,4 +1,4 @@
-import { type CallScope, type Clock, isTimeOver, openCallScope, remainingMs } from '@tutti/chassis'
+import { type CallContext, type CallScope, isTimeOver, openCallScope } from '@tutti/chassis'
 import {
   createEnsembleRun,
   type EnsemblePlan,
@@ -7,88 +7,69 @@ import {
   type RunEvent,
   type TensorEntry,
 } from '@tutti/ensemble'
-import { assert, type CancelSignal, ServeError } from '@tutti/errors'
-import {
-  type Executed,
-  type NamedTensor,
-  ReadyGate,
-  type RequestContext,
-  type ResponseSink,
-  type StepResponse,
-  type StepTimes,
-  type TensorMemory,
+import { assert, ServeError } from '@tutti/errors'
+import { checkInferRequest } from '@tutti/model-config'
+import type {
+  Executed,
+  NamedTensor,
+  ResponseSink,
+  StepResponse,
+  StepTimes,
+  TensorMemory,
 } from '@tutti/tensor'
-import { lookupVersion, type ResolvedEntry } from './catalog.ts'
-import type { EnsembleAdmission } from './ensemble-admission.ts'
-import type { RequestScope } from './request-scope.ts'
-import type { StepSlots } from './step-slots.ts'
+import { type ResolvedEntry, resolveSteps } from './catalog.ts'
+import { openTimeout, overloaded } from './ensemble-limits.ts'
+import {
+  type CallDependencies,
+  callModel,
+  type ModelCall,
+  type RequestOwner,
+} from './model-call.ts'
+import { StepGates } from './step-gates.ts'
+import { type StepSlots, slotsOf } from './step-slots.ts'
 
-export interface ExecutionDependencies {
-  readonly clock: Clock
+export interface EnsembleDependencies extends CallDependencies {
   readonly memory: TensorMemory
-  /** What bounds the requests of each ensemble. */
-  readonly admission: EnsembleAdmission
-  /** The slots of an ensemble's steps, shared by all its requests. */
-  slots(plan: EnsemblePlan): readonly StepSlots[]
-  /** Executes one step, be its model an ordinary one or an ensemble. Never throws. */
-  invoke(invocation: StepInvocation, sink: ResponseSink): void
+  /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
+  readonly inFlight: Map<string, number>
 }
 
-/** One attempt at one step. */
-export interface StepInvocation {
-  readonly target: ResolvedEntry
-  readonly ensemble: string
-  readonly step: string
-  readonly attempt: number
-  readonly context: RequestContext
-  readonly requestedOutputs: readonly string[]
-  /** Held until the step has ended. */
-  readonly inputs: readonly NamedTensor[]
-  readonly scope: RequestScope
-  readonly signal: CancelSignal
-}
-
-/** Sums over the steps of one ensemble request, in nanoseconds (triton-semantics 1.10). */
-export interface SummedTimes {
-  queueNs: number
-  computeInputNs: number
-  computeInferNs: number
-  computeOutputNs: number
-}
+/** A request to an ensemble: a client's, or that of a step of another ensemble. */
+export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
 
 type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
 
-interface OpenStep {
-  readonly cancel: AbortController
-  /** Leaves the line for a slot; set while it waits. */
-  leave?: () => void
-}
-
 /** Carries out the actions of one ensemble run and tells it what happened. */
 export class EnsembleExecution {
-  readonly times: SummedTimes = {
+  /** Sums over the steps, in nanoseconds (triton-semantics 1.10). */
+  readonly #times = {
     queueNs: 0,
     computeInputNs: 0,
     computeInferNs: 0,
     computeOutputNs: 0,
+    transferNs: 0,
   }
-  readonly #o: ExecutionDependencies
+  readonly #o: EnsembleDependencies
   readonly #plan: EnsemblePlan
-  readonly #scope: RequestScope
+  readonly #owner: RequestOwner
+  readonly #context: CallContext
   readonly #sink: ResponseSink
+  readonly #steps: readonly ResolvedEntry[]
   readonly #run: EnsembleRun
-  readonly #open = new Map<string, OpenStep>()
-  readonly #timers = new Map<number, () => void>()
+  readonly #open = new Map<number, OpenStep>()
   readonly #events: RunEvent[] = []
-  /** Where decoupled steps wait for the steps after them. */
-  readonly #ahead = new Map<number, ReadyGate>()
   #isApplying = false
   #emitted = 0
-  readonly #steps: readonly ResolvedEntry[]
   /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
   readonly #timeout: CallScope | undefined
-  readonly #leave: () => void
-  readonly #onAbort = (): void => this.cancel(ServeError.from(this.#scope.signal.reason))
+  /** Undefined where `max_inflight_requests` bounds nothing. */
+  readonly #slots: readonly StepSlots[] | undefined
+  #timers: Map<number, () => void> | undefined
+  #gates: StepGates | undefined
+  readonly #onAbort = (): void => {
+    const error = ServeError.from(this.#context.signal.reason)
+    this.#dispatch({ type: 'Cancelled', error })
+  }
 
   /**
    * Takes a place among the ensemble's requests; `start` is to follow.
@@ -96,42 +77,69 @@ export class EnsembleExecution {
    * @throws ServeError, prefixed, if a step's model cannot be found under the request's catalog; OVERLOADED.
    */
   constructor(
-    o: ExecutionDependencies,
-    plan: EnsemblePlan,
-    request: { readonly context: RequestContext; readonly requestedOutputs: readonly string[] },
-    scope: RequestScope,
+    o: EnsembleDependencies,
+    { target, request, owner, context }: EnsembleCall,
     sink: ResponseSink,
   ) {
+    const { plan } = target
+    assert(plan !== undefined, `ensemble ${target.entry.name} is READY without a plan`)
     this.#o = o
     this.#plan = plan
+    this.#owner = owner
     this.#sink = sink
-    this.#steps = resolveSteps(plan, scope)
+    this.#steps = target.steps ?? resolveSteps(target, plan)
     this.#run = createEnsembleRun(plan, request)
-    this.#leave = o.admission.enter(plan)
-    this.#timeout = openTimeout(plan, scope, o.clock)
-    this.#scope = this.#timeout === undefined ? scope : { ...scope, ...this.#timeout.context }
+    this.#slots = plan.stepSlots.maxInflightRequests === 0 ? undefined : slotsOf(plan)
+    const { name, maxInFlightRequests, timeoutMs } = plan
+    const count = o.inFlight.get(name) ?? 0
+    if (maxInFlightRequests !== undefined && count >= maxInFlightRequests) {
+      throw overloaded(plan, count)
+    }
+    o.inFlight.set(name, count + 1)
+    this.#timeout = timeoutMs === undefined ? undefined : openTimeout(timeoutMs, context, o.clock)
+    this.#context = this.#timeout?.context ?? context
   }
 
-  /** Begins; the sink hears of everything from here on, possibly before this returns. */
+  /** Begins; everything from here on comes to the sink, possibly before this returns. */
   start(tensors: readonly NamedTensor[]): void {
-    if (this.#scope.signal.aborted) {
+    const { signal } = this.#context
+    if (signal.aborted) {
       this.#end()
-      this.#sink.fail(ServeError.from(this.#scope.signal.reason), 'no')
+      this.#sink.fail(ServeError.from(signal.reason), 'no')
       return
     }
-    this.#scope.signal.addEventListener('abort', this.#onAbort, { once: true })
-    const inputs = new Map<string, TensorEntry>()
-    for (const { name, datatype, shape, data } of tensors) {
-      inputs.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
-    }
+    signal.addEventListener('abort', this.#onAbort, { once: true })
     this.#isApplying = true
-    this.#applyAll(this.#run.start(inputs))
+    this.#applyAll(this.#run.start(this.#hold(tensors)))
     this.#isApplying = false
     this.#drainEvents()
   }
 
-  cancel(error: ServeError): void {
-    this.#dispatch({ type: 'Cancelled', error })
+  /** From an open step. */
+  responded(open: OpenStep, response: StepResponse): void {
+    this.#addTimes(response.times)
+    const { number: step, attempt } = open
+    const { index, final, parameters } = response
+    const outputs = this.#hold(response.outputs)
+    this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
+    if (final) this.#closeStep(open)
+  }
+
+  /** From an open step. */
+  failed(open: OpenStep, error: ServeError, executed: Executed, times?: StepTimes): void {
+    this.#addTimes(times)
+    const { number: step, attempt } = open
+    // A step may be a moment ahead of the ensemble's timer, whose error says whose time is over.
+    const isOurs = error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()
+    if (!isOurs) this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
+    this.#closeStep(open)
+  }
+
+  /** From an open step. */
+  stepReady(step: number): Promise<void> | undefined {
+    if (!this.#run.isAhead(step)) return this.#sink.ready?.()
+    this.#gates ??= new StepGates()
+    return this.#gates.wait(step).then(() => this.#sink.ready?.())
   }
 
   /** What happens while actions are carried out waits until they all are: the run expects its actions in order. */
@@ -146,7 +154,7 @@ export class EnsembleExecution {
       this.#applyAll(this.#run.on(event))
     }
     this.#isApplying = false
-    if (this.#ahead.size > 0) this.#letOn()
+    this.#gates?.open((step) => this.#run.isAhead(step))
   }
 
   #applyAll(actions: readonly RunAction[]): void {
@@ -158,7 +166,7 @@ export class EnsembleExecution {
       case 'InvokeStep':
         return this.#invoke(action)
       case 'CancelStep':
-        return this.#cancelStep(stepKey(action.step, action.attempt))
+        return this.#cancelStep(this.#keyOf(action.step, action.attempt))
       case 'RetainTensor':
         return this.#o.memory.retain(action.ref)
       case 'ReleaseTensor':
@@ -171,8 +179,73 @@ export class EnsembleExecution {
         return this.#emit(action)
       case 'Fail':
         this.#end()
-        return this.#sink.fail(action.error, 'maybe', this.#summedTimes())
+        return this.#sink.fail(action.error, 'maybe', this.#times)
     }
+  }
+
+  #invoke(action: Invoke): void {
+    const { step, attempt } = action
+    const target = this.#steps[step]
+    assert(target !== undefined, `ensemble ${this.#plan.name} has no step ${step}`)
+    const { context, requestedOutputs } = action
+    const inputs = action.inputs.map(({ name, datatype, shape, ref }) => {
+      return { name, datatype, shape, data: this.#o.memory.get(ref).bytes }
+    })
+    const scope = openCallScope({ clock: this.#o.clock })
+    const open: OpenStep = {
+      number: step,
+      attempt,
+      target,
+      request: { context, inputs, requestedOutputs },
+      ensemble: this.#plan.name,
+      step: this.#plan.steps[step]?.name ?? '',
+      owner: this.#owner,
+      context: this.#context,
+      signal: scope.context.signal,
+      scope,
+      leave: undefined,
+    }
+    this.#open.set(this.#keyOf(step, attempt), open)
+    const slots = this.#slots?.[step]
+    if (slots === undefined) this.#call(open)
+    else this.#callInSlot(open, slots)
+  }
+
+  #callInSlot(open: OpenStep, slots: StepSlots): void {
+    if (this.#owner.callers !== undefined) {
+      // The model that called may have the slot that this would wait for.
+      slots.take()
+      this.#call(open)
+      return
+    }
+    open.leave = slots.acquire(() => {
+      open.leave = undefined
+      this.#call(open)
+    })
+  }
+
+  #call(open: OpenStep): void {
+    const sink = new StepSink(this, open)
+    if (open.target.plan === undefined) callModel(this.#o, open, sink)
+    else executeNested(this.#o, open, sink)
+  }
+
+  #closeStep({ number: step, attempt }: OpenStep): void {
+    this.#open.delete(this.#keyOf(step, attempt))
+    this.#slots?.[step]?.release()
+  }
+
+  /** The run has ended and drops what comes from the step. One that waits for a slot waits no more. */
+  #cancelStep(key: number): void {
+    const open = this.#open.get(key)
+    if (open?.leave !== undefined) {
+      open.leave()
+      this.#open.delete(key)
+      return
+    }
+    const { signal } = this.#context
+    const ended = new ServeError('CANCELLED', 'the ensemble request has ended')
+    open?.scope.cancel(signal.aborted ? ServeError.from(signal.reason) : ended)
   }
 
   #emit(action: Extract<RunAction, { type: 'Emit' }>): void {
@@ -183,185 +256,101 @@ export class EnsembleExecution {
       this.#o.memory.release(ref)
     }
     const { parameters, final } = action
-    const response = { index: this.#emitted++, final, outputs, parameters }
-    if (final) this.#end()
-    this.#sink.send(final ? { ...response, times: this.#summedTimes() } : response)
+    const index = this.#emitted++
+    if (!final) return this.#sink.send({ index, final, outputs, parameters })
+    this.#end()
+    this.#sink.send({ index, final, outputs, parameters, times: this.#times })
   }
 
-  #invoke(action: Invoke): void {
-    const slots = this.#o.slots(this.#plan)[action.step]
-    assert(slots !== undefined, `ensemble ${this.#plan.name} has no step ${action.step}`)
-    const open: OpenStep = { cancel: new AbortController() }
-    const key = stepKey(action.step, action.attempt)
-    this.#open.set(key, open)
-    if (this.#scope.callers !== undefined) {
-      // The model that called may have the slot that this would wait for.
-      slots.take()
-      this.#execute(action, open, slots)
-      return
+  #hold(tensors: readonly NamedTensor[]): ReadonlyMap<string, TensorEntry> {
+    const held = new Map<string, TensorEntry>()
+    for (const { name, datatype, shape, data } of tensors) {
+      held.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
     }
-    let taken = false
-    open.leave = slots.acquire(() => {
-      taken = true
-      delete open.leave
-      this.#execute(action, open, slots)
-    })
-    if (taken) delete open.leave
+    return held
   }
 
-  /** The run has ended and hears no more of the step: one that waits for a slot just leaves the line. */
-  #cancelStep(key: string): void {
-    const open = this.#open.get(key)
-    if (open?.leave !== undefined) {
-      open.leave()
-      this.#open.delete(key)
-      return
-    }
-    const { signal } = this.#scope
-    const ended = new ServeError('CANCELLED', 'the ensemble request has ended')
-    open?.cancel.abort(signal.aborted ? signal.reason : ended)
-  }
-
-  #execute(action: Invoke, open: OpenStep, slots: StepSlots): void {
-    const target = this.#steps[action.step]
-    assert(target !== undefined, `ensemble ${this.#plan.name} has no step ${action.step}`)
-    const { step, attempt } = action
-    const invocation = {
-      target,
-      ensemble: this.#plan.name,
-      step: this.#plan.steps[step]?.name ?? '',
-      attempt,
-      context: action.context,
-      requestedOutputs: action.requestedOutputs,
-      inputs: action.inputs.map(({ name, datatype, shape, ref }) => {
-        return { name, datatype, shape, data: this.#o.memory.get(ref).bytes }
-      }),
-      scope: this.#scope,
-      signal: open.cancel.signal,
-    }
-    const ended = (): void => {
-      this.#open.delete(stepKey(step, attempt))
-      slots.release()
-    }
-    this.#o.invoke(invocation, {
-      send: (response) => {
-        this.#responded(action, response)
-        if (response.final) ended()
-      },
-      ready: () => this.#stepReady(step),
-      fail: (error, executed, times) => {
-        this.#failed(action, error, executed, times)
-        ended()
-      },
-    })
+  #addTimes(times: StepTimes | undefined): void {
+    if (times === undefined) return
+    this.#times.queueNs += times.queueNs
+    this.#times.computeInputNs += times.computeInputNs
+    this.#times.computeInferNs += times.computeInferNs
+    this.#times.computeOutputNs += times.computeOutputNs
   }
 
   #isOverdue(): boolean {
     return this.#timeout !== undefined && isTimeOver(this.#timeout.context, this.#o.clock)
   }
 
-  #failed(action: Invoke, error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#addTimes(times)
-    // The step was a moment ahead of the ensemble's timer, which says whose time is over.
-    if (error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()) return
-    const { step, attempt } = action
-    this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
-  }
-
-  #responded(action: Invoke, response: StepResponse): void {
-    this.#addTimes(response.times)
-    const outputs = new Map<string, TensorEntry>()
-    for (const { name, datatype, shape, data } of response.outputs) {
-      outputs.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
-    }
-    const { step, attempt } = action
-    const { index, final, parameters } = response
-    this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
-  }
-
-  #stepReady(step: number): Promise<void> | undefined {
-    if (!this.#run.isAhead(step)) return this.#sink.ready?.()
-    let gate = this.#ahead.get(step)
-    if (gate === undefined) {
-      gate = new ReadyGate()
-      this.#ahead.set(step, gate)
-    }
-    return gate.wait().then(() => this.#sink.ready?.())
-  }
-
-  #letOn(): void {
-    for (const [step, gate] of this.#ahead) {
-      if (this.#run.isAhead(step)) continue
-      this.#ahead.delete(step)
-      gate.open()
-    }
-  }
-
-  #summedTimes(): StepTimes {
-    return { ...this.times, transferNs: 0 }
-  }
-
-  #addTimes(times: SummedTimes | undefined): void {
-    if (times === undefined) return
-    this.times.queueNs += times.queueNs
-    this.times.computeInputNs += times.computeInputNs
-    this.times.computeInferNs += times.computeInferNs
-    this.times.computeOutputNs += times.computeOutputNs
-  }
-
   #setTimer(timer: number, delayMs: number): void {
     const cancel = this.#o.clock.setTimer(delayMs, () => {
-      this.#timers.delete(timer)
+      this.#timers?.delete(timer)
       this.#dispatch({ type: 'TimerFired', timer })
     })
+    this.#timers ??= new Map()
     this.#timers.set(timer, cancel)
   }
 
   #clearTimer(timer: number): void {
-    this.#timers.get(timer)?.()
-    this.#timers.delete(timer)
+    this.#timers?.get(timer)?.()
+    this.#timers?.delete(timer)
   }
 
   #end(): void {
-    this.#scope.signal.removeEventListener('abort', this.#onAbort)
-    for (const timer of this.#timers.keys()) this.#clearTimer(timer)
+    this.#context.signal.removeEventListener('abort', this.#onAbort)
+    for (const timer of this.#timers?.keys() ?? []) this.#clearTimer(timer)
     this.#timeout?.close()
-    this.#leave()
+    const { inFlight } = this.#o
+    const left = (inFlight.get(this.#plan.name) ?? 0) - 1
+    if (left > 0) inFlight.set(this.#plan.name, left)
+    else inFlight.delete(this.#plan.name)
+  }
+
+  /** As step and attempt name one invocation. */
+  #keyOf(step: number, attempt: number): number {
+    return attempt * this.#steps.length + step
   }
 }
 
-function openTimeout(
-  { timeoutMs }: EnsemblePlan,
-  scope: RequestScope,
-  clock: Clock,
-): CallScope | undefined {
-  if (timeoutMs === undefined) return undefined
-  const leftMs = remainingMs(scope, clock)
-  if (leftMs !== undefined && leftMs <= timeoutMs) return undefined
-  const { signal: parent, trace } = scope
-  return openCallScope({
-    clock,
-    parent,
-    remainingMs: timeoutMs,
-    limitName: "the ensemble's timeout",
-    ...(trace !== undefined && { trace }),
-  })
+/** Runs a step whose model is an ensemble: a request of its own to the inner ensemble, under the same catalog. Never throws. */
+function executeNested(o: EnsembleDependencies, call: ModelCall, sink: ResponseSink): void {
+  try {
+    checkInferRequest(call.target.config, call.request)
+    const context = { ...call.context, signal: call.signal }
+    new EnsembleExecution(o, { ...call, context }, sink).start(call.request.inputs)
+  } catch (error) {
+    sink.fail(ServeError.from(error), 'no')
+  }
 }
 
-function stepKey(step: number, attempt: number): string {
-  return `${step}.${attempt}`
+/** A step that was invoked and has not ended. */
+interface OpenStep extends ModelCall {
+  /** Of the step in the plan. */
+  readonly number: number
+  readonly scope: CallScope
+  /** Stops waiting for a slot; undefined if it does not wait. */
+  leave: (() => void) | undefined
 }
 
-/** Finds the version of every step at once, before anything runs (triton-semantics 1.4.2). */
-function resolveSteps(plan: EnsemblePlan, scope: RequestScope): readonly ResolvedEntry[] {
-  return plan.steps.map((step) => {
-    try {
-      const version = step.version === -1 ? undefined : step.version
-      return lookupVersion(scope.catalog, step.model, version)
-    } catch (error) {
-      throw ServeError.from(error)
-        .withPrefix(`in ensemble '${plan.name}', `)
-        .withDetails({ ensemble: plan.name, step: step.name, model: step.model })
-    }
-  })
+/** Takes the responses of one step. */
+class StepSink implements ResponseSink {
+  readonly #execution: EnsembleExecution
+  readonly #open: OpenStep
+
+  constructor(execution: EnsembleExecution, open: OpenStep) {
+    this.#execution = execution
+    this.#open = open
+  }
+
+  send(response: StepResponse): void {
+    this.#execution.responded(this.#open, response)
+  }
+
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    this.#execution.failed(this.#open, error, executed, times)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#execution.stepReady(this.#open.number)
+  }
 }

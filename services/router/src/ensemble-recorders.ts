@@ -85,6 +85,12 @@ export class EnsembleRecorders {
   }
 }
 
+/** Twice, and always OTHER: what Triton 2.51 counts for a failed ensemble request (triton-semantics 9.6). */
+export function recordFailure(recorder: StatisticsRecorder, requestNs: number): void {
+  recorder.addPending(-1)
+  for (let i = 0; i < 2; i++) recorder.recordFailure({ requestNs, reason: 'OTHER' })
+}
+
 function isUnloaded({ reason }: { readonly reason: string }): boolean {
   return reason === 'unloaded'
 }

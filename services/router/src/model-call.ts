@@ -1,133 +1,133 @@
-import type { Clock, Span, Tracing } from '@tutti/chassis'
+import type { CallContext, Clock, Span, Tracing } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/server'
 import type {
   Executed,
   ExecuteOptions,
-  NamedTensor,
-  RequestContext,
+  InferRequest,
   ResponseSink,
   StepResponse,
   StepTimes,
   TraceContext,
 } from '@tutti/tensor'
 import type { FindReplicaExecutor } from '@tutti/transport'
-import { awaitReplica } from './await-replica.ts'
-import type { RequestScope } from './request-scope.ts'
-import type { ChosenReplica, PinnedSignature, ReplicaChoice } from './revision-pins.ts'
+import { startCallSpan } from './call-spans.ts'
+import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
+import {
+  acquireMoved,
+  awaitReplica,
+  type Pin,
+  type Place,
+  type ReplicaChoice,
+} from './missing-replica.ts'
 
-/** What every call to a step needs from the router. */
+/** What every call to a model version needs from the router. */
 export interface CallDependencies extends ReplicaChoice {
   /** A model version of a replica. */
   readonly replicas: { readonly executor: FindReplicaExecutor }
+  /** Called with a replica that does not serve what it was thought to. */
+  readonly revisionRefused: (replica: string) => void
   readonly clock: Clock
-  readonly tracing: Tracing
   readonly metrics: ServerMetrics
-  /** Told of a replica that does not serve what it was thought to. */
-  revisionRefused(replica: string): void
+  /** Absent if spans lead nowhere. */
+  readonly tracing: Tracing | undefined
 }
 
-/** One execution of one model version by some replica. */
-export interface ModelCall extends PinnedSignature {
-  /** '' for a request to the model itself. */
+/** The request of a client or of a model for which calls are made. */
+export interface RequestOwner {
+  readonly key: string
+  readonly pins: RevisionPins
+  /** The models that called one another up to it, the outermost first; undefined for a client's request. */
+  readonly callers: readonly string[] | undefined
+}
+
+/** One attempt at one model version, for a request to it or for a step of an ensemble. */
+export interface ModelCall {
+  readonly target: ResolvedEntry
+  /** Its inputs are viewed until the sink has had the last response. */
+  readonly request: InferRequest
+  /** '' for a request to the model itself, and so `step`. */
   readonly ensemble: string
   readonly step: string
   readonly attempt: number
-  readonly context: RequestContext
-  readonly requestedOutputs: readonly string[]
-  /** Names of all outputs that a response may have. */
-  readonly outputs: readonly string[]
-  /** Viewed until the sink has had the last. */
-  readonly inputs: readonly NamedTensor[]
-}
-
-/** For whom a call is made. */
-export interface CallOwner {
-  readonly scope: RequestScope
+  readonly owner: RequestOwner
+  /** The deadline and the trace. */
+  readonly context: CallContext
   readonly signal: CancelSignal
 }
 
 /**
- * Sends one envelope to the least busy replica of the request's revision and hands its responses to `sink`, the last of
- * them final, or one failure. Never throws. While all replicas are suspect it waits for what becomes of them.
+ * Calls the least busy replica of the request's revision and hands its responses to `sink`, the last of them final, or one
+ * failure. Never throws. While all replicas are suspect it waits until that is decided.
  *
- * @param caller.giveUpAt - how long it waits; absent before it has.
+ * @param giveUpAt - how long it waits; absent for the first time.
  */
 export function callModel(
   o: CallDependencies,
   call: ModelCall,
-  caller: CallOwner & { readonly giveUpAt?: number },
   sink: ResponseSink,
+  giveUpAt?: number,
 ): void {
-  const { scope, signal } = caller
   let chosen: ChosenReplica
   try {
-    chosen = scope.pins.choose(o, call)
+    chosen = call.owner.pins.choose(o, call.target)
   } catch (error) {
-    const failure = ServeError.from(error)
-    if (failure.reason === 'STEP_UNAVAILABLE' && isUndecided(o, call, caller, sink, failure)) return
-    refuse(sink, failure)
-    return
+    const { directory, clock } = o
+    return awaitReplica({
+      error: ServeError.from(error),
+      directory,
+      clock,
+      revision: call.owner.pins.pinOf(call.target).target,
+      signal: call.signal,
+      giveUpAt,
+      again: (until) => callModel(o, call, sink, until),
+      sink,
+    })
   }
-  const { address } = chosen
-  const span = o.tracing.startSpan(`execute ${call.model}`, {
-    kind: 'client',
-    parent: scope.trace,
-    ...(o.tracing.isEnabled && { attributes: spanAttributes(call, address.replica) }),
-  })
-  const { model, version, requestedOutputs, context } = call
-  const target = { model, version, revision: chosen.revision }
-  const attempt = new Attempt(o, call, { chosen, span, sink })
-  const options = toOptions(call, scope, signal, span.traceParent)
-  const request = { context, requestedOutputs, inputs: call.inputs }
-  o.replicas.executor(target, address.replica).execute(request, attempt, options)
+  const { replica } = chosen.place.address
+  const span = o.tracing && startCallSpan(o.tracing, call, replica)
+  const options = toOptions(call, span === undefined ? call.context.trace : span.traceParent)
+  const attempt = new Attempt(o, call, chosen, { sink, span })
+  o.replicas.executor(chosen.pin.target, replica).execute(call.request, attempt, options)
 }
 
-function refuse(sink: ResponseSink, failure: ServeError): void {
-  sink.fail(failure, 'no')
+function toOptions(
+  { step, attempt, owner, context, signal }: ModelCall,
+  trace: TraceContext | undefined,
+): ExecuteOptions {
+  const { key: requestKey, callers } = owner
+  const { deadlineAt } = context
+  const origin = { requestKey, step, attempt }
+  const options = { signal, origin: callers === undefined ? origin : { ...origin, callers } }
+  if (deadlineAt === undefined && trace === undefined) return options
+  return {
+    ...options,
+    ...(deadlineAt !== undefined && { deadlineAt }),
+    ...(trace !== undefined && { trace }),
+  }
 }
 
-/** @returns true if the call goes on, or fails, once it is known what becomes of its suspect replicas. */
-function isUndecided(
-  o: CallDependencies,
-  call: ModelCall,
-  caller: CallOwner & { readonly giveUpAt?: number },
-  sink: ResponseSink,
-  failure: ServeError,
-): boolean {
-  const { scope, signal, giveUpAt } = caller
-  const { model, version } = call
-  return awaitReplica({
-    directory: o.directory,
-    clock: o.clock,
-    revision: { model, version, revision: scope.pins.revisionOf(call) },
-    signal,
-    giveUpAt,
-    decided: (until) => callModel(o, call, { scope, signal, giveUpAt: until }, sink),
-    failed: (reason) => refuse(sink, reason ?? failure),
-  })
-}
-
-/** One attempt at one replica: passes on what comes, and gives its place back. */
+/** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
 class Attempt implements ResponseSink {
   readonly #o: CallDependencies
   readonly #call: ModelCall
   readonly #chosen: ChosenReplica
-  readonly #span: Span
   readonly #sink: ResponseSink
+  readonly #span: Span | undefined
   readonly #startedAt: number
   #hasEnded = false
 
   constructor(
     o: CallDependencies,
     call: ModelCall,
-    open: { readonly chosen: ChosenReplica; readonly span: Span; readonly sink: ResponseSink },
+    chosen: ChosenReplica,
+    { sink, span }: { readonly sink: ResponseSink; readonly span: Span | undefined },
   ) {
     this.#o = o
     this.#call = call
-    this.#chosen = open.chosen
-    this.#span = open.span
-    this.#sink = open.sink
+    this.#chosen = chosen
+    this.#sink = sink
+    this.#span = span
     this.#startedAt = o.clock.now()
   }
 
@@ -135,18 +135,16 @@ class Attempt implements ResponseSink {
     if (this.#hasEnded) return
     const problem = this.#checkOutputs(response)
     if (problem !== undefined) return this.fail(problem, 'maybe')
-    const times = withTransfer(response.times, this.#o.clock.now() - this.#startedAt)
-    if (times !== undefined) observe(this.#o.metrics, this.#call, times)
+    this.#observe(response.times)
     if (response.final) this.#end('maybe')
-    this.#sink.send(times === undefined ? response : { ...response, times })
+    this.#sink.send(response)
   }
 
-  fail(error: ServeError, executed: Executed, stepTimes?: StepTimes): void {
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     if (this.#hasEnded) return
-    const times = withTransfer(stepTimes, this.#o.clock.now() - this.#startedAt)
-    if (times !== undefined) observe(this.#o.metrics, this.#call, times)
-    const { replica } = this.#chosen.address
-    this.#span.recordError(error)
+    this.#observe(times)
+    const { replica } = this.#chosen.place.address
+    this.#span?.recordError(error)
     this.#end(executed)
     if (error.reason === 'REVISION_GONE') this.#o.revisionRefused(replica)
     this.#sink.fail(error.withDetails({ replica }), executed, times)
@@ -158,69 +156,84 @@ class Attempt implements ResponseSink {
 
   /** The step has checked what its engine gave: what is none of the model's outputs did not come from there. */
   #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
-    const wanted = this.#call.outputs
+    const { target, request } = this.#call
+    const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs
     for (const { name } of outputs) {
       if (wanted.includes(name)) continue
-      const text = `model '${this.#call.model}': got output "${name}", want ${wanted.join(', ')}`
+      const text = `model '${target.entry.name}': got output "${name}", want ${wanted.join(', ')}`
       return new ServeError('RESPONSE_INVALID', text)
     }
     return undefined
   }
 
+  /** What the call took beyond the step's own queue and compute is the transfer. */
+  #observe(times: StepTimes | undefined): void {
+    if (times === undefined) return
+    const { ensemble, step, target } = this.#call
+    const computeNs = times.computeInputNs + times.computeInferNs + times.computeOutputNs
+    const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
+    this.#o.metrics.observeStep({
+      ensemble,
+      step,
+      model: target.entry.name,
+      queueS: times.queueNs / 1e9,
+      transferS: Math.max(0, elapsedNs - times.queueNs - computeNs) / 1e9,
+      computeS: computeNs / 1e9,
+    })
+  }
+
   /** Comes before the sink is told, so that another attempt finds the place free. */
   #end(executed: Executed): void {
     this.#hasEnded = true
-    this.#chosen.ended(executed)
-    this.#span.end()
+    this.#call.owner.pins.ended(this.#chosen, executed)
+    this.#span?.end()
   }
 }
 
-function toOptions(
-  { step, attempt }: ModelCall,
-  { requestKey, deadlineAt, callers }: RequestScope,
-  signal: CancelSignal,
-  trace: TraceContext | undefined,
-): ExecuteOptions {
-  const origin = { requestKey, step, attempt }
-  const options = { signal, origin: callers === undefined ? origin : { ...origin, callers } }
-  if (deadlineAt === undefined && trace === undefined) return options
-  return {
-    ...options,
-    ...(deadlineAt !== undefined && { deadlineAt }),
-    ...(trace !== undefined && { trace }),
-  }
+/** A place at a replica for one attempt. */
+interface ChosenReplica {
+  readonly pin: Pin
+  readonly place: Place
 }
 
-function spanAttributes(call: ModelCall, replica: string): Record<string, string | number> {
-  const model = {
-    'tutti.model': call.model,
-    'tutti.version': call.version,
-    'tutti.replica': replica,
-  }
-  if (call.step === '') return model
-  const { ensemble, step, attempt } = call
-  return {
-    ...model,
-    'tutti.ensemble': ensemble,
-    'tutti.step': step,
-    'tutti.attempt': attempt,
-  }
-}
+/**
+ * The revisions that one request uses, nested ensembles included: one for each model version, whatever happens meanwhile
+ * (invariant 4). It moves only as long as nothing ran, and only to a revision with the same signature.
+ */
+export class RevisionPins {
+  readonly #pins = new Map<CatalogVersion, Pin>()
+  /** Replicas that failed an attempt of this request: chosen again only where there is no other. */
+  #avoid: Set<string> | undefined
 
-/** What the call took beyond the step's own queue and compute is the transfer. */
-function withTransfer(times: StepTimes | undefined, elapsedMs: number): StepTimes | undefined {
-  if (times === undefined) return undefined
-  const own = times.queueNs + times.computeInputNs + times.computeInferNs + times.computeOutputNs
-  return { ...times, transferNs: Math.max(0, elapsedMs * 1e6 - own) }
-}
+  /**
+   * Takes a place at a replica of the request's revision; `ended` follows.
+   *
+   * @throws ServeError REVISION_GONE if only others are served, STEP_UNAVAILABLE if there is no replica.
+   */
+  choose(o: CallDependencies, resolved: ResolvedEntry): ChosenReplica {
+    const pin = this.pinOf(resolved)
+    const { directory } = o
+    const place =
+      directory.acquire(pin.target, this.#avoid) ?? acquireMoved(o, resolved, pin, this.#avoid)
+    pin.uses += 1
+    return { pin, place }
+  }
 
-function observe(metrics: ServerMetrics, call: ModelCall, times: StepTimes): void {
-  metrics.observeStep({
-    ensemble: call.ensemble,
-    step: call.step,
-    model: call.model,
-    queueS: times.queueNs / 1e9,
-    transferS: times.transferNs / 1e9,
-    computeS: (times.computeInputNs + times.computeInferNs + times.computeOutputNs) / 1e9,
-  })
+  /** Ends an attempt. @param executed - 'no' if nothing can have run, so that the request may still move. */
+  ended({ pin, place }: ChosenReplica, executed: Executed): void {
+    place.release()
+    if (executed === 'maybe') return
+    pin.uses -= 1
+    this.#avoid ??= new Set()
+    this.#avoid.add(place.address.replica)
+  }
+
+  /** What the next attempt would use. */
+  pinOf(resolved: ResolvedEntry): Pin {
+    const known = this.#pins.get(resolved.version)
+    if (known !== undefined) return known
+    const pin = { target: resolved.pinned, uses: 0 }
+    this.#pins.set(resolved.version, pin)
+    return pin
+  }
 }

@@ -1,4 +1,4 @@
-import { type CallContext, type CallScope, type Clock, openCallScope } from '@tutti/chassis'
+import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type {
   ExecuteOptions,
@@ -7,6 +7,7 @@ import type {
   ModelTarget,
   ResponseSink,
 } from '@tutti/tensor'
+import type { Requests } from './requests.ts'
 
 /** What bounds the requests that models make to other models (BLS). */
 export interface NestingBounds {
@@ -18,22 +19,11 @@ export interface NestingBounds {
 
 export const NESTING_DEFAULTS: NestingBounds = { maxDepth: 10, maxRequests: 1024 }
 
-/** A model that a nested request was resolved to. */
-export interface NestedTarget {
-  readonly isDecoupled: boolean
-  execute(
-    request: InferRequest,
-    sink: ResponseSink,
-    context: CallContext,
-    callers: readonly string[],
-  ): void
-}
-
 export interface NestedRequestsOptions {
   readonly bounds: NestingBounds
   readonly clock: Clock
   /** @throws ServeError as for a client's request. '' is the latest version. */
-  resolve(model: string, version: string): NestedTarget
+  readonly resolve: Requests['resolve']
 }
 
 /**

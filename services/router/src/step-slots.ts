@@ -1,3 +1,5 @@
+import type { EnsemblePlan } from '@tutti/ensemble'
+
 /**
  * Bounds how many requests to one step of one ensemble are open at the same time (`max_inflight_requests`, triton-semantics
  * 1.10), over all requests of the ensemble. First come, first served.
@@ -6,28 +8,27 @@ export class StepSlots {
   #free: number
   readonly #waiting = new Set<() => void>()
 
-  /** @param limit - 0 means no bound. */
   constructor(limit: number) {
-    this.#free = limit === 0 ? Number.POSITIVE_INFINITY : limit
+    this.#free = limit
   }
 
   /**
    * Calls `onSlot` once a slot is taken, at once if one is free.
-   * @returns leaves the line; without effect once the slot is taken.
+   * @returns stops waiting; undefined if a slot was free.
    */
-  acquire(onSlot: () => void): () => void {
+  acquire(onSlot: () => void): (() => void) | undefined {
     if (this.#free > 0) {
       this.#free -= 1
       onSlot()
-      return () => {}
+      return undefined
     }
-    // A wrapper of its own, so that the same callback may stand in line twice.
+    // A wrapper of its own, so that the same callback may wait twice.
     const waiter = (): void => onSlot()
     this.#waiting.add(waiter)
     return () => this.#waiting.delete(waiter)
   }
 
-  /** Takes a slot even if none is free, for who must not wait for those that have one. */
+  /** Takes a slot even if none is free, for a request that must not wait for those that have one. */
   take(): void {
     this.#free -= 1
   }
@@ -41,4 +42,15 @@ export class StepSlots {
     this.#waiting.delete(next)
     next()
   }
+}
+
+const SLOTS = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
+
+/** The slots of an ensemble's steps, shared by all its requests. */
+export function slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
+  const known = SLOTS.get(plan)
+  if (known !== undefined) return known
+  const slots = plan.steps.map(() => new StepSlots(plan.stepSlots.maxInflightRequests))
+  SLOTS.set(plan, slots)
+  return slots
 }
