@@ -93,7 +93,7 @@ await t.test('whatever a step describes, the models of others go on', async (t) 
             describe: () => Promise.reject(new Error('not asked')),
             statistics: async () => [],
           }
-          router.stepDescribed({ replica: `hostile-${i % 2}`, models }, control)
+          router.view.describe({ replica: `hostile-${i % 2}`, models }, control)
           replicas.heartbeat(`hostile-${i % 2}`, announced)
           router.isReady()
           await router.repositoryIndex(false)
@@ -101,7 +101,7 @@ await t.test('whatever a step describes, the models of others go on', async (t) 
         for (const asked of ['good', 'ens']) {
           await collect(responsesTo(router.resolve(asked, ''), request, quiet))
         }
-        router.removeStep('hostile-0')
+        router.view.remove('hostile-0')
         await collect(responsesTo(router.resolve('ens', ''), request, quiet))
       },
     ),

@@ -1,11 +1,5 @@
 import type { Tracing } from '@tutti/chassis'
-import {
-  mergeStatistics,
-  type PinnedVersion,
-  type ServedByRouter,
-  type StepControl,
-  type StepDescription,
-} from '@tutti/ensemble'
+import { mergeStatistics, type PinnedVersion } from '@tutti/ensemble'
 import { type ModelMetadata, type ModelStatistics, modelMetadata } from '@tutti/model-config'
 import {
   type IndexEntry,
@@ -19,16 +13,12 @@ import {
 } from '@tutti/server'
 import { type FindExecutor, TensorMemory } from '@tutti/tensor'
 import type { AnswerQuestion, FindReplicaExecutor } from '@tutti/transport'
-import type { AcceptedSet } from './accepted/accepted-set.ts'
-import type { CatalogEnsemble, CatalogModel } from './catalog.ts'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
-import type { EnsembleSource } from './ensemble-source.ts'
 import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
 import { PinnedRequests } from './pinned-requests.ts'
 import { Requests } from './requests.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { ServedView, type ServedViewOptions } from './served-view.ts'
-import type { Revisions } from './step-members.ts'
 
 export interface RouterOptions extends ServedViewOptions {
   /** Names this process, as the owner of the tensors that it holds. */
@@ -53,13 +43,14 @@ export interface RouterOptions extends ServedViewOptions {
  */
 export class Router implements InferenceBackend {
   readonly memory: TensorMemory
+  /** What is served; steps, ensembles and what was accepted are told to it. */
+  readonly view: ServedView
   readonly resolve: Requests['resolve']
   /** Executes the requests that models in steps make to other models. */
   readonly nested: FindExecutor
   /** Answers the other questions of steps. */
   readonly answer: AnswerQuestion
   readonly #o: RouterOptions
-  readonly #view: ServedView
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()
   #isLive = true
@@ -71,7 +62,7 @@ export class Router implements InferenceBackend {
     this.memory = new TensorMemory(o.name)
     const requests = this.#openRequests()
     this.resolve = requests.resolve
-    this.#view = new ServedView(o, (catalog) => {
+    this.view = new ServedView(o, (catalog) => {
       requests.forget()
       this.#recorders.follow(catalog)
     })
@@ -94,45 +85,11 @@ export class Router implements InferenceBackend {
       inFlight: new Map(),
       pinned: this.#pinned,
       tracing: tracing.isEnabled ? tracing : undefined,
-      lookup: (name, version) => this.#view.lookup(name, version),
-      liveRevisions: (model, version) => this.#view.liveRevisions(model, version),
+      lookup: (name, version) => this.view.lookup(name, version),
+      liveRevisions: (model, version) => this.view.liveRevisions(model, version),
       recorderOf: ({ entry, version }) => this.#recorders.get(entry.name, version.version),
       revisionRefused,
     })
-  }
-
-  /** Asks a step what it serves, and learns it or learns it anew. */
-  async addStep(control: StepControl): Promise<void> {
-    this.stepDescribed(await control.describe(), control)
-  }
-
-  /**
-   * Learns what a step serves.
-   *
-   * @param retired - what it executes besides, for requests that pinned it before it was replaced.
-   */
-  stepDescribed(description: StepDescription, control: StepControl, retired?: Revisions): void {
-    this.#view.describe(description, control, retired)
-  }
-
-  /** From now on these are the ensembles; those that are unloaded among them are only listed. */
-  setEnsembles(ensembles: readonly EnsembleSource[]): void {
-    this.#view.setEnsembles(ensembles)
-  }
-
-  /** From now on this is what was accepted, ensembles included; for a router that serves only that. */
-  setAccepted(accepted: AcceptedSet): void {
-    this.#view.setAccepted(accepted)
-  }
-
-  /** What requests reach now, for the operator. */
-  get served(): ServedByRouter {
-    return this.#view.served
-  }
-
-  /** As they were set last. */
-  get ensembles(): readonly EnsembleSource[] {
-    return this.#view.ensembles
   }
 
   /** What clients load and unload with; undefined where they may not. */
@@ -144,24 +101,9 @@ export class Router implements InferenceBackend {
     this.#control = control
   }
 
-  /** What is known of a model or ensemble now. */
-  find(name: string): CatalogModel | CatalogEnsemble | undefined {
-    return this.#view.catalog.models.get(name)
-  }
-
   /** Resolves once no request in flight uses the version, in whichever step of an ensemble. */
   whenUnpinned(pin: PinnedVersion): Promise<void> {
     return this.#pinned.whenUnpinned(pin)
-  }
-
-  /** Takes from a heartbeat what a step takes work for now; what it is comes with its description. */
-  stepAnnounced(replica: string, revisions: Revisions): void {
-    this.#view.announce(replica, revisions)
-  }
-
-  /** The step is gone; what is in flight there is the transport's to fail. */
-  removeStep(replica: string): void {
-    this.#view.remove(replica)
   }
 
   /** From now on the server is not live: health says so, and the servers refuse new requests. */
@@ -174,15 +116,15 @@ export class Router implements InferenceBackend {
   }
 
   isReady(): boolean {
-    return this.#isLive && (!this.#o.strictReadiness || this.#view.areAllReady())
+    return this.#isLive && (!this.#o.strictReadiness || this.view.areAllReady())
   }
 
   isModelReady(name: string, version: string): Promise<boolean> {
-    return this.#view.isModelReady(name, version)
+    return this.view.isModelReady(name, version)
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
-    const { entry, config, version: found } = this.#view.lookup(name, version)
+    const { entry, config, version: found } = this.view.lookup(name, version)
     return modelMetadata(config, version === '' ? readyVersions(entry) : [found.version])
   }
 
@@ -192,13 +134,13 @@ export class Router implements InferenceBackend {
    * @throws ServeError that of a step that does not answer: a sum without its counts would go backwards.
    */
   async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
-    const asked = await Promise.all(this.#view.controls.map((step) => step.statistics(name, '')))
+    const asked = await Promise.all(this.view.controls.map((step) => step.statistics(name, '')))
     const own = this.#recorders.all.map((recorder) => recorder.snapshot())
     return selectStatistics([...mergeStatistics(asked), ...own], name, version)
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
-    const listed = toIndex(this.#view.entries, readyOnly)
+    const listed = toIndex(this.view.entries, readyOnly)
     if (readyOnly || this.#o.listNames === undefined) return listed
     return withNames(listed, await this.#o.listNames())
   }
@@ -207,9 +149,9 @@ export class Router implements InferenceBackend {
   #isUnpinned(replica: string, pin: PinnedVersion): boolean {
     const { model, version, revision } = pin
     // The question may be faster than the description that says so.
-    if (this.#view.offers(replica, pin)) return false
+    if (this.view.offers(replica, pin)) return false
     // Where others serve the revision, they take what is left.
-    const live = this.#view.liveRevisions(model, version)
+    const live = this.view.liveRevisions(model, version)
     return live.some((other) => other.revision === revision) || !this.#pinned.isPinned(pin)
   }
 }

@@ -67,8 +67,9 @@ export class ServedView {
     if (o.awaitsSteps === true) this.#rebuild()
   }
 
-  get catalog(): Catalog {
-    return this.#catalog
+  /** What is known of a model or ensemble now. */
+  find(name: string): CatalogModel | CatalogEnsemble | undefined {
+    return this.#catalog.models.get(name)
   }
 
   /** As they were set last. */

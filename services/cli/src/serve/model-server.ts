@@ -115,7 +115,7 @@ async function openServer(
 /** What the step serves, the router learns at once: in one process nothing comes between. @returns ends it. */
 function followStep(step: Step, router: Router, replica: string): () => void {
   const learn = (): void => {
-    router.stepDescribed({ replica, models: step.served() }, step.control, step.retired())
+    router.view.describe({ replica, models: step.served() }, step.control, step.retired())
   }
   learn()
   return step.onChange(learn)

@@ -25,7 +25,7 @@ export type WatchRevisions = (listener: RevisionListener) => { close(): Promise<
  */
 export class AcceptedLink {
   readonly #revisions: AcceptedRevisions
-  readonly #router: { setAccepted(accepted: AcceptedSet): void }
+  readonly #view: { setAccepted(accepted: AcceptedSet): void }
   readonly #log: Logger
   readonly #watch: { close(): Promise<void> }
   #hasSynced = false
@@ -34,11 +34,11 @@ export class AcceptedLink {
   #isDue = false
 
   constructor(o: {
-    readonly router: { setAccepted(accepted: AcceptedSet): void }
+    readonly view: { setAccepted(accepted: AcceptedSet): void }
     readonly watch: WatchRevisions
     readonly log: Logger
   }) {
-    this.#router = o.router
+    this.#view = o.view
     this.#log = o.log
     this.#revisions = new AcceptedRevisions(o)
     this.#watch = o.watch({
@@ -76,6 +76,6 @@ export class AcceptedLink {
   }
 
   #tell(): void {
-    if (!this.#isClosed) this.#router.setAccepted(this.#revisions.current)
+    if (!this.#isClosed) this.#view.setAccepted(this.#revisions.current)
   }
 }

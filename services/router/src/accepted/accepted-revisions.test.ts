@@ -71,7 +71,7 @@ class World {
     this.objects.delete(name)
     this.models.delete(name)
     this.#revisions.delete(name)
-    this.scripted.router.setAccepted(this.#revisions.current)
+    this.scripted.router.view.setAccepted(this.#revisions.current)
   }
 
   serve(replica: string, served: Served): void {
@@ -91,7 +91,7 @@ class World {
   #put(object: RevisionObject, isGood: boolean): void {
     if (isGood) this.objects.set(object.metadata.name, object)
     this.#revisions.put(object)
-    this.scripted.router.setAccepted(this.#revisions.current)
+    this.scripted.router.view.setAccepted(this.#revisions.current)
   }
 }
 
@@ -159,7 +159,7 @@ async function ask(replicas: ScriptedReplicas, name: string): Promise<string> {
 /** What should be answered, and by whom. */
 async function check(world: World): Promise<void> {
   const replicas = world.scripted
-  const { accepted } = replicas.router.served
+  const { accepted } = replicas.router.view.served
   const wanted: string[] = []
   for (const n of [0, 1, 2]) {
     const named = [...world.models].filter(([, one]) => one.model === `m${n}`)

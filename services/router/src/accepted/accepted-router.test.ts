@@ -49,7 +49,7 @@ function open() {
   let hearer: RevisionListener | undefined
   let isClosed = false
   const link = new AcceptedLink({
-    router,
+    view: router.view,
     log,
     watch: (heard) => {
       hearer = heard
@@ -124,20 +124,20 @@ await t.test('a rollout moves traffic only between accepted revisions', async (t
   sync()
   replicas.serve('a', [m('old')])
   t.equal(await ask('m'), 'MODEL_NOT_FOUND', 'announced and described, but never accepted')
-  t.same(router.served, { models: [], accepted: [] })
+  t.same(router.view.served, { models: [], accepted: [] })
   await accept(MODEL_1)
   t.equal(await ask('m'), 'old')
-  t.same(router.served, {
+  t.same(router.view.served, {
     models: [{ name: 'm', versions: [{ version: 1, revisions: ['old'] }] }],
     accepted: ['m-1'],
   })
   replicas.serve('b', [m('new')])
   replicas.serve('c', [m('new')])
   t.equal(await ask('m'), 'old', 'most replicas have an edit that was not accepted')
-  t.same(router.served.accepted, ['m-1'])
+  t.same(router.view.served.accepted, ['m-1'])
   await accept(MODEL_2)
   t.equal(await ask('m'), 'new')
-  t.same(router.served, {
+  t.same(router.view.served, {
     models: [{ name: 'm', versions: [{ version: 1, revisions: ['new', 'old'] }] }],
     accepted: ['m-1', 'm-2'],
   })
@@ -145,7 +145,7 @@ await t.test('a rollout moves traffic only between accepted revisions', async (t
   replicas.kill('b')
   replicas.kill('c')
   t.equal(await ask('m'), 'STEP_UNAVAILABLE', 'the old replica is still there')
-  t.same(router.served, { models: [], accepted: [] })
+  t.same(router.view.served, { models: [], accepted: [] })
   replicas.serve('b', [m('new')])
   t.equal(await ask('m'), 'new')
   await remove(MODEL_2)
@@ -175,13 +175,13 @@ await t.test('a replica that describes a revision otherwise gets no requests', a
   await accept(MODEL_1)
   replicas.serve('odd', [m('old', WIDER)])
   t.equal(await ask('m'), 'STEP_UNAVAILABLE')
-  t.same(router.served, { models: [], accepted: [] })
+  t.same(router.view.served, { models: [], accepted: [] })
   replicas.serve('good', [m('old')])
   for (let i = 0; i < 4; i++) {
     t.equal(await ask('m'), 'old')
     t.same(new Set(replicas.deliveries.map(({ replica }) => replica)), new Set(['good']))
   }
-  t.same(router.served.accepted, ['m-1'])
+  t.same(router.view.served.accepted, ['m-1'])
   t.match(logged('replica describes an accepted revision with another configuration'), [
     { replica: 'odd', model: 'm', version: 1, revision: 'old' },
   ])
@@ -207,15 +207,15 @@ await t.test('of an Ensemble the newest counts, once its models are there', asyn
   sync()
   await accept(MODEL_1, ENSEMBLE_1)
   t.equal(await ask('e'), 'STEP_UNAVAILABLE')
-  t.same(router.served.accepted, [])
+  t.same(router.view.served.accepted, [])
   t.equal(router.isReady(), false)
   replicas.serve('a', [m('old')])
   t.equal(await ask('e'), 'old')
   t.equal(router.isReady(), true)
-  t.same(router.served.accepted, ['e-1', 'm-1'])
+  t.same(router.view.served.accepted, ['e-1', 'm-1'])
   await accept(ENSEMBLE_2)
   t.equal(await ask('e'), 'old old')
-  t.same(router.served.accepted, ['e-2', 'm-1'])
+  t.same(router.view.served.accepted, ['e-2', 'm-1'])
   await remove(ENSEMBLE_2)
   t.equal(await ask('e'), 'old')
   await remove(ENSEMBLE_1)
@@ -237,12 +237,12 @@ await t.test('an ensemble whose model has changed is not what was accepted', asy
     }),
   )
   replicas.serve('a', [m('old')])
-  t.same(router.served.accepted, ['e-1', 'm-1', 'out-1'])
+  t.same(router.view.served.accepted, ['e-1', 'm-1', 'out-1'])
   replicas.serve('a', [m('wide', WIDER)])
-  t.same(router.served.accepted, ['m-3'])
+  t.same(router.view.served.accepted, ['m-3'])
   t.not(await ask('e'), 'wide')
   replicas.serve('a', [m('old')])
-  t.same(router.served.accepted, ['e-1', 'm-1', 'out-1'])
+  t.same(router.view.served.accepted, ['e-1', 'm-1', 'out-1'])
   t.equal(await ask('out'), 'old')
 })
 
@@ -268,7 +268,7 @@ await t.test('broken data leaves what was there, and everything else', async (t)
   await accept(...broken.filter((one) => one !== other), { ...MODEL_2, ...renamed })
   t.equal(await ask('m'), 'old')
   t.equal(await ask('e'), 'old')
-  t.same(router.served.accepted, ['e-1', 'm-1'])
+  t.same(router.view.served.accepted, ['e-1', 'm-1'])
   t.same(
     logged('accepted revision cannot be used').map(({ revision, error }) => [revision, error]),
     [
@@ -319,9 +319,9 @@ await t.test(
     t.equal(link.hasSynced, true)
     t.equal(await ask('e'), 'old')
     t.match(logged('accepted revisions read'), [{ models: 1, ensembles: 1 }])
-    const before = router.served
+    const before = router.view.served
     await link.close()
     await accept(MODEL_2, ENSEMBLE_2)
-    t.same(router.served, before)
+    t.same(router.view.served, before)
   },
 )

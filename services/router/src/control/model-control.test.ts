@@ -111,7 +111,7 @@ await t.test('an ensemble that is not valid any more is taken down with its caus
   hosts.config = PLAIN.replaceAll('FP32', 'FP64')
   await control.load('a', NO_PARAMETERS)
   t.same(await states(), ['a: READY', 'e: UNAVAILABLE unloaded'])
-  t.match(router.find('e'), { cause: /data type/, reason: '' })
+  t.match(router.view.find('e'), { cause: /data type/, reason: '' })
   t.equal(router.isReady(), true)
   t.notMatch(await metrics.render(), 'model="e"')
   await t.rejects(control.load('e', NO_PARAMETERS), {
@@ -193,14 +193,14 @@ await t.test('an unload overtakes a load that is under way', async (t) => {
 await t.test('a directory may change from a model to an ensemble and back', async (t) => {
   const { control, write, asked, router } = open(t, { a: PLAIN, m: PLAIN })
   await control.load('m', NO_PARAMETERS)
-  t.equal(router.find('m')?.kind, 'model')
+  t.equal(router.view.find('m')?.kind, 'model')
   await write('m', over('a'))
   await control.load('m', NO_PARAMETERS)
-  t.equal(router.find('m')?.kind, 'ensemble')
+  t.equal(router.view.find('m')?.kind, 'ensemble')
   t.ok(asked.includes('unload m'))
   await write('m', PLAIN)
   await control.load('m', NO_PARAMETERS)
-  t.equal(router.find('m')?.kind, 'model')
+  t.equal(router.view.find('m')?.kind, 'model')
 })
 
 await t.test(
@@ -225,5 +225,5 @@ await t.test('changes on disk are followed, and what went is not listed', async 
   t.same(await states(), ['a: READY'])
   await write('a', over('unknown'))
   await control.follow({ changed: ['a'], removed: [] })
-  t.equal(router.find('a')?.kind, 'ensemble')
+  t.equal(router.view.find('a')?.kind, 'ensemble')
 })

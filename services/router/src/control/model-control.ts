@@ -11,7 +11,7 @@ import {
   versionFailures,
 } from '@tutti/server'
 import { loadEnded, unloadRequested } from '../log-events.ts'
-import type { Router } from '../router.ts'
+import type { ServedView } from '../served-view.ts'
 import { dependenciesOf, EnsembleSet } from './ensemble-set.ts'
 import { Operations } from './operations.ts'
 import { type ReadEnsemble, type ReadModels, readModels } from './read-models.ts'
@@ -28,7 +28,7 @@ export interface ModelHosts {
 }
 
 export interface RepositoryControlOptions {
-  readonly router: Pick<Router, 'setEnsembles' | 'find'>
+  readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find'> }
   /** Where ensembles are read; what is none there, or not there at all, is the hosts'. */
   readonly repository: Pick<ModelRepository, 'take' | 'readConfig'>
   /** What manifests add to the configurations of ensembles, by name. */
@@ -78,7 +78,7 @@ export class RepositoryControl implements ModelControl {
       await this.#unloadOne(name)
       this.#ensembles.delete(name)
     }
-    this.#o.router.setEnsembles(this.#ensembles.sources)
+    this.#o.router.view.setEnsembles(this.#ensembles.sources)
     await this.loadAll(changes.changed)
   }
 
@@ -105,7 +105,7 @@ export class RepositoryControl implements ModelControl {
       return []
     }
     const dependencies = this.#ensembles.unload(name)
-    this.#o.router.setEnsembles(this.#ensembles.sources)
+    this.#o.router.view.setEnsembles(this.#ensembles.sources)
     return dependencies
   }
 
@@ -149,7 +149,7 @@ export class RepositoryControl implements ModelControl {
   ): Promise<ServeError | undefined> {
     const { router, hosts } = this.#o
     if (this.#operations.isOvertaken(name, operation)) return loadOvertaken(name)
-    const isKept = this.#overridden.has(name) && isReady(router.find(name))
+    const isKept = this.#overridden.has(name) && isReady(router.view.find(name))
     if (asked === undefined && isKept) return undefined
     try {
       await hosts.load(name, asked?.parameters)
@@ -172,9 +172,9 @@ export class RepositoryControl implements ModelControl {
       else if (this.#operations.apply(name, operation)) this.#take(ensemble, failures)
     }
     const models = [...read.ensembles.keys()].filter(
-      (name) => this.#ensembles.has(name) && this.#o.router.find(name)?.kind === 'model',
+      (name) => this.#ensembles.has(name) && this.#o.router.view.find(name)?.kind === 'model',
     )
-    this.#o.router.setEnsembles(this.#ensembles.sources)
+    this.#o.router.view.setEnsembles(this.#ensembles.sources)
     // The directory held a model before.
     for (const name of models) await this.#o.hosts.unload(name)
   }
@@ -204,7 +204,7 @@ export class RepositoryControl implements ModelControl {
 
   #ensembleFailure(name: string, read: ReadModels, failures: LoadFailures): ServeError | undefined {
     if (!read.ensembles.has(name)) return undefined
-    const entry = this.#o.router.find(name)
+    const entry = this.#o.router.view.find(name)
     if (!isReady(entry)) return loadFailed(name, whyNot(entry))
     // As measured on Triton 2.51: what it is composed of serves on, but not as it is on disk.
     const stale = this.#closureOf(name).find(
@@ -224,7 +224,7 @@ export class RepositoryControl implements ModelControl {
   }
 }
 
-type Entry = ReturnType<Router['find']>
+type Entry = ReturnType<ServedView['find']>
 
 function isReady(entry: Entry): boolean {
   return entry?.versions.some((version) => version.state === 'READY') ?? false

@@ -99,11 +99,11 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   })
   const accepted = openAccepted({ ...o, clock, log: stepLog, router })
   opened.defer(async () => accepted?.close())
-  const steps = new StepLink({ router, members: join.promise, clock, log: stepLog })
+  const steps = new StepLink({ view: router.view, members: join.promise, clock, log: stepLog })
   opened.defer(() => steps.close())
   const causes = () => [...findCauses(endpoint, steps, discovery), ...findUnread(accepted)]
   const health = withCauses(o.health, causes)
-  const answers = new Map([['/tutti/v1/served', () => router.served]])
+  const answers = new Map([['/tutti/v1/served', () => router.view.served]])
   const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
@@ -180,7 +180,7 @@ function joinBroker(
   const others = new EnsembleComparison({
     self: name,
     // What was accepted comes to every router, a moment apart.
-    ensembles: () => (o.flags.kubernetes ? [] : router.ensembles),
+    ensembles: () => (o.flags.kubernetes ? [] : router.view.ensembles),
     members: join.promise,
     log: limitLog(o.log, { clock }),
   })
@@ -219,7 +219,7 @@ function openAccepted(
   if (!flags.kubernetes) return undefined
   const namespace = flags['repository-name']
   const watch = o.watch ?? watchRevisions({ access: clusterOf(env, clock), namespace, clock, log })
-  return new AcceptedLink({ router, watch, log })
+  return new AcceptedLink({ view: router.view, watch, log })
 }
 
 function findUnread(accepted: AcceptedLink | undefined): readonly string[] {

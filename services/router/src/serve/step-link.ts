@@ -1,67 +1,127 @@
-import type { Clock, Logger } from '@tutti/chassis'
-import type { ServeError } from '@tutti/errors'
+import { backoffMs, type Clock, type Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
 import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'
-import type { Router } from '../router.ts'
+import type { ServedView } from '../served-view.ts'
 import type { Revisions } from '../step-members.ts'
-import { StepWatch } from '../step-watch.ts'
 import { DescriptionLimit } from './description-limit.ts'
 import { describeStep, remoteStep } from './remote-step.ts'
 
+export interface StepLinkOptions {
+  readonly view: Pick<ServedView, 'describe' | 'announce' | 'remove'>
+  /** Questions wait until the broker was joined. */
+  readonly members: Promise<MemberQuestions>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly random?: () => number
+  /** Questions that are open at the same time; 4 if absent. Descriptions may be large, and many steps may come at once. */
+  readonly parallelism?: number
+}
+
+interface Known {
+  /** Aborts the open question, or takes back the wait for the next one. */
+  stop: () => void
+  failures: number
+  isDescribed: boolean
+}
+
+const DEFAULT_PARALLELISM = 4
+const BACKOFF = { firstMs: 100, longestMs: 5000 }
+
 /**
- * Between a router and the steps of the broker: what comes and goes there becomes questions, their answers become the router's
- * view.
+ * Keeps a router's view of the steps of the broker up to date. Each change of a step leads to a question what it serves. It is
+ * level-based: any number of changes leads to one question, and the answer to a question from before the last change is not used.
  */
 export class StepLink {
-  readonly #router: Router
-  readonly #log: Logger
-  readonly #watch: StepWatch
+  readonly #o: StepLinkOptions
   readonly #limit = new DescriptionLimit()
+  readonly #steps = new Map<string, Known>()
+  /** Replicas to ask, in turn; a set, so that each waits once. */
+  readonly #due = new Set<string>()
+  #open = 0
 
-  constructor(o: {
-    readonly router: Router
-    /** Questions wait until the broker was joined. */
-    readonly members: Promise<MemberQuestions>
-    readonly clock: Clock
-    readonly log: Logger
-  }) {
-    const { router, log } = o
-    this.#router = router
-    this.#log = log
-    this.#watch = new StepWatch({
-      clock: o.clock,
-      describe: async (replica, limits) =>
-        describeStep(await o.members, replica, { ...limits, limit: this.#limit }),
-      described: (replica, description) =>
-        router.stepDescribed(description, remoteStep(o.members, replica)),
-      failed: (replica, error, delayMs) => describeFailed(log, replica, error, delayMs),
-    })
+  constructor(o: StepLinkOptions) {
+    this.#o = o
   }
 
   /** True if every step that is there has been described. */
   get isSettled(): boolean {
-    return this.#watch.isSettled
+    return [...this.#steps.values()].every(({ isDescribed }) => isDescribed)
   }
 
   changed(replica: string, revisions: Revisions): void {
-    stepAnnounced(this.#log, replica, revisions.length)
-    this.#router.stepAnnounced(replica, revisions)
-    this.#watch.changed(replica)
+    stepAnnounced(this.#o.log, replica, revisions.length)
+    this.#o.view.announce(replica, revisions)
+    this.refresh(replica)
   }
 
   /** What is known of the replica is out of date. */
   refresh(replica: string): void {
-    this.#watch.changed(replica)
+    const known = this.#steps.get(replica)
+    known?.stop()
+    const isDescribed = known?.isDescribed ?? false
+    this.#steps.set(replica, { stop: () => {}, failures: 0, isDescribed })
+    this.#due.add(replica)
+    this.#ask()
   }
 
   gone(replica: string, error: ServeError): void {
-    stepRemoved(this.#log, replica, error)
-    this.#watch.gone(replica)
+    stepRemoved(this.#o.log, replica, error)
+    this.#forget(replica)
     this.#limit.remove(replica)
-    this.#router.removeStep(replica)
+    this.#o.view.remove(replica)
   }
 
   close(): void {
-    this.#watch.close()
+    for (const replica of this.#steps.keys()) this.#forget(replica)
+  }
+
+  #forget(replica: string): void {
+    this.#steps.get(replica)?.stop()
+    this.#steps.delete(replica)
+    this.#due.delete(replica)
+  }
+
+  #ask(): void {
+    const bound = this.#o.parallelism ?? DEFAULT_PARALLELISM
+    for (const replica of this.#due) {
+      if (this.#open >= bound) return
+      this.#due.delete(replica)
+      const known = this.#steps.get(replica)
+      if (known !== undefined) void this.#question(replica, known)
+    }
+  }
+
+  async #question(replica: string, known: Known): Promise<void> {
+    this.#open += 1
+    const cancel = new AbortController()
+    known.stop = () => cancel.abort(new ServeError('CANCELLED', 'the question is out of date'))
+    const { members, view } = this.#o
+    try {
+      const limits = { signal: cancel.signal, limit: this.#limit }
+      const description = await describeStep(await members, replica, limits)
+      if (this.#steps.get(replica) === known) {
+        known.isDescribed = true
+        view.describe(description, remoteStep(members, replica))
+      }
+    } catch (error) {
+      if (this.#steps.get(replica) === known) this.#retry(replica, known, error)
+    }
+    this.#open -= 1
+    this.#ask()
+  }
+
+  #retry(replica: string, known: Known, error: unknown): void {
+    const { clock, log, random } = this.#o
+    const delayMs = backoffMs(known.failures, {
+      ...BACKOFF,
+      ...(random !== undefined && { random }),
+    })
+    known.failures += 1
+    describeFailed(log, replica, ServeError.from(error), delayMs)
+    known.stop = clock.setTimer(delayMs, () => {
+      this.#due.add(replica)
+      this.#ask()
+    })
   }
 }

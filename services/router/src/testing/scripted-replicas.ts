@@ -72,13 +72,13 @@ export class ScriptedReplicas {
     this.#served.set(replica, versions)
     this.#executors.set(replica, executing(this.#answering(replica)))
     if (o.quietly !== true)
-      this.router.stepDescribed(this.describe(replica), this.#control(replica))
+      this.router.view.describe(this.describe(replica), this.#control(replica))
   }
 
   /** The replica does not respond any more; the router learns of it only if told. */
   kill(replica: string, o: { readonly quietly?: boolean } = {}): void {
     this.#executors.delete(replica)
-    if (o.quietly !== true) this.router.removeStep(replica)
+    if (o.quietly !== true) this.router.view.remove(replica)
   }
 
   /** What the transport does at a heartbeat. */
@@ -86,7 +86,7 @@ export class ScriptedReplicas {
     const served = revisions.map(([model, version, revision]) => ({ model, version, revision }))
     this.directory.announce({ replica }, served)
     if (o.draining === true) this.directory.drain(replica)
-    this.router.stepAnnounced(replica, revisions)
+    this.router.view.announce(replica, revisions)
   }
 
   describe(replica: string): StepDescription {

@@ -81,8 +81,9 @@ export async function scriptedRouter(o: {
     }),
     statistics: async () => [],
   }
-  await router.addStep(control)
-  return { router, envelopes, served, refresh: () => router.addStep(control) }
+  const refresh = async () => router.view.describe(await control.describe(), control)
+  await refresh()
+  return { router, envelopes, served, refresh }
 }
 
 async function answer(
