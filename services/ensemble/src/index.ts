@@ -105,3 +105,4 @@ export {
   type VersionState,
 } from './step-contract.ts'
 export { validateEnsembleConfig } from './validate-ensemble-config.ts'
+export { parseWire } from './wire-field.ts'

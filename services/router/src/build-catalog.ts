@@ -15,6 +15,7 @@ import {
   type CatalogModel,
   type CatalogVersion,
   EMPTY_CATALOG,
+  lostVersion,
 } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { type DescribedStep, mergeReplicas } from './merge-replicas.ts'
@@ -33,6 +34,8 @@ export interface CatalogOptions {
   /** An ensemble that was valid and is not any more is listed as unloaded, with what it had (triton-semantics 1.11). */
   readonly takesDown?: boolean
 }
+
+type Before = Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>
 
 /** Joins what the steps serve and which ensembles there are into one view. Pure. */
 export function buildCatalog(
@@ -59,17 +62,10 @@ function lostModels(entries: Entries, previous: Catalog): readonly CatalogModel[
 
 function toLost(model: string, version: CatalogVersion): readonly CatalogVersion[] {
   if (version.lost !== undefined) return [version]
-  if (version.state !== 'READY') return []
-  const lost = { model, version: version.version }
-  const reason = 'no replica serves it'
-  return [{ ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }]
+  return version.state === 'READY' ? [lostVersion(model, version)] : []
 }
 
-function addEnsembles(
-  entries: Entries,
-  sources: readonly EnsembleSource[],
-  o: Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>,
-): void {
+function addEnsembles(entries: Entries, sources: readonly EnsembleSource[], o: Before): void {
   const usable = new Map<string, ModelConfig>()
   for (const source of sources) {
     if (source.isUnloaded === true) entries.set(source.name, unloaded(source, undefined))
@@ -96,7 +92,7 @@ function planned(
   entries: Entries,
   source: EnsembleSource,
   config: ModelConfig,
-  o: Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>,
+  o: Before,
 ): CatalogEnsemble {
   try {
     const composing: [string, string][] = []
@@ -157,7 +153,7 @@ const NOTHING_MISSING = { isWaiting: false, missing: [] } as const
 /** An ensemble that cannot be served with what there is now. */
 function invalid(
   source: EnsembleSource,
-  { previous, takesDown }: Required<Pick<CatalogOptions, 'previous' | 'takesDown'>>,
+  { previous, takesDown }: Before,
   fault: Fault,
 ): CatalogEnsemble {
   const before = previous.models.get(source.name)

@@ -34,6 +34,16 @@ interface CatalogEntry extends ListedModel {
   readonly versions: readonly CatalogVersion[]
 }
 
+/** A version whose replicas are gone. */
+export function lostVersion(
+  model: string,
+  { version, revision }: Pick<CatalogVersion, 'version' | 'revision'>,
+): CatalogVersion {
+  const lost = { model, version }
+  const reason = 'no replica serves it'
+  return { version, revision, state: 'UNAVAILABLE', reason, revisions: [], lost }
+}
+
 /** A model that step replicas execute. Its config and labels are those of the latest READY version. */
 export interface CatalogModel extends CatalogEntry {
   readonly kind: 'model'
@@ -135,12 +145,22 @@ export function resolveSteps(
   return steps
 }
 
+/** True if requests reach some version. */
+export function isReady(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
+  return entry?.versions.some((v) => v.state === 'READY') ?? false
+}
+
+/** Why the entry, or its first version that has a reason, is not served; '' if it is. */
+export function whyNotServed(entry: CatalogModel | CatalogEnsemble): string {
+  if (entry.kind === 'ensemble' && entry.cause !== undefined) return entry.cause
+  return entry.reason || (entry.versions.find((v) => v.reason !== '')?.reason ?? '')
+}
+
 /** A model whose replicas are gone is not unknown: clients may try again. */
 function refuseLost(catalog: Catalog, name: string, version: number | undefined): void {
   const entry = catalog.models.get(name)
   if (entry === undefined) return
-  const isReady = entry.versions.some((v) => v.state === 'READY')
-  if (version === undefined && isReady) return
+  if (version === undefined && isReady(entry)) return
   const found =
     version === undefined
       ? entry.versions.findLast((v) => v.lost !== undefined)

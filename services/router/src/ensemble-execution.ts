@@ -18,15 +18,13 @@ import type {
   TensorMemory,
 } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
-import { openTimeout, overloaded } from './ensemble-limits.ts'
+import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
 import {
   type CallDependencies,
   callModel,
   type ModelCall,
   type RequestOwner,
 } from './model-call.ts'
-import { StepGates } from './step-gates.ts'
-import { type StepSlots, slotsOf } from './step-slots.ts'
 
 export interface EnsembleDependencies extends CallDependencies {
   readonly memory: TensorMemory

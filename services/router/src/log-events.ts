@@ -1,6 +1,6 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
-import type { Catalog, CatalogEnsemble, CatalogModel } from './catalog.ts'
+import { type Catalog, type CatalogEnsemble, isReady, whyNotServed } from './catalog.ts'
 
 /**
  * A line with the counts if they changed, and one for each ensemble that cannot be served for a new reason: a warning, unless it
@@ -18,7 +18,7 @@ export function catalogChanged(
     log.info('catalog changed', counts)
   }
   for (const entry of catalog.models.values()) {
-    const reason = whyNot(entry)
+    const reason = whyNotServed(entry)
     if (entry.kind !== 'ensemble' || reason === '' || reason === 'unloaded') continue
     if (isKnown(previous, entry, reason)) continue
     if (entry.isWaiting && o.awaitsSteps)
@@ -29,7 +29,7 @@ export function catalogChanged(
 
 function isKnown(previous: Catalog, { name }: CatalogEnsemble, reason: string): boolean {
   const known = previous.models.get(name)
-  return known !== undefined && whyNot(known) === reason
+  return known !== undefined && whyNotServed(known) === reason
 }
 
 function countReady(catalog: Catalog): { readonly models: number; readonly ensembles: number } {
@@ -59,15 +59,6 @@ export function describeFailed(
     error: error.message,
     delayMs,
   })
-}
-
-function whyNot(entry: CatalogModel | CatalogEnsemble): string {
-  if (entry.kind === 'ensemble' && entry.cause !== undefined) return entry.cause
-  return entry.reason || (entry.versions.find((v) => v.reason !== '')?.reason ?? '')
-}
-
-function isReady(entry: CatalogModel | CatalogEnsemble): boolean {
-  return entry.versions.some((v) => v.state === 'READY')
 }
 
 /** A load is over. The reason of a failure is logged where the model failed; the request is told. */

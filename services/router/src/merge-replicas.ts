@@ -1,14 +1,12 @@
-import type { ServedModel, ServedVersion, StepDescription } from '@tutti/ensemble'
+import type { ServedModel, ServedVersion } from '@tutti/ensemble'
 import type { CatalogModel, CatalogVersion, LiveRevision } from './catalog.ts'
 import { signatureKey } from './signature-key.ts'
 
 /** A replica as the router knows it. */
 export interface DescribedStep {
-  readonly description: StepDescription
+  readonly models: readonly ServedModel[]
   /** Counts descriptions up: a greater one came later. */
   readonly order: number
-  /** What the replica takes work for now; absent if that is whatever it describes as READY. */
-  readonly serves?: (model: string, version: number, revision: string) => boolean
 }
 
 interface View {
@@ -23,26 +21,24 @@ interface VersionView extends View {
 /** Joins what the replicas serve, by model. Pure. */
 export function mergeReplicas(steps: readonly DescribedStep[]): ReadonlyMap<string, CatalogModel> {
   const views = new Map<string, View[]>()
-  for (const { description, order, serves } of steps) {
-    for (const model of description.models) {
-      const taken = serves === undefined ? model : takenWork(model, serves)
-      if (taken === undefined) continue
-      views.set(model.name, [...(views.get(model.name) ?? []), { model: taken, order }])
+  for (const { models, order } of steps) {
+    for (const model of models) {
+      views.set(model.name, [...(views.get(model.name) ?? []), { model, order }])
     }
   }
   return new Map([...views].map(([name, list]) => [name, mergeModel(name, list)]))
 }
 
-/** Without the READY versions that the replica takes no work for; undefined if it drains and nothing is left. */
-function takenWork(
-  model: ServedModel,
-  serves: NonNullable<DescribedStep['serves']>,
-): ServedModel | undefined {
-  const versions = model.versions.filter(
-    (v) => v.state !== 'READY' || serves(model.name, v.version, v.revision),
-  )
-  if (versions.length === model.versions.length) return model
-  return versions.length === 0 ? undefined : { ...model, versions }
+/** Leaves out the READY versions that are not wanted, and models of which nothing is left then. */
+export function filterReady(
+  models: readonly ServedModel[],
+  isWanted: (model: ServedModel, version: ServedVersion) => boolean,
+): readonly ServedModel[] {
+  return models.flatMap((model) => {
+    const versions = model.versions.filter((v) => v.state !== 'READY' || isWanted(model, v))
+    if (versions.length === model.versions.length) return [model]
+    return versions.length === 0 ? [] : [{ ...model, versions }]
+  })
 }
 
 function mergeModel(name: string, views: readonly View[]): CatalogModel {

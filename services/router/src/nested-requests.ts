@@ -1,12 +1,6 @@
-import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
+import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type {
-  ExecuteOptions,
-  FindExecutor,
-  InferRequest,
-  ModelTarget,
-  ResponseSink,
-} from '@tutti/tensor'
+import type { Executor, FindExecutor, ModelTarget, ResponseSink } from '@tutti/tensor'
 import type { Requests } from './requests.ts'
 
 /** What bounds the requests that models make to other models (BLS). */
@@ -18,6 +12,8 @@ export interface NestingBounds {
 }
 
 export const NESTING_DEFAULTS: NestingBounds = { maxDepth: 10, maxRequests: 1024 }
+
+type Execute = Parameters<Executor['execute']>
 
 export interface NestedRequestsOptions {
   readonly bounds: NestingBounds
@@ -31,65 +27,45 @@ export interface NestedRequestsOptions {
  * to a request that is admitted already, so the servers' limits do not count them and this one does; they are taken while the
  * router drains; and how deep they nest is bounded.
  */
-export function createNestedExecutors(o: NestedRequestsOptions): FindExecutor {
-  const open = { count: 0 }
-  return (target) => ({
-    execute: (request, sink, options) => execute(o, open, { target, request, sink, options }),
-  })
-}
-
-interface NestedRequest {
-  readonly target: ModelTarget
-  readonly request: InferRequest
-  readonly sink: ResponseSink
-  readonly options: ExecuteOptions
-}
-
-function execute(
-  o: NestedRequestsOptions,
-  open: { count: number },
-  { target, request, sink, options }: NestedRequest,
-): void {
-  open.count += 1
-  const scope = openNestedScope(o, options)
-  const end = (): void => {
-    scope.close()
-    open.count -= 1
+export function createNestedExecutors({
+  bounds,
+  clock,
+  resolve,
+}: NestedRequestsOptions): FindExecutor {
+  let open = 0
+  const execute = (target: ModelTarget, ...[request, sink, options]: Execute): void => {
+    const { signal: parent, deadlineAt, trace, origin } = options
+    const remainingMs = deadlineAt === undefined ? undefined : deadlineAt - clock.now()
+    const scope = openCallScope({ clock, parent, remainingMs, trace })
+    open += 1
+    const end = (): void => {
+      scope.close()
+      open -= 1
+    }
+    const ending: ResponseSink = {
+      send: (response) => {
+        if (response.final) end()
+        sink.send(response)
+      },
+      fail: (error, executed) => {
+        end()
+        sink.fail(error, executed)
+      },
+      ready: () => sink.ready?.(),
+    }
+    try {
+      if (open > bounds.maxRequests) throw tooMany(bounds.maxRequests)
+      const { callers = [], isDecoupled } = origin ?? {}
+      const { model, version } = target
+      if (callers.length > bounds.maxDepth) throw tooDeep(model, callers, bounds.maxDepth)
+      const found = resolve(model, version === 0 ? '' : String(version))
+      if (found.isDecoupled && isDecoupled !== true) throw decoupled(model)
+      found.execute(request, ending, scope.context, callers)
+    } catch (error) {
+      ending.fail(ServeError.from(error), 'no')
+    }
   }
-  const ending: ResponseSink = {
-    send: (response) => {
-      if (response.final) end()
-      sink.send(response)
-    },
-    fail: (error, executed) => {
-      end()
-      sink.fail(error, executed)
-    },
-    ready: () => sink.ready?.(),
-  }
-  try {
-    if (open.count > o.bounds.maxRequests) throw tooMany(o.bounds.maxRequests)
-    const { callers = [], isDecoupled } = options.origin ?? {}
-    const { model, version } = target
-    if (callers.length > o.bounds.maxDepth) throw tooDeep(model, callers, o.bounds.maxDepth)
-    const found = o.resolve(model, version === 0 ? '' : String(version))
-    if (found.isDecoupled && isDecoupled !== true) throw decoupled(model)
-    found.execute(request, ending, scope.context, callers)
-  } catch (error) {
-    ending.fail(ServeError.from(error), 'no')
-  }
-}
-
-function openNestedScope(
-  { clock }: NestedRequestsOptions,
-  { signal, deadlineAt, trace }: ExecuteOptions,
-): CallScope {
-  return openCallScope({
-    clock,
-    parent: signal,
-    ...(deadlineAt !== undefined && { remainingMs: deadlineAt - clock.now() }),
-    ...(trace !== undefined && { trace }),
-  })
+  return (target) => ({ execute: (...nested) => execute(target, ...nested) })
 }
 
 function tooDeep(model: string, callers: readonly string[], maxDepth: number): ServeError {

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import type { PinnedVersion, ServedByRouter, StepControl, StepDescription } from '@tutti/ensemble'
+import type { PinnedVersion, ServedByRouter, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import { areAllReady } from '@tutti/server'
 import type { StepDirectory } from '@tutti/transport'
@@ -19,7 +19,7 @@ import {
 } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { catalogChanged } from './log-events.ts'
-import { type Revisions, StepMembers } from './step-members.ts'
+import { type Revisions, StepMembers, type StepQuestions } from './step-members.ts'
 
 export interface ServedViewOptions {
   readonly directory: StepDirectory
@@ -78,7 +78,7 @@ export class ServedView {
   }
 
   /** For questions to every replica that was described. */
-  get controls(): readonly StepControl[] {
+  get controls(): readonly StepQuestions[] {
     return this.#members.controls
   }
 
@@ -96,7 +96,7 @@ export class ServedView {
    *
    * @param retired - what it executes besides, for requests that pinned it before it was replaced.
    */
-  describe(description: StepDescription, control: StepControl, retired?: Revisions): void {
+  describe(description: StepDescription, control: StepQuestions, retired?: Revisions): void {
     this.#members.describe(description, control, retired)
     this.#rebuild()
   }

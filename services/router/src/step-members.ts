@@ -6,24 +6,20 @@ import type {
   StepDescription,
 } from '@tutti/ensemble'
 import type { StepDirectory } from '@tutti/transport'
-import type { DescribedStep } from './merge-replicas.ts'
+import type { Acceptance } from './accepted/acceptance.ts'
+import { type DescribedStep, filterReady } from './merge-replicas.ts'
 
 /** What a step announces: [model, version, revision]. */
 export type Revisions = readonly (readonly [string, number, string])[]
 
+/** The questions to a step that it answers itself. */
+export type StepQuestions = Omit<StepControl, 'describe'>
+
 interface Member {
-  control?: StepControl
+  control?: StepQuestions
   described?: { readonly description: StepDescription; readonly order: number }
   /** From heartbeats; absent for a step in this process, which serves what it describes. */
   serves?: ReadonlySet<string>
-}
-
-/** Decides which models of a replica may be used. `review` follows when that changes. */
-export interface UsableModels {
-  /** What new requests may use. */
-  filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[]
-  /** Whether the version may be asked of the replica: also for requests that pinned it when it could be used. */
-  mayAsk(replica: string, model: ServedModel, version: ServedVersion): boolean
 }
 
 /**
@@ -34,60 +30,59 @@ export class StepMembers {
   readonly #directory: StepDirectory
   readonly #members = new Map<string, Member>()
   #descriptions = 0
-  readonly #usable: UsableModels | undefined
+  readonly #acceptance: Acceptance | undefined
 
-  /** @param usable - all models are if absent. */
-  constructor(directory: StepDirectory, usable?: UsableModels) {
+  /** @param acceptance - all models may be used if absent. */
+  constructor(directory: StepDirectory, acceptance?: Acceptance) {
     this.#directory = directory
-    this.#usable = usable
-    if (usable === undefined) return
+    this.#acceptance = acceptance
+    if (acceptance === undefined) return
     directory.restrict((replica, revision) => {
       const models = this.#described(replica)
       const model = models.find(({ name }) => name === revision.model)
       const version = model?.versions.find((one) => isReadyAs(one, revision))
-      return model !== undefined && version !== undefined && usable.mayAsk(replica, model, version)
+      return (
+        model !== undefined && version !== undefined && acceptance.mayAsk(replica, model, version)
+      )
     })
   }
 
   /** The directory learns what may be used now, of one replica or of all. */
   review(replica?: string): void {
-    if (this.#usable !== undefined) this.#directory.review(replica)
+    if (this.#acceptance !== undefined) this.#directory.review(replica)
   }
 
   /** For questions to every replica that was described. */
-  get controls(): readonly StepControl[] {
+  get controls(): readonly StepQuestions[] {
     return [...this.#members.values()].flatMap(({ control }) => (control ? [control] : []))
   }
 
-  /** What is described, for the catalog. */
+  /** What new requests may use, and what is not READY, for the catalog. */
   get described(): readonly DescribedStep[] {
-    return [...this.#members].flatMap(([replica, { described, serves }]): DescribedStep[] => {
-      if (described === undefined) return []
-      const models = this.#models(replica)
-      const { description, order } = described
-      const step = { description: { ...description, models }, order }
-      if (serves === undefined) return [step]
-      return [{ ...step, serves: (...revision) => serves.has(revisionKey(revision)) }]
-    })
+    return [...this.#members].flatMap(([replica, { described }]) =>
+      described === undefined ? [] : [{ models: this.#models(replica), order: described.order }],
+    )
   }
 
   /** True if the replica takes new requests for the version. */
   offers(replica: string, wanted: PinnedVersion): boolean {
-    const { model: name, version, revision } = wanted
-    const model = this.#models(replica).find((known) => known.name === name)
-    if (model?.versions.some((known) => isReadyAs(known, wanted)) !== true) return false
-    const serves = this.#members.get(replica)?.serves
-    return serves?.has(revisionKey([name, version, revision])) ?? true
+    const model = this.#models(replica).find(({ name }) => name === wanted.model)
+    return model?.versions.some((known) => isReadyAs(known, wanted)) ?? false
   }
 
   #described(replica: string): readonly ServedModel[] {
     return this.#members.get(replica)?.described?.description.models ?? []
   }
 
-  /** Those that the replica described and that new requests may use. */
+  /** Those that the replica described, without the READY versions that take no new requests. */
   #models(replica: string): readonly ServedModel[] {
-    const models = this.#described(replica)
-    return this.#usable?.filter(replica, models) ?? models
+    const described = this.#described(replica)
+    const models = this.#acceptance?.filter(replica, described) ?? described
+    const serves = this.#members.get(replica)?.serves
+    if (serves === undefined) return models
+    return filterReady(models, ({ name }, { version, revision }) =>
+      serves.has(revisionKey([name, version, revision])),
+    )
   }
 
   /** True if a replica that takes requests for the revision is ready for them, by its model's own check where it has one. */
@@ -119,7 +114,7 @@ export class StepMembers {
    *
    * @param retired - what is executed besides, for requests that pinned it only.
    */
-  describe(description: StepDescription, control: StepControl, retired: Revisions = []): void {
+  describe(description: StepDescription, control: StepQuestions, retired: Revisions = []): void {
     const { replica, models } = description
     const member = this.#of(replica)
     this.#descriptions += 1

@@ -2,22 +2,20 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '@tutti/chassis'
 import type { ServedModel, ServedVersion } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
-import type { CatalogModel } from '../catalog.ts'
+import { type CatalogModel, lostVersion } from '../catalog.ts'
 import { configDiffers } from '../log-events.ts'
-import type { UsableModels } from '../step-members.ts'
+import { LoggedOnce } from '../log-once.ts'
+import { filterReady } from '../merge-replicas.ts'
 import { type AcceptedModelRevision, type AcceptedSet, NOTHING_ACCEPTED } from './accepted-set.ts'
 
 /** What was accepted of a Model before is remembered for requests in flight; bounds, because every rollout makes one. */
 const MAX_FORMER = 4
 const MAX_FORMER_MODELS = 1024
 
-/** Differences that were logged already; a bound, because replicas come and go. */
-const MAX_LOGGED = 1024
-
 /** Lets requests use those models of the replicas that an accepted Model names and that are described as they were accepted. */
-export class Acceptance implements UsableModels {
+export class Acceptance {
   readonly #log: Logger
-  readonly #logged = new Set<string>()
+  readonly #logged = new LoggedOnce()
   #accepted: AcceptedSet = NOTHING_ACCEPTED
   /** By served name, those that count no more, the newest last. */
   readonly #former = new Map<string, readonly AcceptedModelRevision[]>()
@@ -48,24 +46,18 @@ export class Acceptance implements UsableModels {
 
   /** What is left of a replica's models: none that was never accepted, and no READY version of another revision. */
   filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[] {
-    return models.flatMap((model) => {
-      const revisions = this.#accepted.models.get(model.name)
-      if (revisions === undefined) return []
-      const versions = model.versions.filter(
-        (served) => served.state !== 'READY' || this.#mayUse(replica, model, served, revisions),
-      )
-      if (versions.length === model.versions.length) return [model]
-      return versions.length === 0 ? [] : [{ ...model, versions }]
-    })
+    const accepted = this.#accepted.models
+    return filterReady(
+      models.filter(({ name }) => accepted.has(name)),
+      (model, served) => this.#mayUse(replica, model, served, accepted.get(model.name) ?? []),
+    )
   }
 
   /** Requests that pinned a revision while it was accepted may finish with it. */
   mayAsk(replica: string, model: ServedModel, version: ServedVersion): boolean {
     const { name } = model
-    const revisions = [
-      ...(this.#former.get(name) ?? []),
-      ...(this.#accepted.models.get(name) ?? []),
-    ]
+    const former = this.#former.get(name) ?? []
+    const revisions = [...former, ...(this.#accepted.models.get(name) ?? [])]
     return this.#mayUse(replica, model, version, revisions)
   }
 
@@ -89,12 +81,8 @@ export class Acceptance implements UsableModels {
     if (naming === undefined) return false
     if (config !== undefined && isSame(config, naming.accepted.config)) return true
     const { version, revision } = served
-    const difference = JSON.stringify([replica, model, version, revision])
-    if (!this.#logged.has(difference)) {
-      if (this.#logged.size >= MAX_LOGGED) this.#logged.clear()
-      this.#logged.add(difference)
-      configDiffers(this.#log, { replica, model, version, revision })
-    }
+    const difference = { replica, model, version, revision }
+    if (this.#logged.isNew(difference)) configDiffers(this.#log, difference)
     return false
   }
 }
@@ -123,20 +111,10 @@ function toLost(
   config: ModelConfig,
   revisions: readonly AcceptedModelRevision[],
 ): CatalogModel {
-  const byVersion = new Map(
-    revisions.flatMap(({ accepted }) =>
-      accepted.versions.map(({ version, revision }) => [version, revision]),
-    ),
-  )
-  const versions = [...byVersion]
-    .toSorted(([a], [b]) => a - b)
-    .map(([version, revision]) => ({
-      version,
-      revision,
-      state: 'UNAVAILABLE' as const,
-      reason: 'no replica serves it',
-      revisions: [],
-      lost: { model: name, version },
-    }))
+  const all = revisions.flatMap(({ accepted }) => accepted.versions)
+  const newest = new Map(all.map((one) => [one.version, one]))
+  const versions = [...newest.values()]
+    .toSorted((a, b) => a.version - b.version)
+    .map((one) => lostVersion(name, one))
   return { kind: 'model', name, config, labels: {}, versions, reason: '' }
 }

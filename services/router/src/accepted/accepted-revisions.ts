@@ -10,6 +10,7 @@ import {
 import { ServeError } from '@tutti/errors'
 import { normaliseModelConfig } from '@tutti/model-config'
 import { nameTaken, revisionRefused } from '../log-events.ts'
+import { LoggedOnce } from '../log-once.ts'
 import {
   type AcceptedEnsembleRevision,
   type AcceptedModelRevision,
@@ -52,7 +53,7 @@ export class AcceptedRevisions {
   /** By served name, the resource that has it. */
   readonly #holders = new Map<string, string>()
   /** Resources that were told that another one has their name. */
-  readonly #refused = new Set<string>()
+  readonly #refused = new LoggedOnce()
   #current: AcceptedSet | undefined = NOTHING_ACCEPTED
 
   constructor(o: { readonly log: Logger }) {
@@ -112,22 +113,16 @@ export class AcceptedRevisions {
     const holder = holders.find(({ key }) => key === known) ?? first
     if (holder === undefined) return []
     this.#holders.set(name, holder.key)
-    for (const other of holders) if (other !== holder) this.#refuse(name, other)
+    for (const {
+      key,
+      entries: [entry],
+    } of holders) {
+      if (key === holder.key || entry === undefined) continue
+      if (this.#refused.isNew([name, key])) nameTaken(this.#log, name, entry.value.accepted)
+    }
     return holder.entries
   }
-
-  #refuse(name: string, { key, entries }: Holder): void {
-    const refused = JSON.stringify([name, key])
-    if (this.#refused.has(refused)) return
-    if (this.#refused.size >= MAX_REFUSED) this.#refused.clear()
-    this.#refused.add(refused)
-    const [entry] = entries
-    if (entry !== undefined) nameTaken(this.#log, name, entry.value.accepted)
-  }
 }
-
-/** Refusals that were logged already; a bound, because resources come and go. */
-const MAX_REFUSED = 1024
 
 function toValue(
   name: string,

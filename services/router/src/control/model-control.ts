@@ -10,6 +10,7 @@ import {
   pollFailed,
   versionFailures,
 } from '@tutti/server'
+import { isReady } from '../catalog.ts'
 import { loadEnded, unloadRequested } from '../log-events.ts'
 import type { ServedView } from '../served-view.ts'
 import { dependenciesOf, EnsembleSet } from './ensemble-set.ts'
@@ -225,10 +226,6 @@ export class RepositoryControl implements ModelControl {
 }
 
 type Entry = ReturnType<ServedView['find']>
-
-function isReady(entry: Entry): boolean {
-  return entry?.versions.some((version) => version.state === 'READY') ?? false
-}
 
 function whyNot(entry: Entry): string {
   if (entry === undefined) return 'it is not known any more'

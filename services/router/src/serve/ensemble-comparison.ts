@@ -1,20 +1,23 @@
 import type { Logger } from '@tutti/chassis'
+import { parseWire } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
+import { z } from 'zod'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { ensemblesDiffer, routerNotDescribed } from '../log-events.ts'
+import { LoggedOnce } from '../log-once.ts'
 
 /** Never aborts: questions have a time of their own. */
 const UNLIMITED = new AbortController().signal
 
-/** Differences that were logged already; a bound, because others make them. */
-const MAX_LOGGED = 1024
-
-/** Routers that wait to be asked; a bound for the same reason. */
+/** Routers that wait to be asked; a bound, because their names come from outside. */
 const MAX_WAITING = 1024
 
 /** Ensemble, version and the digest of its configuration and files. */
-type Described = readonly [string, number, string]
+const Described = z.tuple([z.string(), z.number(), z.string()])
+type Described = Readonly<z.infer<typeof Described>>
+
+const Description = z.object({ ensembles: z.array(Described) })
 
 /**
  * Notices that routers of one repository have different ensembles under one name: clients would get the one or the other, by
@@ -25,7 +28,7 @@ export class EnsembleComparison {
   readonly #ensembles: () => readonly EnsembleSource[]
   readonly #members: Promise<Pick<MemberQuestions, 'ask'>>
   readonly #log: Logger
-  readonly #logged = new Set<string>()
+  readonly #logged = new LoggedOnce()
   /** Asked one after the other, so that senders that only pretend to be routers cost one question at a time. */
   readonly #waiting = new Set<string>()
   #isAsking = false
@@ -75,7 +78,8 @@ export class EnsembleComparison {
 
   async #compare(router: string): Promise<void> {
     const members = await this.#members
-    const theirs = parse(await members.ask(router, 'describe', null, { signal: UNLIMITED }))
+    const answer = await members.ask(router, 'describe', null, { signal: UNLIMITED })
+    const theirs = parseWire('router description', Description, answer).ensembles
     const own = new Map(
       this.#ensembles()
         .flatMap(toDescribed)
@@ -85,10 +89,7 @@ export class EnsembleComparison {
       const [ensemble, version, revision] = other
       const ours = own.get(keyOf(other))
       if (ours === undefined || ours[2] === revision) continue
-      const difference = JSON.stringify([router, ours, other])
-      if (this.#logged.has(difference)) continue
-      if (this.#logged.size >= MAX_LOGGED) this.#logged.clear()
-      this.#logged.add(difference)
+      if (!this.#logged.isNew([router, ours, other])) continue
       ensemblesDiffer(this.#log, { ensemble, version, routers: [this.#self, router] })
     }
   }
@@ -100,21 +101,4 @@ function toDescribed({ name, versions }: EnsembleSource): readonly Described[] {
 
 function keyOf([ensemble, version]: Described): string {
   return JSON.stringify([ensemble, version])
-}
-
-/** @throws ServeError MALFORMED_MESSAGE */
-function parse(answer: unknown): readonly Described[] {
-  const list: unknown =
-    typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'ensembles') : undefined
-  if (Array.isArray(list) && list.every(isDescribed)) return list
-  throw new ServeError(
-    'MALFORMED_MESSAGE',
-    'router description: ensembles, want a list of [ensemble, version, revision]',
-  )
-}
-
-function isDescribed(value: unknown): value is Described {
-  if (!Array.isArray(value) || value.length !== 3) return false
-  const [ensemble, version, revision]: readonly unknown[] = value
-  return typeof ensemble === 'string' && typeof version === 'number' && typeof revision === 'string'
 }

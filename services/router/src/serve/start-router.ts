@@ -2,20 +2,19 @@ import { randomBytes } from 'node:crypto'
 import {
   type Clock,
   createTracing,
-  type Logger,
   limitLog,
   logServing,
   type Running,
   type StartOptions,
   systemClock,
   toDrainMs,
+  toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
 import { scanRepositories } from '@tutti/repository'
 import {
   checkAnswered,
-  type Doors,
   FLAGS_RULE,
   MODEL_RESOURCE_RULES,
   openMetricsDoor,
@@ -31,7 +30,7 @@ import {
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
 import { type EnsembleSource, readEnsembles } from '../ensemble-source.ts'
-import { Router, type RouterOptions } from '../router.ts'
+import { Router } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 import { pollEnsembles } from './poll-ensembles.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
@@ -71,46 +70,22 @@ export async function startRouter(o: StartRouterOptions): Promise<Running> {
 
 async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack): Promise<Running> {
   const { flags, log } = o
-  const clock = o.clock ?? systemClock
-  // Steps come and go, and their messages are not trusted.
-  const stepLog = limitLog(log, { clock })
-  const ensembles = await scanEnsembles(flags)
-  const tracing = createTracing(o.settings)
-  opened.defer(() => tracing.shutdown())
-  const metrics = new ServerMetrics()
-  const directory = new StepDirectory()
-  const name = `router-${randomBytes(5).toString('hex')}`
-
-  const join = Promise.withResolvers<RouterEndpoint>()
+  const parts = await openParts(o, opened)
+  const { name, router, steps, discovery, accepted, metrics, clock } = parts
   let endpoint: RouterEndpoint | undefined
-  const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
-  const replicas = { executor: notJoined as FindReplicaExecutor }
-  const router = makeRouter(o, {
-    name,
-    replicas,
-    ensembles,
-    directory,
-    tracing,
-    metrics,
-    clock,
-    log: stepLog,
-    hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
-    revisionRefused: (replica) => steps.refresh(replica),
-  })
-  const accepted = openAccepted({ ...o, clock, log: stepLog, router })
-  opened.defer(async () => accepted?.close())
-  const steps = new StepLink({ view: router.view, members: join.promise, clock, log: stepLog })
-  opened.defer(() => steps.close())
-  const causes = () => [...findCauses(endpoint, steps, discovery), ...findUnread(accepted)]
+  const causes = (): readonly string[] => [
+    ...findCauses(endpoint, steps, discovery),
+    ...(accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []),
+  ]
   const health = withCauses(o.health, causes)
   const answers = new Map([['/tutti/v1/served', () => router.view.served]])
   const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
-  const joined = await joinBroker(o, { name, directory, router, steps, join, clock })
+  const joined = await joinBroker(o, parts)
   opened.defer(() => joined.close())
   endpoint = joined
-  replicas.executor = joined.executor
-  join.resolve(joined)
+  parts.replicas.executor = joined.executor
+  parts.join.resolve(joined)
   // The servers should not open on an empty catalog where steps are there.
   await discovery.begin(joined, steps, { clock, signal: o.signal })
   const follow = await pollEnsembles(flags, { router, clock, log })
@@ -118,37 +93,15 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const followed = follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
-  const doorParts = { backend: router, metrics, metricsServer, clock, opened }
-  const doors = await openRouterServers({ ...o, ...doorParts })
-  opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
-  return toRunning({ closing, doors, router, endpoint: joined, drainMs: toDrainMs(flags), opened })
-}
-
-function makeRouter(
-  { flags }: StartRouterOptions,
-  o: Pick<RouterOptions, 'name' | 'ensembles' | 'directory' | 'tracing' | 'metrics'> &
-    Pick<RouterOptions, 'clock' | 'log' | 'replicas' | 'hasHeardSteps' | 'revisionRefused'>,
-): Router {
-  const router = new Router({
+  const doors = await openRouterServers({
     ...o,
-    strictReadiness: flags['strict-readiness'],
-    awaitsSteps: true,
-    servesAccepted: flags.kubernetes,
-    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+    backend: router,
+    metrics,
+    metricsServer,
+    clock,
+    opened,
   })
-  router.allowControl(flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE)
-  return router
-}
-
-function toRunning(o: {
-  readonly closing: AbortController
-  readonly doors: Doors
-  readonly router: Router
-  readonly endpoint: RouterEndpoint
-  readonly drainMs: number
-  readonly opened: AsyncDisposableStack
-}): Running {
-  const { closing, doors, router, endpoint, drainMs, opened } = o
+  opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
   return {
     stopAccepting: () => {
       closing.abort()
@@ -156,7 +109,10 @@ function toRunning(o: {
       router.stop()
     },
     drain: async ({ signal }) => {
-      const drained = [doors.drain({ timeoutMs: drainMs }), endpoint.drain({ signal })] as const
+      const drained = [
+        doors.drain({ timeoutMs: toDrainMs(flags) }),
+        joined.drain({ signal }),
+      ] as const
       const [isAnswered] = await Promise.all(drained)
       checkAnswered(isAnswered)
     },
@@ -164,18 +120,65 @@ function toRunning(o: {
   }
 }
 
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** The router and what tells it what to serve; the broker is joined later. */
+async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
+  const { flags, env = {} } = o
+  const clock = o.clock ?? systemClock
+  // Steps come and go, and their messages are not trusted.
+  const log = limitLog(o.log, { clock })
+  const ensembles = await scanEnsembles(flags)
+  const tracing = createTracing(o.settings)
+  opened.defer(() => tracing.shutdown())
+  const metrics = new ServerMetrics()
+  const directory = new StepDirectory()
+  const name = `router-${randomBytes(5).toString('hex')}`
+  const join = Promise.withResolvers<RouterEndpoint>()
+  const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
+  const replicas = { executor: notJoined as FindReplicaExecutor }
+  const router = new Router({
+    name,
+    replicas,
+    ensembles,
+    directory,
+    tracing,
+    metrics,
+    clock,
+    log,
+    hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
+    revisionRefused: (replica) => steps.refresh(replica),
+    strictReadiness: flags['strict-readiness'],
+    awaitsSteps: true,
+    servesAccepted: flags.kubernetes,
+    nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+  })
+  router.allowControl(flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE)
+  const { view } = router
+  const namespace = flags['repository-name']
+  const watch = (): WatchRevisions =>
+    o.watch ?? watchRevisions({ access: clusterOf(env, clock), namespace, clock, log })
+  const accepted = flags.kubernetes ? new AcceptedLink({ view, watch: watch(), log }) : undefined
+  opened.defer(async () => accepted?.close())
+  const steps = new StepLink({ view, members: join.promise, clock, log })
+  opened.defer(() => steps.close())
+  return {
+    name,
+    router,
+    directory,
+    replicas,
+    steps,
+    discovery,
+    accepted,
+    join,
+    metrics,
+    clock,
+    log,
+  }
+}
+
 /** From here on steps are known, and their models may call others through the router. */
-function joinBroker(
-  o: StartRouterOptions,
-  parts: {
-    readonly name: string
-    readonly directory: StepDirectory
-    readonly router: Router
-    readonly steps: StepLink
-    readonly join: { readonly promise: Promise<RouterEndpoint> }
-    readonly clock: Clock
-  },
-): Promise<RouterEndpoint> {
+function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEndpoint> {
   const { name, directory, router, steps, join, clock } = parts
   const others = new EnsembleComparison({
     self: name,
@@ -205,25 +208,6 @@ async function scanEnsembles(flags: RouterFlags): Promise<readonly EnsembleSourc
   const configName = flags['model-config-name']
   const options = configName === undefined ? {} : { configName }
   return await readEnsembles(await scanRepositories(flags['model-repository'], options))
-}
-
-/** Watches what the operator has accepted, where that is what is served. */
-function openAccepted(
-  o: Pick<StartRouterOptions, 'flags' | 'env' | 'watch'> & {
-    readonly clock: Clock
-    readonly log: Logger
-    readonly router: Router
-  },
-): AcceptedLink | undefined {
-  const { flags, env = {}, clock, log, router } = o
-  if (!flags.kubernetes) return undefined
-  const namespace = flags['repository-name']
-  const watch = o.watch ?? watchRevisions({ access: clusterOf(env, clock), namespace, clock, log })
-  return new AcceptedLink({ view: router.view, watch, log })
-}
-
-function findUnread(accepted: AcceptedLink | undefined): readonly string[] {
-  return accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []
 }
 
 function notJoined(): never {

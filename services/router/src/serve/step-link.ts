@@ -1,11 +1,16 @@
 import { backoffMs, type Clock, type Logger } from '@tutti/chassis'
-import { ServeError } from '@tutti/errors'
+import { parseDescriptionJson, parseStatisticsJson, type StepDescription } from '@tutti/ensemble'
+import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { MemberQuestions } from '@tutti/transport'
 import { describeFailed, stepAnnounced, stepRemoved } from '../log-events.ts'
 import type { ServedView } from '../served-view.ts'
-import type { Revisions } from '../step-members.ts'
+import type { Revisions, StepQuestions } from '../step-members.ts'
 import { DescriptionLimit } from './description-limit.ts'
-import { describeStep, remoteStep } from './remote-step.ts'
+
+/** Never aborts: questions have a time of their own. */
+const UNLIMITED = new AbortController().signal
+/** A step gives its model 5 seconds for that. */
+const READINESS_MS = 7000
 
 export interface StepLinkOptions {
   readonly view: Pick<ServedView, 'describe' | 'announce' | 'remove'>
@@ -98,8 +103,7 @@ export class StepLink {
     known.stop = () => cancel.abort(new ServeError('CANCELLED', 'the question is out of date'))
     const { members, view } = this.#o
     try {
-      const limits = { signal: cancel.signal, limit: this.#limit }
-      const description = await describeStep(await members, replica, limits)
+      const description = await this.#describe(await members, replica, cancel.signal)
       if (this.#steps.get(replica) === known) {
         known.isDescribed = true
         view.describe(description, remoteStep(members, replica))
@@ -109,6 +113,20 @@ export class StepLink {
     }
     this.#open -= 1
     this.#ask()
+  }
+
+  /** @throws ServeError, also if it answers for another replica. */
+  async #describe(
+    members: MemberQuestions,
+    replica: string,
+    signal: CancelSignal,
+  ): Promise<StepDescription> {
+    const answer = await members.ask(replica, 'describe', null, { signal })
+    this.#limit.take(replica, answer)
+    const description = parseDescriptionJson(answer)
+    if (description.replica === replica) return description
+    const text = `step description: got replica "${description.replica}", want "${replica}"`
+    throw new ServeError('MALFORMED_MESSAGE', text, { details: { replica } })
   }
 
   #retry(replica: string, known: Known, error: unknown): void {
@@ -123,5 +141,23 @@ export class StepLink {
       this.#due.add(replica)
       this.#ask()
     })
+  }
+}
+
+/** A step behind the broker, as the router asks it. */
+function remoteStep(members: Promise<MemberQuestions>, replica: string): StepQuestions {
+  return {
+    statistics: async (model, version) => {
+      const asked = await members
+      const o = { signal: UNLIMITED }
+      const answer = await asked.ask(replica, 'statistics', { model, version }, o)
+      return parseStatisticsJson(answer)
+    },
+    isReady: async (model, version) => {
+      const argument = { model, version: String(version) }
+      const asked = await members
+      const o = { signal: UNLIMITED, timeoutMs: READINESS_MS }
+      return (await asked.ask(replica, 'ready', argument, o)) === true
+    },
   }
 }

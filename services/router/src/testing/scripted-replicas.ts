@@ -1,5 +1,5 @@
 import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
-import type { ServedModel, StepControl, StepDescription } from '@tutti/ensemble'
+import type { ServedModel, StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
@@ -9,7 +9,7 @@ import { StepDirectory } from '@tutti/transport'
 import { executing, type TestHandler } from '@tutti/transport/testing'
 import type { EnsembleSource } from '../ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
-import type { Revisions } from '../step-members.ts'
+import type { Revisions, StepQuestions } from '../step-members.ts'
 import { ReplicaExecutors } from './replica-executors.ts'
 
 /** One model version of a scripted replica. */
@@ -107,9 +107,8 @@ export class ScriptedReplicas {
     return { replica, models: [...byModel.values()] }
   }
 
-  #control(replica: string): StepControl {
+  #control(replica: string): StepQuestions {
     return {
-      describe: async () => this.describe(replica),
       statistics: async () => [],
       isReady: async (model) => {
         const word = this.words.get(`${replica} ${model}`)

@@ -1,5 +1,5 @@
 import { type Clock, createTracing, silentLogger, systemClock } from '@tutti/chassis'
-import type { EnsembleRules, ServedModel, StepControl } from '@tutti/ensemble'
+import type { EnsembleRules, ServedModel } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
@@ -74,15 +74,11 @@ export async function scriptedRouter(o: {
     tracing: createTracing({ serviceName: 'test' }),
     metrics,
   })
-  const control: StepControl = {
-    describe: async () => ({
-      replica: 'step-1',
-      models: [...served].map(([name, model]) => describe(name, model)),
-    }),
-    statistics: async () => [],
+  const refresh = (): void => {
+    const models = [...served].map(([name, model]) => describe(name, model))
+    router.view.describe({ replica: 'step-1', models }, { statistics: async () => [] })
   }
-  const refresh = async () => router.view.describe(await control.describe(), control)
-  await refresh()
+  refresh()
   return { router, envelopes, served, refresh }
 }
 
