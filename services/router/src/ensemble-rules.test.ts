@@ -2,22 +2,25 @@ import { deepStrictEqual } from 'node:assert/strict'
 import { type CallContext, openCallScope } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type InferRequest, type StepResponse } from '@tutti/tensor'
+import type { InferRequest, StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { floats, type ScriptedModel, scriptedRouter } from './testing/index.ts'
+import {
+  chain,
+  ensembleIo,
+  floats,
+  oneToOne,
+  quiet,
+  request,
+  type ScriptedModel,
+  scriptedRouter,
+  settle,
+  step,
+} from './testing/index.ts'
 
-const io =
-  'input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }'
-const ensembleIo = `platform: "ensemble"
-  input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_FP32 dims: -1 }`
-const step = (model: string, from: string, to: string, key = ['X', 'Y']): string =>
-  `step { model_name: "${model}" model_version: -1
-     input_map { key: "${key[0]}" value: "${from}" } output_map { key: "${key[1]}" value: "${to}" } }`
-const one = `${ensembleIo} ensemble_scheduling { ${step('slow', 'IN', 'OUT')} }`
-const outer = `${ensembleIo} ensemble_scheduling { ${step('inner', 'IN', 'OUT', ['IN', 'OUT'])} }`
-const quiet = { signal: new AbortController().signal }
+const one = chain('slow')
+const outer = `${ensembleIo} ensemble_scheduling { ${step('inner', 'IN', 'OUT', { names: ['IN', 'OUT'] })} }`
 const RULES = { stepNames: ['only'], dependsOn: [[]] }
 
 interface Waiting {
@@ -29,7 +32,7 @@ interface Waiting {
 function slowModel(): { readonly model: ScriptedModel; readonly waiting: Waiting[] } {
   const waiting: Waiting[] = []
   const model: ScriptedModel = {
-    config: `platform: "onnxruntime_onnx" ${io}`,
+    config: oneToOne,
     run: (_inputs, _envelope, signal) =>
       new Promise((resolve, reject) => {
         const onAbort = (): void => reject(ServeError.from(signal.reason))
@@ -38,14 +41,6 @@ function slowModel(): { readonly model: ScriptedModel; readonly waiting: Waiting
       }),
   }
   return { model, waiting }
-}
-
-function request(): InferRequest {
-  return {
-    context: { ...EMPTY_CONTEXT, id: 'r' },
-    inputs: [floats('IN', [1])],
-    requestedOutputs: [],
-  }
 }
 
 async function outcome(stream: AsyncIterable<StepResponse>): Promise<string> {
@@ -58,8 +53,6 @@ async function outcome(stream: AsyncIterable<StepResponse>): Promise<string> {
   }
 }
 
-const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 await t.test('errors and envelopes name a step as the rules do', async (t) => {
   const { model, waiting } = slowModel()
   const { router, envelopes } = await scriptedRouter({
@@ -67,7 +60,7 @@ await t.test('errors and envelopes name a step as the rules do', async (t) => {
     ensembles: { E: one },
     rules: { E: RULES },
   })
-  const stream = responsesTo(router.resolve('E', ''), request(), quiet)
+  const stream = responsesTo(router.resolve('E', ''), request('IN'), quiet)
   const failed = (async () => {
     for await (const _ of stream);
   })()
@@ -93,7 +86,7 @@ await t.test('the ensemble’s timeout ends a request and says so', async (t) =>
     ['inner', "in ensemble 'inner', "],
     ['E', "in ensemble 'E', in ensemble 'inner', "],
   ] as const) {
-    const ended = outcome(responsesTo(router.resolve(name, ''), request(), quiet))
+    const ended = outcome(responsesTo(router.resolve(name, ''), request('IN'), quiet))
     await settle()
     t.equal(envelopes.at(-1)?.remainingMs, 500)
     clock.advance(500)
@@ -120,7 +113,7 @@ await t.test('of deadline and timeout the sooner ends a request', async (t) => {
     [900, 500, "the ensemble's timeout"],
   ] as const) {
     const scope = openCallScope({ clock, remainingMs })
-    const ended = outcome(responsesTo(router.resolve('E', ''), request(), scope.context))
+    const ended = outcome(responsesTo(router.resolve('E', ''), request('IN'), scope.context))
     await settle()
     t.equal(envelopes.at(-1)?.remainingMs, sooner)
     clock.advance(sooner)
@@ -140,14 +133,14 @@ await t.test('a step that is first to see that the time is over changes no word'
     clock,
   })
   const over = new ServeError('DEADLINE_EXCEEDED', 'deadline of 499 ms exceeded')
-  const ended = outcome(responsesTo(router.resolve('E', ''), request(), quiet))
+  const ended = outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
   await settle()
   clock.advance(499.5)
   waiting[0]?.fail(over)
   await settle()
   clock.advance(0.5)
   t.match(await ended, "the ensemble's timeout of 500 ms exceeded")
-  const other = outcome(responsesTo(router.resolve('E', ''), request(), quiet))
+  const other = outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
   await settle()
   clock.advance(100)
   waiting[1]?.fail(over)
@@ -161,8 +154,8 @@ await t.test('requests beyond the bound are refused at once', async (t) => {
     ensembles: { inner: one, E: outer },
     rules: { inner: { ...RULES, maxInFlightRequests: 2 } },
   })
-  const inner = () => outcome(responsesTo(router.resolve('inner', ''), request(), quiet))
-  const through = () => outcome(responsesTo(router.resolve('E', ''), request(), quiet))
+  const inner = () => outcome(responsesTo(router.resolve('inner', ''), request('IN'), quiet))
+  const through = () => outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
   const text = "ensemble 'inner' is overloaded: 2 requests are in flight, the bound is 2"
   const first = inner()
   const second = through()
@@ -208,11 +201,11 @@ await t.test('whatever ends a request gives its place back once', async (t) => {
         for (const how of endings) {
           const client = openCallScope({ clock })
           if (how === 'gone') client.cancel(GONE)
-          const asked = how === 'malformed' ? { ...request(), inputs: [] } : request()
+          const asked = how === 'malformed' ? { ...request('IN'), inputs: [] } : request('IN')
           const ended = infer(asked, client.context)
           await settle()
           if (how !== 'malformed' && how !== 'gone')
-            deepStrictEqual((await infer(request(), quiet)).split(' ')[0], 'RESOURCE_EXHAUSTED')
+            deepStrictEqual((await infer(request('IN'), quiet)).split(' ')[0], 'RESOURCE_EXHAUSTED')
           const ways: Partial<Record<Ending, () => void>> = {
             answer: () => waiting.at(-1)?.answer(),
             fail: () => waiting.at(-1)?.fail(new ServeError('ENGINE_FAILED', 'it broke')),

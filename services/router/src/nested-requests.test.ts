@@ -4,12 +4,20 @@ import { RESPONSE_WINDOW, type StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import { sendEnvelope } from '@tutti/transport/testing'
 import t from 'tap'
-import { collect, floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
+import {
+  collect,
+  ensembleIo,
+  floats,
+  oneToOne,
+  quiet,
+  type ScriptedModel,
+  scriptedRouter,
+  step,
+  toFloats,
+} from './testing/index.ts'
 
-const io =
-  'input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }'
 const plus = (more: number): ScriptedModel => ({
-  config: `platform: "onnxruntime_onnx" ${io}`,
+  config: oneToOne,
   run: (inputs) =>
     new Map([
       [
@@ -21,14 +29,8 @@ const plus = (more: number): ScriptedModel => ({
       ],
     ]),
 })
-const ensemble = `platform: "ensemble"
-  input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
-  ensemble_scheduling { max_inflight_requests: 1
-    step { model_name: "one" model_version: -1 input_map { key: "X" value: "IN" } output_map { key: "Y" value: "t" } }
-    step { model_name: "two" model_version: -1 input_map { key: "X" value: "t" } output_map { key: "Y" value: "OUT" } }
-  }`
-
-const quiet = { signal: new AbortController().signal }
+const ensemble = `${ensembleIo} ensemble_scheduling { max_inflight_requests: 1
+  ${step('one', 'IN', 't')} ${step('two', 't', 'OUT')} }`
 
 /** The envelope of a request that model `caller` makes. */
 function nested(model: string, o: Partial<Envelope> = {}): Envelope {
@@ -162,7 +164,7 @@ await t.test('they have a bound of their own, and give it back', async (t) => {
 await t.test('a decoupled model streams, to a caller that takes many', async (t) => {
   let sent = 0
   const many: ScriptedModel = {
-    config: `backend: "python" ${io} model_transaction_policy { decoupled: true }`,
+    config: `${oneToOne} model_transaction_policy { decoupled: true }`,
     stream: async (sink) => {
       for (sent = 0; sent < 100; await sink.ready()) {
         const index = sent++
@@ -218,7 +220,7 @@ await t.test(
     // `one` calls the ensemble it is a step of, once: with one slot for each step both would wait for ever.
     const opened: { call?: (envelope: Envelope) => AsyncIterable<StepResponse> } = {}
     const one: ScriptedModel = {
-      config: `platform: "onnxruntime_onnx" ${io}`,
+      config: oneToOne,
       run: async (inputs, { callers }) => {
         const [x = 0] = inputs.get('X') ?? []
         if (callers !== undefined) return new Map([['Y', floats('Y', [x])]])

@@ -1,7 +1,7 @@
 import { EMPTY_CONTEXT } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
-import { collect, ScriptedReplicas } from './testing/scripted-replicas.ts'
+import { collect, ScriptedReplicas } from './testing/index.ts'
 
 const IO = `input { name: "x" data_type: TYPE_FP32 dims: [ -1 ] }
 output { name: "Y" data_type: TYPE_FP32 dims: [ -1 ] }`

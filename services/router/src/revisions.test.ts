@@ -1,22 +1,18 @@
 import { ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { collect, floats, ScriptedReplicas, type ScriptedVersion } from './testing/index.ts'
+import {
+  chain,
+  collect,
+  failure,
+  oneToOne,
+  quiet,
+  request,
+  ScriptedReplicas,
+  type ScriptedVersion,
+} from './testing/index.ts'
 
-const quiet = { signal: new AbortController().signal }
-const context = { ...EMPTY_CONTEXT, id: 'r' }
-const request = (input: string): InferRequest => ({
-  context,
-  inputs: [floats(input, [1])],
-  requestedOutputs: [],
-})
-
-const oneToOne = `
-  platform: "onnxruntime_onnx"
-  input { name: "X" data_type: TYPE_FP32 dims: -1 }
-  output { name: "Y" data_type: TYPE_FP32 dims: -1 }`
 const wider = oneToOne.replace('name: "Y" data_type: TYPE_FP32', 'name: "Y" data_type: TYPE_FP64')
 
 const m = (revision: string, config = oneToOne): ScriptedVersion => ({
@@ -25,29 +21,11 @@ const m = (revision: string, config = oneToOne): ScriptedVersion => ({
   config,
 })
 
-/** `m` twice, one after the other. */
-const twice = `
-  platform: "ensemble"
-  input { name: "IN" data_type: TYPE_FP32 dims: -1 }
-  output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
-  ensemble_scheduling {
-    step { model_name: "m" model_version: -1
-      input_map { key: "X" value: "IN" } output_map { key: "Y" value: "t" } }
-    step { model_name: "m" model_version: -1
-      input_map { key: "X" value: "t" } output_map { key: "Y" value: "OUT" } }
-  }`
+const twice = chain('m', 'm')
 
 const ask = async (replicas: ScriptedReplicas, model = 'm') =>
   collect(
     responsesTo(replicas.router.resolve(model, ''), request(model === 'm' ? 'X' : 'IN'), quiet),
-  )
-
-const failure = async (answer: Promise<unknown>): Promise<ServeError> =>
-  ServeError.from(
-    await answer.then(
-      () => new Error('expected an error'),
-      (error: unknown) => error,
-    ),
   )
 
 const revisionsUsed = (replicas: ScriptedReplicas): string[] =>

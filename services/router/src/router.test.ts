@@ -1,61 +1,28 @@
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type InferRequest, type StepResponse } from '@tutti/tensor'
+import type { StepResponse } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
-import { floats, type ScriptedModel, scriptedRouter, toFloats } from './testing/index.ts'
-
-const quiet = { signal: new AbortController().signal }
-
-const oneToOne = `
-  platform: "onnxruntime_onnx"
-  input { name: "X" data_type: TYPE_FP32 dims: -1 }
-  output { name: "Y" data_type: TYPE_FP32 dims: -1 }`
+import {
+  chain,
+  collect,
+  ensembleIo,
+  failure,
+  floats,
+  oneToOne,
+  quiet,
+  request,
+  type ScriptedModel,
+  scriptedRouter,
+  settle,
+  step,
+  toFloats,
+} from './testing/index.ts'
 
 function mapping(apply: (x: number) => number): ScriptedModel {
   return {
     config: oneToOne,
     run: (inputs) => new Map([['Y', floats('Y', [...(inputs.get('X') ?? [])].map(apply))]]),
   }
-}
-
-const ensembleIo = `
-  platform: "ensemble"
-  input { name: "IN" data_type: TYPE_FP32 dims: -1 }
-  output { name: "OUT" data_type: TYPE_FP32 dims: -1 }`
-
-const step = (model: string, from: string, to: string, version = -1): string =>
-  `step { model_name: "${model}" model_version: ${version}
-     input_map { key: "X" value: "${from}" } output_map { key: "Y" value: "${to}" } }`
-
-const chain = (...models: string[]): string => {
-  const tensors = models.map((_, i) => (i === models.length - 1 ? 'OUT' : `t${i}`))
-  const steps = models.map((model, i) => step(model, tensors[i - 1] ?? 'IN', tensors[i] ?? ''))
-  return `${ensembleIo} ensemble_scheduling { ${steps.join('\n')} }`
-}
-
-function request(
-  name: string,
-  values: readonly number[],
-  o: Partial<InferRequest> = {},
-): InferRequest {
-  return {
-    context: { ...EMPTY_CONTEXT, id: 'r' },
-    inputs: [floats(name, values)],
-    requestedOutputs: [],
-    ...o,
-  }
-}
-
-async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
-  const all: StepResponse[] = []
-  for await (const one of stream) all.push(one)
-  return all
-}
-
-async function failure(stream: AsyncIterable<StepResponse>): Promise<ServeError> {
-  const got = await collect(stream).catch((error: unknown) => error)
-  if (got instanceof ServeError) return got
-  throw new Error('expected an error')
 }
 
 function thrown(call: () => unknown): unknown {
@@ -65,9 +32,6 @@ function thrown(call: () => unknown): unknown {
     return error
   }
 }
-
-/** Lets every microtask and immediate that is due run. */
-const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 await t.test(
   'a request to a model passes through, under the version that was resolved',

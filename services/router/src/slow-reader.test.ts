@@ -1,21 +1,25 @@
 import { ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type InferRequest, RESPONSE_WINDOW } from '@tutti/tensor'
+import { RESPONSE_WINDOW } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
-import { floats, type ScriptedModel, scriptedRouter } from './testing/index.ts'
+import {
+  chain,
+  floats,
+  oneToOne,
+  request,
+  type ScriptedModel,
+  scriptedRouter,
+} from './testing/index.ts'
 
 const WINDOW = RESPONSE_WINDOW.responses
 /** Responses of a decoupled step that the steps after it may have to finish with. */
 const AHEAD = 64
 
-const io =
-  'input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }'
-
 /** A decoupled model that gives `count` responses, each when the sink is ready for it. */
 function streaming(count: number) {
   const state = { sent: 0, hasEnded: false }
   const model: ScriptedModel = {
-    config: `backend: "python" ${io} model_transaction_policy { decoupled: true }`,
+    config: `${oneToOne} model_transaction_policy { decoupled: true }`,
     stream: async (sink, signal) => {
       // As a step does: a caller that cancels is answered at once.
       signal.addEventListener('abort', () => {
@@ -38,7 +42,7 @@ function held() {
   const ends: (() => void)[] = []
   let isOpen = false
   const model: ScriptedModel = {
-    config: `platform: "onnxruntime_onnx" ${io}`,
+    config: oneToOne,
     run: async (inputs) => {
       if (!isOpen) await new Promise<void>((resolve) => ends.push(resolve))
       return new Map([['Y', floats('Y', [...(inputs.get('X') ?? [])])]])
@@ -51,18 +55,7 @@ function held() {
   return { model, open, waiting: () => ends.length }
 }
 
-const ensemble = `platform: "ensemble"
-  input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
-  ensemble_scheduling {
-    step { model_name: "many" model_version: -1 input_map { key: "X" value: "IN" } output_map { key: "Y" value: "t" } }
-    step { model_name: "one" model_version: -1 input_map { key: "X" value: "t" } output_map { key: "Y" value: "OUT" } }
-  }`
-
-const request = (name: string): InferRequest => ({
-  context: EMPTY_CONTEXT,
-  inputs: [floats(name, [1])],
-  requestedOutputs: [],
-})
+const ensemble = chain('many', 'one')
 
 /** Lets everything run that is due. */
 async function settle(): Promise<void> {

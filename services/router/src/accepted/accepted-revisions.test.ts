@@ -1,23 +1,21 @@
 import { deepStrictEqual, ok } from 'node:assert/strict'
 import { silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
 import {
   collect,
   ensembleRevision,
-  floats,
   modelRevision,
+  oneToOne,
+  quiet,
+  request,
   ScriptedReplicas,
 } from '../testing/index.ts'
 import { AcceptedRevisions, type RevisionObject } from './accepted-revisions.ts'
 
-const IO = `
-  platform: "onnxruntime_onnx"
-  input { name: "X" data_type: TYPE_FP32 dims: -1 }
-  output { name: "Y" data_type: TYPE_FP32 dims: -1 }`
+const IO = oneToOne
 /** Differs from the other and still fits it. */
 const TUNED = `${IO} parameters { key: "k" value { string_value: "v" } }`
 const CONFIGS = [IO, TUNED] as const
@@ -141,15 +139,9 @@ const change = fc.oneof(
 )
 
 async function ask(replicas: ScriptedReplicas, name: string): Promise<string> {
-  const request: InferRequest = {
-    context: { ...EMPTY_CONTEXT, id: 'r' },
-    inputs: [floats('X', [1])],
-    requestedOutputs: [],
-  }
   replicas.deliveries.length = 0
   try {
-    const signal = new AbortController().signal
-    await collect(responsesTo(replicas.router.resolve(name, ''), request, { signal }))
+    await collect(responsesTo(replicas.router.resolve(name, ''), request('X'), quiet))
     return 'answered'
   } catch (error) {
     return ServeError.from(error).reason

@@ -1,28 +1,24 @@
 import { createLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type InferRequest } from '@tutti/tensor'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
 import {
   collect,
   ensembleRevision,
-  floats,
   modelRevision,
+  oneToOne,
+  quiet,
+  request,
   ScriptedReplicas,
   type ScriptedVersion,
+  settle,
+  step,
 } from '../testing/index.ts'
 import { AcceptedLink, type RevisionListener } from './accepted-link.ts'
 import type { RevisionObject } from './accepted-revisions.ts'
 
-const quiet = { signal: new AbortController().signal }
-const IO = `
-  platform: "onnxruntime_onnx"
-  input { name: "X" data_type: TYPE_FP32 dims: -1 }
-  output { name: "Y" data_type: TYPE_FP32 dims: -1 }`
+const IO = oneToOne
 const WIDER = IO.replace('name: "Y" data_type: TYPE_FP32', 'name: "Y" data_type: TYPE_FP64')
-const step = (model: string, from: string, to: string): string =>
-  `step { model_name: "${model}" model_version: -1
-     input_map { key: "X" value: "${from}" } output_map { key: "Y" value: "${to}" } }`
 const ensemble = (...models: string[]): string => `
   platform: "ensemble"
   input { name: "X" data_type: TYPE_FP32 dims: -1 }
@@ -32,9 +28,6 @@ const ensemble = (...models: string[]): string => `
       step(model, i === 0 ? 'X' : `t${i}`, i === models.length - 1 ? 'Y' : `t${i + 1}`),
     )
     .join(' ')} }`
-
-/** Lets changes that come together be told. */
-const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** A router that serves what a test accepts, over replicas that a test drives. */
 function open() {
@@ -80,14 +73,9 @@ function open() {
     logged: (msg: string) =>
       lines.map((line) => JSON.parse(line)).filter((one) => one.message === msg),
     ask: async (model: string): Promise<string> => {
-      const request: InferRequest = {
-        context: { ...EMPTY_CONTEXT, id: 'r' },
-        inputs: [floats('X', [1])],
-        requestedOutputs: [],
-      }
       replicas.deliveries.length = 0
       try {
-        await collect(responsesTo(router.resolve(model, ''), request, quiet))
+        await collect(responsesTo(router.resolve(model, ''), request('X'), quiet))
         return replicas.deliveries.map(({ envelope }) => envelope.revision).join(' ')
       } catch (error) {
         return ServeError.from(error).reason

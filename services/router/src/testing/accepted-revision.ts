@@ -1,6 +1,6 @@
 import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
-import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { RevisionObject } from '../accepted/accepted-revisions.ts'
+import { toConfig } from './test-router.ts'
 
 interface RevisionDraft {
   /** Of the ControllerRevision; its first part is the resource's name. */
@@ -71,8 +71,4 @@ function resourceOf({ name, uid, revision = 1 }: RevisionDraft): AcceptedModel['
 function toObject(o: RevisionDraft, data: unknown): RevisionObject {
   const { name, revision = 1, createdAt: creationTimestamp = '2026-01-01T00:00:00Z' } = o
   return { metadata: { name, creationTimestamp }, revision, data: JSON.parse(JSON.stringify(data)) }
-}
-
-function toConfig(name: string, text: string): ModelConfig {
-  return normaliseModelConfig({ ...parseModelConfig(text, `${name}/config.pbtxt`), name })
 }

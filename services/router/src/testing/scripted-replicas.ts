@@ -1,16 +1,12 @@
-import { createTracing, silentLogger, systemClock } from '@tutti/chassis'
 import type { ServedModel, StepDescription } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
-import { ServerMetrics } from '@tutti/server'
-import type { StepResponse } from '@tutti/tensor'
-import { StepDirectory } from '@tutti/transport'
+import type { StepDirectory } from '@tutti/transport'
 import { executing, type TestHandler } from '@tutti/transport/testing'
-import type { EnsembleSource } from '../ensemble-source.ts'
-import { Router, type RouterOptions } from '../router.ts'
+import type { Router } from '../router.ts'
 import type { Revisions, StepQuestions } from '../step-members.ts'
-import { ReplicaExecutors } from './replica-executors.ts'
+import type { ReplicaExecutors } from './replica-executors.ts'
+import { testRouter, toConfig } from './test-router.ts'
 
 /** One model version of a scripted replica. */
 export interface ScriptedVersion {
@@ -33,34 +29,21 @@ export type ReplicaScript = (delivery: Delivery) => Promise<void> | void
 /** A router over replicas that a test adds, changes and takes away. */
 export class ScriptedReplicas {
   readonly router: Router
-  readonly directory = new StepDirectory()
+  readonly directory: StepDirectory
   readonly deliveries: Delivery[] = []
   /** `replica model` -> what the model says itself of whether it is ready; from the next description on. */
   readonly words = new Map<string, boolean>()
   script: ReplicaScript = () => {}
   /** What replicas call their output. */
   output = 'Y'
-  readonly #executors = new ReplicaExecutors()
+  readonly #executors: ReplicaExecutors
   readonly #served = new Map<string, readonly ScriptedVersion[]>()
 
-  constructor(
-    o: Omit<Partial<RouterOptions>, 'ensembles'> & {
-      readonly ensembles?: Readonly<Record<string, string>>
-    } = {},
-  ) {
-    const { ensembles = {}, ...rest } = o
-    this.router = new Router({
-      name: 'router-1',
-      ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text)),
-      directory: this.directory,
-      replicas: this.#executors,
-      strictReadiness: true,
-      clock: systemClock,
-      log: silentLogger,
-      tracing: createTracing({ serviceName: 'test' }),
-      metrics: new ServerMetrics(),
-      ...rest,
-    })
+  constructor(o: Parameters<typeof testRouter>[0] = {}) {
+    const { router, directory, replicas } = testRouter(o)
+    this.router = router
+    this.directory = directory
+    this.#executors = replicas
   }
 
   /** The replica comes, or serves something else from now on; the router learns of it at once unless `quietly`. */
@@ -143,20 +126,4 @@ export class ScriptedReplicas {
       }
     }
   }
-}
-
-function toSource(name: string, text: string): EnsembleSource {
-  const config = toConfig(name, text)
-  return { name, config, labels: {}, versions: [{ version: 1, revision: 'e' }], reason: '' }
-}
-
-function toConfig(name: string, text: string): ReturnType<typeof normaliseModelConfig> {
-  return normaliseModelConfig({ ...parseModelConfig(text, `${name}/config.pbtxt`), name })
-}
-
-/** All responses of a request. */
-export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
-  const all: StepResponse[] = []
-  for await (const one of stream) all.push(one)
-  return all
 }

@@ -1,16 +1,11 @@
-import { type Clock, createTracing, silentLogger, systemClock } from '@tutti/chassis'
-import type { EnsembleRules, ServedModel } from '@tutti/ensemble'
+import type { ServedModel } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import type { Envelope } from '@tutti/protocol'
-import { ServerMetrics } from '@tutti/server'
 import type { NamedTensor } from '@tutti/tensor'
 import type { RecordedResponse } from '@tutti/tensor/testing'
-import { StepDirectory } from '@tutti/transport'
 import { executing, type TestHandler } from '@tutti/transport/testing'
-import type { EnsembleSource } from '../ensemble-source.ts'
-import { Router, type RouterOptions } from '../router.ts'
-import { ReplicaExecutors } from './replica-executors.ts'
+import { toFloats } from './requests.ts'
+import { testRouter, toConfig } from './test-router.ts'
 
 /** A model that a test plays: its config and what it answers. */
 export interface ScriptedModel {
@@ -36,19 +31,14 @@ const TIMES = {
 }
 
 /** A router over one scripted step replica, with ensembles given as config.pbtxt text. */
-export async function scriptedRouter(o: {
-  readonly models: Readonly<Record<string, ScriptedModel>>
-  readonly ensembles?: Readonly<Record<string, string>>
-  /** Rules of the ensembles' manifests, by name. */
-  readonly rules?: Readonly<Record<string, EnsembleRules>>
-  readonly clock?: Clock
-  readonly nesting?: RouterOptions['nesting']
-}) {
-  const { clock = systemClock } = o
-  const executors = new ReplicaExecutors()
+export async function scriptedRouter(
+  o: Parameters<typeof testRouter>[0] & {
+    readonly models: Readonly<Record<string, ScriptedModel>>
+  },
+) {
+  const { models, ...rest } = o
   const envelopes: Envelope[] = []
-  const metrics = new ServerMetrics()
-  const served = new Map(Object.entries(o.models))
+  const served = new Map(Object.entries(models))
   const execute: TestHandler = async (envelope, tensors, sink, { signal }) => {
     envelopes.push(envelope)
     const model = served.get(envelope.model)
@@ -58,22 +48,8 @@ export async function scriptedRouter(o: {
     if (model?.stream === undefined) sink.send(await answer(model, inputs, envelope, signal))
     else await model.stream(sink, signal)
   }
-  executors.set('step-1', executing(execute, clock))
-  const router = new Router({
-    name: 'router-1',
-    ensembles: Object.entries(o.ensembles ?? {}).map(([name, text]) => {
-      const rules = o.rules?.[name]
-      return { ...ensembleSource(name, text), ...(rules !== undefined && { rules }) }
-    }),
-    directory: new StepDirectory(),
-    replicas: executors,
-    strictReadiness: true,
-    ...(o.nesting !== undefined && { nesting: o.nesting }),
-    clock,
-    log: silentLogger,
-    tracing: createTracing({ serviceName: 'test' }),
-    metrics,
-  })
+  const { router, replicas } = testRouter(rest)
+  replicas.set('step-1', executing(execute, o.clock))
   const refresh = (): void => {
     const models = [...served].map(([name, model]) => describe(name, model))
     router.view.describe({ replica: 'step-1', models }, { statistics: async () => [] })
@@ -105,32 +81,4 @@ function describe(name: string, model: ScriptedModel): ServedModel {
     reason: model.loadError ?? '',
   }))
   return { name, config: toConfig(name, model.config), labels: {}, versions, reason: '' }
-}
-
-function ensembleSource(name: string, text: string): EnsembleSource {
-  return {
-    name,
-    config: toConfig(name, text),
-    labels: {},
-    versions: [{ version: 1, revision: 'ensemble-revision' }],
-    reason: '',
-  }
-}
-
-function toConfig(name: string, text: string): ModelConfig {
-  return normaliseModelConfig({ ...parseModelConfig(text, `${name}/config.pbtxt`), name })
-}
-
-/** An FP32 tensor of the values, with the shape given or [n]. */
-export function floats(
-  name: string,
-  values: readonly number[],
-  shape: readonly number[] = [values.length],
-): NamedTensor {
-  const data = new Uint8Array(Float32Array.from(values).buffer)
-  return { name, datatype: 'FP32', shape, data }
-}
-
-export function toFloats(data: Uint8Array | undefined): Float32Array {
-  return new Float32Array((data ?? new Uint8Array()).slice().buffer)
 }
