@@ -68,17 +68,15 @@ function toLost(model: string, version: CatalogVersion): readonly CatalogVersion
 function addEnsembles(entries: Entries, sources: readonly EnsembleSource[], o: Before): void {
   const usable = new Map<string, ModelConfig>()
   for (const source of sources) {
-    if (source.isUnloaded === true) entries.set(source.name, unloaded(source, undefined))
+    if (source.isUnloaded === true) entries.set(source.name, unloaded(source))
     else if (source.config !== undefined) usable.set(source.name, source.config)
-    else entries.set(source.name, refused(source, { ...NOTHING_MISSING, message: source.reason }))
+    else entries.set(source.name, refused(source, source.reason))
   }
   const { order, cycles } = orderEnsembles(usable)
   const byName = new Map(sources.map((source) => [source.name, source]))
   for (const [name, error] of cycles) {
     const source = byName.get(name)
-    if (source !== undefined) {
-      entries.set(name, invalid(source, o, { ...NOTHING_MISSING, message: error.message }))
-    }
+    if (source !== undefined) entries.set(name, invalid(source, o, error.message))
   }
   for (const name of order) {
     const source = byName.get(name)
@@ -120,7 +118,7 @@ function planned(
     const { message, reason } = ServeError.from(error)
     const isWaiting = reason === 'ENSEMBLE_DEPENDENCY'
     const missing = isWaiting ? findMissing(entries, config) : []
-    return invalid(source, o, { message, isWaiting, missing })
+    return invalid(source, o, message, { isWaiting, missing })
   }
 }
 
@@ -143,26 +141,23 @@ function ensembleVersion(
   return { ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }
 }
 
-/** Why an ensemble is not valid. */
-interface Fault extends Pick<CatalogEnsemble, 'isWaiting' | 'missing'> {
-  readonly message: string
-}
+type Lacks = Pick<CatalogEnsemble, 'isWaiting' | 'missing'>
 
-const NOTHING_MISSING = { isWaiting: false, missing: [] } as const
+const NOTHING_MISSING: Lacks = { isWaiting: false, missing: [] }
 
 /** An ensemble that cannot be served with what there is now. */
 function invalid(
   source: EnsembleSource,
   { previous, takesDown }: Before,
-  fault: Fault,
+  message: string,
+  lacks = NOTHING_MISSING,
 ): CatalogEnsemble {
   const before = previous.models.get(source.name)
   const wasValid = before?.kind === 'ensemble' && before.versions.length > 0
-  if (takesDown && wasValid) return unloaded(source, fault.message)
-  return refused(source, fault)
+  return takesDown && wasValid ? unloaded(source, message) : refused(source, message, lacks)
 }
 
-function unloaded(source: EnsembleSource, cause: string | undefined): CatalogEnsemble {
+function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
   const { name, labels, config } = source
   return {
     kind: 'ensemble',
@@ -184,9 +179,10 @@ function unloaded(source: EnsembleSource, cause: string | undefined): CatalogEns
 /** An ensemble that never became valid was never loaded: it is listed by name, with the reason. */
 function refused(
   { name, labels }: EnsembleSource,
-  { message: reason, isWaiting, missing }: Fault,
+  reason: string,
+  lacks = NOTHING_MISSING,
 ): CatalogEnsemble {
-  return { kind: 'ensemble', name, labels, versions: [], reason, isWaiting, missing }
+  return { kind: 'ensemble', name, labels, versions: [], reason, ...lacks }
 }
 
 function findMissing(entries: Entries, config: ModelConfig): readonly string[] {

@@ -174,7 +174,7 @@ function refuseLost(catalog: Catalog, name: string, version: number | undefined)
 /**
  * A model that is unknown because the ensemble waits for steps is not unknown: clients may try again.
  *
- * @param unknown - what the lookup said, whose text stays first.
+ * @param unknown - the error of the lookup; its text stays first.
  */
 export function noStepYet(unknown: ServeError, ensemble: CatalogEnsemble): ServeError {
   const { name, missing } = ensemble

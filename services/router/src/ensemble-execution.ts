@@ -127,7 +127,7 @@ export class EnsembleExecution {
   failed(open: OpenStep, error: ServeError, executed: Executed, times?: StepTimes): void {
     this.#addTimes(times)
     const { number: step, attempt } = open
-    // A step may be a moment ahead of the ensemble's timer, whose error says whose time is over.
+    // A step may be a moment ahead of the ensemble's timer. Its error names the ensemble's timeout.
     const isOurs = error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()
     if (!isOurs) this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
     this.#closeStep(open)

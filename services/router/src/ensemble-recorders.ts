@@ -6,7 +6,7 @@ interface RecordedVersion {
   readonly ensemble: string
   readonly recorder: StatisticsRecorder
   /** Whose series go with it. */
-  steps: readonly StepLabels[]
+  steps: ReadonlyMap<string, StepLabels>
 }
 
 /**
@@ -45,35 +45,23 @@ export class EnsembleRecorders {
   }
 
   #add(entry: CatalogEnsemble, version: number): void {
-    const { name: ensemble, plan, config } = entry
-    const steps = (plan?.steps ?? []).map(({ name, model }) => ({ ensemble, step: name, model }))
-    const key = keyOf(ensemble, version)
-    const known = this.#recorded.get(key)
-    if (known !== undefined) {
-      this.#replaceSteps(known, steps)
-      return
-    }
-    const recorder = new StatisticsRecorder({
-      name: ensemble,
-      version: String(version),
-      clock: this.#clock,
-    })
-    this.#recorded.set(key, { ensemble, recorder, steps })
-    this.#metrics.addModel(recorder, {
-      name: ensemble,
-      // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
-      version: '1',
-      tags: config?.metric_tags ?? {},
-    })
-    for (const step of steps) this.#metrics.addStep(step)
+    const { name: ensemble, plan } = entry
+    const labels = (plan?.steps ?? []).map(({ name, model }) => ({ ensemble, step: name, model }))
+    const steps = new Map(labels.map((step) => [JSON.stringify(step), step]))
+    const known = this.#recorded.get(keyOf(ensemble, version)) ?? this.#open(entry, version)
+    for (const [key, step] of known.steps) if (!steps.has(key)) this.#metrics.removeStep(step)
+    for (const [key, step] of steps) if (!known.steps.has(key)) this.#metrics.addStep(step)
+    known.steps = steps
   }
 
-  #replaceSteps(known: RecordedVersion, steps: readonly StepLabels[]): void {
-    const before = new Set(known.steps.map(toText))
-    const now = new Set(steps.map(toText))
-    for (const step of known.steps) if (!now.has(toText(step))) this.#metrics.removeStep(step)
-    for (const step of steps) if (!before.has(toText(step))) this.#metrics.addStep(step)
-    known.steps = steps
+  #open({ name, config }: CatalogEnsemble, version: number): RecordedVersion {
+    const clock = this.#clock
+    const recorder = new StatisticsRecorder({ name, version: String(version), clock })
+    const opened = { ensemble: name, recorder, steps: new Map() }
+    this.#recorded.set(keyOf(name, version), opened)
+    // Of whatever version: Triton's EnsembleScheduler reports all of an ensemble's metrics under 1.
+    this.#metrics.addModel(recorder, { name, version: '1', tags: config?.metric_tags ?? {} })
+    return opened
   }
 
   #remove(key: string): void {
@@ -81,7 +69,7 @@ export class EnsembleRecorders {
     if (known === undefined) return
     this.#recorded.delete(key)
     this.#metrics.removeModel(known.recorder)
-    for (const step of known.steps) this.#metrics.removeStep(step)
+    for (const step of known.steps.values()) this.#metrics.removeStep(step)
   }
 }
 
@@ -97,8 +85,4 @@ function isUnloaded({ reason }: { readonly reason: string }): boolean {
 
 function keyOf(ensemble: string, version: number): string {
   return `${ensemble} ${version}`
-}
-
-function toText({ step, model }: StepLabels): string {
-  return JSON.stringify([step, model])
 }

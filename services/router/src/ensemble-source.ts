@@ -17,20 +17,20 @@ export interface EnsembleSource {
   readonly name: string
   /** Normalised; absent if it was refused. */
   readonly config?: ModelConfig
-  /** What its manifest says beyond that; absent for one of a repository. */
+  /** What its manifest adds to that; absent for one of a repository. */
   readonly rules?: EnsembleRules
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: readonly { readonly version: number; readonly revision: string }[]
   /** Why it cannot be served whatever the composing models are; '' otherwise. */
   readonly reason: string
-  /** True if it was refused for having no version, which a load request hears in other words. */
+  /** True if it was refused for having no version, for which a load request has another text. */
   readonly lacksVersion?: boolean
   /** True if it is listed only, because it was unloaded. */
   readonly isUnloaded?: boolean
 }
 
 /**
- * Reads the ensembles among the models of the repositories; everything else is the steps' business.
+ * Reads the ensembles among the models of the repositories; steps serve everything else.
  * A model whose config does not parse is not known to be an ensemble: the step reports it.
  */
 export async function readEnsembles(

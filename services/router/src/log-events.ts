@@ -38,7 +38,7 @@ function countReady(catalog: Catalog): { readonly models: number; readonly ensem
   return { models, ensembles: ready.length - models }
 }
 
-/** A step came, or says that it serves something else. */
+/** A step came, or announces that it serves something else. */
 export function stepAnnounced(log: Logger, replica: string, revisions: number): void {
   log.info('step announced', { replica, revisions })
 }
@@ -61,7 +61,7 @@ export function describeFailed(
   })
 }
 
-/** A load is over. The reason of a failure is logged where the model failed; the request is told. */
+/** A load is over. The reason of a failure is logged where the model failed; the request gets it too. */
 export function loadEnded(log: Logger, model: string, failure: ServeError | undefined): void {
   if (failure === undefined) log.info('model load done', { model })
   else {
@@ -126,7 +126,7 @@ export function nameTaken(
   log.warn('served name is taken by another resource', { model, kind, resource: resource.name })
 }
 
-/** A replica says that it serves an accepted revision and describes it as something else. */
+/** A replica announces an accepted revision and describes it as something else. */
 export function configDiffers(
   log: Logger,
   o: {

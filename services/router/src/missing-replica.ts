@@ -57,8 +57,8 @@ export function acquireMoved(
 const DECISION_MS = 4000
 
 /**
- * Waits while every replica of a revision is suspect: each is heard again or dead soon, and a pause of the only one, a long
- * collection say, should cost time and no requests. Fails the attempt if none is suspect, or the time is over.
+ * Waits while every replica of a revision is suspect: each answers again or is dead soon, and a pause of the only one, a long
+ * garbage collection for example, should cost time and no requests. Fails the attempt if none is suspect, or the time is over.
  *
  * @param o.error - that of the attempt.
  * @param o.giveUpAt - of an earlier wait for the same attempt.

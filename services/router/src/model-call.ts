@@ -154,7 +154,7 @@ class Attempt implements ResponseSink {
     return this.#hasEnded ? undefined : this.#sink.ready?.()
   }
 
-  /** The step has checked what its engine gave: what is none of the model's outputs did not come from there. */
+  /** The step has checked its engine's outputs: another one is a fault of the step or of the way. */
   #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
     const { target, request } = this.#call
     const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs
@@ -182,7 +182,7 @@ class Attempt implements ResponseSink {
     })
   }
 
-  /** Comes before the sink is told, so that another attempt finds the place free. */
+  /** Comes before the sink gets the end, so that another attempt finds the place free. */
   #end(executed: Executed): void {
     this.#hasEnded = true
     this.#call.owner.pins.ended(this.#chosen, executed)

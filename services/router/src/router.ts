@@ -43,7 +43,7 @@ export interface RouterOptions extends ServedViewOptions {
  */
 export class Router implements InferenceBackend {
   readonly memory: TensorMemory
-  /** What is served; steps, ensembles and what was accepted are told to it. */
+  /** What is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
   readonly resolve: Requests['resolve']
   /** Executes the requests that models in steps make to other models. */
@@ -106,7 +106,7 @@ export class Router implements InferenceBackend {
     return this.#pinned.whenUnpinned(pin)
   }
 
-  /** From now on the server is not live: health says so, and the servers refuse new requests. */
+  /** From now on health is not live, and the servers refuse new requests. */
   stop(): void {
     this.#isLive = false
   }
@@ -148,7 +148,7 @@ export class Router implements InferenceBackend {
   /** Whether a step may close a version that it has replaced: nothing new comes for it here, and what came is over. */
   #isUnpinned(replica: string, pin: PinnedVersion): boolean {
     const { model, version, revision } = pin
-    // The question may be faster than the description that says so.
+    // The question may be faster than the description without the version.
     if (this.view.offers(replica, pin)) return false
     // Where others serve the revision, they take what is left.
     const live = this.view.liveRevisions(model, version)

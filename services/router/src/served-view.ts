@@ -30,7 +30,7 @@ export interface ServedViewOptions {
   readonly hasHeardSteps?: () => boolean
   /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
   readonly takesDown?: boolean
-  /** Only what an operator has accepted is served: nothing, until `setAccepted` says what. */
+  /** Only what an operator has accepted is served: nothing before `setAccepted`. */
   readonly servesAccepted?: boolean
   readonly clock: Clock
   readonly log: Logger

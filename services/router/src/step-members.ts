@@ -110,7 +110,7 @@ export class StepMembers {
   }
 
   /**
-   * Takes a description; unless heartbeats say otherwise, all that is READY in it is served.
+   * Takes a description; until the step sends heartbeats, all that is READY in it is served.
    *
    * @param retired - what is executed besides, for requests that pinned it only.
    */

@@ -9,7 +9,7 @@ export type RevisionEvent = {
   readonly object: RevisionObject
 }
 
-/** Is told of the ControllerRevisions that the operator wrote. */
+/** Gets the changes of the ControllerRevisions that the operator wrote. */
 export interface RevisionListener {
   readonly onEvent: (event: RevisionEvent) => void
   /** Comes once, after all that were there at first. */

@@ -44,7 +44,7 @@ interface Holder {
 }
 
 /**
- * Keeps the ControllerRevisions of a namespace and says what they are together. Data that cannot be used is as if it were not
+ * Keeps the ControllerRevisions of a namespace and joins them to one set. Data that cannot be used is as if it were not
  * there: the others count, and what the same ControllerRevision held before.
  */
 export class AcceptedRevisions {
@@ -52,7 +52,7 @@ export class AcceptedRevisions {
   readonly #entries = new Map<string, Entry>()
   /** By served name, the resource that has it. */
   readonly #holders = new Map<string, string>()
-  /** Resources that were told that another one has their name. */
+  /** Resources of which a log line told that another one has their name. */
   readonly #refused = new LoggedOnce()
   #current: AcceptedSet | undefined = NOTHING_ACCEPTED
 

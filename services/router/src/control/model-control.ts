@@ -193,7 +193,7 @@ export class RepositoryControl implements ModelControl {
     if (known === undefined || known.reason !== '') this.#ensembles.add(source, digest)
   }
 
-  /** What the request is told about the models that it named. */
+  /** The failures for the request, of the models that it named. */
   #failuresOf(names: readonly string[], read: ReadModels, failures: LoadFailures): LoadFailures {
     const told = new Map<string, ServeError>()
     for (const name of names) {

@@ -13,7 +13,7 @@ export interface EdgeFileOptions {
 /** A mounted Secret is replaced as a whole; looking at it costs less than what would have to be watched for that. */
 const LOOK_MS = 1000
 
-/** The routes of requests from outside, as a file says them. What cannot be read later leaves them as they were. */
+/** The routes of requests from outside, from a file. If the file cannot be read later, they stay as they were. */
 export class EdgeFile {
   readonly #o: EdgeFileOptions
   #text: string

@@ -21,7 +21,7 @@ const Description = z.object({ ensembles: z.array(Described) })
 
 /**
  * Notices that routers of one repository have different ensembles under one name: clients would get the one or the other, by
- * the router that they reach. Nothing can say which one is meant, so it is a line in the log of each.
+ * the router that they reach. Nothing tells which one is meant, so each logs a line.
  */
 export class EnsembleComparison {
   readonly #self: string
@@ -69,7 +69,7 @@ export class EnsembleComparison {
       try {
         await this.#compare(router)
       } catch (error) {
-        // It is asked again when it says something new; a router that is gone needs no word.
+        // It is asked again when it announces a change; a router that is gone is not of interest.
         routerNotDescribed(this.#log, router, ServeError.from(error))
       }
     }

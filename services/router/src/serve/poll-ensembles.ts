@@ -6,7 +6,7 @@ import { repositoryUnreadable } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import type { RouterFlags } from './router-flags.ts'
 
-/** Models are the steps' own affair. */
+/** Steps load their models themselves. */
 const NO_HOSTS: ModelHosts = { load: async () => {}, unload: () => {} }
 
 /**

@@ -39,7 +39,7 @@ export const ROUTER_FLAGS = {
 
 export type RouterFlags = FlagValues<typeof ROUTER_FLAGS>
 
-/** @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that says what is served. */
+/** @throws ServeError FLAG_INVALID if --kubernetes comes with a flag that chooses what is served. */
 export function checkSources(flags: RouterFlags): void {
   if (!flags.kubernetes) return
   const given = [

@@ -214,7 +214,7 @@ function notJoined(): never {
   assert(false, 'a request came before the broker was joined')
 }
 
-/** What holds the process back from being ready, beside what its lifecycle says. */
+/** Why the process is not ready, beside its lifecycle. */
 function findCauses(
   endpoint: RouterEndpoint | undefined,
   steps: StepLink,

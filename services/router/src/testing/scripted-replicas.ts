@@ -31,7 +31,7 @@ export class ScriptedReplicas {
   readonly router: Router
   readonly directory: StepDirectory
   readonly deliveries: Delivery[] = []
-  /** `replica model` -> what the model says itself of whether it is ready; from the next description on. */
+  /** `replica model` -> whether the model itself is ready, from the next description on. */
   readonly words = new Map<string, boolean>()
   script: ReplicaScript = () => {}
   /** What replicas call their output. */
@@ -58,7 +58,7 @@ export class ScriptedReplicas {
       this.router.view.describe(this.describe(replica), this.#control(replica))
   }
 
-  /** The replica does not respond any more; the router learns of it only if told. */
+  /** The replica does not respond any more; the router learns of it unless `quietly`. */
   kill(replica: string, o: { readonly quietly?: boolean } = {}): void {
     this.#executors.delete(replica)
     if (o.quietly !== true) this.router.view.remove(replica)
