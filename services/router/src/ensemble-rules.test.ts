@@ -73,7 +73,7 @@ await t.test('errors and envelopes name a step as the rules do', async (t) => {
   })
 })
 
-await t.test('the ensemble’s timeout ends a request and says so', async (t) => {
+await t.test('the ensemble’s timeout ends a request, with its name in the error', async (t) => {
   const clock = createManualClock()
   const { model, waiting } = slowModel()
   const { router, envelopes } = await scriptedRouter({
@@ -123,29 +123,32 @@ await t.test('of deadline and timeout the sooner ends a request', async (t) => {
   }
 })
 
-await t.test('a step that is first to see that the time is over changes no word', async (t) => {
-  const clock = createManualClock()
-  const { model, waiting } = slowModel()
-  const { router } = await scriptedRouter({
-    models: { slow: model },
-    ensembles: { E: one },
-    rules: { E: { ...RULES, timeoutMs: 500 } },
-    clock,
-  })
-  const over = new ServeError('DEADLINE_EXCEEDED', 'deadline of 499 ms exceeded')
-  const ended = outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
-  await settle()
-  clock.advance(499.5)
-  waiting[0]?.fail(over)
-  await settle()
-  clock.advance(0.5)
-  t.match(await ended, "the ensemble's timeout of 500 ms exceeded")
-  const other = outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
-  await settle()
-  clock.advance(100)
-  waiting[1]?.fail(over)
-  t.match(await other, 'deadline of 499 ms exceeded', 'it was not the ensemble’s time')
-})
+await t.test(
+  'a step that is first to see that the time is over does not change the error',
+  async (t) => {
+    const clock = createManualClock()
+    const { model, waiting } = slowModel()
+    const { router } = await scriptedRouter({
+      models: { slow: model },
+      ensembles: { E: one },
+      rules: { E: { ...RULES, timeoutMs: 500 } },
+      clock,
+    })
+    const over = new ServeError('DEADLINE_EXCEEDED', 'deadline of 499 ms exceeded')
+    const ended = outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
+    await settle()
+    clock.advance(499.5)
+    waiting[0]?.fail(over)
+    await settle()
+    clock.advance(0.5)
+    t.match(await ended, "the ensemble's timeout of 500 ms exceeded")
+    const other = outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
+    await settle()
+    clock.advance(100)
+    waiting[1]?.fail(over)
+    t.match(await other, 'deadline of 499 ms exceeded', 'it was not the ensemble’s time')
+  },
+)
 
 await t.test('requests beyond the bound are refused at once', async (t) => {
   const { model, waiting } = slowModel()

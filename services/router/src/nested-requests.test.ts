@@ -113,7 +113,7 @@ await t.test('so is an ensemble, whose steps know it too', async (t) => {
   )
 })
 
-await t.test('what cannot be called says why, like to a client', async (t) => {
+await t.test('a call that cannot be made fails with its reason, as for a client', async (t) => {
   const { call, envelopes } = await open({
     models: { one: plus(1), broken: { ...plus(1), loadError: 'Internal: no' } },
   })

@@ -82,7 +82,7 @@ function tooMany(bound: number): ServeError {
   return new ServeError('OVERLOADED', text)
 }
 
-/** Triton's words. */
+/** With the text of Triton. */
 function decoupled(model: string): ServeError {
   return new ServeError(
     'UNSUPPORTED',

@@ -232,20 +232,20 @@ await t.test('ensembles are validated again when what they compose changes', asy
   t.equal(await replicas.router.isModelReady('e', ''), true)
 })
 
-await t.test('a model is ready where a replica is, by its own word if it has one', async (t) => {
+await t.test('a model is ready where a replica is, by its own check if it has one', async (t) => {
   const replicas = new ScriptedReplicas({ ensembles: { e: twice } })
-  const { router, words } = replicas
-  words.set('a m', false).set('b m', false)
+  const { router, readiness } = replicas
+  readiness.set('a m', false).set('b m', false)
   replicas.serve('a', [m('r')])
   replicas.serve('b', [m('r')])
   t.equal(await router.isModelReady('m', ''), false)
   t.equal(await router.isModelReady('e', ''), true, 'an ensemble of it is not asked')
-  words.set('b m', true)
+  readiness.set('b m', true)
   t.equal(await router.isModelReady('m', '1'), true)
-  words.delete('b m')
+  readiness.delete('b m')
   t.equal(await router.isModelReady('m', ''), false, 'who does not answer is not')
   replicas.serve('c', [m('r')])
-  t.equal(await router.isModelReady('m', ''), true, 'who has no word on it is')
+  t.equal(await router.isModelReady('m', ''), true, 'one without a check is')
 })
 
 await t.test('heartbeats decide what a replica takes, descriptions what it is', async (t) => {

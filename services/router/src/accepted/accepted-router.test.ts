@@ -176,7 +176,7 @@ await t.test('a replica that describes a revision otherwise gets no requests', a
   t.equal(logged('replica describes an accepted revision with another configuration').length, 1)
 })
 
-await t.test('a replica that is heard and not described yet gets no requests', async (t) => {
+await t.test('a replica that is announced and not described yet gets no requests', async (t) => {
   const { replicas, sync, accept, ask } = open()
   sync()
   await accept(MODEL_1)

@@ -152,7 +152,7 @@ await t.test('what cannot be read leaves the ensemble that is served', async (t)
 })
 
 await t.test(
-  'models that cannot be read again are told of, though the ensemble serves',
+  'models that cannot be read again are reported, though the ensemble serves',
   async (t) => {
     const { control, hosts, states } = open(t, { a: PLAIN, e: over('a') })
     await control.load('e', NO_PARAMETERS)

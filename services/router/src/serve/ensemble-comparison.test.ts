@@ -35,7 +35,7 @@ function open(
   return { comparison, changed, messages: () => lines.map((line) => JSON.parse(line)) }
 }
 
-await t.test('two ensembles of one name are said once, with both routers', async (t) => {
+await t.test('two ensembles of one name are logged once, with both routers', async (t) => {
   const theirs = [ensemble('same', 'x'), ensemble('other', 'y'), ensemble('theirs', 'z')]
   const other = open(theirs, {})
   const { comparison, changed, messages } = open(
@@ -61,7 +61,7 @@ await t.test('a router that cannot be asked, or answers nonsense, does no harm',
 })
 
 await t.test(
-  'routers are asked one after the other, each once for all that it said meanwhile',
+  'routers are asked one after the other, each once for all its changes meanwhile',
   async (t) => {
     const asked: string[] = []
     const first = Promise.withResolvers<unknown>()

@@ -32,7 +32,7 @@ await t.test('clients load and unload at tutti serve alone', async (t) => {
   }
 })
 
-await t.test('on Kubernetes no flag says what is served', async (t) => {
+await t.test('on Kubernetes no flag chooses what is served', async (t) => {
   for (const flag of [
     '--model-repository=x',
     '--model-config-name=x',

@@ -85,7 +85,7 @@ const request = { inputs: [{ name: 'X', datatype: 'FP32', shape: [2], data: [1, 
 /** Lets what is due run. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-await t.test('it serves ensembles of its repository over steps that it hears of', async (t) => {
+await t.test('it serves ensembles of its repository over the steps of the broker', async (t) => {
   const endpoint = new ScriptedRouterEndpoint()
   endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r', 2))
   endpoint.announce('s2', [['m', 1, 'r']], stepWithM('s2', 'r', 3))
@@ -108,7 +108,7 @@ await t.test('it serves ensembles of its repository over steps that it hears of'
   )
 })
 
-await t.test('without steps it is up, and says what it waits for', async (t) => {
+await t.test('without steps it is up, and reports what it waits for', async (t) => {
   const { endpoint, ready, messages } = await start(t, [`--model-repository=${repository(t)}`])
   t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'], 'the process is ready')
   t.equal((await get(ready.httpPort, '/v2/health/ready'))[0], 400, 'its models are not')
@@ -131,16 +131,13 @@ await t.test('without steps it is up, and says what it waits for', async (t) => 
   t.equal((await get(ready.metricsPort, '/livez'))[0], 200)
 })
 
-await t.test(
-  'a broker that is lost before the steps were heard makes no router ready',
-  async (t) => {
-    const endpoint = new ScriptedRouterEndpoint()
-    endpoint.isConnected = false
-    const { ready } = await start(t, [], endpoint)
-    endpoint.awayForMs = 0
-    t.same(await get(ready.metricsPort, '/readyz'), [503, 'the steps have not been heard yet\n'])
-  },
-)
+await t.test('a router that lost the broker before it knew the steps is not ready', async (t) => {
+  const endpoint = new ScriptedRouterEndpoint()
+  endpoint.isConnected = false
+  const { ready } = await start(t, [], endpoint)
+  endpoint.awayForMs = 0
+  t.same(await get(ready.metricsPort, '/readyz'), [503, 'the steps have not been heard yet\n'])
+})
 
 await t.test('a broker that is lost for a moment leaves the router its clients', async (t) => {
   const { endpoint, ready } = await start(t, [])
@@ -181,33 +178,30 @@ await t.test('an ensemble that waits for a step is not unknown, over gRPC and RE
   })
 })
 
-await t.test(
-  'as long as it has heard no steps, it knows of no model that it does not exist',
-  async (t) => {
-    const endpoint = new ScriptedRouterEndpoint()
-    endpoint.isConnected = false
-    const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
-    const causes = ['the broker is not connected']
-    t.match(ready, { level: 'warn', message: 'listening, not ready yet', causes })
-    const away = [503, 'the broker is not connected\n']
-    t.same(await get(ready.metricsPort, '/readyz'), away)
-    for (const model of ['m', 'ens']) {
-      t.same(await get(ready.httpPort, `/v2/models/${model}/infer`, request), [
-        503,
-        `{"error":"model '${model}' is not known yet: this router has not heard the steps"}`,
-      ])
-      t.equal((await get(ready.httpPort, `/v2/models/${model}/ready`))[0], 400)
-    }
-    endpoint.isConnected = true
-    const unheard = [503, 'the steps have not been heard yet\n']
-    let last = await get(ready.metricsPort, '/readyz')
-    t.same(last, unheard)
-    while (last[0] === 503) last = await get(ready.metricsPort, '/readyz')
-    t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 404, 'now it knows')
-    const isServing = () => messages().some(({ message }) => message === 'server ready')
-    while (!isServing()) await settle()
-  },
-)
+await t.test('a router that does not know the steps yet calls no model unknown', async (t) => {
+  const endpoint = new ScriptedRouterEndpoint()
+  endpoint.isConnected = false
+  const { ready, messages } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
+  const causes = ['the broker is not connected']
+  t.match(ready, { level: 'warn', message: 'doors open, not ready yet', causes })
+  const away = [503, 'the broker is not connected\n']
+  t.same(await get(ready.metricsPort, '/readyz'), away)
+  for (const model of ['m', 'ens']) {
+    t.same(await get(ready.httpPort, `/v2/models/${model}/infer`, request), [
+      503,
+      `{"error":"model '${model}' is not known yet: this router has not heard the steps"}`,
+    ])
+    t.equal((await get(ready.httpPort, `/v2/models/${model}/ready`))[0], 400)
+  }
+  endpoint.isConnected = true
+  const unheard = [503, 'the steps have not been heard yet\n']
+  let last = await get(ready.metricsPort, '/readyz')
+  t.same(last, unheard)
+  while (last[0] === 503) last = await get(ready.metricsPort, '/readyz')
+  t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 404, 'now it knows')
+  const isServing = () => messages().some(({ message }) => message === 'server ready')
+  while (!isServing()) await settle()
+})
 
 await t.test('clients load and unload nothing over processes', async (t) => {
   const endpoint = new ScriptedRouterEndpoint()

@@ -32,7 +32,7 @@ export class ScriptedReplicas {
   readonly directory: StepDirectory
   readonly deliveries: Delivery[] = []
   /** `replica model` -> whether the model itself is ready, from the next description on. */
-  readonly words = new Map<string, boolean>()
+  readonly readiness = new Map<string, boolean>()
   script: ReplicaScript = () => {}
   /** What replicas call their output. */
   output = 'Y'
@@ -76,7 +76,7 @@ export class ScriptedReplicas {
     const byModel = new Map<string, ServedModel>()
     for (const { model: name, version = 1, revision, config } of this.#served.get(replica) ?? []) {
       const known = byModel.get(name)
-      const judgesReadiness = this.words.has(`${replica} ${name}`)
+      const judgesReadiness = this.readiness.has(`${replica} ${name}`)
       const plain = { version, revision, state: 'READY' as const, reason: '' }
       const served = { ...plain, ...(judgesReadiness && { judgesReadiness }) }
       byModel.set(name, {
@@ -94,10 +94,10 @@ export class ScriptedReplicas {
     return {
       statistics: async () => [],
       isReady: async (model) => {
-        const word = this.words.get(`${replica} ${model}`)
-        if (word === undefined)
+        const isReady = this.readiness.get(`${replica} ${model}`)
+        if (isReady === undefined)
           throw new ServeError('STEP_UNAVAILABLE', `${replica} does not answer`)
-        return word
+        return isReady
       },
     }
   }
