@@ -24,7 +24,7 @@ export async function openRouterServers(
     grpcPort: flags['edge-grpc-port'],
     httpPort: flags['edge-http-port'],
   }
-  const doors = await openDoors({ ...o, edge })
-  opened.defer(() => doors.close())
-  return doors
+  const servers = await openDoors({ ...o, edge })
+  opened.defer(() => servers.close())
+  return servers
 }

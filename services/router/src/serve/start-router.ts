@@ -93,7 +93,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const followed = follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
-  const doors = await openRouterServers({
+  const servers = await openRouterServers({
     ...o,
     backend: router,
     metrics,
@@ -101,16 +101,16 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
     clock,
     opened,
   })
-  opened.defer(logServing({ log, clock, fields: { ...doors.ports, router: name }, causes }))
+  opened.defer(logServing({ log, clock, fields: { ...servers.ports, router: name }, causes }))
   return {
     stopAccepting: () => {
       closing.abort()
-      doors.stopAccepting()
+      servers.stopAccepting()
       router.stop()
     },
     drain: async ({ signal }) => {
       const drained = [
-        doors.drain({ timeoutMs: toDrainMs(flags) }),
+        servers.drain({ timeoutMs: toDrainMs(flags) }),
         joined.drain({ signal }),
       ] as const
       const [isAnswered] = await Promise.all(drained)
