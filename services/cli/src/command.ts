@@ -23,10 +23,10 @@ export function withFlags<T extends FlagTable>(
     around: ProcessEnvironment,
   ) => Promise<number>,
 ): Command['run'] {
-  return async (argv, around) => {
+  return async (argv, environment) => {
     const { values, positionals, help } = parseFlags(o.flags, argv)
-    if (!help) return await run({ flags: values, positionals }, around)
-    around.out(renderHelp(o))
+    if (!help) return await run({ flags: values, positionals }, environment)
+    environment.out(renderHelp(o))
     return 0
   }
 }

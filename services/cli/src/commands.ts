@@ -15,16 +15,16 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'step',
     description: 'Serves models as a microservice, to routers over NATS and to clients.',
-    run: (argv, around) => runExecutable(stepExecutable, argv, around),
+    run: (argv, environment) => runExecutable(stepExecutable, argv, environment),
   },
   {
     name: 'router',
     description: 'Serves ensembles over the steps of a NATS server.',
-    run: (argv, around) => runExecutable(routerExecutable, argv, around),
+    run: (argv, environment) => runExecutable(routerExecutable, argv, environment),
   },
   {
     name: 'fetch',
     description: 'Fetches a model from where it is stored, or checks its digest.',
-    run: (argv, around) => runFetch('tutti fetch', argv, around),
+    run: (argv, environment) => runFetch('tutti fetch', argv, environment),
   },
 ]

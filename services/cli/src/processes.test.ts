@@ -127,9 +127,9 @@ class Processes {
     executable: Executable<T>,
     argv: readonly string[],
   ): Promise<Started> {
-    const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
-      `--${door}-address=127.0.0.1`,
-      `--${door}-port=0`,
+    const loopback = ['grpc', 'http', 'metrics'].flatMap((server) => [
+      `--${server}-address=127.0.0.1`,
+      `--${server}-port=0`,
     ])
     const given = [`--nats=${this.#nats.url}`, ...loopback, ...argv]
     const { values: flags } = parseFlags(executable.flags, given)

@@ -12,22 +12,22 @@ const USAGE_ERROR = 2
 export async function run(argv: readonly string[], around: ProcessEnvironment): Promise<number> {
   const [name, ...rest] = argv
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    around.out(usage())
+    environment.out(usage())
     return name === undefined ? USAGE_ERROR : 0
   }
   if (name === '--version') {
-    around.out(`tutti ${manifest.version}\n`)
+    environment.out(`tutti ${manifest.version}\n`)
     return 0
   }
   const command = COMMANDS.find((known) => known.name === name)
   if (command === undefined) {
-    around.err(`tutti: unknown command '${name}'\n\n${usage()}`)
+    environment.err(`tutti: unknown command '${name}'\n\n${usage()}`)
     return USAGE_ERROR
   }
   try {
-    return await command.run(rest, around)
+    return await command.run(rest, environment)
   } catch (error) {
-    return reportFailure(`tutti ${name}`, error, around)
+    return reportFailure(`tutti ${name}`, error, environment)
   }
 }
 

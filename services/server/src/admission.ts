@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 
 const MEBIBYTE = 1024 * 1024
 
-/** What the doors of one process let in at the same time, all doors together. */
+/** What the servers of one process accept at the same time, all servers together. */
 export interface AdmissionBounds {
   /** Inference requests from their first byte to their answer; an open request stream counts as one. */
   readonly maxRequests: number
@@ -16,7 +16,7 @@ export const ADMISSION_DEFAULTS: AdmissionBounds = {
 }
 
 /**
- * Counts what is being read and worked on, and refuses what goes over a bound, at once. One object is shared by all doors
+ * Counts what is being read and worked on, and refuses what goes over a bound, at once. One object is shared by all servers
  * of a process.
  */
 export class Admission {

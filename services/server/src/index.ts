@@ -1,17 +1,7 @@
-export { DOOR_FLAGS } from './door-flags.ts'
-export {
-  checkAnswered,
-  type DoorPorts,
-  type Doors,
-  type DoorsOptions,
-  type EdgeDoorsOptions,
-  openDoors,
-  openMetricsDoor,
-} from './doors.ts'
-export type { EdgeRoute } from './edge/edge-gate.ts'
+export type { EdgeRoute } from './edge/edge-selector.ts'
 export { type FailureReason, toFailureReason } from './failure-reasons.ts'
 export { type GrpcServerOptions, startGrpcServer } from './grpc/grpc-server.ts'
-export { GRPC_SERVER_DEFAULTS, type GrpcServer, type GrpcServerBounds } from './grpc/rpc-server.ts'
+export { GRPC_SERVER_DEFAULTS, type GrpcServerBounds } from './grpc/rpc-server.ts'
 export type {
   IndexEntry,
   InferenceBackend,
@@ -39,6 +29,16 @@ export { withNames } from './served/index-names.ts'
 export { areAllReady, readyVersions, selectStatistics, toIndex } from './served/listed-model.ts'
 export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
+export { SERVER_FLAGS } from './server-flags.ts'
+export {
+  checkAnswered,
+  type EdgeServersOptions,
+  openMetricsServer,
+  openServers,
+  type ServerPorts,
+  type Servers,
+  type ServersOptions,
+} from './servers.ts'
 export {
   type Execution,
   type FailedRequest,

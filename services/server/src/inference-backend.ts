@@ -52,9 +52,9 @@ export interface ModelControl {
  *
  * @throws ServeError if it reaches nobody: the answer of the call.
  */
-export type Gate = (headers: IncomingHttpHeaders) => InferenceBackend
+export type BackendSelector = (headers: IncomingHttpHeaders) => InferenceBackend
 
-/** What stands behind the front doors: a router or a step. All errors are ServeErrors with Triton's text. */
+/** What the servers serve: a router or a step. All errors are ServeErrors with Triton's text. */
 export interface InferenceBackend {
   /** False while the process shuts down. */
   isLive(): boolean

@@ -1,6 +1,20 @@
 import type { Server } from 'node:net'
 import { ServeError } from '@tutti/errors'
 
+/** A server that listens. To be ended in the order of its methods. */
+export interface RunningServer {
+  readonly port: number
+  /** Takes no more connections and requests; what was accepted goes on. */
+  stopAccepting(): void
+  /**
+   * Resolves with true when every accepted request is answered. After `timeoutMs` those that are left are answered
+   * SERVER_STOPPING, and the result is false.
+   */
+  drain(o: { readonly timeoutMs: number }): Promise<boolean>
+  /** Ends everything at once; after `drain` nothing is left to end. */
+  close(): Promise<void>
+}
+
 /**
  * Lets a server listen.
  *
@@ -8,7 +22,7 @@ import { ServeError } from '@tutti/errors'
  * @param o.onError - told of what fails once it listens: without a listener an accept that fails (no file descriptor
  * left) would end the process.
  * @returns the port.
- * @throws ServeError SETTING_INVALID if the address is not to be had.
+ * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
 export function listenOn(
   server: Server,

@@ -18,7 +18,7 @@ const CONFIG_FLAGS = {
     type: 'enum',
     values: ['pbtxt', 'json'],
     default: 'pbtxt',
-    description: 'How the config is printed: as config.pbtxt, or as the /config endpoint answers.',
+    description: 'Format of the output: config.pbtxt, or the JSON of the /config endpoint.',
   },
 } as const satisfies FlagTable
 
@@ -27,7 +27,7 @@ export const configCommand: Command = {
   description: 'Prints the configuration with which a model would be served.',
   run: withFlags(
     { usage: 'tutti config MODEL --model-repository DIR [FLAGS]', flags: CONFIG_FLAGS },
-    async ({ flags, positionals }, around) => {
+    async ({ flags, positionals }, environment) => {
       const [name, ...more] = positionals
       if (name === undefined || more.length > 0) {
         throw new ServeError('FLAG_INVALID', `got ${positionals.length} model names, want one`)
@@ -39,10 +39,10 @@ export const configCommand: Command = {
       )
       const config = await completeConfig(findModel(models, name), {
         autoComplete: !flags['disable-auto-complete-config'],
-        devices: openDevices(flags.accelerator, around.env),
+        devices: openDevices(flags.accelerator, environment.env),
         ...readBackendConfig(flags['backend-config']),
       })
-      around.out(
+      environment.out(
         flags.format === 'json'
           ? `${JSON.stringify(toJsonConfig(config), undefined, 2)}\n`
           : printModelConfig(config),

@@ -9,12 +9,13 @@ import { renderManifest } from './render-manifest.ts'
 export const IMPORT_FLAGS = {
   'output-dir': {
     type: 'string',
-    description: 'Folder for a file per manifest; without it all go to standard output.',
+    description:
+      'Folder for the manifests, a file each. Default: all manifests go to standard output.',
   },
   'storage-uri-prefix': {
     type: 'string',
     description:
-      "What stands before a model's folder name in storageUri, e.g. pvc://models. Default: hostPath:// and the folder itself.",
+      "Beginning of storageUri, before the name of the model's folder, e.g. pvc://models. Default: hostPath:// and the path of the repository.",
   },
 } as const satisfies FlagTable
 
@@ -23,7 +24,7 @@ export const importCommand: Command = {
   description: 'Writes a model repository of Triton as manifests of Models and Ensembles.',
   run: withFlags(
     { usage: 'tutti import triton DIR [FLAGS]', flags: IMPORT_FLAGS },
-    async ({ flags, positionals }, around) => {
+    async ({ flags, positionals }, environment) => {
       const [format, directory, ...more] = positionals
       if (format !== 'triton' || directory === undefined || more.length > 0) {
         const got = positionals.length === 0 ? 'nothing' : `'${positionals.join(' ')}'`
@@ -31,8 +32,8 @@ export const importCommand: Command = {
       }
       const prefix = flags['storage-uri-prefix']
       const imported = await importTriton(directory, prefix)
-      await writeAll(imported, flags['output-dir'], around)
-      for (const problem of imported.problems) around.err(`tutti import: ${problem}\n`)
+      await writeAll(imported, flags['output-dir'], environment)
+      for (const problem of imported.problems) environment.err(`tutti import: ${problem}\n`)
       return imported.problems.length === 0 ? 0 : 1
     },
   ),
@@ -44,7 +45,7 @@ async function writeAll(
   around: ProcessEnvironment,
 ): Promise<void> {
   if (folder === undefined) {
-    around.out(manifests.map(renderManifest).join('---\n'))
+    environment.out(manifests.map(renderManifest).join('---\n'))
     return
   }
   await mkdir(folder, { recursive: true })
@@ -52,5 +53,5 @@ async function writeAll(
     const file = `${manifest.kind.toLowerCase()}-${manifest.metadata.name}.yaml`
     await writeFile(join(folder, file), renderManifest(manifest))
   }
-  around.out(`${manifests.length} manifests in ${folder}\n`)
+  environment.out(`${manifests.length} manifests in ${folder}\n`)
 }

@@ -1,5 +1,5 @@
 /**
- * Turns the path of a verdict (`steps[2](ocr).inputMap[image]`) into one into the manifest, as far as the manifest has it.
+ * Turns the path that a check reports (`steps[2](ocr).inputMap[image]`) into a path into the manifest, as far as the manifest has it.
  * Names of tensors may have any character, so the manifest itself says where a name ends.
  *
  * @param spec - of the manifest.

@@ -48,13 +48,13 @@ export function problemOf(
 export interface ParsedManifests {
   readonly manifests: readonly LocatedManifest[]
   readonly problems: readonly Problem[]
-  /** Resources of other API groups, which nobody here can judge. */
+  /** Resources of other API groups, which are not checked. */
   readonly foreign: number
 }
 
 const [GROUP = ''] = API_VERSION.split('/')
 
-/** Reads files, and holds every Model and Ensemble in them against its schema. */
+/** Reads files, and checks every Model and Ensemble in them against its schema. */
 export function parseManifests(files: readonly ManifestFile[]): ParsedManifests {
   const manifests: LocatedManifest[] = []
   const problems: Problem[] = []
@@ -65,10 +65,10 @@ export function parseManifests(files: readonly ManifestFile[]): ParsedManifests 
       problems.push({ ...problem, file, path: '', reason: 'SyntaxError' })
     }
     for (const item of yaml.documents.flatMap(itemsOf)) {
-      const judged = parseItem(file, item)
-      if (judged === 'foreign') foreign += 1
-      else if (Array.isArray(judged)) problems.push(...judged)
-      else manifests.push(judged)
+      const parsed = parseItem(file, item)
+      if (parsed === 'foreign') foreign += 1
+      else if (Array.isArray(parsed)) problems.push(...parsed)
+      else manifests.push(parsed)
     }
   }
   return { manifests, problems, foreign }

@@ -105,7 +105,7 @@ await t.test('any text at all is read or refused, with places within it', async 
 })
 
 await t.test(
-  'the path of a verdict leads into the manifest, whatever tensors are called',
+  'the path that a check reports leads into the manifest, whatever tensors are called',
   async (t) => {
     const inputMap = { 'input_images:0': 'x', 'a].b': 'y' }
     const spec = {

@@ -8,13 +8,13 @@ export const CONTROL_FLAGS = {
     values: ['none', 'poll', 'explicit'],
     default: 'none',
     description:
-      'none: all is loaded at the start and stays. poll: changes in the repositories are followed. explicit: clients load and unload.',
+      'none: load all models at the start. poll: also follow changes in the repositories. explicit: clients load and unload models.',
   },
   'load-model': {
     type: 'string',
     repeatable: true,
     description:
-      'Load this model at the start, in the mode explicit; several may be given. * alone loads all.',
+      'Load this model at the start, in the mode explicit. Repeat the flag for more models; * alone loads all.',
   },
   'repository-poll-secs': POLL_FLAGS['repository-poll-secs'],
 } as const satisfies FlagTable
@@ -30,7 +30,7 @@ export function checkControlFlags(
   const { 'model-control-mode': mode, 'load-model': names } = flags
   if (names.length === 0) return
   if (mode !== 'explicit') {
-    const problem = `"${names[0]}" in the mode ${mode}, want --model-control-mode=explicit with it`
+    const problem = `got "${names[0]}" in the mode ${mode}, want --model-control-mode=explicit`
     throw flagRefusal('--load-model', problem)
   }
   if (names.includes(ALL) && names.length > 1) {

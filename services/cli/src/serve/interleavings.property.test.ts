@@ -225,7 +225,7 @@ class Run {
       .catch((thrown: Error) => thrown)
     this.#fromDisk.delete(load)
     const isExcused = name === 'e' && unloads < this.#unloads
-    if (!isExcused) this.#judgeLoad(error, load)
+    if (!isExcused) this.#checkLoad(error, load)
     this.#model.end(load)
     if (name === 'e' && !isExcused && error === undefined) this.#isEnsembleWanted = 'yes'
   }
@@ -237,12 +237,12 @@ class Run {
       ?.load('m', { config: OVERRIDE, files })
       .then(() => undefined)
       .catch((thrown: Error) => thrown)
-    this.#judgeLoad(error, load)
+    this.#checkLoad(error, load)
     this.#model.end(load)
   }
 
   /** A load fails only if an unload came while it went on. */
-  #judgeLoad(error: Error | undefined, load: OpenLoad): void {
+  #checkLoad(error: Error | undefined, load: OpenLoad): void {
     if (error !== undefined && !load.isDead) throw error
   }
 

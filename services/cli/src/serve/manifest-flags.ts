@@ -7,23 +7,24 @@ export const MANIFEST_FLAGS = {
     aliases: ['f'],
     repeatable: true,
     description:
-      'A file of manifests of Models and Ensembles, a folder of them, or - for standard input; several may be given. They are read once, at the start: the mode poll follows the models’ files, not the manifests.',
+      'File or folder of manifests (Models and Ensembles), or - for standard input. Repeat the flag for more. Manifests are read once, at the start; the mode poll follows only the files of the models.',
   },
   'storage-map': {
     type: 'string',
     repeatable: true,
     description:
-      'URI=DIR: where what a storageUri begins with is on this machine, e.g. pvc://models=./models. hostPath:// needs none.',
+      'URI=DIR: the folder on this machine that stands for the beginning of a storageUri, e.g. pvc://models=./models. hostPath:// needs no map.',
   },
   'secret-map': {
     type: 'string',
     repeatable: true,
-    description: 'NAME=DIR: where the Secret of a storage.secretRef is: a file for each key.',
+    description:
+      'NAME=DIR: the folder that stands for the Secret of a storage.secretRef, with a file for each key.',
   },
   'model-cache': {
     type: 'string',
     description:
-      'Folder for models that are fetched from http(s):// and s3://. Default: tutti/models in XDG_CACHE_HOME or ~/.cache.',
+      'Folder for models that are fetched over http(s):// and s3://. Default: tutti/models in XDG_CACHE_HOME or ~/.cache.',
   },
 } as const satisfies FlagTable
 
@@ -41,7 +42,7 @@ export function checkManifestFlags(flags: ManifestFlags): void {
     if (!isGiven) continue
     throw flagRefusal(
       field,
-      'given without --filename, want both: it is about the models of manifests',
+      'got it without --filename, want both: it is about the models of manifests',
     )
   }
 }

@@ -19,9 +19,9 @@ import { SERVE_FLAGS } from './serve-flags.ts'
 /** What the engine of these tests executes. */
 type StepRequest = Parameters<ModelHost['infer']>[2]['caller']
 
-const LOOPBACK = ['grpc', 'http', 'metrics'].flatMap((door) => [
-  `--${door}-address=127.0.0.1`,
-  `--${door}-port=0`,
+const LOOPBACK = ['grpc', 'http', 'metrics'].flatMap((server) => [
+  `--${server}-address=127.0.0.1`,
+  `--${server}-port=0`,
 ])
 const TIMES = { computeInputNs: 1, computeInferNs: 1, computeOutputNs: 1 }
 const io =
@@ -63,7 +63,7 @@ function testEngine() {
     load: async ({ name }, { host }) => ({
       signature: { inputs: [], outputs: [] },
       execute: async (batch, { signal }) => {
-        if (host === undefined) throw new Error('nobody offers a host')
+        if (host === undefined) throw new Error('no engine has a host')
         const answer = async ({ request, sink }: EngineRequest): Promise<void> => {
           try {
             const { outputs } = await run(name, request, host, signal)

@@ -20,7 +20,7 @@ import type { SERVE_FLAGS } from './serve-flags.ts'
 
 type ServeFlags = FlagValues<typeof SERVE_FLAGS>
 
-/** Everything behind the doors of `tutti serve`. */
+/** Everything behind the servers of `tutti serve`. */
 export interface ModelServer {
   readonly step: Step
   readonly router: Router

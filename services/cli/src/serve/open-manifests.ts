@@ -26,10 +26,10 @@ import {
   type RepositoryReading,
   readRepository,
 } from '../manifests/repository-configs.ts'
-import { NamespaceWorld } from '../validate/namespace-world.ts'
+import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderReport } from '../validate/report.ts'
-import { judgeManifests } from '../validate/validate-command.ts'
-import { idleFields } from './idle-fields.ts'
+import { checkManifests } from '../validate/validate-command.ts'
+import { ignoredFields } from './ignored-fields.ts'
 import type { ManifestFlags } from './manifest-flags.ts'
 import { StoragePlaces } from './storage-places.ts'
 
@@ -61,7 +61,7 @@ export interface OpenManifestsOptions {
 }
 
 /**
- * Reads manifests, finds or fetches what the Models are stored in, and judges all of it as `tutti validate` does.
+ * Reads manifests, finds or fetches what the Models are stored in, and checks them as `tutti validate` does.
  *
  * @throws ServeError FLAG_INVALID for what cannot be read, CONFIG_INVALID if anything is refused; `err` has heard why then.
  */
@@ -79,8 +79,8 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
   )
   const reading = { ...toReading(o.flags), directories, overrides }
   const repository = await readRepository(o.flags['model-repository'], reading)
-  judge(o, parsed, repository)
-  sayIdle(o.log, parsed.manifests)
+  check(o, parsed, repository)
+  logIgnored(o.log, parsed.manifests)
   const written = new OverrideDirectories()
   try {
     const ensembles = await writeEnsembles(parsed, repository, written)
@@ -96,7 +96,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
   }
 }
 
-/** What is judged is what will be served. */
+/** The configurations are checked as they will be served. */
 function toReading(flags: ReadingFlags): RepositoryReading {
   const configName = flags['model-config-name']
   return {
@@ -149,9 +149,9 @@ async function findDirectories(
   return directories
 }
 
-function judge(o: OpenManifestsOptions, parsed: ParsedManifests, repository: ReadRepository): void {
-  const { problems, notes } = judgeManifests(parsed, repository)
-  // Here everything that there is was looked at: what is pending does not come.
+function check(o: OpenManifestsOptions, parsed: ParsedManifests, repository: ReadRepository): void {
+  const { problems, notes } = checkManifests(parsed, repository)
+  // All models are known here: what is pending does not come.
   const pending = notes.filter(({ reason }) => reason === 'SchemaPending')
   for (const [model, error] of repository.problems) {
     if (problems.length + pending.length > 0) o.err(`model '${model}': ${error}\n`)
@@ -171,15 +171,15 @@ function refuse(
   notes: readonly Problem[] = [],
 ): void {
   if (problems.length === 0) return
-  o.err(renderReport({ judged: manifests.length, foreign, problems, notes }, 'text'))
-  const text = `${problems.length} ${problems.length === 1 ? 'fault' : 'faults'} in manifests`
+  o.err(renderReport({ checked: manifests.length, foreign, problems, notes }, 'text'))
+  const text = `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'} in manifests`
   throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })
 }
 
-/** Once for all: these fields are for pods, and there are none. */
-function sayIdle(log: Logger, manifests: readonly LocatedManifest[]): void {
+/** One line for all manifests. */
+function logIgnored(log: Logger, manifests: readonly LocatedManifest[]): void {
   const fields = manifests.flatMap(({ manifest }) => {
-    const names = idleFields(manifest)
+    const names = ignoredFields(manifest)
     const resource = `${manifest.kind}/${manifest.metadata.name}`
     return names.length === 0 ? [] : [`${resource}: ${names.join(', ')}`]
   })
@@ -193,14 +193,14 @@ async function writeEnsembles(
   written: OverrideDirectories,
 ): Promise<Pick<OpenedManifests, 'directories' | 'rules'>> {
   const all = manifests.map(({ manifest }) => manifest)
-  const world = new NamespaceWorld(all, repository)
+  const namespace = new NamespaceManifests(all, repository)
   const directories: ModelDirectory[] = []
   const rules = new Map<string, EnsembleRules>()
   for (const manifest of all.filter(isEnsemble)) {
     const name = modelNameOf(manifest)
-    const verdict = world.judge(manifest)
-    if (!verdict.accepted) throw new ServeError('INTERNAL', `bug: ${verdict.message}`)
-    const config = Buffer.from(printModelConfig(verdict.config))
+    const result = namespace.check(manifest)
+    if (!result.accepted) throw new ServeError('INTERNAL', `bug: ${result.message}`)
+    const config = Buffer.from(printModelConfig(result.config))
     // A dot file makes the folder of the version and is no part of it.
     const files = new Map([
       ['config.pbtxt', config],
@@ -208,7 +208,7 @@ async function writeEnsembles(
     ])
     const { path } = await written.write(name, files)
     directories.push({ name, path })
-    rules.set(name, verdict.rules)
+    rules.set(name, result.rules)
   }
   return { directories, rules }
 }

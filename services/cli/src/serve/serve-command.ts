@@ -35,9 +35,9 @@ function serveExecutable(around: ProcessEnvironment): Executable<typeof SERVE_FL
       if (flags.filename.length === 0) return await startServe(o)
       const manifests = await openManifests({
         flags,
-        input: around.input,
-        err: (text) => around.err(text),
-        cache: flags['model-cache'] ?? defaultCache(around),
+        input: environment.input,
+        err: (text) => environment.err(text),
+        cache: flags['model-cache'] ?? defaultCache(environment),
         clock: systemClock,
         log,
         signal,
@@ -55,5 +55,5 @@ function defaultCache({ env }: ProcessEnvironment): string {
 export const serveCommand: Command = {
   name: 'serve',
   description: 'Serves model repositories, or manifests, in one process.',
-  run: (argv, around) => runExecutable(serveExecutable(around), argv, around),
+  run: (argv, environment) => runExecutable(serveExecutable(environment), argv, environment),
 }

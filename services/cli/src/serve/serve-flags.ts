@@ -1,6 +1,6 @@
 import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
 import { NESTING_FLAGS } from '@tutti/router'
-import { DOOR_FLAGS } from '@tutti/server'
+import { SERVER_FLAGS } from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
@@ -16,6 +16,6 @@ export const SERVE_FLAGS = {
   ...loading,
   'exit-timeout-secs': exitTimeout,
   ...NESTING_FLAGS,
-  ...DOOR_FLAGS,
+  ...SERVER_FLAGS,
   ...logging,
 } as const satisfies FlagTable

@@ -12,7 +12,7 @@ import {
 import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
 import { run } from '../run.ts'
-import { IDLE_ENSEMBLE_FIELDS, IDLE_MODEL_FIELDS } from './idle-fields.ts'
+import { IGNORED_ENSEMBLE_FIELDS, IGNORED_MODEL_FIELDS } from './ignored-fields.ts'
 import { openManifests } from './open-manifests.ts'
 import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
@@ -50,9 +50,9 @@ spec:
 /** Serves manifests as the command does, on free ports. */
 async function serve(t: Test, manifests: readonly string[], ...argv: string[]) {
   const folder = t.testdir({ 'all.yaml': manifests.join('\n---\n') })
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((door) => [
-    `--${door}-address=127.0.0.1`,
-    `--${door}-port=0`,
+  const loopback = ['grpc', 'http', 'metrics'].flatMap((server) => [
+    `--${server}-address=127.0.0.1`,
+    `--${server}-port=0`,
   ])
   const { values: flags } = parseFlags(SERVE_FLAGS, [
     `-f=${folder}/all.yaml`,
@@ -243,7 +243,7 @@ await t.test('bad manifests end the start with the messages of tutti validate', 
   t.match(await command(t, good, '--storage-map=x'), { code: 2, err: /want URI=DIR/ })
 })
 
-await t.test('Ensembles are judged by the configurations that will be served', async (t) => {
+await t.test('Ensembles are checked by the configurations that will be served', async (t) => {
   const copy = await mkdtemp(join(tmpdir(), 'tutti-'))
   t.teardown(() => rm(copy, { recursive: true }))
   await cp(join(BASIC, 'add_one_batch'), copy, { recursive: true })
@@ -277,7 +277,7 @@ await t.test('flags about manifests want manifests', async (t) => {
 
 await t.test('what has no effect is documented', async (t) => {
   const page = await readFile(join(ROOT, 'docs/serving-manifests.md'), 'utf8')
-  for (const field of [...IDLE_MODEL_FIELDS, ...IDLE_ENSEMBLE_FIELDS]) {
+  for (const field of [...IGNORED_MODEL_FIELDS, ...IGNORED_ENSEMBLE_FIELDS]) {
     t.ok(page.includes(`\`${field}\``), field)
   }
 })

@@ -7,7 +7,7 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
-import { checkAnswered, openDoors } from '@tutti/server'
+import { checkAnswered, openServers } from '@tutti/server'
 import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
@@ -21,7 +21,7 @@ export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'si
 }
 
 /**
- * Serves model repositories in one process: the step with its engines, the router over it, and the front doors.
+ * Serves model repositories in one process: the step with its engines, the router over it, and the servers.
  *
  * @throws ServeError if the repositories cannot be read, a port is taken, or, with `--exit-on-error`, a model fails.
  */
@@ -31,21 +31,21 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const server = await openModelServer({ ...o, clock })
   const { router, step, metrics } = server
   try {
-    const doors = await openDoors({ flags, backend: router, metrics, health, clock, log })
-    logServing({ log, clock, fields: { ...doors.ports }, causes: () => [] })
+    const servers = await openServers({ flags, backend: router, metrics, health, clock, log })
+    logServing({ log, clock, fields: { ...servers.ports }, causes: () => [] })
     return {
       stopAccepting: () => {
-        doors.stopAccepting()
+        servers.stopAccepting()
         router.stop()
         server.stop()
       },
       drain: async () => {
-        const isAnswered = await doors.drain({ timeoutMs: toDrainMs(flags) })
+        const isAnswered = await servers.drain({ timeoutMs: toDrainMs(flags) })
         await step.drain()
         checkAnswered(isAnswered)
       },
       close: async () => {
-        await doors.close()
+        await servers.close()
         await server.close()
       },
       isBusy: () => step.isBusy,

@@ -18,13 +18,13 @@ export interface StoragePlacesOptions {
 
 type Storage = Pick<ModelManifest['spec'], 'storageUri' | 'storage'>
 
-/** A place that cannot be found is a fault of the field, as the checker's are: the text begins with its path. */
+/** A place that cannot be found is an error of its field: the text begins with the path of the field. */
 function refusal(field: string, text: string, cause?: unknown): ServeError {
   const { reason = 'CONFIG_INVALID' } = cause instanceof ServeError ? cause : {}
   return new ServeError(reason, `${field}: ${text}`, { details: { field }, cause })
 }
 
-/** Finds on this machine what the Models of a cluster are stored in. */
+/** Finds the folders of Models on this machine. */
 export class StoragePlaces {
   readonly #o: StoragePlacesOptions
   readonly #places: ReadonlyMap<string, string>

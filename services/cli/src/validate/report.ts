@@ -3,7 +3,7 @@ import type { Problem } from '../manifests/parse-manifests.ts'
 /** What `tutti validate` found. */
 export interface Report {
   /** Manifests that fit their schema. */
-  readonly judged: number
+  readonly checked: number
   readonly foreign: number
   readonly problems: readonly Problem[]
   /** What is no error: warnings, and Ensembles whose models are not known. */
@@ -24,9 +24,9 @@ function renderProblem({ file, line, column, resource, path, reason, message }: 
   return `${where}: ${message} (${reason})`
 }
 
-function summary({ judged, foreign, problems, notes }: Report): string {
+function summary({ checked, foreign, problems, notes }: Report): string {
   const counts = [
-    count(judged, 'Model or Ensemble', 'Models and Ensembles'),
+    count(checked, 'Model or Ensemble', 'Models and Ensembles'),
     count(problems.length, 'error', 'errors'),
     ...(notes.length === 0 ? [] : [count(notes.length, 'note', 'notes')]),
     ...(foreign === 0

@@ -44,14 +44,14 @@ await t.test('what is fine ends with 0', async (t) => {
   })
 })
 
-await t.test('what is not known ends with 0 and is said', async (t) => {
+await t.test('a model that is not known is a note, and the command ends with 0', async (t) => {
   t.match(await validate(['-f', '-'], yaml(ensembleManifest('e'))), {
     code: 0,
     out: /^-:16:7: Ensemble\/e: steps\[0\]\(a\)\.modelRef: no Model or Ensemble serves 'm' yet; want one of that served name \(SchemaPending\)\n1 Model or Ensemble, no errors, 1 note\n$/,
   })
 })
 
-await t.test('the name of a resource is no served name, and is said with it', async (t) => {
+await t.test('the name of a resource is no served name, and the report has it', async (t) => {
   const { code, out } = await validate(
     ['-f', '-'],
     yaml(
@@ -123,7 +123,7 @@ const over = (name: string, of: string) =>
     steps: [{ name: 'a', ensembleRef: { name: of }, inputMap: { x: 'x' } }],
   })
 
-await t.test('Ensembles are judged with those that they contain', async (t) => {
+await t.test('Ensembles are checked with those that they contain', async (t) => {
   const inner = ensembleManifest('inner')
   t.match(await validate(['-f', '-'], yaml(over('outer', 'inner'), inner, M)), {
     code: 0,
@@ -173,7 +173,7 @@ await t.test('JSON has the same', async (t) => {
   t.equal(code, 1)
   t.match(JSON.parse(out), {
     valid: false,
-    judged: 0,
+    checked: 0,
     problems: [
       {
         file: '-',

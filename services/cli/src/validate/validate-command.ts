@@ -13,7 +13,7 @@ import {
 } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
 import { type ReadRepository, readRepository } from '../manifests/repository-configs.ts'
-import { NamespaceWorld } from './namespace-world.ts'
+import { NamespaceManifests } from './namespace-manifests.ts'
 import { type Report, renderReport } from './report.ts'
 
 export const VALIDATE_FLAGS = {
@@ -21,43 +21,42 @@ export const VALIDATE_FLAGS = {
     type: 'string',
     aliases: ['f'],
     repeatable: true,
-    description:
-      'A file of manifests, a folder of them, or - for standard input; several may be given.',
+    description: 'File or folder of manifests, or - for standard input. Repeat the flag for more.',
   },
   'model-repository': {
     type: 'string',
     repeatable: true,
     description:
-      'Where the models are that the manifests are about, each in a folder of its served name; several may be given. A model that is in neither is then an error.',
+      'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, a model that is neither in a manifest nor in a folder is an error.',
   },
   output: {
     type: 'enum',
     values: ['text', 'json'],
     default: 'text',
-    description: 'How the verdicts are printed.',
+    description: 'Format of the report.',
   },
 } as const satisfies FlagTable
 
 export const validateCommand: Command = {
   name: 'validate',
-  description: 'Judges manifests of Models and Ensembles as the operator would, without a cluster.',
+  description: 'Checks manifests of Models and Ensembles as the operator does, without a cluster.',
   run: withFlags(
     { usage: 'tutti validate -f FILE|DIR|- [FLAGS]', flags: VALIDATE_FLAGS },
-    async ({ flags, positionals }, around) => {
+    async ({ flags, positionals }, environment) => {
       if (flags.filename.length === 0 || positionals.length > 0) {
         const got = positionals[0] === undefined ? 'got none' : `got '${positionals[0]}' without it`
         throw new ServeError('FLAG_INVALID', `--filename: ${got}, want -f FILE, -f DIR or -f -`)
       }
       const repository = await readRepositories(flags['model-repository'])
-      const files = await readManifestFiles(flags.filename, around.input)
-      const report = judgeManifests(parseManifests(files), repository)
-      around.out(renderReport(report, flags.output))
+      const files = await readManifestFiles(flags.filename, environment.input)
+      const report = checkManifests(parseManifests(files), repository)
+      environment.out(renderReport(report, flags.output))
       return report.problems.length === 0 ? 0 : 1
     },
   ),
 }
 
-/** What cannot be read is as with a file: nothing was judged. */
+/** A repository that cannot be read is an error of the command line, as a file is. */
 async function readRepositories(paths: readonly string[]): Promise<ReadRepository | undefined> {
   if (paths.length === 0) return undefined
   try {
@@ -69,40 +68,40 @@ async function readRepositories(paths: readonly string[]): Promise<ReadRepositor
   }
 }
 
-/** Judges all manifests, each with those of its namespace. */
-export function judgeManifests(
+/** Checks all manifests, each together with the others of its namespace. */
+export function checkManifests(
   parsed: ParsedManifests,
   repository: ReadRepository | undefined,
 ): Report {
   const problems = [...parsed.problems]
   const notes: Problem[] = []
-  const worlds = new Map<string, NamespaceWorld>()
+  const namespaces = new Map<string, NamespaceManifests>()
   for (const [namespace, members] of Map.groupBy(parsed.manifests, namespaceOf)) {
     const manifests = members.map(({ manifest }) => manifest)
-    worlds.set(namespace, new NamespaceWorld(manifests, repository))
+    namespaces.set(namespace, new NamespaceManifests(manifests, repository))
   }
   for (const located of parsed.manifests) {
-    const world = worlds.get(namespaceOf(located))
-    const verdict = world === undefined ? [] : judgeOne(located, world)
-    for (const problem of verdict) {
+    const namespace = namespaces.get(namespaceOf(located))
+    const result = namespace === undefined ? [] : checkOne(located, namespace)
+    for (const problem of result) {
       const isNote = problem.reason === 'SchemaPending' || problem.reason === 'Warning'
       ;(isNote ? notes : problems).push(problem)
     }
   }
-  return { judged: parsed.manifests.length, foreign: parsed.foreign, problems, notes }
+  return { checked: parsed.manifests.length, foreign: parsed.foreign, problems, notes }
 }
 
-function judgeOne(located: LocatedManifest, world: NamespaceWorld): readonly Problem[] {
+function checkOne(located: LocatedManifest, namespace: NamespaceManifests): readonly Problem[] {
   const { manifest } = located
   if (manifest.kind === 'Model') {
-    const holder = world.holderOf(manifest)
+    const holder = namespace.holderOf(manifest)
     if (holder === undefined) return []
     const message = `modelName: ${nameConflict(modelNameOf(manifest), holder)}`
     return [toProblem(located, 'NameConflict', message)]
   }
-  const verdict = world.judge(manifest)
-  if (!verdict.accepted) return [toProblem(located, verdict.reason, verdict.message)]
-  return verdict.warnings.map((warning) => toProblem(located, 'Warning', warning))
+  const result = namespace.check(manifest)
+  if (!result.accepted) return [toProblem(located, result.reason, result.message)]
+  return result.warnings.map((warning) => toProblem(located, 'Warning', warning))
 }
 
 /** @param line - begins with a path and a colon. */

@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { DOOR_FLAGS, POLL_FLAGS } from '@tutti/server'
+import { SERVER_FLAGS, POLL_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'
@@ -32,7 +32,7 @@ export const ROUTER_FLAGS = {
       'Ready only if every known model version is and no ensemble waits for a model; false: ready as soon as the server serves.',
   },
   ...NESTING_FLAGS,
-  ...DOOR_FLAGS,
+  ...SERVER_FLAGS,
   ...EDGE_FLAGS,
   ...PROCESS_FLAGS,
 } as const satisfies FlagTable

@@ -1,4 +1,4 @@
-import { type Doors, type DoorsOptions, openDoors } from '@tutti/server'
+import { type Servers, type ServersOptions, openServers } from '@tutti/server'
 import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 
@@ -13,7 +13,7 @@ export async function openRouterServers(
     readonly flags: EdgeFlags
     readonly opened: AsyncDisposableStack
   },
-): Promise<Doors> {
+): Promise<Servers> {
   const { flags, opened, clock, log } = o
   const { 'edge-file': path } = flags
   const file = path === undefined ? undefined : await EdgeFile.open({ path, clock, log })

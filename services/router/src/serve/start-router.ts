@@ -17,7 +17,7 @@ import {
   checkAnswered,
   FLAGS_RULE,
   MODEL_RESOURCE_RULES,
-  openMetricsDoor,
+  openMetricsServer,
   ServerMetrics,
 } from '@tutti/server'
 import {

@@ -11,7 +11,7 @@ import { Admission } from '../admission.ts'
 import {
   echo,
   type ModelScript,
-  openGrpcDoor,
+  openTestServer,
   response,
   ScriptedBackend,
 } from '../testing/index.ts'
@@ -74,7 +74,7 @@ function openStream(session: ClientHttp2Session, headers: Record<string, string>
 
 await t.test('a client that goes away stops the work for it', async (t) => {
   const held = heldModel()
-  const { client, admission } = await openGrpcDoor(t, { m: { script: held.script } })
+  const { client, admission } = await openTestServer(t, { m: { script: held.script } })
   const cancel = new AbortController()
   const answer = client.infer(ask, { signal: cancel.signal })
   await held.started
@@ -88,7 +88,7 @@ await t.test('a client that goes away stops the work for it', async (t) => {
 
 await t.test('a connection that breaks stops the work for it', async (t) => {
   const held = heldModel()
-  const { address } = await openGrpcDoor(t, { m: { script: held.script } })
+  const { address } = await openTestServer(t, { m: { script: held.script } })
   const session = connectRaw(t, address)
   openStream(session).end(frame(encodeInferRequest(ask)))
   await held.started
@@ -99,7 +99,7 @@ await t.test('a connection that breaks stops the work for it', async (t) => {
 await t.test('the deadline of the client is answered by us, with its reason', async (t) => {
   const clock = createManualClock()
   const held = heldModel()
-  const { client, backend, admission } = await openGrpcDoor(
+  const { client, backend, admission } = await openTestServer(
     t,
     { m: { script: held.script } },
     { clock },
@@ -121,7 +121,7 @@ await t.test('the deadline of the client is answered by us, with its reason', as
 })
 
 await t.test('a deadline that has passed is answered before anything is read', async (t) => {
-  const { client, backend } = await openGrpcDoor(t, { m: {} })
+  const { client, backend } = await openTestServer(t, { m: {} })
   await t.rejects(client.infer(ask, { headers: { 'grpc-timeout': '0n' } }), {
     reason: 'DEADLINE_EXCEEDED',
     message: /deadline/,
@@ -131,7 +131,7 @@ await t.test('a deadline that has passed is answered before anything is read', a
 
 await t.test('every unit of grpc-timeout is read, the longest ones too', async (t) => {
   const clock = createManualClock()
-  const { client, backend } = await openGrpcDoor(t, { m: {} }, { clock })
+  const { client, backend } = await openTestServer(t, { m: {} }, { clock })
   const cases: readonly (readonly [string, number])[] = [
     ['99999999H', 99_999_999 * 3_600_000],
     ['2M', 120_000],
@@ -151,7 +151,7 @@ await t.test('every unit of grpc-timeout is read, the longest ones too', async (
 })
 
 await t.test('without a deadline there is none', async (t) => {
-  const { client, backend } = await openGrpcDoor(t, { m: {} })
+  const { client, backend } = await openTestServer(t, { m: {} })
   await client.infer(ask)
   t.notOk('deadlineAt' in (backend.contexts[0] ?? {}))
 })
@@ -161,7 +161,7 @@ await t.test(
   async (t) => {
     const held = heldModel()
     const admission = new Admission({ maxRequests: 1 })
-    const { client } = await openGrpcDoor(t, { m: { script: held.script } }, { admission })
+    const { client } = await openTestServer(t, { m: { script: held.script } }, { admission })
     const first = client.infer(ask)
     await held.started
     await t.rejects(client.infer(ask), {
@@ -180,7 +180,7 @@ await t.test(
 
 await t.test('over the bound of bytes a half-read message is refused', async (t) => {
   const admission = new Admission({ maxBytes: MEBIBYTE })
-  const { client, backend } = await openGrpcDoor(t, { m: {} }, { admission })
+  const { client, backend } = await openTestServer(t, { m: {} }, { admission })
   await t.rejects(client.infer(bigRequest(4 * MEBIBYTE)), {
     code: 'RESOURCE_EXHAUSTED',
     reason: 'OVERLOADED',
@@ -193,7 +193,7 @@ await t.test('over the bound of bytes a half-read message is refused', async (t)
 
 await t.test('bytes of a stalled upload are counted until the client leaves', async (t) => {
   const admission = new Admission({ maxBytes: 100_000 })
-  const { client, address } = await openGrpcDoor(t, { m: {} }, { admission })
+  const { client, address } = await openTestServer(t, { m: {} }, { admission })
   const session = connectRaw(t, address)
   await once(session, 'remoteSettings')
   const stream = openStream(session)
@@ -208,7 +208,7 @@ await t.test('bytes of a stalled upload are counted until the client leaves', as
 })
 
 await t.test('a message over the size bound is refused with its size', async (t) => {
-  const { client } = await openGrpcDoor(t, { m: {} }, { maxMessageBytes: 1000 })
+  const { client } = await openTestServer(t, { m: {} }, { maxMessageBytes: 1000 })
   await t.resolves(client.infer(bigRequest(900)))
   await t.rejects(client.infer(bigRequest(MEBIBYTE)), {
     code: 'RESOURCE_EXHAUSTED',
@@ -218,7 +218,7 @@ await t.test('a message over the size bound is refused with its size', async (t)
 })
 
 await t.test('calls other than inference have small messages', async (t) => {
-  const { client } = await openGrpcDoor(t, {})
+  const { client } = await openTestServer(t, {})
   const error = await new Promise<unknown>((resolve) => {
     client.objects.ModelReady({ name: 'a'.repeat(5 * MEBIBYTE) }, resolve)
   })
@@ -226,13 +226,13 @@ await t.test('calls other than inference have small messages', async (t) => {
 })
 
 await t.test('a message of 200 MiB passes both ways', async (t) => {
-  const { client } = await openGrpcDoor(t, { m: { script: echo() } })
+  const { client } = await openTestServer(t, { m: { script: echo() } })
   const answer = await client.infer(bigRequest(200 * MEBIBYTE))
   t.equal(answer.outputs[0]?.data.byteLength, 200 * MEBIBYTE)
 })
 
 await t.test('connections over the bound are dropped', async (t) => {
-  const { client, address, server } = await openGrpcDoor(t, { m: {} }, { maxConnections: 1 })
+  const { client, address, server } = await openTestServer(t, { m: {} }, { maxConnections: 1 })
   await client.infer(ask)
   const socket = connectSocket(server.port, '127.0.0.1')
   t.teardown(() => socket.destroy())
@@ -245,7 +245,7 @@ await t.test('connections over the bound are dropped', async (t) => {
 
 await t.test('both windows are as configured from the start of a connection', async (t) => {
   for (const windowBytes of [GRPC_SERVER_DEFAULTS.windowBytes, 16 * MEBIBYTE]) {
-    const { address } = await openGrpcDoor(t, { m: {} }, { windowBytes })
+    const { address } = await openTestServer(t, { m: {} }, { windowBytes })
     const session = connectRaw(t, address)
     const [settings] = await once(session, 'remoteSettings')
     await ping(session)
@@ -258,7 +258,7 @@ await t.test('both windows are as configured from the start of a connection', as
 await t.test(
   'calls that are given up by the thousand leave the connection to the others',
   async (t) => {
-    const { address } = await openGrpcDoor(t, { m: {} })
+    const { address } = await openTestServer(t, { m: {} })
     const session = connectRaw(t, address)
     await once(session, 'remoteSettings')
     for (let round = 0; round < 12; round++) {
@@ -274,7 +274,7 @@ await t.test(
 )
 
 await t.test('bounds out of range are refused', async (t) => {
-  const start = (bounds: object) => openGrpcDoor(t, {}, bounds)
+  const start = (bounds: object) => openTestServer(t, {}, bounds)
   await t.rejects(start({ maxMessageBytes: 2 ** 31 }), {
     reason: 'SETTING_INVALID',
     message: /maxMessageBytes/,
@@ -290,8 +290,8 @@ await t.test('bounds out of range are refused', async (t) => {
 })
 
 await t.test('an address in use is refused', async (t) => {
-  const { server } = await openGrpcDoor(t, {})
-  await t.rejects(openGrpcDoor(t, {}, { port: server.port }), {
+  const { server } = await openTestServer(t, {})
+  await t.rejects(openTestServer(t, {}, { port: server.port }), {
     reason: 'SETTING_INVALID',
     message: /cannot listen on 127.0.0.1/,
   })
@@ -299,7 +299,7 @@ await t.test('an address in use is refused', async (t) => {
 
 await t.test('a drain answers what was accepted and nothing more', async (t) => {
   const held = heldModel()
-  const { client, server, address } = await openGrpcDoor(t, { m: { script: held.script } })
+  const { client, server, address } = await openTestServer(t, { m: { script: held.script } })
   const accepted = client.infer(ask)
   await held.started
   const drained = server.drain({ timeoutMs: 60_000 })
@@ -318,7 +318,7 @@ await t.test('a drain answers what was accepted and nothing more', async (t) => 
 await t.test('a drain that takes too long answers the rest with an error', async (t) => {
   const clock = createManualClock()
   const held = heldModel()
-  const { client, server } = await openGrpcDoor(t, { m: { script: held.script } }, { clock })
+  const { client, server } = await openTestServer(t, { m: { script: held.script } }, { clock })
   const accepted = client.infer(ask)
   await held.started
   const drained = server.drain({ timeoutMs: 5000 })
@@ -334,7 +334,7 @@ await t.test('a drain that takes too long answers the rest with an error', async
 
 await t.test('a call that crosses with the stop is refused as not begun', async (t) => {
   const held = heldModel()
-  const { server, client, address } = await openGrpcDoor(t, { m: { script: held.script } })
+  const { server, client, address } = await openTestServer(t, { m: { script: held.script } })
   const first = client.infer(ask)
   await held.started
   const session = connectRaw(t, address)
@@ -349,7 +349,7 @@ await t.test('a call that crosses with the stop is refused as not begun', async 
 
 await t.test('close ends connections and work at once', async (t) => {
   const held = heldModel()
-  const { client, server } = await openGrpcDoor(t, { m: { script: held.script } })
+  const { client, server } = await openTestServer(t, { m: { script: held.script } })
   const answer = client.infer(ask)
   await held.started
   const rejected = t.rejects(answer, { code: 'UNAVAILABLE', message: /./ })
@@ -373,7 +373,7 @@ await t.test('IPv6 addresses can be listened on', async (t) => {
 })
 
 await t.test('what is no gRPC is answered as HTTP says', async (t) => {
-  const { address } = await openGrpcDoor(t, { m: {} })
+  const { address } = await openTestServer(t, { m: {} })
   const session = connectRaw(t, address)
   const stream = openStream(session, { 'content-type': 'text/plain' })
   stream.end()

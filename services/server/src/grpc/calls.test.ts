@@ -2,17 +2,17 @@ import { credentials, type MethodDefinition, type ServiceError, status } from '@
 import type { ModelStatistics } from '@tutti/model-config'
 import { fromGrpcStatus, inferenceServices, type RawInferenceService } from '@tutti/protocol'
 import t, { type Test } from 'tap'
-import { type GrpcDoor, openGrpcDoor } from '../testing/index.ts'
+import { openTestServer, type TestServer } from '../testing/index.ts'
 
 type Method = Exclude<keyof RawInferenceService, 'ModelInfer' | 'ModelStreamInfer'>
 
 /** Calls a unary method by name: the answer as an object, or our error. */
-function call(door: GrpcDoor, method: Method, request: object = {}): Promise<unknown> {
+function call(served: TestServer, method: Method, request: object = {}): Promise<unknown> {
   const definition: MethodDefinition<object, object> | undefined =
     inferenceServices().inference[method]
   return new Promise((resolve, reject) => {
     if (definition === undefined) throw new Error(`no method ${method}`)
-    door.client.objects.makeUnaryRequest(
+    served.client.objects.makeUnaryRequest(
       definition.path,
       (value: object) => definition.requestSerialize(value),
       (bytes) => definition.responseDeserialize(bytes),
@@ -51,30 +51,30 @@ const statistics: ModelStatistics = {
 }
 
 await t.test('the server says what it is', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  t.strictSame(await call(door, 'ServerLive'), { live: true })
-  t.strictSame(await call(door, 'ServerReady'), { ready: true })
-  t.strictSame(await call(door, 'ServerMetadata'), {
+  const served = await openTestServer(t, { m: {} })
+  t.strictSame(await call(served, 'ServerLive'), { live: true })
+  t.strictSame(await call(served, 'ServerReady'), { ready: true })
+  t.strictSame(await call(served, 'ServerMetadata'), {
     name: 'tutti',
     version: '1.2',
     extensions: ['classification', 'statistics'],
   })
-  door.backend.ready = false
-  t.strictSame(await call(door, 'ServerReady'), { ready: false })
+  served.backend.ready = false
+  t.strictSame(await call(served, 'ServerReady'), { ready: false })
 })
 
 await t.test('the server says what its models are', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  t.strictSame(await call(door, 'ModelReady', { name: 'm' }), { ready: true })
-  t.strictSame(await call(door, 'ModelReady', { name: 'nope' }), { ready: false })
-  t.strictSame(await call(door, 'ModelMetadata', { name: 'm' }), {
+  const served = await openTestServer(t, { m: {} })
+  t.strictSame(await call(served, 'ModelReady', { name: 'm' }), { ready: true })
+  t.strictSame(await call(served, 'ModelReady', { name: 'nope' }), { ready: false })
+  t.strictSame(await call(served, 'ModelMetadata', { name: 'm' }), {
     name: 'm',
     versions: ['1'],
     platform: 'scripted',
     inputs: [{ name: 'x', datatype: 'FP32', shape: ['-1', '4'] }],
     outputs: [{ name: 'y', datatype: 'BYTES', shape: ['-1', '4'] }],
   })
-  t.match(await call(door, 'ModelConfig', { name: 'm' }), {
+  t.match(await call(served, 'ModelConfig', { name: 'm' }), {
     config: {
       name: 'm',
       backend: 'scripted',
@@ -83,7 +83,7 @@ await t.test('the server says what its models are', async (t) => {
     },
   })
   for (const method of ['ModelMetadata', 'ModelConfig'] as const) {
-    await t.rejects(call(door, method, { name: 'nope' }), {
+    await t.rejects(call(served, method, { name: 'nope' }), {
       code: 'NOT_FOUND',
       reason: 'MODEL_NOT_FOUND',
       message: "Request for unknown model: 'nope' is not found",
@@ -92,9 +92,9 @@ await t.test('the server says what its models are', async (t) => {
 })
 
 await t.test('statistics keep all 64 bits', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  door.backend.statisticsOf = [statistics]
-  t.match(await call(door, 'ModelStatistics'), {
+  const served = await openTestServer(t, { m: {} })
+  served.backend.statisticsOf = [statistics]
+  t.match(await call(served, 'ModelStatistics'), {
     model_stats: [
       {
         name: 'm',
@@ -128,25 +128,25 @@ await t.test('statistics keep all 64 bits', async (t) => {
 await t.test(
   'the repository is listed, and its models stay loaded without a control',
   async (t) => {
-    const door = await openGrpcDoor(t, { m: {} })
+    const served = await openTestServer(t, { m: {} })
     const ready = { name: 'm', version: '1', state: 'READY', reason: '' } as const
     const failed = { name: 'n', version: '2', state: 'UNAVAILABLE', reason: 'Internal: x' } as const
-    door.backend.index = [ready, failed]
-    t.strictSame(await call(door, 'RepositoryIndex'), { models: [ready, failed] })
-    t.strictSame(await call(door, 'RepositoryIndex', { ready: true }), { models: [ready] })
+    served.backend.index = [ready, failed]
+    t.strictSame(await call(served, 'RepositoryIndex'), { models: [ready, failed] })
+    t.strictSame(await call(served, 'RepositoryIndex', { ready: true }), { models: [ready] })
     for (const method of [
       'RepositoryIndex',
       'RepositoryModelLoad',
       'RepositoryModelUnload',
     ] as const) {
-      await t.rejects(call(door, method, { repository_name: 'r' }), {
+      await t.rejects(call(served, method, { repository_name: 'r' }), {
         code: 'UNIMPLEMENTED',
         reason: 'UNSUPPORTED',
         message: "'repository_name' specification is not supported",
       })
     }
     for (const method of ['RepositoryModelLoad', 'RepositoryModelUnload'] as const) {
-      await t.rejects(call(door, method, { model_name: 'm' }), {
+      await t.rejects(call(served, method, { model_name: 'm' }), {
         code: 'UNAVAILABLE',
         reason: 'MODEL_CONTROL_REFUSED',
         message: 'explicit model load / unload is not allowed if polling is enabled',
@@ -156,15 +156,15 @@ await t.test(
 )
 
 await t.test('shared memory is off', async (t) => {
-  const door = await openGrpcDoor(t, {})
+  const served = await openTestServer(t, {})
   for (const kind of ['System', 'Cuda'] as const) {
-    t.strictSame(await call(door, `${kind}SharedMemoryStatus`), { regions: {} })
-    await t.rejects(call(door, `${kind}SharedMemoryStatus`, { name: 'r' }), {
+    t.strictSame(await call(served, `${kind}SharedMemoryStatus`), { regions: {} })
+    await t.rejects(call(served, `${kind}SharedMemoryStatus`, { name: 'r' }), {
       code: 'NOT_FOUND',
       message: `Unable to find ${kind.toLowerCase()} shared memory region: 'r'`,
     })
     for (const action of ['Register', 'Unregister'] as const) {
-      await t.rejects(call(door, `${kind}SharedMemory${action}`, { name: 'r' }), {
+      await t.rejects(call(served, `${kind}SharedMemory${action}`, { name: 'r' }), {
         code: 'UNIMPLEMENTED',
         message:
           "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
@@ -174,12 +174,12 @@ await t.test('shared memory is off', async (t) => {
 })
 
 await t.test('trace and log settings are not offered', async (t) => {
-  const door = await openGrpcDoor(t, {})
+  const served = await openTestServer(t, {})
   for (const [method, what] of [
     ['TraceSetting', 'trace settings'],
     ['LogSettings', 'log settings'],
   ] as const) {
-    await t.rejects(call(door, method), {
+    await t.rejects(call(served, method), {
       code: 'UNIMPLEMENTED',
       reason: 'UNSUPPORTED',
       message: `${what} are not offered by this server`,
@@ -188,10 +188,10 @@ await t.test('trace and log settings are not offered', async (t) => {
 })
 
 await t.test('while the process shuts down calls are refused', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  door.backend.live = false
-  t.strictSame(await call(door, 'ServerReady'), { ready: false })
-  await t.rejects(call(door, 'ServerLive'), { code: 'UNAVAILABLE', message: 'Server exiting' })
+  const served = await openTestServer(t, { m: {} })
+  served.backend.live = false
+  t.strictSame(await call(served, 'ServerReady'), { ready: false })
+  await t.rejects(call(served, 'ServerLive'), { code: 'UNAVAILABLE', message: 'Server exiting' })
   for (const method of [
     'ServerMetadata',
     'ModelReady',
@@ -202,7 +202,7 @@ await t.test('while the process shuts down calls are refused', async (t) => {
     'RepositoryModelLoad',
   ] as const) {
     await t.rejects(
-      call(door, method),
+      call(served, method),
       { code: 'UNAVAILABLE', reason: 'SERVER_NOT_READY', message: 'Server not ready' },
       method,
     )
@@ -210,23 +210,23 @@ await t.test('while the process shuts down calls are refused', async (t) => {
 })
 
 await t.test('health follows readiness, for any service name', async (t) => {
-  const door = await openGrpcDoor(t, {})
-  const client = openHealth(t, door)
+  const served = await openTestServer(t, {})
+  const client = openHealth(t, served)
   const check = () =>
     new Promise((resolve, reject) => {
       client.Check({ service: 'any' }, (error, answer) => (error ? reject(error) : resolve(answer)))
     })
   t.strictSame(await check(), { status: 'SERVING' })
-  door.backend.ready = false
+  served.backend.ready = false
   t.strictSame(await check(), { status: 'NOT_SERVING' })
-  door.backend.ready = true
-  door.backend.live = false
+  served.backend.ready = true
+  served.backend.live = false
   t.strictSame(await check(), { status: 'NOT_SERVING' })
 })
 
 await t.test('health cannot be watched', async (t) => {
-  const door = await openGrpcDoor(t, {})
-  const watching = openHealth(t, door).Watch({})
+  const served = await openTestServer(t, {})
+  const watching = openHealth(t, served).Watch({})
   const error = await new Promise<ServiceError>((resolve) => {
     watching.on('error', resolve)
     watching.on('data', () => t.fail('no state is expected'))
@@ -234,8 +234,11 @@ await t.test('health cannot be watched', async (t) => {
   t.equal(error.code, status.UNIMPLEMENTED)
 })
 
-function openHealth(t: Test, door: GrpcDoor) {
-  const client = new (inferenceServices().HealthClient)(door.address, credentials.createInsecure())
+function openHealth(t: Test, served: TestServer) {
+  const client = new (inferenceServices().HealthClient)(
+    served.address,
+    credentials.createInsecure(),
+  )
   t.teardown(() => client.close())
   return client
 }

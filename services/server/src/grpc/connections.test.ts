@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { InferenceClient } from '@tutti/protocol'
 import t from 'tap'
-import { type ModelScript, openGrpcDoor, response } from '../testing/index.ts'
+import { type ModelScript, openTestServer, response } from '../testing/index.ts'
 
 await t.test('the last answer before a close is whole', async (t) => {
   const data = new Uint8Array(4 * 1024 * 1024)
@@ -17,7 +17,7 @@ await t.test('the last answer before a close is whole', async (t) => {
     await released.promise
     yield response(request, [{ name: 'y', datatype: 'UINT8', shape: [data.length], data }])
   }
-  const { server, address } = await openGrpcDoor(t, { m: { script } })
+  const { server, address } = await openTestServer(t, { m: { script } })
   const answers = Array.from({ length: clients }, () => {
     const client = new InferenceClient({ address })
     t.teardown(() => client.close())
@@ -33,7 +33,7 @@ await t.test('the last answer before a close is whole', async (t) => {
 })
 
 await t.test('a client that answers no ping is dropped, one that does stays', async (t) => {
-  const { server, client } = await openGrpcDoor(t, { m: {} }, { keepaliveMs: 50 })
+  const { server, client } = await openTestServer(t, { m: {} }, { keepaliveMs: 50 })
   await client.infer({ modelName: 'm', inputs: [] })
   const silent = connect(server.port, '127.0.0.1')
   t.teardown(() => silent.destroy())

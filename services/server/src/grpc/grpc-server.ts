@@ -1,6 +1,6 @@
 import { encodeInferResponseFrame, inferenceServices } from '@tutti/protocol'
+import type { RunningServer } from '../listen.ts'
 import type { ServerIdentity } from '../server-identity.ts'
-import { absentHandlers } from './absent-handlers.ts'
 import { healthHandlers } from './health-handlers.ts'
 import { inferOnce } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
@@ -9,12 +9,12 @@ import { modelHandlers, serverHandlers } from './model-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
 import {
   GRPC_SERVER_DEFAULTS,
-  type GrpcServer,
   type GrpcServerBounds,
   type RpcServerOptions,
   startRpcServer,
 } from './rpc-server.ts'
 import type { ServerCall } from './server-call.ts'
+import { unsupportedHandlers } from './unsupported-handlers.ts'
 
 export interface GrpcServerOptions
   extends Partial<GrpcServerBounds>,
@@ -32,18 +32,18 @@ function servedMethods(o: GrpcServerOptions, maxBytes: number): readonly Method[
     ...serverHandlers(o.identity),
     ...modelHandlers(),
     ...repositoryHandlers(),
-    ...absentHandlers(),
+    ...unsupportedHandlers(),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
   return [...toMethods(inference, handlers, admitted), ...toMethods(health, healthHandlers())]
 }
 
 /**
- * Starts the gRPC door: the v2 service and the health service over one backend.
+ * Starts the gRPC server: the v2 service and the health service over one backend.
  *
  * @throws ServeError SETTING_INVALID for bounds out of range or an address that cannot be listened on.
  */
-export function startGrpcServer(o: GrpcServerOptions): Promise<GrpcServer> {
+export function startGrpcServer(o: GrpcServerOptions): Promise<RunningServer> {
   const bounds = { ...GRPC_SERVER_DEFAULTS, ...o }
   const methods = servedMethods(o, bounds.maxMessageBytes)
   return startRpcServer({ ...bounds, methods })

@@ -1,6 +1,6 @@
 import type { Reason, StatusCode } from '@tutti/errors'
 import t from 'tap'
-import { inferObject, openGrpcDoor } from '../testing/index.ts'
+import { inferObject, openTestServer } from '../testing/index.ts'
 
 const typed = (datatype: string, contents: object) => ({
   inputs: [{ name: 'x', datatype, shape: ['1'], contents }],
@@ -199,9 +199,9 @@ const refusals: readonly {
 ]
 
 await t.test("what cannot be executed is refused with Triton's words", async (t) => {
-  const door = await openGrpcDoor(t, { m: {}, decoupled: { isDecoupled: true } })
+  const served = await openTestServer(t, { m: {}, decoupled: { isDecoupled: true } })
   for (const { what, request, reason, message, code = 'INVALID_ARGUMENT' } of refusals) {
-    await t.rejects(inferObject(door, request), { reason, code, message }, what)
+    await t.rejects(inferObject(served, request), { reason, code, message }, what)
   }
-  t.equal(door.backend.requests.length, 0, 'and no model hears of it')
+  t.equal(served.backend.requests.length, 0, 'and no model hears of it')
 })

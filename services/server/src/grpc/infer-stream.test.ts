@@ -15,7 +15,7 @@ import { Admission } from '../admission.ts'
 import {
   echo,
   type ModelScript,
-  openGrpcDoor,
+  openTestServer,
   response,
   type ScriptedModel,
 } from '../testing/index.ts'
@@ -58,7 +58,7 @@ const decoupled: ScriptedModel = {
 }
 
 await t.test('models with one response are answered in the order of the requests', async (t) => {
-  const { client } = await openGrpcDoor(t, { m: { script: reversing(3) } })
+  const { client } = await openTestServer(t, { m: { script: reversing(3) } })
   const stream = client.openStream()
   for (const id of ['a', 'b', 'c']) await stream.send(ask(id))
   stream.end()
@@ -70,7 +70,7 @@ await t.test('models with one response are answered in the order of the requests
 })
 
 await t.test('errors stand in the stream, in their place, and it goes on', async (t) => {
-  const { client } = await openGrpcDoor(t, {
+  const { client } = await openTestServer(t, {
     m: { script: echo() },
     bad: {
       // oxlint-disable-next-line require-yield -- it fails before it has anything to give
@@ -120,7 +120,7 @@ await t.test('errors stand in the stream, in their place, and it goes on', async
 await t.test(
   'a model that says first that the time is over ends the stream with that',
   async (t) => {
-    const { client } = await openGrpcDoor(t, {
+    const { client } = await openTestServer(t, {
       late: {
         // oxlint-disable-next-line require-yield -- it fails before it has anything to give
         script: async function* (_request, { deadlineAt = 0 }) {
@@ -154,7 +154,7 @@ await t.test(
 )
 
 await t.test('with triton_grpc_error the first error of a model ends the stream', async (t) => {
-  const { client } = await openGrpcDoor(t, {
+  const { client } = await openTestServer(t, {
     bad: {
       // oxlint-disable-next-line require-yield -- it fails before it has anything to give
       script: async function* () {
@@ -181,7 +181,7 @@ await t.test('decoupled models give any number of responses', async (t) => {
   const wanted = new Map<string, Parameter>([
     ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
   ])
-  const { client } = await openGrpcDoor(t, { d: decoupled })
+  const { client } = await openTestServer(t, { d: decoupled })
   for (const [parameters, last] of [
     [wanted, [{ id: 'r', error: '', final: true, outputs: 0 }]],
     [new Map<string, Parameter>(), []],
@@ -198,7 +198,7 @@ await t.test('decoupled models give any number of responses', async (t) => {
 })
 
 await t.test('the final flag rides on the last response if that has outputs', async (t) => {
-  const { client } = await openGrpcDoor(t, { d: { isDecoupled: true, script: echo() } })
+  const { client } = await openTestServer(t, { d: { isDecoupled: true, script: echo() } })
   const stream = client.openStream()
   await stream.send(ask('r', 'd'))
   stream.end()
@@ -207,7 +207,7 @@ await t.test('the final flag rides on the last response if that has outputs', as
 })
 
 await t.test('an error of a decoupled model comes after its responses', async (t) => {
-  const { client } = await openGrpcDoor(t, {
+  const { client } = await openTestServer(t, {
     d: {
       isDecoupled: true,
       script: async function* (request) {
@@ -228,7 +228,7 @@ await t.test('an error of a decoupled model comes after its responses', async (t
 await t.test('a client that goes away stops all its requests', async (t) => {
   const started = Promise.withResolvers<void>()
   const aborted = Promise.withResolvers<unknown>()
-  const { client, admission } = await openGrpcDoor(t, {
+  const { client, admission } = await openTestServer(t, {
     m: {
       // oxlint-disable-next-line require-yield -- it waits for the end
       script: async function* (_request, { signal }) {
@@ -253,7 +253,7 @@ await t.test('a client that goes away stops all its requests', async (t) => {
 await t.test('many requests at once are all answered, though few are worked on', async (t) => {
   let running = 0
   let most = 0
-  const { client, admission } = await openGrpcDoor(t, {
+  const { client, admission } = await openTestServer(t, {
     m: {
       script: async function* (request) {
         running += 1
@@ -280,7 +280,7 @@ await t.test('many requests at once are all answered, though few are worked on',
 await t.test('a model is held up while the client does not read', async (t) => {
   const chunk = { ...x, shape: [256 * 1024], data: new Uint8Array(256 * 1024) }
   let given = 0
-  const { client } = await openGrpcDoor(
+  const { client } = await openTestServer(
     t,
     {
       d: {
@@ -308,7 +308,7 @@ await t.test('a model is held up while the client does not read', async (t) => {
 await t.test('a model that is held up goes on to its end when the client goes', async (t) => {
   const chunk = { ...x, shape: [4 * 2 ** 20], data: new Uint8Array(4 * 2 ** 20) }
   const ended = Promise.withResolvers<void>()
-  const { client } = await openGrpcDoor(
+  const { client } = await openTestServer(
     t,
     {
       d: {
@@ -332,7 +332,7 @@ await t.test('a model that is held up goes on to its end when the client goes', 
 })
 
 await t.test('bytes that are no request end the stream with a reason', async (t) => {
-  const { client } = await openGrpcDoor(t, { m: {} })
+  const { client } = await openTestServer(t, { m: {} })
   const { ModelStreamInfer } = inferenceServices().inference
   const call = client.objects.makeBidiStreamRequest(
     ModelStreamInfer.path,
@@ -356,7 +356,7 @@ await t.test('a drain lets open requests finish and then fails the stream', asyn
     await released.promise
     yield response(request, [])
   }
-  const { client, server } = await openGrpcDoor(t, { m: { script } })
+  const { client, server } = await openTestServer(t, { m: { script } })
   const stream = client.openStream()
   const responses = stream.responses()
   await stream.send(ask('1'))
@@ -375,7 +375,7 @@ await t.test('a drain lets open requests finish and then fails the stream', asyn
 
 await t.test('bytes over the bound end the stream', async (t) => {
   const admission = new Admission({ maxBytes: 10_000 })
-  const { client } = await openGrpcDoor(t, { m: { script: echo() } }, { admission })
+  const { client } = await openTestServer(t, { m: { script: echo() } }, { admission })
   const stream = client.openStream()
   const reading = t.rejects(collect(stream), {
     code: 'RESOURCE_EXHAUSTED',
@@ -389,7 +389,7 @@ await t.test('bytes over the bound end the stream', async (t) => {
 
 await t.test('a piece may end one request and begin the next, of any contents', async (t) => {
   const counted: number[] = []
-  const { address, admission } = await openGrpcDoor(t, {
+  const { address, admission } = await openTestServer(t, {
     m: {
       script: async function* (request) {
         counted.push(admission.bytes)

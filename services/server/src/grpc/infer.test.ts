@@ -4,17 +4,17 @@ import { decodeInferResponse, inferenceServices } from '@tutti/protocol'
 import { decodeBytesTensor, type NamedTensor, type Parameter } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { echo, type GrpcDoor, inferObject, openGrpcDoor } from '../testing/index.ts'
+import { echo, inferObject, openTestServer, type TestServer } from '../testing/index.ts'
 
 const floats = (...values: number[]) => new Uint8Array(Float32Array.from(values).buffer)
 const x: NamedTensor = { name: 'x', datatype: 'FP32', shape: [1, 2], data: floats(1, 2) }
 const ask = { modelName: 'm', inputs: [x] }
 
 /** Sends any bytes as a ModelInferRequest. */
-function inferBytes(door: GrpcDoor, bytes: Buffer): Promise<ServiceError | Buffer> {
+function inferBytes(served: TestServer, bytes: Buffer): Promise<ServiceError | Buffer> {
   const { ModelInfer } = inferenceServices().inference
   return new Promise((resolve) => {
-    door.client.objects.makeUnaryRequest(
+    served.client.objects.makeUnaryRequest(
       ModelInfer.path,
       ModelInfer.requestSerialize,
       ModelInfer.responseDeserialize,
@@ -32,24 +32,24 @@ await t.test('a request is answered with what the model gives', async (t) => {
     ['d', { kind: 'double', value: 0.5 }],
     ['', { kind: 'bool', value: true }],
   ])
-  const door = await openGrpcDoor(t, { m: {} })
-  const answer = await door.client.infer({ ...ask, id: 'r1', parameters })
+  const served = await openTestServer(t, { m: {} })
+  const answer = await served.client.infer({ ...ask, id: 'r1', parameters })
   t.match(answer, { modelName: 'm', modelVersion: '1', id: 'r1' })
   t.strictSame(new Map(answer.parameters), parameters)
   t.strictSame(answer.outputs.map(toPlain), [toPlain(x)])
-  t.strictSame(door.backend.requests[0]?.requestedOutputs, [])
+  t.strictSame(served.backend.requests[0]?.requestedOutputs, [])
 })
 
 await t.test('all outputs go raw, one entry each, empty ones too', async (t) => {
   const empty: NamedTensor = { name: 'e', datatype: 'INT64', shape: [0], data: new Uint8Array(0) }
-  const door = await openGrpcDoor(t, { m: {} })
-  const answer = await door.client.infer({ modelName: 'm', inputs: [empty, x] })
+  const served = await openTestServer(t, { m: {} })
+  const answer = await served.client.infer({ modelName: 'm', inputs: [empty, x] })
   t.strictSame(answer.outputs.map(toPlain), [empty, x].map(toPlain))
 })
 
 await t.test('known parameters become the context of the request', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  await inferObject(door, {
+  const served = await openTestServer(t, { m: {} })
+  await inferObject(served, {
     id: 'r',
     parameters: {
       sequence_id: { int64_param: '-1' },
@@ -61,7 +61,7 @@ await t.test('known parameters become the context of the request', async (t) => 
       mine: { string_param: 'x' },
     },
   })
-  t.strictSame(door.backend.requests[0]?.context, {
+  t.strictSame(served.backend.requests[0]?.context, {
     id: 'r',
     correlationId: 2n ** 64n - 1n,
     sequenceStart: true,
@@ -70,15 +70,15 @@ await t.test('known parameters become the context of the request', async (t) => 
     timeoutUs: 2n ** 64n - 2n,
     parameters: new Map([['mine', { kind: 'string', value: 'x' }]]),
   })
-  await inferObject(door, { parameters: { sequence_id: { string_param: 'a' } } })
-  t.equal(door.backend.requests[1]?.context.correlationId, 'a')
+  await inferObject(served, { parameters: { sequence_id: { string_param: 'a' } } })
+  t.equal(served.backend.requests[1]?.context.correlationId, 'a')
 })
 
 const typed = (datatype: string, contents: object) => ({
   inputs: [{ name: 'x', datatype, shape: ['1'], contents }],
 })
 await t.test('typed contents become the bytes that raw contents would be', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
+  const served = await openTestServer(t, { m: {} })
   const cases: readonly (readonly [string, object, Uint8Array])[] = [
     ['BOOL', { bool_contents: [true, false] }, Uint8Array.of(1, 0)],
     ['INT8', { int_contents: [-1, 300] }, Uint8Array.of(255, 44)],
@@ -95,14 +95,14 @@ await t.test('typed contents become the bytes that raw contents would be', async
     ['FP32', {}, new Uint8Array(0)],
   ]
   for (const [datatype, contents, data] of cases) {
-    await inferObject(door, typed(datatype, contents))
-    t.strictSame([...(door.backend.requests.at(-1)?.inputs[0]?.data ?? [])], [...data], datatype)
+    await inferObject(served, typed(datatype, contents))
+    t.strictSame([...(served.backend.requests.at(-1)?.inputs[0]?.data ?? [])], [...data], datatype)
   }
 })
 
 await t.test('raw entries are taken in order and surplus ones ignored', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  await inferObject(door, {
+  const served = await openTestServer(t, { m: {} })
+  await inferObject(served, {
     inputs: [
       { name: 'x', datatype: 'UINT8', shape: ['1'] },
       { name: 'z', datatype: 'UINT8', shape: ['1'] },
@@ -110,7 +110,7 @@ await t.test('raw entries are taken in order and surplus ones ignored', async (t
     raw_input_contents: [Buffer.of(1), Buffer.of(2), Buffer.of(3)],
   })
   t.strictSame(
-    door.backend.requests[0]?.inputs.map(({ name, data }) => [name, [...data]]),
+    served.backend.requests[0]?.inputs.map(({ name, data }) => [name, [...data]]),
     [
       ['x', [1]],
       ['z', [2]],
@@ -119,9 +119,9 @@ await t.test('raw entries are taken in order and surplus ones ignored', async (t
 })
 
 await t.test('an output that is asked for twice counts once', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
-  await inferObject(door, { outputs: [{ name: 'y' }, { name: 'y' }, { name: 'z' }] })
-  t.strictSame(door.backend.requests[0]?.requestedOutputs, ['y', 'z'])
+  const served = await openTestServer(t, { m: {} })
+  await inferObject(served, { outputs: [{ name: 'y' }, { name: 'y' }, { name: 'z' }] })
+  t.strictSame(served.backend.requests[0]?.requestedOutputs, ['y', 'z'])
 })
 
 await t.test('classes are given where they are asked for', async (t) => {
@@ -131,8 +131,8 @@ await t.test('classes are given where they are asked for', async (t) => {
     shape: [2, 3],
     data: floats(0.1, 3.3, 0.2, 7, 7, -1),
   }
-  const door = await openGrpcDoor(t, { m: { labels: { y: ['a', 'b'] } } })
-  const answer = await door.client.infer({
+  const served = await openTestServer(t, { m: { labels: { y: ['a', 'b'] } } })
+  const answer = await served.client.infer({
     modelName: 'm',
     inputs: [scores, x],
     outputs: [
@@ -155,7 +155,7 @@ await t.test('an error of the model comes with its reason and place', async (t) 
   const error = new ServeError('ENGINE_FAILED', "in ensemble 'e', naïve\nfailure", {
     details: { ensemble: 'e', step: 's', model: 'm', version: '3', replica: 'r-1', attempt: '2' },
   })
-  const door = await openGrpcDoor(t, {
+  const served = await openTestServer(t, {
     m: {
       // oxlint-disable-next-line require-yield -- it fails before it has anything to give
       script: async function* () {
@@ -168,13 +168,13 @@ await t.test('an error of the model comes with its reason and place', async (t) 
       },
     },
   })
-  await t.rejects(door.client.infer(ask), {
+  await t.rejects(served.client.infer(ask), {
     code: 'INTERNAL',
     reason: 'ENGINE_FAILED',
     message: error.message,
     details: error.details,
   })
-  await t.rejects(door.client.infer({ ...ask, modelName: 'stranger' }), {
+  await t.rejects(served.client.infer({ ...ask, modelName: 'stranger' }), {
     code: 'INTERNAL',
     reason: 'INTERNAL',
     message: 'odd',
@@ -182,14 +182,14 @@ await t.test('an error of the model comes with its reason and place', async (t) 
 })
 
 await t.test('a call that was let in is answered while the process shuts down', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
+  const served = await openTestServer(t, { m: {} })
   // As it is for a call whose message was still being read when the process was told to stop.
-  door.backend.live = false
-  t.match(await door.client.infer(ask), { modelName: 'm' })
+  served.backend.live = false
+  t.match(await served.client.infer(ask), { modelName: 'm' })
 })
 
 await t.test('the trace context reaches the backend if it is valid', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
+  const served = await openTestServer(t, { m: {} })
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   const headers: readonly (readonly [Record<string, string>, object | undefined])[] = [
     [
@@ -202,16 +202,16 @@ await t.test('the trace context reaches the backend if it is valid', async (t) =
     [{}, undefined],
   ]
   for (const [sent, trace] of headers) {
-    await door.client.infer(ask, { headers: sent })
-    t.strictSame(door.backend.contexts.at(-1)?.trace, trace)
+    await served.client.infer(ask, { headers: sent })
+    t.strictSame(served.backend.contexts.at(-1)?.trace, trace)
   }
 })
 
 await t.test('any bytes are answered or refused with a reason', async (t) => {
-  const door = await openGrpcDoor(t, { m: { script: echo() } })
+  const served = await openTestServer(t, { m: { script: echo() } })
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
-      const answer = await inferBytes(door, Buffer.from(bytes))
+      const answer = await inferBytes(served, Buffer.from(bytes))
       if (Buffer.isBuffer(answer)) {
         decodeInferResponse(answer)
         return
@@ -222,15 +222,15 @@ await t.test('any bytes are answered or refused with a reason', async (t) => {
     }),
     { numRuns: 300 },
   )
-  const cut = await inferBytes(door, Buffer.from([0x0a, 9]))
+  const cut = await inferBytes(served, Buffer.from([0x0a, 9]))
   t.match(cut, { code: status.INVALID_ARGUMENT, details: /malformed message/ })
 })
 
 await t.test('compressed requests are read', async (t) => {
-  const door = await openGrpcDoor(t, { m: {} })
+  const served = await openTestServer(t, { m: {} })
   const answer = await new Promise<object>((resolve, reject) => {
     const client = new (inferenceServices().ObjectClient)(
-      door.address,
+      served.address,
       // The option compresses every message that the client sends.
       credentials.createInsecure(),
       {

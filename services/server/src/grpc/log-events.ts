@@ -1,7 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 
-/** The log lines of the gRPC door; which door it is says the logger that it is given. */
+/** The log lines of a gRPC server. The logger that it is given says which server it is. */
 export class GrpcLog {
   readonly #log: Logger
 

@@ -3,24 +3,24 @@ import { fromGrpcStatus } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { loadFailed } from '../served/load-errors.ts'
-import { type GrpcDoor, openGrpcDoor } from '../testing/grpc-door.ts'
 import { RecordingControl } from '../testing/recording-control.ts'
+import { openTestServer, type TestServer } from '../testing/test-server.ts'
 
-async function open(t: Test, o: Parameters<typeof openGrpcDoor>[2] = {}) {
-  const door = await openGrpcDoor(t, {}, o)
+async function open(t: Test, o: Parameters<typeof openTestServer>[2] = {}) {
+  const served = await openTestServer(t, {}, o)
   const control = new RecordingControl()
-  door.backend.control = control
-  return { door, control }
+  served.backend.control = control
+  return { served, control }
 }
 
 /** Calls by name with objects, as any client may write them. */
 function call(
-  door: GrpcDoor,
+  served: TestServer,
   method: 'RepositoryModelLoad' | 'RepositoryModelUnload',
   request: object,
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    door.client.objects[method](request, (error, answer) => {
+    served.client.objects[method](request, (error, answer) => {
       if (error === null) resolve(answer)
       else reject(fromGrpcStatus(error))
     })
@@ -30,9 +30,9 @@ function call(
 const BYTES = Buffer.from([0, 1, 255])
 
 await t.test('a load reaches the control with its config and files', async (t) => {
-  const { door, control } = await open(t)
-  await call(door, 'RepositoryModelLoad', { model_name: 'm' })
-  await call(door, 'RepositoryModelLoad', {
+  const { served, control } = await open(t)
+  await call(served, 'RepositoryModelLoad', { model_name: 'm' })
+  await call(served, 'RepositoryModelLoad', {
     model_name: 'm',
     parameters: { config: { string_param: '{}' }, 'file:1/f': { bytes_param: BYTES } },
   })
@@ -43,9 +43,9 @@ await t.test('a load reaches the control with its config and files', async (t) =
 })
 
 await t.test('an unload reaches the control, with its dependents if wanted', async (t) => {
-  const { door, control } = await open(t)
-  await call(door, 'RepositoryModelUnload', { model_name: 'm' })
-  await call(door, 'RepositoryModelUnload', {
+  const { served, control } = await open(t)
+  await call(served, 'RepositoryModelUnload', { model_name: 'm' })
+  await call(served, 'RepositoryModelUnload', {
     model_name: 'm',
     parameters: { unload_dependents: { bool_param: true }, other: { int64_param: 1 } },
   })
@@ -56,16 +56,16 @@ await t.test('an unload reaches the control, with its dependents if wanted', asy
 })
 
 await t.test('what the control fails with is what the client gets', async (t) => {
-  const { door, control } = await open(t)
+  const { served, control } = await open(t)
   control.outcome = () => Promise.reject(loadFailed('m', 'it is broken'))
-  await t.rejects(call(door, 'RepositoryModelLoad', { model_name: 'm' }), {
+  await t.rejects(call(served, 'RepositoryModelLoad', { model_name: 'm' }), {
     code: 'INVALID_ARGUMENT',
     message: "load failed for model 'm': it is broken\n",
   })
 })
 
 await t.test("parameters of another kind are refused in Triton's words", async (t) => {
-  const { door, control } = await open(t)
+  const { served, control } = await open(t)
   const config = "invalid value type for load parameter 'config', expected string_param."
   const file = "invalid value type for load parameter 'file:1/f', expected bytes_param."
   const unload = "invalid value type for 'unload_dependents' parameter, expected bool_param."
@@ -80,7 +80,7 @@ await t.test("parameters of another kind are refused in Triton's words", async (
   ]
   for (const [method, parameters, message] of cases) {
     const request = { model_name: 'm', parameters }
-    await t.rejects(call(door, `RepositoryModel${method}`, request), {
+    await t.rejects(call(served, `RepositoryModel${method}`, request), {
       code: 'INVALID_ARGUMENT',
       message,
     })
@@ -92,7 +92,7 @@ await t.test("parameters of another kind are refused in Triton's words", async (
 await t.test(
   'a load counts among the requests and bytes in flight until it is answered',
   async (t) => {
-    const { door, control } = await open(t)
+    const { served, control } = await open(t)
     const gate = Promise.withResolvers<void>()
     const begun = Promise.withResolvers<void>()
     control.outcome = () => {
@@ -100,10 +100,10 @@ await t.test(
       return gate.promise
     }
     const files = { 'file:1/f': { bytes_param: Buffer.alloc(5 * 1024 * 1024) } }
-    const loaded = call(door, 'RepositoryModelLoad', { model_name: 'm', parameters: files })
+    const loaded = call(served, 'RepositoryModelLoad', { model_name: 'm', parameters: files })
     await begun.promise
-    t.equal(door.admission.requests, 1)
-    t.ok(door.admission.bytes >= 5 * 1024 * 1024, 'more than calls without a place may send')
+    t.equal(served.admission.requests, 1)
+    t.ok(served.admission.bytes >= 5 * 1024 * 1024, 'more than calls without a place may send')
     gate.resolve()
     await loaded
   },
@@ -122,7 +122,7 @@ const key = fc.oneof(
 )
 
 await t.test('any parameters are taken or refused with a reason', async (t) => {
-  const { door, control } = await open(t)
+  const { served, control } = await open(t)
   const seen = new Set<string>()
   await fc.assert(
     fc.asyncProperty(
@@ -132,7 +132,7 @@ await t.test('any parameters are taken or refused with a reason', async (t) => {
       async (method, model_name, parameters) => {
         const before = control.loads.length + control.unloads.length
         try {
-          await call(door, method, { model_name, parameters })
+          await call(served, method, { model_name, parameters })
           seen.add('taken')
         } catch (thrown) {
           const error = ServeError.from(thrown)

@@ -2,7 +2,7 @@ import { createServer } from 'node:http2'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { drainWithin } from '../drain.ts'
-import { listenOn } from '../listen.ts'
+import { listenOn, type RunningServer } from '../listen.ts'
 import { Connections } from './connections.ts'
 import { GrpcLog } from './log-events.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
@@ -12,7 +12,7 @@ const INT32_MAX = 2 ** 31 - 1
 /** gRPC's framing here, and what HTTP/2 allows: not less than its default. */
 const RANGES = { maxMessageBytes: [1, INT32_MAX], windowBytes: [65_535, INT32_MAX] } as const
 
-/** Bounds of the gRPC door; each is a number of what its name says. */
+/** Bounds of the gRPC server; each is a number of what its name says. */
 export interface GrpcServerBounds
   extends Pick<ServerCallsOptions, 'maxMessageBytes' | 'writeTimeoutMs'> {
   /**
@@ -46,20 +46,6 @@ export interface RpcServerOptions extends GrpcServerBounds, Omit<ServerCallsOpti
   readonly log: Logger
 }
 
-export interface GrpcServer {
-  readonly port: number
-  /** Takes no more connections and no more calls; what was accepted goes on. */
-  stopAccepting(): void
-  /**
-   * Stops accepting and waits for the calls that there are. What is not answered in time is answered SERVER_STOPPING, and the
-   * result is false.
-   * @param o.timeoutMs - how long calls may take.
-   */
-  drain(o: { readonly timeoutMs: number }): Promise<boolean>
-  /** Ends everything at once; after `drain` nothing is left to end. */
-  close(): Promise<void>
-}
-
 function checkBounds(bounds: GrpcServerBounds): void {
   for (const field of ['maxMessageBytes', 'windowBytes'] as const) {
     const [least, most] = RANGES[field]
@@ -82,7 +68,7 @@ const RESETS_PER_SECOND = 10_000
  *
  * @throws ServeError SETTING_INVALID for bounds out of range or an address that cannot be listened on.
  */
-export async function startRpcServer(o: RpcServerOptions): Promise<GrpcServer> {
+export async function startRpcServer(o: RpcServerOptions): Promise<RunningServer> {
   checkBounds(o)
   const { address, windowBytes, maxConnections, keepaliveMs } = o
   const log = new GrpcLog(o.log)
@@ -112,7 +98,7 @@ function toServer(o: {
   readonly connections: Connections
   readonly clock: Clock
   readonly log: GrpcLog
-}): GrpcServer {
+}): RunningServer {
   const { port, calls, connections, clock, log } = o
   const stopAccepting = (): void => {
     connections.stopAccepting()
@@ -123,7 +109,7 @@ function toServer(o: {
     const message = 'Server is stopping, the request was not answered in time'
     calls.failAll(new ServeError('SERVER_STOPPING', message))
   }
-  const drain: GrpcServer['drain'] = ({ timeoutMs }) => {
+  const drain: RunningServer['drain'] = ({ timeoutMs }) => {
     stopAccepting()
     return drainWithin(
       timeoutMs,

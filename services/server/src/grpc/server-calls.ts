@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
-import type { Gate, InferenceBackend } from '../inference-backend.ts'
+import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
@@ -17,7 +17,7 @@ export interface ServerCallsOptions {
   readonly methods: readonly Method[]
   readonly backend: InferenceBackend
   /** Absent: every call reaches `backend`. */
-  readonly gate?: Gate
+  readonly select?: BackendSelector
   readonly admission: Admission
   readonly clock: Clock
   /** Bytes of one message, compressed or not; at most 2^31 - 1. */
@@ -61,8 +61,8 @@ export class ServerCalls {
       return
     }
     try {
-      const { gate, backend: only } = this.#o
-      const backend = gate === undefined ? only : gate(headers)
+      const { select, backend: only } = this.#o
+      const backend = select === undefined ? only : select(headers)
       const path = headers[':path']
       const method = this.#methods.get(path)
       if (method === undefined) {

@@ -4,12 +4,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { deflateSync } from 'node:zlib'
 import { decodeStreamResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'
 import t from 'tap'
-import { openGrpcDoor } from '../testing/index.ts'
+import { openTestServer } from '../testing/index.ts'
 import { MessageReader } from './message-reader.ts'
 import { toFrame } from './method.ts'
 
 await t.test('a stream that ends within a message ends with a reason', async (t) => {
-  const { address, admission } = await openGrpcDoor(t, { m: {} })
+  const { address, admission } = await openTestServer(t, { m: {} })
   const session = connect(`http://${address}`)
   t.teardown(() => session.destroy())
   const call = session.request({
@@ -47,7 +47,7 @@ const WAYS: readonly (readonly [string, (frames: readonly Buffer[]) => readonly 
 
 await t.test('compressed and plain requests of a stream keep their order', async (t) => {
   for (const [way, toPieces] of WAYS) {
-    const { address, admission } = await openGrpcDoor(t, { m: {} })
+    const { address, admission } = await openTestServer(t, { m: {} })
     const session = connect(`http://${address}`)
     t.teardown(() => session.destroy())
     const call = session.request({

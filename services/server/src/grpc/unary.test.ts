@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from 'node:http2'
 import { decodeInferResponse, encodeInferRequest, InferenceClient } from '@tutti/protocol'
 import t, { type Test } from 'tap'
-import { echo, openGrpcDoor, response } from '../testing/index.ts'
+import { echo, openTestServer, response } from '../testing/index.ts'
 
 const PATH = '/inference.GRPCInferenceService/ModelInfer'
 const data = new Uint8Array(Float32Array.from([1, 2]).buffer)
@@ -48,7 +48,7 @@ function openSession(t: Test, address: string) {
 }
 
 await t.test('an answer is headers, one message and trailers, as gRPC asks', async (t) => {
-  const { address } = await openGrpcDoor(t, { m: { script: echo() } })
+  const { address } = await openTestServer(t, { m: { script: echo() } })
   const open = openSession(t, address)
   for (const headers of [
     {},
@@ -68,7 +68,7 @@ await t.test('an answer is headers, one message and trailers, as gRPC asks', asy
 })
 
 await t.test('a message may come byte by byte', async (t) => {
-  const { address } = await openGrpcDoor(t, { m: { script: echo() } })
+  const { address } = await openTestServer(t, { m: { script: echo() } })
   const stream = openSession(t, address)()
   for (const byte of request) stream.write(Buffer.from([byte]))
   stream.end()
@@ -78,7 +78,7 @@ await t.test('a message may come byte by byte', async (t) => {
 })
 
 await t.test('what is not one message is refused with its reason, in one answer', async (t) => {
-  const { address, backend } = await openGrpcDoor(t, { m: { script: echo() } })
+  const { address, backend } = await openTestServer(t, { m: { script: echo() } })
   const open = openSession(t, address)
   for (const body of [
     Buffer.alloc(0),
@@ -112,7 +112,7 @@ await t.test('what is not one message is refused with its reason, in one answer'
 })
 
 await t.test('a request that is reset before its end is not executed', async (t) => {
-  const { address, backend } = await openGrpcDoor(t, { m: { script: echo() } })
+  const { address, backend } = await openTestServer(t, { m: { script: echo() } })
   const open = openSession(t, address)
   const gone = open()
   gone.on('error', () => {})
@@ -130,7 +130,7 @@ await t.test('an answer that comes after the client has gone is dropped', async 
   const started = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<void>()
-  const door = await openGrpcDoor(t, {
+  const served = await openTestServer(t, {
     m: {
       script: async function* (asked) {
         started.resolve()
@@ -143,7 +143,7 @@ await t.test('an answer that comes after the client has gone is dropped', async 
       },
     },
   })
-  const stream = openSession(t, door.address)()
+  const stream = openSession(t, served.address)()
   stream.on('error', () => {})
   stream.end(request)
   await started.promise
@@ -151,13 +151,13 @@ await t.test('an answer that comes after the client has gone is dropped', async 
   await once(stream, 'close')
   released.resolve()
   await ended.promise
-  await door.server.drain({ timeoutMs: 60_000 })
-  t.equal(door.admission.requests, 0)
-  t.equal(door.admission.bytes, 0)
+  await served.server.drain({ timeoutMs: 60_000 })
+  t.equal(served.admission.requests, 0)
+  t.equal(served.admission.bytes, 0)
 })
 
 await t.test('much both ways on one connection stops neither side', async (t) => {
-  const { address } = await openGrpcDoor(t, { m: { script: echo() } })
+  const { address } = await openTestServer(t, { m: { script: echo() } })
   // Even a client that lets more be under way than the sockets hold.
   const client = new InferenceClient({ address, windowBytes: 16 * 1024 * 1024 })
   t.teardown(() => client.close())
@@ -170,7 +170,7 @@ await t.test('much both ways on one connection stops neither side', async (t) =>
 })
 
 await t.test('another method is refused as inference is', async (t) => {
-  const { address } = await openGrpcDoor(t, { m: {} })
+  const { address } = await openTestServer(t, { m: {} })
   const open = openSession(t, address)
   const path = '/inference.GRPCInferenceService/ModelReady'
   for (const [body, text] of [

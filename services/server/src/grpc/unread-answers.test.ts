@@ -13,7 +13,7 @@ import { encodeInferRequest } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
-import { type ModelScript, openGrpcDoor, response } from '../testing/index.ts'
+import { type ModelScript, openTestServer, response } from '../testing/index.ts'
 
 const MEBIBYTE = 1024 * 1024
 const SERVICE = '/inference.GRPCInferenceService'
@@ -41,7 +41,7 @@ function frame(id: string, encoding = 'identity'): Buffer {
   return Buffer.concat([header, body])
 }
 
-/** Each way on which an answer leaves the door. */
+/** Each way on which an answer leaves the server. */
 const WAYS = [
   { way: 'on the stream itself', method: 'ModelInfer', encoding: 'identity' },
   { way: 'to a compressed request', method: 'ModelInfer', encoding: 'gzip' },
@@ -80,7 +80,7 @@ async function until(holds: () => boolean): Promise<void> {
 await t.test('an answer that nobody reads is counted until its client is gone', async (t) => {
   for (const { way, ...how } of WAYS) {
     const admission = new Admission({ maxBytes: 1.5 * MEBIBYTE })
-    const { client, address } = await openGrpcDoor(t, { m: { script: grow } }, { admission })
+    const { client, address } = await openTestServer(t, { m: { script: grow } }, { admission })
     const session = await connectDeaf(t, address)
     const stream = open(session, how)
     stream.write(frame('', how.encoding))
@@ -105,7 +105,7 @@ await t.test('an answer that nobody reads is counted until its client is gone', 
 
 await t.test('answers beyond the bound are refused on each way, in words', async (t) => {
   const admission = new Admission({ maxBytes: MEBIBYTE })
-  const { client, address } = await openGrpcDoor(t, { m: { script: grow } }, { admission })
+  const { client, address } = await openTestServer(t, { m: { script: grow } }, { admission })
   const deaf = await connectDeaf(t, address)
   for (const encoding of ['identity', 'gzip']) {
     const stream = open(deaf, { method: 'ModelInfer', encoding })
@@ -132,7 +132,7 @@ await t.test('responses that wait for an earlier one are counted too', async (t)
     if (request.context.id === 'first') await first.promise
     yield response(request, [y])
   }
-  const { client, admission } = await openGrpcDoor(t, { m: { script } })
+  const { client, admission } = await openTestServer(t, { m: { script } })
   const stream = client.openStream()
   for (const id of ['first', 'b', 'c']) await stream.send({ modelName: 'm', id, inputs: [x] })
   stream.end()
@@ -149,7 +149,7 @@ await t.test('a client that takes nothing of its answer is cut off after a time'
   const control = { way: 'of another method', method: 'ServerLive', encoding: 'identity' } as const
   for (const { way, ...how } of [...WAYS, control]) {
     const clock = createManualClock()
-    const { address, admission } = await openGrpcDoor(
+    const { address, admission } = await openTestServer(
       t,
       { m: { script: grow } },
       { clock, writeTimeoutMs: WRITE_TIMEOUT_MS },
@@ -174,7 +174,7 @@ await t.test('a client that takes nothing of its answer is cut off after a time'
 
 await t.test('a request stream that waits for requests is not cut off', async (t) => {
   const clock = createManualClock()
-  const { client } = await openGrpcDoor(
+  const { client } = await openTestServer(
     t,
     { m: { script: grow } },
     { clock, writeTimeoutMs: WRITE_TIMEOUT_MS },

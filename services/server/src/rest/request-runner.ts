@@ -73,8 +73,8 @@ export class RequestRunner {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { clock, gate } = this.#o
-    const backend = gate(request.headers)
+    const { clock, select } = this.#o
+    const backend = select(request.headers)
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(request),

@@ -4,15 +4,16 @@ import { createManualClock } from '@tutti/chassis/testing'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
+import type { RunningServer } from '../listen.ts'
 import type { RestServerOptions } from './rest-options.ts'
-import { type RestServer, startRestServer } from './rest-server.ts'
+import { startRestServer } from './rest-server.ts'
 import { openRaw } from './testing/raw-http.ts'
 import { createRestBackend, type RestBackend, response } from './testing/rest-backend.ts'
 
 interface Setup {
   readonly url: string
   readonly port: number
-  readonly server: RestServer
+  readonly server: RunningServer
   readonly backend: RestBackend
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { Admission } from '../admission.ts'
-import type { Gate, InferenceBackend } from '../inference-backend.ts'
+import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 import type { BodyLimits } from './read-body.ts'
 
@@ -8,14 +8,14 @@ import type { BodyLimits } from './read-body.ts'
 export interface RestServerOptions extends Partial<RestBounds> {
   readonly backend: InferenceBackend
   /** Absent: every call reaches `backend`. */
-  readonly gate?: Gate
+  readonly select?: BackendSelector
   /** IP address or host name to listen on. */
   readonly address: string
   /** 0 for any free port. Triton's default is 8000. */
   readonly port: number
   /** What `GET /v2` answers. */
-  readonly server?: ServerIdentity
-  /** Shared by all doors of the process; one of its own if absent. */
+  readonly identity?: ServerIdentity
+  /** Shared by all servers of the process; one of its own if absent. */
   readonly admission?: Admission
   readonly clock?: Clock
   readonly log?: Logger
@@ -49,11 +49,11 @@ export type CompiledRestOptions = Required<RestServerOptions>
 
 export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
   return {
-    server: SERVER_IDENTITY,
+    identity: SERVER_IDENTITY,
     admission: o.admission ?? new Admission(),
     clock: systemClock,
     log: silentLogger,
-    gate: () => o.backend,
+    select: () => o.backend,
     ...REST_DEFAULTS,
     ...o,
   }

@@ -2,13 +2,14 @@ import { deflateSync, gunzipSync, gzipSync } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
 import { modelInput } from '@tutti/model-config/testing'
 import t, { type Test } from 'tap'
+import type { RunningServer } from '../listen.ts'
 import type { RestServerOptions } from './rest-options.ts'
-import { type RestServer, startRestServer } from './rest-server.ts'
+import { startRestServer } from './rest-server.ts'
 import { createRestBackend, type RestBackend, response } from './testing/rest-backend.ts'
 
 interface Setup {
   readonly url: string
-  readonly server: RestServer
+  readonly server: RunningServer
   readonly backend: RestBackend
 }
 

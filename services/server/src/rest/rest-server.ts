@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { type FastifyInstance, fastify } from 'fastify'
 import { drainWithin } from '../drain.ts'
-import { listenOn } from '../listen.ts'
+import { listenOn, type RunningServer } from '../listen.ts'
 import { answerClientError } from './client-error.ts'
-import { guardConnections } from './connection-gate.ts'
+import { limitConnections } from './connection-limit.ts'
 import { RequestRunner } from './request-runner.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import {
@@ -13,20 +13,6 @@ import {
 } from './rest-options.ts'
 import { errorReply, methodNotAllowed, notFound } from './rest-reply.ts'
 import { type RestRoute, restRoutes } from './routes.ts'
-
-/** A REST server that listens. To be ended in the order of its methods. */
-export interface RestServer {
-  readonly port: number
-  /** No new connections; idle ones are closed, and further requests on the others get 503. */
-  stopAccepting(): void
-  /**
-   * Resolves with true when every request has been answered. After `timeoutMs` what is left is answered SERVER_STOPPING,
-   * and the result is false.
-   */
-  drain(o: { readonly timeoutMs: number }): Promise<boolean>
-  /** Ends everything; requests that are left are cancelled. */
-  close(): Promise<void>
-}
 
 /** Longer than any request line that Node takes, so that the router never cuts a model's name. */
 const MAX_PARAMETER_LENGTH = 65_536
@@ -38,7 +24,7 @@ const HEADERS_CHECK_MS = 5000
  *
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
-export async function startRestServer(options: RestServerOptions): Promise<RestServer> {
+export async function startRestServer(options: RestServerOptions): Promise<RunningServer> {
   const o = compileRestOptions(options)
   const runner = new RequestRunner(o)
   const app = createApp(o, runner)
@@ -48,7 +34,7 @@ export async function startRestServer(options: RestServerOptions): Promise<RestS
     runner.reply(request.raw, reply.raw, notFound())
   })
   await app.ready()
-  guardConnections(app.server, o.maxConnections, () => o.log.warn(REST_EVENTS.connectionRefused))
+  limitConnections(app.server, o.maxConnections, () => o.log.warn(REST_EVENTS.connectionRefused))
   const onError = (error: Error): void => o.log.error(REST_EVENTS.listenerFailed, { error })
   const { address } = o
   const port = await listenOn(app.server, { address, port: o.port, onError })

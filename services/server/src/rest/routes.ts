@@ -22,17 +22,17 @@ export interface RestRoute {
 }
 
 export interface RouteOptions {
-  readonly server: ServerIdentity
+  readonly identity: ServerIdentity
 }
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(), ...absentRoutes()]
+  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(), ...unsupportedRoutes()]
 }
 
-function healthRoutes({ server }: RouteOptions): readonly RestRoute[] {
+function healthRoutes({ identity }: RouteOptions): readonly RestRoute[] {
   return [
-    { path: '/v2', methods: ['GET'], answer: () => jsonReply(server) },
+    { path: '/v2', methods: ['GET'], answer: () => jsonReply(identity) },
     healthRoute('/v2/health/live', (backend) => backend.isLive()),
     healthRoute('/v2/health/ready', (backend) => backend.isReady()),
   ]
@@ -140,7 +140,7 @@ function parseReadyOnly(body: Uint8Array): boolean {
 }
 
 /** What Triton has and this server has not: known paths, so that a client learns why. */
-function absentRoutes(): readonly RestRoute[] {
+function unsupportedRoutes(): readonly RestRoute[] {
   const absent = (what: string, methods: readonly RestMethod[], paths: readonly string[]) =>
     paths.map(
       (path): RestRoute => ({

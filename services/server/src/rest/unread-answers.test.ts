@@ -10,7 +10,7 @@ const ANSWER_BYTES = 32 * 1024 * 1024
 const ASK = JSON.stringify({ inputs: [], parameters: { binary_data_output: true } })
 const SMALL = JSON.stringify({ id: 'small', inputs: [] })
 
-/** A door over a model that answers a few bytes with 32 MiB, and the request `small` with none. */
+/** A server over a model that answers a few bytes with 32 MiB, and the request `small` with none. */
 async function start(t: Test, maxBytes: number) {
   const data = new Uint8Array(ANSWER_BYTES)
   const y = { name: 'y', datatype: 'UINT8', shape: [ANSWER_BYTES], data } as const

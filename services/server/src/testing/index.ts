@@ -1,4 +1,3 @@
-export { type GrpcDoor, inferObject, openGrpcDoor } from './grpc-door.ts'
 export { RecordingControl } from './recording-control.ts'
 export {
   echo,
@@ -7,3 +6,4 @@ export {
   ScriptedBackend,
   type ScriptedModel,
 } from './scripted-backend.ts'
+export { inferObject, openTestServer, type TestServer } from './test-server.ts'

@@ -13,10 +13,10 @@ import {
 import { ServeError } from '@tutti/errors'
 import {
   checkAnswered,
-  type Doors,
+  type Servers,
   FLAGS_RULE,
-  openDoors,
-  openMetricsDoor,
+  openServers,
+  openMetricsServer,
   ServerMetrics,
 } from '@tutti/server'
 import { openStepEndpoint, type StepEndpoint, toBrokerOptions } from '@tutti/transport'

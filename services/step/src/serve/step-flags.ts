@@ -1,5 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { DOOR_FLAGS, POLL_FLAGS } from '@tutti/server'
+import { SERVER_FLAGS, POLL_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 
@@ -28,7 +28,7 @@ export const STEP_FLAGS = {
   ...BROKER_FLAGS,
   ...POLL_FLAGS,
   ...loading,
-  ...DOOR_FLAGS,
+  ...SERVER_FLAGS,
   ...PROCESS_FLAGS,
 } as const satisfies FlagTable
 

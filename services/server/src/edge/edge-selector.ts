@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
-import type { Gate, InferenceBackend } from '../inference-backend.ts'
+import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { EdgeBackend } from './edge-backend.ts'
 
 /** Models that hosts lead to. Several routes may name one host. */
@@ -13,7 +13,7 @@ export interface EdgeRoute {
   readonly tokenSha256?: string | undefined
 }
 
-export interface EdgeGateOptions {
+export interface EdgeSelectorOptions {
   readonly backend: InferenceBackend
   /** As they are now; the same list as long as nothing has changed. */
   readonly routes: () => readonly EdgeRoute[]
@@ -34,7 +34,7 @@ const LONGEST_HOST = 253
  *
  * @returns throws NOT_FOUND for a host that leads nowhere, and UNAUTHENTICATED where a token is wanted that is not there.
  */
-export function createEdgeGate({ backend, routes }: EdgeGateOptions): Gate {
+export function createEdgeSelector({ backend, routes }: EdgeSelectorOptions): BackendSelector {
   let compiled: readonly EdgeRoute[] | undefined
   let views: ReadonlyMap<string, HostView> = new Map()
   return (headers) => {

@@ -21,16 +21,16 @@ import {
 import type { ReadRepository } from '../manifests/repository-configs.ts'
 
 /**
- * The manifests of one namespace, judged together. What a manifest is about goes before what the repository has under the
- * same name; of several with one served name, the one has it that would have it if all were applied at once.
+ * The manifests of one namespace, checked together. A manifest goes before a model of the repository with the same name. Of
+ * several manifests with one served name, that one has it which would have it if all were applied at once.
  */
-export class NamespaceWorld {
+export class NamespaceManifests {
   readonly #manifests: readonly Manifest[]
   readonly #byName = new Map<string, Manifest>()
   readonly #repository: ReadRepository | undefined
   readonly #verdicts = new Map<Manifest, EnsembleCheck>()
 
-  /** @param repository - if it is there, a name that nobody knows will not come. */
+  /** @param repository - with it, a name that is not known does not exist; without it, it may be in the cluster. */
   constructor(manifests: readonly Manifest[], repository: ReadRepository | undefined) {
     this.#manifests = manifests
     this.#repository = repository
@@ -81,8 +81,8 @@ export class NamespaceWorld {
     const manifest = this.#byName.get(name)
     if (manifest?.kind === 'Ensemble') {
       // What contains itself is refused before anything is looked up, so this ends.
-      const verdict = this.judge(manifest)
-      return verdict.accepted ? { config: verdict.config, readyVersions: [1] } : 'pending'
+      const result = this.check(manifest)
+      return result.accepted ? { config: result.config, readyVersions: [1] } : 'pending'
     }
     const config = this.#configOf(name, manifest)
     if (config === undefined) return this.#repository === undefined ? 'absent' : 'unknown'
@@ -111,7 +111,7 @@ export class NamespaceWorld {
   }
 }
 
-/** Those that would be served: none if the policy finds none, as a pod then never becomes ready. */
+/** The versions that would be served; none if the policy finds none. */
 function chosenVersions(config: ModelConfig, there: readonly number[]): readonly number[] {
   try {
     return selectVersions(config, there)

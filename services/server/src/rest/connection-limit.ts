@@ -21,7 +21,7 @@ const REFUSAL = [
  *
  * @param onRefused - told of each refusal.
  */
-export function guardConnections(
+export function limitConnections(
   server: Server,
   maxConnections: number,
   onRefused: () => void,

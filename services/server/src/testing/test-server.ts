@@ -2,12 +2,12 @@ import { silentLogger, systemClock } from '@tutti/chassis'
 import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
 import { Admission } from '../admission.ts'
 import { type GrpcServerOptions, startGrpcServer } from '../grpc/grpc-server.ts'
-import type { GrpcServer } from '../grpc/rpc-server.ts'
+import type { RunningServer } from '../listen.ts'
 import { ScriptedBackend, type ScriptedModel } from './scripted-backend.ts'
 
-/** A gRPC door over scripted models, with a client. */
-export interface GrpcDoor {
-  readonly server: GrpcServer
+/** A gRPC server over scripted models, with a client. */
+export interface TestServer {
+  readonly server: RunningServer
   readonly client: InferenceClient
   readonly backend: ScriptedBackend
   readonly admission: Admission
@@ -15,15 +15,15 @@ export interface GrpcDoor {
 }
 
 /**
- * Opens a door on a free port of the loopback interface.
+ * Starts a server on a free port of the loopback interface.
  *
  * @param scope - what closes it again when the test ends.
  */
-export async function openGrpcDoor(
+export async function openTestServer(
   scope: { teardown(close: () => Promise<void>): void },
   models: Readonly<Record<string, ScriptedModel>>,
   o: Partial<GrpcServerOptions> = {},
-): Promise<GrpcDoor> {
+): Promise<TestServer> {
   const backend = new ScriptedBackend(models)
   const admission = o.admission ?? new Admission()
   const server = await startGrpcServer({
@@ -46,9 +46,9 @@ export async function openGrpcDoor(
 }
 
 /** Sends a ModelInferRequest as an object, for the model `m` unless it says otherwise: it can say what our client does not. */
-export function inferObject(door: GrpcDoor, request: object): Promise<object> {
+export function inferObject(served: TestServer, request: object): Promise<object> {
   return new Promise((resolve, reject) => {
-    door.client.objects.ModelInfer({ model_name: 'm', ...request }, (error, answer) => {
+    served.client.objects.ModelInfer({ model_name: 'm', ...request }, (error, answer) => {
       if (error !== null) reject(fromGrpcStatus(error))
       else resolve(answer ?? {})
     })

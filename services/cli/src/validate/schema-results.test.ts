@@ -12,7 +12,7 @@ import { renderManifest } from '../import/render-manifest.ts'
 import { parseManifests } from '../manifests/parse-manifests.ts'
 
 /*
- * The same schema verdict from zod, from a real API server, and from `tutti validate`, on manifests that are changed in
+ * The same schema result from zod, from a real API server, and from `tutti validate`, on manifests that are changed in
  * one place, mostly.
  */
 
@@ -298,20 +298,20 @@ function apply(
   return manifest
 }
 
-interface Verdicts {
+interface Results {
   readonly manifest: Manifest
   readonly zod: string
   readonly cli: string
   readonly server: string
 }
 
-function zodVerdict(manifest: Manifest): string {
+function zodResult(manifest: Manifest): string {
   const kind = manifest['kind'] === 'Model' ? 'Model' : 'Ensemble'
   const parsed = parseManifest(kind, manifest)
   return parsed.success ? '' : toProblemText(parsed.problems)
 }
 
-function cliVerdict(manifest: Manifest): string {
+function cliResult(manifest: Manifest): string {
   const { problems, manifests } = parseManifests([{ name: 'f', text: renderManifest(manifest) }])
   const texts = problems.map(({ path, message }) => `${path}: ${message}`)
   return problems.length === 0 && manifests.length !== 1 ? 'nothing was found' : texts.join('\n')
@@ -388,27 +388,27 @@ await t.test('zod, the API server and tutti validate agree on every manifest', S
   }
   for (const manifest of WHOLE) {
     t.equal(await ask(manifest), '', 'the server accepts it')
-    t.equal(zodVerdict(manifest), '')
+    t.equal(zodResult(manifest), '')
   }
 
   await checkChanges(t, server)
 
   const manifests = fc.sample(someManifest, MANIFESTS)
-  const verdicts: Verdicts[] = []
+  const results: Results[] = []
   const queue = manifests.values()
   await Promise.all(
     Array.from({ length: AT_ONCE }, async () => {
       for (const manifest of queue) {
-        const verdict = { manifest, zod: zodVerdict(manifest), cli: cliVerdict(manifest) }
-        verdicts.push({ ...verdict, server: await ask(manifest) })
+        const result = { manifest, zod: zodResult(manifest), cli: cliResult(manifest) }
+        results.push({ ...result, server: await ask(manifest) })
       }
     }),
   )
-  const different = verdicts.filter(
+  const different = results.filter(
     ({ zod, cli, server }) => (zod === '') !== (server === '') || (cli === '') !== (server === ''),
   )
-  t.same(different.slice(0, 5), [], `${different.length} of ${verdicts.length} differ`)
-  const accepted = verdicts.filter(({ server }) => server === '').length
+  t.same(different.slice(0, 5), [], `${different.length} of ${results.length} differ`)
+  const accepted = results.filter(({ server }) => server === '').length
   t.ok(accepted > MANIFESTS / 20, `${accepted} accepted`)
   t.ok(accepted < MANIFESTS - MANIFESTS / 20, `${MANIFESTS - accepted} refused`)
 })

@@ -27,7 +27,7 @@ function refuse(what: string) {
 }
 
 /** The calls of Triton's that are not offered here: each says so. */
-export function absentHandlers() {
+export function unsupportedHandlers() {
   return {
     SystemSharedMemoryStatus: unary(noRegions('system')),
     SystemSharedMemoryRegister: unary(refuseSharedMemory),

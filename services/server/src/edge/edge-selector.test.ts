@@ -5,8 +5,8 @@ import { fromGrpcStatus } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { startRestServer } from '../rest/rest-server.ts'
-import { type GrpcDoor, openGrpcDoor, ScriptedBackend } from '../testing/index.ts'
-import { createEdgeGate, type EdgeRoute } from './edge-gate.ts'
+import { openTestServer, ScriptedBackend, type TestServer } from '../testing/index.ts'
+import { createEdgeSelector, type EdgeRoute } from './edge-selector.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 
@@ -30,8 +30,8 @@ function scripted(): ScriptedBackend {
 
 async function openRest(t: Test) {
   const backend = scripted()
-  const gate = createEdgeGate({ backend, routes: () => ROUTES })
-  const server = await startRestServer({ backend, gate, address: '127.0.0.1', port: 0 })
+  const select = createEdgeSelector({ backend, routes: () => ROUTES })
+  const server = await startRestServer({ backend, select, address: '127.0.0.1', port: 0 })
   t.teardown(() => server.close())
   return async (path: string, headers: Record<string, string>, body?: string) => {
     // fetch sets the header Host itself.
@@ -105,39 +105,39 @@ await t.test('over REST nothing can be loaded, unloaded or set from outside', as
 await t.test('health is about what the host leads to', async (t) => {
   const backend = scripted()
   backend.ready = false
-  const gate = createEdgeGate({
+  const select = createEdgeSelector({
     backend,
     routes: () => [...ROUTES, { hosts: ['broken.example'], models: ['a', 'absent'] }],
   })
-  t.equal(gate({ host: 'open.example' }).isReady(), true)
-  t.equal(gate({ host: 'broken.example' }).isReady(), false)
+  t.equal(select({ host: 'open.example' }).isReady(), true)
+  t.equal(select({ host: 'broken.example' }).isReady(), false)
   backend.live = false
-  t.equal(gate({ host: 'open.example' }).isReady(), false)
+  t.equal(select({ host: 'open.example' }).isReady(), false)
 })
 
 await t.test('over gRPC a host leads to its models and to no others', async (t) => {
   let routes: readonly EdgeRoute[] = []
   const backend = scripted()
-  const door = await openGrpcDoor(
+  const served = await openTestServer(
     t,
     {},
-    { gate: createEdgeGate({ backend, routes: () => routes }) },
+    { select: createEdgeSelector({ backend, routes: () => routes }) },
   )
-  await t.rejects(ready(door, 'a'), { code: 'NOT_FOUND' })
+  await t.rejects(ready(served, 'a'), { code: 'NOT_FOUND' })
   // The authority of the client is the address.
   routes = [
     { hosts: ['127.0.0.1'], models: ['a'] },
     { hosts: ['127.0.0.1'], models: ['b'], tokenSha256: digest('secret') },
   ]
-  t.same(await ready(door, 'a'), { ready: true })
-  t.same(await ready(door, 'hidden'), { ready: false })
-  await t.rejects(ready(door, 'b'), { code: 'UNAUTHENTICATED' })
-  t.same(await ready(door, 'b', 'secret'), { ready: true })
-  await t.rejects(infer(door, 'hidden'), { message: /unknown model: 'hidden'/ })
-  await t.rejects(infer(door, 'b'), { code: 'UNAUTHENTICATED' })
-  await t.rejects(load(door), { message: /not allowed/ })
+  t.same(await ready(served, 'a'), { ready: true })
+  t.same(await ready(served, 'hidden'), { ready: false })
+  await t.rejects(ready(served, 'b'), { code: 'UNAUTHENTICATED' })
+  t.same(await ready(served, 'b', 'secret'), { ready: true })
+  await t.rejects(infer(served, 'hidden'), { message: /unknown model: 'hidden'/ })
+  await t.rejects(infer(served, 'b'), { code: 'UNAUTHENTICATED' })
+  await t.rejects(load(served), { message: /not allowed/ })
   routes = []
-  await t.rejects(ready(door, 'a'), { code: 'NOT_FOUND' })
+  await t.rejects(ready(served, 'a'), { code: 'NOT_FOUND' })
 })
 
 function metadataOf(token: string | undefined): Metadata {
@@ -146,27 +146,27 @@ function metadataOf(token: string | undefined): Metadata {
   return metadata
 }
 
-function ready(door: GrpcDoor, name: string, token?: string): Promise<object> {
+function ready(served: TestServer, name: string, token?: string): Promise<object> {
   return new Promise((resolve, reject) => {
-    door.client.objects.ModelReady({ name }, metadataOf(token), (error, answer) => {
+    served.client.objects.ModelReady({ name }, metadataOf(token), (error, answer) => {
       if (error !== null) reject(fromGrpcStatus(error))
       else resolve(answer ?? {})
     })
   })
 }
 
-function infer(door: GrpcDoor, name: string): Promise<object> {
+function infer(served: TestServer, name: string): Promise<object> {
   return new Promise((resolve, reject) => {
-    door.client.objects.ModelInfer({ model_name: name }, (error, answer) => {
+    served.client.objects.ModelInfer({ model_name: name }, (error, answer) => {
       if (error !== null) reject(fromGrpcStatus(error))
       else resolve(answer ?? {})
     })
   })
 }
 
-function load(door: GrpcDoor): Promise<object> {
+function load(served: TestServer): Promise<object> {
   return new Promise((resolve, reject) => {
-    door.client.objects.RepositoryModelLoad({ model_name: 'a' }, (error, answer) => {
+    served.client.objects.RepositoryModelLoad({ model_name: 'a' }, (error, answer) => {
       if (error !== null) reject(fromGrpcStatus(error))
       else resolve(answer ?? {})
     })
@@ -189,7 +189,7 @@ await t.test(
         const routes = written.map(({ token: wanted, ...rest }) =>
           wanted === undefined ? rest : { ...rest, tokenSha256: digest(wanted) },
         )
-        const gate = createEdgeGate({ backend: scripted(), routes: () => routes })
+        const select = createEdgeSelector({ backend: scripted(), routes: () => routes })
         const headers = {
           host: name,
           ...(brought !== undefined && { authorization: `Bearer ${brought}` }),
@@ -201,7 +201,7 @@ await t.test(
               one.hosts.some((pattern) => matches(pattern, name)) &&
               (one.token === undefined || one.token === brought),
           )
-          if (reaches(() => gate(headers).resolve(model, '')) && !mayReach) return false
+          if (reaches(() => select(headers).resolve(model, '')) && !mayReach) return false
         }
         return true
       }),
@@ -224,11 +224,11 @@ function reaches(call: () => unknown): boolean {
 }
 
 await t.test('headers of any kind end in a view or in a typed refusal', async () => {
-  const gate = createEdgeGate({ backend: scripted(), routes: () => ROUTES })
+  const select = createEdgeSelector({ backend: scripted(), routes: () => ROUTES })
   fc.assert(
     fc.property(fc.string(), fc.string(), (host, authorization) => {
-      reaches(() => gate({ host, authorization }))
-      reaches(() => gate({ ':authority': host, authorization: `Bearer ${authorization}` }))
+      reaches(() => select({ host, authorization }))
+      reaches(() => select({ ':authority': host, authorization: `Bearer ${authorization}` }))
     }),
   )
 })

@@ -1,0 +1,80 @@
+import type { FlagTable } from '@tutti/chassis'
+import { ADMISSION_DEFAULTS } from './admission.ts'
+import { GRPC_SERVER_DEFAULTS } from './grpc/rpc-server.ts'
+import { REST_DEFAULTS } from './rest/rest-options.ts'
+
+const PORT = { type: 'int', min: 0, max: 65_535 } as const
+
+/** The flags of every executable that serves gRPC, HTTP and metrics; names and defaults are tritonserver's where it has them. */
+export const SERVER_FLAGS = {
+  id: { type: 'string', default: 'triton', description: 'Name of the server in its metadata.' },
+  'allow-grpc': { type: 'bool', default: true, description: 'Serve gRPC.' },
+  'grpc-address': { type: 'string', default: '0.0.0.0', description: 'Address of gRPC.' },
+  'grpc-port': { ...PORT, default: 8001, description: 'Port of gRPC; 0 takes any free port.' },
+  'allow-http': { type: 'bool', default: true, description: 'Serve HTTP (REST).' },
+  'http-address': { type: 'string', default: '0.0.0.0', description: 'Address of HTTP.' },
+  'http-port': { ...PORT, default: 8000, description: 'Port of HTTP; 0 takes any free port.' },
+  'allow-metrics': { type: 'bool', default: true, description: 'Serve metrics.' },
+  'metrics-address': { type: 'string', default: '0.0.0.0', description: 'Address of metrics.' },
+  'metrics-port': {
+    ...PORT,
+    default: 8002,
+    description: 'Port of metrics; 0 takes any free port.',
+  },
+  'grpc-max-message-size': {
+    type: 'int',
+    min: 1,
+    max: 2 ** 31 - 1,
+    default: GRPC_SERVER_DEFAULTS.maxMessageBytes,
+    unit: 'bytes',
+    description: 'Largest gRPC message that the server reads.',
+  },
+  'grpc-window-size': {
+    type: 'int',
+    min: 65_535,
+    max: 2 ** 31 - 1,
+    default: GRPC_SERVER_DEFAULTS.windowBytes,
+    unit: 'bytes',
+    description: 'HTTP/2 flow-control window of a stream and of a connection.',
+  },
+  'grpc-max-concurrent-streams': {
+    type: 'int',
+    min: 1,
+    max: 1_000_000,
+    default: GRPC_SERVER_DEFAULTS.maxConcurrentStreamsPerConnection,
+    unit: 'streams',
+    description: 'gRPC calls on one connection. Clients hold further calls back.',
+  },
+  'http-max-input-size': {
+    type: 'int',
+    min: 1,
+    max: 2 ** 31 - 1,
+    default: REST_DEFAULTS.maxInputBytes,
+    unit: 'bytes',
+    description: 'Largest body of an HTTP request, as sent and after decompression.',
+  },
+  'max-connections': {
+    type: 'int',
+    min: 1,
+    max: 1_000_000,
+    default: GRPC_SERVER_DEFAULTS.maxConnections,
+    unit: 'connections',
+    description: 'Open connections on each port. The server refuses further connections.',
+  },
+  'max-inflight-requests': {
+    type: 'int',
+    min: 1,
+    max: 10_000_000,
+    default: ADMISSION_DEFAULTS.maxRequests,
+    unit: 'requests',
+    description: 'Inference requests in flight, over all ports. Further requests fail at once.',
+  },
+  'max-inflight-bytes': {
+    type: 'int',
+    min: 1,
+    default: ADMISSION_DEFAULTS.maxBytes,
+    unit: 'bytes',
+    description:
+      'Bytes of requests in flight and of responses that clients have not read yet, over all ports.',
+  },
+} as const satisfies FlagTable
