@@ -1,7 +1,5 @@
 export type { EdgeRoute } from './edge/edge-selector.ts'
 export { type FailureReason, toFailureReason } from './failure-reasons.ts'
-export { type GrpcServerOptions, startGrpcServer } from './grpc/grpc-server.ts'
-export { GRPC_SERVER_DEFAULTS, type GrpcServerBounds } from './grpc/rpc-server.ts'
 export type {
   IndexEntry,
   InferenceBackend,

@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 import { ADMISSION_DEFAULTS } from './admission.ts'
-import { GRPC_SERVER_DEFAULTS } from './grpc/rpc-server.ts'
+import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const

@@ -1,34 +1,135 @@
-import { encodeInferResponseFrame, inferenceServices } from '@tutti/protocol'
-import type { RunningServer } from '../listen.ts'
+import { createServer } from 'node:http2'
+import type { Clock, Logger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import { inferenceServices } from '@tutti/protocol'
+import { drainWithin } from '../drain.ts'
+import { listenOn, type RunningServer } from '../listen.ts'
 import type { ServerIdentity } from '../server-identity.ts'
+import { Connections } from './connections.ts'
 import { healthHandlers } from './health-handlers.ts'
 import { inferOnce } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
+import { GrpcLog } from './log-events.ts'
 import { type Method, toMethods } from './method.ts'
 import { modelHandlers, serverHandlers } from './model-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
-import {
-  GRPC_SERVER_DEFAULTS,
-  type GrpcServerBounds,
-  type RpcServerOptions,
-  startRpcServer,
-} from './rpc-server.ts'
 import type { ServerCall } from './server-call.ts'
+import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 import { unsupportedHandlers } from './unsupported-handlers.ts'
+import { watchWrites } from './write-watch.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+/** Bounds of the gRPC server; each is a number of what its name says. */
+export interface GrpcServerBounds extends Pick<ServerCallsOptions, 'maxMessageBytes'> {
+  /**
+   * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below
+   * what the sockets' buffers hold: Node stops reading a connection while a write to it waits, so that with more than that
+   * under way both ways, two Node processes wait for each other for ever.
+   */
+  readonly windowBytes: number
+  /** Further connections are dropped as they come. */
+  readonly maxConnections: number
+  /** Clients wait with further calls on a connection. */
+  readonly maxConcurrentStreamsPerConnection: number
+  /** Each connection is pinged at this interval, and dropped if its client does not answer. */
+  readonly keepaliveMs: number
+  /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
+  readonly writeTimeoutMs: number
+}
+
+export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
+  maxMessageBytes: 256 * MEBIBYTE,
+  windowBytes: MEBIBYTE,
+  maxConnections: 1024,
+  maxConcurrentStreamsPerConnection: 1024,
+  keepaliveMs: 60_000,
+  writeTimeoutMs: 300_000,
+}
 
 export interface GrpcServerOptions
   extends Partial<GrpcServerBounds>,
-    Omit<RpcServerOptions, keyof GrpcServerBounds | 'methods'> {
+    Omit<ServerCallsOptions, 'log' | 'methods' | 'maxMessageBytes'> {
+  /** An IP address or name to listen on. */
+  readonly address: string
+  /** 0 for any free port. */
+  readonly port: number
   readonly identity: ServerIdentity
+  readonly clock: Clock
+  readonly log: Logger
+  /** For tests: other methods than those of the v2 protocol. */
+  readonly methods?: readonly Method[]
 }
 
-function servedMethods(o: GrpcServerOptions, maxBytes: number): readonly Method[] {
+/*
+ * Node allows 1000 resets and 33 more each second, and ends the connection of a client that needs more: one whose deadlines run
+ * out under load would lose the calls that are well. The streams and the admission bound what a reset costs us.
+ */
+const RESET_BURST = 100_000
+const RESETS_PER_SECOND = 10_000
+
+/**
+ * Starts the gRPC server, on HTTP/2 without TLS: the v2 service and the health service over one backend.
+ *
+ * @throws ServeError SETTING_INVALID for an address that cannot be listened on.
+ */
+export async function startGrpcServer(options: GrpcServerOptions): Promise<RunningServer> {
+  const o = { ...GRPC_SERVER_DEFAULTS, ...options }
+  const log = new GrpcLog(o.log)
+  const calls = new ServerCalls({ ...o, methods: o.methods ?? servedMethods(o), log })
+  const server = createServer({
+    settings: {
+      initialWindowSize: o.windowBytes,
+      maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
+    },
+    streamResetBurst: RESET_BURST,
+    streamResetRate: RESETS_PER_SECOND,
+    // The admission bounds what calls hold. At a bound of Node's own it ends connections.
+    maxSessionMemory: Number.MAX_SAFE_INTEGER,
+    maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
+  })
+  server.on('stream', calls.accept)
+  const connections = new Connections(server, { ...o, log })
+  const onError = (error: Error): void => log.listenerFailed(error)
+  const port = await listenOn(server, { address: o.address, port: o.port, onError })
+  log.listening(o.address, port)
+  const endWatch = watchWrites({ clock: o.clock, timeoutMs: o.writeTimeoutMs, calls, log })
+  const stopAccepting = (): void => {
+    connections.stopAccepting()
+    calls.stop()
+  }
+  return {
+    port,
+    stopAccepting,
+    drain: ({ timeoutMs }) => {
+      stopAccepting()
+      return drainWithin(timeoutMs, toInFlight(calls, log), o.clock)
+    },
+    close: async () => {
+      await connections.close()
+      endWatch()
+    },
+  }
+}
+
+function toInFlight(calls: ServerCalls, log: GrpcLog) {
+  return {
+    whenIdle: (callback: () => void) => calls.whenIdle(callback),
+    failAll: () => {
+      const left = [...calls]
+      log.drainTimedOut(left.length)
+      const text = 'Server is stopping, the request was not answered in time'
+      for (const call of left) call.fail(new ServeError('SERVER_STOPPING', text))
+    },
+  }
+}
+
+function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
   const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
   const handlers = {
-    ModelInfer: { answer: inferOnce, encode: encodeInferResponseFrame },
-    ModelStreamInfer: (call: ServerCall) =>
-      new InferStreamCall({ call, maxBytes, clock: o.clock }).start(),
+    ModelInfer: (call: ServerCall) => call.readOne(inferOnce),
+    ModelStreamInfer: (call: ServerCall) => new InferStreamCall({ call, clock: o.clock }).start(),
     ...serverHandlers(o.identity),
     ...modelHandlers(),
     ...repositoryHandlers(),
@@ -36,15 +137,4 @@ function servedMethods(o: GrpcServerOptions, maxBytes: number): readonly Method[
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])
   return [...toMethods(inference, handlers, admitted), ...toMethods(health, healthHandlers())]
-}
-
-/**
- * Starts the gRPC server: the v2 service and the health service over one backend.
- *
- * @throws ServeError SETTING_INVALID for bounds out of range or an address that cannot be listened on.
- */
-export function startGrpcServer(o: GrpcServerOptions): Promise<RunningServer> {
-  const bounds = { ...GRPC_SERVER_DEFAULTS, ...o }
-  const methods = servedMethods(o, bounds.maxMessageBytes)
-  return startRpcServer({ ...bounds, methods })
 }

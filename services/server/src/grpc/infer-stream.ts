@@ -9,22 +9,16 @@ import {
   type StreamResponseParts,
 } from '@tutti/protocol'
 import type { Parameters, ResponseSink, StepResponse } from '@tutti/tensor'
-import {
-  executeOnce,
-  type PreparedInfer,
-  prepareInfer,
-  requireLive,
-  toAnswer,
-} from './infer-call.ts'
+import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
+import { requireLive } from './method.ts'
 import { isRefusedBeforeWork } from './refused-before-work.ts'
-import type { ServerCall } from './server-call.ts'
+import type { MessageReceiver, ServerCall } from './server-call.ts'
 
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64
 
 export interface InferStreamOptions {
   readonly call: ServerCall
-  readonly maxBytes: number
   readonly clock: Clock
 }
 
@@ -32,7 +26,7 @@ export interface InferStreamOptions {
  * One ModelStreamInfer. Requests are worked on at the same time; models that give one response are answered in the order
  * of the requests, decoupled models as their responses come (triton-semantics 4.8).
  */
-export class InferStreamCall {
+export class InferStreamCall implements MessageReceiver {
   readonly #o: InferStreamOptions
   /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
   readonly #isGrpcError: boolean
@@ -44,7 +38,7 @@ export class InferStreamCall {
 
   constructor(o: InferStreamOptions) {
     this.#o = o
-    this.#isGrpcError = o.call.metadata.get('triton_grpc_error')[0] === 'true'
+    this.#isGrpcError = o.call.headers['triton_grpc_error'] === 'true'
   }
 
   /** Begins to read requests. */
@@ -55,23 +49,20 @@ export class InferStreamCall {
       call.pause()
       this.#finishIfDone()
     })
-    call.read(
-      (bytes) => this.#accept(bytes),
-      (surplusBytes) => {
-        if (surplusBytes > 0) {
-          throw new ServeError(
-            'MALFORMED_MESSAGE',
-            `stream has ${surplusBytes} bytes after its last message, want none`,
-          )
-        }
-        this.#isEnded = true
-        this.#finishIfDone()
-      },
-    )
+    call.read(this)
+  }
+
+  end(surplusBytes: number): void {
+    if (surplusBytes > 0) {
+      const text = `stream has ${surplusBytes} bytes after its last message, want none`
+      throw new ServeError('MALFORMED_MESSAGE', text)
+    }
+    this.#isEnded = true
+    this.#finishIfDone()
   }
 
   /** Without a message there is no id to answer to, so bytes that are none fail the stream as a whole. */
-  #accept(bytes: Buffer): void {
+  receive(bytes: Buffer): void {
     const message = decodeInferRequest(bytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause()
@@ -118,10 +109,10 @@ export class InferStreamCall {
 
   #prepare(message: InferRequestMessage): PreparedInfer | ServeError {
     try {
-      const { backend } = this.#o.call
-      requireLive(backend)
-      const model = backend.resolve(message.modelName, message.modelVersion)
-      return prepareInfer(message, model, this.#o.maxBytes)
+      const { call } = this.#o
+      requireLive(call.backend)
+      const model = call.backend.resolve(message.modelName, message.modelVersion)
+      return prepareInfer(message, model, call.maxMessageBytes)
     } catch (error) {
       return ServeError.from(error)
     }
@@ -190,6 +181,16 @@ export class InferStreamCall {
     this.#o.call.charge(frame.byteLength)
     return frame
   }
+}
+
+/** Executes a request of a model that is not decoupled. What the model gives beyond its first response is dropped. */
+function executeOnce(
+  { model, request }: PreparedInfer,
+  context: ServerCall['context'],
+): Promise<StepResponse> {
+  return new Promise((resolve, reject) => {
+    model.execute(request, { send: resolve, fail: reject }, context)
+  })
 }
 
 function finalFlag(parameters: Parameters, isFinal: boolean): Parameters {

@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
+import type { InferenceBackend } from '../inference-backend.ts'
 import { FRAME_HEADER_BYTES } from './message-reader.ts'
-import type { OneAnswer, ServerCall } from './server-call.ts'
+import type { ServerCall } from './server-call.ts'
 
 /** What a service definition of grpc-js says of a method, as far as a server needs it. */
 export interface MethodDefinition {
@@ -10,14 +11,14 @@ export interface MethodDefinition {
 }
 
 /** What a server does with a call. */
-export type Handler = OneAnswer | ((call: ServerCall, definition: MethodDefinition) => void)
+export type Handler = (call: ServerCall, definition: MethodDefinition) => void
 
 /** A method that is served. */
 export interface Method {
   readonly path: string
   /** Its calls take a place in the admission: those with large messages. */
   readonly isAdmitted: boolean
-  readonly serve: OneAnswer | ((call: ServerCall) => void)
+  serve(call: ServerCall): void
 }
 
 /** The methods of a service that have a handler. @param admitted - paths of those that take a place in the admission. */
@@ -30,24 +31,37 @@ export function toMethods(
     const handler = handlers[name]
     if (handler === undefined) return []
     const { path } = definition
-    const serve: Method['serve'] =
-      typeof handler === 'function' ? (call) => handler(call, definition) : handler
-    return [{ path, isAdmitted: admitted.has(path), serve }]
+    return [
+      {
+        path,
+        isAdmitted: admitted.has(path),
+        serve: (call: ServerCall) => handler(call, definition),
+      },
+    ]
   })
 }
 
-interface UnaryHandler {
-  /** The definition makes the requests; which type they have, each handler says. */
+/** A method from message to message. The definition makes the requests; each handler says which type they have. */
+interface UnaryMethod {
   answer(request: object, call: ServerCall): object | Promise<object>
 }
 
 /** Makes a handler of a function from message to message: its result or its error is the one answer of the call. */
-export function unary(answer: UnaryHandler['answer']): Handler {
-  return (call, definition) =>
-    call.answerOne({
-      answer: (bytes) => answer(deserialize(definition, bytes), call),
-      encode: (response: object) => toFrame(definition.responseSerialize(response)),
-    })
+export function unary(answer: UnaryMethod['answer']): Handler {
+  const run = async (call: ServerCall, definition: MethodDefinition, bytes: Buffer) => {
+    try {
+      const response = await answer(deserialize(definition, bytes), call)
+      call.end(toFrame(definition.responseSerialize(response)))
+    } catch (error) {
+      call.refuse(ServeError.from(error))
+    }
+  }
+  return (call, definition) => call.readOne((bytes) => void run(call, definition, bytes))
+}
+
+/** @throws ServeError SERVER_NOT_READY while the process shuts down. */
+export function requireLive(backend: InferenceBackend): void {
+  if (!backend.isLive()) throw new ServeError('SERVER_NOT_READY', 'Server not ready')
 }
 
 /** Puts the header of a frame before a message. Copies. */

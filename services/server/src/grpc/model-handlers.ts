@@ -1,8 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
 import type { ServerIdentity } from '../server-identity.ts'
-import { requireLive } from './infer-call.ts'
-import { unary } from './method.ts'
+import { requireLive, unary } from './method.ts'
 
 interface NamedVersion {
   readonly name: string

@@ -6,8 +6,7 @@ import {
   readUnloadDependents,
 } from '../request/load-parameters.ts'
 import { requireControl } from '../request/model-control.ts'
-import { requireLive } from './infer-call.ts'
-import { unary } from './method.ts'
+import { requireLive, unary } from './method.ts'
 
 interface RepositoryRequest {
   readonly repository_name: string

@@ -4,14 +4,14 @@ import {
   type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2'
-import { Metadata } from '@grpc/grpc-js'
-import type { CallContext, CallScope } from '@tutti/chassis'
+import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
-import { CallReader, type ReadCall } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
 import { ACCEPTED_ENCODINGS } from './inflate.ts'
 import type { GrpcLog } from './log-events.ts'
+import { FRAME_HEADER_BYTES } from './message-reader.ts'
 import { SentResponses } from './sent-responses.ts'
 import { CONTENT_TYPE, respondOnlyTrailers, toTrailers } from './status-trailers.ts'
 
@@ -29,33 +29,34 @@ const ANSWER_OPTIONS = { waitForTrailers: true, sendDate: false } as const
 
 const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
 
-/** A method of one message and one answer. */
-export interface OneAnswer<Response = unknown> {
-  /** @param maxBytes - the bound of a message. */
-  answer(message: Buffer, call: ServerCall, maxBytes: number): Response | Promise<Response>
-  /** Makes a frame of the response. */
-  encode(response: Response): Buffer
+/** Takes the messages of one call. What a method throws fails the call. */
+export interface MessageReceiver {
+  /** Takes the next message, which stays charged until it is released. */
+  receive(message: Buffer): void
+  /** The client has sent all. @param surplusBytes - that came after the last whole message. */
+  end(surplusBytes: number): void
 }
 
 export interface ServerCallOptions {
   readonly stream: ServerHttp2Stream
   readonly headers: IncomingHttpHeaders
   readonly scope: CallScope
-  /** Whom the call reaches. */
+  /** Which models the call reaches. */
   readonly backend: InferenceBackend
   /** Absent for calls that neither infer nor load: they work under overload too, with small messages. */
   readonly ticket: AdmissionTicket | undefined
   /** Bound of a message, compressed or not. */
   readonly maxMessageBytes: number
-  /** The client has something to take from now on. @returns now. */
-  readonly onOffer: () => number
+  readonly clock: Pick<Clock, 'now'>
   readonly log: GrpcLog
 }
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
-export class ServerCall implements ReadCall {
+export class ServerCall {
   readonly #o: ServerCallOptions
   readonly #stream: ServerHttp2Stream
+  #receiver: MessageReceiver | undefined
+  /** Takes over from the first piece that is no whole message on. */
   #reader: CallReader | undefined
   #sent: SentResponses | undefined
   #offeredAt: number | undefined
@@ -72,13 +73,16 @@ export class ServerCall implements ReadCall {
     return this.#o.backend
   }
 
+  get headers(): IncomingHttpHeaders {
+    return this.#o.headers
+  }
+
   get context(): CallContext {
     return this.#o.scope.context
   }
 
-  /** What the client sent before its messages; values of `-bin` keys are bytes. */
-  get metadata(): Metadata {
-    return Metadata.fromHttp2Headers(this.#o.headers)
+  get maxMessageBytes(): number {
+    return this.#o.maxMessageBytes
   }
 
   /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
@@ -91,57 +95,56 @@ export class ServerCall implements ReadCall {
     return this.#isAnswered || this.#isClosed
   }
 
-  /** Begins to read messages, each of which stays charged until `release`. What the listeners throw fails the call. */
-  read(onMessage: (message: Buffer) => void, onEnd: (surplusBytes: number) => void): void {
-    const { stream, headers, maxMessageBytes } = this.#o
-    const encoding = headers['grpc-encoding']
-    this.#reader = new CallReader({
-      call: this,
-      stream,
-      encoding: encoding === undefined ? 'identity' : String(encoding),
-      maxMessageBytes,
-      onMessage,
-      onEnd,
-    })
+  /** Begins to read messages. */
+  read(receiver: MessageReceiver): void {
+    this.#receiver = receiver
+    // Twice without `once`, which wraps its listener and takes it off again.
+    this.#stream.on('data', (piece: Buffer) => this.#take(receiver, piece))
+    this.#stream.on('end', () => this.#ended(receiver))
   }
 
-  /** Reads the one message of the call, and hands it over once the client has sent all. */
-  readOne(onMessage: (message: Buffer) => void): void {
-    let only: Buffer | undefined
-    this.read(
-      (message) => {
-        if (only !== undefined) throw malformed('call has a second message, want one')
-        only = message
-      },
-      (surplusBytes) => {
-        if (only === undefined) throw malformed(`call has ${surplusBytes} bytes, want one message`)
-        if (surplusBytes > 0) {
-          throw malformed(`call has ${surplusBytes} bytes after its message, want none`)
-        }
-        onMessage(only)
-      },
-    )
+  /** Reads the one message of the call. @param answer - gets it once the client has sent all; what it throws fails the call. */
+  readOne(answer: (message: Buffer, call: ServerCall) => void): void {
+    this.read(new OnlyMessage(this, answer))
   }
 
-  /** Answers the one message of the call with one response, or with its error. */
-  answerOne(method: OneAnswer): void {
-    this.readOne((message) => void this.#answer(message, method))
-  }
-
-  /** Never rejects. */
-  async #answer(message: Buffer, method: OneAnswer): Promise<void> {
+  /** Most requests come as one piece, which is one message. The reader takes all that do not, from then on. */
+  #take(receiver: MessageReceiver, piece: Buffer): void {
+    if (this.isOver) return
     try {
-      const response = await method.answer(message, this, this.#o.maxMessageBytes)
-      // The deadline may have been answered, or the client gone, meanwhile.
-      if (!this.isOver) this.end(method.encode(response))
+      this.charge(piece.byteLength)
+      if (this.#reader !== undefined || !isPlainMessage(piece, this.#o.maxMessageBytes)) {
+        this.#slowReader(receiver).add(piece)
+        return
+      }
+      this.charge(-FRAME_HEADER_BYTES)
+      receiver.receive(piece.subarray(FRAME_HEADER_BYTES))
     } catch (error) {
-      this.refuse(ServeError.from(error))
+      this.fail(ServeError.from(error))
     }
+  }
+
+  #ended(receiver: MessageReceiver): void {
+    if (this.#reader !== undefined) return this.#reader.end()
+    // A reset ends the stream too, and takes back what was asked.
+    if (this.isOver || this.#stream.aborted) return
+    try {
+      receiver.end(0)
+    } catch (error) {
+      this.fail(ServeError.from(error))
+    }
+  }
+
+  #slowReader(receiver: MessageReceiver): CallReader {
+    const { stream, headers, maxMessageBytes } = this.#o
+    const encoding = String(headers['grpc-encoding'] ?? 'identity')
+    this.#reader ??= new CallReader({ call: this, stream, receiver, encoding, maxMessageBytes })
+    return this.#reader
   }
 
   /** Reads no further messages until `resume`. */
   pause(): void {
-    this.#reader?.pause()
+    if (this.#receiver !== undefined) this.#slowReader(this.#receiver).pause()
   }
 
   resume(): void {
@@ -158,6 +161,14 @@ export class ServerCall implements ReadCall {
     this.#o.ticket?.release(bytes)
   }
 
+  /** Reading the signal starts the deadline's timer, so only calls that have a deadline pay for one. */
+  watchDeadline(): void {
+    const { signal } = this.context
+    const onAbort = () => this.fail(ServeError.from(signal.reason))
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  }
+
   /** Takes note of the server's stop, for a call that would otherwise go on as long as its client likes. */
   whenStopping(onStop: () => void): void {
     this.#onStop = onStop
@@ -166,21 +177,6 @@ export class ServerCall implements ReadCall {
   /** The server takes no more requests. */
   stop(): void {
     this.#onStop?.()
-  }
-
-  /** Begins the answer. Nothing happens if it has begun. */
-  sendHeaders(metadata?: Metadata): void {
-    if (this.#stream.headersSent) return
-    const headers =
-      metadata === undefined
-        ? ANSWER_HEADERS
-        : {
-            ':status': 200,
-            'content-type': CONTENT_TYPE,
-            'grpc-accept-encoding': ACCEPTED_ENCODINGS,
-            ...metadata.toHttp2Headers(),
-          }
-    this.#stream.respond(headers, ANSWER_OPTIONS)
   }
 
   /**
@@ -195,22 +191,21 @@ export class ServerCall implements ReadCall {
       this.release(byteLength)
       return undefined
     }
-    this.sendHeaders()
+    this.#sendHeaders()
     if (this.#offeredAt === undefined) this.#offer()
     this.#sent ??= new SentResponses(this.#stream, (bytes, isAll) => this.#taken(bytes, isAll))
     return this.#sent.send(frame)
   }
 
   /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */
-  end(frame?: Buffer, metadata?: Metadata): void {
+  end(frame?: Buffer): void {
     if (this.isOver) return
     if (frame !== undefined) this.charge(frame.byteLength)
     this.#answered()
     const stream = this.#stream
     if (stream.destroyed || stream.closed) return
-    this.sendHeaders()
-    if (metadata === undefined) stream.on('wantTrailers', sendOkTrailers)
-    else sendWhenWanted(stream, { ...OK_TRAILERS, ...metadata.toHttp2Headers() })
+    this.#sendHeaders()
+    stream.on('wantTrailers', sendOkTrailers)
     stream.end(frame)
   }
 
@@ -243,7 +238,7 @@ export class ServerCall implements ReadCall {
     this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
-  /** The stream is over: its bytes are given back, and work that nobody waits for any more is told to stop. */
+  /** The stream is over: its bytes are given back, and work that has no client any more is told to stop. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -256,11 +251,15 @@ export class ServerCall implements ReadCall {
     this.#sent?.goOn()
   }
 
+  #sendHeaders(): void {
+    if (!this.#stream.headersSent) this.#stream.respond(ANSWER_HEADERS, ANSWER_OPTIONS)
+  }
+
   #sendError(error: ServeError): void {
     const stream = this.#stream
     if (stream.destroyed || stream.closed) return
     if (!stream.headersSent) return respondOnlyTrailers(stream, error)
-    sendWhenWanted(stream, toTrailers(error))
+    stream.on('wantTrailers', () => sendTrailers(stream, toTrailers(error)))
     stream.end()
   }
 
@@ -274,7 +273,7 @@ export class ServerCall implements ReadCall {
 
   /** A response waits for the client from now on, or the client has taken one of several. */
   #offer(): void {
-    if (!this.#isClosed) this.#offeredAt = this.#o.onOffer()
+    if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
   }
 
   #taken(bytes: number, isAll: boolean): void {
@@ -285,12 +284,41 @@ export class ServerCall implements ReadCall {
   }
 }
 
-function sendOkTrailers(this: ServerHttp2Stream): void {
-  sendTrailers(this, OK_TRAILERS)
+/** Receives the one message of a call, and hands it over once the client has sent all. */
+class OnlyMessage implements MessageReceiver {
+  readonly #call: ServerCall
+  readonly #answer: (message: Buffer, call: ServerCall) => void
+  #message: Buffer | undefined
+
+  constructor(call: ServerCall, answer: (message: Buffer, call: ServerCall) => void) {
+    this.#call = call
+    this.#answer = answer
+  }
+
+  receive(message: Buffer): void {
+    if (this.#message !== undefined) throw malformed('call has a second message, want one')
+    this.#message = message
+  }
+
+  end(surplusBytes: number): void {
+    const message = this.#message
+    if (message === undefined) throw malformed(`call has ${surplusBytes} bytes, want one message`)
+    if (surplusBytes > 0) {
+      throw malformed(`call has ${surplusBytes} bytes after its message, want none`)
+    }
+    this.#answer(message, this.#call)
+  }
 }
 
-function sendWhenWanted(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
-  stream.on('wantTrailers', () => sendTrailers(stream, trailers))
+/** Whether a piece is one whole frame of no more than `maxBytes` that is not compressed. */
+function isPlainMessage(piece: Buffer, maxBytes: number): boolean {
+  if (piece.byteLength < FRAME_HEADER_BYTES || piece[0] !== 0) return false
+  const length = piece.readUInt32BE(1)
+  return length <= maxBytes && piece.byteLength === FRAME_HEADER_BYTES + length
+}
+
+function sendOkTrailers(this: ServerHttp2Stream): void {
+  sendTrailers(this, OK_TRAILERS)
 }
 
 function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {

@@ -47,6 +47,12 @@ export function typedData(
   throw refuse(source, name, start + why)
 }
 
+/** The error for a ModelInfer to a model that may answer any number of times. */
+export function decoupledModel(model: string): ServeError {
+  const text = "ModelInfer RPC doesn't support models with decoupled transaction policy"
+  return new ServeError('UNSUPPORTED', text, { details: { model } })
+}
+
 /** The error for an input without contents and without a raw entry. */
 export function missingData(source: InputSource, name: string): ServeError {
   const message = `unable to find data for input tensor '${name}' for model '${source.modelName}' in request.`

@@ -8,7 +8,7 @@ import {
 } from '@tutti/protocol'
 import type { ResponseSink, StepResponse } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
-import { classifyOutputs } from '../request/read-request.ts'
+import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
 import type { RestReply } from './rest-reply.ts'
@@ -42,7 +42,7 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
       modelVersion: String(model.version),
       id: request.context.id,
       parameters: response.parameters,
-      outputs: classifyOutputs(response.outputs, request.outputs, model),
+      outputs: toClasses(response.outputs, request.outputs, model),
     },
     (output) => binary.get(output) ?? request.isBinaryOutput,
   )

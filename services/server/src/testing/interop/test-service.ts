@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { loadPackageDefinition, Metadata, type ServiceClientConstructor } from '@grpc/grpc-js'
+import { loadPackageDefinition, type ServiceClientConstructor } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { ServeError, STATUS_CODES, type StatusCode } from '@tutti/errors'
 import {
@@ -13,9 +13,6 @@ import {
   unary,
 } from '../../grpc/method.ts'
 import type { ServerCall } from '../../grpc/server-call.ts'
-
-const INITIAL_KEY = 'x-grpc-test-echo-initial'
-const TRAILING_KEY = 'x-grpc-test-echo-trailing-bin'
 
 interface EchoStatus {
   readonly code: number
@@ -43,19 +40,6 @@ function statusError({ code, message }: EchoStatus): ServeError | undefined {
   return new ServeError('INTERNAL', message, { code: name as StatusCode })
 }
 
-function copyOf(metadata: Metadata, key: string): Metadata {
-  const copy = new Metadata()
-  for (const value of metadata.get(key)) copy.add(key, value)
-  return copy
-}
-
-/** Echoes what the case of custom metadata sends: one key before the messages, one after them. */
-function begin(call: ServerCall): Metadata {
-  const { metadata } = call
-  call.sendHeaders(copyOf(metadata, INITIAL_KEY))
-  return copyOf(metadata, TRAILING_KEY)
-}
-
 function send(
   call: ServerCall,
   definition: MethodDefinition,
@@ -69,8 +53,7 @@ const unaryCall: Handler = (call, definition) =>
     const request = deserialize(definition, bytes) as SimpleRequest
     const error = request.response_status && statusError(request.response_status)
     if (error) return call.refuse(error)
-    const trailing = begin(call)
-    call.end(toFrame(definition.responseSerialize(payload(request.response_size))), trailing)
+    call.end(toFrame(definition.responseSerialize(payload(request.response_size))))
   })
 
 /** Answers a request with its responses, at their intervals. */
@@ -89,28 +72,27 @@ async function answer(
 
 /** One after the other, as the cases expect; the end of the requests ends the call. */
 const streaming: Handler = (call, definition) => {
-  const trailing = begin(call)
   let turn = Promise.resolve()
-  call.read(
-    (bytes) => {
+  call.read({
+    receive: (bytes) => {
       const request = deserialize(definition, bytes) as StreamingRequest
       call.release(bytes.byteLength)
       turn = turn.then(() => answer(call, definition, request))
     },
-    () => void turn.then(() => call.end(undefined, trailing)),
-  )
+    end: () => void turn.then(() => call.end()),
+  })
 }
 
 const streamingInputCall: Handler = (call, definition) => {
   let size = 0
-  call.read(
-    (bytes) => {
+  call.read({
+    receive: (bytes) => {
       const { payload } = deserialize(definition, bytes) as { payload: { body: Buffer } }
       size += payload.body.byteLength
       call.release(bytes.byteLength)
     },
-    () => call.end(toFrame(definition.responseSerialize({ aggregated_payload_size: size }))),
-  )
+    end: () => call.end(toFrame(definition.responseSerialize({ aggregated_payload_size: size }))),
+  })
 }
 
 /** `grpc.testing.TestService`, which gRPC's interop clients check a server with. */

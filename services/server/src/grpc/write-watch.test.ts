@@ -1,6 +1,6 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import t from 'tap'
-import { WriteWatch } from './server-calls.ts'
+import { watchWrites } from './write-watch.ts'
 
 interface Call {
   offeredAt: number | undefined
@@ -11,15 +11,15 @@ function watched() {
   const clock = createManualClock()
   const calls = new Set<Call>()
   const cut: string[] = []
-  const watch = new WriteWatch({
+  const end = watchWrites({
     clock,
     timeoutMs: 100,
     calls,
-    onCutOff: () => cut.push('logged'),
+    log: { answerNotTaken: () => cut.push('logged') },
   })
   const begin = (name: string): Call => {
     const call: Call = {
-      offeredAt: watch.begin(),
+      offeredAt: clock.now(),
       cutOff: (timeoutMs) => {
         cut.push(`${name} at ${clock.now()} after ${timeoutMs}`)
         calls.delete(call)
@@ -28,7 +28,7 @@ function watched() {
     calls.add(call)
     return call
   }
-  return { clock, calls, cut, watch, begin }
+  return { clock, calls, cut, end, begin }
 }
 
 await t.test('each call is cut off at its own time, with one timer for all', async (t) => {
@@ -50,16 +50,16 @@ await t.test('each call is cut off at its own time, with one timer for all', asy
     'logged',
     'c at 160 after 100',
   ])
-  t.equal(clock.pending, 0, 'without answers there is no timer')
+  t.equal(clock.pending, 1)
 })
 
 await t.test('a call that takes something, has taken all or is gone is left alone', async (t) => {
-  const { clock, calls, cut, watch, begin } = watched()
+  const { clock, calls, cut, begin } = watched()
   const slow = begin('slow')
   const idle = begin('idle')
   calls.delete(begin('gone'))
   clock.advance(90)
-  slow.offeredAt = watch.begin()
+  slow.offeredAt = clock.now()
   idle.offeredAt = undefined
   clock.advance(99)
   t.same(cut, [])
@@ -67,11 +67,9 @@ await t.test('a call that takes something, has taken all or is gone is left alon
   t.same(cut, ['logged', 'slow at 190 after 100'])
 })
 
-await t.test('a closed watch holds no timer, nor sets one', async (t) => {
-  const { clock, watch, begin } = watched()
+await t.test('a watch that has ended holds no timer', async (t) => {
+  const { clock, end, begin } = watched()
   begin('a')
-  watch.close()
-  t.equal(clock.pending, 0)
-  begin('b')
+  end()
   t.equal(clock.pending, 0)
 })

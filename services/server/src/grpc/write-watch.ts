@@ -1,0 +1,36 @@
+import type { Clock } from '@tutti/chassis'
+import type { GrpcLog } from './log-events.ts'
+import type { ServerCall } from './server-call.ts'
+
+export interface WriteWatchOptions {
+  readonly clock: Clock
+  /** How long a client may take for an answer, or for the next response of a stream. */
+  readonly timeoutMs: number
+  readonly calls: Iterable<Pick<ServerCall, 'offeredAt' | 'cutOff'>>
+  readonly log: Pick<GrpcLog, 'answerNotTaken'>
+}
+
+/**
+ * Cuts off clients that do not take their answers: with a flow-control window of 0 they would hold them for ever. One timer
+ * serves all calls, since small calls would pay for a timer each.
+ *
+ * @returns ends the watch.
+ */
+export function watchWrites({ clock, timeoutMs, calls, log }: WriteWatchOptions): () => void {
+  let stopTimer: () => void
+  const check = (): void => {
+    const now = clock.now()
+    let oldest = now
+    for (const call of calls) {
+      const { offeredAt } = call
+      if (offeredAt === undefined) continue
+      if (now - offeredAt >= timeoutMs) {
+        log.answerNotTaken(timeoutMs)
+        call.cutOff(timeoutMs)
+      } else oldest = Math.min(oldest, offeredAt)
+    }
+    stopTimer = clock.setTimer(oldest + timeoutMs - now, check)
+  }
+  check()
+  return () => stopTimer()
+}
