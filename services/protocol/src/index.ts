@@ -1,8 +1,6 @@
 export type { Envelope, TensorHeader } from './envelope.ts'
 export type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
-export type { ModelConfig as ModelConfigMessage } from './gen/inference/ModelConfig.ts'
-export type { ModelStatisticsResponse } from './gen/inference/ModelStatisticsResponse.ts'
-export { type ReadContents, readContents } from './infer/contents.ts'
+export { readContents } from './infer/contents.ts'
 export { decodeInferRequest } from './infer/decode-request.ts'
 export { decodeInferResponse, decodeStreamResponse } from './infer/decode-response.ts'
 export {
@@ -15,7 +13,6 @@ export {
   type InferRequestParts,
   type InferResponseParts,
   NO_PARAMETERS,
-  type RequestedOutputMessage,
   type StreamResponseParts,
   type TensorMessage,
   type WireParameters,
@@ -24,7 +21,6 @@ export { InferStream } from './infer-stream.ts'
 export {
   type InferCallOptions,
   InferenceClient,
-  type InferenceClientOptions,
 } from './inference-client.ts'
 export { toCorrelationText } from './message-bounds.ts'
 export { type Chunk, decodeChunk, encodeChunk } from './messages/chunk-codec.ts'
@@ -55,33 +51,25 @@ export { decodeToken, encodeToken } from './messages/subject-tokens.ts'
 export { buildSubjects, type SubjectNames, type Subjects } from './messages/subjects.ts'
 export { fromWireError, toWireError } from './messages/wire-error.ts'
 export { modelConfigToProto } from './model-config-proto.ts'
-export type { RestRequestedOutput } from './rest/decode-outputs.ts'
 export {
   decodeRestRequest,
   HEADER_LENGTH_HEADER,
-  type RestInferBody,
   type RestInferRequest,
 } from './rest/decode-request.ts'
 export {
   encodeRestResponse,
   type RestBody,
-  type RestInferResponse,
 } from './rest/encode-response.ts'
-export { type JsonDocument, parseJson } from './rest/json-text.ts'
+export { parseJson } from './rest/json-text.ts'
 export { toJsonText } from './rest/json-writer.ts'
 export {
-  type InferenceServices,
   inferenceServices,
-  PROTO_DIRECTORY,
   PROTO_OPTIONS,
   type RawInferenceService,
 } from './services.ts'
 export { statisticsToProto } from './statistics-proto.ts'
 export {
-  ERROR_DOMAIN,
   fromGrpcStatus,
-  type GrpcStatus,
-  STATUS_DETAILS_KEY,
   toGrpcStatus,
 } from './status/grpc-status.ts'
 export { errorHeaders, toHttpStatus } from './status/http-status.ts'

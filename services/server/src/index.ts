@@ -1,18 +1,12 @@
-export type { EdgeRoute } from './edge/edge-selector.ts'
-export { type FailureReason, toFailureReason } from './failure-reasons.ts'
+export { toFailureReason } from './failure-reasons.ts'
 export type {
   IndexEntry,
   InferenceBackend,
   LoadParameters,
   ModelControl,
-  RequestedOutput,
   ResolvedModel,
 } from './inference-backend.ts'
-export {
-  type ModelMetricLabels,
-  ServerMetrics,
-  type ServerMetricsOptions,
-} from './metrics.ts'
+export { ServerMetrics } from './metrics.ts'
 export type { JsonAnswers } from './metrics-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'
@@ -30,19 +24,13 @@ export { refuseFailures } from './served/refuse-failures.ts'
 export { SERVER_FLAGS } from './server-flags.ts'
 export {
   checkAnswered,
-  type EdgeServersOptions,
   openMetricsServer,
   openServers,
-  type ServerPorts,
   type Servers,
   type ServersOptions,
 } from './servers.ts'
 export {
   type Execution,
-  type FailedRequest,
   StatisticsRecorder,
-  type StatisticsRecorderOptions,
   type StepLabels,
-  type StepObservation,
-  type SuccessfulRequest,
 } from './statistics.ts'

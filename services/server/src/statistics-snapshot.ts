@@ -1,16 +1,13 @@
 import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
 
-export const NS_PER_SECOND = 1_000_000_000
-
-/** A count and a sum of durations: whole seconds, and nanoseconds below one more. */
-export interface RecordedDuration {
+/** A count and a sum of nanoseconds. */
+interface RecordedDuration {
   readonly count: number
-  readonly seconds: number
-  readonly restNs: number
+  readonly ns: number
 }
 
 /** The durations of executions. */
-export interface RecordedCompute {
+interface RecordedCompute {
   readonly input: RecordedDuration
   readonly infer: RecordedDuration
   readonly output: RecordedDuration
@@ -59,6 +56,6 @@ function toCompute({ input, infer, output }: RecordedCompute) {
   }
 }
 
-function toDuration({ count, seconds, restNs }: RecordedDuration): StatisticDuration {
-  return { count: BigInt(count), ns: BigInt(seconds) * BigInt(NS_PER_SECOND) + BigInt(restNs) }
+function toDuration({ count, ns }: RecordedDuration): StatisticDuration {
+  return { count: BigInt(count), ns: BigInt(ns) }
 }

@@ -1,37 +1,22 @@
 import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
 import type { FailureReason } from './failure-reasons.ts'
-import {
-  NS_PER_SECOND,
-  type RecordedCompute,
-  type RecordedDuration,
-  toModelStatistics,
-} from './statistics-snapshot.ts'
-
-/** One request that was answered well. For an ensemble the times are the sums over its steps (triton-semantics 1.10). */
-export interface SuccessfulRequest {
-  /** From arrival to the last response, in nanoseconds. */
-  readonly requestNs: number
-  readonly queueNs: number
-  readonly computeInputNs: number
-  readonly computeInferNs: number
-  readonly computeOutputNs: number
-  /** Items in the batch dimension; 0 (a model without one) counts as 1. */
-  readonly batchSize: number
-}
+import { toModelStatistics } from './statistics-snapshot.ts'
 
 /** One execution, of one request or of several that a batcher put together. */
 export interface Execution {
-  /** Items over all requests of the execution; 0 counts as 1. */
+  /** Items over all requests of the execution; 0 (a model without a batch dimension) counts as 1. */
   readonly batchSize: number
   readonly computeInputNs: number
   readonly computeInferNs: number
   readonly computeOutputNs: number
 }
 
-export interface FailedRequest {
+/** One request that succeeded. For an ensemble the times are the sums over its steps (triton-semantics 1.10). */
+export interface SuccessfulRequest extends Execution {
+  /** From arrival to the last response, in nanoseconds. */
   readonly requestNs: number
-  readonly reason: FailureReason
+  readonly queueNs: number
 }
 
 export interface StatisticsRecorderOptions {
@@ -42,8 +27,7 @@ export interface StatisticsRecorderOptions {
 
 /**
  * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to
- * `inferenceCount`, each execution adds one to `executionCount`. Recording costs additions only; bigint appears in
- * `snapshot()`.
+ * `inferenceCount`, each execution adds one to `executionCount`. Recording costs additions only.
  */
 export class StatisticsRecorder {
   readonly name: string
@@ -60,7 +44,8 @@ export class StatisticsRecorder {
     batches: new Map<number, ComputeSums>(),
   }
   readonly #failures = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 }
-  #pending = 0
+  /** Requests that wait for their execution. */
+  pending = 0
 
   constructor(o: StatisticsRecorderOptions) {
     this.name = o.name
@@ -89,19 +74,14 @@ export class StatisticsRecorder {
   }
 
   /** A failed ensemble request is recorded twice by the router, as in Triton (triton-semantics 9.6). */
-  recordFailure(failure: FailedRequest): void {
+  recordFailure(failure: { readonly requestNs: number; readonly reason: FailureReason }): void {
     this.#failures[failure.reason] += 1
     this.#recorded.fail.add(failure.requestNs)
   }
 
   /** @param change - 1 when a request is waiting for its execution, -1 when it no longer is. */
   addPending(change: 1 | -1): void {
-    this.#pending += change
-  }
-
-  /** Requests that wait for their execution. */
-  get pending(): number {
-    return this.#pending
+    this.pending += change
   }
 
   failures(reason: FailureReason): number {
@@ -114,27 +94,19 @@ export class StatisticsRecorder {
   }
 }
 
-/**
- * A count and a sum of nanoseconds. Whole seconds are kept apart: as one number the sum would lose nanoseconds after
- * 104 days of busy time, which a busy server with many instances reaches in a week.
- */
-class DurationSum implements RecordedDuration {
+/** A count and a sum of nanoseconds: exact for 104 days of busy time, to 16 digits after that. */
+class DurationSum {
   count = 0
-  seconds = 0
-  restNs = 0
+  ns = 0
 
-  /** A clock that steps back must not take time away, so less than 0 counts as 0. */
+  /** A clock that steps back must not take time away. */
   add(ns: number): void {
     this.count += 1
-    this.restNs += ns > 0 ? Math.round(ns) : 0
-    if (this.restNs < NS_PER_SECOND) return
-    const seconds = Math.floor(this.restNs / NS_PER_SECOND)
-    this.seconds += seconds
-    this.restNs -= seconds * NS_PER_SECOND
+    if (ns > 0) this.ns += Math.round(ns)
   }
 }
 
-class ComputeSums implements RecordedCompute {
+class ComputeSums {
   readonly input = new DurationSum()
   readonly infer = new DurationSum()
   readonly output = new DurationSum()

@@ -271,18 +271,18 @@ await t.test('an extent beyond 2^53 is refused by the name of its tensor', async
   const name = [0x0a, 1, 0x78]
   const most = [...varint(8), 0x7f]
   const least = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]
-  const cases: readonly (readonly [string, readonly number[], string])[] = [
-    ['packed', [...name, 0x1a, 10, 1, ...most], '9223372036854775807'],
-    ['not packed', [...name, 0x18, ...most, 0x18, 1], '9223372036854775807'],
-    ['before the name', [0x18, ...least, ...name], '-9223372036854775808'],
+  const cases: readonly (readonly [string, readonly number[]])[] = [
+    ['packed', [...name, 0x1a, 10, 1, ...most]],
+    ['not packed', [...name, 0x18, ...most, 0x18, 1]],
+    ['before the name', [0x18, ...least, ...name]],
   ]
-  for (const [layout, input, extent] of cases) {
+  for (const [layout, input] of cases) {
     t.throws(
       () => decodeInferRequest(Uint8Array.from([0x2a, input.length, ...input])),
       {
         reason: 'INVALID_REQUEST',
         code: 'INVALID_ARGUMENT',
-        message: `shape of tensor 'x' has the extent ${extent}, want 0 to 2^53 - 1`,
+        message: "shape of tensor 'x' has an extent out of range, want 0 to 2^53 - 1",
         details: { field: 'x.shape' },
       },
       layout,
