@@ -23,7 +23,6 @@ export class Admission {
   readonly bounds: AdmissionBounds
   #requests = 0
   #bytes = 0
-  #refused = 0
 
   constructor(bounds: Partial<AdmissionBounds> = {}) {
     this.bounds = { ...ADMISSION_DEFAULTS, ...bounds }
@@ -37,77 +36,66 @@ export class Admission {
     return this.#bytes
   }
 
-  /** Refusals since the start. */
-  get refused(): number {
-    return this.#refused
-  }
-
   /** @throws ServeError OVERLOADED if there are `maxRequests`, or if no byte could be read. */
   admit(): AdmissionTicket {
     const { maxRequests, maxBytes } = this.bounds
     if (this.#requests >= maxRequests) {
-      throw this.#refuse(
-        `server is overloaded: ${this.#requests} requests are in flight, the bound is ${maxRequests}`,
-      )
+      throw overloaded(`${this.#requests} requests are in flight, the bound is ${maxRequests}`)
     }
     if (this.#bytes >= maxBytes) throw this.#overBytes(1)
     this.#requests += 1
-    return new AdmissionTicket(this.#charge, this.#leave)
+    return new AdmissionTicket(this)
   }
 
-  readonly #charge = (bytes: number): void => {
+  /** For tickets: counts bytes, or gives back with a negative number. @throws ServeError OVERLOADED without counting them. */
+  charge(bytes: number): void {
     if (bytes > 0 && this.#bytes + bytes > this.bounds.maxBytes) throw this.#overBytes(bytes)
     this.#bytes += bytes
   }
 
-  readonly #leave = (bytes: number): void => {
+  /** For tickets: a request is over. */
+  leave(): void {
     this.#requests -= 1
-    this.#bytes -= bytes
   }
 
   #overBytes(more: number): ServeError {
-    return this.#refuse(
-      `server is overloaded: ${this.#bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${this.bounds.maxBytes}`,
+    return overloaded(
+      `${this.#bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${this.bounds.maxBytes}`,
     )
-  }
-
-  #refuse(message: string): ServeError {
-    this.#refused += 1
-    return new ServeError('OVERLOADED', message)
   }
 }
 
-/** The place of one request. Whoever got it closes it, whatever becomes of the request. */
+function overloaded(text: string): ServeError {
+  return new ServeError('OVERLOADED', `server is overloaded: ${text}`)
+}
+
+/** The place of one request; to be closed when the request is over. */
 export class AdmissionTicket {
-  readonly #charge: (bytes: number) => void
-  readonly #leave: (bytes: number) => void
+  readonly #admission: Admission
   #bytes = 0
   #isClosed = false
 
-  constructor(charge: (bytes: number) => void, leave: (bytes: number) => void) {
-    this.#charge = charge
-    this.#leave = leave
+  constructor(admission: Admission) {
+    this.#admission = admission
   }
 
-  /** Counts bytes of the request as they arrive and of its answer once it is there. @throws ServeError OVERLOADED without counting them. */
+  /** Counts bytes of the request as they arrive and of its answer once it is there. @throws ServeError OVERLOADED */
   charge(bytes: number): void {
     if (this.#isClosed) return
-    this.#charge(bytes)
+    this.#admission.charge(bytes)
     this.#bytes += bytes
   }
 
   /** Gives back bytes that are no longer held, at most those that it has, for requests that share a ticket. */
   release(bytes: number): void {
-    if (this.#isClosed) return
-    const held = Math.min(bytes, this.#bytes)
-    this.#charge(-held)
-    this.#bytes -= held
+    this.charge(-Math.min(bytes, this.#bytes))
   }
 
   /** Gives everything back; a second time does nothing. */
   close(): void {
     if (this.#isClosed) return
+    this.release(this.#bytes)
     this.#isClosed = true
-    this.#leave(this.#bytes)
+    this.#admission.leave()
   }
 }

@@ -10,15 +10,17 @@ export { ServerMetrics } from './metrics.ts'
 export type { JsonAnswers } from './metrics-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
 export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'
+export { type FoundVersion, findModel, findVersion } from './served/find-model.ts'
+export { withNames } from './served/index-names.ts'
 export {
-  type FoundVersion,
-  findModel,
-  findVersion,
+  areAllReady,
   type ListedModel,
   type ListedVersion,
-} from './served/find-model.ts'
-export { withNames } from './served/index-names.ts'
-export { areAllReady, readyVersions, selectStatistics, toIndex } from './served/listed-model.ts'
+  readyVersions,
+  selectStatistics,
+  toIndex,
+} from './served/listed-model.ts'
+
 export { loadFailed, loadOvertaken, pollFailed, versionFailures } from './served/load-errors.ts'
 export { refuseFailures } from './served/refuse-failures.ts'
 export { SERVER_FLAGS } from './server-flags.ts'

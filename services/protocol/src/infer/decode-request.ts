@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { type Parameter, WireReader } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { readParameter } from './decode-parameters.ts'
 import {
   type InferRequestMessage,
   NO_PARAMETERS,
@@ -8,7 +9,6 @@ import {
   type TensorMessage,
   type WireParameters,
 } from './infer-message.ts'
-import { readParameter } from './parameters.ts'
 
 /**
  * Decodes a ModelInferRequest.

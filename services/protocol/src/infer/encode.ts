@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import {
   type NamedTensor,
+  type Parameter,
   type Parameters,
   sizeOfField,
   sizeOfInt64,
@@ -13,7 +14,6 @@ import {
   NO_PARAMETERS,
   type StreamResponseParts,
 } from './infer-message.ts'
-import { sizeOfParameters, writeParameters } from './parameters.ts'
 
 /** The largest message that gRPC's framing and Triton's clients take. */
 const MAX_MESSAGE_BYTES = 2 ** 31 - 1
@@ -117,6 +117,63 @@ function writeTensor(writer: WireWriter, tensor: NamedTensor): void {
 
 function sizeOfOutput({ name, parameters }: { name: string; parameters?: Parameters }): number {
   return sizeOfText(name) + (parameters === undefined ? 0 : sizeOfParameters(parameters))
+}
+
+/** Bytes of all entries, with tags below 16. */
+function sizeOfParameters(parameters: Parameters): number {
+  let size = 0
+  for (const [key, parameter] of parameters) size += sizeOfField(sizeOfEntry(key, parameter))
+  return size
+}
+
+function writeParameters(writer: WireWriter, tag: number, parameters: Parameters): void {
+  for (const [key, parameter] of parameters) {
+    writer.byte(tag)
+    writer.varint(sizeOfEntry(key, parameter))
+    writer.text(10, key)
+    writer.byte(18)
+    writer.varint(sizeOfValue(parameter))
+    writeValue(writer, parameter)
+  }
+}
+
+function sizeOfEntry(key: string, parameter: Parameter): number {
+  return sizeOfText(key) + sizeOfField(sizeOfValue(parameter))
+}
+
+function sizeOfValue(parameter: Parameter): number {
+  switch (parameter.kind) {
+    case 'bool':
+      return 2
+    case 'int64':
+    case 'uint64':
+      return 1 + Math.ceil(BigInt.asUintN(64, parameter.value | 1n).toString(2).length / 7)
+    case 'string':
+      return sizeOfField(Buffer.byteLength(parameter.value))
+    case 'double':
+      break
+  }
+  return 9
+}
+
+/** Members of a oneof are written even if they hold their default: which one is set is the message. */
+function writeValue(writer: WireWriter, parameter: Parameter): void {
+  switch (parameter.kind) {
+    case 'bool':
+      writer.byte(8)
+      return writer.byte(parameter.value ? 1 : 0)
+    case 'int64':
+      writer.byte(16)
+      return writer.bigint(parameter.value)
+    case 'string':
+      return writer.textAlways(26, parameter.value)
+    case 'double':
+      writer.byte(33)
+      return writer.double(parameter.value)
+    case 'uint64':
+      writer.byte(40)
+      return writer.bigint(parameter.value)
+  }
 }
 
 /** A writer behind the header of gRPC's frame: not compressed, its length. */

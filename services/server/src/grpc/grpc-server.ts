@@ -7,7 +7,7 @@ import { listenOn, type RunningServer } from '../listen.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { Connections } from './connections.ts'
 import { healthHandlers } from './health-handlers.ts'
-import { inferOnce } from './infer-call.ts'
+import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
 import { GrpcLog } from './log-events.ts'
 import { type Method, toMethods } from './method.ts'
@@ -128,7 +128,7 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
   const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
   const handlers = {
-    ModelInfer: (call: ServerCall) => call.readOne(inferOnce),
+    ModelInfer: serveInfer,
     ModelStreamInfer: (call: ServerCall) => new InferStreamCall({ call, clock: o.clock }).start(),
     ...serverHandlers(o.identity),
     ...modelHandlers(),

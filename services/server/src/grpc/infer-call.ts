@@ -37,10 +37,14 @@ export interface PreparedInfer {
 }
 
 /**
- * ModelInfer, from the encoded message to the frame of the response. A call that the server has accepted is answered also if the
- * process has begun to shut down while its message was being read.
+ * Serves a ModelInfer, from the encoded message to the frame of the response. A call that the server has accepted is answered
+ * also if the process has begun to shut down while its message was being read.
  */
-export function inferOnce(bytes: Buffer, call: ServerCall): void {
+export function serveInfer(call: ServerCall): void {
+  call.readOne(inferOnce)
+}
+
+function inferOnce(bytes: Buffer, call: ServerCall): void {
   let prepared: PreparedInfer
   try {
     const message = decodeInferRequest(bytes)

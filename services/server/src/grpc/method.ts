@@ -15,10 +15,10 @@ export type Handler = (call: ServerCall, definition: MethodDefinition) => void
 
 /** A method that is served. */
 export interface Method {
-  readonly path: string
+  readonly definition: MethodDefinition
   /** Its calls take a place in the admission: those with large messages. */
   readonly isAdmitted: boolean
-  serve(call: ServerCall): void
+  readonly serve: Handler
 }
 
 /** The methods of a service that have a handler. @param admitted - paths of those that take a place in the admission. */
@@ -28,16 +28,10 @@ export function toMethods(
   admitted: ReadonlySet<string> = new Set(),
 ): Method[] {
   return Object.entries(service).flatMap(([name, definition]) => {
-    const handler = handlers[name]
-    if (handler === undefined) return []
-    const { path } = definition
-    return [
-      {
-        path,
-        isAdmitted: admitted.has(path),
-        serve: (call: ServerCall) => handler(call, definition),
-      },
-    ]
+    const serve = handlers[name]
+    return serve === undefined
+      ? []
+      : [{ definition, serve, isAdmitted: admitted.has(definition.path) }]
   })
 }
 

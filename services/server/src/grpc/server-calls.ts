@@ -34,7 +34,7 @@ export class ServerCalls implements Iterable<ServerCall> {
 
   constructor(o: ServerCallsOptions) {
     this.#o = o
-    this.#methods = new Map(o.methods.map((method) => [method.path, method]))
+    this.#methods = new Map(o.methods.map((method) => [method.definition.path, method]))
   }
 
   /** Admits a stream and has its method serve it, or refuses it at once. */
@@ -51,7 +51,8 @@ export class ServerCalls implements Iterable<ServerCall> {
       const selected = select === undefined ? backend : select(headers)
       const method = this.#methods.get(headers[':path'])
       if (method === undefined) throw unknownMethod(headers)
-      method.serve(this.#open(stream, headers, selected, method.isAdmitted))
+      const call = this.#open(stream, headers, selected, method.isAdmitted)
+      method.serve(call, method.definition)
     } catch (error) {
       respondOnlyTrailers(stream, ServeError.from(error))
     }

@@ -1,24 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
-
-/** A model version as a backend lists it. */
-export interface ListedVersion {
-  readonly version: number
-  readonly state: 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
-  /** `<Code>: <text>` if the load failed, '' otherwise. */
-  readonly reason: string
-}
-
-/** A model as a backend lists it, whether it can be served or not. */
-export interface ListedModel {
-  readonly name: string
-  /** Completed and normalised; absent if the configuration was refused. */
-  readonly config?: ModelConfig
-  /** Ascending. Empty if the model never came as far as loading. */
-  readonly versions: readonly ListedVersion[]
-  /** Why there is nothing to load; '' otherwise. */
-  readonly reason: string
-}
+import type { ListedModel } from './listed-model.ts'
 
 /** A version of a listed model that takes requests. */
 export interface FoundVersion<M extends ListedModel> {

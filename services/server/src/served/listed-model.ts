@@ -1,7 +1,25 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelStatistics } from '@tutti/model-config'
+import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
 import type { IndexEntry } from '../inference-backend.ts'
-import type { ListedModel } from './find-model.ts'
+
+/** A model version as a backend lists it. */
+export interface ListedVersion {
+  readonly version: number
+  readonly state: 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
+  /** `<Code>: <text>` if the load failed, '' otherwise. */
+  readonly reason: string
+}
+
+/** A model as a backend lists it, whether it can be served or not. */
+export interface ListedModel {
+  readonly name: string
+  /** Completed and normalised; absent if the configuration was refused. */
+  readonly config?: ModelConfig
+  /** Ascending. Empty if the model never came as far as loading. */
+  readonly versions: readonly ListedVersion[]
+  /** Why there is nothing to load; '' otherwise. */
+  readonly reason: string
+}
 
 /** Ascending: so versions print in Triton's metadata. */
 export function readyVersions(model: ListedModel): readonly number[] {
