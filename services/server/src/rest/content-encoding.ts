@@ -1,14 +1,9 @@
 import type { Transform } from 'node:stream'
 import { constants, createDeflate, createGunzip, createGzip, createInflate } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
-import type { RestReply } from './rest-reply.ts'
+import { ENCODING_HEADER, type RestReply } from './rest-reply.ts'
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate'
-
-export const ENCODING_HEADER = 'content-encoding'
-
-/** Header of the answer to an encoding that is not taken, as Triton sends it. */
-export const ACCEPTED_ENCODINGS = 'gzip, deflate'
 
 /** @throws ServeError UNSUPPORTED (HTTP 501, triton-semantics 9.15) for an encoding that is not taken. */
 export function parseContentEncoding(header: string | undefined): ContentEncoding {

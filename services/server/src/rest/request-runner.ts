@@ -2,24 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type CallScope, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readTrace } from '../request/trace-headers.ts'
-import { ACCEPTED_ENCODINGS, ENCODING_HEADER } from './content-encoding.ts'
-import { openRestCall, parseTimeout } from './rest-call.ts'
+import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import type { CompiledRestOptions } from './rest-options.ts'
 import { errorReply, type RestReply } from './rest-reply.ts'
 import type { RestRoute } from './routes.ts'
 
-/** How long the rest of a body is thrown away behind an early answer, before the connection is cut. */
-const DISCARD_MS = 5000
-
-type Parameters = Readonly<Record<string, string | undefined>>
+type Parameters = RestCallOptions['parameters']
 
 /** Runs requests: gives each its scope, writes its one answer, and knows which are in flight. */
 export class RequestRunner {
   readonly #o: CompiledRestOptions
-  readonly #scopes = new Set<CallScope>()
+  readonly #inFlight = new Set<CallScope>()
   readonly #idle: (() => void)[] = []
-  #inFlight = 0
   #isStopping = false
 
   constructor(o: CompiledRestOptions) {
@@ -33,14 +28,12 @@ export class RequestRunner {
 
   /** Cancels what is in flight, to be answered SERVER_STOPPING. */
   failAll(): void {
-    for (const scope of this.#scopes) {
-      scope.cancel(new ServeError('SERVER_STOPPING', 'Server exiting'))
-    }
+    for (const scope of this.#inFlight) scope.cancel(serverStopping())
   }
 
   /** Calls back when no request is in flight, at once if there is none. */
   whenIdle(callback: () => void): void {
-    if (this.#inFlight === 0) callback()
+    if (this.#inFlight.size === 0) callback()
     else this.#idle.push(callback)
   }
 
@@ -53,57 +46,45 @@ export class RequestRunner {
   ): Promise<void> {
     // Its 'close' is past, which everything below waits for.
     if (response.destroyed) return
-    if (this.#isStopping && route.isHealth !== true) {
-      this.reply(request, response, errorReply(new ServeError('SERVER_STOPPING', 'Server exiting')))
-      return
-    }
-    this.#begin(response)
     try {
-      await this.#answer(route, parameters, request, response)
+      if (this.#isStopping && route.isHealth !== true) throw serverStopping()
+      const call = this.#open(parameters, request, response)
+      this.reply(request, response, await route.answer(call))
     } catch (error) {
       const failure = ServeError.from(error)
       this.#logFailure(failure, request)
-      this.reply(request, response, toReply(failure))
+      this.reply(request, response, errorReply(failure))
     }
   }
 
-  async #answer(
-    route: RestRoute,
-    parameters: Parameters,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    const { clock, select } = this.#o
+  #open(parameters: Parameters, request: IncomingMessage, response: ServerResponse): RestCall {
+    const { clock, select, admission, maxInputBytes } = this.#o
     const backend = select(request.headers)
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(request),
       trace: readTrace(request.headers),
     })
-    const opened = openRestCall({
-      ...this.#o,
-      backend,
-      request,
-      parameters,
-      context: scope.context,
-    })
-    this.#scopes.add(scope)
+    const { context } = scope
+    const call = new RestCall({ request, parameters, backend, context, admission, maxInputBytes })
+    this.#inFlight.add(scope)
     response.once('close', () => {
       // Tensors of the request and of the answer are held until the last byte is out.
-      opened.close()
-      this.#scopes.delete(scope)
+      call.close()
       if (!response.writableFinished) {
         scope.cancel(new ServeError('CANCELLED', 'the client went away'))
       }
       scope.close()
+      this.#inFlight.delete(scope)
+      if (this.#inFlight.size > 0) return
+      for (const notify of this.#idle.splice(0)) notify()
     })
-    this.reply(request, response, await route.answer(opened.call))
+    return call
   }
 
-  /** Writes an answer. The rest of a body that nobody read is thrown away for a while, then the connection is cut. */
+  /** Writes an answer. Node reads and drops the rest of a body that was not read. */
   reply(request: IncomingMessage, response: ServerResponse, reply: RestReply): void {
     if (response.headersSent || response.destroyed) return
-    if (!request.complete) this.#discardRest(request)
     const stopTimer = this.#o.clock.setTimer(this.#o.writeTimeoutMs, () => response.destroy())
     response.once('close', stopTimer)
     response.writeHead(reply.status, {
@@ -125,34 +106,13 @@ export class RequestRunner {
     response.uncork()
   }
 
-  #discardRest(request: IncomingMessage): void {
-    const stopTimer = this.#o.clock.setTimer(DISCARD_MS, () => request.socket.destroy())
-    request.once('end', stopTimer)
-    request.once('close', stopTimer)
-    request.resume()
-  }
-
-  #begin(response: ServerResponse): void {
-    this.#inFlight += 1
-    response.once('close', () => {
-      this.#inFlight -= 1
-      if (this.#inFlight > 0) return
-      for (const notify of this.#idle.splice(0)) notify()
-    })
-  }
-
-  #logFailure(error: ServeError, request: IncomingMessage): void {
+  #logFailure(error: ServeError, { url: path }: IncomingMessage): void {
     const { log } = this.#o
-    if (error.reason === 'INTERNAL') {
-      log.error(REST_EVENTS.requestFailed, { error, path: request.url })
-    } else if (log.isDebug) {
-      log.debug(REST_EVENTS.requestFailed, { error, path: request.url })
-    }
+    if (error.reason === 'INTERNAL') log.error(REST_EVENTS.requestFailed, { error, path })
+    else if (log.isDebug) log.debug(REST_EVENTS.requestFailed, { error, path })
   }
 }
 
-function toReply(error: ServeError): RestReply {
-  const reply = errorReply(error)
-  if (error.details.field !== ENCODING_HEADER) return reply
-  return { ...reply, headers: { ...reply.headers, 'accept-encoding': ACCEPTED_ENCODINGS } }
+function serverStopping(): ServeError {
+  return new ServeError('SERVER_STOPPING', 'Server exiting')
 }

@@ -1,72 +1,67 @@
 import type { IncomingMessage } from 'node:http'
-import type { CallContext, Clock } from '@tutti/chassis'
+import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
-import { ENCODING_HEADER, parseContentEncoding } from './content-encoding.ts'
-import { type BodyLimits, readBody } from './read-body.ts'
+import { parseContentEncoding } from './content-encoding.ts'
+import { readBody } from './read-body.ts'
+import { ENCODING_HEADER } from './rest-reply.ts'
 
 /** The one header that sets a deadline: whole milliseconds from the arrival of the request's headers. */
 export const TIMEOUT_HEADER = 'tutti-timeout-ms'
 
-/** One HTTP request as the route handlers see it. */
-export interface RestCall {
-  /** Whom the call reaches. */
-  readonly backend: InferenceBackend
-  readonly context: CallContext
+export interface RestCallOptions {
+  readonly request: IncomingMessage
   /** Names from the path, percent-decoded. */
   readonly parameters: Readonly<Record<string, string | undefined>>
-  /** A header's value; the first one if it came several times. */
-  header(name: string): string | undefined
-  /** Takes a place among the requests in work and reads the body; call it once. Both are held until the answer is out. */
-  body(): Promise<Uint8Array>
-  /**
-   * Counts the bytes of the answer, in place of those counted before, until it is out.
-   * @throws ServeError OVERLOADED
-   */
-  holdAnswer(bytes: number): void
-}
-
-export interface RestCallOptions extends BodyLimits {
+  /** Which models the call reaches. */
   readonly backend: InferenceBackend
-  readonly request: IncomingMessage
-  readonly parameters: Readonly<Record<string, string | undefined>>
   readonly context: CallContext
-  readonly clock: Clock
   readonly admission: Admission
+  readonly maxInputBytes: number
 }
 
-/** A call and what must happen once it was answered. */
-export interface OpenRestCall {
-  readonly call: RestCall
-  /** Gives up its place and the body's bytes. */
-  close(): void
-}
+/** One HTTP request as the routes see it. */
+export class RestCall {
+  readonly backend: InferenceBackend
+  readonly context: CallContext
+  readonly parameters: RestCallOptions['parameters']
+  readonly #o: RestCallOptions
+  #ticket: AdmissionTicket | undefined
+  #answerBytes = 0
 
-/** Makes the call of a request. */
-export function openRestCall(o: RestCallOptions): OpenRestCall {
-  let ticket: AdmissionTicket | undefined
-  let answerBytes = 0
-  const header = (name: string): string | undefined => headerOf(o.request, name)
-  return {
-    call: {
-      backend: o.backend,
-      context: o.context,
-      parameters: o.parameters,
-      header,
-      body: async () => {
-        const encoding = parseContentEncoding(header(ENCODING_HEADER))
-        ticket = o.admission.admit()
-        return readBody(o.request, { ...o, ticket, encoding, signal: o.context.signal })
-      },
-      holdAnswer: (bytes) => {
-        ticket?.release(answerBytes)
-        answerBytes = 0
-        ticket?.charge(bytes)
-        answerBytes = bytes
-      },
-    },
-    close: () => ticket?.close(),
+  constructor(o: RestCallOptions) {
+    this.#o = o
+    this.backend = o.backend
+    this.context = o.context
+    this.parameters = o.parameters
+  }
+
+  /** A header's value; the first one if it came several times. */
+  header(name: string): string | undefined {
+    return headerOf(this.#o.request, name)
+  }
+
+  /** Takes a place among the requests in work and reads the body; call it once. Both are held until the answer is out. */
+  async body(): Promise<Uint8Array> {
+    const { request, admission, maxInputBytes, context } = this.#o
+    const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
+    const ticket = admission.admit()
+    this.#ticket = ticket
+    return await readBody(request, { maxInputBytes, ticket, encoding, signal: context.signal })
+  }
+
+  /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */
+  holdAnswer(bytes: number): void {
+    this.#ticket?.release(this.#answerBytes)
+    this.#answerBytes = 0
+    this.#ticket?.charge(bytes)
+    this.#answerBytes = bytes
+  }
+
+  /** Gives up its place and the bytes of the body and the answer. */
+  close(): void {
+    this.#ticket?.close()
   }
 }
 

@@ -1,6 +1,6 @@
 /** The messages of the REST server's log lines. */
 export const REST_EVENTS = {
-  connectionRefused: 'connection refused, too many are open',
+  connectionDropped: 'connection dropped at the bound',
   requestFailed: 'http request failed',
   listenerFailed: 'listener failed',
 } as const

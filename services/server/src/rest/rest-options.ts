@@ -2,7 +2,6 @@ import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chass
 import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
-import type { BodyLimits } from './read-body.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
@@ -22,11 +21,15 @@ export interface RestServerOptions extends Partial<RestBounds> {
 }
 
 /** The bounds of one REST server, all of them settings of the executables. */
-export interface RestBounds extends BodyLimits {
-  /** Open connections; a further one gets 503 and is closed. */
+export interface RestBounds {
+  /** Of one body, after decompression. */
+  readonly maxInputBytes: number
+  /** Further connections are dropped as they come. */
   readonly maxConnections: number
-  /** For the headers of a request, checked every 5 s. */
+  /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
   readonly headersTimeoutMs: number
+  /** From the first byte of a request to its last; checked as often. */
+  readonly requestTimeoutMs: number
   /** An idle connection is closed after this. */
   readonly keepAliveMs: number
   /** From the first byte of an answer to its last: a client that does not read holds its tensors. */
@@ -37,9 +40,8 @@ export const REST_DEFAULTS: RestBounds = {
   /** Triton's --http-max-input-size. */
   maxInputBytes: 64 * 1024 * 1024,
   maxConnections: 1024,
-  bodyTimeoutMs: 300_000,
-  bodyIdleMs: 30_000,
   headersTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
   keepAliveMs: 75_000,
   writeTimeoutMs: 300_000,
 }

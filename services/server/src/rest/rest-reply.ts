@@ -6,6 +6,10 @@ export interface RestReply extends RestBody {
   readonly status: number
 }
 
+export const ENCODING_HEADER = 'content-encoding'
+/** Header of the answer to an encoding that is not taken, as Triton sends it. */
+const ACCEPTED_ENCODINGS = 'gzip, deflate'
+
 const JSON_TYPE = 'application/json'
 /** What libevhtp sends where Triton names no content type: errors of a model that was executing (9.15). */
 const PLAIN_TYPE = 'text/plain'
@@ -27,8 +31,13 @@ export function errorReply(error: ServeError): RestReply {
     isModelError(error) ? PLAIN_TYPE : JSON_TYPE,
     JSON.stringify({ error: error.message }),
   )
-  const challenge = error.code === 'UNAUTHENTICATED' ? { 'www-authenticate': 'Bearer' } : {}
-  return { ...reply, headers: { ...reply.headers, ...challenge, ...errorHeaders(error) } }
+  const headers = {
+    ...reply.headers,
+    ...(error.code === 'UNAUTHENTICATED' && { 'www-authenticate': 'Bearer' }),
+    ...(error.details.field === ENCODING_HEADER && { 'accept-encoding': ACCEPTED_ENCODINGS }),
+    ...errorHeaders(error),
+  }
+  return { ...reply, headers }
 }
 
 /** Errors of an execution that had begun, as opposed to those of the request. */

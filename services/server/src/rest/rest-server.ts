@@ -2,8 +2,6 @@ import { ServeError } from '@tutti/errors'
 import { type FastifyInstance, fastify } from 'fastify'
 import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
-import { answerClientError } from './client-error.ts'
-import { limitConnections } from './connection-limit.ts'
 import { RequestRunner } from './request-runner.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import {
@@ -16,8 +14,8 @@ import { type RestRoute, restRoutes } from './routes.ts'
 
 /** Longer than any request line that Node takes, so that the router never cuts a model's name. */
 const MAX_PARAMETER_LENGTH = 65_536
-/** How often Node looks for connections whose headers are late. */
-const HEADERS_CHECK_MS = 5000
+/** How often Node looks for requests that are late, at least. */
+const CHECK_MS = 5000
 
 /**
  * Starts the v2 HTTP server.
@@ -34,7 +32,8 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
     runner.reply(request.raw, reply.raw, notFound())
   })
   await app.ready()
-  limitConnections(app.server, o.maxConnections, () => o.log.warn(REST_EVENTS.connectionRefused))
+  app.server.maxConnections = o.maxConnections
+  app.server.on('drop', () => o.log.warn(REST_EVENTS.connectionDropped))
   const onError = (error: Error): void => o.log.error(REST_EVENTS.listenerFailed, { error })
   const { address } = o
   const port = await listenOn(app.server, { address, port: o.port, onError })
@@ -58,11 +57,14 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
 
 function createApp(o: CompiledRestOptions, runner: RequestRunner): FastifyInstance {
   const app = fastify({
-    http: { connectionsCheckingInterval: HEADERS_CHECK_MS, headersTimeout: o.headersTimeoutMs },
+    http: {
+      connectionsCheckingInterval: Math.min(CHECK_MS, o.headersTimeoutMs, o.requestTimeoutMs),
+      headersTimeout: o.headersTimeoutMs,
+    },
+    requestTimeout: o.requestTimeoutMs,
     keepAliveTimeout: o.keepAliveMs,
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
     exposeHeadRoutes: false,
-    clientErrorHandler: (error, socket) => answerClientError(error, socket),
     frameworkErrors: (cause, request, reply) => {
       reply.hijack()
       const error = new ServeError('MALFORMED_MESSAGE', cause.message, { cause })
