@@ -67,7 +67,7 @@ export {
   PROTO_OPTIONS,
   type RawInferenceService,
 } from './services.ts'
-export { statisticsToProto } from './statistics-proto.ts'
+export { statisticsBody, statisticsToProto } from './statistics-proto.ts'
 export {
   fromGrpcStatus,
   toGrpcStatus,

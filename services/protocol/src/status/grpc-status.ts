@@ -8,7 +8,7 @@ import {
   type StatusCode,
 } from '@tutti/errors'
 import { capText, percentEncodedLength, utf8Length } from './cap-text.ts'
-import { decodeStatusDetails, type ErrorInfo, encodeStatusDetails } from './status-details.ts'
+import { decodeErrorInfo, type ErrorInfo, encodeStatusDetails } from './status-details.ts'
 
 /** The domain of our reasons in google.rpc.ErrorInfo. */
 export const ERROR_DOMAIN = 'tutti.dev'
@@ -80,11 +80,11 @@ export function toGrpcStatus(error: ServeError): GrpcStatus {
   const metadata = new Metadata()
   metadata.set(
     STATUS_DETAILS_KEY,
-    encodeStatusDetails({
+    encodeStatusDetails(
       code,
-      message: capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
-      info: errorInfo(error),
-    }),
+      capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
+      errorInfo(error),
+    ),
   )
   return { code, details, metadata }
 }
@@ -93,7 +93,7 @@ function readInfo(metadata: Metadata | undefined): ErrorInfo | undefined {
   const [bytes] = metadata?.get(STATUS_DETAILS_KEY) ?? []
   if (!Buffer.isBuffer(bytes)) return undefined
   try {
-    const { info } = decodeStatusDetails(bytes)
+    const info = decodeErrorInfo(bytes)
     return info?.domain === ERROR_DOMAIN ? info : undefined
   } catch {
     // Details that do not parse are another server's business; code and text say enough.

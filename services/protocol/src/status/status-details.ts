@@ -1,4 +1,5 @@
-import { sizeOfField, sizeOfInt64, sizeOfText, WireReader, WireWriter } from '@tutti/tensor'
+import { loadSync, type MessageTypeDefinition } from '@grpc/proto-loader'
+import { PROTO_OPTIONS } from '../services.ts'
 
 const ERROR_INFO_URL = 'type.googleapis.com/google.rpc.ErrorInfo'
 
@@ -9,96 +10,36 @@ export interface ErrorInfo {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** A google.rpc.Status with at most one detail that we know. */
-export interface StatusDetails {
+/** A google.rpc.Status, as proto-loader has it. */
+interface Status {
   readonly code: number
   readonly message: string
-  readonly info?: ErrorInfo
+  readonly details: readonly { readonly type_url: string; readonly value: Uint8Array }[]
 }
 
-function encodeErrorInfo(info: ErrorInfo): Buffer {
-  const entries = Object.entries(info.metadata).map(([key, value]) => {
-    const entry = new WireWriter(sizeOfText(key) + sizeOfText(value))
-    entry.text(10, key)
-    entry.text(18, value)
-    return entry.bytes
-  })
-  let size = sizeOfText(info.reason) + sizeOfText(info.domain)
-  for (const entry of entries) size += sizeOfField(entry.byteLength)
-  const writer = new WireWriter(size)
-  writer.text(10, info.reason)
-  writer.text(18, info.domain)
-  for (const entry of entries) writer.field(26, entry)
-  return writer.bytes
+interface Types {
+  readonly 'google.rpc.Status': MessageTypeDefinition<Status, Status>
+  readonly 'google.rpc.ErrorInfo': MessageTypeDefinition<ErrorInfo, ErrorInfo>
+}
+
+let loaded: Types | undefined
+
+function types(): Types {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the messages of the file just read
+  loaded ??= loadSync('status_details.proto', PROTO_OPTIONS) as unknown as Types
+  return loaded
 }
 
 /** Encodes for `grpc-status-details-bin`. */
-export function encodeStatusDetails(status: StatusDetails & { readonly info: ErrorInfo }): Buffer {
-  const info = encodeErrorInfo(status.info)
-  const anySize = sizeOfText(ERROR_INFO_URL) + sizeOfField(info.byteLength)
-  const writer = new WireWriter(
-    1 + sizeOfInt64(status.code) + sizeOfText(status.message) + sizeOfField(anySize),
-  )
-  writer.byte(8)
-  writer.varint(status.code)
-  writer.text(18, status.message)
-  writer.byte(26)
-  writer.varint(anySize)
-  writer.text(10, ERROR_INFO_URL)
-  writer.field(18, info)
-  return writer.bytes
+export function encodeStatusDetails(code: number, message: string, info: ErrorInfo): Buffer {
+  const { 'google.rpc.Status': status, 'google.rpc.ErrorInfo': errorInfo } = types()
+  const details = [{ type_url: ERROR_INFO_URL, value: errorInfo.serialize(info) }]
+  return status.serialize({ code, message, details })
 }
 
-/** Reads a message of string fields and hands over everything else. */
-function decodeErrorInfo(bytes: Uint8Array): ErrorInfo {
-  const reader = new WireReader(bytes)
-  let reason = ''
-  let domain = ''
-  const metadata = new Map<string, string>()
-  while (reader.hasMore()) {
-    const tag = reader.tag()
-    if (tag === 10) reason = reader.text()
-    else if (tag === 18) domain = reader.text()
-    else if (tag === 26) readEntry(reader, metadata)
-    else reader.skip(tag)
-  }
-  return { reason, domain, metadata: Object.fromEntries(metadata) }
-}
-
-function readEntry(reader: WireReader, metadata: Map<string, string>): void {
-  const [key, value] = readTwoFields(reader)
-  metadata.set(key.toString('utf8'), value.toString('utf8'))
-}
-
-/** Fields 1 and 2 of a nested message, both length-delimited. */
-function readTwoFields(reader: WireReader): readonly [Buffer, Buffer] {
-  let first = Buffer.alloc(0)
-  let second = Buffer.alloc(0)
-  const outer = reader.enter()
-  while (reader.hasMore()) {
-    const tag = reader.tag()
-    if (tag === 10) first = Buffer.from(reader.view())
-    else if (tag === 18) second = Buffer.from(reader.view())
-    else reader.skip(tag)
-  }
-  reader.leave(outer)
-  return [first, second]
-}
-
-/** @throws ServeError MALFORMED_MESSAGE if the bytes are no google.rpc.Status. */
-export function decodeStatusDetails(bytes: Uint8Array): StatusDetails {
-  const reader = new WireReader(bytes)
-  let code = 0
-  let message = ''
-  let info: ErrorInfo | undefined
-  while (reader.hasMore()) {
-    const tag = reader.tag()
-    if (tag === 8) code = Number(reader.safeInt64())
-    else if (tag === 18) message = reader.text()
-    else if (tag === 26) {
-      const [url, value] = readTwoFields(reader)
-      if (url.toString('utf8') === ERROR_INFO_URL) info ??= decodeErrorInfo(value)
-    } else reader.skip(tag)
-  }
-  return info === undefined ? { code, message } : { code, message, info }
+/** The ErrorInfo of a google.rpc.Status; undefined if it has none. @throws Error if the bytes are no such message. */
+export function decodeErrorInfo(bytes: Buffer): ErrorInfo | undefined {
+  const { 'google.rpc.Status': status, 'google.rpc.ErrorInfo': errorInfo } = types()
+  const any = status.deserialize(bytes).details.find(({ type_url: url }) => url === ERROR_INFO_URL)
+  return any === undefined ? undefined : errorInfo.deserialize(Buffer.from(any.value))
 }

@@ -1,12 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import { toJsonConfig } from '@tutti/model-config'
-import { parseJson } from '@tutti/protocol'
+import { type ModelStatistics, toJsonConfig } from '@tutti/model-config'
+import { parseJson, statisticsBody } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { parseLoadBody, parseUnloadBody } from './control-bodies.ts'
 import { answerInfer } from './infer-call.ts'
-import { indexBody, statisticsBody } from './metadata-bodies.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
 
@@ -52,7 +51,7 @@ function modelRoutes(): readonly RestRoute[] {
     {
       path: '/v2/models/stats',
       methods: ['GET'],
-      answer: async ({ backend }) => jsonReply(statisticsBody(await backend.statistics('', ''))),
+      answer: async ({ backend }) => statisticsReply(await backend.statistics('', '')),
     },
     ...ofModel('', 'GET', (name, version, { backend }) =>
       jsonReply(backend.modelMetadata(name, version)),
@@ -61,7 +60,7 @@ function modelRoutes(): readonly RestRoute[] {
       jsonReply(toJsonConfig(backend.resolve(name, version).config)),
     ),
     ...ofModel('/stats', 'GET', async (name, version, { backend }) =>
-      jsonReply(statisticsBody(await backend.statistics(name, version))),
+      statisticsReply(await backend.statistics(name, version)),
     ),
     ...ofModel('/ready', 'GET', (name, version, { backend }) =>
       answerReady(backend, name, version),
@@ -84,7 +83,20 @@ async function answerReady(
 
 async function answerIndex(call: RestCall): Promise<RestReply> {
   const isReadyOnly = parseReadyOnly(await call.body())
-  return jsonReply(indexBody(await call.backend.repositoryIndex(isReadyOnly)))
+  const entries = await call.backend.repositoryIndex(isReadyOnly)
+  // Empty members are left out (triton-semantics 3.5).
+  return jsonReply(
+    entries.map(({ name, version, state, reason }) =>
+      Object.fromEntries(
+        Object.entries({ name, version, state, reason }).filter(([, value]) => value !== ''),
+      ),
+    ),
+  )
+}
+
+/** Counts stay bigint: `jsonReply` writes them with all their digits. */
+function statisticsReply(statistics: readonly ModelStatistics[]): RestReply {
+  return jsonReply(statisticsBody(statistics, (value) => value))
 }
 
 function repositoryRoutes(): readonly RestRoute[] {
