@@ -56,6 +56,7 @@ export {
   HEADER_LENGTH_HEADER,
   type RestInferRequest,
 } from './rest/decode-request.ts'
+export { ELEMENT_READERS } from './rest/element-readers.ts'
 export {
   encodeRestResponse,
   type RestBody,

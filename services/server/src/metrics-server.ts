@@ -1,4 +1,4 @@
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type Health, type Logger, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
@@ -37,6 +37,7 @@ export interface MetricsServer {
 const MAX_CONNECTIONS = 64
 /** A scrape's request is one line and a few headers. */
 const REQUEST_TIMEOUT_MS = 10_000
+const JSON_TYPE = 'application/json'
 const LISTENER_FAILED = 'listener failed'
 
 /**
@@ -49,16 +50,7 @@ const LISTENER_FAILED = 'listener failed'
 export async function startMetricsServer(o: MetricsServerOptions): Promise<MetricsServer> {
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
-    (request, response) => {
-      if (request.method !== 'GET') {
-        send(response, 405, 'application/json', '{"error":"Method Not Allowed"}')
-        return
-      }
-      const [path = ''] = (request.url ?? '').split('?', 1)
-      if (probe(o.health, path, response)) return
-      const answer = o.answers?.get(path)
-      void (answer === undefined ? reply(o.metrics, response) : tell(answer, response))
-    },
+    (request, response) => void answer(o, request, response),
   )
   server.maxConnections = MAX_CONNECTIONS
   const log = o.log ?? silentLogger
@@ -74,41 +66,36 @@ export async function startMetricsServer(o: MetricsServerOptions): Promise<Metri
   }
 }
 
-/** Answers a probe of the process. @returns false if the request is none. */
-function probe(health: HealthReading | undefined, path: string, response: ServerResponse): boolean {
-  if (health === undefined || (path !== '/livez' && path !== '/readyz')) return false
+async function answer(
+  o: MetricsServerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const [path = ''] = (request.url ?? '').split('?', 1)
+  const isProbe = o.health !== undefined && (path === '/livez' || path === '/readyz')
+  const json = o.answers?.get(path)
+  try {
+    if (request.method !== 'GET') send(response, 405, JSON_TYPE, '{"error":"Method Not Allowed"}')
+    else if (isProbe) sendHealth(response, o.health, path)
+    else if (json !== undefined) send(response, 200, JSON_TYPE, JSON.stringify(await json()))
+    else send(response, 200, o.metrics.contentType, await o.metrics.render())
+  } catch (error) {
+    const { message } = ServeError.from(error)
+    send(response, 500, JSON_TYPE, JSON.stringify({ error: message }))
+  }
+}
+
+function sendHealth(response: ServerResponse, health: HealthReading, path: string): void {
   const isWell = path === '/livez' ? health.isLive : health.isReady
   const text = isWell ? 'ok' : health.reasons.join('\n')
   send(response, isWell ? 200 : 503, 'text/plain; charset=utf-8', `${text}\n`)
-  return true
-}
-
-async function tell(answer: () => Json | Promise<Json>, response: ServerResponse): Promise<void> {
-  try {
-    send(response, 200, 'application/json', JSON.stringify(await answer()))
-  } catch (error) {
-    refuse(response, error)
-  }
-}
-
-async function reply(metrics: MetricsSource, response: ServerResponse): Promise<void> {
-  try {
-    send(response, 200, metrics.contentType, await metrics.render())
-  } catch (error) {
-    refuse(response, error)
-  }
-}
-
-function refuse(response: ServerResponse, error: unknown): void {
-  const { message } = ServeError.from(error)
-  send(response, 500, 'application/json', JSON.stringify({ error: message }))
 }
 
 function send(response: ServerResponse, status: number, contentType: string, body: string): void {
   response.writeHead(status, {
     'content-type': contentType,
     'content-length': Buffer.byteLength(body),
-    ...(status === 405 ? { allow: 'GET' } : {}),
+    ...(status === 405 && { allow: 'GET' }),
   })
   response.end(body)
 }

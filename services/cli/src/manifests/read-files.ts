@@ -9,13 +9,12 @@ export interface ManifestFile {
   readonly text: string
 }
 
-const MAX_BYTES = 16 * 1024 * 1024
 const EXTENSIONS = /\.(yaml|yml|json)$/
 
 /**
  * Reads what `-f` names: a file, all .yaml, .yml and .json files of a folder (not of those in it, as kubectl), or `-`.
  *
- * @throws ServeError FLAG_INVALID for what cannot be read, or is longer than 16 MiB.
+ * @throws ServeError FLAG_INVALID for what cannot be read.
  */
 export async function readManifestFiles(
   names: readonly string[],
@@ -43,19 +42,12 @@ async function readPath(path: string): Promise<readonly ManifestFile[]> {
 }
 
 async function readOne(path: string): Promise<ManifestFile> {
-  const { size } = await stat(path)
-  if (size > MAX_BYTES) throw refused(path, `got ${size} bytes, want at most ${MAX_BYTES}`)
   return { name: path, text: await readFile(path, 'utf8') }
 }
 
 async function readInput(input: AsyncIterable<Uint8Array | string> | undefined): Promise<string> {
   const parts: Buffer[] = []
-  let sizeBytes = 0
-  for await (const part of input ?? []) {
-    parts.push(Buffer.from(part))
-    sizeBytes += part.length
-    if (sizeBytes > MAX_BYTES) throw refused('-', `got more than ${MAX_BYTES} bytes`)
-  }
+  for await (const part of input ?? []) parts.push(Buffer.from(part))
   return Buffer.concat(parts).toString('utf8')
 }
 

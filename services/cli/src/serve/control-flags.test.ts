@@ -11,7 +11,10 @@ await t.test('models are named in the mode explicit alone, and * alone', async (
     checkControlFlags(accepted)
   }
   for (const [refused, message] of [
-    [flags('poll', 'a'), /^--load-model: got "a" in the mode poll, want --model-control-mode=explicit/],
+    [
+      flags('poll', 'a'),
+      /^--load-model: got "a" in the mode poll, want --model-control-mode=explicit/,
+    ],
     [flags('none', '*'), /"\*" in the mode none/],
     [flags('explicit', 'a', '*'), /wildcard model name '\*' must be the ONLY startup model/],
   ] as const) {

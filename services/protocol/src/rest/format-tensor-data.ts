@@ -2,12 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
 import {
   DATATYPES,
-  type Datatype,
   decodeBytesTensor,
   elementCount,
   formatShape,
   type NamedTensor,
 } from '@tutti/tensor'
+import { ELEMENT_READERS } from './element-readers.ts'
 
 /** Elements in one string: large enough to be quick, small enough to stay far from the longest string. */
 const BLOCK_ELEMENTS = 32_768
@@ -35,7 +35,8 @@ interface Elements {
 function readElements(tensor: NamedTensor): Elements {
   const { data, datatype, name } = tensor
   if (datatype === 'BYTES') return readStrings(tensor)
-  if (datatype === 'FP16' || datatype === 'BF16') {
+  const read = ELEMENT_READERS[datatype]
+  if (read === undefined) {
     throw new ServeError(
       'INVALID_REQUEST',
       `sending ${datatype} data via JSON is not supported. Please use the binary data format for output`,
@@ -43,27 +44,15 @@ function readElements(tensor: NamedTensor): Elements {
     )
   }
   const want = elementCount(tensor.shape)
-  if (data.byteLength !== want * DATATYPES[datatype].itemSize) throw sizeMismatch(tensor)
+  if (data.byteLength !== want * (DATATYPES[datatype].itemSize ?? 0)) throw sizeMismatch(tensor)
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  const format = FORMATTERS[datatype]
-  return { length: want, format: (i) => format(view, i, name) }
-}
-
-type Formatter = (view: DataView, index: number, name: string) => string
-
-/** For each datatype with numbers in it how to print element `index`. */
-const FORMATTERS: Readonly<Record<Exclude<Datatype, 'BYTES' | 'FP16' | 'BF16'>, Formatter>> = {
-  BOOL: (view, i) => (view.getUint8(i) === 0 ? 'false' : 'true'),
-  UINT8: (view, i) => String(view.getUint8(i)),
-  UINT16: (view, i) => String(view.getUint16(i * 2, true)),
-  UINT32: (view, i) => String(view.getUint32(i * 4, true)),
-  UINT64: (view, i) => String(view.getBigUint64(i * 8, true)),
-  INT8: (view, i) => String(view.getInt8(i)),
-  INT16: (view, i) => String(view.getInt16(i * 2, true)),
-  INT32: (view, i) => String(view.getInt32(i * 4, true)),
-  INT64: (view, i) => String(view.getBigInt64(i * 8, true)),
-  FP32: (view, i, name) => formatDouble(view.getFloat32(i * 4, true), name),
-  FP64: (view, i, name) => formatDouble(view.getFloat64(i * 8, true), name),
+  const isReal = datatype === 'FP32' || datatype === 'FP64'
+  const format = (i: number): string => {
+    const value = read(view, i)
+    if (isReal) return formatDouble(Number(value), name)
+    return datatype === 'BOOL' ? String(value !== 0) : String(value)
+  }
+  return { length: want, format }
 }
 
 /** As Triton: a float32 prints as the double that it is, and a whole number keeps its `.0`. */

@@ -121,12 +121,12 @@ function encodeFloats(leaves: readonly unknown[], datatype: 'FP32' | 'FP64'): Ui
 }
 
 const INTEGERS = {
-  UINT8: { make: (n: number) => new Uint8Array(n), min: 0, max: 2 ** 8 - 1 },
-  UINT16: { make: (n: number) => new Uint16Array(n), min: 0, max: 2 ** 16 - 1 },
-  UINT32: { make: (n: number) => new Uint32Array(n), min: 0, max: 2 ** 32 - 1 },
-  INT8: { make: (n: number) => new Int8Array(n), min: -(2 ** 7), max: 2 ** 7 - 1 },
-  INT16: { make: (n: number) => new Int16Array(n), min: -(2 ** 15), max: 2 ** 15 - 1 },
-  INT32: { make: (n: number) => new Int32Array(n), min: -(2 ** 31), max: 2 ** 31 - 1 },
+  UINT8: Uint8Array,
+  UINT16: Uint16Array,
+  UINT32: Uint32Array,
+  INT8: Int8Array,
+  INT16: Int16Array,
+  INT32: Int32Array,
 } as const
 
 function encodeIntegers(
@@ -134,13 +134,12 @@ function encodeIntegers(
   datatype: keyof typeof INTEGERS,
   name: string,
 ): Uint8Array {
-  const { make, min, max } = INTEGERS[datatype]
-  const out = make(leaves.length)
+  const out = new INTEGERS[datatype](leaves.length)
   for (let i = 0; i < leaves.length; i++) {
     const leaf = leaves[i]
     if (!isInteger(leaf)) throw integerTypeError(datatype)
-    if (leaf < min || leaf > max) throw rangeError(name, leaf, datatype)
     out[i] = leaf
+    if (out[i] !== leaf) throw rangeError(name, leaf, datatype)
   }
   return new Uint8Array(out.buffer)
 }
@@ -153,11 +152,10 @@ function encodeLongs(
   const exact = exactIntegers(leaves, datatype, tensor)
   const out =
     datatype === 'INT64' ? new BigInt64Array(exact.length) : new BigUint64Array(exact.length)
-  const [min, max] = datatype === 'INT64' ? [-(2n ** 63n), 2n ** 63n - 1n] : [0n, 2n ** 64n - 1n]
   for (const [i, integer] of exact.entries()) {
     const value = BigInt(integer)
-    if (value < min || value > max) throw rangeError(tensor.name, value, datatype)
     out[i] = value
+    if (out[i] !== value) throw rangeError(tensor.name, value, datatype)
   }
   return new Uint8Array(out.buffer)
 }

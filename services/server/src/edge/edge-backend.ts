@@ -13,59 +13,55 @@ export interface EdgeBackendOptions {
 /** A few models of a backend, as somebody outside sees them: the others are not there, and nothing can be loaded or unloaded. */
 export class EdgeBackend implements InferenceBackend {
   readonly control = undefined
-  readonly #backend: InferenceBackend
-  readonly #names: ReadonlySet<string>
-  readonly #locked: ReadonlySet<string>
+  readonly #o: EdgeBackendOptions
 
-  constructor({ backend, names, locked }: EdgeBackendOptions) {
-    this.#backend = backend
-    this.#names = names
-    this.#locked = locked
+  constructor(o: EdgeBackendOptions) {
+    this.#o = o
   }
 
   isLive(): boolean {
-    return this.#backend.isLive()
+    return this.#o.backend.isLive()
   }
 
   /** About what the caller reaches: that another model is not ready is none of its business. */
   isReady(): boolean {
-    return this.isLive() && [...this.#names].every((name) => this.#isThere(name))
+    return this.isLive() && [...this.#o.names].every((name) => this.#isThere(name))
   }
 
   async isModelReady(name: string, version: string): Promise<boolean> {
-    if (this.#names.has(name)) return await this.#backend.isModelReady(name, version)
-    if (this.#locked.has(name)) throw unauthenticated(name)
+    if (this.#o.names.has(name)) return await this.#o.backend.isModelReady(name, version)
+    if (this.#o.locked.has(name)) throw unauthenticated(name)
     return false
   }
 
   resolve(name: string, version: string): ResolvedModel {
     this.#check(name)
-    return this.#backend.resolve(name, version)
+    return this.#o.backend.resolve(name, version)
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
     this.#check(name)
-    return this.#backend.modelMetadata(name, version)
+    return this.#o.backend.modelMetadata(name, version)
   }
 
   async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
     if (name !== '') {
       this.#check(name)
-      return await this.#backend.statistics(name, version)
+      return await this.#o.backend.statistics(name, version)
     }
-    const names = [...this.#names].filter((known) => this.#isThere(known))
-    const all = await Promise.all(names.map((known) => this.#backend.statistics(known, version)))
+    const names = [...this.#o.names].filter((known) => this.#isThere(known))
+    const all = await Promise.all(names.map((known) => this.#o.backend.statistics(known, version)))
     return all.flat()
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
-    const entries = await this.#backend.repositoryIndex(readyOnly)
-    return entries.filter(({ name }) => this.#names.has(name))
+    const entries = await this.#o.backend.repositoryIndex(readyOnly)
+    return entries.filter(({ name }) => this.#o.names.has(name))
   }
 
   #isThere(name: string): boolean {
     try {
-      this.#backend.resolve(name, '')
+      this.#o.backend.resolve(name, '')
       return true
     } catch {
       // Unknown or not ready: either way nobody can call it now.
@@ -74,8 +70,8 @@ export class EdgeBackend implements InferenceBackend {
   }
 
   #check(name: string): void {
-    if (this.#names.has(name)) return
-    if (this.#locked.has(name)) throw unauthenticated(name)
+    if (this.#o.names.has(name)) return
+    if (this.#o.locked.has(name)) throw unauthenticated(name)
     throw new ServeError('MODEL_NOT_FOUND', `Request for unknown model: '${name}' is not found`, {
       details: { model: name },
     })

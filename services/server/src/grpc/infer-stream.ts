@@ -8,7 +8,7 @@ import {
   NO_PARAMETERS,
   type StreamResponseParts,
 } from '@tutti/protocol'
-import type { Parameters, ResponseSink, StepResponse } from '@tutti/tensor'
+import type { Parameters, StepResponse } from '@tutti/tensor'
 import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
 import { requireLive } from './method.ts'
 import { isRefusedBeforeWork } from './refused-before-work.ts'
@@ -127,7 +127,10 @@ export class InferStreamCall implements MessageReceiver {
     const answer = prepared instanceof ServeError ? prepared : await this.#encodeOnly(prepared)
     await turn
     if (answer instanceof ServeError) await this.#sendError(message, answer)
-    else await this.#o.call.send(answer)
+    else {
+      this.#o.call.send(answer)
+      await this.#o.call.ready()
+    }
   }
 
   /** Executes a request for its only response. A function of its own: one that waits on would keep the tensors. */
@@ -143,19 +146,35 @@ export class InferStreamCall implements MessageReceiver {
   /** Executes a request of a decoupled model; its responses go out as they come, and no faster than the client takes them. */
   #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
     const { call } = this.#o
-    return new Promise((resolve, reject) => {
-      const sink = new StreamSink({
-        write: (response) => {
-          const isEmpty = response.final && response.outputs.length === 0
-          if (isEmpty && !prepared.isEmptyFinalWanted) return undefined
-          const answer = toFinalAnswer(response, prepared, response.final)
-          return call.send(this.#encode({ errorMessage: '', response: answer }))
-        },
-        fail: (error) => this.#sendError(message, error),
-        ended: (last) => void last.then(resolve, reject),
-      })
-      prepared.model.execute(prepared.request, sink, call.context)
+    return new Promise((resolve) => {
+      let isOver = false
+      const end = (last: Promise<void> | undefined): void => {
+        isOver = true
+        resolve(last)
+      }
+      const fail = (error: ServeError): void => {
+        if (!isOver) end(this.#sendError(message, error))
+      }
+      const send = (response: StepResponse): void => {
+        if (isOver) return
+        try {
+          this.#sendResponse(response, prepared)
+        } catch (error) {
+          return fail(ServeError.from(error))
+        }
+        if (response.final) end(call.ready())
+      }
+      const ready = () => (isOver ? undefined : call.ready())
+      prepared.model.execute(prepared.request, { send, fail, ready }, call.context)
     })
+  }
+
+  /** @throws ServeError OVERLOADED */
+  #sendResponse(response: StepResponse, prepared: PreparedInfer): void {
+    const isEmpty = response.final && response.outputs.length === 0
+    if (isEmpty && !prepared.isEmptyFinalWanted) return
+    const answer = toFinalAnswer(response, prepared, response.final)
+    this.#o.call.send(this.#encode({ errorMessage: '', response: answer }))
   }
 
   async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
@@ -172,7 +191,8 @@ export class InferStreamCall implements MessageReceiver {
       parameters: isModelError ? finalFlag(NO_PARAMETERS, true) : NO_PARAMETERS,
       outputs: [],
     }
-    await call.send(this.#encode({ errorMessage: error.message, response }))
+    call.send(this.#encode({ errorMessage: error.message, response }))
+    await call.ready()
   }
 
   /** The message, counted until it is sent. @throws ServeError OVERLOADED */
@@ -204,55 +224,4 @@ function toFinalAnswer(
 ): InferResponseParts {
   const answer = toAnswer(response, prepared)
   return { ...answer, parameters: finalFlag(answer.parameters, isFinal) }
-}
-
-interface StreamSinkOptions {
-  /** @returns undefined while the client keeps up, else the wait for it. @throws ServeError OVERLOADED */
-  readonly write: (response: StepResponse) => Promise<void> | undefined
-  readonly fail: (error: ServeError) => Promise<void>
-  /** @param last - resolves when the client has taken all. */
-  readonly ended: (last: Promise<void>) => void
-}
-
-/** Writes the responses to one request of a stream. */
-class StreamSink implements ResponseSink {
-  readonly #o: StreamSinkOptions
-  #wait: Promise<void> | undefined
-  #isOver = false
-
-  constructor(o: StreamSinkOptions) {
-    this.#o = o
-  }
-
-  send(response: StepResponse): void {
-    if (this.#isOver) return
-    try {
-      this.#writing(this.#o.write(response))
-    } catch (error) {
-      this.fail(ServeError.from(error))
-      return
-    }
-    if (!response.final) return
-    this.#isOver = true
-    this.#o.ended(this.#wait ?? Promise.resolve())
-  }
-
-  fail(error: ServeError): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#o.ended(this.#o.fail(error))
-  }
-
-  ready(): Promise<void> | undefined {
-    return this.#isOver ? undefined : this.#wait
-  }
-
-  #writing(wait: Promise<void> | undefined): void {
-    this.#wait = wait
-    void wait?.then(() => this.#written(wait))
-  }
-
-  #written(wait: Promise<void>): void {
-    if (this.#wait === wait) this.#wait = undefined
-  }
 }

@@ -1,4 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2'
+import { ReadyGate } from '@tutti/tensor'
 
 /** Bytes of responses that may wait for the client before the models are held up. */
 const MAX_UNSENT_BYTES = 1024 * 1024
@@ -7,9 +8,8 @@ const MAX_UNSENT_BYTES = 1024 * 1024
 export class SentResponses {
   readonly #stream: ServerHttp2Stream
   readonly #onTaken: (bytes: number, isAll: boolean) => void
+  readonly #gate = new ReadyGate()
   #unsentBytes = 0
-  /** Waits until the client has taken enough. */
-  #waiting: (() => void)[] = []
 
   /** @param onTaken - the client has taken a response, or is gone; `isAll` if none waits for it now. */
   constructor(stream: ServerHttp2Stream, onTaken: (bytes: number, isAll: boolean) => void) {
@@ -17,25 +17,25 @@ export class SentResponses {
     this.#onTaken = onTaken
   }
 
-  /** Sends a response. @returns undefined while the client keeps up, else the wait for it. */
-  send(frame: Buffer): Promise<void> | undefined {
+  send(frame: Buffer): void {
     const { byteLength } = frame
     this.#unsentBytes += byteLength
     this.#stream.write(frame, () => this.#taken(byteLength))
-    if (this.#unsentBytes <= MAX_UNSENT_BYTES) return undefined
-    return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Nobody waits for the client any more. */
+  /** Undefined while the client keeps up, else the wait for it. */
+  ready(): Promise<void> | undefined {
+    return this.#unsentBytes <= MAX_UNSENT_BYTES ? undefined : this.#gate.wait()
+  }
+
+  /** The client is gone: waiting for it ends. */
   goOn(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const resolve of waiting) resolve()
+    this.#gate.open()
   }
 
   #taken(bytes: number): void {
     this.#unsentBytes -= bytes
     this.#onTaken(bytes, this.#unsentBytes === 0)
-    if (this.#unsentBytes <= MAX_UNSENT_BYTES) this.goOn()
+    if (this.#unsentBytes <= MAX_UNSENT_BYTES) this.#gate.open()
   }
 }

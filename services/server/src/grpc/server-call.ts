@@ -179,22 +179,21 @@ export class ServerCall {
     this.#onStop?.()
   }
 
-  /**
-   * Sends one of several responses.
-   *
-   * @param frame - charged; given back once the client has taken it or is gone.
-   * @returns undefined while the client keeps up, else the wait for it.
-   */
-  send(frame: Buffer): Promise<void> | undefined {
-    const { byteLength } = frame
+  /** Sends one of several responses. @param frame - charged; given back once the client has taken it or is gone. */
+  send(frame: Buffer): void {
     if (this.isOver || this.#stream.destroyed || this.#stream.closed) {
-      this.release(byteLength)
-      return undefined
+      this.release(frame.byteLength)
+      return
     }
     this.#sendHeaders()
     if (this.#offeredAt === undefined) this.#offer()
     this.#sent ??= new SentResponses(this.#stream, (bytes, isAll) => this.#taken(bytes, isAll))
-    return this.#sent.send(frame)
+    this.#sent.send(frame)
+  }
+
+  /** Undefined while the client keeps up with the responses, else the wait for it. */
+  ready(): Promise<void> | undefined {
+    return this.isOver ? undefined : this.#sent?.ready()
   }
 
   /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */

@@ -1,31 +1,11 @@
 import { ServeError } from '@tutti/errors'
-import {
-  DATATYPES,
-  type Datatype,
-  encodeBytesTensor,
-  type NamedTensor,
-  type TensorValue,
-} from '@tutti/tensor'
+import { ELEMENT_READERS } from '@tutti/protocol'
+import { DATATYPES, encodeBytesTensor, type NamedTensor, type TensorValue } from '@tutti/tensor'
 import type { RequestedOutput, ResolvedModel } from '../inference-backend.ts'
 import { toDecimalText } from './decimal-text.ts'
 
 /** Triton's bound; a label list of that length is a mistake. */
 const MAX_ELEMENTS = 1_000_000
-
-type Reader = (view: DataView, index: number) => number | bigint
-
-const READERS: Readonly<Partial<Record<Datatype, Reader>>> = {
-  UINT8: (view, i) => view.getUint8(i),
-  UINT16: (view, i) => view.getUint16(i * 2, true),
-  UINT32: (view, i) => view.getUint32(i * 4, true),
-  UINT64: (view, i) => view.getBigUint64(i * 8, true),
-  INT8: (view, i) => view.getInt8(i),
-  INT16: (view, i) => view.getInt16(i * 2, true),
-  INT32: (view, i) => view.getInt32(i * 4, true),
-  INT64: (view, i) => view.getBigInt64(i * 8, true),
-  FP32: (view, i) => view.getFloat32(i * 4, true),
-  FP64: (view, i) => view.getFloat64(i * 8, true),
-}
 
 /** Descending; equal values keep their order and NaN comes last. */
 function compare(a: number | bigint, b: number | bigint): number {
@@ -61,9 +41,9 @@ interface ClassifyOptions {
  */
 export function classify(tensor: TensorValue, o: ClassifyOptions): TensorValue {
   const { datatype, data } = tensor
-  const read = READERS[datatype]
+  const read = ELEMENT_READERS[datatype]
   const { itemSize } = DATATYPES[datatype]
-  if (read === undefined || itemSize === null) {
+  if (read === undefined || itemSize === null || datatype === 'BOOL') {
     throw new ServeError(
       'INVALID_REQUEST',
       `class result not available for output due to unsupported type '${datatype}'`,

@@ -153,43 +153,29 @@ function parseReadyOnly(body: Uint8Array): boolean {
 
 /** What Triton has and this server has not: known paths, so that a client learns why. */
 function unsupportedRoutes(): readonly RestRoute[] {
-  const absent = (what: string, methods: readonly RestMethod[], paths: readonly string[]) =>
-    paths.map(
-      (path): RestRoute => ({
-        path,
-        methods,
-        answer: () => {
-          throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)
-        },
-      }),
-    )
-  const memory = (kind: string): readonly RestRoute[] => {
-    const what = `${kind} shared memory is`
-    const path = `/v2/${kind}sharedmemory`
-    const region = `${path}/region/:region`
-    return [
-      ...absent(what, ['GET'], [`${path}/status`, `${region}/status`]),
-      ...absent(
-        what,
-        ['POST'],
-        [`${region}/register`, `${region}/unregister`, `${path}/unregister`],
-      ),
-    ]
-  }
-  const generate = ['generate', 'generate_stream'].flatMap((call) =>
-    absent(`${call} is`, ['POST'], modelPaths(`/${call}`)),
-  )
-  return [
-    ...generate,
-    ...absent(
-      'trace settings are',
-      ['GET', 'POST'],
-      ['/v2/trace/setting', ...modelPaths('/trace/setting')],
-    ),
-    ...absent('log settings are', ['GET', 'POST'], ['/v2/logging']),
-    ...memory('system'),
-    ...memory('cuda'),
-  ]
+  const both = ['GET', 'POST'] as const
+  const rows = [
+    ['generate is', ['POST'], modelPaths('/generate')],
+    ['generate_stream is', ['POST'], modelPaths('/generate_stream')],
+    ['trace settings are', both, ['/v2/trace/setting', ...modelPaths('/trace/setting')]],
+    ['log settings are', both, ['/v2/logging']],
+    ...['system', 'cuda'].flatMap((kind) => {
+      const path = `/v2/${kind}sharedmemory`
+      const region = `${path}/region/:region`
+      const what = `${kind} shared memory is`
+      const changes = [`${region}/register`, `${region}/unregister`, `${path}/unregister`]
+      return [
+        [what, ['GET'], [`${path}/status`, `${region}/status`]],
+        [what, ['POST'], changes],
+      ] as const
+    }),
+  ] as const
+  return rows.flatMap(([what, methods, paths]) => {
+    const answer = (): never => {
+      throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)
+    }
+    return paths.map((path) => ({ path, methods, answer }))
+  })
 }
 
 function modelPaths(suffix: string): readonly string[] {

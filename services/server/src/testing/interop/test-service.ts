@@ -45,7 +45,8 @@ function send(
   definition: MethodDefinition,
   size: number,
 ): Promise<void> | undefined {
-  return call.send(toFrame(definition.responseSerialize(payload(size))))
+  call.send(toFrame(definition.responseSerialize(payload(size))))
+  return call.ready()
 }
 
 const unaryCall: Handler = (call, definition) =>
