@@ -66,7 +66,11 @@ export class InferenceClient {
   }
 
   /** ModelInfer. @throws ServeError as the server made it, see `fromGrpcStatus`. */
-  infer(request: InferRequestParts, o: InferCallOptions = {}): Promise<InferResponseParts> {
+  async infer(request: InferRequestParts, o: InferCallOptions = {}): Promise<InferResponseParts> {
+    return decodeInferResponse(await this.#infer(encodeInferRequest(request), o))
+  }
+
+  #infer(request: Buffer, o: InferCallOptions): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const { signal } = o
       if (signal?.aborted === true) {
@@ -77,13 +81,13 @@ export class InferenceClient {
       const settle = (error: ServiceError | null, answer?: Buffer) => {
         signal?.removeEventListener('abort', cancel)
         if (error !== null) reject(fromGrpcStatus(error))
-        else resolveDecoded(answer, resolve, reject)
+        else resolve(answer ?? Buffer.alloc(0))
       }
       const call = this.#channel.makeUnaryRequest(
         ModelInfer.path,
         ModelInfer.requestSerialize,
         ModelInfer.responseDeserialize,
-        encodeInferRequest(request),
+        request,
         toMetadata(o.headers),
         toCallOptions(o),
         settle,
@@ -108,17 +112,5 @@ export class InferenceClient {
 
   close(): void {
     this.#channel.close()
-  }
-}
-
-function resolveDecoded(
-  answer: Buffer | undefined,
-  resolve: (response: InferResponseParts) => void,
-  reject: (error: ServeError) => void,
-): void {
-  try {
-    resolve(decodeInferResponse(answer ?? Buffer.alloc(0)))
-  } catch (error) {
-    reject(ServeError.from(error))
   }
 }

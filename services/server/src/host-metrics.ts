@@ -1,61 +1,45 @@
 import { cpus, freemem, totalmem } from 'node:os'
 import type { MetricFamily } from './metrics-text.ts'
 
-/** What the host looks like; the operating system by default. */
+/** What the host looks like; times since its start, over all CPUs. */
 export interface HostReading {
-  /** Milliseconds since the start of the host, over all CPUs. */
-  cpuTimes(): { readonly busyMs: number; readonly totalMs: number }
+  readonly busyMs: number
+  readonly totalMs: number
   readonly memoryTotalBytes: number
   readonly memoryFreeBytes: number
 }
 
-export const systemHost: HostReading = {
-  cpuTimes: () => {
-    let busyMs = 0
-    let idleMs = 0
-    for (const { times } of cpus()) {
-      busyMs += times.user + times.nice + times.sys + times.irq
-      idleMs += times.idle
-    }
-    return { busyMs, totalMs: busyMs + idleMs }
-  },
-  get memoryTotalBytes() {
-    return totalmem()
-  },
-  get memoryFreeBytes() {
-    return freemem()
-  },
+/** Asks the operating system. */
+export function readHost(): HostReading {
+  let busyMs = 0
+  let idleMs = 0
+  for (const { times } of cpus()) {
+    busyMs += times.user + times.nice + times.sys + times.irq
+    idleMs += times.idle
+  }
+  const totalMs = busyMs + idleMs
+  return { busyMs, totalMs, memoryTotalBytes: totalmem(), memoryFreeBytes: freemem() }
 }
 
-/** Reads Triton's host gauges. The utilisation is that since the last scrape, 0 at the first. */
-export class HostMetrics {
-  readonly #host: HostReading
-  #last: { readonly busyMs: number; readonly totalMs: number }
-
-  constructor(host: HostReading) {
-    this.#host = host
-    this.#last = host.cpuTimes()
-  }
-
-  read(): readonly MetricFamily[] {
-    const { memoryTotalBytes, memoryFreeBytes } = this.#host
+/** Reads Triton's host gauges. The utilisation is that since the last reading, or since this call. */
+export function hostFamilies(read: () => HostReading): () => readonly MetricFamily[] {
+  let last = read()
+  return () => {
+    const now = read()
+    const totalMs = now.totalMs - last.totalMs
+    const busy = totalMs > 0 ? (now.busyMs - last.busyMs) / totalMs : 0
+    last = now
+    const usedBytes = now.memoryTotalBytes - now.memoryFreeBytes
+    const total = now.memoryTotalBytes
     return [
-      gauge('nv_cpu_utilization', 'CPU utilization rate [0.0 - 1.0]', this.#utilization()),
-      gauge('nv_cpu_memory_total_bytes', 'CPU total memory (RAM), in bytes', memoryTotalBytes),
       gauge(
-        'nv_cpu_memory_used_bytes',
-        'CPU used memory (RAM), in bytes',
-        memoryTotalBytes - memoryFreeBytes,
+        'nv_cpu_utilization',
+        'CPU utilization rate [0.0 - 1.0]',
+        Math.min(1, Math.max(0, busy)),
       ),
+      gauge('nv_cpu_memory_total_bytes', 'CPU total memory (RAM), in bytes', total),
+      gauge('nv_cpu_memory_used_bytes', 'CPU used memory (RAM), in bytes', usedBytes),
     ]
-  }
-
-  #utilization(): number {
-    const now = this.#host.cpuTimes()
-    const totalMs = now.totalMs - this.#last.totalMs
-    const busyMs = now.busyMs - this.#last.busyMs
-    this.#last = now
-    return totalMs > 0 ? Math.min(1, Math.max(0, busyMs / totalMs)) : 0
   }
 }
 

@@ -11,13 +11,10 @@ const TIMES = { computeInputNs: 1000, computeInferNs: 2_500_000, computeOutputNs
 /** A host whose CPUs are busy for a quarter of the time between two scrapes. */
 function quarterBusyHost() {
   let scrapes = 0
-  return {
-    cpuTimes: () => {
-      scrapes += 1
-      return { busyMs: scrapes * 25, totalMs: scrapes * 100 }
-    },
-    memoryTotalBytes: 1000,
-    memoryFreeBytes: 400,
+  return () => {
+    scrapes += 1
+    const memory = { memoryTotalBytes: 1000, memoryFreeBytes: 400 }
+    return { busyMs: scrapes * 25, totalMs: scrapes * 100, ...memory }
   }
 }
 

@@ -1,7 +1,7 @@
 import { createMetrics, type Metrics } from '@tutti/chassis'
 import type { ModelStatistics, StatisticDuration } from '@tutti/model-config'
 import { FAILURE_REASONS } from './failure-reasons.ts'
-import { HostMetrics, type HostReading, systemHost } from './host-metrics.ts'
+import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { formatMetrics, type MetricFamily, type MetricSeries, toLabelName } from './metrics-text.ts'
 import { type StatisticsRecorder, StepHistograms, type StepLabels } from './statistics.ts'
 import { stepFamilies } from './step-families.ts'
@@ -20,7 +20,8 @@ export interface ModelMetricLabels {
 export interface ServerMetricsOptions {
   /** The process's own metrics, printed after Triton's; a new empty set if absent. */
   readonly metrics?: Metrics
-  readonly host?: HostReading
+  /** Reads the host; the operating system if absent. */
+  readonly host?: () => HostReading
 }
 
 interface ModelEntry {
@@ -34,7 +35,7 @@ export class ServerMetrics {
   readonly contentType: string
   readonly #models = new Map<StatisticsRecorder, ModelEntry>()
   readonly #metrics: Metrics
-  readonly #host: HostMetrics
+  readonly #host: () => readonly MetricFamily[]
   readonly #steps = new StepHistograms()
   /** Counts one step request. */
   readonly observeStep = this.#steps.observe
@@ -42,7 +43,7 @@ export class ServerMetrics {
 
   constructor(o: ServerMetricsOptions = {}) {
     this.#metrics = o.metrics ?? createMetrics()
-    this.#host = new HostMetrics(o.host ?? systemHost)
+    this.#host = hostFamilies(o.host ?? readHost)
     this.contentType = this.#metrics.contentType
   }
 
@@ -88,7 +89,7 @@ export class ServerMetrics {
     return (
       formatMetrics([
         ...modelFamilies(models),
-        ...this.#host.read(),
+        ...this.#host(),
         ...stepFamilies(this.#steps),
         ...this.#added.flatMap((read) => read()),
       ]) + (await this.#metrics.render())

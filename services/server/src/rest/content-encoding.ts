@@ -15,26 +15,14 @@ export function parseContentEncoding(header: string | undefined): ContentEncodin
   })
 }
 
-/** The encoding that the client wants most; the first of equal ones, identity if it names none that we have. */
+/** The first encoding of the client's list that we have; identity if there is none. What has the weight 0 does not count. */
 export function chooseEncoding(acceptEncoding: string | undefined): ContentEncoding {
-  let best: ContentEncoding = 'identity'
-  let bestWeight = 0
-  for (const item of (acceptEncoding ?? '').split(',')) {
-    const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
-    const weight = weightOf(parameters)
-    if ((name === 'identity' || name === 'gzip' || name === 'deflate') && weight > bestWeight) {
-      best = name
-      bestWeight = weight
-    }
+  for (const item of (acceptEncoding ?? '').toLowerCase().split(',')) {
+    const [name = '', weight = ''] = item.split(';').map((part) => part.trim())
+    const isWanted = !/^q=0(\.0*)?$/.test(weight)
+    if (isWanted && (name === 'identity' || name === 'gzip' || name === 'deflate')) return name
   }
-  return best
-}
-
-function weightOf(parameters: readonly string[]): number {
-  const written = parameters.find((parameter) => parameter.startsWith('q='))
-  if (written === undefined) return 1
-  const weight = Number(written.slice(2))
-  return Number.isFinite(weight) ? weight : 0
+  return 'identity'
 }
 
 /** A transform that undoes the encoding, `deflate` being zlib's format as in RFC 9110; undefined for identity. */

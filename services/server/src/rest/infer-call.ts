@@ -6,7 +6,7 @@ import {
   HEADER_LENGTH_HEADER,
   type RestInferRequest,
 } from '@tutti/protocol'
-import type { ResponseSink, StepResponse } from '@tutti/tensor'
+import type { StepResponse } from '@tutti/tensor'
 import type { ResolvedModel } from '../inference-backend.ts'
 import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
@@ -53,34 +53,7 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
   return reply
 }
 
-/**
- * Executes the request and takes its response. An empty final response after the data is part of a correct sequence;
- * a second one with data is not.
- */
-class OnlyResponse implements ResponseSink {
-  readonly #answered: (response: StepResponse) => void
-  readonly #failed: (error: ServeError) => void
-  #first: StepResponse | undefined
-
-  constructor(answered: (response: StepResponse) => void, failed: (error: ServeError) => void) {
-    this.#answered = answered
-    this.#failed = failed
-  }
-
-  send(response: StepResponse): void {
-    if (this.#first !== undefined && (response.outputs.length > 0 || !response.final)) {
-      this.fail(new ServeError('RESPONSE_INVALID', 'expected a single response, got several'))
-      return
-    }
-    this.#first ??= response
-    if (response.final) this.#answered(this.#first)
-  }
-
-  fail(error: ServeError): void {
-    this.#failed(error)
-  }
-}
-
+/** Executes the request. What the model gives beyond its first response is dropped. */
 function onlyResponse(
   model: ResolvedModel,
   { context, inputs, outputs }: RestInferRequest,
@@ -88,6 +61,6 @@ function onlyResponse(
 ): Promise<StepResponse> {
   const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
   return new Promise((resolve, reject) => {
-    model.execute(request, new OnlyResponse(resolve, reject), call.context)
+    model.execute(request, { send: resolve, fail: reject }, call.context)
   })
 }
