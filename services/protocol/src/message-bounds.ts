@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 /**
  * How many of each repeated thing one request may hold, in gRPC and in JSON. A two-byte entry of a message becomes an
  * object of some hundred bytes here, so a message within its size bound could otherwise take fifty times its size; and
- * inputs are compared with one another before anybody counts them.
+ * inputs are compared with one another before they are counted.
  */
 export const MESSAGE_BOUNDS = {
   inputs: 4096,

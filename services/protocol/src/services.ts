@@ -29,11 +29,10 @@ function passBuffer(bytes: Buffer): Buffer {
 function raw<Request, Response>(
   method: MethodDefinition<Request, Response>,
 ): MethodDefinition<Buffer, Buffer> {
-  const { path, requestStream, responseStream } = method
   return {
-    path,
-    requestStream,
-    responseStream,
+    path: method.path,
+    requestStream: method.requestStream,
+    responseStream: method.responseStream,
     requestSerialize: passBuffer,
     requestDeserialize: passBuffer,
     responseSerialize: passBuffer,

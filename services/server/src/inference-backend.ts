@@ -28,7 +28,7 @@ export interface IndexEntry {
   readonly reason: string
 }
 
-/** What a load request brings in place of what is on disk (triton-semantics 3.3). */
+/** The contents of a load request, which replace what is on disk (triton-semantics 3.3). */
 export interface LoadParameters {
   /** JSON of a ModelConfig, in place of config.pbtxt. */
   readonly config?: string
@@ -48,9 +48,9 @@ export interface ModelControl {
 }
 
 /**
- * Chooses whom a call reaches by its headers, before anything of it is read.
+ * Selects the backend of a call by its headers, before anything of it is read.
  *
- * @throws ServeError if it reaches nobody: the answer of the call.
+ * @throws ServeError if it reaches none: the answer of the call.
  */
 export type BackendSelector = (headers: IncomingHttpHeaders) => InferenceBackend
 
@@ -60,7 +60,7 @@ export interface InferenceBackend {
   isLive(): boolean
   /** Triton's ServerReady, strict readiness included. */
   isReady(): boolean
-  /** Asks the model itself where it has a word on that. False for an unknown model, as Triton 2.51; rejects with INVALID_ARGUMENT for a version that does not parse. */
+  /** Asks the model itself where it can be asked. False for an unknown model, as Triton 2.51; rejects with INVALID_ARGUMENT for a version that does not parse. */
   isModelReady(name: string, version: string): Promise<boolean>
   /** `version` as the client wrote it, '' for the latest ready one. Throws the lookup errors of triton-semantics 4.5. */
   resolve(name: string, version: string): ResolvedModel

@@ -40,7 +40,7 @@ await t.test('what cannot be read is told with its place; other documents are re
 })
 
 await t.test(
-  'positions are those of keys and items, of what is absent those of its parent',
+  'positions are those of keys and items, of an absent value that of its parent',
   async (t) => {
     const [document] = readYaml(
       '# first\nspec:\n  steps:\n    - name: a\n      inputMap: {x: y}\n',

@@ -11,7 +11,7 @@ export interface Position {
 /** One document of a YAML file, as JSON. */
 export interface YamlDocument {
   readonly value: unknown
-  /** Where the value at a path stands; of what is not there, where its nearest parent does. */
+  /** The position of the value at a path; of an absent value, that of its nearest parent. */
   readonly positionOf: (path: readonly PropertyKey[]) => Position
 }
 

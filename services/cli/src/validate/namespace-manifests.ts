@@ -91,7 +91,7 @@ export class NamespaceManifests {
     return { config, ...(there !== undefined && { readyVersions: chosenVersions(config, there) }) }
   }
 
-  /** Of a Model, or of what only the repository has. */
+  /** Of a Model, or of a model that only the repository has. */
   #configOf(name: string, manifest: ModelManifest | undefined): ModelConfig | undefined {
     const found = this.#repository?.configs.get(name)
     if (manifest === undefined) return found

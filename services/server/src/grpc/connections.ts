@@ -26,7 +26,7 @@ export class Connections {
   constructor(server: Http2Server, o: ConnectionsOptions) {
     this.#server = server
     this.#closed = new Promise<void>((resolve) => server.once('close', resolve))
-    // Beyond the bound a connection is dropped as it comes: it holds nothing yet, so there is nobody to answer.
+    // Beyond the bound a connection is dropped as it comes: it holds no call yet that could be answered.
     server.maxConnections = o.maxConnections
     server.on('drop', () => o.log.connectionDropped(o.maxConnections))
     server.on('connection', (socket: Socket) => {
@@ -52,7 +52,7 @@ export class Connections {
   /** Ends all connections as they stand. Resolves when every socket is closed. */
   async close(): Promise<void> {
     this.stopAccepting()
-    // Whoever waited for the last stream to close comes here while Node is about to write that stream's last frames.
+    // A caller that waited for the last stream to close comes here while Node is about to write that stream's last frames.
     // Destroyed at this point, a session ends its socket first, and they are lost.
     await nextTurn()
     for (const session of this.#sessions) session.destroy()

@@ -124,7 +124,7 @@ await t.test(
       late: {
         // oxlint-disable-next-line require-yield -- it fails before it has anything to give
         script: async function* (_request, { deadlineAt = 0 }) {
-          // Nobody's timer can fire in between.
+          // No timer can fire in between.
           while (systemClock.now() < deadlineAt) continue
           throw new ServeError('DEADLINE_EXCEEDED', 'no time')
         },

@@ -162,7 +162,7 @@ await t.test('an error of the model comes with its reason and place', async (t) 
         throw error
       },
     },
-    stranger: {
+    unknown: {
       script: () => {
         throw new TypeError('odd')
       },
@@ -174,7 +174,7 @@ await t.test('an error of the model comes with its reason and place', async (t) 
     message: error.message,
     details: error.details,
   })
-  await t.rejects(served.client.infer({ ...ask, modelName: 'stranger' }), {
+  await t.rejects(served.client.infer({ ...ask, modelName: 'unknown' }), {
     code: 'INTERNAL',
     reason: 'INTERNAL',
     message: 'odd',

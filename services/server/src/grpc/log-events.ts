@@ -21,7 +21,7 @@ export class GrpcLog {
     this.#log.error('listener failed', { error })
   }
 
-  /** A bug or a stranger's error is someone's work; what a client did wrong or has to wait for is not. */
+  /** An error for a bug or an unknown error; debug for what a client did wrong or has to wait for. */
   callFailed(method: string, error: ServeError): void {
     if (error.reason === 'INTERNAL') this.#log.error('call failed', { method, error })
     else if (this.#log.isDebug) this.#log.debug('call refused', { method, error })

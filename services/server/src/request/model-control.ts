@@ -10,12 +10,12 @@ export function requireControl(control: ModelControl | undefined): ModelControl 
   )
 }
 
-/** Over several processes nobody loads and unloads on request. */
+/** Over several processes no model is loaded or unloaded on request. */
 export const FLAGS_RULE = refuseAll(
   'the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll',
 )
 
-/** Where Model resources say what is loaded, nobody else does. */
+/** On Kubernetes only Model resources decide what is loaded. */
 export const MODEL_RESOURCE_RULES = refuseAll(
   'on Kubernetes the Model resource rules what is loaded; change it with kubectl',
 )

@@ -1,5 +1,6 @@
 import type { Transform } from 'node:stream'
-import { constants, createDeflate, createGunzip, createGzip, createInflate } from 'node:zlib'
+import { promisify } from 'node:util'
+import { constants, createGunzip, createInflate, deflate, gzip } from 'node:zlib'
 import { ServeError } from '@tutti/errors'
 import { ENCODING_HEADER, type RestReply } from './rest-reply.ts'
 
@@ -31,28 +32,17 @@ export function createDecoder(encoding: ContentEncoding): Transform | undefined 
   return encoding === 'gzip' ? createGunzip() : createInflate()
 }
 
+const ENCODERS = { gzip: promisify(gzip), deflate: promisify(deflate) }
+
 /**
  * Compresses a reply's body off the main thread. Level 1: tensors hardly compress, and a client that wants a small answer
  * still waits for it.
  */
 export async function encodeReply(reply: RestReply, encoding: ContentEncoding): Promise<RestReply> {
   if (encoding === 'identity' || reply.byteLength === 0) return reply
-  const options = { level: constants.Z_BEST_SPEED }
-  const encoder = encoding === 'gzip' ? createGzip(options) : createDeflate(options)
-  const parts: Uint8Array[] = []
-  encoder.on('data', (chunk: Buffer) => parts.push(chunk))
-  const ended = new Promise<void>((resolve, reject) => {
-    encoder.on('end', resolve)
-    encoder.on('error', reject)
-  })
-  for (const part of reply.parts) encoder.write(part)
-  encoder.end()
-  await ended
-  const byteLength = parts.reduce((sum, part) => sum + part.byteLength, 0)
-  return {
-    ...reply,
-    parts,
-    byteLength,
-    headers: { ...reply.headers, [ENCODING_HEADER]: encoding },
-  }
+  const [only] = reply.parts
+  const whole = reply.parts.length === 1 && only !== undefined ? only : Buffer.concat(reply.parts)
+  const encoded = await ENCODERS[encoding](whole, { level: constants.Z_BEST_SPEED })
+  const headers = { ...reply.headers, [ENCODING_HEADER]: encoding }
+  return { ...reply, parts: [encoded], byteLength: encoded.byteLength, headers }
 }

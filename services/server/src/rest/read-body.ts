@@ -53,10 +53,11 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
     isSettled = true
     chunks.length = 0
   })
-  request.on('close', () => {
+  const leave = (): void => {
     if (!request.complete) fail(new ServeError('CANCELLED', 'the client went away'))
-  })
-  request.on('error', fail)
+  }
+  request.on('close', leave)
+  request.on('error', leave)
   decoder?.on('error', (cause) => {
     const text = `request body is not valid ${encoding} data: ${cause.message}`
     fail(new ServeError('MALFORMED_MESSAGE', text, { cause }))

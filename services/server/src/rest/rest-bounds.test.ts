@@ -358,7 +358,7 @@ await t.test('closing cancels what is in flight', async (t) => {
   t.match(signal.reason, { reason: 'SERVER_STOPPING' })
 })
 
-await t.test('an answer that nobody reads is cut after its time', async (t) => {
+await t.test('an answer that its client does not read is cut after its time', async (t) => {
   const clock = createManualClock()
   const data = new Uint8Array(32 * 1024 * 1024)
   const backend = createRestBackend({

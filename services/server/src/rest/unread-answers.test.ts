@@ -31,27 +31,30 @@ async function start(t: Test, maxBytes: number) {
   return { admission, port: server.port, infer }
 }
 
-await t.test('an answer that nobody reads is counted until its client is gone', async (t) => {
-  const { admission, port, infer } = await start(t, 1.5 * ANSWER_BYTES)
-  const client = await openRaw(port)
-  client.socket.pause()
-  client.write(
-    `POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ncontent-length: ${ASK.length}\r\n\r\n${ASK}`,
-  )
-  while (admission.bytes < ANSWER_BYTES) await nextTurn()
-  const refused = await infer(ASK)
-  t.equal(refused.status, 503)
-  t.equal(refused.headers.get('tutti-error-reason'), 'OVERLOADED')
-  t.match(await refused.json(), {
-    error: /bytes of requests and answers are in flight, 3355\d{4} more would go over/,
-  })
-  t.equal((await infer(SMALL)).status, 200)
-  client.socket.destroy()
-  while (admission.requests > 0) await nextTurn()
-  t.equal(admission.bytes, 0)
-  const served = await infer(ASK)
-  t.ok((await served.arrayBuffer()).byteLength > ANSWER_BYTES)
-})
+await t.test(
+  'an answer that its client does not read is counted until its client is gone',
+  async (t) => {
+    const { admission, port, infer } = await start(t, 1.5 * ANSWER_BYTES)
+    const client = await openRaw(port)
+    client.socket.pause()
+    client.write(
+      `POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ncontent-length: ${ASK.length}\r\n\r\n${ASK}`,
+    )
+    while (admission.bytes < ANSWER_BYTES) await nextTurn()
+    const refused = await infer(ASK)
+    t.equal(refused.status, 503)
+    t.equal(refused.headers.get('tutti-error-reason'), 'OVERLOADED')
+    t.match(await refused.json(), {
+      error: /bytes of requests and answers are in flight, 3355\d{4} more would go over/,
+    })
+    t.equal((await infer(SMALL)).status, 200)
+    client.socket.destroy()
+    while (admission.requests > 0) await nextTurn()
+    t.equal(admission.bytes, 0)
+    const served = await infer(ASK)
+    t.ok((await served.arrayBuffer()).byteLength > ANSWER_BYTES)
+  },
+)
 
 await t.test('a compressed answer is counted as it is written', async (t) => {
   const { admission, port, infer } = await start(t, 1.5 * ANSWER_BYTES)
