@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { SERVER_FLAGS, POLL_FLAGS } from '@tutti/server'
+import { POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { EDGE_FLAGS } from './edge-flags.ts'
 import { NESTING_FLAGS } from './nesting-flags.ts'

@@ -1,4 +1,4 @@
-import { type Servers, type ServersOptions, openServers } from '@tutti/server'
+import { openServers, type Servers, type ServersOptions } from '@tutti/server'
 import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 

@@ -19,6 +19,7 @@ import {
   MODEL_RESOURCE_RULES,
   openMetricsServer,
   ServerMetrics,
+  type Servers,
 } from '@tutti/server'
 import {
   type FindReplicaExecutor,

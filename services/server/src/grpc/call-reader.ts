@@ -1,13 +1,17 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { ServeError } from '@tutti/errors'
 import { inflateMessage } from './inflate.ts'
-import { FRAME_HEADER_BYTES, MessageReader } from './message-reader.ts'
-import type { MessageReceiver, ServerCall } from './server-call.ts'
+import { FRAME_HEADER_BYTES, MessageReader, type MessageReceiver } from './message-reader.ts'
 
 const COMPRESSED = 1
 
 export interface CallReaderOptions {
-  readonly call: Pick<ServerCall, 'isOver' | 'charge' | 'fail'>
+  readonly call: {
+    /** What comes from now on is thrown away. */
+    readonly isOver: boolean
+    charge(bytes: number): void
+    fail(error: ServeError): void
+  }
   readonly stream: ServerHttp2Stream
   readonly receiver: MessageReceiver
   /** `grpc-encoding`. */

@@ -10,9 +10,10 @@ import {
 } from '@tutti/protocol'
 import type { Parameters, StepResponse } from '@tutti/tensor'
 import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
+import type { MessageReceiver } from './message-reader.ts'
 import { requireLive } from './method.ts'
 import { isRefusedBeforeWork } from './refused-before-work.ts'
-import type { MessageReceiver, ServerCall } from './server-call.ts'
+import type { ServerCall } from './server-call.ts'
 
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
 const MAX_OUTSTANDING = 64

@@ -3,6 +3,14 @@ import { ServeError } from '@tutti/errors'
 /** What a message begins with in gRPC: one byte of flags and its length in four. */
 export const FRAME_HEADER_BYTES = 5
 
+/** Takes the messages of one call. What a method throws fails the call. */
+export interface MessageReceiver {
+  /** Takes the next message, which stays charged until it is released. */
+  receive(message: Buffer): void
+  /** The client has sent all. @param surplusBytes - that came after the last whole message. */
+  end(surplusBytes: number): void
+}
+
 /**
  * Splits into frames the bytes of a call that do not come as one whole frame a piece: a piece may hold several, end in the
  * middle of one, or cut a header in two. A frame that comes within one piece is a view into it; any other is copied once.

@@ -11,7 +11,7 @@ import type { InferenceBackend } from '../inference-backend.ts'
 import { CallReader } from './call-reader.ts'
 import { ACCEPTED_ENCODINGS } from './inflate.ts'
 import type { GrpcLog } from './log-events.ts'
-import { FRAME_HEADER_BYTES } from './message-reader.ts'
+import { FRAME_HEADER_BYTES, type MessageReceiver } from './message-reader.ts'
 import { SentResponses } from './sent-responses.ts'
 import { CONTENT_TYPE, respondOnlyTrailers, toTrailers } from './status-trailers.ts'
 
@@ -28,14 +28,6 @@ const ANSWER_HEADERS = [
 const ANSWER_OPTIONS = { waitForTrailers: true, sendDate: false } as const
 
 const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
-
-/** Takes the messages of one call. What a method throws fails the call. */
-export interface MessageReceiver {
-  /** Takes the next message, which stays charged until it is released. */
-  receive(message: Buffer): void
-  /** The client has sent all. @param surplusBytes - that came after the last whole message. */
-  end(surplusBytes: number): void
-}
 
 export interface ServerCallOptions {
   readonly stream: ServerHttp2Stream

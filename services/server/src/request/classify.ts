@@ -1,6 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import { ELEMENT_READERS } from '@tutti/protocol'
-import { DATATYPES, encodeBytesTensor, type NamedTensor, type TensorValue } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  encodeBytesTensor,
+  type NamedTensor,
+  type TensorValue,
+} from '@tutti/tensor'
 import type { RequestedOutput, ResolvedModel } from '../inference-backend.ts'
 import { toDecimalText } from './decimal-text.ts'
 
@@ -25,6 +31,15 @@ function classText(
   return label === '' ? `${number}:${index}` : `${number}:${index}:${label}`
 }
 
+function readerOf(datatype: Datatype) {
+  const read = ELEMENT_READERS[datatype]
+  const { itemSize } = DATATYPES[datatype]
+  if (read !== undefined && itemSize !== null && datatype !== 'BOOL')
+    return [read, itemSize] as const
+  const text = `class result not available for output due to unsupported type '${datatype}'`
+  throw new ServeError('INVALID_REQUEST', text)
+}
+
 interface ClassifyOptions {
   /** How many classes are wanted, above 0. */
   readonly count: number
@@ -41,14 +56,7 @@ interface ClassifyOptions {
  */
 export function classify(tensor: TensorValue, o: ClassifyOptions): TensorValue {
   const { datatype, data } = tensor
-  const read = ELEMENT_READERS[datatype]
-  const { itemSize } = DATATYPES[datatype]
-  if (read === undefined || itemSize === null || datatype === 'BOOL') {
-    throw new ServeError(
-      'INVALID_REQUEST',
-      `class result not available for output due to unsupported type '${datatype}'`,
-    )
-  }
+  const [read, itemSize] = readerOf(datatype)
   const elements = Math.floor(data.byteLength / itemSize)
   if (elements > MAX_ELEMENTS) {
     throw new ServeError('INVALID_REQUEST', 'classification output tensor too large')

@@ -13,11 +13,11 @@ import {
 import { ServeError } from '@tutti/errors'
 import {
   checkAnswered,
-  type Servers,
   FLAGS_RULE,
-  openServers,
   openMetricsServer,
+  openServers,
   ServerMetrics,
+  type Servers,
 } from '@tutti/server'
 import { openStepEndpoint, type StepEndpoint, toBrokerOptions } from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'

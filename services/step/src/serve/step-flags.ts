@@ -1,5 +1,5 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
-import { SERVER_FLAGS, POLL_FLAGS } from '@tutti/server'
+import { POLL_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { BROKER_FLAGS } from '@tutti/transport'
 import { MODEL_FLAGS } from './model-flags.ts'
 
