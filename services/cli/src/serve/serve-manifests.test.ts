@@ -271,7 +271,7 @@ await t.test('flags about manifests want manifests', async (t) => {
       exit: () => {},
     })
     t.equal(code, 2)
-    t.match(printed.err, /--(storage-map|secret-map|model-cache): given without --filename/)
+    t.match(printed.err, /--(storage-map|secret-map|model-cache): got it without --filename/)
   }
 })
 
