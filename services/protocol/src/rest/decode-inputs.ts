@@ -154,11 +154,10 @@ export function unknownRegion(region: unknown): ServeError {
 function refuseUnclearContent(item: unknown): void {
   if (!isObject(item)) throw jsonTypeError("Unable to parse 'inputs'", 'element is no JSON object')
   const parameters = member(item, 'parameters')
-  const set = [
-    member(item, 'data') === undefined ? '' : " 'data'",
-    member(parameters, 'binary_data_size') === undefined ? '' : " 'binary_data_size'",
-    member(parameters, 'shared_memory_region') === undefined ? '' : " 'shared_memory_region'",
-  ].filter((name) => name !== '')
+  const given = { ...(isObject(parameters) && parameters), data: member(item, 'data') }
+  const set = ['data', 'binary_data_size', 'shared_memory_region']
+    .filter((name) => member(given, name) !== undefined)
+    .map((name) => ` '${name}'`)
   if (set.length === 1) return
   throw new ServeError(
     'INVALID_REQUEST',

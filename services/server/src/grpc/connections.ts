@@ -1,6 +1,6 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GrpcLog } from './log-events.ts'
 
 export interface ConnectionsOptions {
@@ -57,14 +57,11 @@ export class Connections {
     await nextTurn()
     for (const session of this.#sessions) session.destroy()
     // A destroyed session only ends its socket: a client that never says goodbye would hold the server for ever.
-    const linger = new AbortController()
-    const cut = pause(LINGER_MS, undefined, { signal: linger.signal }).then(
-      () => this.#sockets.forEach((socket) => socket.destroy()),
-      () => undefined,
-    )
+    const cut = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy()
+    }, LINGER_MS)
     await this.#closed
-    linger.abort()
-    await cut
+    clearTimeout(cut)
   }
 }
 
