@@ -9,7 +9,10 @@ const USAGE_ERROR = 2
  *
  * @returns the exit code: 0 well, 1 failed, 2 not understood.
  */
-export async function run(argv: readonly string[], around: ProcessEnvironment): Promise<number> {
+export async function run(
+  argv: readonly string[],
+  environment: ProcessEnvironment,
+): Promise<number> {
   const [name, ...rest] = argv
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     environment.out(usage())

@@ -42,7 +42,7 @@ export const importCommand: Command = {
 async function writeAll(
   { manifests }: ImportedRepository,
   folder: string | undefined,
-  around: ProcessEnvironment,
+  environment: ProcessEnvironment,
 ): Promise<void> {
   if (folder === undefined) {
     environment.out(manifests.map(renderManifest).join('---\n'))

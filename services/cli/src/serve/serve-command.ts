@@ -16,8 +16,8 @@ import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 import { readStorageMaps } from './storage-places.ts'
 
-/** @param around - manifests may come from standard input, and why they are refused is for people. */
-function serveExecutable(around: ProcessEnvironment): Executable<typeof SERVE_FLAGS> {
+/** @param environment - manifests may come from standard input, and why they are refused is for people. */
+function serveExecutable(environment: ProcessEnvironment): Executable<typeof SERVE_FLAGS> {
   return {
     name: 'tutti',
     version: manifest.version,

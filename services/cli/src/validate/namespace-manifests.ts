@@ -28,7 +28,7 @@ export class NamespaceManifests {
   readonly #manifests: readonly Manifest[]
   readonly #byName = new Map<string, Manifest>()
   readonly #repository: ReadRepository | undefined
-  readonly #verdicts = new Map<Manifest, EnsembleCheck>()
+  readonly #results = new Map<Manifest, EnsembleCheck>()
 
   /** @param repository - with it, a name that is not known does not exist; without it, it may be in the cluster. */
   constructor(manifests: readonly Manifest[], repository: ReadRepository | undefined) {
@@ -46,12 +46,12 @@ export class NamespaceManifests {
     return holder === manifest ? undefined : holder
   }
 
-  judge(manifest: EnsembleManifest): EnsembleCheck {
-    const known = this.#verdicts.get(manifest)
+  check(manifest: EnsembleManifest): EnsembleCheck {
+    const known = this.#results.get(manifest)
     if (known !== undefined) return known
-    const verdict = checkEnsemble(manifest, this.#worldOf(manifest))
-    this.#verdicts.set(manifest, verdict)
-    return verdict
+    const result = checkEnsemble(manifest, this.#worldOf(manifest))
+    this.#results.set(manifest, result)
+    return result
   }
 
   #worldOf(manifest: EnsembleManifest): EnsembleWorld {

@@ -9,7 +9,7 @@ import type { EdgeFlags } from './edge-flags.ts'
  * @throws ServeError SETTING_INVALID if the file does not fit or an address is not to be had.
  */
 export async function openRouterServers(
-  o: Omit<DoorsOptions, 'edge'> & {
+  o: Omit<ServersOptions, 'edge'> & {
     readonly flags: EdgeFlags
     readonly opened: AsyncDisposableStack
   },
@@ -24,7 +24,7 @@ export async function openRouterServers(
     grpcPort: flags['edge-grpc-port'],
     httpPort: flags['edge-http-port'],
   }
-  const servers = await openDoors({ ...o, edge })
+  const servers = await openServers({ ...o, edge })
   opened.defer(() => servers.close())
   return servers
 }

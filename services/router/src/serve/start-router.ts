@@ -8,7 +8,6 @@ import {
   type StartOptions,
   systemClock,
   toDrainMs,
-  toTracingOptions,
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
@@ -19,7 +18,6 @@ import {
   MODEL_RESOURCE_RULES,
   openMetricsServer,
   ServerMetrics,
-  type Servers,
 } from '@tutti/server'
 import {
   type FindReplicaExecutor,
@@ -80,7 +78,7 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   ]
   const health = withCauses(o.health, causes)
   const answers = new Map([['/tutti/v1/served', () => router.view.served]])
-  const metricsServer = await openMetricsDoor({ flags, metrics, health, answers, log })
+  const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await joinBroker(o, parts)
   opened.defer(() => joined.close())

@@ -3,9 +3,9 @@ import {
   createLogger,
   flagRefusal,
   type Logger,
+  type ProcessEnvironment,
   parseFlags,
   renderHelp,
-  type ProcessEnvironment,
   toLogLevel,
 } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'

@@ -78,7 +78,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const health = withCauses(o.health, causes)
   const answers = createStepAnswers(replica, () => hosted)
   const probes = { flags, metrics, health, answers, log }
-  const metricsServer = await openMetricsDoor(probes)
+  const metricsServer = await openMetricsServer(probes)
   opened.defer(async () => metricsServer?.close())
   const step = openStep({
     ...toStepSettings(flags, o.env),
@@ -111,7 +111,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const followed = follow(closing.signal)
   opened.defer(() => followed)
   opened.defer(() => closing.abort())
-  const servers = await openDoors({ flags, backend, metrics, metricsServer, clock, log })
+  const servers = await openServers({ flags, backend, metrics, metricsServer, clock, log })
   opened.defer(() => servers.close())
   opened.defer(logServing({ log, clock, fields: { ...servers.ports, replica }, causes }))
   const drainMs = toDrainMs(flags)
@@ -120,7 +120,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
 
 function toRunning(o: {
   readonly closing: AbortController
-  readonly servers: Doors
+  readonly servers: Servers
   readonly backend: StepBackend
   readonly member: StepEndpoint
   readonly step: Step
