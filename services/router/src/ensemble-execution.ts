@@ -7,7 +7,7 @@ import {
   type RunEvent,
   type TensorEntry,
 } from '@tutti/ensemble'
-import { assert, ServeError } from '@tutti/errors'
+import { bug, ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
 import type {
   Executed,
@@ -80,7 +80,7 @@ export class EnsembleExecution {
     sink: ResponseSink,
   ) {
     const { plan } = target
-    assert(plan !== undefined, `ensemble ${target.entry.name} is READY without a plan`)
+    if (plan === undefined) throw bug(`ensemble ${target.entry.name} is READY without a plan`)
     this.#o = o
     this.#plan = plan
     this.#owner = owner
@@ -184,7 +184,7 @@ export class EnsembleExecution {
   #invoke(action: Invoke): void {
     const { step, attempt } = action
     const target = this.#steps[step]
-    assert(target !== undefined, `ensemble ${this.#plan.name} has no step ${step}`)
+    if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
     const { context, requestedOutputs } = action
     const inputs = action.inputs.map(({ name, datatype, shape, ref }) => {
       return { name, datatype, shape, data: this.#o.memory.get(ref).bytes }

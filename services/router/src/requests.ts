@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext, Clock, Span } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
-import { assert, ServeError } from '@tutti/errors'
+import { bug, ServeError } from '@tutti/errors'
 import { checkInferRequest, isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel, StatisticsRecorder } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
@@ -202,7 +202,7 @@ class RecordedEnsemble implements ResponseSink {
   }
 
   #succeeded(times: StepTimes | undefined): void {
-    assert(times !== undefined, 'an ensemble answered without times')
+    if (times === undefined) throw bug('an ensemble answered without times')
     const batchSize = this.#batchSize
     const recorded = { requestNs: this.#elapsedNs(), batchSize, ...times }
     this.#recorder?.addPending(-1)

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { assert, type ServeError } from '@tutti/errors'
+import { bug, type ServeError } from '@tutti/errors'
 import {
   ALIGNMENT_BYTES,
   HEADER_LIMIT_BYTES,
@@ -105,13 +105,14 @@ export class MessageWriter {
   /** The position of `value` in `values`, which MessageReader.choice reads. */
   choice<T>(values: readonly T[], value: T): void {
     const number = values.indexOf(value)
-    assert(number >= 0, `${String(value)} has no number in a member message`)
+    if (number < 0) throw bug(`${String(value)} has no number in a member message`)
     this.byte(number)
   }
 
   /** A safe integer of at least 0. */
   integer(value: number): void {
-    assert(Number.isSafeInteger(value) && value >= 0, `${value} is no integer of a member message`)
+    if (!(Number.isSafeInteger(value) && value >= 0))
+      throw bug(`${value} is no integer of a member message`)
     this.#ensure(VARINT_BYTES)
     let rest = value
     while (rest >= 0x80000000) {
@@ -132,18 +133,19 @@ export class MessageWriter {
 
   /** @throws ServeError INTERNAL if MessageReader.finite would refuse it. */
   finite(value: number, min: number): void {
-    assert(value >= min && value <= Number.MAX_SAFE_INTEGER, `${value} in a member message`)
+    if (!(value >= min && value <= Number.MAX_SAFE_INTEGER))
+      throw bug(`${value} in a member message`)
     this.double(value)
   }
 
   int64(value: bigint): void {
-    assert(BigInt.asIntN(64, value) === value, `${value} is no int64`)
+    if (BigInt.asIntN(64, value) !== value) throw bug(`${value} is no int64`)
     this.#ensure(8)
     this.#position = this.#bytes.writeBigInt64LE(value, this.#position)
   }
 
   uint64(value: bigint): void {
-    assert(BigInt.asUintN(64, value) === value, `${value} is no uint64`)
+    if (BigInt.asUintN(64, value) !== value) throw bug(`${value} is no uint64`)
     this.#ensure(8)
     this.#position = this.#bytes.writeBigUInt64LE(value, this.#position)
   }

@@ -1,4 +1,4 @@
-import { assert } from '@tutti/errors'
+import { bug } from '@tutti/errors'
 import type { Envelope } from '../envelope.ts'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import { CALLERS_LIMIT, HEADER_LIMIT_BYTES, MEMBER_ID_LIMIT_BYTES } from './limits.ts'
@@ -62,7 +62,7 @@ export function encodeMessage(message: Message): Uint8Array {
 
 function writeMemberId(id: string): void {
   const size = Buffer.byteLength(id)
-  assert(size > 0 && size <= MEMBER_ID_LIMIT_BYTES, `a member id of ${size} bytes`)
+  if (!(size > 0 && size <= MEMBER_ID_LIMIT_BYTES)) throw bug(`a member id of ${size} bytes`)
   writer.text(id)
 }
 
@@ -275,10 +275,9 @@ function responseFlags(response: ResponseBody): number {
 
 function writeResponse(response: ResponseBody): void {
   const { error, times, outputs } = response
-  assert(
-    error === undefined || (response.final && outputs.length === 0),
-    'a response with an error is not final or has outputs',
-  )
+  if (error !== undefined && (!response.final || outputs.length > 0)) {
+    throw bug('a response with an error is not final or has outputs')
+  }
   writer.integer(response.index)
   if (error !== undefined) writeError(writer, error)
   if (times !== undefined) writeTimes(writer, times)

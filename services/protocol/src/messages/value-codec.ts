@@ -1,4 +1,4 @@
-import { assert } from '@tutti/errors'
+import { bug } from '@tutti/errors'
 import {
   DATATYPES,
   type Datatype,
@@ -136,11 +136,12 @@ export function writeTensors(
   headers: readonly OutputHeader[],
   parts: readonly TensorPart[],
 ): void {
-  assert(parts.length === headers.length, `${parts.length} parts of ${headers.length} tensors`)
+  if (parts.length !== headers.length)
+    throw bug(`${parts.length} parts of ${headers.length} tensors`)
   let index = 0
   writer.list(headers, MESSAGE_BOUNDS.inputs, (_, header) => {
     const part = parts[index++]
-    assert(part, 'a tensor without its part')
+    if (part === undefined) throw bug('a tensor without its part')
     writeTensor(writer, header, part)
   })
 }

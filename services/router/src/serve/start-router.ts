@@ -72,10 +72,15 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   const parts = await openParts(o, opened)
   const { name, router, steps, discovery, accepted, metrics, clock } = parts
   let endpoint: RouterEndpoint | undefined
-  const causes = (): readonly string[] => [
-    ...findCauses(endpoint, steps, discovery),
-    ...(accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []),
-  ]
+  let knowsSteps = false
+  const causes = (): readonly string[] => {
+    // Of the steps that were there at the start. A later one that is slow must not take every router out of its Service.
+    knowsSteps ||= discovery.isOver && steps.isSettled
+    return [
+      ...findCauses(endpoint, knowsSteps, discovery),
+      ...(accepted?.hasSynced === false ? ['the accepted revisions have not been read yet'] : []),
+    ]
+  }
   const health = withCauses(o.health, causes)
   const answers = new Map([['/tutti/v1/served', () => router.view.served]])
   const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
@@ -216,7 +221,7 @@ function notJoined(): never {
 /** Why the process is not ready, beside its lifecycle. */
 function findCauses(
   endpoint: RouterEndpoint | undefined,
-  steps: StepLink,
+  knowsSteps: boolean,
   discovery: StepDiscovery,
 ): readonly string[] {
   if (endpoint === undefined) return ['the broker is not connected']
@@ -225,6 +230,6 @@ function findCauses(
   if ((endpoint.isConnected || isForgiven) && !discovery.isOver) {
     causes.push('the steps have not been heard yet')
   }
-  if (!steps.isSettled) causes.push('a step has not described itself yet')
+  if (discovery.isOver && !knowsSteps) causes.push('a step has not described itself yet')
   return causes
 }
