@@ -16,7 +16,7 @@ const SHORT = 400
 const SLOW = { model: 'slow', version: '1' }
 const CANCELED = { ...SLOW, reason: 'CANCELED' }
 const VERBOSE = ['--log-verbose=1']
-const DROPPED = 'result dropped, nobody waits for it'
+const DROPPED = 'result dropped, its caller has left'
 
 const countLines = ({ process }: Serving, message: string): number =>
   process.lines.filter((line) => line.includes(`"message":"${message}"`)).length

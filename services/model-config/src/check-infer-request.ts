@@ -95,19 +95,20 @@ export function compileRequestCheck(config: ModelConfig): (request: InferRequest
   const rules = compileRules(config)
   return (request) => {
     if (hasDuplicate(request)) throw duplicateFault(rules, request)
-    const { context, inputs, requestedOutputs: asked } = request
+    const { context, inputs, requestedOutputs: asked, retain } = request
     for (const name of asked) if (!rules.outputs.has(name)) throw outputFault(rules, name)
     const isCount = inputs.length >= rules.required && inputs.length <= config.input.length
     if (!isCount) throw countFault(rules, request)
     const batchSize = findBatch(rules, request)
     if (batchSize === undefined) throw batchFault(rules, request)
-    return {
+    const checked = {
       context,
       inputs: inputs.map((tensor) => checkInput(rules, request, tensor)),
       // Measured on 2.51: an output that is requested twice is answered once (triton-semantics 9.7).
       requestedOutputs: asked.length > 1 ? [...new Set(asked)] : asked,
       batchSize,
     }
+    return retain === undefined ? checked : { ...checked, retain }
   }
 }
 

@@ -11,6 +11,8 @@ import { bug, ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
 import type {
   Executed,
+  InferRequest,
+  Lent,
   NamedTensor,
   ResponseSink,
   StepResponse,
@@ -34,6 +36,8 @@ export interface EnsembleDependencies extends CallDependencies {
 
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
+
+const NOT_LENT: Lent = {}
 
 type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
 
@@ -64,6 +68,8 @@ export class EnsembleExecution {
   readonly #slots: readonly StepSlots[] | undefined
   #timers: Map<number, () => void> | undefined
   #gates: StepGates | undefined
+  /** Some of its tensors are lent to it. */
+  #hasLent = false
   readonly #onAbort = (): void => {
     const error = ServeError.from(this.#context.signal.reason)
     this.#dispatch({ type: 'Cancelled', error })
@@ -99,7 +105,7 @@ export class EnsembleExecution {
   }
 
   /** Begins; everything from here on comes to the sink, possibly before this returns. */
-  start(tensors: readonly NamedTensor[]): void {
+  start(request: Pick<InferRequest, 'inputs' | 'retain'>): void {
     const { signal } = this.#context
     if (signal.aborted) {
       this.#end()
@@ -108,7 +114,7 @@ export class EnsembleExecution {
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
     this.#isApplying = true
-    this.#applyAll(this.#run.start(this.#hold(tensors)))
+    this.#applyAll(this.#run.start(this.#hold(request.inputs, request.retain?.())))
     this.#isApplying = false
     this.#drainEvents()
   }
@@ -118,7 +124,7 @@ export class EnsembleExecution {
     this.#addTimes(response.times)
     const { number: step, attempt } = open
     const { index, final, parameters } = response
-    const outputs = this.#hold(response.outputs)
+    const outputs = this.#hold(response.outputs, response.retain?.())
     this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
     if (final) this.#closeStep(open)
   }
@@ -194,7 +200,7 @@ export class EnsembleExecution {
       number: step,
       attempt,
       target,
-      request: { context, inputs, requestedOutputs },
+      request: { context, inputs, requestedOutputs, ...this.#lend(action.inputs) },
       ensemble: this.#plan.name,
       step: this.#plan.steps[step]?.name ?? '',
       owner: this.#owner,
@@ -250,22 +256,40 @@ export class EnsembleExecution {
     const outputs: NamedTensor[] = []
     for (const [name, { ref, datatype, shape }] of action.outputs) {
       outputs.push({ name, datatype, shape, data: this.#o.memory.get(ref).bytes })
-      // The encoder views the bytes; the collector frees them once the response is written.
-      this.#o.memory.release(ref)
     }
     const { parameters, final } = action
-    const index = this.#emitted++
-    if (!final) return this.#sink.send({ index, final, outputs, parameters })
-    this.#end()
-    this.#sink.send({ index, final, outputs, parameters, times: this.#times })
+    const response = { index: this.#emitted++, final, outputs, parameters }
+    const lent = this.#lend(action.outputs.values())
+    if (final) this.#end()
+    this.#sink.send(final ? { ...response, times: this.#times, ...lent } : { ...response, ...lent })
+    for (const { ref } of action.outputs.values()) this.#o.memory.release(ref)
   }
 
-  #hold(tensors: readonly NamedTensor[]): ReadonlyMap<string, TensorEntry> {
+  /** @param giveBack - for tensors that are lent: called when the last of them is released. */
+  #hold(tensors: readonly NamedTensor[], giveBack?: () => void): ReadonlyMap<string, TensorEntry> {
     const held = new Map<string, TensorEntry>()
+    let open = tensors.length
+    const released = giveBack && (() => --open === 0 && giveBack())
+    if (giveBack !== undefined) this.#hasLent = true
+    if (open === 0) giveBack?.()
     for (const { name, datatype, shape, data } of tensors) {
-      held.set(name, { ref: this.#o.memory.hold(data).id, datatype, shape })
+      held.set(name, { ref: this.#o.memory.hold(data, released).id, datatype, shape })
     }
     return held
+  }
+
+  /** How a reader of these tensors retains them. */
+  #lend(entries: Iterable<{ readonly ref: number }>): Lent {
+    if (!this.#hasLent) return NOT_LENT
+    const { memory } = this.#o
+    const refs = [...entries].map(({ ref }) => ref)
+    const retain = (): (() => void) => {
+      for (const ref of refs) memory.retain(ref)
+      return () => {
+        for (const ref of refs) memory.release(ref)
+      }
+    }
+    return { retain }
   }
 
   #addTimes(times: StepTimes | undefined): void {
@@ -315,7 +339,7 @@ function executeNested(o: EnsembleDependencies, call: ModelCall, sink: ResponseS
   try {
     checkInferRequest(call.target.config, call.request)
     const context = { ...call.context, signal: call.signal }
-    new EnsembleExecution(o, { ...call, context }, sink).start(call.request.inputs)
+    new EnsembleExecution(o, { ...call, context }, sink).start(call.request)
   } catch (error) {
     sink.fail(ServeError.from(error), 'no')
   }

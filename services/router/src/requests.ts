@@ -107,7 +107,7 @@ export class Requests {
       const execution = new EnsembleExecution(this.#o, call, sink)
       sink.begin(checked.batchSize)
       // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
-      execution.start(request.inputs)
+      execution.start(request)
     } catch (error) {
       sink.fail(ServeError.from(error), 'no')
     }

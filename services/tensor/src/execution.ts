@@ -28,8 +28,25 @@ export const EMPTY_CONTEXT: RequestContext = {
   parameters: new Map(),
 }
 
-/** One request to a model, be it a client's, a step's of an ensemble or another model's. */
-export interface InferRequest {
+/**
+ * Bytes that their owner lends: they are valid for a while that the lender's type names, and longer for a reader that retains
+ * them. Memory that is used again (shared memory, caches) is lent so; ordinary memory is not, and the collector frees it.
+ */
+export interface Lent {
+  /**
+   * Keeps the bytes valid beyond the time for which they were lent. Absent for ordinary memory. An own property, which wrappers
+   * that copy the object keep.
+   *
+   * @returns gives the bytes back. The one that retained them calls it once, after its last read.
+   */
+  readonly retain?: () => () => void
+}
+
+/**
+ * One request to a model, be it a client's, a step's of an ensemble or another model's. Its bytes are lent until the executor
+ * has sent the final response or the failure: an executor that reads on (an execution that was abandoned) retains them before.
+ */
+export interface InferRequest extends Lent {
   readonly context: RequestContext
   /** Bytes are viewed. An optional input that is absent is not here. */
   readonly inputs: readonly NamedTensor[]
@@ -52,8 +69,11 @@ export interface StepTimes {
   readonly transferNs: number
 }
 
-/** One response of an execution. An execution is a sequence of these: `index` counts from 0, the last one is `final`. */
-export interface StepResponse {
+/**
+ * One response of an execution. An execution is a sequence of these: `index` counts from 0, the last one is `final`. Its bytes
+ * are lent until `send` returns: a sink that reads them later retains them.
+ */
+export interface StepResponse extends Lent {
   readonly index: number
   readonly final: boolean
   /** Bytes are viewed. Empty for an empty final response. */

@@ -7,6 +7,7 @@ export {
   executedBefore,
   type FindExecutor,
   type InferRequest,
+  type Lent,
   type ModelTarget,
   type RequestContext,
   type RequestOrigin,

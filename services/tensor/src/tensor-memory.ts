@@ -10,6 +10,7 @@ export interface TensorRef {
 
 interface Slot {
   readonly ref: TensorRef
+  readonly giveBack: (() => void) | undefined
   references: number
 }
 
@@ -36,10 +37,14 @@ export class TensorMemory {
     return this.#slots.size
   }
 
-  /** Holds `bytes` with one reference. The caller hands them over and no longer writes to them. */
-  hold(bytes: Uint8Array): TensorRef {
+  /**
+   * Holds `bytes` with one reference.
+   *
+   * @param giveBack - called with the last reference, for bytes that are lent; others are handed over.
+   */
+  hold(bytes: Uint8Array, giveBack?: () => void): TensorRef {
     const ref = { owner: this.owner, id: this.#next++, bytes }
-    this.#slots.set(ref.id, { ref, references: 1 })
+    this.#slots.set(ref.id, { ref, giveBack, references: 1 })
     this.#bytesInUse += bytes.byteLength
     return ref
   }
@@ -60,6 +65,7 @@ export class TensorMemory {
     if (slot.references > 0) return
     this.#slots.delete(id)
     this.#bytesInUse -= slot.ref.bytes.byteLength
+    slot.giveBack?.()
   }
 
   #slot(id: number): Slot {

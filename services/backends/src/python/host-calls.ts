@@ -76,7 +76,7 @@ class ModelCall implements ResponseSink {
     if (this.#isOver) return
     this.#credit -= 1
     if (response.final) this.#end()
-    this.#write(describeResponse(response))
+    this.#write(describeResponse(response.retain === undefined ? response : copied(response)))
   }
 
   fail(error: ServeError): void {
@@ -124,6 +124,12 @@ function textOf({ reason, message }: ServeError, model: string): string {
   const isAbsent = reason === 'MODEL_NOT_FOUND' || reason === 'MODEL_NOT_READY'
   if (!isAbsent) return message
   return `Failed for execute the inference request. Model '${model}' is not ready.`
+}
+
+/** Small tensors wait in the pipe to the process, so those that are lent are copied. */
+function copied(response: StepResponse): StepResponse {
+  const outputs = response.outputs.map((output) => ({ ...output, data: output.data.slice() }))
+  return { ...response, outputs }
 }
 
 function describeResponse({ outputs, parameters, final }: StepResponse): DescribedResponse {

@@ -2,7 +2,7 @@ import type { ServedModel } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
-import type { RecordedResponse } from '@tutti/tensor/testing'
+import type { Lender, RecordedResponse } from '@tutti/tensor/testing'
 import { executing, type TestHandler } from '@tutti/transport/testing'
 import { toFloats } from './requests.ts'
 import { testRouter, toConfig } from './test-router.ts'
@@ -34,9 +34,11 @@ const TIMES = {
 export async function scriptedRouter(
   o: Parameters<typeof testRouter>[0] & {
     readonly models: Readonly<Record<string, ScriptedModel>>
+    /** Lends the responses of the models. */
+    readonly lender?: Lender
   },
 ) {
-  const { models, ...rest } = o
+  const { models, lender, ...rest } = o
   const envelopes: Envelope[] = []
   const served = new Map(Object.entries(models))
   const execute: TestHandler = async (envelope, tensors, sink, { signal }) => {
@@ -49,7 +51,11 @@ export async function scriptedRouter(
     else await model.stream(sink, signal)
   }
   const { router, replicas } = testRouter(rest)
-  replicas.set('step-1', executing(execute, o.clock))
+  const find = executing(execute, o.clock)
+  replicas.set('step-1', (target) => ({
+    execute: (request, sink, options) =>
+      find(target).execute(request, lender?.sink(sink) ?? sink, options),
+  }))
   const refresh = (): void => {
     const models = [...served].map(([name, model]) => describe(name, model))
     router.view.describe({ replica: 'step-1', models }, { statistics: async () => [] })

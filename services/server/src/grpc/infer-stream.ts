@@ -9,6 +9,7 @@ import {
   type StreamResponseParts,
 } from '@tutti/protocol'
 import type { Parameters, StepResponse } from '@tutti/tensor'
+import { onlyResponse } from '../only-response.ts'
 import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
 import type { MessageReceiver } from './message-reader.ts'
 import { requireLive } from './method.ts'
@@ -137,8 +138,10 @@ export class InferStreamCall implements MessageReceiver {
   /** Executes a request for its only response. A function of its own: one that waits on would keep the tensors. */
   async #encodeOnly(prepared: PreparedInfer): Promise<Buffer | ServeError> {
     try {
-      const response = await executeOnce(prepared, this.#o.call.context)
-      return this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) })
+      const { model, request } = prepared
+      return await onlyResponse(model, request, this.#o.call.context, (response) =>
+        this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) }),
+      )
     } catch (error) {
       return ServeError.from(error)
     }
@@ -202,16 +205,6 @@ export class InferStreamCall implements MessageReceiver {
     this.#o.call.charge(frame.byteLength)
     return frame
   }
-}
-
-/** Executes a request of a model that is not decoupled. What the model gives beyond its first response is dropped. */
-function executeOnce(
-  { model, request }: PreparedInfer,
-  context: ServerCall['context'],
-): Promise<StepResponse> {
-  return new Promise((resolve, reject) => {
-    model.execute(request, { send: resolve, fail: reject }, context)
-  })
 }
 
 function finalFlag(parameters: Parameters, isFinal: boolean): Parameters {

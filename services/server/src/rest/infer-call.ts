@@ -1,13 +1,8 @@
 import { raceSignal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  decodeRestRequest,
-  encodeRestResponse,
-  HEADER_LENGTH_HEADER,
-  type RestInferRequest,
-} from '@tutti/protocol'
+import { decodeRestRequest, encodeRestResponse, HEADER_LENGTH_HEADER } from '@tutti/protocol'
 import type { StepResponse } from '@tutti/tensor'
-import type { ResolvedModel } from '../inference-backend.ts'
+import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
 import { chooseEncoding, encodeReply } from './content-encoding.ts'
 import type { RestCall } from './rest-call.ts'
@@ -33,34 +28,29 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     config: model.config,
     ...(headerLength === undefined ? {} : { headerLength }),
   })
-  // An engine that cannot be interrupted must not hold the answer.
-  const response = await raceSignal(onlyResponse(model, request, call), call.context.signal)
   const binary = new Map(request.outputs.map((output) => [output.name, output.isBinary]))
-  const encoded = encodeRestResponse(
-    {
-      modelName: model.name,
-      modelVersion: String(model.version),
-      id: request.context.id,
-      parameters: response.parameters,
-      outputs: toClasses(response.outputs, request.outputs, model),
-    },
-    (output) => binary.get(output) ?? request.isBinaryOutput,
+  const encode = (response: StepResponse) =>
+    encodeRestResponse(
+      {
+        modelName: model.name,
+        modelVersion: String(model.version),
+        id: request.context.id,
+        parameters: response.parameters,
+        outputs: toClasses(response.outputs, request.outputs, model),
+      },
+      (output) => binary.get(output) ?? request.isBinaryOutput,
+    )
+  const { context, inputs } = request
+  const requestedOutputs = request.outputs.map((output) => output.name)
+  const infer = { context, inputs, requestedOutputs }
+  // An engine that cannot be interrupted must not hold the answer.
+  const encoded = await raceSignal(
+    onlyResponse(model, infer, call.context, encode),
+    call.context.signal,
   )
   call.holdAnswer(encoded.byteLength)
   const encoding = chooseEncoding(call.header('accept-encoding'))
   const reply = await encodeReply({ status: 200, ...encoded }, encoding)
   call.holdAnswer(reply.byteLength)
   return reply
-}
-
-/** Executes the request. What the model gives beyond its first response is dropped. */
-function onlyResponse(
-  model: ResolvedModel,
-  { context, inputs, outputs }: RestInferRequest,
-  call: RestCall,
-): Promise<StepResponse> {
-  const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
-  return new Promise((resolve, reject) => {
-    model.execute(request, { send: resolve, fail: reject }, call.context)
-  })
 }

@@ -137,6 +137,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   #turn: Turn | undefined
   /** The final response, or the failure, kept until the execution's times are known. */
   #held: StepResponse | ServeError | undefined
+  /** Gives back what it retains: the inputs of an abandoned request that the engine still reads, or the outputs of `#held`. */
+  #giveBack: (() => void) | undefined
+  /** The engine is done with the request. */
+  #isExecuted = false
   /** The engine has sent its last. */
   #hasFinal = false
   #isAbandoned = false
@@ -210,6 +214,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     else if (!this.#isRecorded) {
       this.#answer(this.#held ?? failure ?? unansweredError(this.model), times)
     }
+    this.#isExecuted = true
+    this.#giveBack?.()
   }
 
   /** Answers the caller with an error of the scheduler, whether the request waits or runs. */
@@ -218,6 +224,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (this.#execution !== undefined && !this.#isAbandoned) {
       // From now on what comes from the engine is dropped.
       this.#isAbandoned = true
+      if (!this.#isExecuted) {
+        this.#giveBack?.()
+        this.#giveBack = this.request.retain?.()
+      }
       this.#turn?.end()
       this.#execution.left(this, error, this.#hasFinal)
     }
@@ -247,7 +257,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#hasFinal = true
     if (this.#isAbandoned) return
     if (this.#context.isDecoupled) this.#answer(outcome, this.#elapsed())
-    else this.#held = outcome
+    else {
+      this.#held = outcome
+      if (!(outcome instanceof ServeError)) this.#giveBack = outcome.retain?.()
+    }
   }
 
   /** Passes a response on that is not the last, unless it breaks the configuration or the reader is too far behind. */
@@ -274,8 +287,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     const stepTimes = this.#stepTimes(times)
     const requestNs = toNs(clock.now() - this.acceptedAt)
     statistics.recordSuccess({ ...stepTimes, batchSize, requestNs })
-    const { index, final, parameters } = outcome
-    this.#deliver({ index, final, outputs, parameters, times: stepTimes })
+    const { index, final, parameters, retain } = outcome
+    const response = { index, final, outputs, parameters, times: stepTimes }
+    this.#deliver(retain === undefined ? response : { ...response, retain })
   }
 
   #answerError(error: ServeError, times: ExecutionTimes): void {
@@ -308,8 +322,13 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   #deliver(response: StepResponse): void {
-    if (this.#turn === undefined) this.#respond(response)
-    else this.#turn.deliver(() => this.#respond(response), response.final)
+    if (this.#turn === undefined) return this.#respond(response)
+    const giveBack = response.retain?.()
+    const deliver = (): void => {
+      this.#respond(response)
+      giveBack?.()
+    }
+    this.#turn.deliver(deliver, response.final)
   }
 
   /** After the final response nothing has an effect. */

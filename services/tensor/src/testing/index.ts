@@ -8,7 +8,7 @@ import type {
   StepTimes,
 } from '../execution.ts'
 import { RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
-import { outputBytes } from '../tensor.ts'
+import { type NamedTensor, outputBytes } from '../tensor.ts'
 
 /** A response as a test sees it: a failure is the last one, with its error. */
 export interface RecordedResponse extends StepResponse {
@@ -99,4 +99,55 @@ export function responsesTo(
     }
   }
   return read()
+}
+
+/** Tensors that are lent: readers that pass them on keep `retain`. */
+export interface LentTensors {
+  readonly tensors: readonly NamedTensor[]
+  readonly retain: () => () => void
+  /** The time for which they were lent is over. */
+  readonly end: () => void
+}
+
+/** Lends tensors and overwrites each as soon as nothing may read it, so that a reader shows that should have retained it. */
+export class Lender {
+  /** Lent and not given back by all who retained them. */
+  open = 0
+
+  /** @param tensors - copied. */
+  lend(tensors: readonly NamedTensor[]): LentTensors {
+    const copies = tensors.map((tensor) => ({ ...tensor, data: Uint8Array.from(tensor.data) }))
+    let readers = 1
+    this.open += 1
+    const once = (): (() => void) => {
+      let isOver = false
+      return () => {
+        if (isOver) throw new Error('given back twice')
+        isOver = true
+        readers -= 1
+        if (readers > 0) return
+        this.open -= 1
+        for (const { data } of copies) data.fill(0xee)
+      }
+    }
+    const retain = (): (() => void) => {
+      if (readers === 0) throw new Error('retained after it was given back')
+      readers += 1
+      return once()
+    }
+    return { tensors: copies, retain, end: once() }
+  }
+
+  /** Has an executor's responses lent to its sink: each until `send` returns. */
+  sink(inner: ResponseSink): ResponseSink {
+    return {
+      send: (response) => {
+        const { tensors, retain, end } = this.lend(response.outputs)
+        inner.send({ ...response, outputs: tensors, retain })
+        end()
+      },
+      fail: (error, executed, times) => inner.fail(error, executed, times),
+      ready: () => inner.ready?.(),
+    }
+  }
 }

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { toWireError } from '@tutti/protocol'
 import { outputBytes, ReadyGate } from '@tutti/tensor'
 import { splitTensors } from '../transfers/split-tensors.ts'
-import type { CallOptions, HeldTransfer, TakenCall, WireResponse } from './call.ts'
+import type { CallOptions, HeldTransfer, QueuedResponse, TakenCall, WireResponse } from './call.ts'
 import { callDetails, callError, errorResponse } from './call-errors.ts'
 
 /** What the answers need of the answering side. */
@@ -37,7 +37,8 @@ export class Answers {
       return
     }
     call.hasFinal = response.final
-    call.queue.push(response)
+    // It may have to wait for credit, and its transfers for the caller.
+    call.queue.push({ ...response, giveBack: response.retain?.() })
     this.#hold(call, outputBytes(response))
     this.flush(now, call)
     if (response.final) call.gate?.open()
@@ -65,7 +66,7 @@ export class Answers {
       if (bytes === undefined) break
       call.unreadBytes -= bytes
     }
-    for (const [index, transfers] of call.held) {
+    for (const [index, { transfers, giveBack }] of call.held) {
       if (index >= read) break
       for (const { transfer, size } of transfers) {
         this.#o.outgoing.drop(transfer)
@@ -73,6 +74,7 @@ export class Answers {
         this.#hold(call, -size)
       }
       call.held.delete(index)
+      giveBack?.()
     }
     this.flush(now, call)
   }
@@ -88,12 +90,13 @@ export class Answers {
 
   /** Lets go of all that is held for the call. */
   forget(call: TakenCall): void {
-    for (const transfers of call.held.values()) {
+    for (const { transfers, giveBack } of call.held.values()) {
       for (const { transfer } of transfers) this.#o.outgoing.drop(transfer)
+      giveBack?.()
     }
     call.held.clear()
     call.unsent.clear()
-    call.queue.length = 0
+    for (const { giveBack } of call.queue.splice(0)) giveBack?.()
     call.hasFinal = true
     call.gate?.open()
     this.#hold(call, -call.heldBytes)
@@ -124,16 +127,18 @@ export class Answers {
 
   /** What waits is dropped; the error is the next response, and the last. */
   #endWith(now: number, call: TakenCall, error: ServeError): void {
-    for (const waiting of call.queue) this.#hold(call, -outputBytes(waiting))
-    call.queue.length = 0
+    for (const waiting of call.queue.splice(0)) {
+      this.#hold(call, -outputBytes(waiting))
+      waiting.giveBack?.()
+    }
     call.hasFinal = true
-    call.queue.push(errorResponse(call.sent, error))
+    call.queue.push({ ...errorResponse(call.sent, error), giveBack: undefined })
     call.abort.abort(error)
     this.flush(now, call)
     call.gate?.open()
   }
 
-  #send(now: number, call: TakenCall, response: WireResponse): void {
+  #send(now: number, call: TakenCall, response: QueuedResponse): void {
     const opened: HeldTransfer[] = []
     const tensors = response.outputs.map((output) => output.data)
     const parts = splitTensors(tensors, this.#o.inlineLimits(), (bytes) => {
@@ -161,6 +166,7 @@ export class Answers {
     } catch (problem) {
       for (const { transfer } of opened) this.#o.outgoing.drop(transfer)
       this.#hold(call, -outputBytes(response))
+      response.giveBack?.()
       const details = callDetails(this.#o.self, call.envelope)
       this.#endWith(now, call, ServeError.from(problem).withDetails(details))
       return
@@ -171,7 +177,7 @@ export class Answers {
   #sent(
     now: number,
     call: TakenCall,
-    response: WireResponse,
+    response: QueuedResponse,
     opened: readonly HeldTransfer[],
   ): void {
     let transferred = 0
@@ -180,7 +186,8 @@ export class Answers {
       transferred += size
     }
     this.#hold(call, transferred - outputBytes(response))
-    if (opened.length > 0) call.held.set(call.sent, opened)
+    if (opened.length === 0) response.giveBack?.()
+    else call.held.set(call.sent, { transfers: opened, giveBack: response.giveBack })
     const bytes = outputBytes(response)
     call.unread.push(bytes)
     call.unreadBytes += bytes

@@ -115,10 +115,10 @@ export interface TakenCall {
   granted: number
   isRunning: boolean
   /** Responses that wait for credit. */
-  readonly queue: WireResponse[]
+  readonly queue: QueuedResponse[]
   sent: number
-  /** Our transfers of sent responses that the caller has not read, by the response's index. */
-  readonly held: Map<number, readonly HeldTransfer[]>
+  /** Sent responses that the caller has not read and that have transfers, by index. */
+  readonly held: Map<number, HeldResponse>
   readonly unsent: Set<number>
   /** Bytes of outputs of each response that is sent and that the caller has not read, as far as it has said so. */
   readonly unread: number[]
@@ -136,6 +136,18 @@ export interface TakenCall {
   takenAt: number
   /** When we last sent something. */
   sentAt: number
+}
+
+/** A response that waits for credit. */
+export interface QueuedResponse extends WireResponse {
+  /** Gives the bytes of its outputs back, if they are lent. */
+  readonly giveBack: (() => void) | undefined
+}
+
+/** What is kept of a response until the caller has read it. */
+export interface HeldResponse {
+  readonly transfers: readonly HeldTransfer[]
+  readonly giveBack: (() => void) | undefined
 }
 
 export interface HeldTransfer {

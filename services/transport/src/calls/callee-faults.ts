@@ -208,7 +208,7 @@ function ours<T extends { readonly transfer: number }>(
   call: TakenCall,
   said: readonly T[],
 ): readonly T[] {
-  const held = [...call.held.values()].flat()
+  const held = [...call.held.values()].flatMap(({ transfers }) => transfers)
   return said.filter(({ transfer }) => held.some((one) => one.transfer === transfer))
 }
 

@@ -2,6 +2,7 @@
 import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Message } from '@tutti/protocol'
+import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { SMALL } from '../testing/faulty-network.ts'
@@ -280,3 +281,42 @@ await t.test(
     t.equal(callee.size + callee.running + callee.heldBytes, 0)
   },
 )
+
+await t.test('outputs that are lent are kept until the caller has read them', async (t) => {
+  const { callee, jobs, heard } = open()
+  callee.on(0, inline(1))
+  const key = jobs[0]?.key ?? ''
+  const lender = new Lender()
+  const respond = (index: number, size: number, final = false): void => {
+    const { outputs, ...others } = answer(tensorBytes(size), { index, final })
+    const { tensors, retain, end } = lender.lend(outputs)
+    callee.respond(1, key, { ...others, outputs: tensors, retain })
+    end()
+  }
+  respond(0, 1)
+  t.equal(lender.open, 0, 'a small one travels in the message')
+  respond(1, 100)
+  respond(2, 1, true)
+  callee.ended(1, key)
+  t.same(heard(), ['accepted', 'response', 'response'])
+  t.equal(lender.open, 2, 'one that the caller has not read, and one that waits for credit')
+  callee.on(2, { from: 'router', call: 1, type: 'response-credit', responses: 4, received: 2 })
+  t.same(heard(), ['response'])
+  t.equal(lender.open, 0)
+})
+
+await t.test('a caller that leaves gives back what was lent for it', async (t) => {
+  const { callee, jobs } = open()
+  callee.on(0, inline(1))
+  const lender = new Lender()
+  for (let index = 0; index < 4; index += 1) {
+    const { outputs, ...others } = answer(tensorBytes(100), { index, final: false })
+    const { tensors, retain, end } = lender.lend(outputs)
+    callee.respond(1, jobs[0]?.key ?? '', { ...others, outputs: tensors, retain })
+    end()
+  }
+  t.equal(lender.open, 4)
+  const error = { code: 'CANCELLED', reason: 'CANCELLED', message: 'gone', details: {} } as const
+  callee.on(2, { from: 'router', call: 1, type: 'cancel', error })
+  t.equal(lender.open, 0)
+})
