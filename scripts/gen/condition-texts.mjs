@@ -23,7 +23,7 @@ export const CONDITIONS = {
       'Each step has a pod, or an Ensemble, that can answer. `status.steps` names each step that has none, and why.',
     RouterReady: 'A router pod of the namespace is ready.',
     Routable: 'Every ready router pod executes this generation.',
-    Progressing: 'Something changes without your help.',
+    Progressing: 'The operator or Kubernetes is changing something.',
     Degraded: 'Something is wrong. Requests may still be answered.',
     Ready:
       'The Ensemble is accepted and routable, its steps and a router are ready, and it is exposed as asked. The first request is answered.',
@@ -71,7 +71,7 @@ export const REASONS = {
     NameConflict: NAME_CONFLICT,
     NoReplica: 'No pod of this generation has loaded the model yet.',
     NoRouters: NO_ROUTER,
-    NotAccepted: 'A new pod has loaded something that is not accepted yet.',
+    NotAccepted: 'A new pod has loaded a revision that the operator has not accepted yet.',
     NotRouted: 'A router does not serve the new revision yet.',
     ObjectConflict:
       'An object of that name belongs to something else. Delete or rename that object.',
@@ -100,7 +100,7 @@ export const REASONS = {
     AmbiguousReference:
       'A reference may mean a tensor of the Ensemble or the output of a step. Rename one of them.',
     AsExpected: 'Nothing is wrong with the Ensemble itself.',
-    Complete: 'Everything that was asked for is served.',
+    Complete: 'The Ensemble is served as its spec asks.',
     CycleDetected:
       'Steps wait for one another, or Ensembles contain one another. Remove one of the references.',
     DatatypeMismatch: 'A tensor is written with one datatype and read with another.',
@@ -115,11 +115,11 @@ export const REASONS = {
     MultipleProducers: 'Two outputs or inputs feed one tensor.',
     NameConflict: NAME_CONFLICT,
     NoRouters: NO_ROUTER,
-    NotAccepted: 'Nothing is accepted yet, or this generation is not.',
+    NotAccepted: 'The operator has accepted no generation yet, or not this one.',
     NotFound: 'No Model or Ensemble has the served name that the step names.',
     NotReady: 'The Model or Ensemble of a step is not ready.',
     NotRouted: 'A router does not serve this generation yet.',
-    OutputInvalid: 'An output cannot have the name that it is given.',
+    OutputInvalid: 'The name of an output is not valid.',
     Paused: '`spec.paused` is true: nothing is checked or changed.',
     Pending: 'The operator is storing this generation, or a step has no status yet.',
     Ready: 'The first request is answered, or a router is ready.',
@@ -142,7 +142,7 @@ export const REASONS = {
     UnknownTensor: 'A reference, or a key of a map, names no tensor.',
     UnreachableStep: 'Nothing reads the outputs of a step. Use one, or remove the step.',
     UnusedInput: 'Nothing reads an input of the Ensemble. Use it, or remove it.',
-    Waiting: 'The Ensemble waits for what `Ready` names.',
+    Waiting: 'The message of `Ready` names what the Ensemble waits for.',
   },
   Router: {
     AsExpected: 'Nothing is wrong.',
@@ -160,7 +160,7 @@ export const REASONS = {
     Terminating: TERMINATING,
   },
   Pod: {
-    CrashLoopBackOff: 'The container ends again and again. The message has its last lines.',
+    CrashLoopBackOff: 'The container fails at each start. The message has its last lines.',
     CreateContainerConfigError: 'The kubelet cannot configure the container.',
     CreateContainerError: 'The kubelet cannot create the container.',
     ErrImageNeverPull: 'The image is not on the node, and its pull policy is `Never`.',

@@ -62,5 +62,5 @@ export const EnsembleExpose = oneOf(
   }),
   'ingress',
   'gateway',
-).describe('How it is reached from outside of the cluster. Default: not at all.')
+).describe('Access from outside the cluster. Default: none.')
 export type EnsembleExpose = z.infer<typeof EnsembleExpose>

@@ -61,12 +61,12 @@ const EnsembleStepFields = z.strictObject({
   inputs: listSet(tensorName('STEP or STEP.OUTPUT.'), { min: 1, max: 64 })
     .optional()
     .describe(
-      'Short for inputs of the same name: STEP feeds every output of that step, STEP.OUTPUT one. `inputMap` goes first.',
+      'Short for inputs of the same name: STEP stands for every output of that step, STEP.OUTPUT for one. `inputMap` takes precedence.',
     ),
   dependsOn: listSet(dnsLabel('Name of a step.'), { min: 1, max: MAX_STEPS })
     .optional()
     .describe(
-      'Steps that must have ended before this one begins, though it reads nothing of them.',
+      'Steps that must end before this one begins, although it reads none of their outputs.',
     ),
 })
 
@@ -86,8 +86,8 @@ export const EnsembleSpec = z
     maxBatchSize: MaxBatchSize.optional().describe(
       'Largest batch; 0 means that the tensors have no batch dimension. Default 0.',
     ),
-    inputs: listMap(ModelInput, 'name', TENSORS).describe('What a request brings.'),
-    outputs: listMap(EnsembleOutput, 'name', TENSORS).describe('What a response brings.'),
+    inputs: listMap(ModelInput, 'name', TENSORS).describe('Inputs of a request.'),
+    outputs: listMap(EnsembleOutput, 'name', TENSORS).describe('Outputs of a response.'),
     steps: listMap(EnsembleStepSpec, 'name', { min: 1, max: MAX_STEPS }).describe(
       'The models that run. Those that do not depend on each other run at the same time.',
     ),
@@ -105,5 +105,5 @@ export const EnsembleSpec = z
         'Changes are not accepted while this is true; what is served stays. Default false.',
       ),
   })
-  .describe('The graph, and how it is reached.')
+  .describe('The graph, and the access to it from outside.')
 export type EnsembleSpec = z.infer<typeof EnsembleSpec>

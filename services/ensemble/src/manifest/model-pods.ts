@@ -19,8 +19,8 @@ const quantities = (description: string) =>
 
 export const ModelResources = z
   .strictObject({
-    requests: quantities('What is reserved for a pod.').optional(),
-    limits: quantities('What a pod may use at most.').optional(),
+    requests: quantities('Amounts that are reserved for a pod.').optional(),
+    limits: quantities('Largest amounts that a pod may use.').optional(),
   })
   .describe('Resources of the container that serves, as in a pod.')
 export type ModelResources = z.infer<typeof ModelResources>
@@ -63,7 +63,7 @@ export const Accelerator = z
     nodeSelector: labels('Labels that a node needs.').optional(),
     tolerations: listAtomic(Toleration, { max: 16 })
       .optional()
-      .describe('Taints of nodes that do not keep the pods away.'),
+      .describe('Taints that the pods tolerate.'),
   })
   .describe('Devices that a pod gets, and the nodes that have them.')
 export type Accelerator = z.infer<typeof Accelerator>
@@ -74,9 +74,9 @@ const celIsNone = (field: string): string =>
 
 export const ModelRollout = cel(
   z.strictObject({
-    maxSurge: countOrShare('Pods above the wanted number during a rollout. Default 1.').optional(),
+    maxSurge: countOrShare('Pods above the desired number during a rollout. Default 1.').optional(),
     maxUnavailable: countOrShare(
-      'Pods below the wanted number during a rollout. Default 0.',
+      'Pods below the desired number during a rollout. Default 0.',
     ).optional(),
   }),
   {
@@ -98,7 +98,9 @@ export const DisruptionBudget = oneOf(
   }),
   'minAvailable',
   'maxUnavailable',
-).describe('What a node drain may do. Default: maxUnavailable 1 where replicas are more than one.')
+).describe(
+  'Pods that a node drain may evict. Default: maxUnavailable 1 if there may be more than one replica.',
+)
 export type DisruptionBudget = z.infer<typeof DisruptionBudget>
 
 /** Keys that belong to the operator. */
@@ -127,5 +129,5 @@ export const PodTemplate = z
         'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main.',
       ),
   })
-  .describe('What the pods shall have beyond what the operator gives them.')
+  .describe('Additions to the pods that the operator creates.')
 export type PodTemplate = z.infer<typeof PodTemplate>

@@ -100,7 +100,7 @@ const ScalingFields = z.strictObject({
     .enum(['Native', 'HPA', 'None'])
     .optional()
     .describe(
-      'Who decides: Native (the operator, by requests in flight and queued), HPA (a HorizontalPodAutoscaler that the operator makes of `metrics`) or None (somebody else). Default Native.',
+      'Who decides: Native (the operator, by requests in flight and queued), HPA (a HorizontalPodAutoscaler that the operator creates from `metrics`) or None (you, or an autoscaler of your own). Default Native.',
     ),
   minReplicas: whole(
     1,
@@ -124,7 +124,9 @@ const ScalingFields = z.strictObject({
   ).optional(),
   metrics: listAtomic(MetricSpec, { min: 1, max: 8 })
     .optional()
-    .describe('Metrics as in autoscaling/v2. Only with the provider HPA, which wants them.'),
+    .describe(
+      'Metrics as in autoscaling/v2. The provider HPA requires them; no other provider takes them.',
+    ),
   behavior: Behavior.optional().describe(
     'Behaviour as in autoscaling/v2. The provider Native takes the stabilisation windows only.',
   ),
@@ -192,5 +194,5 @@ export const ModelScaling = cel(
       providerOf(s) === 'HPA' ||
       (hasOnlyWindow(s.behavior?.scaleUp) && hasOnlyWindow(s.behavior?.scaleDown)),
   },
-).describe('Who decides on the number of replicas, and within which bounds.')
+).describe('How the number of replicas is decided, and its bounds.')
 export type ModelScaling = z.infer<typeof ModelScaling>

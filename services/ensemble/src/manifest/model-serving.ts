@@ -14,7 +14,7 @@ export const ModelFormat = z
       .enum(['onnx', 'pytorch', 'python'])
       .describe('onnx, pytorch (TorchScript) or python (a model.py for the Python backend).'),
   })
-  .describe('What kind of model it is.')
+  .describe('Format of the model.')
 
 const STORAGE_URI =
   /^(pvc:\/\/[a-z0-9]([-a-z0-9.]*[a-z0-9])?(\/[!-~]*)?|https?:\/\/[A-Za-z0-9._:@%[\]-]+\/[!-~]+|s3:\/\/[a-z0-9][-a-z0-9.]+(\/[!-~]*)?|hostPath:\/\/\/[!-~]+)$/
@@ -60,7 +60,7 @@ export const ModelStorage = z
       want: 'sha256: and 64 digits of 0-9 and a-f',
     })
       .optional()
-      .describe('What is fetched must have this digest: sha256:HEX.'),
+      .describe('Digest that the fetched files must have: sha256:HEX.'),
   })
   .describe('How `storageUri` is read.')
 export type ModelStorage = z.infer<typeof ModelStorage>
@@ -68,7 +68,7 @@ export type ModelStorage = z.infer<typeof ModelStorage>
 export const VersionPolicy = cel(
   z.strictObject({
     latest: z
-      .strictObject({ numVersions: whole(1, 1000, 'How many.') })
+      .strictObject({ numVersions: whole(1, 1000, 'Number of versions.') })
       .optional()
       .describe('The newest versions.'),
     all: z.strictObject({}).optional().describe('Every version.'),
@@ -77,7 +77,7 @@ export const VersionPolicy = cel(
         versions: listSet(z.int().min(0).max(Number.MAX_SAFE_INTEGER), {
           min: 1,
           max: 64,
-        }).describe('Which.'),
+        }).describe('Version numbers.'),
       })
       .optional()
       .describe('Certain versions.'),
@@ -119,7 +119,7 @@ export const ModelBatching = z
   .strictObject({
     preferredBatchSizes: listAtomic(z.int().min(1).max(INT32_MAX), { max: 32 })
       .optional()
-      .describe('Batch sizes that are worth a short wait.'),
+      .describe('Batch sizes for which requests wait up to maxQueueDelay.'),
     maxQueueDelay: fineDuration('How long a request may wait for others, e.g. 100us.').optional(),
     maxQueueLength: whole(
       1,
@@ -127,7 +127,7 @@ export const ModelBatching = z
       'Requests that may wait; further ones are refused.',
     ).optional(),
   })
-  .describe("Dynamic batching; what is absent stays as the repository's dynamic_batching has it.")
+  .describe('Dynamic batching. Absent fields keep the values of config.pbtxt.')
 
 const WarmupInput = cel(
   z.strictObject({
@@ -135,7 +135,7 @@ const WarmupInput = cel(
     data: z.enum(['Zero', 'Random', 'File']).describe('Where the values come from.'),
     file: text({ min: 1, max: 253, pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/ })
       .optional()
-      .describe("With the data File: its name in the model's directory warmup/."),
+      .describe("Name of the file in the model's directory warmup/, with the data File only."),
   }),
   {
     rule: "has(self.file) == (self.data == 'File')",
@@ -150,9 +150,9 @@ export const ModelWarmup = listMap(
     name: text({ min: 1, max: 128, pattern: /^[A-Za-z0-9_][A-Za-z0-9_. -]*$/ }).describe(
       'Name of the sample.',
     ),
-    batchSize: whole(0, INT32_MAX, 'Default 0: without a batch dimension.').optional(),
-    count: whole(1, 1000, 'How often. Default 1.').optional(),
-    inputs: listMap(WarmupInput, 'name', { min: 1, max: 64 }).describe('Its inputs.'),
+    batchSize: whole(0, INT32_MAX, 'Size of the batch. Default 0: no batch dimension.').optional(),
+    count: whole(1, 1000, 'Number of executions. Default 1.').optional(),
+    inputs: listMap(WarmupInput, 'name', { min: 1, max: 64 }).describe('Inputs of the sample.'),
   }),
   'name',
   { max: 16 },

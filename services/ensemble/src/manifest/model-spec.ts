@@ -56,8 +56,8 @@ const ModelSpecFields = z.strictObject({
   podTemplate: PodTemplate.optional(),
   timeouts: z
     .strictObject({
-      load: duration('Until a pod must have loaded the model. Default 10m.').optional(),
-      drain: duration('For requests in flight when a pod ends. Default 30s.').optional(),
+      load: duration('Time for a pod to load the model. Default 10m.').optional(),
+      drain: duration('Time for requests in flight when a pod ends. Default 30s.').optional(),
     })
     .optional()
     .describe('Time limits of the pods.'),
@@ -88,5 +88,5 @@ export const ModelSpec = cel(WithoutDevices, {
   message: 'pvc:// and hostPath:// are read without credentials, want no secretRef',
   field: 'storage.secretRef',
   holds: (spec) => spec.storage?.secretRef === undefined || /^(http|s3:)/.test(spec.storageUri),
-}).describe('What is served, and how.')
+}).describe('The model, and the pods that serve it.')
 export type ModelSpec = z.infer<typeof ModelSpec>

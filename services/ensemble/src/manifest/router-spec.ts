@@ -60,7 +60,7 @@ export const RouterSpec = z
     nodeSelector: labels('Labels that a node needs. Default none.').optional(),
     tolerations: listAtomic(Toleration, { max: 16 })
       .optional()
-      .describe('Taints of nodes that do not keep the pods away. Default none.'),
+      .describe('Taints that the pods tolerate. Default none.'),
     maxInFlightRequests: whole(
       1,
       10_000_000,
@@ -74,9 +74,9 @@ export const RouterSpec = z
     timeouts: z
       .strictObject({ drain: Drain.optional() })
       .optional()
-      .describe('How long a pod may take.'),
+      .describe('Time limits of the pods.'),
     logVerbose: whole(0, 10, 'Above 0 the router writes debug lines. Default 0.').optional(),
     clientNamespaces: ClientNamespaces.optional(),
   })
-  .describe('How the router of the namespace runs. What is absent has its default.')
+  .describe("Settings of the namespace's router. Absent fields have their defaults.")
 export type RouterSpec = z.infer<typeof RouterSpec>

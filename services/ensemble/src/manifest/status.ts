@@ -19,35 +19,39 @@ const time = (description: string) =>
 
 /** metav1.Condition. */
 export const Condition = z.strictObject({
-  type: text({ min: 1, max: 63, pattern: /^[A-Z][A-Za-z]*$/ }).describe('E.g. Ready.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is so.'),
-  observedGeneration: generation('The generation that this is about.').optional(),
-  lastTransitionTime: time('When the status changed last.'),
-  reason: text({ min: 1, max: 256, pattern: /^[A-Z][A-Za-z0-9]*$/ }).describe('Why, in a word.'),
-  message: text({ max: MESSAGE }).describe('Why, for people.'),
+  type: text({ min: 1, max: 63, pattern: /^[A-Z][A-Za-z]*$/ }).describe(
+    'Type of the condition, e.g. Ready.',
+  ),
+  status: z.enum(['True', 'False', 'Unknown']).describe('True, False or Unknown.'),
+  observedGeneration: generation('Generation that the condition describes.').optional(),
+  lastTransitionTime: time('Time of the last change of the status.'),
+  reason: text({ min: 1, max: 256, pattern: /^[A-Z][A-Za-z0-9]*$/ }).describe(
+    'Reason in one word.',
+  ),
+  message: text({ max: MESSAGE }).describe('Explanation of the reason.'),
 })
 export type Condition = z.infer<typeof Condition>
 
 const Conditions = listMap(Condition, 'type', { max: 16 }).describe(
-  'What is the case; Ready sums up the others.',
+  'Conditions of the resource. Ready sums up the others.',
 )
 
 /** What every status begins with. */
 const REPORTED = {
-  observedGeneration: generation('The generation that was looked at last.').optional(),
+  observedGeneration: generation('Newest generation that the operator has seen.').optional(),
   conditions: Conditions.optional(),
 }
 
 /** What went wrong last; it stays when all is well again. */
 export const LastFailure = z.strictObject({
   reason: text({ max: 256 }).describe(
-    'E.g. ImagePullBackOff, OOMKilled, Unschedulable, ModelLoadFailed.',
+    'Reason, e.g. ImagePullBackOff, OOMKilled, Unschedulable or ModelLoadFailed.',
   ),
-  message: text({ max: MESSAGE }).describe('The words of the pod, or of Kubernetes.'),
+  message: text({ max: MESSAGE }).describe('Message of the pod or of Kubernetes.'),
   pod: text({ max: 253 }).optional().describe('Name of the pod.'),
   container: text({ max: 63 }).optional().describe('Name of the container.'),
-  exitCode: whole(-2_147_483_648, 2_147_483_647, 'What the container ended with.').optional(),
-  time: time('When it was seen.'),
+  exitCode: whole(-2_147_483_648, 2_147_483_647, 'Exit code of the container.').optional(),
+  time: time('Time at which the operator saw it.'),
 })
 export type LastFailure = z.infer<typeof LastFailure>
 
@@ -64,8 +68,8 @@ const SignatureTensor = z.strictObject({
 export const Signature = z.strictObject({
   maxBatchSize: count('0: no batch dimension.'),
   decoupled: z.boolean().describe('A request may have any number of responses.'),
-  inputs: listMap(SignatureTensor, 'name', { max: 128 }).describe('What a request brings.'),
-  outputs: listMap(SignatureTensor, 'name', { max: 128 }).describe('What a response has.'),
+  inputs: listMap(SignatureTensor, 'name', { max: 128 }).describe('Inputs of a request.'),
+  outputs: listMap(SignatureTensor, 'name', { max: 128 }).describe('Outputs of a response.'),
 })
 export type Signature = z.infer<typeof Signature>
 
@@ -74,13 +78,13 @@ const revision = (description: string) => text({ max: 128 }).describe(descriptio
 export const ModelStatus = z
   .strictObject({
     ...REPORTED,
-    modelName: text({ max: 253 }).optional().describe('What clients call it.'),
+    modelName: text({ max: 253 }).optional().describe('Name that clients use.'),
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
     updatedReplicas: count('Pods of the newest revision.').optional(),
-    desiredReplicas: count('Pods that are wanted.').optional(),
+    desiredReplicas: count('Desired number of pods.').optional(),
     selector: text({ max: 1024 }).optional().describe('Label selector of the pods.'),
-    signature: Signature.optional().describe('As the model itself says.'),
+    signature: Signature.optional().describe('Inputs and outputs that the loaded model has.'),
     latestReadyRevision: revision('The newest revision that was ready.').optional(),
     revisions: listAtomic(
       z.strictObject({
@@ -91,50 +95,52 @@ export const ModelStatus = z
       { max: 64 },
     )
       .optional()
-      .describe('What is served.'),
+      .describe('Versions that are served.'),
     lastFailure: LastFailure.optional().describe(
-      'What went wrong last; it stays when all is well again.',
+      'The last failure. It stays after the failure is over.',
     ),
   })
-  .describe('What became of it; the operator writes it.')
+  .describe('Status of the resource, as the operator sees it.')
 export type ModelStatus = z.infer<typeof ModelStatus>
 
 export const StepStatus = z.strictObject({
   name: text({ max: 63 }).describe('Name of the step.'),
   ready: z.boolean().describe('Whether a pod, or an Ensemble, can answer.'),
-  model: text({ max: 253 }).optional().describe('Served name of what the step runs.'),
-  revision: revision('The newest that is ready.').optional(),
+  model: text({ max: 253 })
+    .optional()
+    .describe('Served name of the Model or Ensemble that the step runs.'),
+  revision: revision('Newest revision that is ready.').optional(),
   replicas: count('Ready pods.').optional(),
-  reason: text({ max: 256 }).optional().describe('Why it is not ready, in a word.'),
-  message: text({ max: MESSAGE }).optional().describe('Why it is not ready, for people.'),
+  reason: text({ max: 256 }).optional().describe('Reason in one word, if the step is not ready.'),
+  message: text({ max: MESSAGE }).optional().describe('Explanation, if the step is not ready.'),
 })
 export type StepStatus = z.infer<typeof StepStatus>
 
 export const EnsembleStatus = z
   .strictObject({
     ...REPORTED,
-    modelName: text({ max: 253 }).optional().describe('What clients call it.'),
-    steps: listMap(StepStatus, 'name', { max: 64 }).optional().describe('What each step runs.'),
-    stepsReady: text({ max: 16 }).optional().describe('E.g. 3/4.'),
+    modelName: text({ max: 253 }).optional().describe('Name that clients use.'),
+    steps: listMap(StepStatus, 'name', { max: 64 }).optional().describe('State of each step.'),
+    stepsReady: text({ max: 16 }).optional().describe('Ready steps and all steps, e.g. 3/4.'),
     url: text({ max: 512 })
       .optional()
       .describe('Where REST is served: within the cluster, or from outside if it is exposed.'),
     grpcUrl: text({ max: 512 })
       .optional()
       .describe('Where gRPC is served: within the cluster, or from outside if it is exposed.'),
-    signature: Signature.optional().describe('What a request brings and a response has.'),
+    signature: Signature.optional().describe('Inputs of a request and outputs of a response.'),
     revision: revision('The ControllerRevision that is accepted.').optional(),
     revisions: listAtomic(
       z.strictObject({
         name: revision('Name of the ControllerRevision.'),
-        generation: generation('Of the Ensemble, when it was accepted.'),
+        generation: generation('Generation of the Ensemble that was accepted.'),
       }),
       { max: 64 },
     )
       .optional()
-      .describe('Accepted, newest first.'),
+      .describe('Accepted ControllerRevisions, newest first.'),
   })
-  .describe('What became of it; the operator writes it.')
+  .describe('Status of the resource, as the operator sees it.')
 export type EnsembleStatus = z.infer<typeof EnsembleStatus>
 
 const RouterPod = z.strictObject({
@@ -144,7 +150,7 @@ const RouterPod = z.strictObject({
   served: listAtomic(text({ max: 253 }), { max: MOST_SERVED })
     .optional()
     .describe(`Their names, sorted; absent if they are more than ${MOST_SERVED}.`),
-  message: text({ max: MESSAGE }).optional().describe('Why the pod does not answer.'),
+  message: text({ max: MESSAGE }).optional().describe('Error, if the pod does not answer.'),
 })
 
 export const RouterStatus = z
