@@ -52,7 +52,7 @@ await t.test('a model is batchable if every first dimension is free', async (t) 
   }
 })
 
-await t.test('an input with an initializer is a constant', async (t) => {
+await t.test('an input with an initializer is optional, and none of the signature', async (t) => {
   const data = new Uint8Array(4)
   const found = await inspectOnnx(
     model({
@@ -69,6 +69,13 @@ await t.test('an input with an initializer is a constant', async (t) => {
   t.same(
     found.inputs.map(({ name }) => name),
     ['x'],
+  )
+  t.same(
+    toPorts(found).inputs.map(({ name, optional }) => ({ name, optional })),
+    [
+      { name: 'x', optional: false },
+      { name: 'scale', optional: true },
+    ],
   )
   t.same(toSignature(toPorts(found)).inputs, [{ name: 'x', datatype: 'FP32', dims: [1] }])
 })

@@ -26,8 +26,10 @@ export interface OnnxValue {
 
 /** What stands in a model file beside its nodes and weights. */
 export interface OnnxModel {
-  /** Without those that have a default (an initializer of the same name): they are constants here. */
+  /** Without those that have a default, an initializer of the same name. */
   readonly inputs: readonly OnnxValue[]
+  /** Those that have a default which is not sparse. */
+  readonly overridable: readonly OnnxValue[]
   readonly outputs: readonly OnnxValue[]
 }
 
@@ -176,17 +178,20 @@ async function findName(source: ByteSource, place: Place, within?: number): Prom
 async function readGraph(source: ByteSource, graph: Place): Promise<OnnxModel> {
   const inputs: OnnxValue[] = []
   const outputs: OnnxValue[] = []
-  const constants = new Set<string>()
+  const defaults = new Set<string>()
+  const sparse = new Set<string>()
   for await (const part of walk(source, graph.start, graph.end)) {
     if (part.field === GRAPH.INPUT) inputs.push(await readValueInfo(source, part, 'an input'))
     else if (part.field === GRAPH.OUTPUT) {
       outputs.push(await readValueInfo(source, part, 'an output'))
-    } else if (part.field === GRAPH.INITIALIZER) constants.add(await findName(source, part))
+    } else if (part.field === GRAPH.INITIALIZER) defaults.add(await findName(source, part))
     else if (part.field === GRAPH.SPARSE_INITIALIZER) {
-      constants.add(await findName(source, part, SPARSE_TENSOR.VALUES))
+      sparse.add(await findName(source, part, SPARSE_TENSOR.VALUES))
     }
   }
-  return { inputs: inputs.filter(({ name }) => !constants.has(name)), outputs }
+  const required = inputs.filter(({ name }) => !defaults.has(name) && !sparse.has(name))
+  const overridable = inputs.filter(({ name }) => defaults.has(name))
+  return { inputs: required, overridable, outputs }
 }
 
 async function readModel(source: ByteSource): Promise<OnnxModel> {

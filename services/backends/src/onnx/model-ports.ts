@@ -6,9 +6,11 @@ import type { OnnxModel, OnnxValue } from './inspect.ts'
 /** One input or output of a model that can be served; `dims` is null if the file declares no rank. */
 export interface OnnxPort extends Omit<TensorSpec, 'dims'> {
   readonly dims: Shape | null
+  /** An input with a default in the model. */
+  readonly optional: boolean
 }
 
-/** The inputs and outputs of a model. */
+/** The inputs and outputs of a model; the optional inputs come last. */
 export interface OnnxPorts {
   readonly inputs: readonly OnnxPort[]
   readonly outputs: readonly OnnxPort[]
@@ -36,11 +38,11 @@ export const ELEMENT_TYPES: readonly (readonly [name: string, datatype?: Datatyp
   ['bfloat16'],
 ]
 
-function toPort(value: OnnxValue, kind: 'input' | 'output'): OnnxPort {
+function toPort(value: OnnxValue, kind: 'input' | 'output', optional: boolean): OnnxPort {
   const { name, dims, elementType } = value
   const [type = `element type ${elementType}`, datatype] = ELEMENT_TYPES[elementType] ?? []
   const isTensor = value.kind === 'tensor'
-  if (isTensor && datatype !== undefined) return { name, datatype, dims }
+  if (isTensor && datatype !== undefined) return { name, datatype, dims, optional }
   throw new ServeError(
     'MODEL_LOAD_FAILED',
     `model ${kind} '${name}' is of type ${isTensor ? `tensor(${type})` : value.kind}, which cannot be served; want a tensor of BOOL, STRING, FP16, FP32, FP64 or an integer type of 8 to 64 bits`,
@@ -50,19 +52,32 @@ function toPort(value: OnnxValue, kind: 'input' | 'output'): OnnxPort {
 
 /** @throws ServeError MODEL_LOAD_FAILED naming the tensor whose type cannot be served. */
 export function toPorts(model: OnnxModel): OnnxPorts {
+  // A default of a type that cannot be sent stays a constant, so it is no reason to refuse the model.
+  const servable = model.overridable.filter(
+    ({ kind, elementType }) => kind === 'tensor' && ELEMENT_TYPES[elementType]?.[1] !== undefined,
+  )
   return {
-    inputs: model.inputs.map((value) => toPort(value, 'input')),
-    outputs: model.outputs.map((value) => toPort(value, 'output')),
+    inputs: [
+      ...model.inputs.map((value) => toPort(value, 'input', false)),
+      ...servable.map((value) => toPort(value, 'input', true)),
+    ],
+    outputs: model.outputs.map((value) => toPort(value, 'output', false)),
   }
 }
 
-function toSpec(port: OnnxPort): TensorSpec {
-  return { ...port, dims: port.dims ?? [] }
+function toSpec({ name, datatype, dims }: OnnxPort): TensorSpec {
+  return { name, datatype, dims: dims ?? [] }
 }
 
-/** As a signature; a rank that is not known counts as []. */
+/**
+ * The signature for auto-completion: without optional inputs, because many exporters list every weight as an input. A
+ * rank that is not known counts as [].
+ */
 export function toSignature({ inputs, outputs }: OnnxPorts): ModelSignature {
-  return { inputs: inputs.map(toSpec), outputs: outputs.map(toSpec) }
+  return {
+    inputs: inputs.filter(({ optional }) => !optional).map(toSpec),
+    outputs: outputs.map(toSpec),
+  }
 }
 
 /** True if the first dimension of every input and output is free. */

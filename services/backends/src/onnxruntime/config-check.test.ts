@@ -5,8 +5,8 @@ import { fp32Declared } from '../testing/add-model.ts'
 import { modelConfig } from '../testing/model-source.ts'
 import { checkConfig } from './config-check.ts'
 
-function port(name: string, dims: readonly number[] | null): OnnxPort {
-  return { name, datatype: 'FP32', dims }
+function port(name: string, dims: readonly number[] | null, optional = false): OnnxPort {
+  return { name, datatype: 'FP32', dims, optional }
 }
 
 const PORTS = { inputs: [port('x', [-1, 3])], outputs: [port('y', [-1, -1])] }
@@ -32,6 +32,13 @@ await t.test('configurations that the model can serve pass', async (t) => {
       inputs: [port('x', [-1])],
     },
     { config: modelConfig([x], [], { max_batch_size: 4 }) },
+    {
+      config: modelConfig(
+        [fp32Declared('x', [1, 3]), { ...fp32Declared('s', [1]), optional: true }],
+        [],
+      ),
+      inputs: [...PORTS.inputs, port('s', [1], true), port('unused', [1], true)],
+    },
   ]
   for (const { config, inputs, outputs } of cases) {
     checkConfig(config, { inputs: inputs ?? PORTS.inputs, outputs: outputs ?? PORTS.outputs })
@@ -80,7 +87,8 @@ await t.test('what the model cannot serve is refused with the text of Triton', a
       text: "'optional' is set to true for input 'x' while the backend model doesn't support optional input",
     },
     {
-      config: modelConfig([x, { ...fp32Declared('s', [1]), optional: true }], [y]),
+      config: modelConfig([x, { ...fp32Declared('s', [1]), optional: true }], [y], batching),
+      inputs: [...PORTS.inputs, port('s', [-1, 1], true)],
       text: "'optional' is set to true for input 's' while the backend model doesn't support optional input",
     },
   ]

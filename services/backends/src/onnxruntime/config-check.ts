@@ -52,6 +52,11 @@ function checkPort(
     const allowed = ports.map((one) => one.name).join(', ')
     refuseConfig(kind, `unexpected inference ${kind} '${name}', allowed ${kind}s are: ${allowed}`)
   }
+  const isOptional = 'optional' in declared && declared.optional
+  if (isOptional && !(port.optional && config.max_batch_size === 0)) {
+    const text = `'optional' is set to true for input '${name}' while the backend model doesn't support optional input`
+    refuseConfig('input.optional', text)
+  }
   if (fromConfigDatatype(type) !== port.datatype) {
     const provided = `TYPE_${port.datatype === 'BYTES' ? 'STRING' : port.datatype}`
     const text = `unable to load model '${config.name}', configuration expects datatype ${type} for ${kind} '${name}', model provides ${provided}`
@@ -63,16 +68,15 @@ function checkPort(
 /**
  * Holds a configuration against the model itself, with Triton's texts (triton-semantics 6.2).
  *
+ * @param ports.inputs - the model's inputs; those with a default in the model are `optional` and need not be declared.
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT.
  */
 export function checkConfig(config: ModelConfig, { inputs, outputs }: OnnxPorts): void {
-  const optional = config.input.find((input) => input.optional)
-  if (optional !== undefined) {
-    const text = `'optional' is set to true for input '${optional.name}' while the backend model doesn't support optional input`
-    refuseConfig('input.optional', text)
-  }
-  if (config.input.length !== inputs.length) {
-    const text = `unable to load model '${config.name}', configuration expects ${config.input.length} inputs, model provides ${inputs.length}`
+  const optional = new Set(inputs.filter((port) => port.optional).map(({ name }) => name))
+  const declared = config.input.filter(({ name }) => !optional.has(name)).length
+  const required = inputs.length - optional.size
+  if (declared !== required) {
+    const text = `unable to load model '${config.name}', configuration expects ${declared} inputs, model provides ${required}`
     refuseConfig('input', text)
   }
   for (const input of config.input) checkPort(config, 'input', input, inputs)

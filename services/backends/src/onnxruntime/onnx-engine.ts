@@ -58,15 +58,19 @@ function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]
 
 type Parts = Required<OnnxEngineOptions>
 
-function toPort({ name, datatype }: SessionPort): SessionPort {
-  return { name, datatype }
+function toPort({ name, datatype, optional }: SessionPort): SessionPort {
+  return { name, datatype, optional }
 }
 
 async function load(source: ModelVersionSource, instances: number, o: Parts): Promise<OnnxModel> {
   const { config } = source
   const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
-  const ports = toPorts(await inspectOnnx(modelFile))
-  checkConfig(config, ports)
+  const all = toPorts(await inspectOnnx(modelFile))
+  checkConfig(config, all)
+  // A default that the configuration does not declare stays a constant of the model.
+  const declared = new Set(config.input.map(({ name }) => name))
+  const inputs = all.inputs.filter(({ name, optional }) => !optional || declared.has(name))
+  const ports = { inputs, outputs: all.outputs }
   const placements = placeInstances(config, instances)
   refuseWithoutCuda(config, placements)
   const usesGpu = placements.some(({ kind }) => kind === 'GPU')
@@ -77,12 +81,12 @@ async function load(source: ModelVersionSource, instances: number, o: Parts): Pr
     const fields = { model: source.name, settings, count: ineffective.length }
     o.log.warn('settings have no effect', fields)
   }
-  const [inputs, outputs] = [ports.inputs.map(toPort), ports.outputs.map(toPort)]
+  const plan = { modelFile, inputs: inputs.map(toPort), outputs: all.outputs.map(toPort) }
   const pool = new SlotPool(POOL_BYTES)
   const sessions = await startInstances(placements, (placement, instance) => {
     const options = { ...session, executionProviders: executionProviders(placement) }
     const fields = { model: source.name, version: String(source.version), instance }
-    return start({ ...o, plan: { modelFile, options, inputs, outputs }, pool, fields })
+    return start({ ...o, plan: { ...plan, options }, pool, fields })
   })
   return new OnnxModel(toContext(config, ports), sessions)
 }

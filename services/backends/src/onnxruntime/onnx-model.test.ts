@@ -1,5 +1,7 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { ModelConfig } from '@tutti/model-config'
-import { DATATYPES, encodeBytesTensor, isDatatype } from '@tutti/tensor'
+import { DATATYPES, type Datatype, encodeBytesTensor, isDatatype } from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
@@ -12,7 +14,12 @@ import {
 } from '../testing/add-model.ts'
 import { executeOnce, fp32Tensor, fp32Values } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildAddModel, buildOnnx, type OnnxSpec } from '../testing/onnx-writer.ts'
+import {
+  buildAddModel,
+  buildOnnx,
+  type InitializerSpec,
+  type OnnxSpec,
+} from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 
 async function writeModel(t: Test, bytes: Uint8Array, filename?: string): Promise<string> {
@@ -314,7 +321,7 @@ await t.test('scalars are served as [1] by models that do not batch', async (t) 
   t.same(fp32Values(response, 'y'), [7])
 })
 
-await t.test('an input with a default in the model keeps it, and cannot be optional', async (t) => {
+await t.test('an optional input is used if it is there, and has its default if not', async (t) => {
   const data = new Uint8Array(Float32Array.of(10).buffer)
   const bytes = buildOnnx({
     inputs: [
@@ -326,13 +333,88 @@ await t.test('an input with a default in the model keeps it, and cannot be optio
     initializers: [{ name: 'scale', type: 'FP32', dims: [1], data }],
   })
   const [x, y] = [fp32Declared('x', [-1]), fp32Declared('y', [-1])]
-  const model = await loadModel(t, bytes, modelConfig([x], [y]))
-  const [response] = await executeOnce(model, [stepRequest([fp32Tensor('x', [2], [1, 2])])])
-  t.same(fp32Values(response, 'y'), [10, 20])
   const optional = { ...fp32Declared('scale', [1]), optional: true }
-  await t.rejects(loadModel(t, bytes, modelConfig([x, optional], [y])), {
-    reason: 'MODEL_LOAD_FAILED',
-    message:
-      "'optional' is set to true for input 'scale' while the backend model doesn't support optional input",
-  })
+  const model = await loadModel(t, bytes, modelConfig([x, optional], [y]))
+  const value = fp32Tensor('x', [2], [1, 2])
+  const responses = await executeOnce(model, [
+    stepRequest([value]),
+    stepRequest([value, fp32Tensor('scale', [1], [3])]),
+    stepRequest([value]),
+  ])
+  t.same(
+    responses.map((response) => fp32Values(response, 'y')),
+    [
+      [10, 20],
+      [3, 6],
+      [10, 20],
+    ],
+  )
+  const plain = await loadModel(t, bytes, modelConfig([x], [y]))
+  const [response] = await executeOnce(plain, [stepRequest([value])])
+  t.same(fp32Values(response, 'y'), [10, 20])
+})
+
+/** A model whose output is its input `d`, which has a default. */
+function defaultSpec(datatype: Datatype, initializer: Partial<InitializerSpec>): OnnxSpec {
+  const tensor = { name: 'd', type: datatype, dims: [2] }
+  return {
+    inputs: [tensor],
+    outputs: [{ ...tensor, name: 'y' }],
+    operators: [{ op: 'Identity', inputs: ['d'], outputs: ['y'] }],
+    initializers: [{ ...tensor, ...initializer }],
+  }
+}
+
+await t.test('defaults of every datatype are fed byte for byte', async (t) => {
+  for (const datatype of Object.keys(DATATYPES).filter(isDatatype)) {
+    if (datatype === 'BF16') continue
+    const { itemSize, config } = DATATYPES[datatype]
+    const texts = ['', 'grüße']
+    const data =
+      itemSize === null
+        ? encodeBytesTensor(texts.map((text) => Buffer.from(text)))
+        : Uint8Array.from({ length: 2 * itemSize }, (_, i) => (datatype === 'BOOL' ? i : i + 1))
+    const model = await loadModel(
+      t,
+      buildOnnx(defaultSpec(datatype, itemSize === null ? { strings: texts } : { data })),
+      modelConfig(
+        [{ name: 'd', type: config, dims: [2], optional: true }],
+        [{ name: 'y', type: config, dims: [2] }],
+      ),
+    )
+    const [response] = await executeOnce(model, [stepRequest([])])
+    t.equal(response?.error, undefined, datatype)
+    t.same([...(response?.outputs[0]?.data ?? [])], [...data], datatype)
+  }
+})
+
+await t.test('a default may lie in a file beside the model', async (t) => {
+  const directory = await writeModel(t, buildOnnx(defaultSpec('FP32', { file: 'weights.bin' })))
+  await writeFile(join(directory, 'weights.bin'), new Uint8Array(Float32Array.of(4, 5).buffer))
+  const optional = { ...fp32Declared('d', [2]), optional: true }
+  const config = modelConfig([optional], [fp32Declared('y', [2])])
+  const model = await createOnnxEngine().load(modelSource(directory, config), { instances: 1 })
+  t.teardown(() => model.close())
+  const [response] = await executeOnce(model, [stepRequest([])])
+  t.same(fp32Values(response, 'y'), [4, 5])
+})
+
+await t.test('a default that does not fit its input is a load error', async (t) => {
+  const optional = { ...fp32Declared('d', [2]), optional: true }
+  const config = modelConfig([optional], [fp32Declared('y', [2])])
+  const cases = [
+    {
+      type: 'FP64' as const,
+      data: new Uint8Array(16),
+      text: /input 'd': type float64, want float32/,
+    },
+    { dims: [3], data: new Uint8Array(8), text: /Deserialize tensor d failed/ },
+  ]
+  for (const { text, ...initializer } of cases) {
+    await t.rejects(loadModel(t, buildOnnx(defaultSpec('FP32', initializer)), config), {
+      name: 'ServeError',
+      reason: 'MODEL_LOAD_FAILED',
+      message: text,
+    })
+  }
 })

@@ -44,6 +44,12 @@ export interface OrtSessionOptions {
 /** A loaded model. Every call blocks the calling thread. */
 export interface OrtSession {
   loadModel(path: string, options: OrtSessionOptions): void
+  loadModel(
+    buffer: ArrayBuffer,
+    byteOffset: number,
+    byteLength: number,
+    options: OrtSessionOptions,
+  ): void
   /** @param fetches - the outputs wanted; each value is null. */
   run(
     feeds: Readonly<Record<string, OrtValue>>,

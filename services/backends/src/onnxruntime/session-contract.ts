@@ -5,6 +5,8 @@ import type { OrtSessionOptions } from './ort-binding.ts'
 export interface SessionPort {
   readonly name: string
   readonly datatype: Datatype
+  /** An input with a default in the model, which a request may leave out. */
+  readonly optional: boolean
 }
 
 /** What a session thread is started with. Plain data: it is cloned. */

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { bug } from '@tutti/errors'
-import { loadSession, textOf } from './load-session.ts'
-import type { OrtSession, OrtValue } from './ort-binding.ts'
+import { type LoadedSession, loadSession, textOf } from './load-session.ts'
+import type { OrtValue } from './ort-binding.ts'
 import { ORT_DATATYPES } from './ort-datatype.ts'
 import type { ReplyExtra, SessionPlan, SessionPort, STOP } from './session-contract.ts'
 import {
@@ -56,12 +56,14 @@ function toBuffer({ buffer, byteOffset }: Uint8Array): ArrayBuffer {
 class SessionThread {
   readonly #port: MessagePort
   readonly #plan: SessionPlan
-  readonly #session: OrtSession
+  readonly #session: LoadedSession['session']
+  readonly #defaults: LoadedSession['defaults']
 
-  constructor(port: MessagePort, plan: SessionPlan, session: OrtSession) {
+  constructor(port: MessagePort, plan: SessionPlan, loaded: LoadedSession) {
     this.#port = port
     this.#plan = plan
-    this.#session = session
+    this.#session = loaded.session
+    this.#defaults = loaded.defaults
   }
 
   onMessage(slot: ArrayBuffer | typeof STOP): void {
@@ -87,7 +89,7 @@ class SessionThread {
     const beginNs = monotonicNs()
     let inferStartNs = beginNs
     try {
-      const feeds: Record<string, OrtValue> = {}
+      const feeds: Record<string, OrtValue> = { ...this.#defaults }
       for (const { index, dims, byteOffset, byteLength } of tensors) {
         const input = this.#plan.inputs[index]
         if (input === undefined) throw bug('an input is not in the session plan')
@@ -120,8 +122,8 @@ class SessionThread {
 
 if (parentPort === null) throw bug('session-thread is started as a thread')
 const port = parentPort
-const session = loadSession(port, workerData)
-if (session !== undefined) {
-  const thread = new SessionThread(port, workerData, session)
+const loaded = loadSession(port, workerData)
+if (loaded !== undefined) {
+  const thread = new SessionThread(port, workerData, loaded)
   port.on('message', (message) => thread.onMessage(message))
 }

@@ -9,6 +9,7 @@ const OPSET_VERSION = 2
 const GRAPH_NODE = 1
 const GRAPH_NAME = 2
 const TENSOR = { DIMS: 1, DATA_TYPE: 2, STRING_DATA: 6, NAME: 8, RAW_DATA: 9 } as const
+const EXTERNAL = { DATA: 13, KEY: 1, VALUE: 2, DATA_LOCATION: 14 } as const
 const NODE = { INPUT: 1, OUTPUT: 2, OP_TYPE: 4, ATTRIBUTE: 5 } as const
 const ATTRIBUTE = { NAME: 1, INT: 3, STRING: 4, INTS: 8, TYPE: 20 } as const
 const ATTRIBUTE_TYPE = { INT: 2, STRING: 3, INTS: 7 } as const
@@ -39,6 +40,8 @@ export interface InitializerSpec {
   readonly data?: Uint8Array
   /** Elements of a BYTES tensor. */
   readonly strings?: readonly string[]
+  /** A file beside the model that holds the data. */
+  readonly file?: string
 }
 
 export interface OnnxSpec {
@@ -108,6 +111,11 @@ function writeOperator(operator: OperatorSpec): Uint8Array {
   ])
 }
 
+function writeLocation(file: string): Uint8Array[] {
+  const entry = [writeBytes(EXTERNAL.KEY, 'location'), writeBytes(EXTERNAL.VALUE, file)]
+  return [writeBytes(EXTERNAL.DATA, Buffer.concat(entry)), writeNumber(EXTERNAL.DATA_LOCATION, 1)]
+}
+
 function writeInitializer(tensor: InitializerSpec): Uint8Array {
   const strings = tensor.strings ?? []
   return Buffer.concat([
@@ -116,6 +124,7 @@ function writeInitializer(tensor: InitializerSpec): Uint8Array {
     ...strings.map((text) => writeBytes(TENSOR.STRING_DATA, text)),
     writeBytes(TENSOR.NAME, tensor.name),
     ...(tensor.data === undefined ? [] : [writeBytes(TENSOR.RAW_DATA, tensor.data)]),
+    ...(tensor.file === undefined ? [] : writeLocation(tensor.file)),
   ])
 }
 
