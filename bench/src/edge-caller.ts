@@ -7,7 +7,7 @@ import { answerParent } from './forked.ts'
 import { ECHO_SUBJECT } from './raw-subject.ts'
 
 /*
- * The calling end of an edge, as a process: `raw URL` makes requests of the plain client, `bearer URL MODEL` calls the step
+ * The calling end of an edge, as a process: `raw URL` makes requests of the plain client, `transport URL MODEL` calls the step
  * that serves the model as a router does. Answers bytes, calls and calls in flight
  * with EdgeTimes.
  */

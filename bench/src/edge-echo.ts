@@ -6,7 +6,7 @@ import { ECHO_SUBJECT } from './raw-subject.ts'
 
 /*
  * The answering end of an edge, as a process: `raw URL` answers requests of the plain client with their own bytes,
- * `bearer URL MODEL` does so as a step whose model costs nothing.
+ * `transport URL MODEL` does so as a step whose model costs nothing.
  */
 
 async function openRaw(url: string): Promise<void> {

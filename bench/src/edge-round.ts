@@ -24,7 +24,7 @@ export async function runEdgeRound(round: EdgeRound, call: EdgeCall): Promise<Ed
   const data = Uint8Array.from({ length: round.bytes }, (_, i) => (i * 2_654_435_761) >>> 24)
   const latenciesMs: number[] = []
   let begun = 0
-  const lane = async (): Promise<void> => {
+  const caller = async (): Promise<void> => {
     while (begun < round.calls) {
       begun += 1
       const started = performance.now()
@@ -39,6 +39,6 @@ export async function runEdgeRound(round: EdgeRound, call: EdgeCall): Promise<Ed
   }
   if (Buffer.compare(await call(data), data) !== 0) throw new Error('other bytes came back')
   const started = performance.now()
-  await Promise.all(Array.from({ length: round.inFlight }, lane))
+  await Promise.all(Array.from({ length: round.inFlight }, caller))
   return { wallMs: performance.now() - started, latenciesMs }
 }

@@ -66,7 +66,7 @@ async function openRaw(opened: AsyncDisposableStack, flags: readonly string[]): 
 async function openEdge(opened: AsyncDisposableStack, flags: readonly string[]): Promise<Edge> {
   const broker = await startNatsServer()
   opened.defer(() => broker.stop())
-  const answerer = await startForked('./edge-echo.js', ['bearer', broker.url, MODEL], flags)
+  const answerer = await startForked('./edge-echo.js', ['transport', broker.url, MODEL], flags)
   opened.defer(() => answerer.stop())
   return { broker, caller: await openCaller(opened, broker, flags), answerer }
 }
@@ -88,7 +88,7 @@ async function openCaller(
   broker: NatsServer,
   flags: readonly string[],
 ): Promise<ForkedProcess> {
-  const caller = await startForked('./edge-caller.js', ['bearer', broker.url, MODEL], flags)
+  const caller = await startForked('./edge-caller.js', ['transport', broker.url, MODEL], flags)
   opened.defer(() => caller.stop())
   return caller
 }

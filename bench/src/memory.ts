@@ -64,7 +64,7 @@ export async function benchMemory(nodeFlags: readonly string[]): Promise<void> {
 /** Keeps the requests in flight until all of a round are answered. */
 async function runRound(clients: readonly InferenceClient[]): Promise<void> {
   let left = REQUESTS_PER_ROUND
-  const lane = async (client: InferenceClient): Promise<void> => {
+  const clientLoop = async (client: InferenceClient): Promise<void> => {
     while (left > 0) {
       left -= 1
       const { outputs } = await client.infer(request)
@@ -73,6 +73,8 @@ async function runRound(clients: readonly InferenceClient[]): Promise<void> {
       }
     }
   }
-  const lanes = Array.from({ length: IN_FLIGHT / clients.length }, () => clients.map(lane)).flat()
-  await Promise.all(lanes)
+  const clientLoops = Array.from({ length: IN_FLIGHT / clients.length }, () =>
+    clients.map(clientLoop),
+  ).flat()
+  await Promise.all(clientLoops)
 }

@@ -108,14 +108,14 @@ async function createModels(client: Client, { plain }: ApiServer): Promise<reado
     await plain.create('/api/v1/namespaces', { metadata: { name: namespace } })
   }
   const left = places.values()
-  const lane = async (): Promise<void> => {
+  const clientLoop = async (): Promise<void> => {
     for (const metadata of left) {
       const spec = { modelFormat: { name: 'onnx' }, storageUri: `pvc://models/${metadata.name}` }
       const model: { metadata: Place; spec: object } = { metadata, spec }
       await client.create(MODEL, model, { fieldManager: 'bench' })
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+  await Promise.all(Array.from({ length: AT_ONCE }, clientLoop))
   return places
 }
 

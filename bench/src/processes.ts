@@ -154,13 +154,13 @@ async function loaded(one: Deployment, several: Deployment): Promise<void> {
 
 async function perSecond(deployment: Deployment): Promise<number> {
   let left = REQUESTS_PER_ROUND
-  const lane = async (): Promise<void> => {
+  const clientLoop = async (): Promise<void> => {
     while (left > 0) {
       left -= 1
       await ask(deployment)
     }
   }
   const started = performance.now()
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+  await Promise.all(Array.from({ length: IN_FLIGHT }, clientLoop))
   return REQUESTS_PER_ROUND / ((performance.now() - started) / 1000)
 }

@@ -104,7 +104,7 @@ async function sample({ client, routerPid, replicas }: Group): Promise<Sample> {
     Promise.all(replicas.map((replica) => replica.ask<number>()))
   const requests = REQUESTS * replicas.length
   let left = requests
-  const lane = async (): Promise<void> => {
+  const clientLoop = async (): Promise<void> => {
     while (left > 0) {
       left -= 1
       const { outputs } = await client.infer(request)
@@ -116,7 +116,7 @@ async function sample({ client, routerPid, replicas }: Group): Promise<Sample> {
   const before = await count()
   const cpuBefore = cpuUs(routerPid)
   const started = performance.now()
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+  await Promise.all(Array.from({ length: IN_FLIGHT }, clientLoop))
   const perSecond = requests / ((performance.now() - started) / 1000)
   const shares = (await count()).map((executed, i) => executed - (before[i] ?? 0))
   return {

@@ -52,7 +52,7 @@ async function start(
 }
 
 const TUTTI = 'services/cli/dist/main.js'
-const DOORS = [
+const LISTENERS = [
   '--grpc-address=127.0.0.1',
   '--grpc-port=0',
   '--allow-http=false',
@@ -74,7 +74,13 @@ interface TuttiOptions {
  * @param repository - a folder, absolute or from the root of the checkout.
  */
 export function startTutti(repository: string, o: TuttiOptions = {}): Promise<BenchServer> {
-  const args = [TUTTI, 'serve', `--model-repository=${repository}`, ...DOORS, ...(o.flags ?? [])]
+  const args = [
+    TUTTI,
+    'serve',
+    `--model-repository=${repository}`,
+    ...LISTENERS,
+    ...(o.flags ?? []),
+  ]
   return start(args, o.nodeFlags ?? [], o.env)
 }
 
@@ -84,7 +90,7 @@ export function startEndpoint(
   o: TuttiOptions & { readonly repository: string; readonly broker: string },
 ): Promise<BenchServer> {
   const from = [`--model-repository=${o.repository}`, `--nats=${o.broker}`]
-  return start([TUTTI, role, ...from, ...DOORS, ...(o.flags ?? [])], o.nodeFlags ?? [])
+  return start([TUTTI, role, ...from, ...LISTENERS, ...(o.flags ?? [])], o.nodeFlags ?? [])
 }
 
 /** Waits until a model can be asked. */

@@ -167,13 +167,13 @@ async function loaded(one: Case, ours: InferenceClient, theirs: InferenceClient)
 
 async function perSecond(one: Case, client: InferenceClient): Promise<number> {
   let left = one.perRound
-  const lane = async (): Promise<void> => {
+  const clientLoop = async (): Promise<void> => {
     while (left > 0) {
       left -= 1
       await client.infer(one.request)
     }
   }
   const started = performance.now()
-  await Promise.all(Array.from({ length: one.inFlight }, lane))
+  await Promise.all(Array.from({ length: one.inFlight }, clientLoop))
   return one.perRound / ((performance.now() - started) / 1000)
 }

@@ -31,7 +31,7 @@ function checkout(t) {
   return folder
 }
 
-await test('images are built from what the Dockerfile is shown, tests aside', async (t) => {
+await test('images are built from what the Dockerfile is shown, without tests', async (t) => {
   const folder = checkout(t)
   const files = [
     'e2e/package.json',

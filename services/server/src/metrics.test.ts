@@ -111,7 +111,7 @@ await t.test('the host is read too', async (t) => {
 
 await t.test('steps have histograms for queue, transfer and compute', async (t) => {
   const own = createMetrics()
-  own.counter({ name: 'tutti_other_total', help: 'of another room' })
+  own.counter({ name: 'tutti_other_total', help: 'of another package' })
   const metrics = new ServerMetrics({ metrics: own })
   const step = { ensemble: 'e', step: 'detect', model: 'm' }
   metrics.addStep(step)
@@ -127,7 +127,7 @@ await t.test('steps have histograms for queue, transfer and compute', async (t) 
     'tutti_step_transfer_seconds_bucket{le="0.00025",ensemble="e",step="detect",model="m"} 1\n',
   )
   t.match(text, 'tutti_step_compute_seconds_count{ensemble="e",step="detect",model="m"} 1\n')
-  t.match(text, 'tutti_other_total 0\n', 'metrics of other rooms stand beside them')
+  t.match(text, 'tutti_other_total 0\n', 'metrics of other packages stand beside them')
   metrics.removeStep(step)
   t.notMatch(await metrics.render(), 'step="detect"')
 })

@@ -128,7 +128,7 @@ const repository = (t: Test): string =>
   })
 
 /** What every start takes, and the ports that it opened. */
-function surroundings() {
+function environment() {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
   const log = createLogger({ level: 'info', name: 'test', destination })
@@ -142,7 +142,7 @@ function surroundings() {
 /** A repository that one process serves. */
 async function serve(t: Test, argv: readonly string[] = []) {
   const { engine, state } = testEngine()
-  const { port, o } = surroundings()
+  const { port, o } = environment()
   const argument = `--model-repository=${repository(t)}`
   const { values: flags } = parseFlags(SERVE_FLAGS, [...LOOPBACK, argument, ...argv])
   const running = await startServe({ ...o, flags, engines: [engine] })
@@ -156,13 +156,13 @@ async function processes(t: Test, argv: readonly string[] = []) {
   const server = await startNatsServer()
   t.teardown(() => server.stop())
   const all = [...LOOPBACK, `--nats=${server.url}`, `--model-repository=${repository(t)}`]
-  const step = surroundings()
+  const step = environment()
   const { values: flags } = parseFlags(STEP_FLAGS, all)
   const running = await startStep({ ...step.o, flags, engines: [engine] })
   t.teardown(() => running.close())
   const routers: { readonly running: Running; readonly infer: ReturnType<typeof client> }[] = []
   for (let i = 0; i < 2; i += 1) {
-    const { port, o } = surroundings()
+    const { port, o } = environment()
     const { values } = parseFlags(ROUTER_FLAGS, [...all, ...argv])
     const router = await startRouter({ ...o, flags: values })
     t.teardown(() => router.close())
