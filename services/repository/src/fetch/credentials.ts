@@ -47,8 +47,12 @@ type Values = { readonly [Key in (typeof KEYS)[number]]?: string }
  * @throws ServeError SETTING_INVALID that names the key, never its value.
  */
 export async function readCredentials(directory: string): Promise<FetchCredentials> {
-  const pairs = await Promise.all(KEYS.map(async (key) => [key, await readKey(directory, key)]))
-  const values: Values = Object.fromEntries(pairs.filter(([, text]) => text !== ''))
+  const values: Partial<Record<(typeof KEYS)[number], string>> = {}
+  // One after the other, so that the first key at fault is the one that the error names.
+  for (const key of KEYS) {
+    const text = await readKey(directory, key)
+    if (text !== '') values[key] = text
+  }
   const { 'ca.crt': ca, AWS_REGION: awsRegion, AWS_ENDPOINT_URL: endpoint } = values
   return {
     ...toAuthorization(values),
