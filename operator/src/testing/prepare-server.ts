@@ -23,13 +23,18 @@ export async function installCrds({ plain }: Pick<ApiServer, 'plain'>): Promise<
             condition['type'] === 'Established' && condition['status'] === 'True',
         ),
     )
-    const { plural } = crd['spec'].names
-    // It is served a moment after it is established.
-    for (;;) {
-      const { status } = await plain.send('GET', `/apis/tutti.dev/v1alpha1/${plural}`)
-      if (status === 200) break
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    await untilServed(plain, 'tutti.dev/v1alpha1', crd['spec'].names.plural)
+  }
+}
+
+/** A resource is listed, and then served, a moment after its definition is established. */
+export async function untilServed(plain: PlainClient, version: string, plural: string) {
+  for (;;) {
+    const listed = await plain.send('GET', `/apis/${version}`)
+    const names: readonly PlainObject[] = listed.body['resources'] ?? []
+    const { status } = await plain.send('GET', `/apis/${version}/${plural}`)
+    if (status === 200 && names.some(({ name }) => name === plural)) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
