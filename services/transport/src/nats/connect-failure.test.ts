@@ -41,7 +41,11 @@ await t.test('what answers, or does not, without being a broker', async (t) => {
     [silent, /: timeout: no answer within 100 ms$/, { connectMs: 100 }],
     [await serve(t, (socket) => socket.end('HTTP/1.1 400 Bad\r\n\r\n')), /no NATS server$/],
     [await serve(t, (socket) => socket.destroy()), /: the connection was closed while it was made/],
-    ['nats://nowhere.invalid:4222', /: (no such host|the name of the host cannot)/],
+    [
+      'nats://nowhere.invalid:4222',
+      /: (no such host|the name of the host cannot)/,
+      { connectMs: 60_000 },
+    ],
   ]
   for (const [server, message, settings] of cases) {
     const step = await openOutside(t, brokerAt(server), settings)
