@@ -107,7 +107,7 @@ export class HostileMember {
     })
   }
 
-  /** Replicas that nobody started, which come, serve what the honest ones serve, swallow what they get, and go. */
+  /** Invented replicas: they come, announce the revisions of the honest ones, answer nothing, and go. */
   async invent(count: number): Promise<void> {
     const load = { inFlight: 0, queued: 0, freeSlots: 1e6, freeBytes: 1e12, draining: false }
     await this.#many(count, () => {
@@ -119,7 +119,7 @@ export class HostileMember {
     })
   }
 
-  /** The broker's word that nobody listens for an honest member. */
+  /** The broker's message that an honest member has no responder. */
   async denyMembers(count: number): Promise<void> {
     await this.#many(count, () => {
       const inbox = this.subjects.inbox(this.#anyMember())
@@ -132,7 +132,7 @@ export class HostileMember {
     })
   }
 
-  /** Offers of its own, of invented callers too, and pieces of what it never announced, as fast as it goes. */
+  /** Offers of its own and of invented callers, and chunks of transfers that it never announced, as fast as it can. */
   async flood(count: number): Promise<void> {
     await this.#many(count, () => {
       const random = this.#random

@@ -43,7 +43,7 @@ const ATTACKS: readonly (readonly [string, (hostile: HostileMember) => Promise<v
   ['damaged messages', (hostile) => hostile.sendDamaged(4000)],
   ['replays', (hostile) => hostile.replay(4000)],
   ['contradicting heartbeats', (hostile) => hostile.contradict(3000)],
-  ['replicas that nobody started', (hostile) => hostile.invent(6000)],
+  ['invented replicas', (hostile) => hostile.invent(6000)],
   ['forged words of the broker', (hostile) => hostile.denyMembers(3000)],
   ['floods', (hostile) => hostile.flood(15_000)],
 ]

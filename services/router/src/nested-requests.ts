@@ -1,6 +1,6 @@
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Executor, FindExecutor, ModelTarget, ResponseSink } from '@tutti/tensor'
+import { type Executor, endingSink, type FindExecutor, type ModelTarget } from '@tutti/tensor'
 import type { Requests } from './requests.ts'
 
 /** What bounds the requests that models make to other models (BLS). */
@@ -42,17 +42,7 @@ export function createNestedExecutors({
       scope.close()
       open -= 1
     }
-    const ending: ResponseSink = {
-      send: (response) => {
-        if (response.final) end()
-        sink.send(response)
-      },
-      fail: (error, executed) => {
-        end()
-        sink.fail(error, executed)
-      },
-      ready: () => sink.ready?.(),
-    }
+    const ending = endingSink(sink, end)
     try {
       if (open > bounds.maxRequests) throw tooMany(bounds.maxRequests)
       const { callers = [], isDecoupled } = origin ?? {}

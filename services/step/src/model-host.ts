@@ -3,9 +3,14 @@ import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { parseModelVersion } from '@tutti/model-config'
 import { type ModelControl, requireControl } from '@tutti/server'
-import type { ExecuteOptions, RequestContext, ResponseSink, StepRequest } from '@tutti/tensor'
+import {
+  type ExecuteOptions,
+  endingSink,
+  type RequestContext,
+  type ResponseSink,
+  type StepRequest,
+} from '@tutti/tensor'
 import type { RouterCalls } from '@tutti/transport'
-import { endingSink } from './ending-sink.ts'
 import type { ScheduledRequest } from './execution/execution.ts'
 
 /** What a host is made from. */

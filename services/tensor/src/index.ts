@@ -1,4 +1,5 @@
 export { decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
+export { endingSink } from './ending-sink.ts'
 export {
   EMPTY_CONTEXT,
   type Executed,

@@ -113,7 +113,7 @@ await t.test('what somebody has to change is no progress, and not well', async (
   })
 })
 
-await t.test('nothing is said to be well that another condition denies', async (t) => {
+await t.test('no condition is well that another one denies', async (t) => {
   const missing = { name: 'a', ready: false, reason: 'ModelNotFound', message: 'x' }
   const wanted = [
     [{}, 'nothing is wrong'],

@@ -26,7 +26,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   await installCrds(server)
   const { plain } = server
 
-  // Without Kubernetes' own controllers nobody counts: what a quota leaves is what its status says.
+  // Kubernetes' own controllers do not run here, so a quota leaves what its status says.
   const applyQuota = async (ns: EnsembleNamespace, hard: object) => {
     await plain.apply(ns.path('resourcequotas', 'few'), {
       apiVersion: 'v1',

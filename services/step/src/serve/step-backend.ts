@@ -20,8 +20,12 @@ import {
   selectStatistics,
   toIndex,
 } from '@tutti/server'
-import type { ExecuteOptions, InferRequest, ResponseSink } from '@tutti/tensor'
-import { endingSink } from '../ending-sink.ts'
+import {
+  type ExecuteOptions,
+  endingSink,
+  type InferRequest,
+  type ResponseSink,
+} from '@tutti/tensor'
 import type { Step } from '../step.ts'
 
 export interface StepBackendOptions {

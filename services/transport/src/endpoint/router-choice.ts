@@ -1,12 +1,13 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Heartbeat } from '@tutti/protocol'
-import type {
-  ExecuteOptions,
-  Executor,
-  InferRequest,
-  ModelTarget,
-  ResponseSink,
+import {
+  type ExecuteOptions,
+  type Executor,
+  endingSink,
+  type InferRequest,
+  type ModelTarget,
+  type ResponseSink,
 } from '@tutti/tensor'
 import type {
   AskOptions,
@@ -74,18 +75,10 @@ export class RouterChoice implements RouterCalls {
         return
       }
       const { address, release } = place
-      const placed: ResponseSink = {
-        send: (response) => {
-          if (response.final) release()
-          inner.send(response)
-        },
-        fail: (error, executed, times) => {
-          release()
-          avoid.add(address.replica)
-          inner.fail(error, executed, times)
-        },
-        ready: () => inner.ready?.(),
-      }
+      const placed = endingSink(inner, (error) => {
+        release()
+        if (error !== undefined) avoid.add(address.replica)
+      })
       const { requestKey = '', ...origin } = o.origin ?? { step: '' }
       const own = { ...o, origin: { requestKey, ...origin, attempt: tries } }
       this.#calls.executor(target, address.replica).execute(request, placed, own)

@@ -1,5 +1,5 @@
 import type { ServeError } from '@tutti/errors'
-import type { ResponseSink } from '@tutti/tensor'
+import type { ResponseSink } from './execution.ts'
 
 /** Passes everything on to `sink`, and calls `end` before the final response or the failure, with its error. */
 export function endingSink(sink: ResponseSink, end: (error?: ServeError) => void): ResponseSink {
