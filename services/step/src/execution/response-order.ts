@@ -54,11 +54,13 @@ export class ResponseOrder {
   /** Goes on to the first request that has not ended, and delivers what waits on the way. */
   advance(): void {
     while (this.#first?.isEnded) {
-      this.#first = this.#first.next
-      if (this.#first === undefined) this.#last = undefined
+      const turn = this.#first.next
+      this.#first = turn
+      if (turn === undefined) this.#last = undefined
       else {
-        for (const deliver of this.#first.waiting.splice(0)) deliver()
-        this.#first.gate.open()
+        // A reader that leaves at what it is given ends its turn here.
+        for (const deliver of turn.waiting.splice(0)) deliver()
+        turn.gate.open()
       }
     }
   }
