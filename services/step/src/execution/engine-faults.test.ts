@@ -1,10 +1,32 @@
+import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
+import { floats } from '../testing/step-builders.ts'
 
 const decoupled = { model_transaction_policy: { decoupled: true } }
 
 /** Lets everything run that waits for a promise. */
 const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+
+await t.test('what an engine sends after its execution has ended has no effect', async (t) => {
+  for (const config of [scriptedConfig(), scriptedConfig(decoupled)]) {
+    const { model, submit, statistics, lines } = createSchedulerRig({ config })
+    const a = submit('a')
+    model.at(0).end()
+    await a.done
+    const lender = new Lender()
+    const { tensors, retain, end } = lender.lend([floats('y', [1, 4])])
+    model.at(0).send(0, { final: false, outputs: tensors, retain })
+    model.at(0).send(0, { outputs: tensors, retain })
+    end()
+    t.equal(lender.open, 0, 'it is not kept')
+    t.match(a.outcome, /RESPONSE_INVALID/)
+    t.equal(a.sink.responses.length, 1)
+    const { success, fail } = statistics.snapshot()
+    t.same([success.count, fail.count], [0n, 1n])
+    t.match(lines, [/out of turn/, /out of turn/])
+  }
+})
 
 await t.test('a reader may leave while it is given what waited for its turn', async (t) => {
   const config = scriptedConfig({

@@ -210,11 +210,11 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
   executed(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
+    this.#isExecuted = true
     if (this.#isAbandoned) this.#context.events.resultDropped()
     else if (!this.#isRecorded) {
       this.#answer(this.#held ?? failure ?? unansweredError(this.model), times)
     }
-    this.#isExecuted = true
     this.#giveBack?.()
   }
 
@@ -248,8 +248,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   #hasEnded(): boolean {
-    if (this.#hasFinal) this.#context.events.responseOutOfTurn(this.request.context.id)
-    return this.#hasFinal
+    const hasEnded = this.#hasFinal || this.#isExecuted
+    if (hasEnded) this.#context.events.responseOutOfTurn(this.request.context.id)
+    return hasEnded
   }
 
   /** The engine has sent its last. */
