@@ -1,7 +1,7 @@
 import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
-import { floats } from '../testing/step-builders.ts'
+import { batchRequest, floats, RecordingSink } from '../testing/step-builders.ts'
 
 const decoupled = { model_transaction_policy: { decoupled: true } }
 
@@ -49,4 +49,43 @@ await t.test('a reader may leave while it is given what waited for its turn', as
   model.at(1).finish()
   await settle()
   t.same(scheduler.load, { inFlight: 0, queued: 0, freeSlots: 2 })
+})
+
+await t.test(
+  'an engine hears that no caller waits, although one of them was answered',
+  async (t) => {
+    const config = scriptedConfig({ ...decoupled, dynamic_batching: dynamicBatching() })
+    for (const isAnsweredFirst of [true, false]) {
+      const { model, submit, scheduler } = createSchedulerRig({ config })
+      const first = submit('x')
+      const [a, b] = [submit('a'), submit('b')]
+      model.at(0).finish()
+      await first.done
+      await model.begun(2)
+      if (!isAnsweredFirst) b.cancel()
+      model.at(1).send(0, {})
+      await a.done
+      if (isAnsweredFirst) {
+        t.notOk(model.at(1).signal.aborted)
+        b.cancel()
+      }
+      t.ok(model.at(1).signal.aborted)
+      t.same(model.at(1).abandoned, [1])
+      model.at(1).end()
+      await settle()
+      t.equal(scheduler.load.freeSlots, 1)
+    }
+  },
+)
+
+await t.test('an engine that was left by none is not told to stop', async (t) => {
+  const { model, scheduler } = createSchedulerRig({ config: scriptedConfig(decoupled) })
+  const sink = new RecordingSink()
+  scheduler.execute(batchRequest(), sink, { signal: new AbortController().signal })
+  model.at(0).send(0, {})
+  await sink.all
+  t.notOk(model.at(0).signal.aborted, 'it may have something to do after its last response')
+  model.at(0).end()
+  await settle()
+  t.equal(scheduler.load.freeSlots, 1)
 })

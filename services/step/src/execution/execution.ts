@@ -47,7 +47,10 @@ export class Execution implements BatchOptions {
   #onAbandon: ((request: number) => void) | undefined
   /** Places in the batch whose callers have left before their final response. */
   #left: number[] | undefined
-  #live: number
+  /** Why the last caller that left did so. */
+  #leftError: ServeError | undefined
+  /** Requests that are not answered. */
+  #open: number
   #isReleased = false
 
   constructor(owner: ExecutionOwner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
@@ -55,7 +58,7 @@ export class Execution implements BatchOptions {
     this.startedAt = o.startedAt
     this.requests = o.requests
     this.#owner = owner
-    this.#live = o.requests.length
+    this.#open = o.requests.length
     for (const request of o.requests) request.begin(this)
   }
 
@@ -94,18 +97,24 @@ export class Execution implements BatchOptions {
     this.#owner.released(this.instance, times)
   }
 
-  /** The caller of a request has left. The last one to go ends the execution for the engine. */
+  /** The caller of a request has left. */
   left(request: ScheduledRequest, error: ServeError, hasFinal: boolean): void {
-    this.#live -= 1
+    this.#leftError = error
     if (!hasFinal) {
       const place = this.requests.indexOf(request)
       this.#left ??= []
       this.#left.push(place)
       this.#onAbandon?.(place)
     }
-    if (this.#live > 0) return
+    this.answered()
+  }
+
+  /** A request has had its last. If no caller waits any more, and not all have what they waited for, the engine may stop. */
+  answered(): void {
+    this.#open -= 1
+    if (this.#open > 0 || this.#leftError === undefined) return
     this.#abort ??= new AbortController()
-    this.#abort.abort(error)
+    this.#abort.abort(this.#leftError)
   }
 }
 
@@ -355,6 +364,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   #settle(): void {
     if (this.#calls !== undefined) for (const end of this.#calls) end()
+    if (!this.#isAbandoned && !this.#isExecuted) this.#execution?.answered()
     this.#owner.settled()
   }
 
