@@ -1,3 +1,4 @@
+import { ServeError } from '@tutti/errors'
 import { Lender } from '@tutti/tensor/testing'
 import t from 'tap'
 import { createSchedulerRig, dynamicBatching, scriptedConfig } from '../testing/scheduler-rig.ts'
@@ -88,4 +89,16 @@ await t.test('an engine that was left by none is not told to stop', async (t) =>
   model.at(0).end()
   await settle()
   t.equal(scheduler.load.freeSlots, 1)
+})
+
+await t.test('executions that failed say nothing about how short a model is', async (t) => {
+  const { model, submit } = createSchedulerRig({ openExecutions: 3 })
+  const first = submit('a')
+  const nothing = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
+  model.at(0).send(0, { error: new ServeError('INVALID_TENSOR_DATA', 'not UTF-8') })
+  model.at(0).finish(nothing)
+  await first.done
+  await settle()
+  for (const id of ['b', 'c', 'd']) submit(id)
+  t.equal(model.executions.length, 2, 'one at a time, as long as nothing is known')
 })

@@ -243,6 +243,8 @@ export class Instances {
     this.#inflight[instance] = (this.#inflight[instance] ?? 1) - 1
     if (times === undefined) return
     const ns = times.computeInputNs + times.computeInferNs + times.computeOutputNs
+    // All its requests failed before it computed anything.
+    if (ns === 0) return
     const mean = this.#meanNs
     this.#meanNs = Number.isNaN(mean) ? ns : mean + (ns - mean) * MEAN_WEIGHT
     this.#limit = Math.min(this.#maxInflight, Math.max(1, Math.floor(INFLIGHT_NS / this.#meanNs)))
