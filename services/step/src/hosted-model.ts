@@ -1,15 +1,12 @@
 import type { LoadedModel } from '@tutti/backends'
 import type { ServedModel, VersionState } from '@tutti/ensemble'
-import type { compileRequestCheck, ModelConfig } from '@tutti/model-config'
+import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/server'
-import type { Scheduler } from './execution/scheduler.ts'
+import type { CheckedScheduler } from './execution/scheduler.ts'
 
 /** A version in memory, with all that a request to it needs. */
-export interface Serving {
+export interface Serving extends CheckedScheduler {
   readonly loaded: LoadedModel
-  readonly scheduler: Scheduler
-  /** Checks a request against the config and computes what the engine gets; throws ServeError. */
-  readonly check: ReturnType<typeof compileRequestCheck>
   readonly statistics: StatisticsRecorder
   /** Requests that can execute at the same time. */
   readonly slots: number

@@ -4,9 +4,8 @@ import type { EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import { joinRequests, joinShapes, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
 import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
-import type { RunReply, SessionRun } from './session-handle.ts'
 import type { SessionInstance } from './session-instance.ts'
-import { monotonicNs, planRecord, type SlotRecord } from './slot.ts'
+import { monotonicNs, planRecord, type RunReply, type SessionRun, type SlotRecord } from './slot.ts'
 import { checkTexts } from './texts.ts'
 
 const NO_PARAMETERS: Parameters = new Map()

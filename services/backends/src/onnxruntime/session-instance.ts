@@ -3,8 +3,7 @@ import type { Clock, LogFields, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Endable, Restarting } from '../restarting.ts'
 import type { SessionPlan, SessionStarted } from './session-contract.ts'
-import { SessionHandle, type SessionRun } from './session-handle.ts'
-import type { SlotPool } from './slot.ts'
+import { SessionHandle, type SessionRun, type SlotPool } from './slot.ts'
 
 export interface SessionInstanceOptions {
   readonly plan: SessionPlan

@@ -12,6 +12,7 @@ import {
   type StepTimes,
 } from '@tutti/tensor'
 import type { QueueEntry } from '../queue/request-queue.ts'
+import { Departures } from './departures.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { ReaderLag } from './reader-lag.ts'
 import {
@@ -43,14 +44,7 @@ export class Execution implements BatchOptions {
   readonly startedAt: number
   readonly requests: readonly ScheduledRequest[]
   readonly #owner: ExecutionOwner
-  #abort: AbortController | undefined
-  #onAbandon: ((request: number) => void) | undefined
-  /** Places in the batch whose callers have left before their final response. */
-  #left: number[] | undefined
-  /** Why the last caller that left did so. */
-  #leftError: ServeError | undefined
-  /** Requests that are not answered. */
-  #open: number
+  #departures: Departures | undefined
   #isReleased = false
 
   constructor(owner: ExecutionOwner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
@@ -58,7 +52,6 @@ export class Execution implements BatchOptions {
     this.startedAt = o.startedAt
     this.requests = o.requests
     this.#owner = owner
-    this.#open = o.requests.length
     for (const request of o.requests) request.begin(this)
   }
 
@@ -79,15 +72,18 @@ export class Execution implements BatchOptions {
     this.release(times)
   }
 
-  /** Made when an engine asks for it: most do not, and it costs more than the rest of a small request. */
   get signal(): AbortSignal {
-    this.#abort ??= new AbortController()
-    return this.#abort.signal
+    return this.departures.signal
   }
 
   onAbandon(listener: (request: number) => void): void {
-    this.#onAbandon = listener
-    for (const request of this.#left ?? []) listener(request)
+    this.departures.listen(listener)
+  }
+
+  /** Made when it is asked for: most engines do not, and it costs more than the rest of a small request. */
+  get departures(): Departures {
+    this.#departures ??= new Departures(this.requests.length)
+    return this.#departures
   }
 
   /** Gives the instance back. An engine that is done with it before it has answered all calls this too. */
@@ -96,29 +92,20 @@ export class Execution implements BatchOptions {
     this.#isReleased = true
     this.#owner.released(this.instance, times)
   }
-
-  /** The caller of a request has left. */
-  left(request: ScheduledRequest, error: ServeError, hasFinal: boolean): void {
-    this.#leftError = error
-    if (!hasFinal) {
-      const place = this.requests.indexOf(request)
-      this.#left ??= []
-      this.#left.push(place)
-      this.#onAbandon?.(place)
-    }
-    this.answered()
-  }
-
-  /** A request has had its last. If no caller waits any more, and not all have what they waited for, the engine may stop. */
-  answered(): void {
-    this.#open -= 1
-    if (this.#open > 0 || this.#leftError === undefined) return
-    this.#abort ??= new AbortController()
-    this.#abort.abort(this.#leftError)
-  }
 }
 
 const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
+
+/**
+ * Where a request is.
+ * - `waiting`: for an instance.
+ * - `running`: at the engine, which has not sent its last. Only now its responses pass.
+ * - `held`: the engine has sent its last, which waits for the times of the execution.
+ * - `recorded`: the statistics have the outcome, which waits for its turn (`preserve_ordering`).
+ * - `answered`: the caller has had its final response or its failure.
+ * - `abandoned`: so too, but by the scheduler, while the request was past `waiting`. What the engine sends is dropped.
+ */
+type RequestState = 'waiting' | 'running' | 'held' | 'recorded' | 'answered' | 'abandoned'
 
 /**
  * A request between its acceptance and its one final response. To the engine that executes it it is the sink; it passes on
@@ -138,25 +125,19 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   readonly #context: ExecutionContext
   readonly #onAbort: () => void
   readonly #clearTimer: (() => void) | undefined
-  #isAnswered = false
-  /** Calls that the model makes for the request; they end with it. */
-  #calls: Set<() => void> | undefined
-  /** Set from the start of the execution on. */
+  #state: RequestState = 'waiting'
+  #startedAt: number
+  /** Set while the engine works on it: from the start of the execution to its end. */
   #execution: Execution | undefined
   #turn: Turn | undefined
-  /** The final response, or the failure, kept until the execution's times are known. */
+  /** What the engine sent last, as long as it is `held`. */
   #held: StepResponse | ServeError | undefined
-  /** Gives back what it retains: the inputs of an abandoned request that the engine still reads, or the outputs of `#held`. */
+  /** Gives back what it retains: the outputs of `#held`, or the inputs of a request that was answered while the engine reads them. */
   #giveBack: (() => void) | undefined
-  /** The engine is done with the request. */
-  #isExecuted = false
-  /** The engine has sent its last. */
-  #hasFinal = false
-  #isAbandoned = false
-  /** The statistics have it, as success or failure. */
-  #isRecorded = false
-  /** Present while the caller is not ready for what comes. */
+  /** Of a request with several responses. */
   #lag: ReaderLag | undefined
+  /** Calls that the model makes for the request; they end with it. */
+  #calls: Set<() => void> | undefined
 
   constructor(
     request: StepRequest,
@@ -168,6 +149,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.request = request
     this.options = options
     this.acceptedAt = context.clock.now()
+    this.#startedAt = this.acceptedAt
     this.#caller = caller
     this.#owner = owner
     this.#context = context
@@ -192,36 +174,39 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   get isAnswered(): boolean {
-    return this.#isAnswered
+    return this.#state === 'answered' || this.#state === 'abandoned'
   }
 
   /** The execution that it is a part of begins. */
   begin(execution: Execution): void {
+    this.#state = 'running'
+    this.#startedAt = execution.startedAt
     this.#execution = execution
     this.#turn = this.#context.order?.claim()
   }
 
   send(response: StepResponse): void {
-    if (this.#hasEnded()) return
-    if (response.final) this.#end(response)
-    else if (!this.#isAbandoned) this.#stream(response)
+    if (this.#state !== 'running') this.#drop()
+    else if (response.final) this.#end(response)
+    else this.#stream(response)
   }
 
   fail(error: ServeError): void {
-    if (!this.#hasEnded()) this.#end(error)
+    if (this.#state === 'running') this.#end(error)
+    else this.#drop()
   }
 
   /** A response waits for its request's turn first, then for the reader. */
   ready(): Promise<void> | undefined {
-    if (this.#hasFinal || this.#isAbandoned) return undefined
-    return this.#turn?.ready() ?? (this.#isAnswered ? undefined : this.#caller.ready?.())
+    if (this.#state !== 'running') return undefined
+    return this.#turn?.ready() ?? this.#caller.ready?.()
   }
 
   /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
   executed(times: ExecutionTimes | undefined, failure: ServeError | undefined): void {
-    this.#isExecuted = true
-    if (this.#isAbandoned) this.#context.events.resultDropped()
-    else if (!this.#isRecorded) {
+    this.#execution = undefined
+    if (this.#state === 'abandoned') this.#context.events.resultDropped()
+    else if (this.#state === 'running' || this.#state === 'held') {
       this.#answer(this.#held ?? failure ?? unansweredError(this.model), times)
     }
     this.#giveBack?.()
@@ -229,25 +214,21 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   /** Answers the caller with an error of the scheduler, whether the request waits or runs. */
   refuse(error: ServeError): void {
-    if (this.#isAnswered) return
-    if (this.#execution !== undefined && !this.#isAbandoned) {
-      // From now on what comes from the engine is dropped.
-      this.#isAbandoned = true
-      if (!this.#isExecuted) {
-        this.#giveBack?.()
-        this.#giveBack = this.request.retain?.()
-      }
-      this.#turn?.end()
-      this.#execution.left(this, error, this.#hasFinal)
-    }
-    // The statistics have a request whose answer only waits for its turn.
-    if (!this.#isRecorded) this.#recordFailure(toFailureReason(error))
-    this.#respondError(error, undefined)
+    const before = this.#state
+    if (this.isAnswered) return
+    this.#state = before === 'waiting' ? 'answered' : 'abandoned'
+    if (before === 'held') this.#giveBack?.()
+    this.#turn?.end()
+    const execution = this.#execution
+    if (before === 'running') execution?.departures.left(execution.requests.indexOf(this))
+    execution?.departures.answered(error)
+    if (before !== 'recorded') this.#recordFailure(toFailureReason(error))
+    this.#finish(error, undefined)
   }
 
   /** Calls `end` when the request is answered, at once if it is. @returns takes it back. */
   whenAnswered(end: () => void): () => void {
-    if (this.#isAnswered) {
+    if (this.isAnswered) {
       end()
       return () => {}
     }
@@ -256,34 +237,28 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     return () => void this.#calls?.delete(end)
   }
 
-  #hasEnded(): boolean {
-    const hasEnded = this.#hasFinal || this.#isExecuted
-    if (hasEnded) this.#context.events.responseOutOfTurn(this.request.context.id)
-    return hasEnded
+  #drop(): void {
+    if (this.#state !== 'abandoned') {
+      this.#context.events.responseOutOfTurn(this.request.context.id)
+    }
   }
 
   /** The engine has sent its last. */
   #end(outcome: StepResponse | ServeError): void {
-    this.#hasFinal = true
-    if (this.#isAbandoned) return
-    if (this.#context.isDecoupled) this.#answer(outcome, this.#elapsed())
-    else {
-      this.#held = outcome
-      if (!(outcome instanceof ServeError)) this.#giveBack = outcome.retain?.()
-    }
+    if (this.#context.isDecoupled) return this.#answer(outcome, this.#elapsed())
+    this.#state = 'held'
+    this.#held = outcome
+    if (!(outcome instanceof ServeError)) this.#giveBack = outcome.retain?.()
   }
 
   /** Passes a response on that is not the last, unless it breaks the configuration or the reader is too far behind. */
   #stream(response: StepResponse): void {
-    if (this.ready() === undefined) this.#lag = undefined
-    else {
-      this.#lag ??= new ReaderLag()
-      const behind = this.#lag.add(response)
-      if (behind !== undefined) return this.#owner.abandon(this, behind)
-    }
+    this.#lag ??= new ReaderLag()
+    const behind = this.#lag.add(response, this.ready() === undefined)
+    if (behind !== undefined) return this.#owner.abandon(this, behind)
     const outputs = this.#toClient(response.outputs)
     if (outputs instanceof ServeError) this.#end(outputs)
-    else this.#deliver(outputs === response.outputs ? response : { ...response, outputs })
+    else this.#deliver({ ...response, outputs }, undefined)
   }
 
   /** Records how the request went, and answers it. */
@@ -291,26 +266,21 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (outcome instanceof ServeError) return this.#answerError(outcome, times)
     const outputs = this.#toClient(outcome.outputs)
     if (outputs instanceof ServeError) return this.#answerError(outputs, times)
-    this.#isRecorded = true
+    this.#state = 'recorded'
     const { clock, statistics } = this.#context
-    const { batchSize } = this.request
     const stepTimes = this.#stepTimes(times)
     const requestNs = toNs(clock.now() - this.acceptedAt)
-    statistics.recordSuccess({ ...stepTimes, batchSize, requestNs })
-    const { index, final, parameters, retain } = outcome
-    const response = { index, final, outputs, parameters, times: stepTimes }
-    this.#deliver(retain === undefined ? response : { ...response, retain })
+    statistics.recordSuccess({ ...stepTimes, batchSize: this.request.batchSize, requestNs })
+    this.#deliver({ ...outcome, outputs, times: stepTimes }, stepTimes)
   }
 
   #answerError(error: ServeError, times: ExecutionTimes): void {
+    this.#state = 'recorded'
     this.#recordFailure('BACKEND')
-    const stepTimes = this.#stepTimes(times)
-    if (this.#turn === undefined) this.#respondError(error, stepTimes)
-    else this.#turn.deliver(() => this.#respondError(error, stepTimes), true)
+    this.#deliver(error, this.#stepTimes(times))
   }
 
   #recordFailure(reason: ReturnType<typeof toFailureReason>): void {
-    this.#isRecorded = true
     const { clock, statistics } = this.#context
     statistics.recordFailure({ requestNs: toNs(clock.now() - this.acceptedAt), reason })
   }
@@ -331,47 +301,38 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     }
   }
 
-  #deliver(response: StepResponse): void {
-    if (this.#turn === undefined) return this.#respond(response)
-    const giveBack = response.retain?.()
-    const deliver = (): void => {
-      this.#respond(response)
-      giveBack?.()
-    }
-    this.#turn.deliver(deliver, response.final)
+  /** Passes on what came, once it is the request's turn. @param times - of the last. */
+  #deliver(outcome: StepResponse | ServeError, times: StepTimes | undefined): void {
+    if (this.#turn === undefined) this.#pass(outcome, times)
+    else this.#turn.deliver(outcome, () => this.#pass(outcome, times))
   }
 
   /** After the final response nothing has an effect. */
-  #respond(response: StepResponse): void {
-    if (this.#isAnswered) return
-    if (response.final) this.#stopListening()
-    this.#caller.send(response)
-    if (response.final) this.#settle()
+  #pass(outcome: StepResponse | ServeError, times: StepTimes | undefined): void {
+    if (this.isAnswered) return
+    if (!(outcome instanceof ServeError) && !outcome.final) return this.#caller.send(outcome)
+    this.#state = 'answered'
+    this.#execution?.departures.answered()
+    this.#finish(outcome, times)
   }
 
-  #respondError(error: ServeError, times: StepTimes | undefined): void {
-    if (this.#isAnswered) return
-    this.#stopListening()
-    this.#caller.fail(error.withDetails(this.#context.details), executedBefore(error), times)
-    this.#settle()
-  }
-
-  #stopListening(): void {
-    this.#isAnswered = true
+  /** Gives the caller its last. */
+  #finish(outcome: StepResponse | ServeError, times: StepTimes | undefined): void {
     this.options.signal.removeEventListener('abort', this.#onAbort)
     this.#clearTimer?.()
-  }
-
-  #settle(): void {
+    // An engine that is not done views the inputs until it is.
+    if (this.#execution !== undefined) this.#giveBack = this.request.retain?.()
+    if (outcome instanceof ServeError) {
+      const error = outcome.withDetails(this.#context.details)
+      this.#caller.fail(error, executedBefore(outcome), times)
+    } else this.#caller.send(outcome)
     if (this.#calls !== undefined) for (const end of this.#calls) end()
-    if (!this.#isAbandoned && !this.#isExecuted) this.#execution?.answered()
     this.#owner.settled()
   }
 
   #stepTimes(times: ExecutionTimes): StepTimes {
-    const startedAt = this.#execution?.startedAt ?? this.acceptedAt
     return {
-      queueNs: toNs(startedAt - this.acceptedAt) + (times.waitNs ?? 0),
+      queueNs: toNs(this.#startedAt - this.acceptedAt) + (times.waitNs ?? 0),
       computeInputNs: times.computeInputNs,
       computeInferNs: times.computeInferNs,
       computeOutputNs: times.computeOutputNs,
@@ -380,8 +341,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   #elapsed(): ExecutionTimes {
-    const startedAt = this.#execution?.startedAt ?? this.acceptedAt
-    return { ...NO_TIMES, computeInferNs: toNs(this.#context.clock.now() - startedAt) }
+    return { ...NO_TIMES, computeInferNs: toNs(this.#context.clock.now() - this.#startedAt) }
   }
 }
 

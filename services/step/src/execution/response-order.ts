@@ -1,4 +1,5 @@
-import { RESPONSE_WINDOW, ReadyGate } from '@tutti/tensor'
+import { ServeError } from '@tutti/errors'
+import { RESPONSE_WINDOW, ReadyGate, type StepResponse } from '@tutti/tensor'
 
 /** A request's place in the order of responses. */
 export class Turn {
@@ -12,11 +13,18 @@ export class Turn {
     this.#order = order
   }
 
-  /** Runs `deliver` now if it is this request's turn, else once it is. The last one ends the turn. */
-  deliver(deliver: () => void, isLast: boolean): void {
-    if (this.#order.isAt(this)) deliver()
-    else this.waiting.push(deliver)
-    if (isLast) this.end()
+  /** Runs `pass` now if it is this request's turn, else once it is. The last outcome ends the turn. */
+  deliver(outcome: StepResponse | ServeError, pass: () => void): void {
+    const isError = outcome instanceof ServeError
+    if (this.#order.isAt(this)) pass()
+    else {
+      const giveBack = isError ? undefined : outcome.retain?.()
+      this.waiting.push(() => {
+        pass()
+        giveBack?.()
+      })
+    }
+    if (isError || outcome.final) this.end()
   }
 
   /** Undefined if a further response would not wait, or few do; else resolves when it is this request's turn, or its end. */

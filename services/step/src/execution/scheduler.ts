@@ -2,6 +2,11 @@ import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import {
   type ExecuteOptions,
+  type Executor,
+  executedBefore,
+  type FindExecutor,
+  type InferRequest,
+  type ModelTarget,
   ReadyGate,
   type ResponseSink,
   requestPrefix,
@@ -11,6 +16,56 @@ import type { RequestQueue } from '../queue/request-queue.ts'
 import { Execution, type ExecutionOwner, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
+
+/** What a request to a model version needs. */
+export interface CheckedScheduler {
+  /** Checks a request against the config and computes what the engine gets; throws ServeError. */
+  readonly check: (request: InferRequest) => StepRequest
+  readonly scheduler: Scheduler
+}
+
+interface Version {
+  readonly revision: string
+  readonly serving: CheckedScheduler | undefined
+}
+
+/** What knows the model versions of the process. */
+interface Table {
+  readonly byName: ReadonlyMap<string, { readonly versions: ReadonlyMap<number, Version> }>
+  getPinned(target: ModelTarget): CheckedScheduler
+}
+
+/** Makes the entry of a step: the executor of a model version finds it for each request, so that it may be replaced meanwhile. */
+export function createFindExecutor(table: Table, replica: string): FindExecutor {
+  return (target) => new VersionExecutor(table, replica, target)
+}
+
+/** A model version in this process: checks a request and hands it to the version's scheduler. */
+class VersionExecutor implements Executor {
+  readonly #table: Table
+  readonly #replica: string
+  readonly #target: ModelTarget
+
+  constructor(table: Table, replica: string, target: ModelTarget) {
+    this.#table = table
+    this.#replica = replica
+    this.#target = target
+  }
+
+  execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void {
+    const { model, version, revision } = this.#target
+    try {
+      const current = this.#table.byName.get(model)?.versions.get(version)
+      const serving = current?.revision === revision ? current.serving : undefined
+      const { check, scheduler } = serving ?? this.#table.getPinned(this.#target)
+      scheduler.execute(check(request), sink, o)
+    } catch (error) {
+      const failure = ServeError.from(error)
+      const details = { model, version: String(version), replica: this.#replica }
+      sink.fail(failure.withDetails(details), executedBefore(failure))
+    }
+  }
+}
 
 /** How busy one model version is. */
 export interface SchedulerLoad {
@@ -152,7 +207,6 @@ export class Scheduler implements ExecutionOwner {
     this.#timerAt = at
     this.#clearTimer = this.context.clock.setTimer(at - now, () => {
       this.#timerAt = Number.POSITIVE_INFINITY
-      this.#clearTimer = undefined
       this.#pump()
     })
   }
@@ -178,8 +232,6 @@ export class Scheduler implements ExecutionOwner {
   stop(): void {
     this.#isStopping = true
     this.#clearTimer?.()
-    this.#clearTimer = undefined
-    this.#timerAt = Number.NEGATIVE_INFINITY
     for (const scheduled of this.#o.queue.clear()) {
       this.#dequeued(scheduled)
       scheduled.refuse(stoppingError(scheduled.request))
@@ -216,9 +268,7 @@ export class Instances {
 
   /** Instances that execute nothing. */
   get idle(): number {
-    let idle = 0
-    for (const inflight of this.#inflight) if (inflight === 0) idle += 1
-    return idle
+    return this.#inflight.filter((inflight) => inflight === 0).length
   }
 
   /** The least busy instance that may take an execution, the first of equally busy ones, so that a quiet model keeps one warm; else -1. */
