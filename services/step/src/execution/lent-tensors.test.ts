@@ -99,3 +99,16 @@ await t.test('a request that is cancelled after its response gives both back', a
   await new Promise(setImmediate)
   t.equal(lender.open, 0)
 })
+
+await t.test('an engine may read on after the last response of a decoupled model', async (t) => {
+  const config = scriptedConfig({ model_transaction_policy: { decoupled: true } })
+  const { model, lender, submit, respond } = open({ config })
+  const { seen, end, inputs } = submit()
+  respond(0, 9)
+  t.same(seen, [9])
+  end()
+  t.equal(inputs[0]?.data[0], 7)
+  model.at(0).end()
+  await new Promise(setImmediate)
+  t.equal(lender.open, 0)
+})
