@@ -3,8 +3,8 @@ import type { StepRequest } from '@tutti/tensor'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
 import { batchRequest, floats } from '../testing/step-builders.ts'
-import { batchKey } from './next-batch.ts'
 import { compileBatchKey } from './queue-rules.ts'
+import { batchKey } from './request-queue.ts'
 
 function input(name: string, rest: Partial<ModelInput> = {}): ModelInput[] {
   return scriptedConfig().input.map((declared) => ({ ...declared, name, ...rest }))

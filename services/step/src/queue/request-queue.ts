@@ -1,7 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { StepRequest } from '@tutti/tensor'
-import { type BatchCandidate, batchKey, nextBatch } from './next-batch.ts'
-import type { LevelRules, QueueRules } from './queue-rules.ts'
+import type { BatchKeyInput, LevelRules, QueueRules } from './queue-rules.ts'
 
 /** What a queue reads of a request. */
 export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
@@ -9,9 +8,15 @@ export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
 }
 
 /** A waiting request, linked into the queue so that a cancelled one leaves the middle at once. */
-export interface QueueEntry<T> extends BatchCandidate {
+export interface QueueEntry<T> {
   readonly item: T
+  /** Items in the batch dimension, at least 1. */
+  readonly size: number
+  /** Requests of different keys never share a batch. */
+  readonly key: string
   readonly level: Level
+  /** Milliseconds of the injected clock. */
+  readonly enqueuedAt: number
   /** When the queue's own timeout strikes; Infinity if never. */
   readonly expiresAt: number
   isWaiting: boolean
@@ -119,12 +124,24 @@ export class RequestQueue<T> {
     return rejected
   }
 
-  /** @returns the requests to execute together, which have left the queue; or when to ask again: Infinity while none waits. */
+  /**
+   * Decides on the next batch as Triton's dynamic batcher does: the largest preferred size that can be formed; else all that fits
+   * once the oldest has waited `maxQueueDelayMs` or nothing more can join; else it waits. Client batches stay whole.
+   *
+   * @returns the requests to execute together, which have left the queue; or when to ask again: Infinity while none waits.
+   * @see triton-inference-server/core, dynamic_batch_scheduler.cc, GetDynamicBatch
+   */
   next(now: number): readonly T[] | number {
     if (this.#first === undefined) return Number.POSITIVE_INFINITY
-    if (this.#rules.maxBatchSize === 1) return this.#take(1)
-    const { count, delayEnd } = nextBatch(this.#first, this.#rules, now)
-    return count > 0 ? this.#take(count) : delayEnd
+    const { maxBatchSize, maxPreferredBatchSize, maxQueueDelayMs } = this.#rules
+    if (maxBatchSize === 1) return this.#take(1)
+    const found = gather(this.#first, this.#rules)
+    const delayEnd = found.oldest + maxQueueDelayMs
+    const isDelayOver = maxQueueDelayMs > 0 && now >= delayEnd
+    if (found.preferredCount > 0 && !isDelayOver) return this.#take(found.preferredCount)
+    const canGrow = !found.isFull && found.size < maxPreferredBatchSize
+    if (canGrow && !isDelayOver && maxQueueDelayMs > 0) return delayEnd
+    return this.#take(found.count)
   }
 
   /** Empties the queue. @returns what was in it. */
@@ -197,4 +214,40 @@ function timeoutMs(rules: LevelRules, ownUs: bigint): number {
   if (defaultTimeoutUs === 0) return Number.POSITIVE_INFINITY
   const isShorter = rules.allowTimeoutOverride && ownUs > 0n && ownUs < defaultTimeoutUs
   return (isShorter ? Number(ownUs) : defaultTimeoutUs) / 1000
+}
+
+/** The entries that could share a batch, counted from the front of the queue, across priority levels. */
+function gather<T>(first: QueueEntry<T>, rules: QueueRules) {
+  let count = 0
+  let size = 0
+  /** Entries up to the largest preferred size that can be formed; 0 if none can. */
+  let preferredCount = 0
+  /** The next entry cannot join, so that waiting cannot make the batch larger. */
+  let isFull = false
+  let oldest = Number.POSITIVE_INFINITY
+  for (let entry: QueueEntry<T> | undefined = first; entry !== undefined; entry = entry.next) {
+    const grown = size + entry.size
+    if (count > 0) {
+      // The batch passes the largest preferred size without meeting one: what is there counts as preferred.
+      if (grown > rules.maxPreferredBatchSize && preferredCount === 0) preferredCount = count
+      isFull = grown > rules.maxBatchSize || entry.key !== first.key
+      if (isFull) break
+    }
+    size = grown
+    count += 1
+    if (entry.enqueuedAt < oldest) oldest = entry.enqueuedAt
+    if (rules.preferredBatchSizes.has(size)) preferredCount = count
+  }
+  return { count, size, preferredCount, isFull, oldest }
+}
+
+/** Gives equal text for requests that may share a batch. */
+export function batchKey(inputs: readonly BatchKeyInput[], request: QueuedRequest): string {
+  let key = ''
+  for (const { name, hasShape } of inputs) {
+    const input = request.inputs.find((tensor) => tensor.name === name)
+    if (input === undefined) key += '-;'
+    else key += hasShape ? `${input.shape.slice(1).join(',')};` : '+;'
+  }
+  return key
 }
