@@ -4,25 +4,23 @@ import type { EnsemblePlan, RunGraph } from './ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
 import {
   carriesOutputs,
-  checkResponse,
   type HeldTensor,
   type Iteration,
+  isExpected,
   newExecution,
   newIteration,
   releaseTensors,
   type StepExecution,
-  takeOutputs,
+  toResponse,
   useTensor,
 } from './iteration.ts'
 import { OpenIterations } from './open-iterations.ts'
-import { retryDelayMs } from './retry-policy.ts'
-import { endOf } from './run-errors.ts'
+import { endOf, unexpectedResponse } from './run-errors.ts'
 import { selectOutputs } from './run-graph.ts'
 import { overrideSequence } from './sequence-context.ts'
 import { applyReshape } from './shape-conversion.ts'
 
 type Responded = Extract<RunEvent, { type: 'StepResponded' }>
-type Failed = Extract<RunEvent, { type: 'StepFailed' }>
 
 /**
  * Makes the state machine of one ensemble request.
@@ -46,14 +44,12 @@ class GraphRun implements EnsembleRun {
   /** Only where a decoupled step runs; all other requests have one iteration. */
   readonly #stream: OpenIterations | undefined
   readonly #request: Iteration
-  /** Executions that have not ended: by attempt in flight, or by minus the timer of the next attempt. */
+  /** Those that have not ended, by number. Numbers are never given twice, so that a late event finds nothing. */
   readonly #executions = new Map<number, StepExecution>()
-  /** Attempts so far, by step. Numbers are never given twice, so that a late event finds nothing. */
-  readonly #attempts: number[] = []
+  #invoked = 0
   /** Steps that have all they wait for, until `#fire`. */
   readonly #ready: number[] = []
   #actions: RunAction[] = []
-  #timers = 0
   #emitted = 0
   #hasStarted = false
   #hasEnded = false
@@ -80,10 +76,7 @@ class GraphRun implements EnsembleRun {
         this.#responded(event)
         break
       case 'StepFailed':
-        this.#stepFailed(event)
-        break
-      case 'TimerFired':
-        this.#timerFired(event.timer)
+        this.#stepFailed(event.execution, event.error)
         break
       case 'Cancelled':
         this.#fail(event.error)
@@ -118,14 +111,13 @@ class GraphRun implements EnsembleRun {
   }
 
   #responded(event: Responded): void {
-    const key = this.#key(event.step, event.attempt)
-    const execution = this.#executions.get(key)
+    const execution = this.#executions.get(event.execution)
     if (execution === undefined) return this.#release(event.outputs)
-    if (event.final) this.#executions.delete(key)
+    if (event.final) this.#executions.delete(event.execution)
     const hasOutputs = carriesOutputs(execution, event)
     let { context } = execution
     try {
-      checkResponse(execution, event)
+      if (!isExpected(execution, event)) throw unexpectedResponse(execution, event.index)
       if (event.parameters.size > 0) context = overrideSequence(context, event.parameters)
       if (hasOutputs && execution.step.decoupled) this.#stream?.checkLimit(execution.step.model)
     } catch (error) {
@@ -176,27 +168,19 @@ class GraphRun implements EnsembleRun {
     for (const index of ready) {
       const step = this.#plan.steps[index]
       if (step === undefined) throw bug(`the plan has no step ${index}`)
-      this.#invoke(newExecution(step, iteration, this.#context))
+      const execution = newExecution(step, iteration, this.#context)
+      this.#invoked += 1
+      this.#executions.set(this.#invoked, execution)
+      this.#actions.push({
+        type: 'InvokeStep',
+        step: index,
+        execution: this.#invoked,
+        context: execution.context,
+        inputs: execution.inputs,
+        requestedOutputs: step.outputNames,
+      })
     }
     ready.length = 0
-  }
-
-  /** Makes the next attempt at `execution`. */
-  #invoke(execution: StepExecution): void {
-    const { step, context, inputs } = execution
-    const attempt = (this.#attempts[step.index] ?? 0) + 1
-    this.#attempts[step.index] = attempt
-    execution.attempt = attempt
-    execution.tries += 1
-    this.#executions.set(this.#key(step.index, attempt), execution)
-    this.#actions.push({
-      type: 'InvokeStep',
-      step: step.index,
-      attempt,
-      context,
-      inputs,
-      requestedOutputs: step.outputNames,
-    })
   }
 
   /** Ends an execution; steps that waited for its end begin. */
@@ -233,42 +217,27 @@ class GraphRun implements EnsembleRun {
   /** @param iteration - absent for a response that only says that the stream has ended. */
   #emit(iteration: Iteration | undefined, final: boolean): void {
     const isBatched = this.#plan.maxBatchSize > 0
-    const o = { request: this.#context, outputs: this.#graph.outputs, isBatched, iteration }
-    const response = takeOutputs(o, this.#actions)
+    const { outputs } = this.#graph
+    const response = toResponse({ request: this.#context, outputs, isBatched, iteration })
     this.#hasEnded = final
     this.#actions.push({ type: 'Emit', index: this.#emitted, final, ...response })
     this.#emitted += 1
+    if (iteration === undefined) return
+    for (const { tensor } of outputs) useTensor(iteration, tensor, this.#actions)
   }
 
-  #stepFailed(event: Failed): void {
-    const key = this.#key(event.step, event.attempt)
-    const execution = this.#executions.get(key)
+  #stepFailed(number: number, error: ServeError): void {
+    const execution = this.#executions.get(number)
     if (execution === undefined) return
-    this.#executions.delete(key)
-    const { responses, tries } = execution
-    const delayMs = retryDelayMs({ ...event, hasResponded: responses > 0, tries })
-    if (delayMs === undefined) return this.#fail(event.error, execution)
-    if (delayMs === 0) return this.#invoke(execution)
-    this.#timers += 1
-    this.#executions.set(-this.#timers, execution)
-    this.#actions.push({ type: 'SetTimer', timer: this.#timers, delayMs })
-  }
-
-  #timerFired(timer: number): void {
-    const execution = this.#executions.get(-timer)
-    if (execution === undefined) return
-    this.#executions.delete(-timer)
-    this.#invoke(execution)
+    this.#executions.delete(number)
+    this.#fail(error, execution)
   }
 
   /** Ends the run. Responses that arrive later find no execution and are released. */
   #fail(error: ServeError, execution?: StepExecution): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    for (const [key, { step, attempt }] of this.#executions) {
-      if (key < 0) this.#actions.push({ type: 'ClearTimer', timer: -key })
-      else this.#actions.push({ type: 'CancelStep', step: step.index, attempt })
-    }
+    if (this.#executions.size > 0) this.#actions.push({ type: 'CancelSteps' })
     this.#executions.clear()
     for (const iteration of this.#stream?.close() ?? [this.#request]) {
       releaseTensors(iteration, this.#actions)
@@ -281,9 +250,5 @@ class GraphRun implements EnsembleRun {
     for (const [name, { ref }] of tensors) {
       if (kept?.includes(name) !== true) this.#actions.push({ type: 'ReleaseTensor', ref })
     }
-  }
-
-  #key(step: number, attempt: number): number {
-    return attempt * this.#plan.steps.length + step
   }
 }

@@ -19,9 +19,9 @@ export type {
 export type { EnsembleRules } from './ensemble-rules.ts'
 export type {
   EnsembleRun,
+  NamedEntry,
   RunAction,
   RunEvent,
-  StepInput,
   TensorEntry,
 } from './ensemble-run.ts'
 export { createEnsembleRun } from './graph-run.ts'

@@ -1,7 +1,6 @@
-import { ServeError } from '@tutti/errors'
 import { EMPTY_CONTEXT, elementCount, type Parameters, type RequestContext } from '@tutti/tensor'
 import type { PlanEnsembleTensor, PlanStep, RunGraph } from './ensemble-plan.ts'
-import type { RunAction, RunEvent, StepInput, TensorEntry, TensorTable } from './ensemble-run.ts'
+import type { NamedEntry, RunAction, RunEvent, TensorEntry } from './ensemble-run.ts'
 import { sequenceParameters } from './sequence-context.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
 
@@ -59,36 +58,26 @@ export function releaseTensors(iteration: Iteration, actions: RunAction[]): void
   }
 }
 
-/**
- * Takes the requested outputs out of a complete iteration. Outputs that a step withheld are left out.
- *
- * @param o.iteration - undefined gives an empty response.
- * @param actions - gets a RetainTensor for each output that a step still reads.
- */
-export function takeOutputs(
-  o: {
-    readonly request: RequestContext
-    readonly outputs: readonly PlanEnsembleTensor[]
-    readonly isBatched: boolean
-    readonly iteration: Iteration | undefined
-  },
-  actions: RunAction[],
-): { readonly outputs: TensorTable; readonly parameters: Parameters } {
+/** The requested outputs of a complete iteration as a response. Outputs that a step withheld are left out. */
+export function toResponse(o: {
+  readonly request: RequestContext
+  readonly outputs: readonly PlanEnsembleTensor[]
+  readonly isBatched: boolean
+  /** Undefined gives an empty response. */
+  readonly iteration: Iteration | undefined
+}): { readonly outputs: readonly NamedEntry[]; readonly parameters: Parameters } {
   const { isBatched, iteration } = o
-  const outputs = new Map<string, TensorEntry>()
+  const outputs: NamedEntry[] = []
   let made: RequestContext | undefined
   for (const { name, tensor, dims, reshape } of o.outputs) {
     const held = iteration?.tensors[tensor]
-    if (held === undefined) continue
-    held.uses -= 1
-    const { entry } = held
-    if (entry === null) continue
-    if (held.uses > 0) actions.push({ type: 'RetainTensor', ref: entry.ref })
+    const entry = held?.entry ?? null
+    if (held === undefined || entry === null) continue
     let { shape } = entry
     if (held.isBatched !== isBatched)
       shape = convertBatch(shape, { dims: reshape ?? dims, isBatched })
     if (reshape !== undefined) shape = applyReshape(shape, isBatched, reshape, dims)
-    outputs.set(name, shape === entry.shape ? entry : { ...entry, shape })
+    outputs.push({ ...entry, name, shape })
     // Triton puts no parameters on account of an output without bytes.
     if (made === undefined && elementCount(shape) > 0) made = held.context
   }
@@ -105,16 +94,12 @@ function responseParameters(request: RequestContext, made: RequestContext | unde
 
 type StepResponded = Extract<RunEvent, { type: 'StepResponded' }>
 
-/** One execution of a step in one iteration, over all its attempts. */
+/** One execution of a step in one iteration. */
 export interface StepExecution {
   readonly step: PlanStep
   readonly iteration: Iteration
   readonly context: RequestContext
-  readonly inputs: readonly StepInput[]
-  /** The number of the attempt in flight, unique per step within the run. */
-  attempt: number
-  /** Attempts at this execution. */
-  tries: number
+  readonly inputs: readonly NamedEntry[]
   /** Responses so far, an empty final one included. */
   responses: number
 }
@@ -125,7 +110,7 @@ export function newExecution(
   iteration: Iteration,
   request: RequestContext,
 ): StepExecution {
-  const inputs: StepInput[] = []
+  const inputs: NamedEntry[] = []
   let context: RequestContext | undefined
   for (const { name, tensor, dims } of step.inputs) {
     const held = iteration.tensors[tensor]
@@ -140,15 +125,7 @@ export function newExecution(
       : convertBatch(entry.shape, { dims, isBatched: step.isBatched })
     inputs.push({ name, ref, datatype, shape })
   }
-  return {
-    step,
-    iteration,
-    context: context ?? request,
-    inputs,
-    attempt: 0,
-    tries: 0,
-    responses: 0,
-  }
+  return { step, iteration, context: context ?? request, inputs, responses: 0 }
 }
 
 /** False for a response that only says that the execution has ended (triton-semantics 1.9). */
@@ -157,14 +134,9 @@ export function carriesOutputs(execution: StepExecution, response: StepResponded
   return !execution.step.decoupled && execution.responses === 0
 }
 
-/** @throws ServeError RESPONSE_INVALID for a response that was lost, came twice, or is one too many. */
-export function checkResponse(execution: StepExecution, response: StepResponded): void {
+/** False for a response after one that was lost, for one that came twice, and for one too many. */
+export function isExpected(execution: StepExecution, response: StepResponded): boolean {
   const { step, responses } = execution
-  let problem: string
-  if (response.index !== responses) {
-    problem = `got response ${response.index}, want response ${responses}`
-  } else if (!step.decoupled && responses > 0 && carriesOutputs(execution, response)) {
-    problem = 'got a second response, want one because the model is not decoupled'
-  } else return
-  throw new ServeError('RESPONSE_INVALID', `model '${step.model}': ${problem}`)
+  if (response.index !== responses) return false
+  return step.decoupled || responses === 0 || !carriesOutputs(execution, response)
 }

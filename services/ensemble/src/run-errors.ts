@@ -1,4 +1,4 @@
-import type { ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import type { StepExecution } from './iteration.ts'
 
 /**
@@ -10,7 +10,17 @@ export function endOf(ensemble: string, error: ServeError, execution?: StepExecu
   const place = execution && {
     step: execution.step.name,
     model: execution.step.model,
-    attempt: String(execution.tries),
+    // The error of a later attempt says so itself.
+    attempt: '1',
   }
   return error.withPrefix(`in ensemble '${ensemble}', `).withDetails({ ensemble, ...place })
+}
+
+/** Why a response was not expected: one before it was lost, or it came twice, or it is one too many. */
+export function unexpectedResponse({ step, responses }: StepExecution, index: number): ServeError {
+  const problem =
+    index === responses
+      ? 'got a second response, want one because the model is not decoupled'
+      : `got response ${index}, want response ${responses}`
+  return new ServeError('RESPONSE_INVALID', `model '${step.model}': ${problem}`)
 }

@@ -3,33 +3,22 @@ import {
   createEnsembleRun,
   type EnsemblePlan,
   type EnsembleRun,
+  type NamedEntry,
   type RunAction,
   type RunEvent,
   type TensorEntry,
 } from '@tutti/ensemble'
 import { bug, ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
-import type {
-  Executed,
-  InferRequest,
-  Lent,
-  NamedTensor,
-  ResponseSink,
-  StepResponse,
-  StepTimes,
-  TensorMemory,
-} from '@tutti/tensor'
+import type { Lent, NamedTensor, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
-import {
-  type CallDependencies,
-  callModel,
-  type ModelCall,
-  type RequestOwner,
-} from './model-call.ts'
+import { lendOn } from './lend-tensors.ts'
+import { type CallDependencies, callModel, type ModelCall } from './model-call.ts'
 
 export interface EnsembleDependencies extends CallDependencies {
-  readonly memory: TensorMemory
+  /** What the runs of all requests hold: zero when none is in flight. */
+  readonly memory: { count: number; bytesInUse: number }
   /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
   readonly inFlight: Map<string, number>
 }
@@ -37,12 +26,43 @@ export interface EnsembleDependencies extends CallDependencies {
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
 
+type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
+type Emit = Extract<RunAction, { type: 'Emit' }>
+
+/** A tensor that the run knows by its number. What was lent is given back when the run releases it. */
+interface HeldTensor {
+  readonly data: Uint8Array
+  /** Undefined for ordinary memory. */
+  readonly retain: Lent['retain']
+  readonly giveBack: (() => void) | undefined
+}
+
 const NOT_LENT: Lent = {}
 
-type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
+/**
+ * Executes a request to an ensemble. Never throws: everything comes to the sink, possibly before this returns.
+ *
+ * @param admitted - called with the batch size unless the request is refused before anything runs.
+ */
+export function executeEnsemble(
+  o: EnsembleDependencies,
+  call: EnsembleCall,
+  sink: ResponseSink,
+  admitted?: (batchSize: number) => void,
+): void {
+  try {
+    const { batchSize, requestedOutputs } = checkInferRequest(call.target.config, call.request)
+    const execution = new EnsembleExecution(o, call, requestedOutputs, sink)
+    admitted?.(batchSize)
+    // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
+    execution.start()
+  } catch (error) {
+    sink.fail(ServeError.from(error), 'no')
+  }
+}
 
 /** Carries out the actions of one ensemble run and tells it what happened. */
-export class EnsembleExecution {
+class EnsembleExecution {
   /** Sums over the steps, in nanoseconds (triton-semantics 1.10). */
   readonly #times = {
     queueNs: 0,
@@ -53,23 +73,27 @@ export class EnsembleExecution {
   }
   readonly #o: EnsembleDependencies
   readonly #plan: EnsemblePlan
-  readonly #owner: RequestOwner
-  readonly #context: CallContext
+  readonly #call: EnsembleCall
   readonly #sink: ResponseSink
   readonly #steps: readonly ResolvedEntry[]
   readonly #run: EnsembleRun
-  readonly #open = new Map<number, OpenStep>()
   readonly #events: RunEvent[] = []
+  readonly #tensors = new Map<number, HeldTensor>()
+  #lastTensor = 0
+  /** By step. */
+  readonly #attempts: number[] = []
   #isApplying = false
-  #emitted = 0
-  /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
-  readonly #timeout: CallScope | undefined
-  /** Undefined where `max_inflight_requests` bounds nothing. */
-  readonly #slots: readonly StepSlots[] | undefined
-  #timers: Map<number, () => void> | undefined
-  #gates: StepGates | undefined
   /** Some of its tensors are lent to it. */
   #hasLent = false
+  /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
+  readonly #timeout: CallScope | undefined
+  readonly #context: CallContext
+  /** Of all steps: it is cancelled when the run ends before they do. */
+  readonly #stepScope: CallScope
+  readonly #stepContext: CallContext
+  /** Undefined where `max_inflight_requests` bounds nothing. */
+  readonly #slots: readonly StepSlots[] | undefined
+  #gates: StepGates | undefined
   readonly #onAbort = (): void => {
     const error = ServeError.from(this.#context.signal.reason)
     this.#dispatch({ type: 'Cancelled', error })
@@ -82,17 +106,19 @@ export class EnsembleExecution {
    */
   constructor(
     o: EnsembleDependencies,
-    { target, request, owner, context }: EnsembleCall,
+    call: EnsembleCall,
+    requestedOutputs: readonly string[],
     sink: ResponseSink,
   ) {
+    const { target, request, context } = call
     const { plan } = target
     if (plan === undefined) throw bug(`ensemble ${target.entry.name} is READY without a plan`)
     this.#o = o
     this.#plan = plan
-    this.#owner = owner
+    this.#call = call
     this.#sink = sink
     this.#steps = target.steps ?? resolveSteps(target, plan)
-    this.#run = createEnsembleRun(plan, request)
+    this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
     this.#slots = plan.stepSlots.maxInflightRequests === 0 ? undefined : slotsOf(plan)
     const { name, maxInFlightRequests, timeoutMs } = plan
     const count = o.inFlight.get(name) ?? 0
@@ -102,10 +128,11 @@ export class EnsembleExecution {
     o.inFlight.set(name, count + 1)
     this.#timeout = timeoutMs === undefined ? undefined : openTimeout(timeoutMs, context, o.clock)
     this.#context = this.#timeout?.context ?? context
+    this.#stepScope = openCallScope({ clock: o.clock })
+    this.#stepContext = { ...this.#context, signal: this.#stepScope.context.signal }
   }
 
-  /** Begins; everything from here on comes to the sink, possibly before this returns. */
-  start(request: Pick<InferRequest, 'inputs' | 'retain'>): void {
+  start(): void {
     const { signal } = this.#context
     if (signal.aborted) {
       this.#end()
@@ -113,37 +140,10 @@ export class EnsembleExecution {
       return
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
+    const { inputs, retain } = this.#call.request
     this.#isApplying = true
-    this.#applyAll(this.#run.start(this.#hold(request.inputs, request.retain?.())))
-    this.#isApplying = false
+    this.#applyAll(this.#run.start(this.#hold(inputs, retain)))
     this.#drainEvents()
-  }
-
-  /** From an open step. */
-  responded(open: OpenStep, response: StepResponse): void {
-    this.#addTimes(response.times)
-    const { number: step, attempt } = open
-    const { index, final, parameters } = response
-    const outputs = this.#hold(response.outputs, response.retain?.())
-    this.#dispatch({ type: 'StepResponded', step, attempt, index, final, outputs, parameters })
-    if (final) this.#closeStep(open)
-  }
-
-  /** From an open step. */
-  failed(open: OpenStep, error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#addTimes(times)
-    const { number: step, attempt } = open
-    // A step may be a moment ahead of the ensemble's timer. Its error names the ensemble's timeout.
-    const isOurs = error.reason === 'DEADLINE_EXCEEDED' && this.#isOverdue()
-    if (!isOurs) this.#dispatch({ type: 'StepFailed', step, attempt, error, executed })
-    this.#closeStep(open)
-  }
-
-  /** From an open step. */
-  stepReady(step: number): Promise<void> | undefined {
-    if (!this.#run.isAhead(step)) return this.#sink.ready?.()
-    this.#gates ??= new StepGates()
-    return this.#gates.wait(step).then(() => this.#sink.ready?.())
   }
 
   /** What happens while actions are carried out waits until they all are: the run expects its actions in order. */
@@ -169,16 +169,10 @@ export class EnsembleExecution {
     switch (action.type) {
       case 'InvokeStep':
         return this.#invoke(action)
-      case 'CancelStep':
-        return this.#cancelStep(this.#keyOf(action.step, action.attempt))
-      case 'RetainTensor':
-        return this.#o.memory.retain(action.ref)
+      case 'CancelSteps':
+        return this.#cancelSteps()
       case 'ReleaseTensor':
-        return this.#o.memory.release(action.ref)
-      case 'SetTimer':
-        return this.#setTimer(action.timer, action.delayMs)
-      case 'ClearTimer':
-        return this.#clearTimer(action.timer)
+        return this.#release(action.ref)
       case 'Emit':
         return this.#emit(action)
       case 'Fail':
@@ -187,109 +181,114 @@ export class EnsembleExecution {
     }
   }
 
-  #invoke(action: Invoke): void {
-    const { step, attempt } = action
+  #invoke({ step, execution, context, inputs, requestedOutputs }: Invoke): void {
     const target = this.#steps[step]
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
-    const { context, requestedOutputs } = action
-    const inputs = action.inputs.map(({ name, datatype, shape, ref }) => {
-      return { name, datatype, shape, data: this.#o.memory.get(ref).bytes }
-    })
-    const scope = openCallScope({ clock: this.#o.clock })
-    const open: OpenStep = {
-      number: step,
-      attempt,
+    const { owner } = this.#call
+    const call: ModelCall = {
       target,
-      request: { context, inputs, requestedOutputs, ...this.#lend(action.inputs) },
+      request: { context, inputs: this.#read(inputs), requestedOutputs, ...this.#lend(inputs) },
       ensemble: this.#plan.name,
       step: this.#plan.steps[step]?.name ?? '',
-      owner: this.#owner,
-      context: this.#context,
-      signal: scope.context.signal,
-      scope,
-      leave: undefined,
+      owner,
+      context: this.#stepContext,
+      nextAttempt: (failed) => this.#nextAttempt(step, failed),
     }
-    this.#open.set(this.#keyOf(step, attempt), open)
+    const sink: ResponseSink = {
+      send: (response) => this.#responded(execution, response),
+      fail: (error, _executed, times) => this.#failed(execution, error, times),
+      ready: () => this.#stepReady(step),
+    }
+    const begin = (inner: ResponseSink): void => {
+      if (target.plan === undefined) callModel(this.#o, call, inner)
+      else executeEnsemble(this.#o, call, inner)
+    }
     const slots = this.#slots?.[step]
-    if (slots === undefined) this.#call(open)
-    else this.#callInSlot(open, slots)
+    if (slots === undefined) return begin(sink)
+    // The model that called may have the slot that this would wait for.
+    const mayWait = owner.callers === undefined
+    slots.execute({ mayWait, signal: this.#stepContext.signal }, sink, begin)
   }
 
-  #callInSlot(open: OpenStep, slots: StepSlots): void {
-    if (this.#owner.callers !== undefined) {
-      // The model that called may have the slot that this would wait for.
-      slots.take()
-      this.#call(open)
-      return
-    }
-    open.leave = slots.acquire(() => {
-      open.leave = undefined
-      this.#call(open)
-    })
+  #nextAttempt(step: number, failed: StepTimes | undefined): number {
+    this.#addTimes(failed)
+    const attempt = (this.#attempts[step] ?? 0) + 1
+    this.#attempts[step] = attempt
+    return attempt
   }
 
-  #call(open: OpenStep): void {
-    const sink = new StepSink(this, open)
-    if (open.target.plan === undefined) callModel(this.#o, open, sink)
-    else executeNested(this.#o, open, sink)
+  #responded(execution: number, response: StepResponse): void {
+    this.#addTimes(response.times)
+    const { index, final, parameters } = response
+    const outputs = this.#hold(response.outputs, response.retain)
+    this.#dispatch({ type: 'StepResponded', execution, index, final, outputs, parameters })
   }
 
-  #closeStep({ number: step, attempt }: OpenStep): void {
-    this.#open.delete(this.#keyOf(step, attempt))
-    this.#slots?.[step]?.release()
+  #failed(execution: number, error: ServeError, times: StepTimes | undefined): void {
+    this.#addTimes(times)
+    // A step may be a moment ahead of the ensemble's timer. Its error names the ensemble's timeout.
+    const isOverdue = this.#timeout && isTimeOver(this.#timeout.context, this.#o.clock)
+    if (isOverdue === true && error.reason === 'DEADLINE_EXCEEDED') return
+    this.#dispatch({ type: 'StepFailed', execution, error })
   }
 
-  /** The run has ended and drops what comes from the step. One that waits for a slot waits no more. */
-  #cancelStep(key: number): void {
-    const open = this.#open.get(key)
-    if (open?.leave !== undefined) {
-      open.leave()
-      this.#open.delete(key)
-      return
-    }
+  #stepReady(step: number): Promise<void> | undefined {
+    if (!this.#run.isAhead(step)) return this.#sink.ready?.()
+    this.#gates ??= new StepGates()
+    return this.#gates.wait(step).then(() => this.#sink.ready?.())
+  }
+
+  /** The run has ended and drops what comes from them. */
+  #cancelSteps(): void {
     const { signal } = this.#context
     const ended = new ServeError('CANCELLED', 'the ensemble request has ended')
-    open?.scope.cancel(signal.aborted ? ServeError.from(signal.reason) : ended)
+    this.#stepScope.cancel(signal.aborted ? ServeError.from(signal.reason) : ended)
   }
 
-  #emit(action: Extract<RunAction, { type: 'Emit' }>): void {
-    const outputs: NamedTensor[] = []
-    for (const [name, { ref, datatype, shape }] of action.outputs) {
-      outputs.push({ name, datatype, shape, data: this.#o.memory.get(ref).bytes })
-    }
-    const { parameters, final } = action
-    const response = { index: this.#emitted++, final, outputs, parameters }
-    const lent = this.#lend(action.outputs.values())
+  #emit({ index, final, outputs, parameters }: Emit): void {
+    const response = { index, final, outputs: this.#read(outputs), parameters }
+    const lent = this.#lend(outputs)
     if (final) this.#end()
     this.#sink.send(final ? { ...response, times: this.#times, ...lent } : { ...response, ...lent })
-    for (const { ref } of action.outputs.values()) this.#o.memory.release(ref)
   }
 
-  /** @param giveBack - for tensors that are lent: called when the last of them is released. */
-  #hold(tensors: readonly NamedTensor[], giveBack?: () => void): ReadonlyMap<string, TensorEntry> {
+  #hold(tensors: readonly NamedTensor[], retain: Lent['retain']): Map<string, TensorEntry> {
     const held = new Map<string, TensorEntry>()
-    let open = tensors.length
-    const released = giveBack && (() => --open === 0 && giveBack())
-    if (giveBack !== undefined) this.#hasLent = true
-    if (open === 0) giveBack?.()
+    if (retain !== undefined) this.#hasLent = true
     for (const { name, datatype, shape, data } of tensors) {
-      held.set(name, { ref: this.#o.memory.hold(data, released).id, datatype, shape })
+      const ref = ++this.#lastTensor
+      this.#tensors.set(ref, { data, retain, giveBack: retain?.() })
+      held.set(name, { ref, datatype, shape })
+      this.#o.memory.count += 1
+      this.#o.memory.bytesInUse += data.byteLength
     }
     return held
   }
 
+  #release(ref: number): void {
+    const { data, giveBack } = this.#heldTensor(ref)
+    this.#tensors.delete(ref)
+    this.#o.memory.count -= 1
+    this.#o.memory.bytesInUse -= data.byteLength
+    giveBack?.()
+  }
+
+  #heldTensor(ref: number): HeldTensor {
+    const held = this.#tensors.get(ref)
+    if (held === undefined) throw bug(`tensor ${ref} of ensemble ${this.#plan.name} is not held`)
+    return held
+  }
+
+  #read(entries: readonly NamedEntry[]): readonly NamedTensor[] {
+    return entries.map(({ name, datatype, shape, ref }) => {
+      return { name, datatype, shape, data: this.#heldTensor(ref).data }
+    })
+  }
+
   /** How a reader of these tensors retains them. */
-  #lend(entries: Iterable<{ readonly ref: number }>): Lent {
+  #lend(entries: readonly NamedEntry[]): Lent {
     if (!this.#hasLent) return NOT_LENT
-    const { memory } = this.#o
-    const refs = [...entries].map(({ ref }) => ref)
-    const retain = (): (() => void) => {
-      for (const ref of refs) memory.retain(ref)
-      return () => {
-        for (const ref of refs) memory.release(ref)
-      }
-    }
-    return { retain }
+    return lendOn(entries.map(({ ref }) => this.#heldTensor(ref)))
   }
 
   #addTimes(times: StepTimes | undefined): void {
@@ -300,79 +299,12 @@ export class EnsembleExecution {
     this.#times.computeOutputNs += times.computeOutputNs
   }
 
-  #isOverdue(): boolean {
-    return this.#timeout !== undefined && isTimeOver(this.#timeout.context, this.#o.clock)
-  }
-
-  #setTimer(timer: number, delayMs: number): void {
-    const cancel = this.#o.clock.setTimer(delayMs, () => {
-      this.#timers?.delete(timer)
-      this.#dispatch({ type: 'TimerFired', timer })
-    })
-    this.#timers ??= new Map()
-    this.#timers.set(timer, cancel)
-  }
-
-  #clearTimer(timer: number): void {
-    this.#timers?.get(timer)?.()
-    this.#timers?.delete(timer)
-  }
-
   #end(): void {
     this.#context.signal.removeEventListener('abort', this.#onAbort)
-    for (const timer of this.#timers?.keys() ?? []) this.#clearTimer(timer)
     this.#timeout?.close()
     const { inFlight } = this.#o
     const left = (inFlight.get(this.#plan.name) ?? 0) - 1
     if (left > 0) inFlight.set(this.#plan.name, left)
     else inFlight.delete(this.#plan.name)
-  }
-
-  /** As step and attempt name one invocation. */
-  #keyOf(step: number, attempt: number): number {
-    return attempt * this.#steps.length + step
-  }
-}
-
-/** Runs a step whose model is an ensemble: a request of its own to the inner ensemble, under the same catalog. Never throws. */
-function executeNested(o: EnsembleDependencies, call: ModelCall, sink: ResponseSink): void {
-  try {
-    checkInferRequest(call.target.config, call.request)
-    const context = { ...call.context, signal: call.signal }
-    new EnsembleExecution(o, { ...call, context }, sink).start(call.request)
-  } catch (error) {
-    sink.fail(ServeError.from(error), 'no')
-  }
-}
-
-/** A step that was invoked and has not ended. */
-interface OpenStep extends ModelCall {
-  /** Of the step in the plan. */
-  readonly number: number
-  readonly scope: CallScope
-  /** Stops waiting for a slot; undefined if it does not wait. */
-  leave: (() => void) | undefined
-}
-
-/** Takes the responses of one step. */
-class StepSink implements ResponseSink {
-  readonly #execution: EnsembleExecution
-  readonly #open: OpenStep
-
-  constructor(execution: EnsembleExecution, open: OpenStep) {
-    this.#execution = execution
-    this.#open = open
-  }
-
-  send(response: StepResponse): void {
-    this.#execution.responded(this.#open, response)
-  }
-
-  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#execution.failed(this.#open, error, executed, times)
-  }
-
-  ready(): Promise<void> | undefined {
-    return this.#execution.stepReady(this.#open.number)
   }
 }

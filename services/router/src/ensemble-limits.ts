@@ -6,8 +6,8 @@ import {
   remainingMs,
 } from '@tutti/chassis'
 import type { EnsemblePlan } from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
-import { ReadyGate } from '@tutti/tensor'
+import { type CancelSignal, ServeError } from '@tutti/errors'
+import { endingSink, ReadyGate, type ResponseSink } from '@tutti/tensor'
 
 /** Why a request beyond the ensemble's `maxInFlightRequests` is refused. */
 export function overloaded(
@@ -44,27 +44,31 @@ export class StepSlots {
   }
 
   /**
-   * Calls `onSlot` once a slot is taken, at once if one is free.
-   * @returns stops waiting; undefined if a slot was free.
+   * Begins with a sink that gives the slot back, as soon as there is a slot; never if the signal aborts before.
+   *
+   * @param o.mayWait - false for a request that must not wait for those that have a slot: it takes one too many.
    */
-  acquire(onSlot: () => void): (() => void) | undefined {
-    if (this.#free > 0) {
+  execute(
+    o: { readonly mayWait: boolean; readonly signal: CancelSignal },
+    sink: ResponseSink,
+    begin: (sink: ResponseSink) => void,
+  ): void {
+    const start = (): void => begin(endingSink(sink, () => this.#release()))
+    if (this.#free > 0 || !o.mayWait) {
       this.#free -= 1
-      onSlot()
-      return undefined
+      start()
+      return
     }
-    // A wrapper of its own, so that the same callback may wait twice.
-    const waiter = (): void => onSlot()
-    this.#waiting.add(waiter)
-    return () => this.#waiting.delete(waiter)
+    const next = (): void => {
+      o.signal.removeEventListener('abort', leave)
+      start()
+    }
+    const leave = (): void => void this.#waiting.delete(next)
+    this.#waiting.add(next)
+    o.signal.addEventListener('abort', leave, { once: true })
   }
 
-  /** Takes a slot even if none is free, for a request that must not wait for those that have one. */
-  take(): void {
-    this.#free -= 1
-  }
-
-  release(): void {
+  #release(): void {
     const next = this.#waiting.values().next().value
     if (next === undefined || this.#free < 0) {
       this.#free += 1

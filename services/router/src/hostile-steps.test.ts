@@ -3,7 +3,19 @@ import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti
 import { responsesTo } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { chain, collect, oneToOne, quiet, request, ScriptedReplicas } from './testing/index.ts'
+import {
+  chain,
+  collect,
+  failure,
+  floats,
+  oneToOne,
+  quiet,
+  ReplicaExecutors,
+  request,
+  ScriptedReplicas,
+  testRouter,
+  toConfig,
+} from './testing/index.ts'
 
 const base = normaliseModelConfig(parseModelConfig(oneToOne, 'config.pbtxt'))
 const [input] = base.input
@@ -84,4 +96,28 @@ await t.test('whatever a step describes, the models of others go on', async (t) 
     { numRuns: 300 },
   )
   t.pass()
+})
+
+await t.test('a step that gives an output twice has not answered', async (t) => {
+  const replicas = new ReplicaExecutors()
+  const twice = [floats('Y', [1]), floats('Y', [2])]
+  replicas.set('a', () => ({
+    execute: (_request, sink) =>
+      sink.send({ index: 0, final: true, outputs: twice, parameters: new Map() }),
+  }))
+  const { router } = testRouter({ replicas, ensembles: { e: chain('m') } })
+  const versions = [{ version: 1, revision: 'r', state: 'READY' as const, reason: '' }]
+  const served = { name: 'm', config: toConfig('m', oneToOne), labels: {}, versions, reason: '' }
+  router.view.describe({ replica: 'a', models: [served] }, { statistics: async () => [] })
+  for (const [model, input] of [
+    ['m', 'X'],
+    ['e', 'IN'],
+  ] as const) {
+    const answer = responsesTo(router.resolve(model, ''), request(input), quiet)
+    t.match(await failure(answer), {
+      reason: 'RESPONSE_INVALID',
+      message: /model 'm': got output "Y" twice$/,
+    })
+    t.equal(router.memory.count, 0)
+  }
 })

@@ -1,18 +1,15 @@
 import { type Clock, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ModelTarget, ResponseSink } from '@tutti/tensor'
-import type { ServedRevision, StepDirectory } from '@tutti/transport'
+import type { ReplicaPlace, ServedRevision, StepDirectory } from '@tutti/transport'
 import { type LiveRevision, noReplica, type ResolvedEntry } from './catalog.ts'
 
 /** What chooses replicas for attempts. */
 export interface ReplicaChoice {
-  readonly directory: Pick<StepDirectory, 'acquire' | 'isServed' | 'whenDecided'>
+  readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
   /** What is served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
 }
-
-/** A place at a replica for one attempt. */
-export type Place = NonNullable<ReturnType<StepDirectory['acquire']>>
 
 /** The revision of one model version that a request uses. */
 export interface Pin {
@@ -31,7 +28,7 @@ export function acquireMoved(
   resolved: ResolvedEntry,
   pin: Pin,
   avoid: ReadonlySet<string> | undefined,
-): Place {
+): ReplicaPlace {
   const { model, version, revision } = pin.target
   const served = liveRevisions(model, version).filter((live) =>
     directory.isServed({ model, version, revision: live.revision }),
@@ -48,7 +45,7 @@ export function acquireMoved(
     throw new ServeError('REVISION_GONE', text, { details: { model, version: String(version) } })
   }
   pin.target = { model, version, revision: next.revision }
-  const place = directory.acquire(pin.target, avoid)
+  const place = directory.places.acquire(pin.target, avoid)
   if (place === undefined) throw noReplica(pin.target)
   return place
 }

@@ -1,25 +1,17 @@
 import type { CallContext, Clock, Span, Tracing } from '@tutti/chassis'
-import { type CancelSignal, ServeError } from '@tutti/errors'
+import { retryDelayMs } from '@tutti/ensemble'
+import { ServeError } from '@tutti/errors'
 import type { ServerMetrics } from '@tutti/server'
-import type {
-  Executed,
-  ExecuteOptions,
-  InferRequest,
-  ResponseSink,
-  StepResponse,
-  StepTimes,
-  TraceContext,
-} from '@tutti/tensor'
-import type { FindReplicaExecutor } from '@tutti/transport'
+import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import {
+  type FailedAttempt,
+  type FindReplicaExecutor,
+  type ReplicaPlace,
+  retryOrFail,
+} from '@tutti/transport'
 import { startCallSpan } from './call-spans.ts'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
-import {
-  acquireMoved,
-  awaitReplica,
-  type Pin,
-  type Place,
-  type ReplicaChoice,
-} from './missing-replica.ts'
+import { acquireMoved, awaitReplica, type Pin, type ReplicaChoice } from './missing-replica.ts'
 
 /** What every call to a model version needs from the router. */
 export interface CallDependencies extends ReplicaChoice {
@@ -41,7 +33,7 @@ export interface RequestOwner {
   readonly callers: readonly string[] | undefined
 }
 
-/** One attempt at one model version, for a request to it or for a step of an ensemble. */
+/** The call of one model version, for a request to it or for a step of an ensemble. */
 export interface ModelCall {
   readonly target: ResolvedEntry
   /** Its inputs are viewed until the sink has had the last response. */
@@ -49,86 +41,84 @@ export interface ModelCall {
   /** '' for a request to the model itself, and so `step`. */
   readonly ensemble: string
   readonly step: string
-  readonly attempt: number
   readonly owner: RequestOwner
-  /** The deadline and the trace. */
   readonly context: CallContext
-  readonly signal: CancelSignal
+  /**
+   * Called once for each attempt.
+   *
+   * @param failed - the times of the attempt before, as far as they are known.
+   * @returns the number of the attempt, by which logs and replicas tell it from others: of the step within its run, from 1.
+   */
+  nextAttempt(failed: StepTimes | undefined): number
 }
 
 /**
  * Calls the least busy replica of the request's revision and hands its responses to `sink`, the last of them final, or one
- * failure. Never throws. While all replicas are suspect it waits until that is decided.
+ * failure. Tries again what cannot have run, and waits while all replicas are suspect. Never throws.
  *
- * @param giveUpAt - how long it waits; absent for the first time.
+ * @param failed - the attempt that this one follows; absent for the first.
  */
 export function callModel(
   o: CallDependencies,
   call: ModelCall,
   sink: ResponseSink,
-  giveUpAt?: number,
+  failed?: FailedAttempt,
 ): void {
-  let chosen: ChosenReplica
-  try {
-    chosen = call.owner.pins.choose(o, call.target)
-  } catch (error) {
-    const { directory, clock } = o
-    return awaitReplica({
-      error: ServeError.from(error),
-      directory,
-      clock,
-      revision: call.owner.pins.pinOf(call.target).target,
-      signal: call.signal,
-      giveUpAt,
-      again: (until) => callModel(o, call, sink, until),
-      sink,
-    })
-  }
-  const { replica } = chosen.place.address
-  const span = o.tracing && startCallSpan(o.tracing, call, replica)
-  const options = toOptions(call, span === undefined ? call.context.trace : span.traceParent)
-  const attempt = new Attempt(o, call, chosen, { sink, span })
-  o.replicas.executor(chosen.pin.target, replica).execute(call.request, attempt, options)
-}
-
-function toOptions(
-  { step, attempt, owner, context, signal }: ModelCall,
-  trace: TraceContext | undefined,
-): ExecuteOptions {
-  const { key: requestKey, callers } = owner
-  const { deadlineAt } = context
-  const origin = { requestKey, step, attempt }
-  const options = { signal, origin: callers === undefined ? origin : { ...origin, callers } }
-  if (deadlineAt === undefined && trace === undefined) return options
-  return {
-    ...options,
-    ...(deadlineAt !== undefined && { deadlineAt }),
-    ...(trace !== undefined && { trace }),
-  }
+  new Attempt(o, call, sink, failed).begin()
 }
 
 /** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
 class Attempt implements ResponseSink {
   readonly #o: CallDependencies
   readonly #call: ModelCall
-  readonly #chosen: ChosenReplica
   readonly #sink: ResponseSink
-  readonly #span: Span | undefined
-  readonly #startedAt: number
+  readonly #number: number
+  /** Attempts at this call, this one included. */
+  readonly #tries: number
+  #chosen: ChosenReplica | undefined
+  #span: Span | undefined
+  #startedAt = 0
+  #hasResponded = false
   #hasEnded = false
 
-  constructor(
-    o: CallDependencies,
-    call: ModelCall,
-    chosen: ChosenReplica,
-    { sink, span }: { readonly sink: ResponseSink; readonly span: Span | undefined },
-  ) {
+  constructor(o: CallDependencies, call: ModelCall, sink: ResponseSink, failed?: FailedAttempt) {
     this.#o = o
     this.#call = call
-    this.#chosen = chosen
     this.#sink = sink
-    this.#span = span
-    this.#startedAt = o.clock.now()
+    this.#number = call.nextAttempt(failed?.times)
+    this.#tries = (failed?.tries ?? 0) + 1
+  }
+
+  /** @param giveUpAt - how long it waits for a replica; absent for the first time. */
+  begin(giveUpAt?: number): void {
+    const { target, request, owner, context, step } = this.#call
+    const { clock, directory, replicas, tracing } = this.#o
+    try {
+      this.#chosen = owner.pins.choose(this.#o, target)
+    } catch (error) {
+      return awaitReplica({
+        error: ServeError.from(error),
+        directory,
+        clock,
+        revision: owner.pins.pinOf(target).target,
+        signal: context.signal,
+        giveUpAt,
+        again: (until) => this.begin(until),
+        sink: this,
+      })
+    }
+    this.#startedAt = clock.now()
+    const { pin, place } = this.#chosen
+    const { replica } = place.address
+    this.#span =
+      tracing && startCallSpan(tracing, { ...this.#call, attempt: this.#number }, replica)
+    const trace = this.#span?.traceParent
+    const origin = { requestKey: owner.key, step, attempt: this.#number }
+    replicas.executor(pin.target, replica).execute(request, this, {
+      ...context,
+      ...(trace !== undefined && { trace }),
+      origin: owner.callers === undefined ? origin : { ...origin, callers: owner.callers },
+    })
   }
 
   send(response: StepResponse): void {
@@ -136,6 +126,7 @@ class Attempt implements ResponseSink {
     const problem = this.#checkOutputs(response)
     if (problem !== undefined) return this.fail(problem, 'maybe')
     this.#observe(response.times)
+    this.#hasResponded = true
     if (response.final) this.#end('maybe')
     this.#sink.send(response)
   }
@@ -143,11 +134,21 @@ class Attempt implements ResponseSink {
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     if (this.#hasEnded) return
     this.#observe(times)
-    const { replica } = this.#chosen.place.address
     this.#span?.recordError(error)
     this.#end(executed)
-    if (error.reason === 'REVISION_GONE') this.#o.revisionRefused(replica)
-    this.#sink.fail(error.withDetails({ replica }), executed, times)
+    const { clock, revisionRefused } = this.#o
+    const replica = this.#chosen?.place.address.replica
+    if (replica !== undefined && error.reason === 'REVISION_GONE') revisionRefused(replica)
+    const failed: FailedAttempt = {
+      error: replica === undefined ? error : error.withDetails({ replica }),
+      executed,
+      times,
+      hasResponded: this.#hasResponded,
+      tries: this.#tries,
+    }
+    const again = (): void => callModel(this.#o, this.#call, this.#sink, failed)
+    const { signal } = this.#call.context
+    retryOrFail(failed, { delayMs: retryDelayMs, again, clock, signal }, this.#sink)
   }
 
   ready(): Promise<void> | undefined {
@@ -158,9 +159,11 @@ class Attempt implements ResponseSink {
   #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
     const { target, request } = this.#call
     const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs
-    for (const { name } of outputs) {
-      if (wanted.includes(name)) continue
-      const text = `model '${target.entry.name}': got output "${name}", want ${wanted.join(', ')}`
+    for (const [i, { name }] of outputs.entries()) {
+      const isTwice = outputs.findIndex((other) => other.name === name) < i
+      if (wanted.includes(name) && !isTwice) continue
+      const problem = isTwice ? `"${name}" twice` : `"${name}", want ${wanted.join(', ')}`
+      const text = `model '${target.entry.name}': got output ${problem}`
       return new ServeError('RESPONSE_INVALID', text)
     }
     return undefined
@@ -185,7 +188,7 @@ class Attempt implements ResponseSink {
   /** Comes before the sink gets the end, so that another attempt finds the place free. */
   #end(executed: Executed): void {
     this.#hasEnded = true
-    this.#call.owner.pins.ended(this.#chosen, executed)
+    if (this.#chosen !== undefined) this.#call.owner.pins.ended(this.#chosen, executed)
     this.#span?.end()
   }
 }
@@ -193,7 +196,7 @@ class Attempt implements ResponseSink {
 /** A place at a replica for one attempt. */
 interface ChosenReplica {
   readonly pin: Pin
-  readonly place: Place
+  readonly place: ReplicaPlace
 }
 
 /**
@@ -212,9 +215,9 @@ export class RevisionPins {
    */
   choose(o: CallDependencies, resolved: ResolvedEntry): ChosenReplica {
     const pin = this.pinOf(resolved)
-    const { directory } = o
+    const { places } = o.directory
     const place =
-      directory.acquire(pin.target, this.#avoid) ?? acquireMoved(o, resolved, pin, this.#avoid)
+      places.acquire(pin.target, this.#avoid) ?? acquireMoved(o, resolved, pin, this.#avoid)
     pin.uses += 1
     return { pin, place }
   }

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext, Clock, Span } from '@tutti/chassis'
-import { retryDelayMs } from '@tutti/ensemble'
-import { bug, ServeError } from '@tutti/errors'
-import { checkInferRequest, isDecoupled } from '@tutti/model-config'
+import { bug, type ServeError } from '@tutti/errors'
+import { isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel, StatisticsRecorder } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import { executeWithRetries } from '@tutti/transport'
 import { startEnsembleSpan } from './call-spans.ts'
 import type { ResolvedEntry } from './catalog.ts'
-import { type EnsembleDependencies, EnsembleExecution } from './ensemble-execution.ts'
+import {
+  type EnsembleCall,
+  type EnsembleDependencies,
+  executeEnsemble,
+} from './ensemble-execution.ts'
 import { recordFailure } from './ensemble-recorders.ts'
 import { callModel, type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
@@ -33,7 +35,7 @@ export interface RoutedModel extends ResolvedModel {
 
 /**
  * The way of each request through the router: it is resolved, admitted (from then on its revisions are pinned) and executed.
- * A model is called with retries; an ensemble is recorded, traced and run.
+ * A model is called; an ensemble is recorded, traced and run.
  */
 export class Requests {
   readonly #o: RequestsOptions
@@ -73,44 +75,29 @@ export class Requests {
       labels: (output) => labels[output],
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
-        const admitted = new AdmittedRequest({ key, resolved, callers, sink }, this.#o.pinned)
-        if (plan === undefined) this.#callModel(admitted, request, context)
-        else this.#runEnsemble(admitted, recorder, request, context)
+        const record = plan && this.#startRecord(resolved, recorder, context)
+        const owner = new AdmittedRequest({ key, resolved, callers, sink, record }, this.#o.pinned)
+        const call = { target: resolved, request, owner, context: record?.context ?? context }
+        if (record === undefined) this.#callModel(call)
+        else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
       },
     }
   }
 
-  #callModel(owner: AdmittedRequest, request: InferRequest, context: CallContext): void {
-    const { signal } = context
-    const target = owner.resolved
-    const call = { target, request, ensemble: '', step: '', attempt: 1, owner, context, signal }
-    const attempt = (tries: number, sink: ResponseSink): void =>
-      callModel(this.#o, tries === 1 ? call : { ...call, attempt: tries }, sink)
-    executeWithRetries({ attempt, delayMs: retryDelayMs, clock: this.#o.clock, signal }, owner)
+  #callModel(call: EnsembleCall & { readonly owner: AdmittedRequest }): void {
+    let attempts = 0
+    const nextAttempt = (): number => ++attempts
+    callModel(this.#o, { ...call, ensemble: '', step: '', nextAttempt }, call.owner)
   }
 
-  #runEnsemble(
-    owner: AdmittedRequest,
+  #startRecord(
+    target: ResolvedEntry,
     recorder: StatisticsRecorder | undefined,
-    request: InferRequest,
     context: CallContext,
-  ): void {
+  ): EnsembleRecord {
     const { clock, tracing } = this.#o
-    const target = owner.resolved
     const span = tracing && startEnsembleSpan(tracing, target, context.trace)
-    const sink = new RecordedEnsemble(owner, clock, recorder, span)
-    try {
-      const checked = checkInferRequest(target.config, request)
-      const trace = span?.traceParent
-      const inner = trace === undefined ? context : { ...context, trace }
-      const call = { target, request: checked, owner, context: inner }
-      const execution = new EnsembleExecution(this.#o, call, sink)
-      sink.begin(checked.batchSize)
-      // The run itself knows the ensemble's `reshape`, so it gets the inputs as the client shaped them.
-      execution.start(request)
-    } catch (error) {
-      sink.fail(ServeError.from(error), 'no')
-    }
+    return new EnsembleRecord({ clock, recorder, span, context })
   }
 }
 
@@ -122,25 +109,34 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   readonly callers: readonly string[] | undefined
   readonly #pinned: PinnedRequests
   readonly #sink: ResponseSink
+  readonly #record: EnsembleRecord | undefined
 
   constructor(
-    o: Pick<AdmittedRequest, 'key' | 'resolved' | 'callers'> & { readonly sink: ResponseSink },
+    o: Pick<AdmittedRequest, 'key' | 'resolved' | 'callers'> & {
+      readonly sink: ResponseSink
+      readonly record: EnsembleRecord | undefined
+    },
     pinned: PinnedRequests,
   ) {
     this.key = o.key
     this.resolved = o.resolved
     this.callers = o.callers
     this.#sink = o.sink
+    this.#record = o.record
     this.#pinned = pinned
     pinned.open.add(this)
   }
 
   send(response: StepResponse): void {
-    if (response.final) this.#release()
+    if (response.final) {
+      this.#record?.succeeded(response.times)
+      this.#release()
+    }
     this.#sink.send(response)
   }
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    this.#record?.failed(error)
     this.#release()
     this.#sink.fail(error, executed, times)
   }
@@ -155,9 +151,10 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   }
 }
 
-/** Takes the responses of an ensemble: counts the request in the statistics and ends its span. */
-class RecordedEnsemble implements ResponseSink {
-  readonly #sink: ResponseSink
+/** The statistics and the span of a request to an ensemble. */
+class EnsembleRecord {
+  /** In which the steps are called: under the span. */
+  readonly context: CallContext
   readonly #clock: Clock
   readonly #recorder: StatisticsRecorder | undefined
   readonly #span: Span | undefined
@@ -165,17 +162,18 @@ class RecordedEnsemble implements ResponseSink {
   /** 0 until it begins: what is refused before is counted nowhere, as in Triton. */
   #batchSize = 0
 
-  constructor(
-    sink: ResponseSink,
-    clock: Clock,
-    recorder: StatisticsRecorder | undefined,
-    span: Span | undefined,
-  ) {
-    this.#sink = sink
-    this.#clock = clock
-    this.#recorder = recorder
-    this.#span = span
-    this.#startedAt = clock.now()
+  constructor(o: {
+    readonly clock: Clock
+    readonly recorder: StatisticsRecorder | undefined
+    readonly span: Span | undefined
+    readonly context: CallContext
+  }) {
+    const trace = o.span?.traceParent
+    this.context = trace === undefined ? o.context : { ...o.context, trace }
+    this.#clock = o.clock
+    this.#recorder = o.recorder
+    this.#span = o.span
+    this.#startedAt = o.clock.now()
   }
 
   begin(batchSize: number): void {
@@ -183,31 +181,20 @@ class RecordedEnsemble implements ResponseSink {
     this.#recorder?.addPending(1)
   }
 
-  send(response: StepResponse): void {
-    if (response.final) this.#succeeded(response.times)
-    this.#sink.send(response)
+  succeeded(times: StepTimes | undefined): void {
+    if (times === undefined) throw bug('an ensemble answered without times')
+    const recorded = { requestNs: this.#elapsedNs(), batchSize: this.#batchSize, ...times }
+    this.#recorder?.addPending(-1)
+    this.#recorder?.recordSuccess(recorded)
+    this.#recorder?.recordExecution(recorded)
+    this.#span?.end()
   }
 
-  fail(error: ServeError, executed: Executed): void {
+  failed(error: ServeError): void {
     if (this.#recorder !== undefined && this.#batchSize > 0) {
       recordFailure(this.#recorder, this.#elapsedNs())
     }
     this.#span?.recordError(error)
-    this.#span?.end()
-    this.#sink.fail(error, executed)
-  }
-
-  ready(): Promise<void> | undefined {
-    return this.#sink.ready?.()
-  }
-
-  #succeeded(times: StepTimes | undefined): void {
-    if (times === undefined) throw bug('an ensemble answered without times')
-    const batchSize = this.#batchSize
-    const recorded = { requestNs: this.#elapsedNs(), batchSize, ...times }
-    this.#recorder?.addPending(-1)
-    this.#recorder?.recordSuccess(recorded)
-    this.#recorder?.recordExecution(recorded)
     this.#span?.end()
   }
 

@@ -11,7 +11,7 @@ import {
   toIndex,
   withNames,
 } from '@tutti/server'
-import { type FindExecutor, TensorMemory } from '@tutti/tensor'
+import type { FindExecutor } from '@tutti/tensor'
 import type { AnswerQuestion, FindReplicaExecutor } from '@tutti/transport'
 import { EnsembleRecorders } from './ensemble-recorders.ts'
 import { createNestedExecutors, NESTING_DEFAULTS, type NestingBounds } from './nested-requests.ts'
@@ -21,8 +21,6 @@ import { createRouterAnswers } from './router-answers.ts'
 import { ServedView, type ServedViewOptions } from './served-view.ts'
 
 export interface RouterOptions extends ServedViewOptions {
-  /** Names this process, as the owner of the tensors that it holds. */
-  readonly name: string
   /** A model version of a replica. */
   readonly replicas: { readonly executor: FindReplicaExecutor }
   /** Triton's `--strict-readiness`: ready only if every known version is. */
@@ -42,7 +40,8 @@ export interface RouterOptions extends ServedViewOptions {
  * view's; requests go their way in `Requests`.
  */
 export class Router implements InferenceBackend {
-  readonly memory: TensorMemory
+  /** Tensors that ensemble runs hold, and their bytes: zero when no request is in flight. */
+  readonly memory = { count: 0, bytesInUse: 0 }
   /** What is served; it takes the changes of steps, ensembles and accepted resources. */
   readonly view: ServedView
   readonly resolve: Requests['resolve']
@@ -59,7 +58,6 @@ export class Router implements InferenceBackend {
   constructor(o: RouterOptions) {
     this.#o = o
     this.#recorders = new EnsembleRecorders(o)
-    this.memory = new TensorMemory(o.name)
     const requests = this.#openRequests()
     this.resolve = requests.resolve
     this.view = new ServedView(o, (catalog) => {

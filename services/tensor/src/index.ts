@@ -34,7 +34,6 @@ export {
   type Shape,
   shapeMatches,
 } from './tensor.ts'
-export { TensorMemory, type TensorRef } from './tensor-memory.ts'
 export {
   malformed,
   sizeOfField,

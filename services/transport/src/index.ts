@@ -16,10 +16,11 @@ export type {
   StepEndpoint,
   StepEndpointOptions,
 } from './endpoints.ts'
-export { executeWithRetries, type FailedAttempt } from './retries.ts'
-export {
-  type AnnouncedLoad,
-  type ReplicaAddress,
-  type ServedRevision,
-  StepDirectory,
-} from './step-directory.ts'
+export type {
+  AnnouncedLoad,
+  ReplicaAddress,
+  ReplicaPlace,
+  ServedRevision,
+} from './replica-places.ts'
+export { type FailedAttempt, retryOrFail } from './retries.ts'
+export { StepDirectory } from './step-directory.ts'

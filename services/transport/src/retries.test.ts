@@ -1,10 +1,9 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { Executed, ResponseSink, StepTimes } from '@tutti/tensor'
-import { RecordedResponses } from '@tutti/tensor/testing'
 import t from 'tap'
-import { executeWithRetries, type FailedAttempt } from './retries.ts'
-import { answer, tensorBytes, until } from './testing/envelopes.ts'
+import { type FailedAttempt, retryOrFail } from './retries.ts'
+import { until } from './testing/envelopes.ts'
 
 const TIMES: StepTimes = {
   queueNs: 1,
@@ -14,53 +13,44 @@ const TIMES: StepTimes = {
   transferNs: 5,
 }
 
-/** Attempts that the test ends itself; tried again after `delays`, in order, then no more. */
-function open(delays: readonly number[], sink: ResponseSink = new RecordedResponses()) {
+const broken = new ServeError('STEP_UNAVAILABLE', 'broken')
+
+/** Attempts that the test lets fail; tried again after `delays`, in order, then no more. */
+function open(delays: readonly number[]) {
   const clock = createManualClock()
   const cancel = new AbortController()
-  const attempts: ResponseSink[] = []
   const failures: FailedAttempt[] = []
+  const told: [ServeError, Executed, StepTimes | undefined][] = []
   const left = [...delays]
-  const attempt = (tries: number, inner: ResponseSink): void => {
-    attempts.push(inner)
-    if (tries !== attempts.length) throw new Error(`attempt ${tries} is number ${attempts.length}`)
-  }
+  let tries = 1
   const delayMs = (failed: FailedAttempt): number | undefined => {
     failures.push(failed)
     return left.shift()
   }
-  executeWithRetries({ attempt, delayMs, clock, signal: cancel.signal }, sink)
-  return { clock, cancel, attempts, failures }
+  const again = (): void => void (tries += 1)
+  const fail = (own: Partial<FailedAttempt> = {}): void => {
+    const failed = { error: broken, times: undefined, hasResponded: false, tries, ...own }
+    const o = { delayMs, again, clock, signal: cancel.signal }
+    const sink = {
+      fail: (...[error, executed, times]: Parameters<ResponseSink['fail']>) =>
+        void told.push([error, executed, times]),
+    }
+    retryOrFail({ executed: 'no', ...failed }, o, sink)
+  }
+  return { clock, cancel, failures, told, fail, tries: () => tries }
 }
 
-const broken = new ServeError('STEP_UNAVAILABLE', 'broken')
-
-await t.test('an attempt that succeeds is the only one', async (t) => {
-  const sink = new RecordedResponses()
-  const { attempts } = open([0], sink)
-  attempts[0]?.send(answer(tensorBytes(1), { final: false }))
-  attempts[0]?.send(answer(tensorBytes(1), { index: 1 }))
-  t.match(sink.responses, [{ index: 0 }, { index: 1, final: true }])
-  t.equal(attempts.length, 1)
-})
-
 await t.test('what failed is tried again at once, or later, and then no more', async (t) => {
-  const told: [ServeError, Executed, StepTimes | undefined][] = []
-  const sink: ResponseSink = {
-    send: () => {},
-    fail: (...failure) => void told.push([failure[0], failure[1], failure[2]]),
-  }
-  const { clock, attempts, failures } = open([0, 50], sink)
-  attempts[0]?.fail(broken, 'no')
-  t.equal(attempts.length, 2, 'at once')
-  attempts[1]?.fail(broken, 'no')
-  t.equal(attempts.length, 2)
+  const { clock, failures, told, fail, tries } = open([0, 50])
+  fail()
+  t.equal(tries(), 2, 'at once')
+  fail()
+  t.equal(tries(), 2)
   clock.advance(49)
   t.equal(clock.pending, 1)
   clock.advance(1)
-  await until(() => attempts.length === 3)
-  attempts[2]?.send(answer(tensorBytes(1), { final: false }))
-  attempts[2]?.fail(broken, 'maybe', TIMES)
+  await until(() => tries() === 3)
+  fail({ executed: 'maybe', times: TIMES, hasResponded: true })
   t.match(failures, [
     { error: broken, executed: 'no', hasResponded: false, tries: 1 },
     { error: broken, executed: 'no', hasResponded: false, tries: 2 },
@@ -69,18 +59,25 @@ await t.test('what failed is tried again at once, or later, and then no more', a
   t.match(told, [[{ reason: 'STEP_UNAVAILABLE', details: { attempt: '3' } }, 'maybe', TIMES]])
 })
 
-await t.test('a cancel ends the wait for the next attempt', async (t) => {
-  const sink = new RecordedResponses()
-  const { clock, cancel, attempts } = open([60_000], sink)
-  attempts[0]?.fail(broken, 'no')
-  cancel.abort(new ServeError('CANCELLED', 'enough'))
-  t.match(await sink.all, [{ error: { reason: 'CANCELLED', message: 'enough' } }])
-  t.same([attempts.length, clock.pending], [1, 0])
+await t.test('the failure of the only attempt is passed on as it is', async (t) => {
+  const { told, fail } = open([])
+  fail()
+  t.equal(told[0]?.[0], broken)
 })
 
-await t.test('an attempt hears from the sink whether it is ready', async (t) => {
-  const { promise } = Promise.withResolvers<void>()
-  const { attempts } = open([], { send: () => {}, fail: () => {}, ready: () => promise })
-  t.equal(attempts[0]?.ready?.(), promise)
-  t.equal(open([]).attempts[0]?.ready?.(), undefined, 'one that does not say is always ready')
+await t.test('a cancel ends the wait for the next attempt', async (t) => {
+  const { clock, cancel, told, fail, tries } = open([60_000])
+  fail()
+  cancel.abort(new ServeError('CANCELLED', 'enough'))
+  await until(() => told.length === 1)
+  t.match(told, [[{ reason: 'CANCELLED', message: 'enough' }, 'no', undefined]])
+  t.same([tries(), clock.pending], [1, 0])
+})
+
+await t.test('a caller that is gone gets no further attempt, not even at once', async (t) => {
+  const { cancel, told, fail, tries } = open([0])
+  cancel.abort(new ServeError('CANCELLED', 'enough'))
+  fail()
+  t.match(told, [[{ reason: 'CANCELLED', message: 'enough' }, 'no', undefined]])
+  t.equal(tries(), 1)
 })

@@ -1,11 +1,12 @@
-import { type Clock, sleep } from '@tutti/chassis'
+import { type Clock, signalError, sleep } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import type { Executed, ResponseSink, StepTimes } from '@tutti/tensor'
 
 /** An attempt that failed. */
 export interface FailedAttempt {
   readonly error: ServeError
   readonly executed: Executed
+  readonly times: StepTimes | undefined
   /** A response of it has been passed on. */
   readonly hasResponded: boolean
   /** Counts from 1. */
@@ -13,66 +14,50 @@ export interface FailedAttempt {
 }
 
 export interface RetryOptions {
-  /** Begins an attempt. It does not throw. */
-  attempt(tries: number, sink: ResponseSink): void
   /** @returns after how many milliseconds to try again; undefined for not at all. */
   delayMs(failed: FailedAttempt): number | undefined
+  /** Begins the next attempt. It does not throw. */
+  again(): void
   readonly clock: Clock
   readonly signal: CancelSignal
 }
 
-/** Executes a request, again where that is allowed. `sink` gets the responses, or the last failure. Never throws. */
-export function executeWithRetries(o: RetryOptions, sink: ResponseSink): void {
-  new Retries(o, sink).attempt()
+/**
+ * Follows a failed attempt with another where that is allowed, at once or later; else `sink` gets the failure. A caller that is
+ * gone gets no further attempt: what it lent may be back in use. Never throws.
+ */
+export function retryOrFail(
+  failed: FailedAttempt,
+  o: RetryOptions,
+  sink: Pick<ResponseSink, 'fail'>,
+): void {
+  const delayMs = o.delayMs(failed)
+  if (delayMs === undefined) fail(failed, failed.error, sink)
+  else if (o.signal.aborted) fail(failed, signalError(o.signal), sink)
+  else if (delayMs > 0) void retryIn(delayMs, failed, o, sink)
+  else o.again()
 }
 
-/** Hears of each attempt, and makes the next one. Without a promise as long as nothing fails. */
-class Retries implements ResponseSink {
-  readonly #o: RetryOptions
-  readonly #sink: ResponseSink
-  #tries = 0
-  #hasResponded = false
-
-  constructor(o: RetryOptions, sink: ResponseSink) {
-    this.#o = o
-    this.#sink = sink
+async function retryIn(
+  delayMs: number,
+  failed: FailedAttempt,
+  o: RetryOptions,
+  sink: Pick<ResponseSink, 'fail'>,
+): Promise<void> {
+  try {
+    await sleep(delayMs, { clock: o.clock, signal: o.signal })
+  } catch (error) {
+    fail(failed, ServeError.from(error), sink)
+    return
   }
+  o.again()
+}
 
-  attempt(): void {
-    this.#tries += 1
-    this.#o.attempt(this.#tries, this)
-  }
-
-  send(response: StepResponse): void {
-    this.#hasResponded = true
-    this.#sink.send(response)
-  }
-
-  ready(): Promise<void> | undefined {
-    return this.#sink.ready?.()
-  }
-
-  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
-    const tries = this.#tries
-    const delayMs = this.#o.delayMs({ error, executed, hasResponded: this.#hasResponded, tries })
-    if (delayMs === undefined) this.#tell(error, executed, times)
-    else if (delayMs > 0) void this.#attemptIn(delayMs, executed, times)
-    else this.attempt()
-  }
-
-  async #attemptIn(delayMs: number, executed: Executed, times?: StepTimes): Promise<void> {
-    try {
-      await sleep(delayMs, { clock: this.#o.clock, signal: this.#o.signal })
-    } catch (error) {
-      this.#tell(ServeError.from(error), executed, times)
-      return
-    }
-    this.attempt()
-  }
-
-  #tell(error: ServeError, executed: Executed, times?: StepTimes): void {
-    const attempt = String(this.#tries)
-    const located = this.#tries === 1 ? error : error.withDetails({ attempt })
-    this.#sink.fail(located, executed, times)
-  }
+function fail(
+  { tries, executed, times }: FailedAttempt,
+  error: ServeError,
+  sink: Pick<ResponseSink, 'fail'>,
+): void {
+  const located = tries === 1 ? error : error.withDetails({ attempt: String(tries) })
+  sink.fail(located, executed, times)
 }

@@ -8,9 +8,9 @@ await t.test('only replicas of exactly the revision are chosen', async (t) => {
   const directory = new StepDirectory()
   directory.announce({ replica: 'a' }, [m1])
   directory.announce({ replica: 'b' }, [m1other])
-  t.equal(directory.acquire(m1)?.address.replica, 'a')
-  t.equal(directory.acquire(m1other)?.address.replica, 'b')
-  t.equal(directory.acquire({ ...m1, version: 2 }), undefined)
+  t.equal(directory.places.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1other)?.address.replica, 'b')
+  t.equal(directory.places.acquire({ ...m1, version: 2 }), undefined)
   t.ok(directory.isServed(m1))
   t.notOk(directory.isServed({ ...m1, revision: 'ccc' }))
 })
@@ -21,16 +21,16 @@ await t.test('what may not be used is not asked for, however it is announced', a
   directory.announce({ replica: 'a' }, [m1, m1other])
   directory.announce({ replica: 'b' }, [m1])
   directory.restrict((replica, { revision }) => allowed.has(`${replica} ${revision}`))
-  t.equal(directory.acquire(m1)?.address.replica, 'a')
-  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'a')
   t.notOk(directory.isServed(m1other))
   allowed.clear()
   allowed.add('b aaa')
   directory.review('b')
-  t.ok(directory.acquire(m1))
+  t.ok(directory.places.acquire(m1))
   directory.review()
-  t.equal(directory.acquire(m1)?.address.replica, 'b')
-  t.equal(directory.acquire(m1)?.address.replica, 'b')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'b')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'b')
   directory.announce({ replica: 'b' }, [m1other])
   t.notOk(directory.isServed(m1))
   t.notOk(directory.isServed(m1other))
@@ -47,11 +47,11 @@ await t.test('the least busy replica is chosen, and equally busy ones take turns
   const directory = new StepDirectory()
   directory.announce({ replica: 'a' }, [m1])
   directory.announce({ replica: 'b' }, [m1])
-  const first = directory.acquire(m1)
-  const second = directory.acquire(m1)
+  const first = directory.places.acquire(m1)
+  const second = directory.places.acquire(m1)
   t.not(first?.address.replica, second?.address.replica)
   first?.release()
-  t.equal(directory.acquire(m1)?.address.replica, first?.address.replica)
+  t.equal(directory.places.acquire(m1)?.address.replica, first?.address.replica)
 })
 
 await t.test(
@@ -63,15 +63,15 @@ await t.test(
     t.equal(directory.takesWork('a'), true)
     directory.drain('a')
     t.same([directory.takesWork('a'), directory.takesWork('nobody')], [false, false])
-    t.equal(directory.acquire(m1)?.address.replica, 'b')
-    t.equal(directory.acquire(m1)?.address.replica, 'b')
+    t.equal(directory.places.acquire(m1)?.address.replica, 'b')
+    t.equal(directory.places.acquire(m1)?.address.replica, 'b')
     directory.drain('a', false)
     t.equal(directory.takesWork('a'), true, 'taken back: somebody else had said it')
     directory.drain('a')
     directory.announce({ replica: 'b' }, [m1other])
-    t.equal(directory.acquire(m1), undefined)
+    t.equal(directory.places.acquire(m1), undefined)
     directory.remove('b')
-    t.equal(directory.acquire(m1other), undefined)
+    t.equal(directory.places.acquire(m1other), undefined)
   },
 )
 
@@ -80,10 +80,14 @@ await t.test('a replica to avoid is taken only if there is no other', async (t) 
   directory.announce({ replica: 'a' }, [m1])
   directory.announce({ replica: 'b' }, [m1])
   for (let i = 0; i < 3; i++) {
-    t.equal(directory.acquire(m1, new Set(['a']))?.address.replica, 'b', 'though it is busier')
+    t.equal(
+      directory.places.acquire(m1, new Set(['a']))?.address.replica,
+      'b',
+      'though it is busier',
+    )
   }
   directory.remove('b')
-  t.equal(directory.acquire(m1, new Set(['a']))?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1, new Set(['a']))?.address.replica, 'a')
 })
 
 const FREE = { inFlight: 0, queued: 0, freeSlots: 1, freeBytes: 1 }
@@ -94,9 +98,9 @@ await t.test('a suspect gets nothing until it is heard again', async (t) => {
   directory.suspect('a', true)
   directory.announce({ replica: 'a' }, [m1], FREE)
   t.notOk(directory.isServed(m1))
-  t.equal(directory.acquire(m1), undefined)
+  t.equal(directory.places.acquire(m1), undefined)
   directory.suspect('a', false)
-  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'a')
 })
 
 await t.test('who waits for a suspect is called at the next change, once', async (t) => {
@@ -123,10 +127,10 @@ await t.test('the announced load decides between equals', async (t) => {
   const directory = new StepDirectory()
   directory.announce({ replica: 'a' }, [m1], { ...FREE, inFlight: 3 })
   directory.announce({ replica: 'b' }, [m1], { ...FREE, inFlight: 1, queued: 1 })
-  t.equal(directory.acquire(m1)?.address.replica, 'b')
-  t.equal(directory.acquire(m1)?.address.replica, 'a', 'our own come first')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'b')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'a', 'our own come first')
   directory.report('a', FREE)
-  t.equal(directory.acquire(m1)?.address.replica, 'a')
+  t.equal(directory.places.acquire(m1)?.address.replica, 'a')
   directory.report('nobody', FREE)
 })
 
@@ -138,9 +142,9 @@ await t.test('one that announces no free slot is taken only if all are full', as
     const directory = new StepDirectory()
     directory.announce({ replica: 'full' }, [m1], full)
     directory.announce({ replica: 'busy' }, [m1], { ...FREE, inFlight: 9, freeSlots: 3 })
-    for (let i = 0; i < 3; i++) t.equal(directory.acquire(m1)?.address.replica, 'busy')
+    for (let i = 0; i < 3; i++) t.equal(directory.places.acquire(m1)?.address.replica, 'busy')
     directory.report('busy', full)
-    t.equal(directory.acquire(m1)?.address.replica, 'full')
+    t.equal(directory.places.acquire(m1)?.address.replica, 'full')
   }
 })
 
@@ -151,7 +155,7 @@ await t.test(
     directory.announce({ replica: 'full' }, [m1], { ...FREE, freeSlots: 0 })
     directory.announce({ replica: 'free' }, [m1], { ...FREE, freeSlots: 2 })
     const take = (count: number) =>
-      Array.from({ length: count }, () => directory.acquire(m1)?.address.replica)
+      Array.from({ length: count }, () => directory.places.acquire(m1)?.address.replica)
     t.same(take(2), ['free', 'free'])
     const next = take(4).filter((replica) => replica === 'full')
     t.equal(next.length, 3, 'then our own are evened out')

@@ -1,46 +1,29 @@
-import type { ModelTarget } from '@tutti/tensor'
-
-/** Names one replica of a step process. A restarted process is another replica. */
-export interface ReplicaAddress {
-  readonly replica: string
-}
-
-/** A model version that a replica serves right now. */
-export type ServedRevision = ModelTarget
-
-/** How busy a replica says that it is, with the envelopes of all its callers. */
-export interface AnnouncedLoad {
-  readonly inFlight: number
-  readonly queued: number
-  readonly freeSlots: number
-  /** Bytes of tensors that it would take now. */
-  readonly freeBytes: number
-}
+import {
+  type AnnouncedLoad,
+  type Replica,
+  type ReplicaAddress,
+  ReplicaPlaces,
+  revisionKey,
+  type ServedRevision,
+} from './replica-places.ts'
 
 /** Which of the revisions that a replica serves may be asked of it. */
 export type MayUse = (replica: string, served: ServedRevision) => boolean
 
-interface Member {
-  readonly address: ReplicaAddress
+interface Member extends Replica {
   served: readonly ServedRevision[]
   /** Keys of those that may be used. */
   revisions: ReadonlySet<string>
-  /** Envelopes that this process has sent there and that are not answered. */
-  inFlight: number
-  /** Undefined for a replica of this process, which announces none. */
-  load: AnnouncedLoad | undefined
-  /** `inFlight` when the load was announced: what was sent since, it cannot count. */
-  inFlightThen: number
   isDraining: boolean
   isSuspect: boolean
 }
 
 /** Knows the step replicas: who serves which revision, and how busy each is. */
 export class StepDirectory {
+  /** Of those that take new work. */
+  readonly places = new ReplicaPlaces()
   readonly #members = new Map<string, Member>()
-  readonly #byRevision = new Map<string, Member[]>()
-  /** Where the search among equally busy replicas starts, so that ties take turns. */
-  #turn = 0
+  #byRevision: ReadonlyMap<string, readonly Member[]> = new Map()
   #waiting = new Set<() => void>()
   #mayUse: MayUse | undefined
 
@@ -119,33 +102,6 @@ export class StepDirectory {
   }
 
   /**
-   * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with free slots as it
-   * announced, less what we have sent there since, before one without, then by our own envelopes in flight, then by the announced load, then in turn. One without
-   * free slots is taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take.
-   * The caller calls `release` once, when the envelope is answered or given up.
-   *
-   * @param avoid - replicas that are taken only if there is no other.
-   */
-  acquire(
-    revision: ServedRevision,
-    avoid?: ReadonlySet<string>,
-  ): { readonly address: ReplicaAddress; readonly release: () => void } | undefined {
-    const members = this.#byRevision.get(revisionKey(revision))
-    if (members === undefined) return undefined
-    this.#turn = (this.#turn + 1) % members.length
-    let best: Member | undefined
-    for (let i = 0; i < members.length; i++) {
-      const member = members[(this.#turn + i) % members.length]
-      if (member === undefined) continue
-      if (best === undefined || isBetter(member, best, avoid)) best = member
-    }
-    if (best === undefined) return undefined
-    const chosen = best
-    chosen.inFlight += 1
-    return { address: chosen.address, release: () => (chosen.inFlight -= 1) }
-  }
-
-  /**
    * Waits while all that serve the revision are suspect.
    *
    * @param callback - called once, as soon as who takes work has changed in any way.
@@ -162,15 +118,17 @@ export class StepDirectory {
   }
 
   #reindex(): void {
-    this.#byRevision.clear()
+    const byRevision = new Map<string, Member[]>()
     for (const member of this.#members.values()) {
       if (member.isDraining || member.isSuspect) continue
       for (const revision of member.revisions) {
-        const members = this.#byRevision.get(revision)
-        if (members === undefined) this.#byRevision.set(revision, [member])
+        const members = byRevision.get(revision)
+        if (members === undefined) byRevision.set(revision, [member])
         else members.push(member)
       }
     }
+    this.#byRevision = byRevision
+    this.places.replace(byRevision)
     this.#wake()
   }
 
@@ -181,37 +139,4 @@ export class StepDirectory {
     this.#waiting = new Set()
     for (const callback of waiting) callback()
   }
-}
-
-function isBetter(one: Member, other: Member, avoid: ReadonlySet<string> | undefined): boolean {
-  if (avoid === undefined) return isLessBusy(one, other)
-  const isAvoided = avoid.has(one.address.replica)
-  if (isAvoided !== avoid.has(other.address.replica)) return !isAvoided
-  return isLessBusy(one, other)
-}
-
-/**
- * Our own envelopes count before what is announced: they are exact and of now, and several callers who each even out their own
- * load even out the whole. The announcement, which is up to a heartbeat old, decides between equals.
- */
-function isLessBusy(one: Member, other: Member): boolean {
-  const isFree = hasFreeSlots(one)
-  if (isFree !== hasFreeSlots(other)) return isFree
-  if (one.inFlight !== other.inFlight) return one.inFlight < other.inFlight
-  return announced(one) < announced(other)
-}
-
-/** Less what was sent since: else all requests up to the next heartbeat would go to the one replica that announced free slots. */
-function hasFreeSlots({ load, inFlight, inFlightThen }: Member): boolean {
-  if (load === undefined) return true
-  return load.freeSlots > Math.max(0, inFlight - inFlightThen) && load.freeBytes > 0
-}
-
-function announced({ load }: Member): number {
-  return load === undefined ? 0 : load.inFlight + load.queued
-}
-
-/** A space occurs in no model name, so that the parts cannot run into one another. */
-function revisionKey(served: ServedRevision): string {
-  return `${served.model} ${served.version} ${served.revision}`
 }

@@ -82,9 +82,7 @@ async function openServer(
     log,
     metrics,
   })
-  const name = `router-${replica}`
   const router: Router = new Router({
-    name,
     ensembles: [],
     directory: new StepDirectory(),
     replicas: step,

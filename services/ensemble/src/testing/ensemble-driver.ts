@@ -23,18 +23,18 @@ interface Response {
 export class EnsembleDriver {
   readonly run: EnsembleRun
   readonly plan: EnsemblePlan
-  /** Not ended yet, by `step.attempt`. */
-  readonly inFlight = new Map<string, Invoke>()
+  /** Not ended yet, by execution. */
+  readonly inFlight = new Map<number, Invoke>()
   readonly invoked: Invoke[] = []
   /** Steps that have sent a response. */
   readonly responded = new Set<number>()
+  /** Names of the steps in flight that were cancelled. */
   readonly cancelled: string[] = []
-  readonly timers = new Map<number, number>()
   readonly emitted: { readonly outputs: Symbols; readonly action: Emit }[] = []
   failure: Fail | undefined
   terminals = 0
   /** By reference, counted from 1. */
-  readonly #tensors: { readonly symbol: string; references: number }[] = []
+  readonly #tensors: { readonly symbol: string; isHeld: boolean }[] = []
 
   constructor(
     plan: EnsemblePlan,
@@ -48,9 +48,9 @@ export class EnsembleDriver {
     this.run = createEnsembleRun(plan, { requestedOutputs: o.requestedOutputs ?? [], context })
   }
 
-  /** References that are held; 0 once everything was released or emitted. */
+  /** How many tensors are held; 0 once everything was released. */
   get held(): number {
-    return this.#tensors.reduce((sum, { references }) => sum + references, 0)
+    return this.#tensors.filter(({ isHeld }) => isHeld).length
   }
 
   start(inputs: Symbols, shape: readonly number[] = [4]): readonly RunAction[] {
@@ -58,18 +58,16 @@ export class EnsembleDriver {
   }
 
   respond(
-    invoke: Pick<Invoke, 'step' | 'attempt'>,
+    { step, execution }: Pick<Invoke, 'step' | 'execution'>,
     outputs: Symbols,
     o: Response = {},
   ): readonly RunAction[] {
-    const { step, attempt } = invoke
     const final = o.final ?? true
     this.responded.add(step)
-    if (final) this.inFlight.delete(`${step}.${attempt}`)
+    if (final) this.inFlight.delete(execution)
     return this.send({
       type: 'StepResponded',
-      step,
-      attempt,
+      execution,
       index: o.index ?? 0,
       final,
       outputs: this.#table(outputs, o.shape ?? [4]),
@@ -78,18 +76,11 @@ export class EnsembleDriver {
   }
 
   fail(
-    invoke: Pick<Invoke, 'step' | 'attempt'>,
+    { execution }: Pick<Invoke, 'execution'>,
     error: Extract<RunEvent, { type: 'StepFailed' }>['error'],
-    executed: 'no' | 'maybe' = 'maybe',
   ): readonly RunAction[] {
-    const { step, attempt } = invoke
-    this.inFlight.delete(`${step}.${attempt}`)
-    return this.send({ type: 'StepFailed', step, attempt, error, executed })
-  }
-
-  fire(timer: number): readonly RunAction[] {
-    this.timers.delete(timer)
-    return this.send({ type: 'TimerFired', timer })
+    this.inFlight.delete(execution)
+    return this.send({ type: 'StepFailed', execution, error })
   }
 
   send(event: RunEvent): readonly RunAction[] {
@@ -120,7 +111,7 @@ export class EnsembleDriver {
 
   #table(symbols: Symbols, shape: readonly number[]): ReadonlyMap<string, TensorEntry> {
     const entries = Object.entries(symbols).map(([name, symbol]): [string, TensorEntry] => {
-      const ref = this.#tensors.push({ symbol, references: 1 })
+      const ref = this.#tensors.push({ symbol, isHeld: true })
       return [name, { ref, datatype: 'FP32', shape }]
     })
     return new Map(entries)
@@ -128,7 +119,7 @@ export class EnsembleDriver {
 
   #held(ref: number) {
     const tensor = this.#tensors[ref - 1]
-    assert(tensor !== undefined && tensor.references > 0, `${ref} is not held`)
+    assert(tensor?.isHeld === true, `${ref} is not held`)
     return tensor
   }
 
@@ -146,22 +137,13 @@ export class EnsembleDriver {
       case 'InvokeStep':
         this.read(action)
         this.invoked.push(action)
-        this.inFlight.set(`${action.step}.${action.attempt}`, action)
+        this.inFlight.set(action.execution, action)
         break
-      case 'CancelStep':
-        this.cancelled.push(`${action.step}.${action.attempt}`)
-        break
-      case 'RetainTensor':
-        this.#held(action.ref).references += 1
+      case 'CancelSteps':
+        this.cancelled.push(...this.running)
         break
       case 'ReleaseTensor':
-        this.#held(action.ref).references -= 1
-        break
-      case 'SetTimer':
-        this.timers.set(action.timer, action.delayMs)
-        break
-      case 'ClearTimer':
-        assert(this.timers.delete(action.timer), `timer ${action.timer} is not set`)
+        this.#held(action.ref).isHeld = false
         break
       case 'Emit':
         this.#emit(action)
@@ -176,10 +158,7 @@ export class EnsembleDriver {
   #emit(action: Emit): void {
     assert(action.index === this.emitted.length, 'responses are counted from 0')
     const outputs: Record<string, string> = {}
-    for (const [name, { ref }] of action.outputs) {
-      outputs[name] = this.symbol(ref)
-      this.#held(ref).references -= 1
-    }
+    for (const { name, ref } of action.outputs) outputs[name] = this.symbol(ref)
     this.emitted.push({ outputs, action })
     if (action.final) this.terminals += 1
   }

@@ -142,7 +142,6 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
   const replicas = { executor: notJoined as FindReplicaExecutor }
   const router = new Router({
-    name,
     replicas,
     ensembles,
     directory,

@@ -1,5 +1,5 @@
 export { ensembleRevision, modelRevision } from './accepted-revision.ts'
-export { echoing } from './replica-executors.ts'
+export { echoing, ReplicaExecutors } from './replica-executors.ts'
 export {
   chain,
   collect,
@@ -21,3 +21,4 @@ export {
   type ScriptedVersion,
 } from './scripted-replicas.ts'
 export { type ScriptedModel, scriptedRouter } from './scripted-router.ts'
+export { testRouter, toConfig } from './test-router.ts'

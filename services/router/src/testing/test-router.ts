@@ -22,7 +22,6 @@ export function testRouter(
     metrics: new ServerMetrics(),
   }
   const router = new Router({
-    name: 'router-1',
     ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text, rules[name])),
     strictReadiness: true,
     clock: systemClock,

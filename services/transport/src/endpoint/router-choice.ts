@@ -4,7 +4,6 @@ import type { Heartbeat } from '@tutti/protocol'
 import {
   type ExecuteOptions,
   type Executor,
-  endingSink,
   type InferRequest,
   type ModelTarget,
   type ResponseSink,
@@ -16,7 +15,7 @@ import type {
   Question,
   RouterCalls,
 } from '../endpoints.ts'
-import { executeWithRetries, type FailedAttempt } from '../retries.ts'
+import { type FailedAttempt, retryOrFail } from '../retries.ts'
 import { StepDirectory } from '../step-directory.ts'
 
 /** What every router serves: all of them look alike to a step. */
@@ -68,27 +67,37 @@ export class RouterChoice implements RouterCalls {
     o: ExecuteOptions,
   ): void {
     const avoid = new Set<string>()
-    const attempt = (tries: number, inner: ResponseSink): void => {
-      const place = this.#directory.acquire(EVERYTHING, avoid)
-      if (place === undefined) {
-        inner.fail(noRouter(), 'no')
-        return
+    const retry = (failed: FailedAttempt): void => {
+      const again = (): void => attempt(failed.tries + 1)
+      const { clock } = this
+      retryOrFail(failed, { delayMs: retryAtOnce, again, clock, signal: o.signal }, sink)
+    }
+    const attempt = (tries: number): void => {
+      let hasResponded = false
+      const place = this.#directory.places.acquire(EVERYTHING, avoid)
+      const placed: ResponseSink = {
+        send: (response) => {
+          hasResponded = true
+          if (response.final) place?.release()
+          sink.send(response)
+        },
+        fail: (error, executed, times) => {
+          place?.release()
+          if (place !== undefined) avoid.add(place.address.replica)
+          retry({ error, executed, times, hasResponded, tries })
+        },
+        ready: () => sink.ready?.(),
       }
-      const { address, release } = place
-      const placed = endingSink(inner, (error) => {
-        release()
-        if (error !== undefined) avoid.add(address.replica)
-      })
+      if (place === undefined) return placed.fail(noRouter(), 'no')
       const { requestKey = '', ...origin } = o.origin ?? { step: '' }
       const own = { ...o, origin: { requestKey, ...origin, attempt: tries } }
-      this.#calls.executor(target, address.replica).execute(request, placed, own)
+      this.#calls.executor(target, place.address.replica).execute(request, placed, own)
     }
-    const { clock } = this
-    executeWithRetries({ attempt, delayMs: retryAtOnce, clock, signal: o.signal }, sink)
+    attempt(1)
   }
 
   async ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
-    const place = this.#directory.acquire(EVERYTHING)
+    const place = this.#directory.places.acquire(EVERYTHING)
     if (place === undefined) throw noRouter()
     const { address, release } = place
     try {

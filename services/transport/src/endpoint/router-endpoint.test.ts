@@ -177,7 +177,7 @@ await t.test('several routers know one another and share the steps', WITH_NATS, 
   t.same(known.toSorted(), ['router b', 'router.a'])
   for (let i = 0; i < 20; i++) {
     for (const router of [a, b]) {
-      const place = router.directory.acquire(SERVED)
+      const place = router.directory.places.acquire(SERVED)
       if (place === undefined) throw new Error('no place')
       await collect(sendTo(router, place.address, envelope(0), [ref(tensorBytes(0))], quiet))
       place.release()

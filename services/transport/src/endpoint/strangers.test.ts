@@ -69,7 +69,7 @@ async function openScene(t: Teardown) {
   const stranger = await openStranger(t, broker)
   const stillServes = async (): Promise<boolean> => {
     const bytes = tensorBytes(300_000)
-    const place = router.directory.acquire(SERVED)
+    const place = router.directory.places.acquire(SERVED)
     if (place === undefined) return false
     const call = sendTo(router, place.address, envelope(300_000), [ref(bytes)], quiet)
     const [response] = await collect(call)

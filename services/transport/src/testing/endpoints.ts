@@ -2,7 +2,7 @@ import { silentLogger, systemClock } from '@tutti/chassis'
 import { type NatsServerOptions, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { Envelope } from '@tutti/protocol'
-import { type StepResponse, TensorMemory, type TensorRef } from '@tutti/tensor'
+import type { StepResponse } from '@tutti/tensor'
 import { type OpenRouterEndpointOptions, openRouterEndpoint } from '../endpoint/router-endpoint.ts'
 import { type OpenStepEndpointOptions, openStepEndpoint } from '../endpoint/step-endpoint.ts'
 import type { BrokerOptions, RouterEndpoint, StepEndpoint } from '../endpoints.ts'
@@ -22,10 +22,9 @@ export const WITH_NATS = { skip: withoutNatsServer() } as const
 export { answer, envelope, SERVED, tensorBytes, until } from './envelopes.ts'
 
 export const REVISION = ['m', 1, 'aaa'] as const
-const memory = new TensorMemory('test')
 
-export function ref(bytes: Uint8Array): TensorRef {
-  return memory.hold(bytes)
+export function ref(bytes: Uint8Array): TestTensor {
+  return { bytes }
 }
 
 /** Answers every envelope with its first tensor. */
