@@ -37,8 +37,6 @@ interface HeldTensor {
   readonly giveBack: (() => void) | undefined
 }
 
-const NOT_LENT: Lent = {}
-
 /**
  * Executes a request to an ensemble. Never throws: everything comes to the sink, possibly before this returns.
  *
@@ -287,7 +285,7 @@ class EnsembleExecution {
 
   /** How a reader of these tensors retains them. */
   #lend(entries: readonly NamedEntry[]): Lent {
-    if (!this.#hasLent) return NOT_LENT
+    if (!this.#hasLent) return {}
     return lendOn(entries.map(({ ref }) => this.#heldTensor(ref)))
   }
 

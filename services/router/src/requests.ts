@@ -75,7 +75,7 @@ export class Requests {
       labels: (output) => labels[output],
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
-        const record = plan && this.#startRecord(resolved, recorder, context)
+        const record = plan && new EnsembleRecord(this.#o, resolved, recorder, context)
         const owner = new AdmittedRequest({ key, resolved, callers, sink, record }, this.#o.pinned)
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) this.#callModel(call)
@@ -88,16 +88,6 @@ export class Requests {
     let attempts = 0
     const nextAttempt = (): number => ++attempts
     callModel(this.#o, { ...call, ensemble: '', step: '', nextAttempt }, call.owner)
-  }
-
-  #startRecord(
-    target: ResolvedEntry,
-    recorder: StatisticsRecorder | undefined,
-    context: CallContext,
-  ): EnsembleRecord {
-    const { clock, tracing } = this.#o
-    const span = tracing && startEnsembleSpan(tracing, target, context.trace)
-    return new EnsembleRecord({ clock, recorder, span, context })
   }
 }
 
@@ -162,18 +152,18 @@ class EnsembleRecord {
   /** 0 until it begins: what is refused before is counted nowhere, as in Triton. */
   #batchSize = 0
 
-  constructor(o: {
-    readonly clock: Clock
-    readonly recorder: StatisticsRecorder | undefined
-    readonly span: Span | undefined
-    readonly context: CallContext
-  }) {
-    const trace = o.span?.traceParent
-    this.context = trace === undefined ? o.context : { ...o.context, trace }
-    this.#clock = o.clock
-    this.#recorder = o.recorder
-    this.#span = o.span
-    this.#startedAt = o.clock.now()
+  constructor(
+    { clock, tracing }: Pick<RequestsOptions, 'clock' | 'tracing'>,
+    target: ResolvedEntry,
+    recorder: StatisticsRecorder | undefined,
+    context: CallContext,
+  ) {
+    this.#span = tracing && startEnsembleSpan(tracing, target, context.trace)
+    const trace = this.#span?.traceParent
+    this.context = trace === undefined ? context : { ...context, trace }
+    this.#clock = clock
+    this.#recorder = recorder
+    this.#startedAt = clock.now()
   }
 
   begin(batchSize: number): void {
