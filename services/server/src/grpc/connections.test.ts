@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startFaultProxy } from '@tutti/chassis/testing'
 import { InferenceClient } from '@tutti/protocol'
 import t from 'tap'
 import { type ModelScript, openTestServer, response } from '../testing/index.ts'
@@ -30,6 +31,37 @@ await t.test('the last answer before a close is whole', async (t) => {
     t.equal((await answer).outputs[0]?.data.byteLength, data.byteLength)
   }
   await closed
+})
+
+await t.test('a call that is on its way when the server begins to drain is answered', async (t) => {
+  const { server } = await openTestServer(t, { m: {} })
+  const proxy = await startFaultProxy({ port: server.port })
+  t.teardown(() => proxy.close())
+  const client = new InferenceClient({ address: `127.0.0.1:${proxy.port}` })
+  t.teardown(() => client.close())
+  await client.infer({ modelName: 'm', inputs: [] })
+  proxy.delay(200)
+  const drained = server.drain({ timeoutMs: 10_000 })
+  t.match(await client.infer({ modelName: 'm', inputs: [] }), { modelName: 'm' })
+  t.equal(await drained, true)
+  await t.rejects(client.infer({ modelName: 'm', inputs: [] }), { code: 'UNAVAILABLE' })
+})
+
+await t.test('a stream that is on its way when the server begins to drain is ended', async (t) => {
+  const { server } = await openTestServer(t, { m: {} })
+  const proxy = await startFaultProxy({ port: server.port })
+  t.teardown(() => proxy.close())
+  const client = new InferenceClient({ address: `127.0.0.1:${proxy.port}` })
+  t.teardown(() => client.close())
+  await client.infer({ modelName: 'm', inputs: [] })
+  proxy.delay(200)
+  const drained = server.drain({ timeoutMs: 10_000 })
+  const responses = client.openStream().responses()
+  await t.rejects(responses.next(), {
+    code: 'UNAVAILABLE',
+    reason: 'SERVER_STOPPING',
+  })
+  t.equal(await drained, true)
 })
 
 await t.test('a client that answers no ping is dropped, one that does stays', async (t) => {

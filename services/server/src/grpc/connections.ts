@@ -1,5 +1,5 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2'
-import type { Socket } from 'node:net'
+import { Server, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GrpcLog } from './log-events.ts'
 
@@ -14,14 +14,23 @@ export interface ConnectionsOptions {
 const LINGER_MS = 500
 /** How long a client may take to answer a ping; not longer than the time from one to the next. */
 const PING_TIMEOUT_MS = 20_000
+/** How long calls may be on their way that a client began before it heard that the server stops. */
+const NOTICE_TIMEOUT_MS = 1000
+/**
+ * A GOAWAY with the highest stream id: a client is to open no more calls, and those on their way are still served. It is written
+ * past Node: after `session.goaway`, whatever the id, nghttp2 drops new calls.
+ *
+ * @see RFC 9113, 6.8
+ */
+const SHUTDOWN_NOTICE = Buffer.from('0000080700000000007fffffff00000000', 'hex')
 
 /** The listening socket of a server and the connections that it accepted. */
 export class Connections {
   readonly #server: Http2Server
-  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #sessions = new Map<ServerHttp2Session, Socket>()
   readonly #sockets = new Set<Socket>()
   readonly #closed: Promise<unknown>
-  #isListening = true
+  #stopped: Promise<unknown> | undefined
 
   constructor(server: Http2Server, o: ConnectionsOptions) {
     this.#server = server
@@ -29,12 +38,15 @@ export class Connections {
     // Beyond the bound a connection is dropped as it comes: it holds no call yet that could be answered.
     server.maxConnections = o.maxConnections
     server.on('drop', () => o.log.connectionDropped(o.maxConnections))
-    server.on('connection', (socket: Socket) => {
+    let accepted: Socket
+    // Before Node's own listener, which makes the session of the connection.
+    server.prependListener('connection', (socket: Socket) => {
+      accepted = socket
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
     server.on('session', (session) => {
-      this.#sessions.add(session)
+      this.#sessions.set(session, accepted)
       session.once('close', () => this.#sessions.delete(session))
       // Otherwise it caps all streams of the connection at 64 KiB per round trip.
       session.setLocalWindowSize(o.windowBytes)
@@ -42,20 +54,28 @@ export class Connections {
     })
   }
 
-  /** Takes no more connections, and tells the clients of those that there are to open no more calls on them. */
-  stopAccepting(): void {
-    if (this.#isListening) this.#server.close()
-    this.#isListening = false
-    for (const session of this.#sessions) session.close()
+  /**
+   * Takes no more connections, and tells the clients of those that there are to open no more calls on them. Resolves when
+   * no call is on its way any more.
+   */
+  stopAccepting(): Promise<unknown> {
+    if (this.#stopped === undefined) {
+      // The server's own close would end the sessions too.
+      Server.prototype.close.call(this.#server)
+      this.#stopped = Promise.all(
+        [...this.#sessions].map(([session, socket]) => stop(session, socket)),
+      )
+    }
+    return this.#stopped
   }
 
   /** Ends all connections as they stand. Resolves when every socket is closed. */
   async close(): Promise<void> {
-    this.stopAccepting()
+    void this.stopAccepting()
     // A caller that waited for the last stream to close comes here while Node is about to write that stream's last frames.
     // Destroyed at this point, a session ends its socket first, and they are lost.
     await nextTurn()
-    for (const session of this.#sessions) session.destroy()
+    for (const session of this.#sessions.keys()) session.destroy()
     // A destroyed session only ends its socket: a client that never says goodbye would hold the server for ever.
     const cut = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy()
@@ -63,6 +83,23 @@ export class Connections {
     await this.#closed
     clearTimeout(cut)
   }
+}
+
+/** Lets a session end with the calls that its client had begun when it read the notice. Resolves when all of these have come. */
+function stop(session: ServerHttp2Session, socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer)
+      session.close()
+      resolve()
+    }
+    const timer = setTimeout(end, NOTICE_TIMEOUT_MS)
+    // Nothing may go out before our settings: a client that has not confirmed them may not have them.
+    if (session.destroyed || session.pendingSettingsAck) return end()
+    socket.write(SHUTDOWN_NOTICE)
+    // The answer to the ping comes behind all that the client sent before it read the notice.
+    session.ping(end)
+  })
 }
 
 /**

@@ -97,17 +97,15 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
   const port = await listenOn(server, { address: o.address, port: o.port, onError })
   log.listening(o.address, port)
   const endWatch = watchWrites({ clock: o.clock, timeoutMs: o.writeTimeoutMs, calls, log })
-  const stopAccepting = (): void => {
-    connections.stopAccepting()
+  const stopAccepting = (): Promise<unknown> => {
     calls.stop()
+    return connections.stopAccepting()
   }
   return {
     port,
-    stopAccepting,
-    drain: ({ timeoutMs }) => {
-      stopAccepting()
-      return drainWithin(timeoutMs, toInFlight(calls, log), o.clock)
-    },
+    stopAccepting: () => void stopAccepting(),
+    drain: ({ timeoutMs }) =>
+      drainWithin(timeoutMs, toInFlight(calls, stopAccepting(), log), o.clock),
     close: async () => {
       await connections.close()
       endWatch()
@@ -115,9 +113,13 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
   }
 }
 
-function toInFlight(calls: ServerCalls, log: GrpcLog) {
+/** @param stopped - resolves when no more calls can come. */
+function toInFlight(calls: ServerCalls, stopped: Promise<unknown>, log: GrpcLog) {
   return {
-    whenIdle: (callback: () => void) => calls.whenIdle(callback),
+    whenIdle: async (callback: () => void) => {
+      await stopped
+      calls.whenIdle(callback)
+    },
     failAll: () => {
       const left = [...calls]
       log.drainTimedOut(left.length)

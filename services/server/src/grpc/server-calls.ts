@@ -31,6 +31,7 @@ export class ServerCalls implements Iterable<ServerCall> {
   readonly #methods: ReadonlyMap<string | undefined, Method>
   readonly #calls = new Set<ServerCall>()
   #onIdle: (() => void)[] = []
+  #isStopping = false
 
   constructor(o: ServerCallsOptions) {
     this.#o = o
@@ -53,6 +54,7 @@ export class ServerCalls implements Iterable<ServerCall> {
       if (method === undefined) throw unknownMethod(headers)
       const call = this.#open(stream, headers, selected, method.isAdmitted)
       method.serve(call, method.definition)
+      if (this.#isStopping) call.stop()
     } catch (error) {
       respondOnlyTrailers(stream, ServeError.from(error))
     }
@@ -64,6 +66,7 @@ export class ServerCalls implements Iterable<ServerCall> {
 
   /** The server takes no more requests, neither new calls nor on open streams. */
   stop(): void {
+    this.#isStopping = true
     for (const call of this.#calls) call.stop()
   }
 
