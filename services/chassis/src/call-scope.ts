@@ -49,20 +49,7 @@ export interface CallScopeOptions {
  * listener on the parent made.
  */
 export function openCallScope(o: CallScopeOptions): CallScope {
-  const limitMs = o.remainingMs
-  if (limitMs === undefined || limitMs === Number.POSITIVE_INFINITY) {
-    const scope = new ScopeSignal(o, undefined)
-    scope.context = o.trace === undefined ? { signal: scope } : { signal: scope, trace: o.trace }
-    return scope
-  }
-  const deadlineAt = o.clock.now() + limitMs
-  const scope = new ScopeSignal(o, deadlineAt)
-  scope.context = {
-    signal: scope,
-    deadlineAt,
-    ...(o.trace === undefined ? {} : { trace: o.trace }),
-  }
-  return scope
+  return new ScopeSignal(o)
 }
 
 /** Node's timers may fire a fraction of a millisecond early; a remainder below this counts as over. */
@@ -70,21 +57,23 @@ const TIMER_SLACK_MS = 1
 
 /** A scope and its signal in one. */
 class ScopeSignal implements CallScope, CancelSignal {
-  context: CallContext = { signal: this }
+  readonly context: CallContext
   readonly #o: CallScopeOptions
-  readonly #deadlineAt: number | undefined
   #error: ServeError | undefined
   #isWatching = false
   #isClosed = false
   #stopTimer: (() => void) | undefined
   #onParentAbort: (() => void) | undefined
-  /** Most calls have one listener at a time. */
-  #listener: (() => void) | undefined
-  #moreListeners: Set<() => void> | undefined
+  #listeners: Set<() => void> | undefined
 
-  constructor(o: CallScopeOptions, deadlineAt: number | undefined) {
+  constructor(o: CallScopeOptions) {
     this.#o = o
-    this.#deadlineAt = deadlineAt
+    const { clock, remainingMs: limitMs = Number.POSITIVE_INFINITY, trace } = o
+    this.context = {
+      signal: this,
+      ...(limitMs !== Number.POSITIVE_INFINITY && { deadlineAt: clock.now() + limitMs }),
+      ...(trace !== undefined && { trace }),
+    }
   }
 
   get aborted(): boolean {
@@ -100,29 +89,21 @@ class ScopeSignal implements CallScope, CancelSignal {
   /** Every listener is called once at most, as a signal aborts once. */
   addEventListener(_type: 'abort', listener: () => void): void {
     this.#watch()
-    if (this.#listener === listener) return
-    if (this.#listener === undefined) this.#listener = listener
-    else {
-      this.#moreListeners ??= new Set()
-      this.#moreListeners.add(listener)
-    }
+    this.#listeners ??= new Set()
+    this.#listeners.add(listener)
   }
 
   removeEventListener(_type: 'abort', listener: () => void): void {
-    if (this.#listener === listener) this.#listener = undefined
-    this.#moreListeners?.delete(listener)
+    this.#listeners?.delete(listener)
   }
 
   cancel(error: ServeError): void {
     if (this.#isClosed || this.#error !== undefined) return
     this.#error = error
     this.#release()
-    const first = this.#listener
-    const more = this.#moreListeners
-    this.#listener = undefined
-    this.#moreListeners = undefined
-    first?.()
-    for (const listener of more ?? []) listener()
+    const listeners = this.#listeners ?? []
+    this.#listeners = undefined
+    for (const listener of listeners) listener()
   }
 
   close(): void {
@@ -144,9 +125,10 @@ class ScopeSignal implements CallScope, CancelSignal {
 
   /** Runs when the timer fires too: a timer may be shorter than the deadline, as Node's longest is 25 days. */
   #checkDeadline(): void {
-    if (this.#deadlineAt === undefined) return
+    const { deadlineAt } = this.context
+    if (deadlineAt === undefined) return
     const { clock } = this.#o
-    const leftMs = this.#deadlineAt - clock.now()
+    const leftMs = deadlineAt - clock.now()
     if (leftMs >= TIMER_SLACK_MS) {
       this.#stopTimer = clock.setTimer(leftMs, () => this.#checkDeadline())
     } else {

@@ -1,13 +1,11 @@
 export type { Envelope, TensorHeader } from './envelope.ts'
 export type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
-export { readContents } from './infer/contents.ts'
-export { decodeInferRequest } from './infer/decode-request.ts'
-export { decodeInferResponse, decodeStreamResponse } from './infer/decode-response.ts'
 export {
+  decodeInferResponse,
+  decodeStreamResponse,
   encodeInferRequest,
-  encodeInferResponseFrame,
-  encodeStreamResponseFrame,
-} from './infer/encode.ts'
+} from './infer/client-codec.ts'
+export { readContents } from './infer/contents.ts'
 export {
   type InferRequestMessage,
   type InferRequestParts,
@@ -17,6 +15,11 @@ export {
   type TensorMessage,
   type WireParameters,
 } from './infer/infer-message.ts'
+export {
+  decodeInferRequest,
+  encodeInferResponseFrame,
+  encodeStreamResponseFrame,
+} from './infer/server-codec.ts'
 export { InferStream } from './infer-stream.ts'
 export {
   type InferCallOptions,

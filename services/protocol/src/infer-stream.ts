@@ -1,7 +1,6 @@
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
-import { decodeStreamResponse } from './infer/decode-response.ts'
-import { encodeInferRequest } from './infer/encode.ts'
+import { decodeStreamResponse, encodeInferRequest } from './infer/client-codec.ts'
 import type { InferRequestParts, StreamResponseParts } from './infer/infer-message.ts'
 import { fromGrpcStatus } from './status/grpc-status.ts'
 

@@ -2,8 +2,11 @@ import { Server, ServerCredentials, type UntypedServiceImplementation } from '@g
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
-import { decodeInferRequest } from './infer/decode-request.ts'
-import { encodeInferResponseFrame, encodeStreamResponseFrame } from './infer/encode.ts'
+import {
+  decodeInferRequest,
+  encodeInferResponseFrame,
+  encodeStreamResponseFrame,
+} from './infer/server-codec.ts'
 import { InferenceClient } from './inference-client.ts'
 import { inferenceServices } from './services.ts'
 import { toGrpcStatus } from './status/grpc-status.ts'

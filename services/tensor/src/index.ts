@@ -37,9 +37,6 @@ export {
 export {
   malformed,
   sizeOfField,
-  sizeOfInt64,
-  sizeOfText,
-  sizeOfVarint,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,

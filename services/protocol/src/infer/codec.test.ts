@@ -3,14 +3,13 @@ import { DATATYPES, type Datatype, type NamedTensor, type Parameter } from '@tut
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { inferenceServices } from '../services.ts'
-import { decodeInferRequest } from './decode-request.ts'
-import { decodeInferResponse, decodeStreamResponse } from './decode-response.ts'
+import { decodeInferResponse, decodeStreamResponse, encodeInferRequest } from './client-codec.ts'
+import type { WireParameters } from './infer-message.ts'
 import {
-  encodeInferRequest,
+  decodeInferRequest,
   encodeInferResponseFrame,
   encodeStreamResponseFrame,
-} from './encode.ts'
-import type { WireParameters } from './infer-message.ts'
+} from './server-codec.ts'
 
 /** What stands behind the header of a frame that is not compressed. */
 function messageOf(frame: Buffer): Buffer {

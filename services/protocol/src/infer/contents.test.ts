@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { inferenceServices } from '../services.ts'
 import { readContents } from './contents.ts'
-import { decodeInferRequest } from './decode-request.ts'
+import { decodeInferRequest } from './server-codec.ts'
 
 const PLENTY = 2 ** 20
 const { ModelInfer } = inferenceServices().ObjectClient.service

@@ -1,14 +1,34 @@
 import { ServeError } from '@tutti/errors'
-import { type Parameter, WireReader } from '@tutti/tensor'
+import {
+  type NamedTensor,
+  type Parameter,
+  type Parameters,
+  sizeOfField,
+  WireReader,
+  WireWriter,
+} from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
 import { readParameter } from './decode-parameters.ts'
 import {
   type InferRequestMessage,
+  type InferResponseParts,
   NO_PARAMETERS,
   type RequestedOutputMessage,
+  type StreamResponseParts,
   type TensorMessage,
   type WireParameters,
 } from './infer-message.ts'
+
+/** The largest message that gRPC's framing and Triton's clients take. */
+const MAX_MESSAGE_BYTES = 2 ** 31 - 1
+const FRAME_HEADER_BYTES = 5
+/** Tags of the raw contents. */
+export const RAW_INPUTS = 58
+const RAW_OUTPUTS = 50
+/** Names, shapes and parameters of most messages take less. */
+const USUAL_HEAD_BYTES = 512
+const NOTHING = new Uint8Array(0)
+const NO_HEAD: Head = { head: NOTHING, sizeBytes: 0 }
 
 /**
  * Decodes a ModelInferRequest.
@@ -38,7 +58,7 @@ export class MessageDecoder {
 
   constructor(kind: 'request' | 'response') {
     this.#kind = kind
-    this.#rawTag = kind === 'request' ? 58 : 50
+    this.#rawTag = kind === 'request' ? RAW_INPUTS : RAW_OUTPUTS
   }
 
   read(reader: WireReader): void {
@@ -149,4 +169,116 @@ function decodeRequestedOutput(reader: WireReader): RequestedOutputMessage {
   }
   reader.leave(outer)
   return { name, parameters: parameters ?? NO_PARAMETERS }
+}
+
+/**
+ * Encodes a ModelInferResponse as a frame of gRPC: one entry of raw_output_contents per output, in the same order, never
+ * typed contents.
+ *
+ * @returns one buffer; each tensor is copied once.
+ * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
+ */
+export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
+  return toFrame(NOTHING, encodeHead(response, response.outputs), response.outputs)
+}
+
+/** Encodes a ModelStreamInferResponse as a frame of gRPC, as `encodeInferResponseFrame`. */
+export function encodeStreamResponseFrame({ errorMessage, response }: StreamResponseParts): Buffer {
+  const outer = new WireWriter(USUAL_HEAD_BYTES)
+  outer.text(10, errorMessage)
+  if (response === undefined) return toFrame(outer.bytes)
+  const inner = encodeHead(response, response.outputs)
+  outer.byte(18)
+  outer.varint(inner.sizeBytes)
+  return toFrame(outer.bytes, inner, response.outputs)
+}
+
+/** What requests and responses begin with. */
+type Fields = Omit<InferResponseParts, 'outputs'>
+
+/** A message but for its raw contents, and its size with them. */
+interface Head {
+  readonly head: Uint8Array
+  readonly sizeBytes: number
+}
+
+/** Encodes a request or a response up to its raw contents. */
+export function encodeHead(fields: Fields, tensors: readonly NamedTensor[]): Head {
+  const writer = new WireWriter(USUAL_HEAD_BYTES)
+  writer.text(10, fields.modelName)
+  writer.text(18, fields.modelVersion)
+  writer.text(26, fields.id)
+  if (fields.parameters.size > 0) writeParameters(writer, 34, fields.parameters)
+  for (const tensor of tensors) writeTensor(writer, tensor)
+  const head = writer.bytes
+  let sizeBytes = head.byteLength
+  for (const { data } of tensors) sizeBytes += sizeOfField(data.byteLength)
+  return { head, sizeBytes }
+}
+
+function writeTensor(writer: WireWriter, { name, datatype, shape }: NamedTensor): void {
+  const tensor = writer.begin(42)
+  writer.text(10, name)
+  writer.text(18, datatype)
+  if (shape.length > 0) {
+    const extents = writer.begin(26)
+    for (const extent of shape) writer.int64(extent)
+    writer.end(extents)
+  }
+  writer.end(tensor)
+}
+
+/** Writes a `map<string, InferParameter>`, the field `tag` of a message. */
+export function writeParameters(writer: WireWriter, tag: number, parameters: Parameters): void {
+  for (const [key, parameter] of parameters) {
+    const entry = writer.begin(tag)
+    writer.text(10, key)
+    const value = writer.begin(18)
+    writeValue(writer, parameter)
+    writer.end(value)
+    writer.end(entry)
+  }
+}
+
+/** Members of a oneof are written even if they hold their default: which one is set is the message. */
+function writeValue(writer: WireWriter, parameter: Parameter): void {
+  switch (parameter.kind) {
+    case 'bool':
+      writer.byte(8)
+      return writer.byte(parameter.value ? 1 : 0)
+    case 'int64':
+      writer.byte(16)
+      return writer.bigint(parameter.value)
+    case 'string':
+      return writer.textAlways(26, parameter.value)
+    case 'double':
+      writer.byte(33)
+      return writer.double(parameter.value)
+    case 'uint64':
+      writer.byte(40)
+      return writer.bigint(parameter.value)
+  }
+}
+
+/** The frame of what goes before a response and of the response itself: not compressed, its length, its bytes. */
+function toFrame(
+  before: Uint8Array,
+  { head, sizeBytes }: Head = NO_HEAD,
+  outputs: readonly NamedTensor[] = [],
+): Buffer {
+  const messageBytes = checkSize(before.byteLength + sizeBytes)
+  const writer = new WireWriter(FRAME_HEADER_BYTES + messageBytes)
+  writer.byte(0)
+  for (const shift of [24, 16, 8, 0]) writer.byte(messageBytes >>> shift)
+  writer.raw(before)
+  writer.raw(head)
+  for (const { data } of outputs) writer.field(RAW_OUTPUTS, data)
+  return writer.bytes
+}
+
+/** @throws ServeError MESSAGE_TOO_LARGE */
+export function checkSize(sizeBytes: number): number {
+  if (sizeBytes <= MAX_MESSAGE_BYTES) return sizeBytes
+  const text = `message has ${sizeBytes} bytes, want at most ${MAX_MESSAGE_BYTES}`
+  throw new ServeError('MESSAGE_TOO_LARGE', text)
 }

@@ -5,12 +5,53 @@ import {
   type Parameter,
   type Parameters,
   WireReader,
+  WireWriter,
 } from '@tutti/tensor'
 import { readContents } from './contents.ts'
-import { MessageDecoder } from './decode-request.ts'
-import type { InferResponseParts, StreamResponseParts, TensorMessage } from './infer-message.ts'
+import {
+  type InferRequestParts,
+  type InferResponseParts,
+  NO_PARAMETERS,
+  type StreamResponseParts,
+  type TensorMessage,
+} from './infer-message.ts'
+import {
+  checkSize,
+  encodeHead,
+  MessageDecoder,
+  RAW_INPUTS,
+  writeParameters,
+} from './server-codec.ts'
 
 const MAX_CONTENTS_BYTES = 2 ** 31 - 1
+
+/**
+ * Encodes a ModelInferRequest, with one entry of raw_input_contents per input.
+ *
+ * @returns one buffer; each tensor is copied once.
+ * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
+ */
+export function encodeInferRequest(request: InferRequestParts): Buffer {
+  const { modelName, modelVersion = '', id = '', parameters = NO_PARAMETERS, inputs } = request
+  const { head, sizeBytes } = encodeHead({ modelName, modelVersion, id, parameters }, inputs)
+  const outputs = encodeRequestedOutputs(request.outputs ?? [])
+  const writer = new WireWriter(checkSize(sizeBytes + outputs.byteLength))
+  writer.raw(head)
+  for (const { data } of inputs) writer.field(RAW_INPUTS, data)
+  writer.raw(outputs)
+  return writer.bytes
+}
+
+function encodeRequestedOutputs(outputs: NonNullable<InferRequestParts['outputs']>): Uint8Array {
+  const writer = new WireWriter(0)
+  for (const { name, parameters = NO_PARAMETERS } of outputs) {
+    const output = writer.begin(50)
+    writer.text(10, name)
+    writeParameters(writer, 18, parameters)
+    writer.end(output)
+  }
+  return writer.bytes
+}
 
 function finish(decoder: MessageDecoder): InferResponseParts {
   const { modelName, modelVersion, id, rawInputContents } = decoder
