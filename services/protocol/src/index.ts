@@ -15,11 +15,8 @@ export {
   type TensorMessage,
   type WireParameters,
 } from './infer/infer-message.ts'
-export {
-  decodeInferRequest,
-  encodeInferResponseFrame,
-  encodeStreamResponseFrame,
-} from './infer/server-codec.ts'
+export { decodeInferRequest, encodeInferResponseFrame } from './infer/server-codec.ts'
+export { encodeStreamResponseFrame } from './infer/stream-frame.ts'
 export { InferStream } from './infer-stream.ts'
 export {
   type InferCallOptions,

@@ -2,11 +2,8 @@ import { Server, ServerCredentials, type UntypedServiceImplementation } from '@g
 import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
-import {
-  decodeInferRequest,
-  encodeInferResponseFrame,
-  encodeStreamResponseFrame,
-} from './infer/server-codec.ts'
+import { decodeInferRequest, encodeInferResponseFrame } from './infer/server-codec.ts'
+import { encodeStreamResponseFrame } from './infer/stream-frame.ts'
 import { InferenceClient } from './inference-client.ts'
 import { inferenceServices } from './services.ts'
 import { toGrpcStatus } from './status/grpc-status.ts'

@@ -1,5 +1,6 @@
 export { decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
 export { endingSink } from './ending-sink.ts'
+export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts'
 export {
   EMPTY_CONTEXT,
   type Executed,
@@ -25,12 +26,9 @@ export {
   DATATYPES,
   type Datatype,
   elementCount,
-  formatElementCount,
-  formatShape,
   fromConfigDatatype,
   isDatatype,
   outputBytes,
-  requestPrefix,
   type Shape,
   shapeMatches,
 } from './tensor.ts'

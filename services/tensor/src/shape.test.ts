@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { elementCount, formatElementCount, formatShape, shapeMatches } from './tensor.ts'
+import { formatElementCount, formatShape } from './error-texts.ts'
+import { elementCount, shapeMatches } from './tensor.ts'
 
 await t.test(
   'the element count is the product, 1 for a scalar, 0 with an empty extent',

@@ -51,16 +51,6 @@ export function elementCount(shape: Shape): number {
   return count
 }
 
-/** The product of the extents with all its digits, for messages that tell clients what was wanted. */
-export function formatElementCount(shape: Shape): string {
-  return shape.reduce((product, extent) => product * BigInt(extent), 1n).toString()
-}
-
-/** Prints as Triton does: `[1,-1,3]`, no blanks. */
-export function formatShape(shape: Shape): string {
-  return `[${shape.join(',')}]`
-}
-
 /** True if `shape` fits `declared`, where -1 in either matches any extent. */
 export function shapeMatches(declared: Shape, shape: Shape): boolean {
   return (
@@ -92,11 +82,6 @@ export type Parameter =
   | { readonly kind: 'uint64'; readonly value: bigint }
 
 export type Parameters = ReadonlyMap<string, Parameter>
-
-/** `[request id: X] `, as Triton begins messages about one request; without an id X is `<id_unknown>`. */
-export function requestPrefix(id: string): string {
-  return `[request id: ${id === '' ? '<id_unknown>' : id}] `
-}
 
 /** Bytes of a response's outputs. */
 export function outputBytes(response: {

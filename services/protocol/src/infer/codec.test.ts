@@ -5,11 +5,8 @@ import t, { type Test } from 'tap'
 import { inferenceServices } from '../services.ts'
 import { decodeInferResponse, decodeStreamResponse, encodeInferRequest } from './client-codec.ts'
 import type { WireParameters } from './infer-message.ts'
-import {
-  decodeInferRequest,
-  encodeInferResponseFrame,
-  encodeStreamResponseFrame,
-} from './server-codec.ts'
+import { decodeInferRequest, encodeInferResponseFrame } from './server-codec.ts'
+import { encodeStreamResponseFrame } from './stream-frame.ts'
 
 /** What stands behind the header of a frame that is not compressed. */
 function messageOf(frame: Buffer): Buffer {

@@ -14,7 +14,6 @@ import {
   type InferResponseParts,
   NO_PARAMETERS,
   type RequestedOutputMessage,
-  type StreamResponseParts,
   type TensorMessage,
   type WireParameters,
 } from './infer-message.ts'
@@ -26,9 +25,8 @@ const FRAME_HEADER_BYTES = 5
 export const RAW_INPUTS = 58
 const RAW_OUTPUTS = 50
 /** Names, shapes and parameters of most messages take less. */
-const USUAL_HEAD_BYTES = 512
+export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
-const NO_HEAD: Head = { head: NOTHING, sizeBytes: 0 }
 
 /**
  * Decodes a ModelInferRequest.
@@ -182,17 +180,6 @@ export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
   return toFrame(NOTHING, encodeHead(response, response.outputs), response.outputs)
 }
 
-/** Encodes a ModelStreamInferResponse as a frame of gRPC, as `encodeInferResponseFrame`. */
-export function encodeStreamResponseFrame({ errorMessage, response }: StreamResponseParts): Buffer {
-  const outer = new WireWriter(USUAL_HEAD_BYTES)
-  outer.text(10, errorMessage)
-  if (response === undefined) return toFrame(outer.bytes)
-  const inner = encodeHead(response, response.outputs)
-  outer.byte(18)
-  outer.varint(inner.sizeBytes)
-  return toFrame(outer.bytes, inner, response.outputs)
-}
-
 /** What requests and responses begin with. */
 type Fields = Omit<InferResponseParts, 'outputs'>
 
@@ -261,10 +248,10 @@ function writeValue(writer: WireWriter, parameter: Parameter): void {
 }
 
 /** The frame of what goes before a response and of the response itself: not compressed, its length, its bytes. */
-function toFrame(
+export function toFrame(
   before: Uint8Array,
-  { head, sizeBytes }: Head = NO_HEAD,
-  outputs: readonly NamedTensor[] = [],
+  { head, sizeBytes }: Head,
+  outputs: readonly NamedTensor[],
 ): Buffer {
   const messageBytes = checkSize(before.byteLength + sizeBytes)
   const writer = new WireWriter(FRAME_HEADER_BYTES + messageBytes)

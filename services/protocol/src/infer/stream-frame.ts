@@ -1,0 +1,16 @@
+import { WireWriter } from '@tutti/tensor'
+import type { StreamResponseParts } from './infer-message.ts'
+import { encodeHead, toFrame, USUAL_HEAD_BYTES } from './server-codec.ts'
+
+const NO_RESPONSE = { head: new Uint8Array(0), sizeBytes: 0 }
+
+/** Encodes a ModelStreamInferResponse as a frame of gRPC, as `encodeInferResponseFrame`. */
+export function encodeStreamResponseFrame({ errorMessage, response }: StreamResponseParts): Buffer {
+  const outer = new WireWriter(USUAL_HEAD_BYTES)
+  outer.text(10, errorMessage)
+  if (response === undefined) return toFrame(outer.bytes, NO_RESPONSE, [])
+  const inner = encodeHead(response, response.outputs)
+  outer.byte(18)
+  outer.varint(inner.sizeBytes)
+  return toFrame(outer.bytes, inner, response.outputs)
+}
