@@ -14,6 +14,7 @@ import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
 import type { MessageReceiver } from './message-reader.ts'
 import { requireLive } from './method.ts'
 import { isRefusedBeforeWork } from './refused-before-work.ts'
+import { SentResponses } from './sent-responses.ts'
 import type { ServerCall } from './server-call.ts'
 
 /** Requests of one stream that are worked on at the same time; further ones are not read until one is answered. */
@@ -30,6 +31,7 @@ export interface InferStreamOptions {
  */
 export class InferStreamCall implements MessageReceiver {
   readonly #o: InferStreamOptions
+  readonly #sent: SentResponses
   /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
   readonly #isGrpcError: boolean
   /** Resolves when every ordered request so far is answered. */
@@ -40,6 +42,7 @@ export class InferStreamCall implements MessageReceiver {
 
   constructor(o: InferStreamOptions) {
     this.#o = o
+    this.#sent = new SentResponses(o.call)
     this.#isGrpcError = o.call.headers['triton_grpc_error'] === 'true'
   }
 
@@ -130,8 +133,8 @@ export class InferStreamCall implements MessageReceiver {
     await turn
     if (answer instanceof ServeError) await this.#sendError(message, answer)
     else {
-      this.#o.call.send(answer)
-      await this.#o.call.ready()
+      this.#sent.send(answer)
+      await this.#sent.ready()
     }
   }
 
@@ -166,9 +169,9 @@ export class InferStreamCall implements MessageReceiver {
         } catch (error) {
           return fail(ServeError.from(error))
         }
-        if (response.final) end(call.ready())
+        if (response.final) end(this.#sent.ready())
       }
-      const ready = () => (isOver ? undefined : call.ready())
+      const ready = () => (isOver ? undefined : this.#sent.ready())
       prepared.model.execute(prepared.request, { send, fail, ready }, call.context)
     })
   }
@@ -178,7 +181,7 @@ export class InferStreamCall implements MessageReceiver {
     const isEmpty = response.final && response.outputs.length === 0
     if (isEmpty && !prepared.isEmptyFinalWanted) return
     const answer = toFinalAnswer(response, prepared, response.final)
-    this.#o.call.send(this.#encode({ errorMessage: '', response: answer }))
+    this.#sent.send(this.#encode({ errorMessage: '', response: answer }))
   }
 
   async #sendError(message: InferRequestMessage, error: ServeError): Promise<void> {
@@ -195,8 +198,8 @@ export class InferStreamCall implements MessageReceiver {
       parameters: isModelError ? finalFlag(NO_PARAMETERS, true) : NO_PARAMETERS,
       outputs: [],
     }
-    call.send(this.#encode({ errorMessage: error.message, response }))
-    await call.ready()
+    this.#sent.send(this.#encode({ errorMessage: error.message, response }))
+    await this.#sent.ready()
   }
 
   /** The message, counted until it is sent. @throws ServeError OVERLOADED */

@@ -1,41 +1,43 @@
-import type { ServerHttp2Stream } from 'node:http2'
 import { ReadyGate } from '@tutti/tensor'
+import type { ServerCall } from './server-call.ts'
 
 /** Bytes of responses that may wait for the client before the models are held up. */
 const MAX_UNSENT_BYTES = 1024 * 1024
 
-/** The responses of one stream that its client has not taken yet. */
+/** Sends the responses of a call that has several, and counts those that its client has not taken yet. */
 export class SentResponses {
-  readonly #stream: ServerHttp2Stream
-  readonly #onTaken: (bytes: number, isAll: boolean) => void
+  readonly #call: ServerCall
   readonly #gate = new ReadyGate()
   #unsentBytes = 0
 
-  /** @param onTaken - the client has taken a response, or is gone; `isAll` if none waits for it now. */
-  constructor(stream: ServerHttp2Stream, onTaken: (bytes: number, isAll: boolean) => void) {
-    this.#stream = stream
-    this.#onTaken = onTaken
+  constructor(call: ServerCall) {
+    this.#call = call
+    // The client is gone: waiting for it ends.
+    call.stream.once('close', () => this.#gate.open())
   }
 
+  /** @param frame - charged; given back once the client has taken it or is gone. */
   send(frame: Buffer): void {
+    const call = this.#call
     const { byteLength } = frame
+    if (!call.beginResponses()) return call.release(byteLength)
+    if (this.#unsentBytes === 0) call.offer()
     this.#unsentBytes += byteLength
-    this.#stream.write(frame, () => this.#taken(byteLength))
+    call.stream.write(frame, () => this.#taken(byteLength))
   }
 
-  /** Undefined while the client keeps up, else the wait for it. */
+  /** Undefined while the client keeps up with the responses, else the wait for it. */
   ready(): Promise<void> | undefined {
-    return this.#unsentBytes <= MAX_UNSENT_BYTES ? undefined : this.#gate.wait()
+    if (this.#call.isOver || this.#unsentBytes <= MAX_UNSENT_BYTES) return undefined
+    return this.#gate.wait()
   }
 
-  /** The client is gone: waiting for it ends. */
-  goOn(): void {
-    this.#gate.open()
-  }
-
+  /** The client has taken a response, or is gone. */
   #taken(bytes: number): void {
     this.#unsentBytes -= bytes
-    this.#onTaken(bytes, this.#unsentBytes === 0)
+    this.#call.release(bytes)
+    if (this.#unsentBytes === 0) this.#call.allTaken()
+    else this.#call.offer()
     if (this.#unsentBytes <= MAX_UNSENT_BYTES) this.#gate.open()
   }
 }

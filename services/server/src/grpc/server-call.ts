@@ -12,7 +12,6 @@ import { CallReader } from './call-reader.ts'
 import { ACCEPTED_ENCODINGS } from './inflate.ts'
 import type { GrpcLog } from './log-events.ts'
 import { FRAME_HEADER_BYTES, type MessageReceiver } from './message-reader.ts'
-import { SentResponses } from './sent-responses.ts'
 import { CONTENT_TYPE, respondOnlyTrailers, toTrailers } from './status-trailers.ts'
 
 /** As a list of names and values, which Node takes without copying and sorting them first. */
@@ -50,7 +49,6 @@ export class ServerCall {
   #receiver: MessageReceiver | undefined
   /** Takes over from the first piece that is no whole message on. */
   #reader: CallReader | undefined
-  #sent: SentResponses | undefined
   #offeredAt: number | undefined
   #isAnswered = false
   #isClosed = false
@@ -59,6 +57,10 @@ export class ServerCall {
   constructor(o: ServerCallOptions) {
     this.#o = o
     this.#stream = o.stream
+  }
+
+  get stream(): ServerHttp2Stream {
+    return this.#stream
   }
 
   get backend(): InferenceBackend {
@@ -171,21 +173,22 @@ export class ServerCall {
     this.#onStop?.()
   }
 
-  /** Sends one of several responses. @param frame - charged; given back once the client has taken it or is gone. */
-  send(frame: Buffer): void {
-    if (this.isOver || this.#stream.destroyed || this.#stream.closed) {
-      this.release(frame.byteLength)
-      return
-    }
+  /** For responses that follow one another. @returns false if the client takes none any more. */
+  beginResponses(): boolean {
+    if (this.isOver || this.#stream.destroyed || this.#stream.closed) return false
     this.#sendHeaders()
-    if (this.#offeredAt === undefined) this.#offer()
-    this.#sent ??= new SentResponses(this.#stream, (bytes, isAll) => this.#taken(bytes, isAll))
-    this.#sent.send(frame)
+    return true
   }
 
-  /** Undefined while the client keeps up with the responses, else the wait for it. */
-  ready(): Promise<void> | undefined {
-    return this.isOver ? undefined : this.#sent?.ready()
+  /** A response waits for the client from now on, or the client has taken one of several. */
+  offer(): void {
+    if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
+  }
+
+  /** The client has taken all responses so far. Of an answered stream the end is still to be taken. */
+  allTaken(): void {
+    if (this.#isAnswered) this.offer()
+    else this.#offeredAt = undefined
   }
 
   /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */
@@ -239,7 +242,6 @@ export class ServerCall {
     }
     scope.close()
     ticket?.close()
-    this.#sent?.goOn()
   }
 
   #sendHeaders(): void {
@@ -257,21 +259,9 @@ export class ServerCall {
   /** What comes later is no cancellation any more, and the client has to take the answer. */
   #answered(): void {
     this.#isAnswered = true
-    this.#offer()
+    this.offer()
     // Else what is not read would keep the stream from closing.
     if (this.#stream.isPaused()) this.#stream.resume()
-  }
-
-  /** A response waits for the client from now on, or the client has taken one of several. */
-  #offer(): void {
-    if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
-  }
-
-  #taken(bytes: number, isAll: boolean): void {
-    this.release(bytes)
-    // Of an answered stream the end is still to be taken.
-    if (!isAll || this.#isAnswered) this.#offer()
-    else this.#offeredAt = undefined
   }
 }
 

@@ -12,6 +12,7 @@ import {
   toMethods,
   unary,
 } from '../../grpc/method.ts'
+import { SentResponses } from '../../grpc/sent-responses.ts'
 import type { ServerCall } from '../../grpc/server-call.ts'
 
 interface EchoStatus {
@@ -41,12 +42,12 @@ function statusError({ code, message }: EchoStatus): ServeError | undefined {
 }
 
 function send(
-  call: ServerCall,
+  sent: SentResponses,
   definition: MethodDefinition,
   size: number,
 ): Promise<void> | undefined {
-  call.send(toFrame(definition.responseSerialize(payload(size))))
-  return call.ready()
+  sent.send(toFrame(definition.responseSerialize(payload(size))))
+  return sent.ready()
 }
 
 const unaryCall: Handler = (call, definition) =>
@@ -60,12 +61,13 @@ const unaryCall: Handler = (call, definition) =>
 /** Answers a request with its responses, at their intervals. */
 async function answer(
   call: ServerCall,
+  sent: SentResponses,
   definition: MethodDefinition,
   request: StreamingRequest,
 ): Promise<void> {
   for (const { size, interval_us } of request.response_parameters) {
     if (interval_us > 0) await sleep(interval_us / 1000)
-    await send(call, definition, size)
+    await send(sent, definition, size)
   }
   const error = request.response_status && statusError(request.response_status)
   if (error) call.refuse(error)
@@ -74,11 +76,12 @@ async function answer(
 /** One after the other, as the cases expect; the end of the requests ends the call. */
 const streaming: Handler = (call, definition) => {
   let turn = Promise.resolve()
+  const sent = new SentResponses(call)
   call.read({
     receive: (bytes) => {
       const request = deserialize(definition, bytes) as StreamingRequest
       call.release(bytes.byteLength)
-      turn = turn.then(() => answer(call, definition, request))
+      turn = turn.then(() => answer(call, sent, definition, request))
     },
     end: () => void turn.then(() => call.end()),
   })
