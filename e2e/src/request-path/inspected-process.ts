@@ -1,17 +1,11 @@
 // oxlint-disable typescript/no-unsafe-type-assertion -- this file is the adapter of the inspector's protocol
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { StartedProcess } from '@tutti/chassis/testing'
+import { ROOT } from '../serving.ts'
 
 /** The functions of one thread that have run, by file URL and name and place. */
 export type Executed = ReadonlyMap<string, ReadonlySet<string>>
-
-/** The inspector of a process that was started with `--inspect`, and of its worker threads. */
-export interface InspectedProcess {
-  /** What has run since the last call, in all threads. */
-  executed(): Promise<Executed>
-  close(): void
-}
 
 interface Message {
   readonly id?: number
@@ -31,14 +25,20 @@ interface ScriptCoverage {
 
 type Send = (method: string, params?: object) => Promise<Record<string, unknown>>
 
-/**
- * Counts, from now on, which functions run: V8's precise coverage, which does not miss what is optimised.
- *
- * @param url - `ws://...`, as the process writes it to stderr.
- */
-export async function inspectProcess(url: string): Promise<InspectedProcess> {
+/** Opens the inspector of a process that was started with `--inspect`. */
+export async function openInspector({ lines }: StartedProcess): Promise<WebSocket> {
+  const [, url = ''] = /Debugger listening on (ws:\S+)/.exec(lines.join('\n')) ?? []
   const socket = new WebSocket(url)
   await once(socket, 'open')
+  return socket
+}
+
+/**
+ * Counts, from now on, which functions run in a process that was started with `--inspect`, and in its worker threads: V8's precise
+ * coverage, which does not miss what is optimised.
+ */
+export async function inspectProcess(started: StartedProcess) {
+  const socket = await openInspector(started)
   const threads = new Map<string, Session>()
   const main = new Session((text) => socket.send(text))
   threads.set('', main)
@@ -60,8 +60,9 @@ export async function inspectProcess(url: string): Promise<InspectedProcess> {
   const sends = [...threads.values()].map((thread): Send => thread.send)
   await Promise.all(sends.map(startCounting))
   return {
-    executed: async () => merge(await Promise.all(sends.map(takeCounts))),
-    close: () => socket.close(),
+    /** What has run since the last call, in all threads. */
+    executed: async (): Promise<Executed> => merge(await Promise.all(sends.map(takeCounts))),
+    close: (): void => socket.close(),
   }
 }
 
@@ -115,26 +116,21 @@ function merge(threads: readonly (readonly ScriptCoverage[])[]): Executed {
   return executed
 }
 
-/** The functions of `now` that are not in `idle`, of files below a folder: their source files, relative to it. */
-export function sourcesOf(root: string, now: Executed, idle: Executed): readonly string[] {
+/** The functions of `now` that are not in `idle`, of files of the checkout: their source files, relative to its root. */
+export function sourcesOf(now: Executed, idle: Executed): readonly string[] {
   const files = new Set<string>()
   for (const [url, functions] of now) {
     if (!url.startsWith('file://')) continue
     const path = fileURLToPath(url)
-    if (!path.startsWith(`${root}/`) || path.includes('/node_modules/')) continue
+    if (!path.startsWith(ROOT) || path.includes('/node_modules/')) continue
     const before = idle.get(url)
     if ([...functions].every((name) => before?.has(name))) continue
     files.add(
       path
-        .slice(root.length + 1)
+        .slice(ROOT.length)
         .replace('/dist/', '/src/')
         .replace(/\.js$/, '.ts'),
     )
   }
   return [...files].toSorted()
-}
-
-/** The lines of a file, comments and blanks too. */
-export function linesOf(path: string): number {
-  return readFileSync(path, 'utf8').split('\n').length - 1
 }

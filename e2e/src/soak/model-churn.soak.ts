@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { slopeOf, until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { churn, churnRepository, heldBy } from '../control-churn.ts'
+import { openInspector } from '../request-path/inspected-process.ts'
 import { type Serving, serve } from '../serving.ts'
 
 t.setTimeout(0)
@@ -40,10 +41,7 @@ await t.test('10,000 loads and unloads of an ensemble and its model', async (tes
  * resident by a third of it from hour to hour.
  */
 async function collectGarbage(serving: Serving): Promise<void> {
-  const lines = serving.process.lines.join('\n')
-  const [, url = ''] = /Debugger listening on (ws:\S+)/.exec(lines) ?? []
-  const socket = new WebSocket(url)
-  await once(socket, 'open')
+  const socket = await openInspector(serving.process)
   const answered = once(socket, 'message')
   socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }))
   await answered
