@@ -125,12 +125,7 @@ export function sourcesOf(now: Executed, idle: Executed): readonly string[] {
     if (!path.startsWith(ROOT) || path.includes('/node_modules/')) continue
     const before = idle.get(url)
     if ([...functions].every((name) => before?.has(name))) continue
-    files.add(
-      path
-        .slice(ROOT.length)
-        .replace('/dist/', '/src/')
-        .replace(/\.js$/, '.ts'),
-    )
+    files.add(path.slice(ROOT.length).replace('/dist/', '/src/').replace(/\.js$/, '.ts'))
   }
   return [...files].toSorted()
 }
