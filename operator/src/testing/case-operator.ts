@@ -1,26 +1,14 @@
-import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
-import { type Client, createClient, createTransport } from '@tutti/kube'
+import { parseFlags } from '@tutti/chassis'
+import type { Client } from '@tutti/kube'
 import { type ApiServer, type HttpFaultProxy, startHttpFaultProxy } from '@tutti/kube/testing'
 import { createControllers } from '../controllers/index.ts'
 import { OPERATOR_FLAGS } from '../operator-flags.ts'
 import type { EventInput } from '../runtime/events.ts'
 import { type EndedPass, RestWatch } from './rest-watch.ts'
-import { type TestMetrics, testMetrics } from './test-metrics.ts'
+import { AROUND, closeCaches, endControllers, openClient, startCaches } from './running-parts.ts'
+import { testMetrics } from './test-metrics.ts'
 
-/** All controllers of the operator, with caches, memory and a proxy of their own. */
-export interface CaseOperator {
-  readonly proxy: HttpFaultProxy
-  readonly metrics: TestMetrics
-  readonly events: readonly EventInput[]
-  /** Reconciles in the order in which they ended. */
-  readonly passes: readonly EndedPass[]
-  /** Resolves when it has nothing left to do. */
-  readonly atRest: RestWatch['atRest']
-  /** Nothing of it reaches the server any more, from now on; what it knew is lost. */
-  kill(): Promise<void>
-  /** Ends it as at a stop. Fine to call again. */
-  stop(): Promise<void>
-}
+export type CaseOperator = Awaited<ReturnType<typeof startCaseOperator>>
 
 export interface CaseOperatorOptions {
   /** Absent: all. */
@@ -44,17 +32,14 @@ export interface CaseOperatorOptions {
 /** Between two looks at what only a person can set right: longer than what an operator at rest waits for. */
 const TROUBLE_MS = 2000
 
-/** Starts the operator without an election; controllers start when the caches have synced. */
-export async function startCaseOperator(
-  server: ApiServer,
-  o: CaseOperatorOptions,
-): Promise<CaseOperator> {
+/**
+ * Starts all controllers of the operator, without an election, with caches, memory and a proxy of their own; controllers start when
+ * the caches have synced.
+ */
+export async function startCaseOperator(server: ApiServer, o: CaseOperatorOptions) {
   const proxy = await startHttpFaultProxy(server)
   o.prepare?.(proxy)
-  const log = silentLogger
-  const access = proxy.access(o.token)
-  const transport = createTransport(access, { clock: systemClock, log, userAgent: 'case' })
-  const client = createClient(transport)
+  const { client, close } = openClient(proxy.access(o.token))
   const metrics = testMetrics()
   const rest = new RestWatch({
     client,
@@ -76,7 +61,7 @@ export async function startCaseOperator(
     openReflector,
     metrics: rest.metrics,
     client,
-    log,
+    log: AROUND.log,
     events: { record: (event: EventInput) => void events.push(event) },
     scrapes: metrics.metrics,
     flags,
@@ -85,29 +70,31 @@ export async function startCaseOperator(
     troublePollMs: TROUBLE_MS,
   })
   metrics.runtime.readCaches(() => caches.map((cache) => cache.reading()))
-  for (const cache of caches) cache.start()
   const end = async (): Promise<void> => {
-    for (const controller of controllers) controller.stop()
-    for (const controller of controllers) controller.abort()
-    await Promise.all(controllers.map((controller) => controller.drained()))
-    await Promise.all(caches.map((cache) => cache.close()))
-    await transport.close()
+    await endControllers(controllers)
+    await closeCaches(caches)
+    await close()
     await proxy.close()
   }
   let ending: Promise<void> | undefined
   const stop = (): Promise<void> => (ending ??= end())
-  await Promise.all(caches.map((cache) => cache.synced))
+  await startCaches(caches)
   for (const controller of controllers) controller.start()
   return {
     proxy,
     metrics,
-    events,
-    passes: rest.passes,
-    atRest: (options) => rest.atRest(options),
+    /** What was told to users so far. */
+    events: events as readonly EventInput[],
+    /** Reconciles in the order in which they ended. */
+    passes: rest.passes as readonly EndedPass[],
+    /** Resolves when it has nothing left to do. */
+    atRest: (options?: Parameters<RestWatch['atRest']>[0]) => rest.atRest(options),
+    /** Nothing of it reaches the server any more, from now on; what it knew is lost. */
     kill: () => {
       proxy.refuse()
       return stop()
     },
+    /** Ends it as at a stop. Fine to call again. */
     stop,
   }
 }

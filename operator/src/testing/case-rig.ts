@@ -1,61 +1,22 @@
-import { silentLogger, systemClock } from '@tutti/chassis'
-import { createClient, createReflector, createTransport } from '@tutti/kube'
-import {
-  type ApiServer,
-  type ApiServerOptions,
-  type PlainClient,
-  type PlainObject,
-  startApiServer,
-} from '@tutti/kube/testing'
+import type { ApiServer, ApiServerOptions, PlainClient, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { createCaches } from '../controllers/caches.ts'
 import { type CaseOperator, type CaseOperatorOptions, startCaseOperator } from './case-operator.ts'
 import { CONFIG_TEXT, MODEL_SPEC } from './model-cluster.ts'
 import { applierOf, hasCondition, isThere, type Paths, pathsIn } from './namespaced.ts'
 import { type Play, PodPlayer } from './pod-player.ts'
-import { bindAdmin, freePodPort, installCrds, startNode } from './prepare-server.ts'
-import { startVersion, type VersionOperator, type VersionOptions } from './version-operator.ts'
+import { bindAdmin, freePodPort, startCaseServer } from './prepare-server.ts'
+import { AROUND, closeCaches, openClient, startCaches } from './running-parts.ts'
+import { startVersion, type VersionOptions } from './version-operator.ts'
 
-/**
- * A real API server, with Kubernetes' own controllers unless it is told otherwise, pods that are played, and as many operators as a
- * case wants.
- */
-export interface CaseRig {
-  readonly server: ApiServer
-  readonly player: PodPlayer
-  /** What pods of a Model do, by its name; they become ready if nothing is said. */
-  readonly plays: Map<string, Play>
-  openPlace(): Promise<CasePlace>
-  /** For all namespaces. The test's teardown stops it, if the test does not. */
-  startOperator(t: Test, o: StartOptions & { readonly system: string }): Promise<CaseOperator>
-}
+export type CaseRig = Awaited<ReturnType<typeof openCaseRig>>
 
 /** An operator with an election. */
 export type StartVersionOptions = Pick<VersionOptions, 'name' | 'flags'>
 
 export type StartOptions = Pick<CaseOperatorOptions, 'token' | 'idleMs' | 'prepare'>
 
-/** One namespace, and what a case does in it. */
-export interface CasePlace {
-  readonly namespace: string
-  /** The namespace of its operators. */
-  readonly system: string
-  readonly plain: PlainClient
-  /** For this namespace. The test's teardown stops it, if the test does not. */
-  startOperator(t: Test, o?: StartOptions): Promise<CaseOperator>
-  /** For this namespace, one of those that share a lease. The test's teardown stops it, if the test does not. */
-  startVersion(t: Test, o: StartVersionOptions): Promise<VersionOperator>
-  readonly path: Paths
-  applyModel(name: string, spec?: PlainObject): Promise<PlainObject>
-  /** Over the Model of that name: one step, with the tensors that all models of tests have. */
-  applyEnsemble(name: string, model: string, spec?: PlainObject): Promise<PlainObject>
-  /** Resolves with the Model or Ensemble once its condition `Ready` is true for its newest generation. */
-  ready(plural: 'models' | 'ensembles', name: string): Promise<PlainObject>
-  /** Resolves with it once a condition has this status, and reason if one is given, for its newest generation. */
-  readonly condition: (plural: string, name: string, wanted: string) => Promise<PlainObject>
-  /** All that the operator made, and what it says: equal for equal specs, whatever happened on the way. */
-  look(): Promise<readonly string[]>
-}
+export type CasePlace = Awaited<ReturnType<typeof openCasePlace>>
 
 /** Kinds that the operator makes. */
 export const MADE_KINDS: readonly string[] = [
@@ -76,20 +37,15 @@ export const MADE_KINDS: readonly string[] = [
 
 let made = 0
 
-export async function openCaseRig(t: Test, o: ApiServerOptions = {}): Promise<CaseRig> {
+/**
+ * A real API server, with Kubernetes' own controllers unless it is told otherwise, pods that are played, and as many operators as a
+ * case wants.
+ */
+export async function openCaseRig(t: Test, o: ApiServerOptions = {}) {
   const { hasControllers = true } = o
-  const server = await startApiServer({ ...o, hasControllers })
-  t.teardown(() => server.stop())
-  await installCrds(server)
-  t.teardown(await startNode(server.plain))
-  const common = { clock: systemClock, log: silentLogger }
-  const transport = createTransport(server.access(), { ...common, userAgent: 'player' })
-  const client = createClient(transport)
-  const caches = createCaches({
-    ...common,
-    client,
-    openReflector: (options) => createReflector({ ...options, client }),
-  })
+  const server = await startCaseServer(t, { ...o, hasControllers })
+  const { client, openReflector, close } = openClient(server.access())
+  const caches = createCaches({ ...AROUND, client, openReflector })
   const plays = new Map<string, Play>()
   const podPort = await freePodPort()
   const player = new PodPlayer({
@@ -103,17 +59,19 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}): Promise<Ca
   const used = [caches.pods, caches.revisions]
   t.teardown(async () => {
     await player.close()
-    await Promise.all(used.map((cache) => cache.close()))
-    await transport.close()
+    await closeCaches(used)
+    await close()
   })
-  for (const cache of used) cache.start()
-  await Promise.all(used.map((cache) => cache.synced))
+  await startCaches(used)
   const around = { podPort, direct: client, hasControllers }
   return {
     server,
     player,
+    /** What pods of a Model do, by its name; they become ready if nothing is said. */
     plays,
-    startOperator: (test, options) => start(test, server, { ...options, ...around }),
+    /** For all namespaces. The test's teardown stops it, if the test does not. */
+    startOperator: (test: Test, options: StartOptions & { readonly system: string }) =>
+      start(test, server, { ...options, ...around }),
     openPlace: () => openCasePlace(server, around),
   }
 }
@@ -126,11 +84,11 @@ async function start(t: Test, server: ApiServer, o: CaseOperatorOptions): Promis
 
 const READY: Play = { kind: 'ready' }
 
-/** @param o.hasControllers - there is somebody who makes service accounts. */
+/** One namespace, and what a case does in it. @param o.hasControllers - service accounts are made by themselves. */
 async function openCasePlace(
   server: ApiServer,
   o: Pick<CaseOperatorOptions, 'podPort' | 'direct'> & { readonly hasControllers: boolean },
-): Promise<CasePlace> {
+) {
   const { plain } = server
   made += 1
   const namespace = `case-${made}`
@@ -142,22 +100,29 @@ async function openCasePlace(
     await plain.until(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, isThere)
   }
   const path = pathsIn(namespace)
-  const condition: CasePlace['condition'] = async (plural, name, wanted) =>
+  const condition = async (plural: string, name: string, wanted: string): Promise<PlainObject> =>
     (await plain.until(path(plural, name), (object) => hasCondition(object, wanted))) ?? {}
   return {
     namespace,
+    /** The namespace of its operators. */
     system,
     plain,
     path,
+    /** Resolves with it once a condition has this status, and reason if one is given, for its newest generation. */
     condition,
-    ready: (plural, name) => condition(plural, name, 'Ready=True'),
-    startOperator: (t, options) => start(t, server, { ...options, ...o, namespace, system }),
-    startVersion: async (t, options) => {
+    /** Resolves with the Model or Ensemble once its condition `Ready` is true for its newest generation. */
+    ready: (plural: 'models' | 'ensembles', name: string) => condition(plural, name, 'Ready=True'),
+    /** For this namespace. The test's teardown stops it, if the test does not. */
+    startOperator: (t: Test, options?: StartOptions) =>
+      start(t, server, { ...options, ...o, namespace, system }),
+    /** For this namespace, one of those that share a lease. The test's teardown stops it, if the test does not. */
+    startVersion: async (t: Test, options: StartVersionOptions) => {
       await bindAdmin(plain, system)
       const operator = await startVersion(server, { ...options, ...o, namespace, system })
       t.teardown(() => operator.stop())
       return operator
     },
+    /** All that the operator made, and what it says: equal for equal specs, whatever happened on the way. */
     look: () => look(plain, path, namespace),
     ...appliers(plain, path),
   }
@@ -168,6 +133,7 @@ function appliers(plain: PlainClient, path: Paths) {
   return {
     applyModel: (name: string, spec: PlainObject = {}) =>
       apply('Model', name, { ...MODEL_SPEC, ...spec }),
+    /** Over the Model of that name: one step, with the tensors that all models of tests have. */
     applyEnsemble: (name: string, model: string, spec: PlainObject = {}) =>
       apply('Ensemble', name, {
         maxBatchSize: 4,
@@ -181,7 +147,7 @@ function appliers(plain: PlainClient, path: Paths) {
 
 async function look(
   plain: PlainClient,
-  path: CasePlace['path'],
+  path: Paths,
   namespace: string,
 ): Promise<readonly string[]> {
   const ours = '?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dtutti-operator'

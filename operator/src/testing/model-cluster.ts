@@ -1,29 +1,17 @@
-import { createMetrics, silentLogger, systemClock } from '@tutti/chassis'
-import {
-  type Client,
-  createClient,
-  createReflector,
-  createTransport,
-  type Pod,
-  type Stored,
-} from '@tutti/kube'
-import {
-  type ApiServer,
-  type PlainClient,
-  type PlainObject,
-  startApiServer,
-} from '@tutti/kube/testing'
+import { createMetrics, systemClock } from '@tutti/chassis'
+import type { Pod, Stored } from '@tutti/kube'
+import type { ApiServer, PlainClient, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
-import { type Caches, createCaches, INDEX } from '../controllers/caches.ts'
+import { createCaches, INDEX } from '../controllers/caches.ts'
 import { createModelControllers } from '../controllers/model/create-model-controllers.ts'
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
-import type { Controller } from '../runtime/controller.ts'
 import type { EventInput } from '../runtime/events.ts'
 import { createRuntimeMetrics } from '../runtime/metrics.ts'
-import { applierOf, pathsIn } from './namespaced.ts'
+import { applierOf, isThere, pathsIn } from './namespaced.ts'
 import { type Play, PodPlayer } from './pod-player.ts'
-import { freePodPort, installCrds, startNode } from './prepare-server.ts'
+import { freePodPort, startCaseServer } from './prepare-server.ts'
+import { AROUND, closeCaches, endControllers, openClient, startCaches } from './running-parts.ts'
 import { stepSettings } from './step-settings.ts'
 
 /** What model repositories of tests say. */
@@ -40,61 +28,23 @@ export const MODEL_SPEC: PlainObject = {
   storageUri: 'http://models.example/yolo.tar',
 }
 
-/** A real API server with Kubernetes' own controllers, ours for Models, and pods that tests play. */
-export interface ModelCluster {
-  readonly plain: PlainClient
-  readonly client: Client
-  readonly caches: Caches
-  readonly controller: Controller
-  readonly player: PodPlayer
-  readonly events: readonly EventInput[]
-  /** What pods of a Model do, by its name, for those that are bound from now on. */
-  readonly plays: Map<string, Play>
-  load: { inFlight: number; queued: number; slots: number }
-  namespace(o?: { readonly hasRouter?: boolean }): Promise<string>
-  applyModel(namespace: string, name: string, spec?: PlainObject): Promise<PlainObject>
-  startRouter(namespace: string, name?: string): Promise<void>
-  /** Waits for a Model that fits. */
-  untilModel(
-    namespace: string,
-    name: string,
-    fits: (model: PlainObject) => boolean,
-  ): Promise<PlainObject>
-}
+export type ModelCluster = Awaited<ReturnType<typeof openModelCluster>>
 
 export interface ModelClusterOptions {
   /** How long pods may take to answer, and reconciles to end. */
   readonly patienceMs?: number
 }
 
-export async function openModelCluster(
-  t: Test,
-  o: ModelClusterOptions = {},
-): Promise<ModelCluster> {
-  const server = await startApiServer({ hasControllers: true })
-  t.teardown(() => server.stop())
-  const { plain } = server
-  await installCrds(server)
-  const stopNode = await startNode(plain)
-  t.teardown(stopNode)
+/** A real API server with Kubernetes' own controllers, ours for Models, and pods that tests play. */
+export async function openModelCluster(t: Test, o: ModelClusterOptions = {}) {
+  const server = await startCaseServer(t, { hasControllers: true })
   return await openRig(t, server, o)
 }
 
-async function openRig(
-  t: Test,
-  server: ApiServer,
-  { patienceMs }: ModelClusterOptions,
-): Promise<ModelCluster> {
+async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterOptions) {
   const { plain } = server
-  const around = { clock: systemClock, log: silentLogger }
-  const transport = createTransport(server.access(), { ...around, userAgent: 'test' })
-  const client = createClient(transport)
-  const caches = createCaches({
-    ...around,
-    client,
-    openReflector: (o) => createReflector({ ...o, client }),
-    isFrozen: true,
-  })
+  const { client, openReflector, close } = openClient(server.access())
+  const caches = createCaches({ ...AROUND, client, openReflector, isFrozen: true })
   const port = await freePodPort()
   const plays = new Map<string, Play>()
   const events: EventInput[] = []
@@ -104,7 +54,7 @@ async function openRig(
     ...(patienceMs !== undefined && { timeoutMs: patienceMs }),
   })
   const routers = new RouterViews({
-    ...around,
+    ...AROUND,
     client: podClient,
     routersOf: (namespace) => caches.pods.byIndex(INDEX.router, namespace),
     namespaces: () => [],
@@ -112,7 +62,7 @@ async function openRig(
   })
   const scrapes = createMetrics()
   const { controller, scaler } = createModelControllers({
-    ...around,
+    ...AROUND,
     client,
     caches,
     podClient,
@@ -124,7 +74,7 @@ async function openRig(
     scalingMs: 200,
     ...(patienceMs !== undefined && { reconcileMs: patienceMs }),
   })
-  const cluster: { load: ModelCluster['load'] } = { load: { inFlight: 0, queued: 0, slots: 1 } }
+  const cluster = { load: { inFlight: 0, queued: 0, slots: 1 } }
   const player = new PodPlayer({
     plain,
     caches,
@@ -134,17 +84,12 @@ async function openRig(
     load: () => cluster.load,
   })
   t.teardown(async () => {
-    for (const one of [controller, scaler, routers]) {
-      one.stop()
-      one.abort()
-      await one.drained()
-    }
+    await endControllers([controller, scaler, routers])
     await player.close()
-    await Promise.all(Object.values(caches).map((cache) => cache.close()))
-    await transport.close()
+    await closeCaches(Object.values(caches))
+    await close()
   })
-  for (const cache of Object.values(caches)) cache.start()
-  await Promise.all(Object.values(caches).map((cache) => cache.synced))
+  await startCaches(Object.values(caches))
   controller.start()
   scaler.start()
   return Object.assign(cluster, {
@@ -154,6 +99,7 @@ async function openRig(
     controller,
     player,
     events,
+    /** What pods of a Model do, by its name, for those that are bound from now on. */
     plays,
     ...actions(plain),
   })
@@ -180,15 +126,13 @@ function actions(plain: PlainClient) {
       made += 1
       const name = `ns-${made}`
       await plain.create('/api/v1/namespaces', { metadata: { name } })
-      await plain.until(
-        `/api/v1/namespaces/${name}/serviceaccounts/default`,
-        (account) => account !== undefined,
-      )
+      await plain.until(`/api/v1/namespaces/${name}/serviceaccounts/default`, isThere)
       if (hasRouter) await startRouter(name)
       return name
     },
     applyModel: (namespace: string, name: string, spec: PlainObject = {}) =>
       applierOf(plain, pathsIn(namespace))('Model', name, { ...MODEL_SPEC, ...spec }),
+    /** Waits for a Model that fits. */
     untilModel: async (
       namespace: string,
       name: string,

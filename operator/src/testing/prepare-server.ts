@@ -1,5 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import type { ApiServer, PlainClient, PlainObject } from '@tutti/kube/testing'
+import {
+  type ApiServer,
+  type ApiServerOptions,
+  type PlainClient,
+  type PlainObject,
+  startApiServer,
+} from '@tutti/kube/testing'
+import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { startPodServer } from './pod-server.ts'
 
@@ -25,6 +32,15 @@ export async function installCrds({ plain }: Pick<ApiServer, 'plain'>): Promise<
     )
     await untilServed(plain, 'tutti.dev/v1alpha1', crd['spec'].names.plural)
   }
+}
+
+/** A real API server with our CRDs and a node; all of it ends with the test. */
+export async function startCaseServer(t: Test, o: ApiServerOptions): Promise<ApiServer> {
+  const server = await startApiServer(o)
+  t.teardown(() => server.stop())
+  await installCrds(server)
+  t.teardown(await startNode(server.plain))
+  return server
 }
 
 /** A resource is listed, and then served, a moment after its definition is established. */

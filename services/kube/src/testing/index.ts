@@ -11,6 +11,7 @@ export {
   type PlainAnswer,
   type PlainClient,
   type PlainObject,
+  type PlainRequest,
   plainClient,
 } from './plain-client.ts'
 export { type ApiServer, startApiServer } from './start-api-server.ts'
