@@ -1,13 +1,5 @@
 // needs: nats, apiserver
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import {
-  findNatsServer,
-  type StartedProcess,
-  startProcess,
-  withoutNatsServer,
-} from '@tutti/chassis/testing'
+import { type NatsServer, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { startChartCluster, startChartPod } from './chart-pods.ts'
@@ -28,27 +20,20 @@ async function startNats(
   t: Test,
   server: ApiServer,
   objects: readonly Rendered[],
-): Promise<StartedProcess> {
+): Promise<NatsServer> {
   const path = '/api/v1/namespaces/tutti-system/secrets/tutti-nats-server'
   const secret = await server.plain.until(path, (object) => object !== undefined)
-  const folder = await mkdtemp(join(tmpdir(), 'tutti-chart-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  for (const [name, text] of Object.entries<string>(secret?.['data'])) {
-    await writeFile(join(folder, name), Buffer.from(text, 'base64'))
-  }
-  const text: string = find(objects, 'ConfigMap', 'tutti-nats')['data']['nats.conf']
-  const elsewhere = text.replace('port: 4222', 'listen: "127.0.0.1:-1"').replace(':8222', ':-1')
-  await writeFile(join(folder, 'nats.conf'), elsewhere)
-  const started = await startProcess(
-    findNatsServer() ?? '',
-    ['--config', join(folder, 'nats.conf')],
-    {
-      env: { POD_NAME: 'tutti-nats-0' },
-      readyWhen: (line) => line.includes('Server is ready'),
-    },
+  const files = Object.entries<string>(secret?.['data']).map(
+    ([name, text]) => [name, Buffer.from(text, 'base64').toString()] as const,
   )
-  t.teardown(() => started.stop())
-  return started
+  const text: string = find(objects, 'ConfigMap', 'tutti-nats')['data']['nats.conf']
+  const nats = await startNatsServer({
+    config: text.replace('port: 4222', '').replace(':8222', ':-1'),
+    files: Object.fromEntries(files),
+    env: { POD_NAME: 'tutti-nats-0' },
+  })
+  t.teardown(() => nats.stop())
+  return nats
 }
 
 await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {

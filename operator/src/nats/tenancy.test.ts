@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, startProcess, withoutNatsServer } from '@tutti/chassis/testing'
+import { freePort, type NatsServer, startProcess, withoutNatsServer } from '@tutti/chassis/testing'
 import * as fc from 'fast-check'
 import { Empty } from 'nats'
 import t from 'tap'
@@ -10,12 +10,7 @@ import { buildClusterConfig, buildTenancyConfig } from './server-config.ts'
 import { planRotation } from './signing-rotation.ts'
 import { createTenancyKeys, type TenancyKeys, toCredentialIssuer } from './tenancy-keys.ts'
 import { tenantSubjects } from './tenant-subjects.ts'
-import {
-  connectTenant,
-  startTenantServer,
-  type Teardown,
-  type TenantServer,
-} from './testing/tenant-server.ts'
+import { connectTenant, startTenantServer, type Teardown } from './testing/tenant-server.ts'
 import { issueCredentials } from './user-credentials.ts'
 
 const WITH_NATS = { skip: withoutNatsServer() }
@@ -32,11 +27,11 @@ function credentialsOf(
   return issueCredentials({ issuer, prefix, namespace, lifetimeMs, nowMs: Date.now() })
 }
 
-async function startServer(t: Teardown, keys: TenancyKeys): Promise<TenantServer> {
+async function startServer(t: Teardown, keys: TenancyKeys): Promise<NatsServer> {
   return await startTenantServer(t, { 'tenancy.conf': buildTenancyConfig(keys) })
 }
 
-function isLetIn(t: Teardown, server: TenantServer, credentials: string): Promise<boolean> {
+function isLetIn(t: Teardown, server: NatsServer, credentials: string): Promise<boolean> {
   return connectTenant(t, server.url, credentials).then(
     () => true,
     (error: unknown) => {
@@ -290,7 +285,7 @@ await t.test('servers of a cluster let one another in, and nobody else', WITH_NA
   ])
   const third = { ...files, 'cluster-3.conf': stranger }
   await startTenantServer(t, third, { block: block(await freePort(), 'cluster-3.conf') })
-  await one.process.waitForLine((line) => /authentication error/i.test(line))
+  await one.waitForLine((line) => /authentication error/i.test(line))
 })
 
 const ROUTER = new URL('../../../services/router/dist/main.js', import.meta.url).pathname

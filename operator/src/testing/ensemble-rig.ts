@@ -1,5 +1,4 @@
-import { silentLogger, systemClock } from '@tutti/chassis'
-import { createClient, createReflector, createTransport } from '@tutti/kube'
+import { systemClock } from '@tutti/chassis'
 import type { ApiServer, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { createCaches, INDEX, keysOf } from '../controllers/caches.ts'
@@ -14,10 +13,11 @@ import type { RouterDefaults } from '../resources/router-deployment.ts'
 import { ROUTER_LABELS } from '../resources/router-names.ts'
 import type { EventInput } from '../runtime/events.ts'
 import { acceptModel } from './accept-model.ts'
-import { applierOf, hasCondition, type Paths, pathsIn } from './namespaced.ts'
+import { applierOf, hasCondition, pathsIn } from './namespaced.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
+import { AROUND, closeCaches, endControllers, openClient, startCaches } from './running-parts.ts'
 import { stepSettings } from './step-settings.ts'
-import { type TestMetrics, testMetrics } from './test-metrics.ts'
+import { testMetrics } from './test-metrics.ts'
 
 export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults {
   const { imagePullPolicy, imagePullSecrets, nats, network } = stepSettings()
@@ -35,32 +35,13 @@ export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults 
   }
 }
 
-/** An operator's controllers of Routers and Ensembles against a real API server; pods are made by the test. */
-export interface EnsembleRig {
-  readonly metrics: TestMetrics
-  readonly events: readonly EventInput[]
-  /** Starts them; the rig ends them with the test, or sooner. */
-  start(): Promise<() => Promise<void>>
-  createNamespace(): Promise<EnsembleNamespace>
-}
-
 /** What tests do in one namespace. */
-export interface EnsembleNamespace {
-  readonly name: string
-  readonly path: Paths
-  applyEnsemble(name: string, spec: PlainObject): Promise<unknown>
-  /** Applies a Model, and says that it is accepted and served with this config.pbtxt. */
-  serveModel(name: string, text: string): Promise<void>
-  applyModel(name: string): Promise<PlainObject>
-  /** Makes a router pod that is ready and answers at an address of its own. */
-  startRouter(name: string): Promise<PodServer>
-  /** Resolves when a condition has the status, and the reason if one is given. */
-  condition(name: string, type: string, status: string, reason?: string): Promise<PlainObject>
-}
+export type EnsembleNamespace = ReturnType<typeof openNamespace>
 
 let made = 0
 
-export async function openEnsembleRig(t: Test, server: ApiServer): Promise<EnsembleRig> {
+/** An operator's controllers of Routers and Ensembles against a real API server; pods are made by the test. */
+export async function openEnsembleRig(t: Test, server: ApiServer) {
   const { plain } = server
   const metrics = testMetrics()
   const events: EventInput[] = []
@@ -68,12 +49,11 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
   const first = await startPodServer({ ip: '127.0.0.1' })
   t.teardown(() => first.close())
   const { port } = first
+  /** Starts them; the rig ends them with the test, or sooner. */
   const start = async (): Promise<() => Promise<void>> => {
-    const around = { clock: systemClock, log: silentLogger }
-    const transport = createTransport(server.access(), { ...around, userAgent: 'test' })
-    const client = createClient(transport)
+    const { client, openReflector, close } = openClient(server.access())
     const tenancy = new NatsTenancy({
-      ...around,
+      ...AROUND,
       client,
       namespace: 'default',
       servers: { kind: 'own', clusterHosts: [] },
@@ -81,16 +61,16 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
       lifetimeMs: 86_400_000,
     })
     const context = {
-      ...around,
+      ...AROUND,
       client,
-      openReflector: (o) => createReflector({ ...o, client }),
+      openReflector,
       events: { record: (event: EventInput) => void events.push(event) },
       metrics: metrics.runtime,
     } satisfies Partial<ControllerContext>
     const shared = createCaches({ ...context, isFrozen: true, gatewayAskMs: 500 })
     const podClient = createPodClient({ clock: systemClock, port })
     const routers = new RouterViews({
-      ...around,
+      ...AROUND,
       client: podClient,
       routersOf: (name) => shared.pods.byIndex(INDEX.router, name),
       namespaces: () => shared.pods.indexValues(INDEX.router),
@@ -108,34 +88,31 @@ export async function openEnsembleRig(t: Test, server: ApiServer): Promise<Ensem
     const ensemble = createEnsembleController(parts)
     const caches = Object.values(shared)
     const controllers = [router, ensemble, routers]
-    for (const cache of caches) cache.start()
-    await Promise.all(caches.map((cache) => cache.synced))
+    await startCaches(caches)
     for (const controller of controllers) controller.start()
     let stopping: Promise<void> | undefined
     const stop = async (): Promise<void> => {
-      for (const controller of controllers) controller.stop()
-      for (const controller of controllers) controller.abort()
-      await Promise.all(controllers.map((controller) => controller.drained()))
-      await Promise.all(caches.map((cache) => cache.close()))
-      await transport.close()
+      await endControllers(controllers)
+      await closeCaches(caches)
+      await close()
     }
     const stopOnce = (): Promise<void> => (stopping ??= stop())
     t.teardown(stopOnce)
     return stopOnce
   }
-  const createNamespace = async (): Promise<EnsembleNamespace> => {
+  const createNamespace = async () => {
     made += 1
     const name = `ns-${made}`
     await plain.create('/api/v1/namespaces', { metadata: { name } })
     return openNamespace(t, { server, name, port })
   }
-  return { metrics, events, start, createNamespace }
+  return { metrics, events: events as readonly EventInput[], start, createNamespace }
 }
 
 function openNamespace(
   t: Test,
   { server, name: namespace, port }: { server: ApiServer; name: string; port: number },
-): EnsembleNamespace {
+) {
   const { plain } = server
   let routers = 0
   const path = pathsIn(namespace)
@@ -146,15 +123,17 @@ function openNamespace(
     name: namespace,
     path,
     applyModel,
-    applyEnsemble: (name, spec) => apply('Ensemble', name, spec),
-    serveModel: async (name, text) => {
+    applyEnsemble: (name: string, spec: PlainObject) => apply('Ensemble', name, spec),
+    /** Applies a Model, and says that it is accepted and served with this config.pbtxt. */
+    serveModel: async (name: string, text: string): Promise<void> => {
       await applyModel(name)
       await acceptModel({ plain, path, name, text })
       await plain.patch(`${path('models', name)}/status`, {
         status: { readyReplicas: 1, latestReadyRevision: `revision-of-${name}` },
       })
     },
-    startRouter: async (name) => {
+    /** Makes a router pod that is ready and answers at an address of its own. */
+    startRouter: async (name: string): Promise<PodServer> => {
       routers += 1
       const ip = `127.77.${namespace.slice('ns-'.length)}.${routers}`
       const pod = await startPodServer({ ip, port })
@@ -173,12 +152,14 @@ function openNamespace(
       })
       return pod
     },
-    condition: async (name, type, status, reason) => {
+    /** Resolves when a condition has the status, and the reason if one is given. */
+    condition: async (name: string, type: string, status: string, reason?: string) => {
       const wanted = [`${type}=${status}`, ...(reason === undefined ? [] : [reason])].join('/')
       const found = await plain.until(path('ensembles', name), (object) =>
         hasCondition(object, wanted),
       )
-      return found?.['status'] ?? {}
+      const said: PlainObject = found?.['status'] ?? {}
+      return said
     },
   }
 }

@@ -1,7 +1,6 @@
 import type { PlainAnswer, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { acceptModel } from './accept-model.ts'
-import type { CaseOperator } from './case-operator.ts'
 import type { CasePlace, CaseRig } from './case-rig.ts'
 import { CONFIGS, ENSEMBLE_CHANGES, ENSEMBLE_SPEC } from './ensemble-changes.ts'
 import { type FieldChange } from './field-changes.ts'
@@ -33,20 +32,13 @@ function toWalker(plural: Walker['plural'], change: FieldChange, index: number):
   return { plural, kind, name: `${kind.toLowerCase()}-${index + 1}`, change, specs }
 }
 
-/** A namespace with the operator, and all that walkers refer to. */
-export interface FieldWorld {
-  readonly place: CasePlace
-  readonly operator: CaseOperator
-  /** The answers, in the order of the walkers. */
-  write(walkers: readonly Walker[], which: 'a' | 'b'): Promise<readonly PlainAnswer[]>
-  /** Resolves when the operator has looked at all that was applied, and is at rest. */
-  converged(): Promise<void>
-}
+export type FieldWorld = Awaited<ReturnType<typeof openFieldWorld>>
 
 /** What is sent at the same time. */
 const AT_ONCE = 8
 
-export async function openFieldWorld(t: Test, rig: CaseRig): Promise<FieldWorld> {
+/** A namespace with the operator, and all that walkers refer to. */
+export async function openFieldWorld(t: Test, rig: CaseRig) {
   const place = await rig.openPlace()
   const { plain, path } = place
   const operator = await place.startOperator(t)
@@ -61,7 +53,8 @@ export async function openFieldWorld(t: Test, rig: CaseRig): Promise<FieldWorld>
   return {
     place,
     operator,
-    write: async (walkers, which) => {
+    /** The answers, in the order of the walkers. */
+    write: async (walkers: readonly Walker[], which: 'a' | 'b') => {
       const answers: PlainAnswer[] = []
       for (let first = 0; first < walkers.length; first += AT_ONCE) {
         const some = walkers.slice(first, first + AT_ONCE)
@@ -73,7 +66,8 @@ export async function openFieldWorld(t: Test, rig: CaseRig): Promise<FieldWorld>
       }
       return answers
     },
-    converged: async () => {
+    /** Resolves when the operator has looked at all that was applied, and is at rest. */
+    converged: async (): Promise<void> => {
       do await operator.atRest()
       while (await isBehind(place))
     },

@@ -1,22 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createHealth, parseFlags, silentLogger } from '@tutti/chassis'
-import { type ApiServer, type HttpFaultProxy, startHttpFaultProxy } from '@tutti/kube/testing'
+import { type ApiServer, startHttpFaultProxy } from '@tutti/kube/testing'
 import { loadOperatorConfig } from '../config.ts'
 import { createControllers } from '../controllers/index.ts'
 import { OPERATOR_FLAGS } from '../operator-flags.ts'
 import { startOperator } from '../start-operator.ts'
 import type { CaseOperatorOptions } from './case-operator.ts'
 import { RestWatch } from './rest-watch.ts'
-
-/** The operator as a pod of its Deployment runs it: it asks for the lease before it writes. */
-export interface VersionOperator {
-  readonly proxy: HttpFaultProxy
-  readonly atRest: RestWatch['atRest']
-  /** Resolves when it has the lease, and has begun to look at what there is. */
-  readonly leads: () => Promise<void>
-  /** As at SIGTERM: what goes on ends, then the lease is given up. Fine to call again. */
-  readonly stop: () => Promise<void>
-}
 
 export interface VersionOptions
   extends Pick<CaseOperatorOptions, 'system' | 'podPort' | 'direct' | 'namespace'> {
@@ -26,11 +16,11 @@ export interface VersionOptions
   readonly flags?: readonly string[]
 }
 
-/** Resolves when its caches have synced, whether it leads or stands by. */
-export async function startVersion(
-  server: ApiServer,
-  { name, system, ...o }: VersionOptions,
-): Promise<VersionOperator> {
+/**
+ * Starts the operator as a pod of its Deployment runs it: it asks for the lease before it writes. Resolves when its caches have
+ * synced, whether it leads or stands by.
+ */
+export async function startVersion(server: ApiServer, { name, system, ...o }: VersionOptions) {
   const proxy = await startHttpFaultProxy(server)
   const { values: flags } = parseFlags(OPERATOR_FLAGS, [
     '--health-address=127.0.0.1',
@@ -80,8 +70,9 @@ export async function startVersion(
   let ending: Promise<void> | undefined
   return {
     proxy,
-    atRest: async (options) => await rest?.atRest(options),
-    leads: async () => {
+    atRest: async (): Promise<void> => await rest?.atRest(),
+    /** Resolves when it has the lease, and has begun to look at what there is. */
+    leads: async (): Promise<void> => {
       await server.plain.until(
         `/apis/coordination.k8s.io/v1/namespaces/${system}/leases/tutti-operator`,
         (lease) => lease?.['spec'].holderIdentity?.startsWith(`${name}_`),
@@ -89,6 +80,7 @@ export async function startVersion(
       // It hears of its lease later than the server does.
       while (rest?.passes.length === 0) await sleep(20)
     },
-    stop: () => (ending ??= end()),
+    /** As at SIGTERM: what goes on ends, then the lease is given up. Fine to call again. */
+    stop: (): Promise<void> => (ending ??= end()),
   }
 }

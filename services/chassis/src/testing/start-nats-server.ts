@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { env } from 'node:process'
 import { findNatsServer } from './find-nats-server.ts'
 import { onFreePort } from './free-port.ts'
 import { accessConfig, type NatsAccess } from './nats-access.ts'
@@ -16,6 +17,10 @@ export interface NatsServerOptions {
   readonly tls?: TestCertificates & { readonly isClientVerified?: boolean }
   /** More lines of the server's configuration. */
   readonly config?: string
+  /** Files beside it, by name, which these lines may include. */
+  readonly files?: Readonly<Record<string, string>>
+  /** What the environment has beside this process's. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /**
@@ -75,11 +80,26 @@ export class NatsServer {
   /** Starts it again on the same port, after killing it if it runs; resolves when it accepts connections. */
   async restart(): Promise<void> {
     await this.kill()
-    const file = join(this.#folder, 'nats.conf')
-    await writeFile(file, configText(this.port, this.#options))
-    this.#process = await startProcess(this.#path, ['--config', file], {
+    const text = configText(this.port, this.#options)
+    await this.#write({ ...this.#options.files, 'nats.conf': text })
+    this.#process = await startProcess(this.#path, ['--config', join(this.#folder, 'nats.conf')], {
+      env: { ...env, ...this.#options.env },
       readyWhen: (line) => line.includes('Server is ready'),
     })
+  }
+
+  /** Gives it other files and has it read them, without a restart; resolves when it has. */
+  async reload(files: Readonly<Record<string, string>>): Promise<void> {
+    await this.#write(files)
+    const reloads = (): number => this.lines.filter((line) => RELOADED.test(line)).length
+    const before = reloads()
+    this.#running().kill('SIGHUP')
+    await this.waitForLine((line) => RELOADED.test(line) && reloads() > before)
+  }
+
+  /** A line of its log, of those that were written since it was last started, or will be. */
+  waitForLine(fits: (line: string) => boolean): Promise<string> {
+    return this.#running().waitForLine(fits)
   }
 
   /** Holds it with SIGSTOP: connections stay open, and nothing moves. */
@@ -102,11 +122,19 @@ export class NatsServer {
     await rm(this.#folder, { recursive: true, force: true })
   }
 
+  async #write(files: Readonly<Record<string, string>>): Promise<void> {
+    for (const [name, text] of Object.entries(files)) {
+      await writeFile(join(this.#folder, name), text)
+    }
+  }
+
   #running(): StartedProcess {
     if (this.#process === undefined) throw new Error('the nats-server was never started')
     return this.#process
   }
 }
+
+const RELOADED = /Reloaded server configuration/
 
 function configText(port: number, o: NatsServerOptions): string {
   const lines = [`listen: "127.0.0.1:${port}"`]

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { onFreePort, type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { onFreePort, type StartedProcess, startProcess, until } from '@tutti/chassis/testing'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import type { ApiServerOptions } from './api-server.ts'
 import { filesIn, kubeconfigText, writeServerFiles } from './api-server-files.ts'
@@ -11,9 +10,6 @@ import { apiServerFlags, controllerFlags } from './api-server-flags.ts'
 import { findKubeBinaries } from './find-kube-binaries.ts'
 import { type PlainClient, plainClient } from './plain-client.ts'
 import { type Etcd, startEtcd } from './start-etcd.ts'
-
-const READY_MS = 120_000
-const POLL_MS = 50
 
 /**
  * Starts a real API server and waits until it is ready, some 4 s. Stop it in the test's teardown; it cannot outlive the test's
@@ -163,17 +159,6 @@ export class ApiServer {
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 })
   }
 
-  /** False once it has ended: nobody needs to ask any more. */
-  #isRunning(started: StartedProcess): boolean {
-    try {
-      process.kill(started.pid, 0)
-      return true
-    } catch {
-      // ESRCH.
-      return false
-    }
-  }
-
   async #newFolder(): Promise<string> {
     this.#folders += 1
     const folder = join(this.#folder, `for-test-${this.#folders}`)
@@ -191,28 +176,18 @@ export class ApiServer {
       cwd: this.#folder,
     })
     this.#apiServer = started
+    let hasEnded = false
     const ended = started.exited.then(() => {
+      hasEnded = true
       throw new Error(`kube-apiserver ended; it wrote:\n${started.lines.slice(-20).join('\n')}`)
     })
     // Once it is ready its end is no failure.
     ended.catch(() => {})
-    await Promise.race([this.#untilReady(started), ended])
-  }
-
-  /** Nothing tells when it is ready: it is asked. */
-  async #untilReady(started: StartedProcess): Promise<void> {
-    const deadline = performance.now() + READY_MS
-    for (;;) {
-      const isReady = await this.plain.send('GET', '/readyz').then(
-        ({ status }) => status === 200,
-        () => false,
-      )
-      if (isReady || !this.#isRunning(started)) return
-      if (performance.now() > deadline) {
-        throw new Error(`kube-apiserver was not ready after ${READY_MS} ms`)
-      }
-      await sleep(POLL_MS)
+    const isReady = async (): Promise<boolean> => {
+      const answer = await this.plain.send('GET', '/readyz').catch(() => undefined)
+      return answer?.status === 200 || hasEnded
     }
+    await Promise.race([until('kube-apiserver is ready', isReady), ended])
   }
 
   async #startControllers(): Promise<void> {
