@@ -1,6 +1,6 @@
 // What needs no program but Node: types, generated files, lint, and the tests that need nothing else: npm run check
 import { resolve } from 'node:path'
-import { runChild } from './setup/child.mjs'
+import { runCaptured } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
 import { runTests } from './testing/run-tests.mjs'
@@ -31,14 +31,7 @@ await runScript(async () => {
 /** Runs a command and prints how it went. @returns {Promise<string | undefined>} the stage's name if it failed. */
 async function stage(name, command, args) {
   const startedMs = performance.now()
-  let written = ''
-  const keep = (text) => {
-    written += text
-  }
-  const options = { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] }
-  const code = await runChild(command, args, options, ({ stdout, stderr }) => {
-    for (const stream of [stdout, stderr]) stream.setEncoding('utf8').on('data', keep)
-  })
+  const { code, written } = await runCaptured(command, args, { cwd: root, env })
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
   if (code !== 0) console.log(written)
   console.log(`${code === 0 ? 'ok  ' : 'FAIL'}  ${name}  ${seconds} s`)

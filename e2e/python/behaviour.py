@@ -8,6 +8,15 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from checks import check, read_flags, run
 
 
+def refusal(call, *arguments, **options):
+    """-> the error of a call that has to fail"""
+    try:
+        call(*arguments, **options)
+    except InferenceServerException as error:
+        return error
+    raise AssertionError("it should have been refused")
+
+
 class Client:
     """One protocol's client and its classes, behind the few calls that the checks make."""
 
@@ -26,11 +35,7 @@ class Client:
         return self.client.infer(model, tensors, outputs=wanted, **options)
 
     def error(self, *arguments, **options):
-        try:
-            self.infer(*arguments, **options)
-        except InferenceServerException as error:
-            return error
-        raise AssertionError("the request should have failed")
+        return refusal(self.infer, *arguments, **options)
 
 
 def clients_of(flags):

@@ -14,37 +14,31 @@ import numpy as np
 import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.grpc import service_pb2, service_pb2_grpc
-from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
+import behaviour
 import grpc
-from checks import check, read_flags, run
+from behaviour import ROW, refusal
+from checks import CHECKS, check, read_flags, run
+from waiting import until
+
+CHECKS.clear()
 
 POLL = "failed to load '{0}', failed to poll from model repository"
 X = np.arange(3, dtype=np.float32)
-ROW = np.arange(16, dtype=np.float32).reshape(1, 16)
 
 
-class Client:
+class Client(behaviour.Client):
     """One protocol's client behind the few calls that the checks make."""
 
-    def __init__(self, module, url):
-        self.module = module
-        self.client = module.InferenceServerClient(url)
-
-    def infer(self, model, version="", array=X, names=("x", "y")):
-        tensor = self.module.InferInput(names[0], array.shape, np_to_triton_dtype(array.dtype))
-        tensor.set_data_from_numpy(array)
-        return self.client.infer(model, [tensor], model_version=version).as_numpy(names[1])
+    def infer(self, model, version=""):
+        return super().infer(model, {"x": X}, model_version=version).as_numpy("y")
 
     def chain(self, model):
-        return self.infer(model, array=ROW, names=("X", "Y"))
+        return super().infer(model, {"X": ROW}).as_numpy("Y")
 
     def error(self, call, *arguments, **options):
-        try:
-            call(*arguments, **options)
-        except InferenceServerException as error:
-            return error.status(), error.message()
-        raise AssertionError("the call should have failed")
+        error = refusal(call, *arguments, **options)
+        return error.status(), error.message()
 
     def index(self):
         """(name, version) -> (state, reason)"""
@@ -56,13 +50,8 @@ class Client:
         }
 
     def settled(self, wanted):
-        """The index once it says what is wanted; unloading goes on in the background."""
-        for _ in range(600):
-            index = self.index()
-            if all(index.get(key) == value for key, value in wanted.items()):
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"want {wanted}, got {index}")
+        """Returns once the index says what is wanted; unloading goes on in the background."""
+        until(f"the index says {wanted}", lambda: wanted.items() <= self.index().items())
 
 
 class Env:
@@ -85,11 +74,8 @@ class Env:
         for entry in os.listdir(self.flags.repository):
             shutil.rmtree(self.path(entry))
         shutil.copytree(self.flags.pristine, self.flags.repository, dirs_exist_ok=True)
-        for _ in range(600):
-            if not [v for v in client.index().values() if v[0] in ("READY", "LOADING", "UNLOADING")]:
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"something stays loaded: {client.index()}")
+        busy = ("READY", "LOADING", "UNLOADING")
+        until("all is unloaded", lambda: all(state not in busy for state, _ in client.index().values()))
 
     def path(self, *parts):
         return os.path.join(self.flags.repository, *parts)

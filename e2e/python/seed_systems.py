@@ -8,7 +8,6 @@ import asyncio
 import os
 import shutil
 import ssl
-import time
 
 import numpy as np
 import tritonclient.grpc as grpc_client
@@ -19,6 +18,7 @@ from PIL import Image
 from tritonclient.utils import np_to_triton_dtype
 
 from checks import check, read_flags, run
+from waiting import until
 
 FACE = ("pre_gfpgan", "infer_face_restoration_v2.1", "post_gfpgan", "ens_face_restoration_v2.1")
 SECOND = ("infer_face_restoration_v2.2", "ens_face_restoration_v2.2")
@@ -69,16 +69,13 @@ class Env:
         """Each by the next of the clients, or waits until the server has found them itself."""
         for (_, client), model in zip(list(self.clients.values()) * 2, models):
             if self.flags.polls:
-                self.wait(model)
+                until(f"{model} is ready", lambda model=model: self.are_ready(model))
             else:
                 client.load_model(model)
-            assert all(c.is_model_ready(model) for _, c in self.clients.values()), model
+            assert self.are_ready(model), model
 
-    def wait(self, model):
-        until = time.monotonic() + 120
-        while not all(client.is_model_ready(model) for _, client in self.clients.values()):
-            assert time.monotonic() < until, f"{model} is not ready after 120 s"
-            time.sleep(0.1)
+    def are_ready(self, model):
+        return all(client.is_model_ready(model) for _, client in self.clients.values())
 
     def infer(self, model, array, source, target):
         """What all clients get for the array; it must be the same."""

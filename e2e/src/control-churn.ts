@@ -68,10 +68,20 @@ export async function churn(serving: Serving, times: number): Promise<void> {
   await untilUnloaded(serving)
 }
 
+/** What the REST index says of the versions of models. */
+export async function repositoryIndex({
+  httpPort,
+}: Target): Promise<
+  readonly Readonly<Partial<Record<'name' | 'version' | 'state' | 'reason', string>>>[]
+> {
+  const answer = await restCall(httpPort, 'POST', '/v2/repository/index')
+  return JSON.parse(answer.body.toString())
+}
+
 /** Unloading goes on in the background; waits until nothing of it is left. */
 async function untilUnloaded(serving: Serving): Promise<void> {
   await until('all is unloaded', async () => {
-    const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
-    return !/"(?:READY|UNLOADING|LOADING)"/.test(answer.body.toString())
+    const busy = ['READY', 'UNLOADING', 'LOADING']
+    return (await repositoryIndex(serving)).every(({ state = '' }) => !busy.includes(state))
   })
 }

@@ -5,12 +5,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { repositoryIndex } from './control-churn.ts'
+import { seededRandom } from './hostile.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import { FACE, OCR } from './seed-systems.ts'
 import { ROOT, type Serving, serve } from './serving.ts'
 import { copyModels, tempFolder } from './temp-repository.ts'
-import { fp32, type Tensor } from './tensors.ts'
+import { fp32, type Tensor, toFloats } from './tensors.ts'
 import { PYTHON, PYTHON_FLAGS, TORCH_PYTHON, withoutTorch } from './triton-client.ts'
 
 t.setTimeout(600_000)
@@ -36,22 +38,13 @@ async function withoutTorchCuda(): Promise<string | false> {
 
 /** Values between 0 and 1 that are the same in every run. */
 function noise(name: string, shape: readonly number[]): Tensor {
-  const values = new Float32Array(shape.reduce((product, extent) => product * extent, 1))
-  let state = 1
-  for (let i = 0; i < values.length; i += 1) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    values[i] = state / 2 ** 32
-  }
-  return fp32(name, values, shape)
+  const count = shape.reduce((product, extent) => product * extent, 1)
+  return fp32(name, Float32Array.from({ length: count }, seededRandom(1)), shape)
 }
 
 async function inferAt(serving: Serving, model: string, input: Tensor) {
   const outputs = restOutputs(await restInfer(serving, model, [input]))
-  return new Map([...outputs].map(([name, bytes]) => [name, toFloats(bytes)]))
-}
-
-function toFloats(bytes: Buffer): Float32Array {
-  return new Float32Array(Uint8Array.from(bytes).buffer)
+  return new Map([...outputs].map(([name, data]) => [name, toFloats({ data })]))
 }
 
 /** Serves a model twice, on the GPU and on the CPU, and compares what both say. */
@@ -124,8 +117,7 @@ async function refusal(t: Test, from: string, flags: readonly string[]): Promise
   // A driver that is there offers nothing then.
   const env = { CUDA_VISIBLE_DEVICES: '-1' }
   const serving = await serve(t, { repositories: [repository], flags, env })
-  const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
-  const [model]: readonly { readonly reason: string }[] = JSON.parse(answer.body.toString())
+  const [model] = await repositoryIndex(serving)
   return model?.reason ?? ''
 }
 

@@ -13,8 +13,7 @@ import {
 import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import { addedBy, controlModel } from './control-churn.ts'
-import { restCall } from './rest-call.ts'
+import { addedBy, controlModel, repositoryIndex } from './control-churn.ts'
 import { parseLine, refusedServe, type Serving, serve } from './serving.ts'
 import { BROKEN, copyModels, tempFolder } from './temp-repository.ts'
 import { runTritonChecks } from './triton-client.ts'
@@ -61,10 +60,8 @@ await t.test('NVIDIA’s clients load and unload in one process', async (t) => {
 
 /** What the REST index says, as `name version: STATE reason`. */
 async function indexOf(serving: Serving): Promise<readonly string[]> {
-  const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
-  const entries = answer.json() as readonly Record<string, string>[]
-  return entries.map((e) =>
-    `${e['name']} ${e['version'] ?? ''}: ${e['state'] ?? ''} ${e['reason'] ?? ''}`.trimEnd(),
+  return (await repositoryIndex(serving)).map(({ name, version = '', state = '', reason = '' }) =>
+    `${name} ${version}: ${state} ${reason}`.trimEnd(),
   )
 }
 

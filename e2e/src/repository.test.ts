@@ -2,24 +2,20 @@ import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
+import { repositoryIndex } from './control-churn.ts'
 import { ask, openClient } from './grpc-client.ts'
 import { restCall } from './rest-call.ts'
-import { refusedServe, type Serving, serve } from './serving.ts'
+import { refusedServe, serve } from './serving.ts'
 import { BROKEN, tempFolder } from './temp-repository.ts'
 
 t.setTimeout(600_000)
-
-async function index(serving: Serving): Promise<ReadonlyMap<string, Record<string, string>>> {
-  const answer = await restCall(serving.httpPort, 'POST', '/v2/repository/index')
-  const entries = answer.json() as readonly Record<string, string>[]
-  return new Map(entries.map((entry) => [entry['name'] ?? '', entry]))
-}
 
 await t.test(
   'a broken model is listed with its own reason and keeps nobody from serving',
   async (t) => {
     const serving = await serve(t, { repositories: [BROKEN] })
-    const entries = await index(serving)
+    const index = await repositoryIndex(serving)
+    const entries = new Map(index.map((entry) => [entry.name, entry]))
     const reasons: Readonly<Record<string, RegExp>> = {
       ens_cycle: /output 'a' for ensemble 'ens_cycle' is not written/,
       ens_dtype_mismatch: /inconsistent data type: TYPE_INT32 .* TYPE_FP32/,
@@ -43,7 +39,7 @@ await t.test(
     const listed = await ask(client, 'RepositoryIndex')
     t.same(
       listed.models.map((model) => [model.name, model.reason]),
-      [...entries.values()].map((entry) => [entry['name'], entry['reason'] ?? '']),
+      index.map(({ name, reason = '' }) => [name, reason]),
       'gRPC lists the same',
     )
     t.equal((await ask(client, 'ServerReady')).ready, false, 'strict readiness')

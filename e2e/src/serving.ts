@@ -55,15 +55,28 @@ export interface Ended {
   readonly err: string
 }
 
-/** Runs a command of `tutti` to its end. */
-export function runTutti(args: readonly string[], input = ''): Promise<Ended> {
+/** Runs a program to its end, however that is. */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  o: { readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
+): Promise<Ended> {
+  const { input = '', ...rest } = o
   return new Promise((settle) => {
-    const child = execFile(process.execPath, [TUTTI, ...args], (error, out, err) => {
+    const options = { ...rest, maxBuffer: 64 * 1024 * 1024 }
+    const child = execFile(program, args, options, (error, out, err) => {
       const code = typeof error?.code === 'number' ? error.code : 1
-      settle({ code: error === null ? 0 : code, out, err })
+      settle({ code: error === null ? 0 : code, out, err: err || (error?.message ?? '') })
     })
+    // Of a program that has ended before it has read all: its code says how.
+    child.stdin?.once('error', () => {})
     child.stdin?.end(input)
   })
+}
+
+/** Runs a command of `tutti` to its end. */
+export function runTutti(args: readonly string[], input = ''): Promise<Ended> {
+  return runProgram(process.execPath, [TUTTI, ...args], { input })
 }
 
 /** Flags with which a command listens on free ports of the loopback. */

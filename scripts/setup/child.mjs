@@ -36,13 +36,28 @@ export async function runChild(command, args, options = {}, onStart = () => {}) 
   }
 }
 
-function killGroup(pid, signal) {
+/** Sends a signal to all of a process group, the one of a `detached` program say. */
+export function killGroup(pid, signal) {
   try {
-    process.kill(-pid, signal)
+    if (pid !== undefined) process.kill(-pid, signal)
   } catch (error) {
-    // It has ended, or could not be started.
+    // All of it has ended.
     if (error.code !== 'ESRCH') throw error
   }
+}
+
+/** Runs a program, and keeps what it writes. @returns {Promise<{ code: number, written: string }>} */
+export async function runCaptured(command, args, options = {}) {
+  let written = ''
+  const all = { ...options, stdio: ['ignore', 'pipe', 'pipe'] }
+  const code = await runChild(command, args, all, ({ stdout, stderr }) => {
+    for (const stream of [stdout, stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        written += text
+      })
+    }
+  })
+  return { code, written }
 }
 
 /**
@@ -51,19 +66,7 @@ function killGroup(pid, signal) {
  * @throws SetupFailure that begins with `what`.
  */
 export async function runQuietly(what, command, args, options = {}) {
-  let written = ''
-  const keep = (text) => {
-    written += text
-  }
-  const code = await runChild(
-    command,
-    args,
-    { ...options, stdio: ['ignore', 'pipe', 'pipe'] },
-    (child) => {
-      child.stdout.setEncoding('utf8').on('data', keep)
-      child.stderr.setEncoding('utf8').on('data', keep)
-    },
-  )
+  const { code, written } = await runCaptured(command, args, options)
   if (code !== 0) throw new SetupFailure(`${written}\n${what} failed with exit code ${code}.`)
 }
 

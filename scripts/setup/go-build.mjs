@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { runChild, runQuietly } from './child.mjs'
 import { SetupFailure } from './failure.mjs'
 import { withLock } from './lock.mjs'
@@ -27,19 +28,13 @@ export async function goInstall(go, { cwd, env, module }) {
 /** The folder with the files of `module@version`. */
 export async function moduleFolder(go, { cwd, env, module }) {
   const args = ['mod', 'download', '-json', module]
-  let output = ''
-  const code = await runChild(
-    go,
-    args,
-    { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] },
-    (child) => {
-      child.stdout.setEncoding('utf8').on('data', (text) => {
-        output += text
-      })
-    },
-  )
+  let output
+  const options = { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] }
+  const code = await runChild(go, args, options, ({ stdout }) => {
+    output = text(stdout)
+  })
   if (code !== 0) throw new SetupFailure(`${go} ${args.join(' ')} failed with code ${code}.`)
-  return JSON.parse(output).Dir
+  return JSON.parse(await output).Dir
 }
 
 /**

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { killGroup } from '../setup/child.mjs'
 import { TapOutput } from './tap-output.mjs'
 import { suiteOf } from './test-files.mjs'
 
@@ -81,13 +82,4 @@ function toOutcome({ files, output, lines, code, exitSignal, ms }) {
   }
   const notRun = files.filter((file) => !counts.has(file))
   return { files, counts, failed, notRun, skipped, lines, ms }
-}
-
-function killGroup(pid, signal) {
-  try {
-    if (pid !== undefined) process.kill(-pid, signal)
-  } catch (error) {
-    // All of it has ended.
-    if (error.code !== 'ESRCH') throw error
-  }
 }

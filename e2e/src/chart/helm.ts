@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findKubeBinaries } from '@tutti/kube/testing'
 import { parseAllDocuments } from 'yaml'
-import { ROOT } from '../serving.ts'
+import { type Ended, ROOT, runProgram } from '../serving.ts'
 
 export const CHART = `${ROOT}charts/tutti`
 
@@ -12,15 +11,8 @@ export const CHART = `${ROOT}charts/tutti`
 // oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check
 export type Rendered = Record<string, any>
 
-/** How a run of helm ended. */
-export interface HelmRun {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
-
 /** Runs helm with no configuration but the arguments. */
-export async function helm(...args: readonly string[]): Promise<HelmRun> {
+export async function helm(...args: readonly string[]): Promise<Ended> {
   const home = await mkdtemp(join(tmpdir(), 'tutti-helm-'))
   const env = {
     HELM_CACHE_HOME: home,
@@ -29,13 +21,7 @@ export async function helm(...args: readonly string[]): Promise<HelmRun> {
     KUBECONFIG: join(home, 'none'),
   }
   try {
-    return await new Promise((resolve) => {
-      const program = join(findKubeBinaries() ?? '', 'helm')
-      const options = { env, maxBuffer: 64 * 1024 * 1024 }
-      execFile(program, args, options, (error, out, err) => {
-        resolve({ code: typeof error?.code === 'number' ? error.code : error ? 1 : 0, out, err })
-      })
-    })
+    return await runProgram(join(findKubeBinaries() ?? '', 'helm'), args, { env })
   } finally {
     await rm(home, { recursive: true, force: true })
   }
@@ -45,7 +31,7 @@ export async function helm(...args: readonly string[]): Promise<HelmRun> {
 export type Values = Readonly<Record<string, unknown>>
 
 /** Runs `helm template` with a release called tutti in the namespace tutti-system. */
-export async function template(values: Values, ...args: readonly string[]): Promise<HelmRun> {
+export async function template(values: Values, ...args: readonly string[]): Promise<Ended> {
   const sets = Object.entries(values).map(
     ([key, value]) => `--set-json=${key}=${JSON.stringify(value)}`,
   )

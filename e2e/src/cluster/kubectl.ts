@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { findKubeBinaries, type PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
+import { runProgram } from '../serving.ts'
 
 /** The address of the node, by which pods, Services and node ports are reached; undefined where there is none. */
 export const NODE_ADDRESS = process.env['TUTTI_CLUSTER_ADDRESS']
@@ -30,15 +29,8 @@ export async function runKubeProgram(
   input = '',
 ): Promise<string> {
   const folder = findKubeBinaries()
-  const child = spawn(folder === undefined ? program : join(folder, program), args)
-  // Of a program that has ended before it has read all: its code says how.
-  child.stdin.once('error', () => {})
-  child.stdin.end(input)
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', resolve)
-  })
-  const [out, err, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  const path = folder === undefined ? program : join(folder, program)
+  const { code, out, err } = await runProgram(path, args, { input })
   if (code === 0) return out
   throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${out}${err}`)
 }

@@ -1,5 +1,6 @@
 // needs: nats, python
 import t from 'tap'
+import { FACE_MODELS, OCR_MODELS } from '../seed-systems.ts'
 import { ROOT } from '../serving.ts'
 import { PYTHON_FLAGS, runTritonChecks } from '../triton-client.ts'
 import { BASIC, SKIP, startHarness } from './harness.ts'
@@ -7,14 +8,9 @@ import { untilReady } from './seen.ts'
 
 t.setTimeout(300_000)
 
-const FACE = ['pre_gfpgan', 'infer_face_restoration_v2.1', 'post_gfpgan', 'gfpgan']
-const OCR = [
-  'detection_preprocessing',
-  'text_detection',
-  'detection_postprocessing',
-  'text_recognition',
-  'recognition_postprocessing',
-]
+const isModel = (name: string) => !name.startsWith('ens')
+const FACE = [...FACE_MODELS.filter(isModel), 'gfpgan']
+const OCR = OCR_MODELS.filter(isModel)
 
 await t.test(
   'NVIDIA’s clients against a router over steps, as against tutti serve',

@@ -1,4 +1,4 @@
-import type { Outcome } from './asking.ts'
+import { describe, type Outcome } from './asking.ts'
 
 /** What is done to the system, and what a client may then be told: code and reason of an error. */
 export const FAULT_KINDS = {
@@ -118,14 +118,14 @@ function takeRequest(
 }
 
 function end(request: Request, outcome: Outcome): string | undefined {
-  if (request.hasEnded) return `has another outcome: ${toText(outcome)}`
+  if (request.hasEnded) return `has another outcome: ${describe(outcome)}`
   request.hasEnded = true
   if (outcome.kind === 'wrong') return `was answered wrongly: ${outcome.what}`
   if (outcome.kind === 'right') {
     return request.isCancelled ? 'was answered after it was cancelled' : undefined
   }
   const named = `${outcome.code} ${outcome.reason}`
-  return allowedErrors(request).has(named) ? undefined : `failed with ${toText(outcome)}`
+  return allowedErrors(request).has(named) ? undefined : `failed with ${describe(outcome)}`
 }
 
 function allowedErrors({ router, isTimed, isCancelled, faults }: Request): ReadonlySet<string> {
@@ -137,10 +137,4 @@ function allowedErrors({ router, isTimed, isCancelled, faults }: Request): Reado
     for (const error of FAULT_KINDS[fault.kind]) allowed.add(error)
   }
   return allowed
-}
-
-function toText(outcome: Outcome): string {
-  if (outcome.kind === 'right') return 'the right answer'
-  if (outcome.kind === 'wrong') return outcome.what
-  return `${outcome.code} ${outcome.reason}: ${outcome.message}`
 }

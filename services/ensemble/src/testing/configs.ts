@@ -6,7 +6,6 @@ import {
   type ModelOutput,
 } from '@tutti/model-config'
 import { modelInput, modelOutput } from '@tutti/model-config/testing'
-import { EMPTY_CONTEXT, type RequestContext } from '@tutti/tensor'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import { planEnsemble } from '../plan-ensemble.ts'
 
@@ -94,14 +93,6 @@ export function ensemblePlan(
       return { config: model, readyVersions: [1] }
     },
   })
-}
-
-/** A plain request: no id, no sequence. */
-export function requestContext(context: Partial<RequestContext> = {}): RequestContext {
-  return {
-    ...EMPTY_CONTEXT,
-    ...context,
-  }
 }
 
 function toInput({ name, ...draft }: TensorDraft): ModelInput {

@@ -1,9 +1,9 @@
 import { assert } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
+import { requestContext } from '@tutti/tensor/testing'
 import type { EnsemblePlan } from '../ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorEntry } from '../ensemble-run.ts'
 import { createEnsembleRun } from '../graph-run.ts'
-import { requestContext } from './configs.ts'
 
 export type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
 export type Emit = Extract<RunAction, { type: 'Emit' }>

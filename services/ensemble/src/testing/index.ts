@@ -1,4 +1,5 @@
-export { ensembleConfig, ensemblePlan, modelConfig, requestContext, stepConfig } from './configs.ts'
+export { requestContext } from '@tutti/tensor/testing'
+export { ensembleConfig, ensemblePlan, modelConfig, stepConfig } from './configs.ts'
 export {
   type Emit,
   EnsembleDriver,

@@ -1,10 +1,8 @@
 import { ServeError } from '@tutti/errors'
-import {
-  EMPTY_CONTEXT,
-  type InferRequest,
-  type NamedTensor,
-  type StepResponse,
-} from '@tutti/tensor'
+import type { InferRequest, StepResponse } from '@tutti/tensor'
+import { collect, floats, requestContext } from '@tutti/tensor/testing'
+
+export { collect, floats, toFloats } from '@tutti/tensor/testing'
 
 /** Never aborts. */
 export const quiet: { readonly signal: AbortSignal } = { signal: new AbortController().signal }
@@ -45,29 +43,8 @@ export function request(
   values: readonly number[] = [1],
   o: Partial<InferRequest> = {},
 ): InferRequest {
-  const context = { ...EMPTY_CONTEXT, id: 'r' }
+  const context = requestContext({ id: 'r' })
   return { context, inputs: [floats(name, values)], requestedOutputs: [], ...o }
-}
-
-/** An FP32 tensor of the values, with the shape given or [n]. */
-export function floats(
-  name: string,
-  values: readonly number[],
-  shape: readonly number[] = [values.length],
-): NamedTensor {
-  const data = new Uint8Array(Float32Array.from(values).buffer)
-  return { name, datatype: 'FP32', shape, data }
-}
-
-export function toFloats(data: Uint8Array | undefined): Float32Array {
-  return new Float32Array((data ?? new Uint8Array()).slice().buffer)
-}
-
-/** All responses of a request. */
-export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
-  const all: StepResponse[] = []
-  for await (const one of stream) all.push(one)
-  return all
 }
 
 /** How a request failed. @throws Error if it did not. */

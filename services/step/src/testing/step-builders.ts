@@ -1,6 +1,5 @@
 import type { ServeError } from '@tutti/errors'
 import {
-  EMPTY_CONTEXT,
   type Executed,
   type NamedTensor,
   type RequestContext,
@@ -8,15 +7,9 @@ import {
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
-import { RecordedResponses } from '@tutti/tensor/testing'
+import { RecordedResponses, requestContext } from '@tutti/tensor/testing'
 
-/** The context of a client that says nothing. */
-export function requestContext(rest: Partial<RequestContext> = {}): RequestContext {
-  return {
-    ...EMPTY_CONTEXT,
-    ...rest,
-  }
-}
+export { requestContext } from '@tutti/tensor/testing'
 
 /** FP32 tensor of zeros. */
 export function floats(name: string, shape: readonly number[]): NamedTensor {

@@ -1,14 +1,43 @@
 import { ServeError } from '@tutti/errors'
-import type {
-  ExecuteOptions,
-  Executor,
-  InferRequest,
-  ResponseSink,
-  StepResponse,
-  StepTimes,
+import {
+  EMPTY_CONTEXT,
+  type ExecuteOptions,
+  type Executor,
+  type InferRequest,
+  type RequestContext,
+  type ResponseSink,
+  type StepResponse,
+  type StepTimes,
 } from '../execution.ts'
 import { RESPONSE_WINDOW, ReadyGate } from '../ready-gate.ts'
 import { type NamedTensor, outputBytes } from '../tensor.ts'
+
+/** An FP32 tensor of the values, with the shape given or [n]. */
+export function floats(
+  name: string,
+  values: readonly number[],
+  shape: readonly number[] = [values.length],
+): NamedTensor {
+  const data = new Uint8Array(Float32Array.from(values).buffer)
+  return { name, datatype: 'FP32', shape, data }
+}
+
+/** The values of FP32 bytes; copied, because a view need not be aligned. */
+export function toFloats(data: Uint8Array = new Uint8Array()): Float32Array {
+  return new Float32Array(data.slice().buffer)
+}
+
+/** A plain request's context: no id, no sequence; `rest` replaces what is to be different. */
+export function requestContext(rest: Partial<RequestContext> = {}): RequestContext {
+  return { ...EMPTY_CONTEXT, ...rest }
+}
+
+/** All responses of a request. */
+export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
+  const all: StepResponse[] = []
+  for await (const one of stream) all.push(one)
+  return all
+}
 
 /** A response as a test sees it: a failure is the last one, with its error. */
 export interface RecordedResponse extends StepResponse {

@@ -19,6 +19,7 @@ import {
 /** For `t.test`: skips by name where there is no nats-server. */
 export const WITH_NATS = { skip: withoutNatsServer() } as const
 
+export { collect } from '@tutti/tensor/testing'
 export { answer, envelope, SERVED, tensorBytes, until } from './envelopes.ts'
 
 export const REVISION = ['m', 1, 'aaa'] as const
@@ -30,12 +31,6 @@ export function ref(bytes: Uint8Array): TestTensor {
 /** Answers every envelope with its first tensor. */
 export const echo: TestHandler = async (_envelope, tensors, sink) => {
   sink.send(answer(tensors[0]?.bytes ?? new Uint8Array()))
-}
-
-export async function collect(stream: AsyncIterable<StepResponse>): Promise<StepResponse[]> {
-  const all: StepResponse[] = []
-  for await (const one of stream) all.push(one)
-  return all
 }
 
 /** What the promise rejects with. */
