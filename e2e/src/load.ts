@@ -6,18 +6,9 @@ import { openRawClient, type RawClient } from './raw-infer.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import type { Target } from './serving.ts'
 
-/** Clients that ask one thing after the other until the server refuses them, and compare every byte of every answer. */
-export interface Load {
-  /** Answers that came whole and right, over all clients. */
-  readonly complete: number
-  /** Resolves when each client has so many of them. */
-  untilEachHas(answers: number): Promise<unknown>
-  /** Every client that met something else than a right answer or a clean refusal says what; none should. */
-  readonly ended: Promise<readonly string[]>
-}
-
 /**
- * Starts a load of `clients` clients: half over gRPC and half over REST, half of each to a model and half to an ensemble.
+ * Starts clients that ask one thing after the other until the server refuses them, and compare every byte of every answer: half
+ * over gRPC and half over REST, half of each to a model and half to an ensemble.
  *
  * @param o.bytes - of each request's tensor, and so of each answer's.
  */
@@ -25,7 +16,7 @@ export function startLoad(
   t: Test,
   target: Target,
   o: { readonly clients: number; readonly bytes: number },
-): Load {
+) {
   const questions = [identityQuestion(o.bytes), versionedQuestion(o.bytes)] as const
   const counts = Array.from({ length: o.clients }, () => 0)
   const clients = counts.map(async (_zero, i) => {
@@ -40,11 +31,14 @@ export function startLoad(
     }
   })
   return {
+    /** Answers that came whole and right, over all clients. */
     get complete() {
       return counts.reduce((sum, count) => sum + count, 0)
     },
-    untilEachHas: (answers) =>
+    /** Resolves when each client has so many of them. */
+    untilEachHas: (answers: number) =>
       until(`each client has ${answers} answers`, () => counts.every((n) => n >= answers)),
+    /** Every client that met something else than a right answer or a clean refusal says what; none should. */
     ended: Promise.all(clients).then((problems) => problems.flat()),
   }
 }

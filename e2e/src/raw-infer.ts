@@ -1,4 +1,4 @@
-import { Client, credentials, type Metadata, type ServiceError } from '@grpc/grpc-js'
+import { Client, credentials, type ServiceError } from '@grpc/grpc-js'
 import { inferenceServices } from '@tutti/protocol'
 import type { Test } from 'tap'
 import type { Target } from './serving.ts'
@@ -14,14 +14,10 @@ export interface RawAnswer {
   readonly hasBegun: boolean
 }
 
-/** Sends bytes as they are to ModelInfer. */
-export interface RawClient {
-  infer(message: Uint8Array, metadata?: Metadata): Promise<RawAnswer>
-  close(): void
-}
+export type RawClient = ReturnType<typeof openRawClient>
 
 /** A client without any codec on a connection of its own that is closed with the test. */
-export function openRawClient(t: Test, target: Pick<Target, 'grpcPort'>): RawClient {
+export function openRawClient(t: Test, target: Pick<Target, 'grpcPort'>) {
   const client = new Client(`127.0.0.1:${target.grpcPort}`, credentials.createInsecure(), {
     'grpc.max_receive_message_length': LARGEST_MESSAGE,
     'grpc.max_send_message_length': LARGEST_MESSAGE,
@@ -31,28 +27,25 @@ export function openRawClient(t: Test, target: Pick<Target, 'grpcPort'>): RawCli
   t.teardown(() => client.close())
   const { ModelInfer } = inferenceServices().inference
   return {
-    infer: (message, metadata) =>
+    /** Sends bytes as they are to ModelInfer. */
+    infer: (message: Uint8Array): Promise<RawAnswer> =>
       new Promise((resolve) => {
         let hasBegun = false
         const settle = (error: ServiceError | null, bytes?: Buffer): void =>
           resolve({ hasBegun, ...(error !== null && { error }), ...(bytes && { bytes }) })
         const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
         const { path, requestSerialize, responseDeserialize } = ModelInfer
-        const call =
-          metadata === undefined
-            ? client.makeUnaryRequest(path, requestSerialize, responseDeserialize, bytes, settle)
-            : client.makeUnaryRequest(
-                path,
-                requestSerialize,
-                responseDeserialize,
-                bytes,
-                metadata,
-                settle,
-              )
+        const call = client.makeUnaryRequest(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          bytes,
+          settle,
+        )
         call.once('metadata', () => {
           hasBegun = true
         })
       }),
-    close: () => client.close(),
+    close: (): void => client.close(),
   }
 }

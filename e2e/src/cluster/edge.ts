@@ -9,18 +9,10 @@ import { INGRESS, kubectl, NODE_ADDRESS } from './kubectl.ts'
 /** The Secret with the certificate. */
 export const EDGE_SECRET = 'edge'
 
-/** How clients outside of the cluster reach an Ensemble by its host, with TLS. */
-export interface Edge {
-  /** The authority of the certificate, PEM. */
-  readonly caFile: string
-  /** A file that is /etc/hosts for clients which find the hosts by name. */
-  readonly hostsFile: string
-  /** Puts the certificate into a namespace. */
-  readonly createSecret: (namespace: string) => Promise<void>
-}
+export type Edge = Awaited<ReturnType<typeof createEdge>>
 
-/** Makes a certificate for hosts. */
-export async function createEdge(t: Test, hosts: readonly string[]): Promise<Edge> {
+/** Makes a certificate for hosts, with which clients outside of the cluster reach Ensembles. */
+export async function createEdge(t: Test, hosts: readonly string[]) {
   const folder = await tempFolder(t)
   const names = hosts.map((host) => `DNS:${host}`)
   const { caFile, certFile, keyFile } = await createTestCertificates(folder, names)
@@ -29,9 +21,12 @@ export async function createEdge(t: Test, hosts: readonly string[]): Promise<Edg
   await writeFile(hostsFile, ['127.0.0.1 localhost\n', ...lines].join(''))
   const pair = [`--cert=${certFile}`, `--key=${keyFile}`]
   return {
+    /** The authority of the certificate, PEM. */
     caFile,
+    /** A file that is /etc/hosts for clients which find the hosts by name. */
     hostsFile,
-    createSecret: async (namespace) => {
+    /** Puts the certificate into a namespace. */
+    createSecret: async (namespace: string): Promise<void> => {
       await kubectl('create', 'secret', 'tls', EDGE_SECRET, `--namespace=${namespace}`, ...pair)
     },
   }

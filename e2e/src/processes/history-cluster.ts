@@ -24,26 +24,13 @@ export interface Place {
   proxy: FaultProxy
 }
 
-/** Routers and steps that come and go around one broker. */
-export interface Cluster {
-  readonly harness: Harness
-  readonly routers: readonly Place[]
-  readonly steps: readonly Place[]
-  /** Starts a process beside the one that has the place. */
-  startAt(place: Place): Promise<Pick<Place, 'member' | 'proxy'>>
-  /** What is there of all processes that were ever started here, and of those that they started. */
-  leftBehind(): readonly string[]
-  /** Those whose places others have taken, until they are told to go; of all faults, as several happen at once. */
-  readonly leaving: Set<Member>
-  /** Waits until all that have a place, and those that are leaving, are known to one another and serve, and nobody else is. */
-  settled(): Promise<void>
-}
+export type Cluster = Awaited<ReturnType<typeof startCluster>>
 
-/** Starts it and waits until all is served. */
+/** Starts routers and steps that come and go around one broker, and waits until all is served. */
 export async function startCluster(
   t: Test,
   o: { readonly routers: number; readonly steps: number },
-): Promise<Cluster> {
+) {
   const harness = await startHarness(t)
   const pids = [harness.broker.pid]
   const start = async (role: Place['role']): Promise<Pick<Place, 'member' | 'proxy'>> => {
@@ -67,13 +54,17 @@ export async function startCluster(
     startMany('step', o.steps),
   ])
   const leaving = new Set<Member>()
-  const cluster: Cluster = {
+  const cluster = {
     harness,
     routers,
     steps,
-    startAt: ({ role }) => start(role),
+    /** Starts a process beside the one that has the place. */
+    startAt: ({ role }: Place) => start(role),
+    /** What is there of all processes that were ever started here, and of those that they started. */
     leftBehind: () => groupsAlive(pids),
+    /** Those whose places others have taken, until they are told to go; of all faults, as several happen at once. */
     leaving,
+    /** Waits until all that have a place, and those that are leaving, are known to one another and serve, and no others are. */
     settled: () => untilSettled(harness, routers, [...routers, ...steps], leaving),
   }
   await cluster.settled()

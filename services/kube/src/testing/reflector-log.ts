@@ -6,7 +6,7 @@ import type { KubeObject } from '../object.ts'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import { createTransport } from '../transport/create-transport.ts'
 import { createReflector } from '../watch/create-reflector.ts'
-import type { Reflector, ReflectorEvent, ReflectorOptions } from '../watch/reflector.ts'
+import type { ReflectorEvent, ReflectorOptions } from '../watch/reflector.ts'
 
 /** A client for one test, with a transport of its own. */
 export function openTestClient(t: Test, access: ClusterAccess): Client {
@@ -16,23 +16,16 @@ export function openTestClient(t: Test, access: ClusterAccess): Client {
   return createClient(transport)
 }
 
-/** A reflector and what it says. */
-export interface ReflectorLog<T extends KubeObject> {
-  readonly reflector: Reflector<T>
-  /** `added NAME` and so on; an initial one as `initial NAME`. */
-  readonly events: readonly string[]
-  /** Its log lines, parsed. */
-  readonly lines: readonly Readonly<Record<string, unknown>>[]
-  /** Waits until `fits` holds; it is asked after each event and each log line. */
-  until(fits: () => boolean): Promise<void>
-}
+export type ReflectorLog<T extends KubeObject> = ReturnType<typeof openReflector<T>>
 
-/** Opens a reflector that is closed in the test's teardown. */
+/** Opens a reflector that is closed in the test's teardown, and keeps what it says. */
 export function openReflector<T extends KubeObject>(
   t: Test,
   o: Pick<ReflectorOptions<T>, 'client' | 'resource'> & Partial<ReflectorOptions<T>>,
-): ReflectorLog<T> {
+) {
+  /** `added NAME` and so on; an initial one as `initial NAME`. */
   const events: string[] = []
+  /** Its log lines, parsed. */
   const lines: Record<string, unknown>[] = []
   const waiters = new Set<() => void>()
   const wake = (): void => {
@@ -64,6 +57,7 @@ export function openReflector<T extends KubeObject>(
     },
   })
   t.teardown(() => reflector.close())
+  /** Waits until `fits` holds; it is asked after each event and each log line. */
   const until = (fits: () => boolean): Promise<void> =>
     new Promise((resolve) => {
       const look = (): void => {
@@ -74,7 +68,12 @@ export function openReflector<T extends KubeObject>(
       waiters.add(look)
       look()
     })
-  return { reflector, events, lines, until }
+  return {
+    reflector,
+    events: events as readonly string[],
+    lines: lines as readonly Readonly<Record<string, unknown>>[],
+    until,
+  }
 }
 
 function toText<T extends KubeObject>(event: ReflectorEvent<T>): string {

@@ -1,16 +1,10 @@
 import { join } from 'node:path'
-import { onFreePort, type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { onFreePort, startProcess } from '@tutti/chassis/testing'
 
-/** The data of an API server. */
-export interface Etcd {
-  readonly url: string
-  readonly process: StartedProcess
-  /** Forgets all that was before now. */
-  compact(): Promise<void>
-}
+export type Etcd = Awaited<ReturnType<typeof startEtcd>>
 
-/** @param folder - an empty one, for its data. */
-export async function startEtcd(bin: string, folder: string): Promise<Etcd> {
+/** Starts what holds the data of an API server. @param folder - an empty one, for its data. */
+export async function startEtcd(bin: string, folder: string) {
   return await onFreePort(async (port) => {
     const url = `http://127.0.0.1:${port}`
     const started = await startProcess(
@@ -25,7 +19,12 @@ export async function startEtcd(bin: string, folder: string): Promise<Etcd> {
       ],
       { readyWhen: (line) => line.includes('ready to serve client requests'), cwd: folder },
     )
-    return { url, process: started, compact: () => compact(url) }
+    return {
+      url,
+      process: started,
+      /** Forgets all that was before now. */
+      compact: () => compact(url),
+    }
   })
 }
 

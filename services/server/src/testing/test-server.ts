@@ -2,20 +2,12 @@ import { silentLogger, systemClock } from '@tutti/chassis'
 import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
 import { Admission } from '../admission.ts'
 import { type GrpcServerOptions, startGrpcServer } from '../grpc/grpc-server.ts'
-import type { RunningServer } from '../listen.ts'
 import { ScriptedBackend, type ScriptedModel } from './scripted-backend.ts'
 
-/** A gRPC server over scripted models, with a client. */
-export interface TestServer {
-  readonly server: RunningServer
-  readonly client: InferenceClient
-  readonly backend: ScriptedBackend
-  readonly admission: Admission
-  readonly address: string
-}
+export type TestServer = Awaited<ReturnType<typeof openTestServer>>
 
 /**
- * Starts a server on a free port of the loopback interface.
+ * Starts a gRPC server over scripted models, with a client, on a free port of the loopback interface.
  *
  * @param scope - what closes it again when the test ends.
  */
@@ -23,7 +15,7 @@ export async function openTestServer(
   scope: { teardown(close: () => Promise<void>): void },
   models: Readonly<Record<string, ScriptedModel>>,
   o: Partial<GrpcServerOptions> = {},
-): Promise<TestServer> {
+) {
   const backend = new ScriptedBackend(models)
   const admission = o.admission ?? new Admission()
   const server = await startGrpcServer({

@@ -5,7 +5,7 @@ import type { Envelope } from '@tutti/protocol'
 import type { StepResponse } from '@tutti/tensor'
 import { type OpenRouterEndpointOptions, openRouterEndpoint } from '../endpoint/router-endpoint.ts'
 import { type OpenStepEndpointOptions, openStepEndpoint } from '../endpoint/step-endpoint.ts'
-import type { BrokerOptions, RouterEndpoint, StepEndpoint } from '../endpoints.ts'
+import type { BrokerOptions, StepEndpoint } from '../endpoints.ts'
 import { StepDirectory } from '../step-directory.ts'
 import {
   answer,
@@ -61,15 +61,7 @@ export interface Teardown {
 
 const ROUTER_DESCRIPTION = { router: true }
 
-/** A router with its directory and what it was told. */
-export interface TestRouter {
-  readonly member: RouterEndpoint
-  readonly directory: StepDirectory
-  readonly changed: string[]
-  readonly gone: string[]
-  /** Resolves as soon as the claim holds; it is looked at whenever the router hears something, and now and then. */
-  until(claim: () => boolean): Promise<void>
-}
+export type TestRouter = Awaited<ReturnType<typeof openTestRouter>>
 
 export async function openTestStep(
   t: Teardown,
@@ -95,12 +87,13 @@ export async function openTestStep(
   return step
 }
 
+/** A router with its directory and what it was told. */
 export async function openTestRouter(
   t: Teardown,
   broker: BrokerOptions,
   member: string,
   o: Partial<OpenRouterEndpointOptions> = {},
-): Promise<TestRouter> {
+) {
   const directory = new StepDirectory()
   const changed: string[] = []
   const gone: string[] = []

@@ -4,16 +4,11 @@ import { emptyModelConfig, type ModelConfig, type ModelStatistics } from '@tutti
 import type { InferRequest, NamedTensor } from '@tutti/tensor'
 import { sendAll } from '@tutti/tensor/testing'
 import type { InferenceBackend, ModelControl, ResolvedModel } from '../../inference-backend.ts'
-import type { ScriptedResponse } from '../../testing/scripted-backend.ts'
-
-/** What a scripted model does with a request; its default answers with the inputs as outputs. */
-export type ScriptedInfer = (
-  request: InferRequest,
-  context: CallContext,
-) => AsyncIterable<ScriptedResponse>
+import type { ModelScript, ScriptedResponse } from '../../testing/scripted-backend.ts'
 
 export interface RestBackendOptions {
-  readonly infer?: ScriptedInfer
+  /** Its default answers with the inputs as outputs. */
+  readonly infer?: ModelScript
   readonly config?: Partial<ModelConfig>
   readonly isDecoupled?: boolean
   readonly labels?: readonly string[]
@@ -41,7 +36,7 @@ async function* echo(request: InferRequest): AsyncIterable<ScriptedResponse> {
 
 export function createRestBackend(o: RestBackendOptions = {}): RestBackend {
   const requests: RestBackend['requests'] = []
-  const config = echoConfig(o.config)
+  const config = { ...emptyModelConfig('echo'), backend: 'onnxruntime', ...o.config }
   const backend: RestBackend = {
     requests,
     isLiveNow: true,
@@ -119,12 +114,4 @@ const statistics: ModelStatistics = {
   cacheHit: none,
   cacheMiss: none,
   batchStats: [{ batchSize: 4n, computeInput: none, computeInfer: none, computeOutput: none }],
-}
-
-function echoConfig(o: Partial<ModelConfig> | undefined): ModelConfig {
-  return {
-    ...emptyModelConfig('echo'),
-    backend: 'onnxruntime',
-    ...o,
-  }
 }
