@@ -37,11 +37,7 @@ const BUILDS = {
     build: async (go, o) => {
       const coredns = join(o.source, 'coredns.bin')
       await goBuild(go, { ...o, cwd: o.source, what: 'CoreDNS', out: coredns, packages: ['.'] })
-      writeImage(join(o.out, 'coredns.tar'), {
-        name: 'localhost/coredns:test',
-        files: { '/coredns': coredns },
-        entrypoint: ['/coredns'],
-      })
+      packProgram(o.out, 'coredns', coredns)
     },
   },
   traefik: {
@@ -146,13 +142,7 @@ async function buildNode(go, { source, out, env }) {
   for (const name of ['kubelet', 'kube-proxy', 'fake-device-plugin']) {
     symlinkSync('node', join(out, name))
   }
-  for (const name of ['pause', 'probe']) {
-    writeImage(join(out, `${name}.tar`), {
-      name: `localhost/${name}:test`,
-      files: { [`/${name}`]: join(out, name) },
-      entrypoint: [`/${name}`],
-    })
-  }
+  for (const name of ['pause', 'probe']) packProgram(out, name, join(out, name))
   rmSync(join(out, 'pause'))
 }
 
@@ -172,21 +162,18 @@ async function buildTraefik(go, { source, out, env }) {
     packages: ['github.com/traefik/traefik/v3/cmd/traefik'],
     values: { 'github.com/traefik/traefik/v3/pkg/version.Version': TRAEFIK },
   })
-  writeImage(join(out, 'traefik.tar'), {
-    name: 'localhost/traefik:test',
-    files: { '/traefik': traefik },
-    folders: ['/tmp'],
-    entrypoint: ['/traefik'],
-  })
+  packProgram(out, 'traefik', traefik, ['/tmp'])
 }
 
 async function buildVersitygw(go, { source, out, env }) {
   const module = `github.com/versity/versitygw/cmd/versitygw@v${VERSITYGW}`
   await goInstall(go, { cwd: source, env: { ...env, GOBIN: source }, module })
-  writeImage(join(out, 'versitygw.tar'), {
-    name: 'localhost/versitygw:test',
-    files: { '/versitygw': join(source, 'versitygw') },
-    folders: ['/tmp', '/data'],
-    entrypoint: ['/versitygw'],
-  })
+  packProgram(out, 'versitygw', join(source, 'versitygw'), ['/tmp', '/data'])
+}
+
+/** Makes NAME.tar, the image `localhost/NAME:test` that runs a program. @param folders - as of `writeImage`. */
+function packProgram(out, name, program, folders = []) {
+  const path = `/${name}`
+  const image = { name: `localhost/${name}:test`, files: { [path]: program }, folders }
+  writeImage(join(out, `${name}.tar`), { ...image, entrypoint: [path] })
 }

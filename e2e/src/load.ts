@@ -1,7 +1,13 @@
 import { until } from '@tutti/chassis/testing'
 import { decodeInferResponse, encodeInferRequest } from '@tutti/protocol'
 import type { Test } from 'tap'
-import { identityQuestion, type Question, versionedQuestion } from './processes/questions.ts'
+import {
+  answerProblem,
+  identityQuestion,
+  problemOf,
+  type Question,
+  versionedQuestion,
+} from './processes/questions.ts'
 import { openRawClient, type RawClient } from './raw-infer.ts'
 import { restInfer, restOutputs } from './rest-infer.ts'
 import type { Target } from './serving.ts'
@@ -53,8 +59,7 @@ function askGrpc(client: RawClient, question: Question): Asker {
   return async () => {
     const { bytes, error, hasBegun } = await client.infer(request)
     if (bytes !== undefined) {
-      const { outputs } = decodeInferResponse(bytes)
-      return compare(question, outputs.find(({ name }) => name === question.output)?.data)
+      return answerProblem(question, decodeInferResponse(bytes))
     }
     const isRefused = !hasBegun && error !== undefined && REFUSALS.test(error.details)
     return isRefused ? REFUSED : `${error?.message}, ${hasBegun ? 'in' : 'before'} the answer`
@@ -73,7 +78,7 @@ async function askRest(target: Target, question: Question): Promise<string | und
     }
     const answer = await restInfer(target, modelName, inputs, { onContinue })
     if (answer.headers['tutti-error-reason'] === 'SERVER_STOPPING') return REFUSED
-    return compare(question, restOutputs(answer).get(question.output))
+    return problemOf(question, restOutputs(answer).get(question.output))
   } catch (error) {
     const { code, message } = toProblem(error)
     // A connection that the system accepted but the server never saw is reset when the server closes its socket.
@@ -87,12 +92,4 @@ async function askRest(target: Target, question: Question): Promise<string | und
 function toProblem(error: unknown): { readonly code: string; readonly message: string } {
   if (!(error instanceof Error)) return { code: '', message: String(error) }
   return { code: 'code' in error ? String(error.code) : '', message: error.message }
-}
-
-function compare(
-  { output, expected, request: { modelName } }: Question,
-  got: Uint8Array | undefined,
-): string | undefined {
-  if (got !== undefined && Buffer.compare(got, expected) === 0) return undefined
-  return `${modelName}: ${output} has ${got?.byteLength ?? 'no'} bytes, not the ${expected.byteLength} right ones`
 }

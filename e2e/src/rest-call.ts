@@ -1,5 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
+import { buffer } from 'node:stream/consumers'
 
 /** A whole HTTP answer. */
 export interface RestAnswer {
@@ -56,14 +57,10 @@ export function restCall(
     })
     outgoing.once('error', reject)
     outgoing.once('response', (incoming) => {
-      const chunks: Buffer[] = []
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-      incoming.once('error', reject)
-      incoming.once('end', () => {
-        const whole = Buffer.concat(chunks)
-        const { statusCode: status = 0, headers } = incoming
+      const { statusCode: status = 0, headers } = incoming
+      buffer(incoming).then((whole) => {
         resolve({ status, headers, body: whole, json: () => JSON.parse(whole.toString()) })
-      })
+      }, reject)
     })
     if (o.onContinue === undefined) outgoing.end(body)
     else {

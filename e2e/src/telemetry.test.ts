@@ -1,5 +1,6 @@
-import { createServer } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { until } from '@tutti/chassis/testing'
+import { startArtifactServer } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
 import { openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
@@ -47,23 +48,16 @@ const FAILED = 2
 /** An OTLP/HTTP collector that keeps what it is sent. */
 async function startCollector(t: Test): Promise<{ url: string; spans: Span[] }> {
   const spans: Span[] = []
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const sent = JSON.parse(Buffer.concat(chunks).toString()) as Export
-      for (const { scopeSpans } of sent.resourceSpans) {
+  const server = await startArtifactServer((request, response) => {
+    void json(request).then((sent) => {
+      for (const { scopeSpans } of (sent as Export).resourceSpans) {
         for (const scope of scopeSpans) spans.push(...scope.spans)
       }
-      response.setHeader('content-type', 'application/json')
-      response.end('{}')
+      response.setHeader('content-type', 'application/json').end('{}')
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
-  return { url: `http://127.0.0.1:${port}`, spans }
+  return { url: server.origin, spans }
 }
 
 await t.test('what a server tells of its requests', async (t) => {

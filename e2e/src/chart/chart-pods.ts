@@ -1,5 +1,5 @@
-import { type StartedProcess, startProcess, until } from '@tutti/chassis/testing'
-import { type ApiServer, startApiServer } from '@tutti/kube/testing'
+import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import { type ApiServer, installCrd, startApiServer } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { ROOT } from '../serving.ts'
 import type { Rendered } from './helm.ts'
@@ -21,12 +21,7 @@ export async function startChartCluster(t: Test, objects: readonly Rendered[]): 
 /** Creates the CRDs among the objects, and waits until the API server serves them. */
 export async function serveCrds({ plain }: ApiServer, objects: readonly Rendered[]): Promise<void> {
   for (const object of objects) {
-    if (object['kind'] !== 'CustomResourceDefinition') continue
-    await plain.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', object)
-    const { group, names } = object['spec']
-    await until(`${names.plural} are served`, async () => {
-      return (await plain.send('GET', `/apis/${group}/v1alpha1/${names.plural}`)).status === 200
-    })
+    if (object['kind'] === 'CustomResourceDefinition') await installCrd(plain, object)
   }
 }
 

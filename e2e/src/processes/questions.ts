@@ -83,7 +83,11 @@ export function mixedQuestion(i: number): Question {
 
 /** @returns what is wrong with an answer, or undefined. */
 export function answerProblem(question: Question, answer: InferResponseParts): string | undefined {
-  const got = answer.outputs.find(({ name }) => name === question.output)?.data
+  return problemOf(question, answer.outputs.find(({ name }) => name === question.output)?.data)
+}
+
+/** @returns what is wrong with the bytes of the output, or undefined. */
+export function problemOf(question: Question, got: Uint8Array | undefined): string | undefined {
   if (got !== undefined && Buffer.compare(got, question.expected) === 0) return undefined
   const size = got === undefined ? 'no' : got.byteLength
   return `${question.request.modelName}: ${size} bytes, not the ${question.expected.byteLength} right ones`

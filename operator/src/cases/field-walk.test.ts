@@ -17,7 +17,7 @@ import {
   writeWalker,
 } from '../testing/field-world.ts'
 import { CONFIG_TEXT } from '../testing/model-cluster.ts'
-import { installGatewayApi, untilServed } from '../testing/prepare-server.ts'
+import { installGatewayApi } from '../testing/prepare-server.ts'
 import { collectionsOf, leafOf, leavesOf, withField } from '../testing/schema-leaves.ts'
 
 const skip = withoutKube()
@@ -148,7 +148,6 @@ async function uidsOf({ place }: FieldWorld): Promise<readonly string[]> {
 await t.test('cases 2 and 21: every field is changed alone, and back', { skip }, async (t) => {
   const rig = await openCaseRig(t, { hasControllers: false })
   await installGatewayApi(rig.server)
-  await untilServed(rig.server.plain, 'gateway.networking.k8s.io/v1', 'httproutes')
   const [walked, fresh] = [await openFieldWorld(t, rig), await openFieldWorld(t, rig)]
   for (const { status, body } of await walked.write(WALKERS, 'a'))
     t.equal(status, 201, body['message'])

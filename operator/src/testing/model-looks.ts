@@ -1,6 +1,6 @@
 import type { PlainObject } from '@tutti/kube/testing'
 import type { ModelCluster } from './model-cluster.ts'
-import { pathsIn } from './namespaced.ts'
+import { isGone, pathsIn } from './namespaced.ts'
 
 /** Of a pod whose init container fails again and again. */
 export const FETCH_FAILED: PlainObject = {
@@ -19,16 +19,14 @@ export const FETCH_FAILED: PlainObject = {
 }
 
 /** Paths of what the operator makes, by namespace. */
-export const COLLECTIONS = [
-  (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/deployments`,
-  (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`,
-  (namespace: string) => `/api/v1/namespaces/${namespace}/services`,
-]
+export const COLLECTIONS = ['deployments', 'controllerrevisions', 'services'].map(
+  (plural) => (namespace: string) => pathsIn(namespace)(plural),
+)
 
 /** Waits until nothing of a collection is left. */
 export async function gone({ plain }: ModelCluster, collection: string): Promise<void> {
   for (const { metadata } of await plain.list(collection)) {
-    await plain.until(`${collection}/${metadata.name}`, (found) => found === undefined)
+    await plain.until(`${collection}/${metadata.name}`, isGone)
   }
 }
 
@@ -51,7 +49,7 @@ export async function gatesOf({ plain }: ModelCluster, namespace: string): Promi
 }
 
 export function revisionsOf({ plain }: ModelCluster, namespace: string): Promise<PlainObject[]> {
-  return plain.list(`/apis/apps/v1/namespaces/${namespace}/controllerrevisions`)
+  return plain.list(pathsIn(namespace)('controllerrevisions'))
 }
 
 /** Name -> resourceVersion of all that the operator writes. */

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import {
   type ApiServer,
   type ApiServerOptions,
+  installCrd,
   type PlainClient,
-  type PlainObject,
   startApiServer,
 } from '@tutti/kube/testing'
 import type { Test } from 'tap'
@@ -17,20 +17,7 @@ const CRDS = ['models', 'ensembles', 'routers'].map(
 /** Puts the CRDs of this repository into a server, and waits until they are served. */
 export async function installCrds({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
   for (const url of CRDS) {
-    const crd: PlainObject = parse(await readFile(url, 'utf8'))
-    await plain.apply(
-      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd['metadata'].name}`,
-      crd,
-    )
-    await plain.until(
-      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd['metadata'].name}`,
-      (found) =>
-        found?.['status']?.conditions?.some(
-          (condition: PlainObject) =>
-            condition['type'] === 'Established' && condition['status'] === 'True',
-        ),
-    )
-    await untilServed(plain, 'tutti.dev/v1alpha1', crd['spec'].names.plural)
+    await installCrd(plain, parse(await readFile(url, 'utf8')))
   }
 }
 
@@ -41,17 +28,6 @@ export async function startCaseServer(t: Test, o: ApiServerOptions): Promise<Api
   await installCrds(server)
   t.teardown(await startNode(server.plain))
   return server
-}
-
-/** A resource is listed, and then served, a moment after its definition is established. */
-export async function untilServed(plain: PlainClient, version: string, plural: string) {
-  for (;;) {
-    const listed = await plain.send('GET', `/apis/${version}`)
-    const names: readonly PlainObject[] = listed.body['resources'] ?? []
-    const { status } = await plain.send('GET', `/apis/${version}/${plural}`)
-    if (status === 200 && names.some(({ name }) => name === plural)) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
 }
 
 /** Lets the operator of that namespace do everything. */
@@ -66,10 +42,10 @@ export async function bindAdmin(plain: PlainClient, namespace: string): Promise<
   })
 }
 
-/** Puts HTTPRoute into a server, with a schema that takes anything. It is served a moment later. */
+/** Puts HTTPRoute into a server, with a schema that takes anything, and waits until it is served. */
 export async function installGatewayApi({ plain }: Pick<ApiServer, 'plain'>): Promise<void> {
   const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
-  await plain.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+  await installCrd(plain, {
     metadata: {
       name: 'httproutes.gateway.networking.k8s.io',
       annotations: {

@@ -7,7 +7,7 @@ import {
   SERVICE,
   type Stored,
 } from '@tutti/kube'
-import type { PlainClient } from '@tutti/kube/testing'
+import { installCrd, type PlainClient } from '@tutti/kube/testing'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 
 /** A kind of the tests' own: a controller runtime needs one to show what it does. */
@@ -73,9 +73,7 @@ export async function installToys(plain: PlainClient): Promise<void> {
       properties: { observedGeneration: { type: 'integer' }, text, conditions },
     },
   }
-  await plain.apply('/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys.test.tutti.dev', {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
+  await installCrd(plain, {
     metadata: { name: 'toys.test.tutti.dev' },
     spec: {
       group: 'test.tutti.dev',
@@ -92,8 +90,6 @@ export async function installToys(plain: PlainClient): Promise<void> {
       ],
     },
   })
-  // Established is said before it is served.
-  while ((await plain.send('GET', '/apis/test.tutti.dev/v1/toys')).status !== 200);
 }
 
 /** A Deployment, a ConfigMap and, if it is named, a Service. */

@@ -3,11 +3,7 @@ export { findNatsServer, withoutNatsServer } from './find-nats-server.ts'
 export { freePort, onFreePort } from './free-port.ts'
 export { createManualClock, type ManualClock } from './manual-clock.ts'
 export { createSignalSource, type ManualSignals } from './manual-signals.ts'
-export {
-  createNatsKey,
-  createNatsOperator,
-  type NatsAccess,
-} from './nats-access.ts'
+export { createNatsKey, createNatsOperator, usersConfig } from './nats-access.ts'
 export { slopeOf } from './slope.ts'
 export { type NatsServer, type NatsServerOptions, startNatsServer } from './start-nats-server.ts'
 export {

@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto'
 import { createAccount, createOperator, createUser, type KeyPair } from 'nkeys.js'
 
-/** Whom a nats-server lets in. Everybody if a server has none. */
-export type NatsAccess =
-  | { readonly kind: 'token'; readonly token: string }
-  | { readonly kind: 'users'; readonly users: readonly NatsUser[] }
-  | { readonly kind: 'nkeys'; readonly nkeys: readonly NatsNkeyUser[] }
-  | { readonly kind: 'operator'; readonly operator: NatsOperator }
-
-/** A user by name and password. `allow`: subjects to publish and subscribe; absent means all. */
-export interface NatsUser {
-  readonly user: string
-  readonly password: string
+/** Who a nats-server lets in: by name and password, or by public nkey. */
+export type NatsUser = (
+  | { readonly user: string; readonly password: string }
+  | { readonly nkey: string }
+) & {
+  /** Subjects to publish and subscribe; absent means all. */
   readonly allow?: readonly string[]
 }
 
-/** A user by public nkey. */
-export interface NatsNkeyUser {
-  readonly publicKey: string
-  readonly allow?: readonly string[]
+/** Lines of a server's configuration by which it lets in these users and no others. */
+export function usersConfig(users: readonly NatsUser[]): string {
+  // The server's configuration syntax takes JSON.
+  const entries = users.map(({ allow, ...user }) =>
+    JSON.stringify(
+      allow === undefined ? user : { ...user, permissions: { publish: allow, subscribe: allow } },
+    ),
+  )
+  return `authorization { users: [${entries.join(', ')}] }`
 }
 
 /** A user's key pair as nkeys write it: `U...` and `SU...`. */
@@ -62,35 +62,6 @@ export function createNatsOperator(): NatsOperator {
       return credentialsText(userJwt(account, user.publicKey, o), user.seed)
     },
   }
-}
-
-/** The configuration lines for `access`. */
-export function accessConfig(access: NatsAccess): string {
-  switch (access.kind) {
-    case 'token':
-      return `authorization { token: ${JSON.stringify(access.token)} }`
-    case 'users':
-      return usersConfig(
-        access.users.map(({ user, password, allow }) => ({ user, password, allow })),
-      )
-    case 'nkeys':
-      return usersConfig(access.nkeys.map(({ publicKey, allow }) => ({ nkey: publicKey, allow })))
-    case 'operator':
-      break
-  }
-  return access.operator.config
-}
-
-function usersConfig(
-  users: readonly (Readonly<Record<string, unknown>> & { allow: readonly string[] | undefined })[],
-): string {
-  // The server's configuration syntax takes JSON.
-  const entries = users.map(({ allow, ...user }) =>
-    JSON.stringify(
-      allow === undefined ? user : { ...user, permissions: { publish: allow, subscribe: allow } },
-    ),
-  )
-  return `authorization { users: [${entries.join(', ')}] }`
 }
 
 const NO_LIMITS = {

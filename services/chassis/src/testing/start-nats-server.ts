@@ -5,17 +5,15 @@ import { join } from 'node:path'
 import { env } from 'node:process'
 import { findNatsServer } from './find-nats-server.ts'
 import { onFreePort } from './free-port.ts'
-import { accessConfig, type NatsAccess } from './nats-access.ts'
 import { type StartedProcess, startProcess } from './start-process.ts'
 import type { TestCertificates } from './test-certificates.ts'
 
 export interface NatsServerOptions {
   /** Default: one that is free. */
   readonly port?: number
-  readonly access?: NatsAccess
   /** The files of the server; with `isClientVerified` clients need a certificate of the same authority. */
   readonly tls?: TestCertificates & { readonly isClientVerified?: boolean }
-  /** More lines of the server's configuration. */
+  /** More lines of the server's configuration, who it lets in for example (see usersConfig); else everybody. */
   readonly config?: string
   /** Files beside it, by name, which these lines may include. */
   readonly files?: Readonly<Record<string, string>>
@@ -138,7 +136,6 @@ const RELOADED = /Reloaded server configuration/
 
 function configText(port: number, o: NatsServerOptions): string {
   const lines = [`listen: "127.0.0.1:${port}"`]
-  if (o.access !== undefined) lines.push(accessConfig(o.access))
   if (o.tls !== undefined) lines.push(tlsConfig(o.tls))
   if (o.config !== undefined) lines.push(o.config)
   return `${lines.join('\n')}\n`

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 
 /** A request as it comes to the proxy. */
 export interface ProxiedRequest {
@@ -131,16 +132,10 @@ export function answerFault(
 export async function readRequest(incoming: IncomingMessage): Promise<ProxiedRequest> {
   const method = incoming.method ?? 'GET'
   const url = new URL(incoming.url ?? '/', 'https://proxy')
-  const body = (await readAll(incoming)).toString('utf8')
+  const body = await text(incoming)
   const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '')
   const isWrite = method !== 'GET' && method !== 'HEAD' && !url.searchParams.has('dryRun')
   return { method, path: url.pathname, query: url.searchParams, isWatch, isWrite, body }
-}
-
-export async function readAll(stream: IncomingMessage): Promise<Buffer> {
-  const pieces: Buffer[] = []
-  for await (const piece of stream) pieces.push(piece as Buffer)
-  return Buffer.concat(pieces)
 }
 
 /** The headers of an answer that are passed on. */

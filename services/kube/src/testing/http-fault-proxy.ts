@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Agent, createServer, type Server, request as sendRequest } from 'node:https'
 import { type AddressInfo, Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import {
   type CountedWrite,
@@ -18,7 +19,6 @@ import {
   type FaultRules,
   type ProxiedRequest,
   passedHeaders,
-  readAll,
   readRequest,
 } from './fault-rules.ts'
 import { createPastStates, type PastState, type PastStates } from './past-states.ts'
@@ -215,7 +215,7 @@ export class HttpFaultProxy {
     const { incoming, response, request, fault } = o
     const answer = await this.#send(incoming, request.body, response)
     if (!request.isWatch) {
-      const body = await readAll(answer)
+      const body = await buffer(answer)
       await onAnswer(answer.statusCode ?? 0)
       if (fault?.type === 'lose') {
         this.#reset(response)

@@ -6,6 +6,7 @@ export {
   type HttpFaultProxy,
   startHttpFaultProxy,
 } from './http-fault-proxy.ts'
+export { installCrd } from './install-crd.ts'
 export type { PastState } from './past-states.ts'
 export {
   type PlainAnswer,

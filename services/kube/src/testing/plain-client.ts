@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 
 /** Objects as they come, for tests that look at anything in them. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check
@@ -37,8 +38,7 @@ export function plainClient(o: PlainAccess) {
   const access = { ...o, agent: new Agent({ keepAlive: true, timeout: IDLE_MS }) }
   const send = async (method: string, path: string, o: PlainRequest = {}): Promise<PlainAnswer> => {
     const response = await open(access, method, path, o)
-    const text = await readText(response)
-    return { status: response.statusCode ?? 0, body: parse(text) }
+    return { status: response.statusCode ?? 0, body: parse(await text(response)) }
   }
   const must = async (method: string, path: string, o?: PlainRequest): Promise<PlainObject> => {
     const { status, body } = await send(method, path, o)
@@ -171,17 +171,11 @@ function open(
   })
 }
 
-async function readText(response: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const piece of response.setEncoding('utf8')) text += String(piece)
-  return text
-}
-
-function parse(text: string): PlainObject {
+function parse(body: string): PlainObject {
   try {
-    return JSON.parse(text)
+    return JSON.parse(body)
   } catch {
     // `/readyz` and the like answer with plain text.
-    return { text }
+    return { text: body }
   }
 }

@@ -9,6 +9,7 @@ import {
   createTestCertificates,
   type NatsServerOptions,
   startNatsServer,
+  usersConfig,
 } from '@tutti/chassis/testing'
 import t from 'tap'
 import type { BrokerOptions } from '../endpoints.ts'
@@ -29,6 +30,7 @@ import {
   WITH_NATS,
 } from '../testing/endpoints.ts'
 
+const TOKEN = 'authorization { token: right }'
 const quiet = { signal: new AbortController().signal }
 
 async function openFolder(t: Teardown): Promise<string> {
@@ -78,7 +80,7 @@ const OWN = ['tutti.default.>']
 
 await t.test('user and password, with no more than its own subjects', WITH_NATS, async (t) => {
   const users = [{ user: 'u', password: 'right', allow: OWN }]
-  const url = await openServer(t, { access: { kind: 'users', users } })
+  const url = await openServer(t, { config: usersConfig(users) })
   t.ok(await passes(t, brokerAt(url, { user: 'u', password: () => 'right' })))
   const log = await staysOutside(t, brokerAt(url, { user: 'u', password: () => 'wrong' }))
   const line = JSON.parse(log.split('\n')[0] ?? '')
@@ -89,7 +91,7 @@ await t.test('user and password, with no more than its own subjects', WITH_NATS,
 })
 
 await t.test('a token, asked for at every connect', WITH_NATS, async (t) => {
-  const url = await openServer(t, { access: { kind: 'token', token: 'right' } })
+  const url = await openServer(t, { config: TOKEN })
   const tokens = ['wrong', 'wrong', 'right']
   t.ok(await passes(t, brokerAt(url, { token: () => tokens.shift() ?? 'right' })))
 })
@@ -97,8 +99,8 @@ await t.test('a token, asked for at every connect', WITH_NATS, async (t) => {
 await t.test('an nkey', WITH_NATS, async (t) => {
   const folder = await openFolder(t)
   const [known, stranger] = [createNatsKey(), createNatsKey()]
-  const nkeys = [{ publicKey: known.publicKey, allow: OWN }]
-  const url = await openServer(t, { access: { kind: 'nkeys', nkeys } })
+  const nkeys = [{ nkey: known.publicKey, allow: OWN }]
+  const url = await openServer(t, { config: usersConfig(nkeys) })
   const nkeyFile = join(folder, 'seed')
   await writeFile(nkeyFile, `${known.seed}\n`)
   t.ok(await passes(t, brokerAt(url, { nkeyFile })))
@@ -119,7 +121,7 @@ await t.test('an nkey', WITH_NATS, async (t) => {
 await t.test('a credentials file, read again at every connect', WITH_NATS, async (t) => {
   const folder = await openFolder(t)
   const operator = createNatsOperator()
-  const url = await openServer(t, { access: { kind: 'operator', operator } })
+  const url = await openServer(t, { config: operator.config })
   const credentialsFile = join(folder, 'user.creds')
   const expired = { allow: OWN, expiresAtS: 1 }
   await writeFile(credentialsFile, operator.credentials(expired))
@@ -165,8 +167,7 @@ await t.test('TLS, and mTLS with a certificate of ours', WITH_NATS, async (t) =>
 })
 
 await t.test('every server that was tried is named with its own cause', WITH_NATS, async (t) => {
-  const access = { kind: 'token', token: 'right' } as const
-  const [first, second] = [await startNatsServer({ access }), await startNatsServer()]
+  const [first, second] = [await startNatsServer({ config: TOKEN }), await startNatsServer()]
   t.teardown(() => first.stop())
   await second.stop()
   const broker = { ...brokerAt(''), servers: [first.url, second.url], token: () => 'wrong' }
