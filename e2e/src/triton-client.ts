@@ -3,12 +3,6 @@ import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { parseLine, ROOT, type Target } from './serving.ts'
 
-interface Report {
-  readonly name: string
-  readonly ok: boolean
-  readonly detail?: string
-}
-
 /** Python with `tritonclient[all]`, prepared by the test command; undefined where it is not to be had. */
 export const PYTHON = process.env['TUTTI_TEST_PYTHON']
 
@@ -62,23 +56,15 @@ export async function runPythonChecks(
   const command = [PYTHON, `${ROOT}e2e/python/${script}`, ...args]
   const [program = '', ...rest] = o.hosts === undefined ? command : withHosts(o.hosts, command)
   const { stdout } = await promisify(execFile)(program, rest, { maxBuffer: 64 * 1024 * 1024 })
-  const reports = stdout
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map(toReport)
+  const reports = stdout.split('\n').filter((line) => line.startsWith('{'))
   t.ok(reports.length > 0, `${script} ran its checks`)
-  for (const { name, ok, detail } of reports)
-    t.ok(ok, detail === undefined ? name : `${name}\n${detail}`)
+  for (const { name, ok, detail = '' } of reports.map(parseLine)) {
+    t.ok(ok === true, `${String(name)}\n${String(detail)}`.trimEnd())
+  }
 }
 
 /** In a mount namespace of its own, so that nobody else sees the file. */
 function withHosts(hosts: string, command: readonly string[]): readonly string[] {
   const script = 'mount --bind "$0" /etc/hosts && exec "$@"'
   return ['unshare', '--mount', 'sh', '-c', script, hosts, ...command]
-}
-
-function toReport(line: string): Report {
-  const { name, ok, detail } = parseLine(line)
-  const report = { name: String(name), ok: ok === true }
-  return typeof detail === 'string' ? { ...report, detail } : report
 }

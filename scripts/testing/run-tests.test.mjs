@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { runTests } from './run-tests.mjs'
@@ -17,7 +17,11 @@ await test('wavers', async (t) => t.ok(isSecond, 'on the second look'))
 
 /** Runs the files of a project and tells how that went. */
 async function run(t, files, options = {}) {
-  const root = t.testdir(toFolders(files))
+  const root = t.testdir()
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
   let printed = ''
   const code = await runTests({
     root,
@@ -29,19 +33,6 @@ async function run(t, files, options = {}) {
     ...options,
   })
   return { root, code, printed, lastLine: printed.trimEnd().split('\n').at(-1) }
-}
-
-/** `{ 'a/b.ts': text }` as tap's testdir wants it. */
-function toFolders(files) {
-  const tree = {}
-  for (const [path, text] of Object.entries(files)) {
-    const parts = path.split('/')
-    const name = parts.pop()
-    let folder = tree
-    for (const part of parts) folder = folder[part] ??= {}
-    folder[name] = text
-  }
-  return tree
 }
 
 await test('a file that fails once is flaky, and the run passes', async (t) => {

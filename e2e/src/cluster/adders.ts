@@ -56,18 +56,18 @@ export function adderFrom(name: string, spec: PlainObject): PlainObject {
   })
 }
 
+/** The tensors of what takes long. */
+const SLOW = {
+  inputs: [
+    { name: 'x', datatype: 'FP32', shape: [1] },
+    { name: 'rounds', datatype: 'INT64', shape: [1] },
+  ],
+  outputs: [{ name: 'y', datatype: 'FP32', shape: [1] }],
+}
+
 /** A Model whose requests take long. */
 export function slowModel(name: string, spec: object): PlainObject {
-  const one = { datatype: 'FP32', shape: [1] }
-  return model(name, {
-    storageUri: 'pvc://models/slow',
-    inputs: [
-      { name: 'x', ...one },
-      { name: 'rounds', datatype: 'INT64', shape: [1] },
-    ],
-    outputs: [{ name: 'y', ...one }],
-    ...spec,
-  })
+  return model(name, { storageUri: 'pvc://models/slow', ...SLOW, ...spec })
 }
 
 function model(name: string, spec: object): PlainObject {
@@ -105,13 +105,9 @@ function ensemble(name: string, spec: object): PlainObject {
 
 /** An Ensemble of one Model whose requests take long. */
 export function slowEnsemble(name: string, of: string): PlainObject {
-  const one = { datatype: 'FP32', shape: [1] }
   return ensemble(name, {
-    inputs: [
-      { name: 'x', ...one },
-      { name: 'rounds', datatype: 'INT64', shape: [1] },
-    ],
-    outputs: [{ name: 'y', from: 'y', ...one }],
+    inputs: SLOW.inputs,
+    outputs: SLOW.outputs.map((output) => ({ ...output, from: 'y' })),
     steps: [
       {
         name: 'slow',

@@ -1,12 +1,38 @@
-import { toAcceptedJson } from '@tutti/ensemble'
+import { type AcceptedModel, toAcceptedJson } from '@tutti/ensemble'
+import type { JsonObject, OwnerReference } from '@tutti/kube'
 import type { PlainClient } from '@tutti/kube/testing'
-import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
+import { ACCEPTED_LABEL } from '../controllers/accepted-revisions.ts'
 import { MANAGED_BY } from '../runtime/children.ts'
+import type { Paths } from './namespaced.ts'
+
+/** What the controller of Models writes of one that is accepted, without its namespace. */
+export function modelRevision(o: {
+  readonly modelName: string
+  readonly owner: OwnerReference
+  readonly generation: number
+  readonly config: ModelConfig
+  readonly versions: AcceptedModel['versions']
+  readonly revision: number
+}) {
+  const { modelName, config, versions, owner, generation, revision } = o
+  const { name, uid } = owner
+  const resource = { name, uid, generation }
+  return {
+    metadata: {
+      name: `${name}-model-${revision}`,
+      labels: { ...MANAGED_BY, [ACCEPTED_LABEL]: 'model', 'tutti.dev/model': name },
+      ownerReferences: [owner],
+    },
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- toAcceptedJson makes an object of JSON
+    data: toAcceptedJson({ kind: 'Model', modelName, resource, config, versions }) as JsonObject,
+    revision,
+  }
+}
 
 export interface AcceptOptions {
   readonly plain: PlainClient
-  /** As rigs have it. */
-  readonly path: (plural: string, name?: string) => string
+  readonly path: Paths
   /** metadata.name of a Model that is there, and its served name. */
   readonly name: string
   /** Its config.pbtxt, but for the name. */
@@ -24,19 +50,11 @@ export async function acceptModel(o: AcceptOptions): Promise<void> {
     version,
     revision: version === 1 ? `revision-of-${name}` : `revision-of-${name}-${version}`,
   }))
-  const resource = { name, uid, generation }
-  const all = await plain.list(
-    `${path('controllerrevisions')}?labelSelector=tutti.dev/model=${name}`,
+  const owner = { apiVersion: 'tutti.dev/v1alpha1', kind: 'Model', name, uid, controller: true }
+  const ofModel = `${path('controllerrevisions')}?labelSelector=tutti.dev/model=${name}`
+  const revision = (await plain.list(ofModel)).length + 1
+  await plain.create(
+    path('controllerrevisions'),
+    modelRevision({ modelName: name, owner, generation, config, versions, revision }),
   )
-  await plain.create(path('controllerrevisions'), {
-    metadata: {
-      name: `${name}-model-${all.length + 1}`,
-      labels: { ...MANAGED_BY, 'tutti.dev/accepted': 'model', 'tutti.dev/model': name },
-      ownerReferences: [
-        { apiVersion: 'tutti.dev/v1alpha1', kind: 'Model', name, uid, controller: true },
-      ],
-    },
-    data: toAcceptedJson({ kind: 'Model', modelName: name, resource, config, versions }),
-    revision: all.length + 1,
-  })
 }

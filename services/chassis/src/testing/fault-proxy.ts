@@ -16,7 +16,8 @@ export async function startFaultProxy(target: FaultProxyOptions): Promise<FaultP
 }
 
 /** A socket that was ended cannot be reset any more: Node would then leave its handle open, and the process with it. */
-function reset(socket: Socket): void {
+export function resetSocket(socket: Socket): void {
+  if (socket.destroyed) return
   if (socket.writableEnded) socket.destroy()
   else socket.resetAndDestroy()
 }
@@ -67,7 +68,7 @@ export class FaultProxy {
 
   /** Resets all connections that are open; new ones are served. */
   cut(): void {
-    for (const socket of [...this.#pairs].flat()) reset(socket)
+    for (const socket of [...this.#pairs].flat()) resetSocket(socket)
   }
 
   /** Resets new connections at once, until `accept`. */

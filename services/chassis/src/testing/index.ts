@@ -1,4 +1,9 @@
-export { type FaultProxy, type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
+export {
+  type FaultProxy,
+  type FaultProxyOptions,
+  resetSocket,
+  startFaultProxy,
+} from './fault-proxy.ts'
 export { findNatsServer, withoutNatsServer } from './find-nats-server.ts'
 export { freePort, onFreePort } from './free-port.ts'
 export { createManualClock, type ManualClock } from './manual-clock.ts'

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Agent, createServer, type Server, request as sendRequest } from 'node:https'
 import { type AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { resetSocket } from '@tutti/chassis/testing'
 import type { ClusterAccess } from '../transport/cluster-access.ts'
 import {
   type CountedWrite,
@@ -83,7 +84,7 @@ export class HttpFaultProxy {
       this.#sockets.set(remotePort, socket)
       socket.on('error', () => {})
       socket.once('close', () => this.#sockets.delete(remotePort))
-      if (this.#isRefusing) reset(socket)
+      if (this.#isRefusing) resetSocket(socket)
     })
     server.on('tlsClientError', () => {})
     await new Promise<void>((resolve, reject) => {
@@ -145,7 +146,7 @@ export class HttpFaultProxy {
   }
 
   cut(): void {
-    for (const socket of this.#sockets.values()) reset(socket)
+    for (const socket of this.#sockets.values()) resetSocket(socket)
   }
 
   /** Resets every new connection, until `accept`. */
@@ -208,7 +209,7 @@ export class HttpFaultProxy {
 
   #reset(response: ServerResponse): void {
     const socket = this.#sockets.get(response.socket?.remotePort)
-    if (socket !== undefined) reset(socket)
+    if (socket !== undefined) resetSocket(socket)
   }
 
   async #pass(o: Passing, onAnswer: (status: number) => Promise<void>): Promise<void> {
@@ -261,11 +262,4 @@ export class HttpFaultProxy {
       sent.end(body)
     })
   }
-}
-
-/** A socket that was ended cannot be reset any more: Node would then leave its handle open, and the process with it. */
-function reset(socket: Socket): void {
-  if (socket.destroyed) return
-  if (socket.writableEnded) socket.destroy()
-  else socket.resetAndDestroy()
 }
