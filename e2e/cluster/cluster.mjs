@@ -3,11 +3,7 @@ import { join, resolve } from 'node:path'
 import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
 import { findGo } from '../../scripts/setup/go.mjs'
-import {
-  findKubeBinaries,
-  foundKubeBinaries,
-  hasKubeBinaries,
-} from '../../scripts/setup/kube-binaries.mjs'
+import { findKubeBinaries, foundKubeBinaries } from '../../scripts/setup/kube-binaries.mjs'
 import { withLock } from '../../scripts/setup/lock.mjs'
 import { ensureNatsServer } from '../../scripts/setup/nats-server.mjs'
 import { withSignals } from '../../scripts/setup/signals.mjs'
@@ -95,7 +91,8 @@ function usageByHand(kubeconfig, env) {
 
 /** What a node consists of that would have to be built. */
 function lackingBuilds(env) {
-  return [...(hasKubeBinaries(env) ? [] : ['kubernetes']), ...missingPrograms(env)]
+  const kubernetes = foundKubeBinaries(env) === undefined ? ['kubernetes'] : []
+  return [...kubernetes, ...missingPrograms(env)]
 }
 
 /** Why that cannot be, as part of a sentence, or undefined if it can, or need not be. */

@@ -3,34 +3,25 @@ import type { Target } from './serving.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-/** One line of Prometheus text. */
-export interface Sample {
+interface Sample {
   readonly name: string
   readonly labels: Labels
   readonly value: number
 }
 
-/** What the metrics endpoint said at one moment. */
-export interface Scrape {
-  readonly text: string
-  readonly samples: readonly Sample[]
-  /** The one sample with this name that carries these labels, perhaps among others. @throws Error if it is not one. */
-  value(name: string, labels?: Labels): number
-  /** Of all samples with this name. */
-  sum(name: string): number
-}
+export type Scrape = Awaited<ReturnType<typeof scrape>>
 
-/** Reads the metrics endpoint. */
-export async function scrape(target: Target): Promise<Scrape> {
+/** What the metrics endpoint says now. */
+export async function scrape(target: Target) {
   const answer = await restCall(target.metricsPort, 'GET', '/metrics')
   const text = answer.body.toString()
   const samples = text.split('\n').flatMap(parseSample)
   return {
-    text,
-    samples,
-    sum: (name) =>
+    /** Of all samples with this name. */
+    sum: (name: string): number =>
       samples.reduce((sum, sample) => sum + (sample.name === name ? sample.value : 0), 0),
-    value: (name, labels = {}) => {
+    /** The one sample with this name that carries these labels, perhaps among others. @throws Error if it is not one. */
+    value: (name: string, labels: Labels = {}): number => {
       const found = samples.filter((sample) => sample.name === name && carries(sample, labels))
       const [only] = found
       if (only !== undefined && found.length === 1) return only.value

@@ -58,9 +58,11 @@ export function restCall(
     outgoing.once('error', reject)
     outgoing.once('response', (incoming) => {
       const { statusCode: status = 0, headers } = incoming
-      buffer(incoming).then((whole) => {
-        resolve({ status, headers, body: whole, json: () => JSON.parse(whole.toString()) })
-      }, reject)
+      const answer = async (): Promise<RestAnswer> => {
+        const whole = await buffer(incoming)
+        return { status, headers, body: whole, json: () => JSON.parse(whole.toString()) }
+      }
+      answer().then(resolve, reject)
     })
     if (o.onContinue === undefined) outgoing.end(body)
     else {

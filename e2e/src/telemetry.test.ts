@@ -1,6 +1,6 @@
 import { json } from 'node:stream/consumers'
 import { until } from '@tutti/chassis/testing'
-import { startArtifactServer } from '@tutti/repository/testing'
+import { type Answer, startArtifactServer } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
 import { openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
@@ -48,14 +48,14 @@ const FAILED = 2
 /** An OTLP/HTTP collector that keeps what it is sent. */
 async function startCollector(t: Test): Promise<{ url: string; spans: Span[] }> {
   const spans: Span[] = []
-  const server = await startArtifactServer((request, response) => {
-    void json(request).then((sent) => {
-      for (const { scopeSpans } of (sent as Export).resourceSpans) {
-        for (const scope of scopeSpans) spans.push(...scope.spans)
-      }
-      response.setHeader('content-type', 'application/json').end('{}')
-    })
-  })
+  const take: Answer = async (request, response) => {
+    const { resourceSpans } = (await json(request)) as Export
+    for (const { scopeSpans } of resourceSpans) {
+      for (const scope of scopeSpans) spans.push(...scope.spans)
+    }
+    response.setHeader('content-type', 'application/json').end('{}')
+  }
+  const server = await startArtifactServer(take)
   t.teardown(() => server.close())
   return { url: server.origin, spans }
 }

@@ -28,13 +28,13 @@ export async function goInstall(go, { cwd, env, module }) {
 /** The folder with the files of `module@version`. */
 export async function moduleFolder(go, { cwd, env, module }) {
   const args = ['mod', 'download', '-json', module]
-  let output
+  const output = Promise.withResolvers()
   const options = { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] }
   const code = await runChild(go, args, options, ({ stdout }) => {
-    output = text(stdout)
+    output.resolve(text(stdout))
   })
   if (code !== 0) throw new SetupFailure(`${go} ${args.join(' ')} failed with code ${code}.`)
-  return JSON.parse(await output).Dir
+  return JSON.parse(await output.promise).Dir
 }
 
 /**

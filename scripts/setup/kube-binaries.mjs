@@ -54,11 +54,6 @@ export async function findKubeBinaries({ env = process.env, say = console.error 
   return { TUTTI_KUBE_BIN: folder }
 }
 
-/** Whether they need not be built. */
-export function hasKubeBinaries(env = process.env) {
-  return foundKubeBinaries(env) !== undefined
-}
-
 /** The folder that is named, else the one that has been built; undefined if there is neither. */
 export function foundKubeBinaries(env = process.env) {
   const named = NAMING.map((name) => env[name]).find(Boolean)

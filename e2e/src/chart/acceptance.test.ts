@@ -1,30 +1,20 @@
 // needs: apiserver
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type ApiServer, startApiServer, withoutKube } from '@tutti/kube/testing'
-import t, { type Test } from 'tap'
-import { serveCrds } from './chart-pods.ts'
+import { type ApiServer, withoutKube } from '@tutti/kube/testing'
+import t from 'tap'
+import { createNamespace, startChartCluster } from './chart-pods.ts'
 import { CHART, find, type Rendered, render } from './helm.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }
 
 const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
 
-/** Every namespace that an overlay names. */
-const NAMESPACES = ['tutti-system', 'team-a', 'team-b', 'serving-test']
+/** Every other namespace that an overlay names. */
+const NAMESPACES = ['team-a', 'team-b', 'serving-test']
 
 /** Of the Prometheus operator, which is not here. */
 const FOREIGN = 'monitoring.coreos.com'
-
-async function startCluster(t: Test): Promise<ApiServer> {
-  const server = await startApiServer()
-  t.teardown(() => server.stop())
-  for (const name of NAMESPACES) {
-    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
-    await server.plain.create('/api/v1/namespaces', { metadata: { name, labels } })
-  }
-  return server
-}
 
 /** Where objects of a kind are made, from the server's own list. */
 function createPaths(server: ApiServer): (object: Rendered) => Promise<string> {
@@ -41,15 +31,15 @@ function createPaths(server: ApiServer): (object: Rendered) => Promise<string> {
 }
 
 await t.test('on a real API server', WITH_KUBE, async (t) => {
-  const server = await startCluster(t)
+  const crds = (await render()).filter(({ kind }) => kind === 'CustomResourceDefinition')
+  const server = await startChartCluster(t, crds)
+  for (const name of NAMESPACES) await createNamespace(server, name)
   const pathOf = createPaths(server)
   const refusal = async (path: string, body: Rendered): Promise<string> => {
     const query = 'dryRun=All&fieldValidation=Strict'
     const { status, body: answer } = await server.plain.send('POST', `${path}?${query}`, { body })
     return status === 201 ? '' : `${status} ${answer['message']}`
   }
-
-  await serveCrds(server, await render())
 
   await t.test('every object of every overlay is accepted, its pods as restricted', async (t) => {
     await Promise.all(

@@ -11,18 +11,18 @@ const ROLES = ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'R
 export async function startChartCluster(t: Test, objects: readonly Rendered[]): Promise<ApiServer> {
   const server = await startApiServer()
   t.teardown(() => server.stop())
-  const { plain } = server
-  await plain.create('/api/v1/namespaces', { metadata: { name: 'tutti-system' } })
-  await serveCrds(server, objects)
+  await createNamespace(server, 'tutti-system')
+  for (const object of objects) {
+    if (object['kind'] === 'CustomResourceDefinition') await installCrd(server.plain, object)
+  }
   await applyRoles(server, objects)
   return server
 }
 
-/** Creates the CRDs among the objects, and waits until the API server serves them. */
-export async function serveCrds({ plain }: ApiServer, objects: readonly Rendered[]): Promise<void> {
-  for (const object of objects) {
-    if (object['kind'] === 'CustomResourceDefinition') await installCrd(plain, object)
-  }
+/** One whose pods have to be restricted. */
+export async function createNamespace({ plain }: ApiServer, name: string): Promise<void> {
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+  await plain.create('/api/v1/namespaces', { metadata: { name, labels } })
 }
 
 /** Gives the accounts of the chart their rights, beside those that others have. */

@@ -46,12 +46,6 @@ export interface PolicyPort {
   readonly port?: number | string
 }
 
-/** A rule of either direction. */
-export interface Rule {
-  readonly peers: readonly Peer[]
-  readonly ports: readonly PolicyPort[]
-}
-
 /** Whether the selector takes what has these labels: all of its demands hold; one without demands takes everything. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
@@ -68,7 +62,8 @@ export function selects(
   )
 }
 
-export function rulesOf({ spec }: NetworkPolicy, direction: Direction): readonly Rule[] {
+/** The rules of one direction. */
+export function rulesOf({ spec }: NetworkPolicy, direction: Direction) {
   return direction === 'Ingress'
     ? (spec.ingress ?? []).map(({ from = [], ports = [] }) => ({ peers: from, ports }))
     : (spec.egress ?? []).map(({ to = [], ports = [] }) => ({ peers: to, ports }))

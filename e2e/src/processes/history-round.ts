@@ -13,20 +13,6 @@ import { between, type Random } from './history-requests.ts'
 import { identityQuestion } from './questions.ts'
 import { howItEnded, logged, mark } from './seen.ts'
 
-export interface HistoryRoundOptions {
-  readonly seed: number
-  /** At least so many; the clients go on while faults are there. */
-  readonly requests: number
-}
-
-/** What a round was made of, for reports. */
-export interface HistorySummary {
-  /** Requests of whose time no fault was. */
-  readonly calm: number
-  readonly outcomes: ReadonlyMap<string, number>
-  readonly faults: ReadonlyMap<string, number>
-}
-
 const CLIENTS = 24
 /** So that the requests last as long as it takes to meet every kind of fault. */
 const THINK_MS = 100
@@ -38,8 +24,10 @@ const APART_MS = 3000
 /**
  * Clients ask while faults come and go, all of it of one seed; then holds what happened against what is promised, looks whether
  * anything is left anywhere, and ends all processes in order.
+ *
+ * @param o.requests - at least so many; the clients go on while faults are there.
  */
-export async function runHistory(t: Test, o: HistoryRoundOptions): Promise<HistorySummary> {
+export async function runHistory(t: Test, o: { readonly seed: number; readonly requests: number }) {
   t.comment(`TUTTI_SEED=${o.seed}`)
   const random = seededRandom(o.seed)
   const cluster = await startCluster(t, { routers: 2, steps: 3 })
@@ -169,7 +157,8 @@ async function checkNothingIsLeft(
   t.same(cluster.leftBehind(), [], 'no process is left behind')
 }
 
-function summarise(events: readonly HistoryEvent[]): HistorySummary {
+/** What a round was made of, for reports; `calm` counts requests of whose time no fault was. */
+function summarise(events: readonly HistoryEvent[]) {
   const outcomes = new Map<string, number>()
   const faults = new Map<string, number>()
   const unharmed = new Set<number>()
@@ -190,7 +179,8 @@ function summarise(events: readonly HistoryEvent[]): HistorySummary {
   return { calm, outcomes, faults }
 }
 
-function count(counts: Map<string, number>, what: string): void {
+/** One more of it. */
+export function count(counts: Map<string, number>, what: string): void {
   counts.set(what, (counts.get(what) ?? 0) + 1)
 }
 

@@ -1,16 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Stands for the metrics listener of a pod: answers on a loopback address of its own. */
-export interface PodServer {
-  readonly ip: string
-  readonly port: number
-  /** Requests so far, by path. */
-  readonly asked: ReadonlyMap<string, number>
-  /** Answers the path with this JSON from now on. */
-  answer(path: string, json: unknown): void
-  close(): Promise<void>
-}
+export type PodServer = Awaited<ReturnType<typeof startPodServer>>
 
 export interface PodServerOptions {
   readonly ip?: string
@@ -20,7 +11,8 @@ export interface PodServerOptions {
   readonly listener?: RequestListener
 }
 
-export async function startPodServer(o: PodServerOptions = {}): Promise<PodServer> {
+/** Stands for the metrics listener of a pod: answers on a loopback address of its own. */
+export async function startPodServer(o: PodServerOptions = {}) {
   const asked = new Map<string, number>()
   const answers = new Map<string, unknown>()
   const ip = o.ip ?? '127.0.0.1'
@@ -36,10 +28,12 @@ export async function startPodServer(o: PodServerOptions = {}): Promise<PodServe
   return {
     ip,
     port,
-    asked,
-    answer: (path, json) => void answers.set(path, json),
+    /** Requests so far, by path. */
+    asked: asked as ReadonlyMap<string, number>,
+    /** Answers the path with this JSON from now on. */
+    answer: (path: string, json: unknown): void => void answers.set(path, json),
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),

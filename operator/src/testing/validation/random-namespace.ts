@@ -9,12 +9,6 @@ interface Source extends Tensor {
   isRead: boolean
 }
 
-export interface RandomNamespace {
-  readonly manifests: readonly PlainObject[]
-  /** What was done to it that may be wrong. */
-  readonly faults: readonly string[]
-}
-
 const NAMES = ['a', 'b', 'c'] as const
 const DATATYPES = ['FP32', 'FP32', 'FP32', 'INT64', 'BYTES'] as const
 const SHAPES = [[4], [4], [-1, 3]] as const
@@ -29,10 +23,7 @@ export function pick<T>(roll: Dice, among: readonly [T, ...T[]]): T {
  *
  * @param o.hasRepository - Models may also be such as REPOSITORY describes, and say nothing themselves.
  */
-export function randomNamespace(
-  seed: number,
-  o: { readonly hasRepository: boolean },
-): RandomNamespace {
+export function randomNamespace(seed: number, o: { readonly hasRepository: boolean }) {
   const roll = dice(seed)
   const maxBatchSize = pick(roll, [0, 0, 4])
   const targets: Target[] = []
@@ -48,6 +39,7 @@ export function randomNamespace(
   for (let i = 0; i <= roll(3); i += 1) {
     manifests.push(addEnsemble(roll, targets, { name: `e${i}`, maxBatchSize }))
   }
+  /** What was done to it that may be wrong. */
   const faults = Array.from({ length: pick(roll, [0, 1, 1, 1, 2]) }, () => {
     const fault = FAULTS[roll(FAULTS.length)]
     fault?.act(manifests, roll)

@@ -1,32 +1,25 @@
-import type { Clock } from '../call-scope.ts'
-
-/** A clock that stands still until a test moves it. */
-export interface ManualClock extends Clock {
-  /** Moves on by `ms` and fires what falls due, in order of time; also what such a timer sets within that time. */
-  advance(ms: number): void
-  /** Number of timers that wait. */
-  readonly pending: number
-}
+export type ManualClock = ReturnType<typeof createManualClock>
 
 interface ManualTimer {
   readonly at: number
   readonly callback: () => void
 }
 
-/** Makes a manual clock. @param o.epochMs - what the epoch clock shows at `now() === 0`. */
-export function createManualClock(o: { readonly epochMs?: number } = {}): ManualClock {
+/** A clock that stands still until a test moves it. @param o.epochMs - what the epoch clock shows at `now() === 0`. */
+export function createManualClock(o: { readonly epochMs?: number } = {}) {
   const startMs = o.epochMs ?? 1_700_000_000_000
   const timers = new Set<ManualTimer>()
   let now = 0
   return {
     now: () => now,
     epochMs: () => startMs + now,
-    setTimer: (delayMs, callback) => {
+    setTimer: (delayMs: number, callback: () => void): (() => void) => {
       const timer = { at: now + Math.max(0, delayMs), callback }
       timers.add(timer)
       return () => void timers.delete(timer)
     },
-    advance: (ms) => {
+    /** Moves on by `ms` and fires what falls due, in order of time; also what such a timer sets within that time. */
+    advance: (ms: number): void => {
       const end = now + ms
       for (let next = earliest(timers, end); next !== undefined; next = earliest(timers, end)) {
         timers.delete(next)
@@ -35,6 +28,7 @@ export function createManualClock(o: { readonly epochMs?: number } = {}): Manual
       }
       now = end
     },
+    /** Number of timers that wait. */
     get pending() {
       return timers.size
     },

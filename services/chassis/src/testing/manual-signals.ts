@@ -1,23 +1,19 @@
-import type { SignalSource, StopSignal } from '../lifecycle.ts'
+import type { StopSignal } from '../lifecycle.ts'
 
-/** A signal source that a test drives. */
-export interface ManualSignals extends SignalSource {
-  send(signal: StopSignal): void
-  /** Number of listeners that were not taken back. */
-  readonly listeners: number
-}
+export type ManualSignals = ReturnType<typeof createSignalSource>
 
-/** Makes a signal source without a process. */
-export function createSignalSource(): ManualSignals {
+/** Makes a signal source without a process, which a test drives. */
+export function createSignalSource() {
   const listeners = new Set<(signal: StopSignal) => void>()
   return {
-    listen: (onSignal) => {
+    listen: (onSignal: (signal: StopSignal) => void): (() => void) => {
       listeners.add(onSignal)
       return () => void listeners.delete(onSignal)
     },
-    send: (signal) => {
+    send: (signal: StopSignal): void => {
       for (const listener of listeners) listener(signal)
     },
+    /** Number of listeners that were not taken back. */
     get listeners() {
       return listeners.size
     },

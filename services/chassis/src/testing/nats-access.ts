@@ -31,14 +31,6 @@ export function createNatsKey(): NatsKey {
   return textsOf(createUser())
 }
 
-/** An operator with one account, for a server with a memory resolver. */
-export interface NatsOperator {
-  /** The server's configuration lines. */
-  readonly config: string
-  /** @returns the text of a credentials file of a new user of the account. */
-  credentials(o?: NatsCredentialsOptions): string
-}
-
 export interface NatsCredentialsOptions {
   /** Subjects to publish and subscribe; absent means all. */
   readonly allow?: readonly string[]
@@ -46,18 +38,21 @@ export interface NatsCredentialsOptions {
   readonly expiresAtS?: number
 }
 
-export function createNatsOperator(): NatsOperator {
+/** An operator with one account, for a server with a memory resolver. */
+export function createNatsOperator() {
   const operator = createOperator()
   const account = createAccount()
   const operatorJwt = signJwt(operator, operator.getPublicKey(), 'operator', {})
   const accountJwt = signJwt(operator, account.getPublicKey(), 'account', { limits: NO_LIMITS })
   return {
+    /** The server's configuration lines. */
     config: [
       `operator: ${operatorJwt}`,
       'resolver: MEMORY',
       `resolver_preload: { ${account.getPublicKey()}: ${accountJwt} }`,
     ].join('\n'),
-    credentials: (o = {}) => {
+    /** @returns the text of a credentials file of a new user of the account. */
+    credentials: (o: NatsCredentialsOptions = {}): string => {
       const user = textsOf(createUser())
       return credentialsText(userJwt(account, user.publicKey, o), user.seed)
     },

@@ -4,17 +4,11 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Files of an authority made for one test, with a server certificate and a client's. PEM. */
-export interface TestCertificates {
-  readonly caFile: string
-  readonly certFile: string
-  readonly keyFile: string
-  readonly clientCertFile: string
-  readonly clientKeyFile: string
-}
+export type TestCertificates = Awaited<ReturnType<typeof createTestCertificates>>
 
 /**
- * Makes certificates with openssl (3.0 or newer), valid for two days.
+ * Makes the files (PEM) of an authority for one test, with a server's certificate and a client's, by openssl (3.0 or newer). They are
+ * valid for two days.
  *
  * @param folder - where the files go, `t.testdir()` say; it exists.
  * @param names - of the server, as a subjectAltName has them.
@@ -22,7 +16,7 @@ export interface TestCertificates {
 export async function createTestCertificates(
   folder: string,
   names: readonly string[] = ['DNS:localhost', 'IP:127.0.0.1'],
-): Promise<TestCertificates> {
+) {
   const file = (name: string): string => join(folder, name)
   const ca = { cert: file('ca.pem'), key: file('ca.key') }
   await request(ca, ['-subj', '/CN=test authority'])

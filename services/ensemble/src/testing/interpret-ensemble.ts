@@ -4,19 +4,14 @@ import type { RandomEnsemble } from './random-ensemble.ts'
 
 type Values = ReadonlyMap<number, string>
 
-/** What a request should bring, worked out without events: depth first and straight from the plan. */
-export interface Interpretation {
-  /** One per response, in the order of a run in which everything answers in order. */
-  readonly responses: readonly Symbols[]
-  /** `step(inputs)` of everything that should run. */
-  readonly invocations: readonly string[]
-}
+export type Interpretation = ReturnType<typeof interpretEnsemble>
 
+/** What a request should bring, worked out without events: depth first and straight from the plan. */
 export function interpretEnsemble(
   ensemble: RandomEnsemble,
   inputs: Symbols,
   requestedOutputs: readonly string[],
-): Interpretation {
+) {
   const { plan } = ensemble
   const outputs = plan.outputs.filter(
     ({ name }) => requestedOutputs.length === 0 || requestedOutputs.includes(name),
@@ -25,7 +20,9 @@ export function interpretEnsemble(
     plan,
     outputs.map((output) => output.tensor),
   )
+  /** `step(inputs)` of everything that should run. */
   const invocations: string[] = []
+  /** One per response, in the order of a run in which everything answers in order. */
   const responses: Symbols[] = []
   const given = plan.inputs.flatMap(({ name, tensor }): [number, string][] => {
     const value = inputs[name]

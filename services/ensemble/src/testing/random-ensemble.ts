@@ -18,12 +18,7 @@ export function dice(seed: number): Dice {
   }
 }
 
-export interface RandomEnsemble {
-  readonly config: ModelConfig
-  readonly plan: EnsemblePlan
-  /** What a step answers to these inputs: one response, or any number if it is decoupled. Withheld outputs are absent. */
-  answer(step: number, inputs: Symbols): readonly Symbols[]
-}
+export type RandomEnsemble = ReturnType<typeof randomEnsemble>
 
 interface Draft {
   readonly steps: EnsembleStep[]
@@ -41,7 +36,7 @@ export function randomEnsemble(
   seed: number,
   decoupledSteps: number,
   o: { readonly hasDependencies?: boolean } = {},
-): RandomEnsemble {
+) {
   const roll = dice(seed)
   const draft: Draft = { steps: [], models: new Map(), consumed: new Set() }
   const inputs = Array.from({ length: 1 + roll(3) }, (_, i) => `in${i}`)
@@ -67,7 +62,12 @@ export function randomEnsemble(
   }
   const rules = o.hasDependencies === true ? randomRules(draft, roll) : undefined
   const plan = planEnsemble({ config, lookup, rules })
-  return { config, plan, answer: (step, given) => answer(plan, seed, step, given) }
+  return {
+    config,
+    plan,
+    /** What a step answers: one response, or any number if it is decoupled. Withheld outputs are absent. */
+    answer: (step: number, inputs: Symbols) => answer(plan, seed, step, inputs),
+  }
 }
 
 /** Steps depend on some before them that may end. */

@@ -7,24 +7,11 @@ import {
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 
-/** What a test's server heard. */
-export interface HeardRequest {
-  readonly path: string
-  readonly headers: IncomingHttpHeaders
-}
+export type Answer = (request: IncomingMessage, response: ServerResponse) => unknown
 
-export type Answer = (request: IncomingMessage, response: ServerResponse) => void
+export type ArtifactServer = Awaited<ReturnType<typeof startServer>>
 
-/** An HTTP server whose answers a test writes. */
-export interface ArtifactServer {
-  readonly origin: string
-  readonly heard: HeardRequest[]
-  /** Answers from now on; each of the list once, the last for ever. */
-  script(...answers: readonly Answer[]): void
-  close(): Promise<void>
-}
-
-/** Serves on a free port of this machine. */
+/** Starts an HTTP server whose answers a test writes, on a free port of this machine. */
 export async function startArtifactServer(...answers: readonly Answer[]): Promise<ArtifactServer> {
   return await startServer(createServer(), 'http', answers)
 }
@@ -41,13 +28,13 @@ async function startServer(
   protocol: string,
   answers: readonly Answer[],
   host?: string,
-): Promise<ArtifactServer> {
-  const heard: HeardRequest[] = []
+) {
+  const heard: { readonly path: string; readonly headers: IncomingHttpHeaders }[] = []
   let script = [...answers]
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     heard.push({ path: request.url ?? '', headers: request.headers })
     const answer = script.length > 1 ? script.shift() : script[0]
-    answer?.(request, response)
+    void answer?.(request, response)
   })
   await new Promise<void>((resolve) => server.listen(0, host ?? '127.0.0.1', resolve))
   const address = server.address()
@@ -55,11 +42,12 @@ async function startServer(
   return {
     origin: `${protocol}://${host ?? 'localhost'}:${address.port}`,
     heard,
-    script: (...next) => {
+    /** Answers from now on; each of the list once, the last for ever. */
+    script: (...next: readonly Answer[]): void => {
       script = [...next]
     },
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),

@@ -2,20 +2,14 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** A temporary directory with files in it. */
-export interface ModelTree {
-  readonly directory: string
-  readonly remove: () => Promise<void>
-}
+export type ModelTree = Awaited<ReturnType<typeof writeModelTree>>
 
 /**
- * Writes a repository for a test.
+ * Writes a repository for a test into a temporary directory.
  *
  * @param files - relative path -> contents; a path that ends in `/` is an empty directory.
  */
-export async function writeModelTree(
-  files: Readonly<Record<string, string | Uint8Array>>,
-): Promise<ModelTree> {
+export async function writeModelTree(files: Readonly<Record<string, string | Uint8Array>>) {
   const directory = await mkdtemp(join(tmpdir(), 'tutti-repository-'))
   for (const [name, contents] of Object.entries(files)) {
     const path = join(directory, name)

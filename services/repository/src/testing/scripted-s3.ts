@@ -1,24 +1,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import {
-  type Answer,
-  type ArtifactServer,
-  serveBytes,
-  startArtifactServer,
-} from './artifact-server.ts'
+import { type Answer, serveBytes, startArtifactServer } from './artifact-server.ts'
 
-/** A server that speaks the part of S3 that a fetch needs, over objects that a test changes. It checks every signature. */
-export interface ScriptedS3 extends ArtifactServer {
-  readonly objects: Map<string, string | Uint8Array>
-  /** Keys of a page; S3 has 1000. */
-  pageSize: number
-  /** What the next requests get instead. */
-  readonly faults: Answer[]
-  /** Keys that may not be read. */
-  readonly denied: Set<string>
-  /** Called before an object is served. */
-  onGet: (key: string) => void
-}
+export type ScriptedS3 = Awaited<ReturnType<typeof startScriptedS3>>
 
 export const S3_CREDENTIALS = {
   accessKeyId: 'AKIDEXAMPLE',
@@ -26,17 +10,19 @@ export const S3_CREDENTIALS = {
   sessionToken: 'session/token==',
 } as const
 
-export async function startScriptedS3(
-  bucket: string,
-  o: { readonly isPublic?: boolean } = {},
-): Promise<ScriptedS3> {
-  const objects: ScriptedS3['objects'] = new Map()
+/** Starts a server that speaks the part of S3 that a fetch needs, over objects that a test changes. It checks every signature. */
+export async function startScriptedS3(bucket: string, o: { readonly isPublic?: boolean } = {}) {
+  const objects = new Map<string, string | Uint8Array>()
   const base = `/${bucket}/`
   const s3 = {
     objects,
+    /** Keys of a page; S3 has 1000. */
     pageSize: 1000,
+    /** What the next requests get instead. */
     faults: [] as Answer[],
+    /** Keys that may not be read. */
     denied: new Set<string>(),
+    /** Called before an object is served. */
     onGet: (_key: string) => {},
   }
   const answer: Answer = (request, response) => {

@@ -34,17 +34,6 @@ export function scriptedConfig(rest: Partial<ModelConfig> = {}): ModelConfig {
   }
 }
 
-/** One submitted request as a test sees it. */
-export interface Submitted {
-  readonly sink: RecordingSink
-  /** Resolves with the final response or the failure. */
-  readonly done: Promise<unknown>
-  /** `CODE REASON text`, 'OK' or '' if it is not answered yet. */
-  readonly outcome: string
-  readonly outputs: readonly NamedTensor[]
-  cancel(reason?: unknown): void
-}
-
 /** A scheduler over a scripted model and a clock that stands still. */
 export function createSchedulerRig(
   o: {
@@ -78,20 +67,22 @@ export function createSchedulerRig(
     name: string,
     request: StepRequest = batchRequest({ id: name }),
     options: Partial<ExecuteOptions> = {},
-  ): Submitted => {
+  ) => {
     const controller = new AbortController()
     const sink = new RecordingSink(name, order)
     scheduler.execute(request, sink, { signal: controller.signal, ...options })
     return {
       sink,
-      done: sink.all,
+      /** Resolves with the final response or the failure. */
+      done: sink.all as Promise<unknown>,
+      /** `CODE REASON text`, 'OK' or '' if it is not answered yet. */
       get outcome() {
         return sink.outcome
       },
-      get outputs() {
+      get outputs(): readonly NamedTensor[] {
         return sink.responses.flatMap((response) => response.outputs)
       },
-      cancel: (reason) => controller.abort(reason),
+      cancel: (reason?: unknown): void => controller.abort(reason),
     }
   }
   return { clock, model, statistics, scheduler, submit, lines, order }

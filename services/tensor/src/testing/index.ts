@@ -130,21 +130,13 @@ export function responsesTo(
   return read()
 }
 
-/** Tensors that are lent: readers that pass them on keep `retain`. */
-export interface LentTensors {
-  readonly tensors: readonly NamedTensor[]
-  readonly retain: () => () => void
-  /** The time for which they were lent is over. */
-  readonly end: () => void
-}
-
 /** Lends tensors and overwrites each as soon as nothing may read it, so that a reader shows that should have retained it. */
 export class Lender {
   /** Lent and not given back by all who retained them. */
   open = 0
 
-  /** @param tensors - copied. */
-  lend(tensors: readonly NamedTensor[]): LentTensors {
+  /** @param tensors - copied. @returns them, `retain` for readers that pass them on, and `end`: the time for which they were lent is over. */
+  lend(tensors: readonly NamedTensor[]) {
     const copies = tensors.map((tensor) => ({ ...tensor, data: Uint8Array.from(tensor.data) }))
     let readers = 1
     this.open += 1

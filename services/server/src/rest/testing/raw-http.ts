@@ -1,18 +1,9 @@
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 
-/** A client that sends bytes as it is told, for what HTTP libraries refuse to send. */
-export interface RawClient {
-  readonly socket: Socket
-  write(text: string | Uint8Array): void
-  /** Everything that came until the server closed the connection. */
-  readonly all: Promise<string>
-  soFar(): string
-  /** What has come so far, once it holds `mark`. */
-  until(mark: string): Promise<string>
-}
+export type RawClient = Awaited<ReturnType<typeof openRaw>>
 
-/** Opens a connection. Errors of it count as its end. */
-export async function openRaw(port: number): Promise<RawClient> {
+/** Opens a client that sends bytes as it is told, for what HTTP libraries refuse to send. Errors of its connection count as its end. */
+export async function openRaw(port: number) {
   const socket = connect(port, '127.0.0.1')
   let text = ''
   const waiters: { mark: string; resolve: (text: string) => void }[] = []
@@ -33,11 +24,13 @@ export async function openRaw(port: number): Promise<RawClient> {
   })
   return {
     socket,
-    write: (bytes) => socket.write(bytes),
+    write: (bytes: string | Uint8Array): void => void socket.write(bytes),
+    /** Everything that came until the server closed the connection. */
     all,
     soFar: () => text,
-    until: (mark) =>
-      new Promise((resolve) => {
+    /** What has come so far, once it holds `mark`. */
+    until: (mark: string) =>
+      new Promise<string>((resolve) => {
         if (text.includes(mark)) resolve(text)
         else waiters.push({ mark, resolve })
       }),
