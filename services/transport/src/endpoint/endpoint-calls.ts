@@ -16,7 +16,7 @@ import type {
   Question,
 } from '../endpoints.ts'
 import type { Departure } from '../members/membership.ts'
-import type { Endpoint } from './endpoint.ts'
+import { Endpoint, type EndpointOptions, type EndpointRole } from './endpoint.ts'
 import { readAnswer, readQuestion, toAnswer, toQuestionCall } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
@@ -32,6 +32,23 @@ export interface EndpointCallsOptions {
   readonly describe: () => unknown
   /** Answers every other question. */
   readonly answer: AnswerQuestion
+}
+
+/** What routers and steps are opened with alike. */
+type MemberOptions = Omit<EndpointOptions, 'settings'> &
+  Pick<EndpointCallsOptions, 'executor' | 'describe' | 'answer'>
+
+/** Brings a member on the broker, with the calls over it. @param role - what sets its kind of member apart. */
+export function openCalls(
+  o: MemberOptions,
+  settings: EndpointSettings,
+  role: EndpointRole,
+): { readonly endpoint: Endpoint; readonly calls: EndpointCalls } {
+  const { broker, member, clock, log, executor, answer } = o
+  const endpoint = new Endpoint({ broker, member, clock, log, settings }, role)
+  const describe = (): unknown => o.describe()
+  const own = { self: member, executor, describe, answer }
+  return { endpoint, calls: new EndpointCalls({ ...own, endpoint, settings, clock }) }
 }
 
 /**

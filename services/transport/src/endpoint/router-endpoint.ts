@@ -11,8 +11,8 @@ import type {
 } from '../endpoints.ts'
 import type { StepDirectory } from '../step-directory.ts'
 import { descriptionDigest } from './description-digest.ts'
-import { Endpoint, type EndpointState } from './endpoint.ts'
-import { EndpointCalls } from './endpoint-calls.ts'
+import type { Endpoint, EndpointState } from './endpoint.ts'
+import { type EndpointCalls, openCalls } from './endpoint-calls.ts'
 
 /** What a router's member is opened with. */
 export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
@@ -47,34 +47,20 @@ class CallingEndpoint implements RouterEndpoint {
 
   constructor(o: OpenRouterEndpointOptions, settings: EndpointSettings) {
     this.#o = o
-    const { broker, member, clock, log } = o
-    this.endpoint = new Endpoint(
-      { broker, member, clock, log, settings },
-      {
-        role: 'router',
-        state: () => this.#state(),
-        heard: (heartbeat, what) => this.#heard(heartbeat, what),
-        suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
-        gone: (now, gone, error, how) => {
-          o.directory.remove(gone)
-          this.#calls.gone(now, gone, error, how)
-          o.stepGone(gone, error)
-        },
+    const { endpoint, calls } = openCalls(o, settings, {
+      role: 'router',
+      state: () => this.#state(),
+      heard: (heartbeat, what) => this.#heard(heartbeat, what),
+      suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
+      gone: (now, gone, error, how) => {
+        o.directory.remove(gone)
+        this.#calls.gone(now, gone, error, how)
+        o.stepGone(gone, error)
       },
-    )
-    const { endpoint } = this
-    const { executor, answer } = o
-    const describe = (): unknown => o.describe()
-    this.#calls = new EndpointCalls({
-      self: member,
-      endpoint,
-      settings,
-      clock,
-      executor,
-      describe,
-      answer,
     })
-    this.executor = this.#calls.executor
+    this.endpoint = endpoint
+    this.#calls = calls
+    this.executor = calls.executor
   }
 
   get isConnected(): boolean {

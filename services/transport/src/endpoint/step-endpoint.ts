@@ -8,8 +8,8 @@ import type {
   StepEndpointOptions,
 } from '../endpoints.ts'
 import { descriptionDigest } from './description-digest.ts'
-import { Endpoint, type EndpointState } from './endpoint.ts'
-import { EndpointCalls } from './endpoint-calls.ts'
+import type { Endpoint, EndpointState } from './endpoint.ts'
+import { type EndpointCalls, openCalls } from './endpoint-calls.ts'
 import { RouterChoice } from './router-choice.ts'
 
 /** What a step's member is opened with. */
@@ -44,33 +44,19 @@ class ServingEndpoint implements StepEndpoint {
 
   constructor(o: OpenStepEndpointOptions, settings: EndpointSettings) {
     this.#o = o
-    const { broker, member, clock, log } = o
-    this.endpoint = new Endpoint(
-      { broker, member, clock, log, settings },
-      {
-        role: 'step',
-        state: () => this.#state(),
-        heard: (heartbeat, what) => routers.heard(heartbeat, what),
-        suspected: (suspect, isSuspect) => routers.suspect(suspect, isSuspect),
-        gone: (now, gone, error, how) => {
-          routers.gone(gone)
-          this.#calls.gone(now, gone, error, how)
-        },
+    const { endpoint, calls } = openCalls(o, settings, {
+      role: 'step',
+      state: () => this.#state(),
+      heard: (heartbeat, what) => routers.heard(heartbeat, what),
+      suspected: (suspect, isSuspect) => routers.suspect(suspect, isSuspect),
+      gone: (now, gone, error, how) => {
+        routers.gone(gone)
+        this.#calls.gone(now, gone, error, how)
       },
-    )
-    const { endpoint } = this
-    const { executor, answer } = o
-    const describe = (): unknown => o.describe()
-    this.#calls = new EndpointCalls({
-      self: member,
-      endpoint,
-      settings,
-      clock,
-      executor,
-      describe,
-      answer,
     })
-    const routers = new RouterChoice(this.#calls, clock)
+    this.endpoint = endpoint
+    this.#calls = calls
+    const routers = new RouterChoice(calls, o.clock)
     this.routers = routers
     this.#stopListening = o.onChange(() => {
       this.#description = undefined
