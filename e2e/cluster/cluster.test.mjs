@@ -21,7 +21,7 @@ await test('the lines for working by hand name the cluster, and the programs tha
   t.end()
 })
 
-await test('where there can be no node, it is said, and that the tests are skipped', async (t) => {
+await test('where there can be no node, the tests are reported as skipped, with the reason', async (t) => {
   // Without programs of any kind.
   const env = { PATH: '', HOME: t.testdir(), TUTTI_CLUSTER_STATE: t.testdir() }
   const { status, stdout } = spawnSync(process.execPath, [E2E], { env, encoding: 'utf8' })
@@ -46,7 +46,7 @@ await test('a start that waits for another can be stopped', async (t) => {
   )
 })
 
-await test('what programs would have to be built is said', async (t) => {
+await test('programs that have to be built are named', async (t) => {
   const env = { XDG_CACHE_HOME: t.testdir(), TUTTI_CLUSTER_STATE: t.testdir({}) }
   const whyNot = (more = {}) => openCluster({ env: { ...env, ...more } }).whyNotAtOnce()
   t.match(whyNot(), /^not built yet: kubernetes, node, coredns, /)
@@ -69,7 +69,7 @@ await test('verbs refuse what they would ignore', async (t) => {
   }
 })
 
-await test('what is no archive of an image is said', (t) => {
+await test('a file that is no archive of an image is refused', (t) => {
   const folder = t.testdir({ 'x.tar': 'x' })
   for (const name of ['x.tar', 'absent.tar']) {
     t.throws(() => namesIn(join(folder, name)), { message: /want an archive in the layout of OCI/ })

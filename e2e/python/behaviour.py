@@ -147,7 +147,7 @@ def versions(clients):
 
 @check
 def pre_equals_numpy(clients):
-    """pre-processing equals numpy within 1e-6, for sizes that nobody traced"""
+    """pre-processing equals numpy within 1e-6, for sizes that were not traced"""
     for height, width in ((37, 53), (1, 1), (311, 64)):
         image = np.random.default_rng(height).integers(0, 256, (height, width, 3), dtype=np.uint8)
         rgb = image[:, :, ::-1].astype(np.float32) / np.float32(255)
@@ -160,7 +160,7 @@ def pre_equals_numpy(clients):
 
 @check
 def post_equals_numpy(clients):
-    """post-processing equals numpy exactly, for sizes that nobody traced"""
+    """post-processing equals numpy exactly, for sizes that were not traced"""
     for height, width in ((37, 53), (1, 1), (311, 64)):
         x = np.random.default_rng(width).uniform(-1.5, 1.5, (1, 3, height, width)).astype(np.float32)
         clipped = np.clip(x[0].transpose(1, 2, 0), np.float32(-1), np.float32(1))

@@ -87,7 +87,7 @@ def shared_host(env):
 
 @check
 def token(env):
-    """an Ensemble with a token answers who brings it, and nobody else"""
+    """an Ensemble with a token answers only calls that bring it"""
     values = np.ones(1, np.float32)
     for (module, client), code in zip(env.guarded.both(), ("StatusCode.UNAUTHENTICATED", "401")):
         for headers in ({}, {"authorization": "Bearer another"}):

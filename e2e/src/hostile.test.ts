@@ -14,7 +14,7 @@ const COUNT = 3_000
 /** Far above the noise of a heap, far below what a leak of a request's bytes would take in the soak. */
 const GROWTH_BYTES = 96 * 1024 * 1024
 
-await t.test('bad requests get typed errors, cost no memory and harm nobody', async (t) => {
+await t.test('bad requests get typed errors, cost no memory and do no harm', async (t) => {
   const serving = await serve(t, { repositories: [await copyModels(t, MODELS)] })
   await sendBadRequests(t, serving, { count: COUNT, seed: SEED })
   const before = await residentBytes(serving)
@@ -25,7 +25,7 @@ await t.test('bad requests get typed errors, cost no memory and harm nobody', as
   await servesRightBytes(t, serving)
 })
 
-await t.test('garbage on the ports and half-open connections harm nobody', async (t) => {
+await t.test('garbage on the ports and half-open connections do no harm', async (t) => {
   const serving = await serve(t, { repositories: [await copyModels(t, MODELS)] })
   const random = seededRandom(SEED)
   const ports = [serving.grpcPort, serving.httpPort, serving.metricsPort]

@@ -11,7 +11,7 @@ import { BROKEN, tempFolder } from './temp-repository.ts'
 t.setTimeout(600_000)
 
 await t.test(
-  'a broken model is listed with its own reason and keeps nobody from serving',
+  'a broken model is listed with its own reason and keeps no other model from serving',
   async (t) => {
     const serving = await serve(t, { repositories: [BROKEN] })
     const index = await repositoryIndex(serving)

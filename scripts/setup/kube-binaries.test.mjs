@@ -58,7 +58,7 @@ await test('without one they are built once, however many ask', async (t) => {
   t.same(readdirSync(join(env.XDG_CACHE_HOME, 'tutti')), [basename(folder)], 'nothing is left over')
 })
 
-await test('what is missing is said, for the tests that are skipped', async (t) => {
+await test('what is missing is reported, for the tests that are skipped', async (t) => {
   const root = t.testdir()
   const env = { PATH: '', XDG_CACHE_HOME: join(root, 'cache') }
   const { TUTTI_KUBE_BIN: folder, TUTTI_KUBE_MISSING: reason } = await findKubeBinaries({

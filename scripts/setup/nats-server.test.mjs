@@ -57,7 +57,7 @@ await test('without one it is built once, however many ask', async (t) => {
   t.equal(readdirSync(join(env.XDG_CACHE_HOME, 'tutti')).length, 1, 'nothing is left over')
 })
 
-await test('what is missing is said, and how to get it', async (t) => {
+await test('what is missing is reported, and how to get it', async (t) => {
   const root = t.testdir()
   const log = join(root, 'log')
   const cases = [

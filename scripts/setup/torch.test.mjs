@@ -60,7 +60,7 @@ await test('root on Debian installs its packages once', async (t) => {
   ])
 })
 
-await test('what is missing is said, and does not end the run', async (t) => {
+await test('what is missing is reported, and does not end the run', async (t) => {
   const root = t.testdir()
   const cases = [
     [makeSystem(join(root, 'a'), { isRoot: false }), /sudo apt-get install python3-torch/],

@@ -15,7 +15,7 @@ function nested(levels: number): PlainObject {
 await t.test('what users write who mean harm, or do not know better', { skip }, async (t) => {
   const rig = await openCaseRig(t)
   await sideBySide(t, {
-    'a pod template of thousands of levels is refused, and hurts nobody else': async (t: Test) => {
+    'a pod template of thousands of levels is refused, and harms nothing else': async (t: Test) => {
       const place = await rig.openPlace()
       await place.applyModel('deep', { podTemplate: { spec: nested(3500) } })
       await place.startOperator(t)

@@ -121,7 +121,7 @@ await t.test('pods on several nodes', { skip: withoutKube(...NEEDED) }, async (t
 
   // Of them 42 fit on a node.
   const spec = { ...fixed(120), resources: { requests: { cpu: '1500m' } } }
-  await t.test('those in which nobody answers count, and make no Model ready', async (t) => {
+  await t.test('pods without an answer count, and make no Model ready', async (t) => {
     rig.plays.set('many', DEAF)
     await place.applyModel('many', spec)
     const status = await untilCounted(place, 'many', 120)

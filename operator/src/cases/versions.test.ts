@@ -220,7 +220,7 @@ await t.test('versions of the operator', { skip }, async (t) => {
   })
 
   // The last one: all namespaces have the same CRDs.
-  await t.test('case 29: a field of a later CRD is said, and changes nothing', async (t) => {
+  await t.test('case 29: a field of a later CRD is reported, and changes nothing', async (t) => {
     const { place, operator } = await begin(t)
     const { pods } = await lookAtService(place)
     for (const plural of ['models', 'ensembles']) {

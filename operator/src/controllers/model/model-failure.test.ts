@@ -68,7 +68,7 @@ const CASES: readonly { name: string; status: PodStatus; wanted: object | undefi
     wanted: undefined,
   },
   {
-    name: 'nobody knows how it is',
+    name: 'its state is unknown',
     status: { phase: 'Unknown' },
     wanted: { reason: 'NodeNotReady' },
   },
