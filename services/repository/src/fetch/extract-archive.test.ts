@@ -85,6 +85,19 @@ await t.test('links stay within the model', async (t) => {
   t.ok((await lstat(join(root, 'shared/b'))).isFile())
 })
 
+await t.test('an entry may name a path below its own as its link', async (t) => {
+  // A file ignores it, and `B` and `b` are two names.
+  const below = tarArchive([
+    { name: 'any', type: 'K', data: 'f/g' },
+    { name: 'f', data: 'x' },
+    { name: 'b/c', data: 'weights' },
+    { name: 'B', type: '1', link: 'b/c' },
+  ])
+  const { root, files } = await extract(t, below)
+  t.equal(files, 3)
+  t.equal(await readFile(join(root, 'B'), 'utf8'), 'weights')
+})
+
 const file = { name: 'f', data: 'x' }
 const REFUSED: readonly (readonly [string, readonly TarEntry[], string | RegExp])[] = [
   ['no files', [{ name: 'd/', type: '5' }], 'the archive has no files'],
@@ -121,6 +134,14 @@ const REFUSED: readonly (readonly [string, readonly TarEntry[], string | RegExp]
   ['a link to no name', [file, { name: 'l', type: '2' }], 'linkpath required'],
   ['a hard link out', [file, { name: 'l', type: '1', link: '../outside' }], 'it links to what'],
   ['a hard link ahead', [{ name: 'l', type: '1', link: 'f' }, file], 'it links to what'],
+  [
+    'a hard link to a link out',
+    [
+      { name: 'l', type: '2', link: '../../outside' },
+      { name: 'm', type: '1', link: 'l' },
+    ],
+    'leads out',
+  ],
   ['too deep', [{ ...file, name: `${'a/'.repeat(40)}f` }], 'want at most 32 levels'],
 ]
 
@@ -202,7 +223,7 @@ await t.test('what is no archive, or half of one, is refused', async (t) => {
 const odd = fc
   .array(fc.constantFrom('a', 'b', '1', '..', '.', '', 'ä', '\u0000', '\\'), { maxLength: 5 })
   .map((parts) => parts.join('/'))
-const plain = fc.constantFrom('a', 'b', '1/c', '1/d', 'e/f/g', './h', 'ä b')
+const plain = fc.constantFrom('a', 'b', '1/c', '1/d', 'e/f/g', './h', 'ä b', 'B', 'b/C')
 const name = fc.oneof({ weight: 6, arbitrary: plain }, { weight: 1, arbitrary: odd })
 const entry = fc
   .record({

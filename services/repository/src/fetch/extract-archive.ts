@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, realpath, symlink } from 'node:fs/promises'
+import { link, mkdir, open, readdir, realpath, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -12,6 +12,7 @@ import { invalid, TreePlan } from './tree-plan.ts'
 import { onDisk } from './work-folder.ts'
 
 const FILES: readonly string[] = ['File', 'OldFile', 'ContiguousFile']
+const LINKS: readonly string[] = ['Link', 'SymbolicLink']
 /** A tar archive consists of blocks of this size (POSIX, pax). */
 const BLOCK_BYTES = 512
 /** Longest header of names, links and attributes. */
@@ -34,25 +35,39 @@ type Limits = Pick<FetchContext, 'bounds' | 'signal'>
 export async function extractArchive(archive: string, tree: string, o: Limits): Promise<string> {
   await onDisk(tree, () => mkdir(tree, { recursive: true }))
   const plan = new TreePlan(o.bounds)
-  const links = new Map<string, string>()
+  const links = new Map<string, Link>()
   await unpack(archive, tree, (entry) => admit(entry, plan, links), o)
   if (plan.files === 0) throw new ServeError('ARTIFACT_INVALID', 'the archive has no files')
   // Made last: nothing is ever written through a link.
-  for (const [name, target] of links) {
-    const path = join(tree, name)
-    await onDisk(path, async () => {
-      await mkdir(dirname(path), { recursive: true })
-      await symlink(target, path)
-    })
-  }
+  for (const [name, made] of links) await makeLink(tree, name, made)
   const root = await findRoot(tree)
   for (const name of links.keys()) await checkLink(root, join(tree, name), name)
   return root
 }
 
+interface Link {
+  readonly target: string
+  /** A second name of a file that came before it, which is within the tree. */
+  readonly isHard: boolean
+}
+
+async function makeLink(tree: string, name: string, { target, isHard }: Link): Promise<void> {
+  const path = join(tree, name)
+  await onDisk(path, async () => {
+    await mkdir(dirname(path), { recursive: true })
+    const made = isHard ? link(join(tree, target), path) : symlink(target, path)
+    await made.catch((error: unknown) => {
+      if (Object(error).code === 'EEXIST') throw invalid(name, 'it is there twice')
+      throw error
+    })
+  })
+}
+
 /** @returns whether `tar` is to write the entry. @throws ServeError if it must not be in an archive. */
-function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, string>): boolean {
+function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, Link>): boolean {
   const { type, path: name, size, linkpath = '' } = entry
+  // With one that lies under its own path, in upper or lower case, `tar` would wait for itself for ever.
+  entry.linkpath = ''
   if (FILES.includes(type)) {
     plan.add('file', name, size)
     // Of the mode only counts whether the owner may execute.
@@ -61,14 +76,15 @@ function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, string>): bo
     plan.add('directory', name)
     entry.mode = 0o755
   } else if (type === 'Link') {
-    // A second name of a file that came before; it has the same bytes.
-    if (!plan.has(linkpath.replace(/^(\.\/+)+/, ''))) {
+    const target = linkpath.replace(/^(\.\/+)+/, '')
+    if (!plan.has(target)) {
       throw invalid(name, 'it links to what is no file before it in the archive')
     }
-    plan.add('file', name)
+    links.set(plan.add('file', name), { target, isHard: true })
+    return false
   } else if (type === 'SymbolicLink') {
     if (linkpath.includes('\0')) throw invalid(name, 'it is a link to nothing')
-    links.set(plan.add('file', name), linkpath)
+    links.set(plan.add('file', name), { target: linkpath, isHard: false })
     return false
   } else throw invalid(name, `it is of the kind ${type}, want files, folders and links`)
   return true
@@ -109,7 +125,7 @@ async function unpack(
     if (error instanceof Error && error.name === 'CwdError') resolve()
   })
   writer.on('ignoredEntry', ({ type, path }: ReadEntry) => {
-    if (type !== 'SymbolicLink') stop.abort(invalid(path, `it is of the kind ${type}`))
+    if (!LINKS.includes(type)) stop.abort(invalid(path, `it is of the kind ${type}`))
   })
   try {
     for await (const piece of readTar(archive, bounds, either)) {
