@@ -19,8 +19,8 @@ import {
   toKeyString,
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
-import { ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
-import { isOfRouter, MODEL_LABEL } from '../resources/step-labels.ts'
+import { isOfRouter, ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
+import { MODEL_LABEL } from '../resources/step-labels.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
 import { stepKeysOf } from './ensemble/read-ensemble.ts'

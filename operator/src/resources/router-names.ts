@@ -1,3 +1,4 @@
+import type { KubeObject } from '@tutti/kube'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 import { COMPONENT } from './step-labels.ts'
 
@@ -11,7 +12,7 @@ export const ROUTER_NAMES = {
   edge: 'tutti-router-edge',
 } as const
 
-/** Ports for what comes from outside. The others are those of steps. */
+/** Ports for requests from outside the cluster. The other ports are those of steps. */
 export const EDGE_PORTS = { edgeHttp: 9000, edgeGrpc: 9001 } as const
 
 /** Names of the Services' ports. */
@@ -25,16 +26,16 @@ export const ROUTER_PORT_NAMES = {
 
 type Labels = Readonly<Record<string, string>>
 
-/** Selects the pods of a router. Never changes: a Deployment's selector cannot. */
+/** Selects the pods of a router. It must never change, because a Deployment's selector cannot. */
 export const ROUTER_SELECTOR: Labels = {
   [COMPONENT]: 'router',
   'app.kubernetes.io/instance': ROUTER_NAMES.router,
 }
 
-/** An object of these labels and without a controller becomes the Router's: the earlier release made such ones. Never changes. */
+/** The Router adopts an object with these labels that has no controller: the earlier release made such objects. They must never change. */
 export const ROUTER_IDENTITY: Labels = { ...MANAGED_BY, ...ROUTER_SELECTOR }
 
-/** On everything of a router. */
+/** Labels of each object of a router. */
 export const ROUTER_LABELS: Labels = {
   ...ROUTER_IDENTITY,
   'app.kubernetes.io/name': 'tutti-router',
@@ -42,3 +43,8 @@ export const ROUTER_LABELS: Labels = {
 
 /** The labels as a selector of the API server. */
 export const ROUTER_LABEL_SELECTOR = toSelector({ ...MANAGED_BY, [COMPONENT]: 'router' })
+
+/** True for an object of a router, such as its pods. */
+export function isOfRouter({ metadata }: KubeObject): boolean {
+  return metadata.labels?.[COMPONENT] === 'router'
+}

@@ -1,19 +1,18 @@
-import type { KubeObject } from '@tutti/kube'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
-/** What all processes of ours are called in labels. */
+/** The label of each pod of Tutti that names its program: `step` or `router`. */
 export const COMPONENT = 'app.kubernetes.io/component'
-/** On what belongs to a Model: its metadata.name. */
+/** The label of each object of a Model, with the Model's metadata.name. */
 export const MODEL_LABEL = 'tutti.dev/model'
 
 type Labels = Readonly<Record<string, string>>
 
-/** Selects the pods of a Model. Never changes: a Deployment's selector cannot. @param name - metadata.name of the Model. */
+/** Selects the pods of a Model. It must never change, because a Deployment's selector cannot. @param name - metadata.name of the Model. */
 export function stepSelector(name: string): Labels {
   return { [COMPONENT]: 'step', [MODEL_LABEL]: name }
 }
 
-/** The same, as the status and `kubectl -l` have it. */
+/** The same as text, for the status and `kubectl -l`. */
 export function stepSelectorText(name: string): string {
   return toSelector(stepSelector(name))
 }
@@ -26,9 +25,4 @@ export function stepLabels(name: string): Labels {
     'app.kubernetes.io/instance': name,
     ...stepSelector(name),
   }
-}
-
-/** True for what has the labels of a router, its pods included. */
-export function isOfRouter({ metadata }: KubeObject): boolean {
-  return metadata.labels?.[COMPONENT] === 'router'
 }

@@ -13,7 +13,7 @@ import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import { acceptedOf } from '../controllers/accepted-revisions.ts'
 import { type Caches } from '../controllers/caches.ts'
 import { statusOf } from '../pods/pod-state.ts'
-import { isOfRouter } from '../resources/step-labels.ts'
+import { isOfRouter } from '../resources/router-names.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 
 /** What a test wants of a pod that is bound to its node. */

@@ -1,7 +1,7 @@
 import { type KubeObject, toKeyString } from '@tutti/kube'
 import { type EnsembleObject, MODEL, type ModelObject } from '../../api/kinds.ts'
 import { isReady } from '../../pods/pod-state.ts'
-import { isOfRouter } from '../../resources/step-labels.ts'
+import { isOfRouter } from '../../resources/router-names.ts'
 import type { Cache } from '../../runtime/cache.ts'
 import { Controller, type ReconcileContext, type Result } from '../../runtime/controller.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
