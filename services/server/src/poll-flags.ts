@@ -10,7 +10,7 @@ export const POLL_FLAGS = {
     values: ['none', 'poll'],
     default: 'none',
     description:
-      'none: all is loaded at the start and stays. poll: changes in the repositories are followed. Only tutti serve has explicit.',
+      'none: load everything at the start. poll: also follow changes in the repositories. Only tutti serve has explicit.',
   },
   'repository-poll-secs': {
     type: 'int',
@@ -18,6 +18,6 @@ export const POLL_FLAGS = {
     max: 86_400,
     default: 15,
     unit: 's',
-    description: 'Time between two looks at the repositories, in the mode poll.',
+    description: 'Time between two comparisons of the repositories, in the mode poll.',
   },
 } as const satisfies FlagTable

@@ -5,7 +5,7 @@ export interface ServerIdentity {
   readonly extensions: readonly string[]
 }
 
-/** The protocol extensions that work here, in Triton's order. README.md says why each other one of Triton's is missing. */
+/** The protocol extensions that work here, in Triton's order; docs/protocol.md names the others. */
 export const SERVER_EXTENSIONS: readonly string[] = [
   'classification',
   'model_repository',
