@@ -11,7 +11,7 @@ export const OPERATOR_FLAGS = {
   'leader-elect': {
     type: 'bool',
     default: true,
-    description: 'Ask for a Lease before anything is written. False: this is the only operator.',
+    description: 'Acquire a Lease before the first write. False: no other operator may run.',
   },
   'leader-elect-resource-name': {
     type: 'string',
@@ -21,33 +21,34 @@ export const OPERATOR_FLAGS = {
   'leader-elect-lease-duration': {
     ...SECONDS,
     default: 15,
-    description: 'How long others wait after the leader was last heard of.',
+    description: 'Time without a renewal after which another process takes the Lease.',
   },
   'leader-elect-renew-deadline': {
     ...SECONDS,
     default: 10,
-    description: 'How long a leader may fail to renew before it ends; below the lease duration.',
+    description:
+      'Time after which a leader that cannot renew its Lease exits. Must be below the lease duration.',
   },
   'leader-elect-retry-period': {
     ...SECONDS,
     default: 2,
-    description: 'Between two tries; 1.2 times it is below the renew deadline.',
+    description: 'Time between two attempts. 1.2 times this must be below the renew deadline.',
   },
   'health-address': {
     type: 'string',
     default: '0.0.0.0',
-    description: 'Where probes are answered.',
+    description: 'Address of the probes.',
   },
   'health-port': {
     ...PORT,
     default: 8081,
-    description: 'Port of `/livez` and `/readyz`; 0 takes any free one.',
+    description: 'Port of `/livez` and `/readyz`; 0 takes any free port.',
   },
-  'metrics-address': { type: 'string', default: '0.0.0.0', description: 'Where metrics listen.' },
+  'metrics-address': { type: 'string', default: '0.0.0.0', description: 'Address of metrics.' },
   'metrics-port': {
     ...PORT,
     default: 8080,
-    description: 'Port of `/metrics`; 0 takes any free one.',
+    description: 'Port of `/metrics`; 0 takes any free port.',
   },
   ...SERVING_FLAGS,
   ...NATS_FLAGS,
@@ -56,7 +57,7 @@ export const OPERATOR_FLAGS = {
     ...PROCESS_FLAGS['exit-timeout-secs'],
     default: 25,
     description:
-      'Time for reconciles in flight after SIGTERM or SIGINT; from 80 % of it on they are aborted.',
+      'Time for reconciles in flight after SIGTERM or SIGINT. They are aborted after 80 % of it.',
   },
 } as const satisfies FlagTable
 

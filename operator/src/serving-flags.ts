@@ -4,7 +4,7 @@ const PULL_POLICY = {
   type: 'enum',
   values: ['Always', 'IfNotPresent', 'Never'],
   default: 'IfNotPresent',
-  description: 'When that image is pulled.',
+  description: 'When Kubernetes pulls that image.',
 } as const
 
 /** The flags about what the operator serves, and the pods with which it does so. */
@@ -13,7 +13,7 @@ export const SERVING_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'A namespace whose Models and Ensembles are served; all namespaces if there is none.',
+      'Serve the Models and Ensembles of this namespace. Repeat the flag for more. Default: all namespaces.',
   },
   'step-image': {
     type: 'string',
@@ -32,33 +32,34 @@ export const SERVING_FLAGS = {
     min: 1,
     max: 100,
     default: 2,
-    description: 'Pods of a router whose Router names no number.',
+    description: 'Pods of a router whose Router sets no replicas.',
   },
   'allow-router-image': {
     type: 'bool',
     default: false,
-    description: 'Routers may name an image of their own (`spec.image`).',
+    description: 'Routers may choose their image (`spec.image`).',
   },
   'image-pull-secret': {
     type: 'string',
     repeatable: true,
-    description: 'Name of a Secret, in the namespace of the pods, with which images are pulled.',
+    description:
+      'Secret for pulling images, in the namespace of the pods. Repeat the flag for more.',
   },
   'allow-host-path': {
     type: 'bool',
     default: false,
     description:
-      'Models may take files of the node (hostPath://, and hostPath volumes of a podTemplate).',
+      'Models may read files of the node (hostPath:// and hostPath volumes of a podTemplate).',
   },
   'network-policies': {
     type: 'bool',
     default: true,
-    description: 'Routers and steps get NetworkPolicies.',
+    description: 'Create NetworkPolicies for routers and steps.',
   },
   'scrape-namespace': {
     type: 'string',
     repeatable: true,
     description:
-      'A namespace whose pods may read the metrics of routers and steps, Prometheus there, through their NetworkPolicies.',
+      'Let pods of this namespace, such as Prometheus, read the metrics of routers and steps. Repeat the flag for more.',
   },
 } as const satisfies FlagTable

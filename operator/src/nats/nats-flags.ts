@@ -9,12 +9,13 @@ export const NATS_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'A server as routers and steps reach it, nats://HOST:PORT or tls://HOST:PORT; several of one cluster may be given.',
+      'Address of a NATS server for routers and steps, nats://HOST:PORT or tls://HOST:PORT. Repeat the flag for more servers of the cluster.',
   },
   'nats-prefix': {
     type: 'string',
     default: 'tutti',
-    description: 'First part of every subject, so that installations share servers.',
+    description:
+      'First part of every subject. Installations with different prefixes can share servers.',
   },
   'nats-credential-lifetime': {
     type: 'int',
@@ -22,23 +23,24 @@ export const NATS_FLAGS = {
     max: 31_536_000,
     default: 86_400,
     unit: 's',
-    description: 'How long the credential of a namespace is good; it is renewed at half of that.',
+    description: "Lifetime of a namespace's credential. The operator renews it after half of that.",
   },
   'nats-cluster-host': {
     type: 'string',
     repeatable: true,
-    description: 'HOST:PORT of the cluster port of each server, if our servers are a cluster.',
+    description:
+      "HOST:PORT of the cluster port of one of the chart's servers, if they are a cluster. Repeat the flag for each.",
   },
   'nats-issuer-secret': {
     type: 'string',
     description:
-      "A Secret of the operator's namespace with account.pub and signing.nk of servers that are not ours.",
+      "Secret of the operator's namespace with account.pub and signing.nk, for external servers.",
   },
   'nats-private-authority': {
     type: 'bool',
     default: false,
     description:
-      'That Secret has ca.crt too: the authority of the servers that routers and steps trust, alone.',
+      'The Secret also has ca.crt, the only authority that routers and steps trust for the servers.',
   },
 } as const satisfies FlagTable
 

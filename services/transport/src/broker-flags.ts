@@ -12,28 +12,32 @@ export const BROKER_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'A NATS server, nats://HOST:PORT or tls://HOST:PORT; several of one cluster may be given.',
+      'Address of a NATS server, nats://HOST:PORT or tls://HOST:PORT. Repeat the flag for more servers of the cluster.',
   },
   'nats-prefix': {
     type: 'string',
     default: 'tutti',
-    description: 'First part of every subject, so that installations share a broker.',
+    description:
+      'First part of every subject. Installations with different prefixes can share a broker.',
   },
   'repository-name': {
     type: 'string',
     default: 'default',
-    description: 'Steps and routers of one name find each other; tenants have different ones.',
+    description: 'Name of the repository. Steps and routers of one name find each other.',
   },
-  'nats-user': { type: 'string', description: 'User name; the password is in a file.' },
+  'nats-user': {
+    type: 'string',
+    description: 'User name. The password is in --nats-password-file.',
+  },
   'nats-password-file': { type: 'string', description: 'File with the password of the user.' },
   'nats-token-file': { type: 'string', description: 'File with an authentication token.' },
   'nats-nkey-file': { type: 'string', description: 'File with the seed of an nkey.' },
   'nats-creds-file': {
     type: 'string',
-    description: 'Credentials file (JWT and seed); read again at every connect.',
+    description: 'Credentials file (JWT and seed). It is read again at every connect.',
   },
-  'nats-tls-ca': { type: 'string', description: 'PEM file of the authorities that are trusted.' },
-  'nats-tls-cert': { type: 'string', description: 'PEM file of the own certificate, for mTLS.' },
+  'nats-tls-ca': { type: 'string', description: 'PEM file of the trusted authorities.' },
+  'nats-tls-cert': { type: 'string', description: 'PEM file of the client certificate, for mTLS.' },
   'nats-tls-key': { type: 'string', description: 'PEM file of its key.' },
 } as const satisfies FlagTable
 

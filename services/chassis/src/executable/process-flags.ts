@@ -9,21 +9,21 @@ export const PROCESS_FLAGS = {
     max: 86_400,
     default: 30,
     unit: 's',
-    description: 'Time for requests in flight after SIGTERM or SIGINT.',
+    description: 'Time for requests in flight after SIGTERM or SIGINT. Then they fail.',
   },
   'log-verbose': {
     type: 'int',
     min: 0,
     max: 10,
     default: 0,
-    description: 'Above 0: debug lines.',
+    description: 'Above 0: log lines of level debug.',
   },
-  'log-info': { type: 'bool', default: true, description: 'Lines of level info.' },
-  'log-warning': { type: 'bool', default: true, description: 'Lines of level warn.' },
+  'log-info': { type: 'bool', default: true, description: 'Log lines of level info.' },
+  'log-warning': { type: 'bool', default: true, description: 'Log lines of level warn.' },
   version: {
     type: 'bool',
     default: false,
-    description: "Print the program's name and version, and end.",
+    description: "Print the program's name and version, and exit.",
   },
 } as const satisfies FlagTable
 

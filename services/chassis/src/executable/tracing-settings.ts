@@ -5,7 +5,7 @@ import { loadConfig } from '../config.ts'
 export const TracingSettings = z.object({
   otlpEndpoint: z.string().optional().meta({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    description: 'Base of an OTLP/HTTP collector; without it no spans are made.',
+    description: 'Address of an OTLP/HTTP collector. Without it no spans are sent.',
   }),
   serviceName: z.string().default('tutti').meta({
     env: 'OTEL_SERVICE_NAME',
@@ -13,7 +13,7 @@ export const TracingSettings = z.object({
   }),
   sampleRatio: z.coerce.number().min(0).max(1).default(1).meta({
     env: 'OTEL_TRACES_SAMPLER_ARG',
-    description: 'Share of the traces that begin here, 0 to 1; a caller’s choice is kept.',
+    description: "Share of new traces that are sampled, 0 to 1. A caller's choice is kept.",
   }),
 })
 export type TracingSettings = z.infer<typeof TracingSettings>

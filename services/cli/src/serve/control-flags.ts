@@ -14,7 +14,7 @@ export const CONTROL_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'Load this model at the start, in the mode explicit. Repeat the flag for more models; * alone loads all.',
+      'Load this model at the start, in the mode explicit. Repeat the flag for more. * loads all models.',
   },
   'repository-poll-secs': POLL_FLAGS['repository-poll-secs'],
 } as const satisfies FlagTable

@@ -7,19 +7,19 @@ export const MANIFEST_FLAGS = {
     aliases: ['f'],
     repeatable: true,
     description:
-      'File or folder of manifests (Models and Ensembles), or - for standard input. Repeat the flag for more. Manifests are read once, at the start; the mode poll follows only the files of the models.',
+      'File or folder of manifests (Models and Ensembles), or - for standard input. Repeat the flag for more. Manifests are read once, at the start.',
   },
   'storage-map': {
     type: 'string',
     repeatable: true,
     description:
-      'URI=DIR: the folder on this machine that stands for the beginning of a storageUri, e.g. pvc://models=./models. hostPath:// needs no map.',
+      'URI=DIR: read models whose storageUri begins with URI from the folder DIR, e.g. pvc://models=./models. hostPath:// needs no map.',
   },
   'secret-map': {
     type: 'string',
     repeatable: true,
     description:
-      'NAME=DIR: the folder that stands for the Secret of a storage.secretRef, with a file for each key.',
+      'NAME=DIR: read the Secret NAME of a storage.secretRef from the folder DIR, with a file for each key.',
   },
   'model-cache': {
     type: 'string',

@@ -27,7 +27,7 @@ export const VALIDATE_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, a model that is neither in a manifest nor in a folder is an error.',
+      'Folder that holds the models, each in a folder of its served name. Repeat the flag for more. With it, an unknown model is an error.',
   },
   output: {
     type: 'enum',

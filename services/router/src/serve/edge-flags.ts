@@ -7,22 +7,22 @@ export const EDGE_FLAGS = {
   'edge-file': {
     type: 'string',
     description:
-      'Open servers for requests from outside. This JSON file says which host leads to which models, and with which bearer token. It is read again when it changes.',
+      'Also listen for requests from outside. This JSON file maps each host to its models and its bearer token. It is read again when it changes.',
   },
   'edge-address': {
     type: 'string',
     default: '0.0.0.0',
-    description: 'Where the servers for requests from outside listen.',
+    description: 'Address of the listeners for requests from outside.',
   },
   'edge-grpc-port': {
     ...PORT,
     default: 9001,
-    description: 'Port of gRPC for requests from outside; 0 takes any free one.',
+    description: 'Port of gRPC for requests from outside; 0 takes any free port.',
   },
   'edge-http-port': {
     ...PORT,
     default: 9000,
-    description: 'Port of REST for requests from outside; 0 takes any free one.',
+    description: 'Port of REST for requests from outside; 0 takes any free port.',
   },
 } as const satisfies FlagTable
 

@@ -10,7 +10,7 @@ export const NESTING_FLAGS = {
     max: CALLERS_LIMIT,
     default: NESTING_DEFAULTS.maxDepth,
     unit: 'calls',
-    description: 'Models that may call one another in turn within one request.',
+    description: 'Depth of calls from model to model within one request.',
   },
   'max-bls-requests': {
     type: 'int',
@@ -18,6 +18,7 @@ export const NESTING_FLAGS = {
     max: 1_000_000,
     default: NESTING_DEFAULTS.maxRequests,
     unit: 'requests',
-    description: 'Requests of models to other models at the same time; further ones fail at once.',
+    description:
+      'Requests from models to other models at the same time. Further requests fail at once.',
   },
 } as const satisfies FlagTable

@@ -11,17 +11,18 @@ export const ROUTER_FLAGS = {
     type: 'string',
     repeatable: true,
     aliases: ['model-store'],
-    description: 'Folder that holds ensembles; other models there are left to the steps.',
+    description:
+      'Folder that holds ensembles. The router ignores other models there. Repeat the flag for more.',
   },
   'model-config-name': {
     type: 'string',
-    description: 'Read configs/NAME.pbtxt of a model instead of config.pbtxt where it exists.',
+    description: 'Read configs/NAME.pbtxt of a model instead of its config.pbtxt, if it exists.',
   },
   kubernetes: {
     type: 'bool',
     default: false,
     description:
-      'Serve what the operator has accepted in the namespace that --repository-name names, instead of repositories.',
+      'Serve what the operator has accepted in the namespace of --repository-name, instead of repositories.',
   },
   ...POLL_FLAGS,
   ...BROKER_FLAGS,
@@ -29,7 +30,7 @@ export const ROUTER_FLAGS = {
     type: 'bool',
     default: true,
     description:
-      'Ready only if every known model version is and no ensemble waits for a model; false: ready as soon as the server serves.',
+      'Ready only if every known model version is ready and no ensemble waits for a model. False: ready as soon as the server serves.',
   },
   ...NESTING_FLAGS,
   ...SERVER_FLAGS,

@@ -8,35 +8,36 @@ export const FETCH_FLAGS = {
   uri: {
     type: 'string',
     description:
-      'What to fetch: http(s)://HOST/PATH of a tar archive, gzipped or not, or s3://BUCKET/PREFIX.',
+      'Address of the model: http(s)://HOST/PATH of a tar archive, gzipped or not, or s3://BUCKET/PREFIX.',
   },
   to: {
     type: 'string',
-    description: 'The model’s directory, which is there whole once it is there.',
+    description: 'Folder for the model. It appears when the fetch is complete.',
   },
   verify: {
     type: 'string',
-    description: 'Fetch nothing: check the digest of this folder.',
+    description: 'Check the digest of this folder, and fetch nothing.',
   },
   digest: {
     type: 'string',
-    description: 'sha256:HEX, of the archive for http(s), of the tree for s3 and --verify.',
+    description:
+      'Expected digest, sha256:HEX: of the archive for http(s), of the tree for s3 and --verify.',
   },
   'print-digest': {
     type: 'bool',
     default: false,
-    description: 'Print the digest of what was fetched or checked.',
+    description: 'Print the digest.',
   },
   'secret-dir': {
     type: 'string',
-    description: 'Folder of a Secret: a file for each key.',
+    description: 'Folder of a Secret, with a file for each key.',
   },
   'max-bytes': {
     type: 'int',
     min: 1,
     default: FETCH_BOUNDS.maxBytes,
     unit: 'bytes',
-    description: 'Most that all files may have together, and that an archive may have.',
+    description: 'Largest size of all files together, and of an archive.',
   },
   'max-files': {
     type: 'int',
@@ -44,14 +45,14 @@ export const FETCH_FLAGS = {
     max: 1_000_000,
     default: FETCH_BOUNDS.maxFiles,
     unit: 'files',
-    description: 'Most files.',
+    description: 'Largest number of files.',
   },
   attempts: {
     type: 'int',
     min: 1,
     max: 1000,
     default: FETCH_BOUNDS.attempts,
-    description: 'Attempts in a row that may bring nothing new.',
+    description: 'Consecutive attempts without progress, after which the fetch fails.',
   },
   'stall-timeout-secs': {
     type: 'int',
@@ -59,12 +60,12 @@ export const FETCH_FLAGS = {
     max: 3600,
     default: FETCH_BOUNDS.stallMs / 1000,
     unit: 's',
-    description: 'Time without a byte, after which an attempt is given up.',
+    description: 'Time without a byte after which an attempt fails.',
   },
   'termination-log': {
     type: 'string',
     default: '/dev/termination-log',
-    description: 'File that gets the message of a failure, if it exists.',
+    description: 'File for the message of a failure, if it exists.',
   },
   ...LOG_FLAGS,
 } as const satisfies FlagTable

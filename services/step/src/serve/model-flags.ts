@@ -18,28 +18,27 @@ export const MODEL_FLAGS = {
     type: 'string',
     repeatable: true,
     aliases: ['model-store'],
-    description: 'Folder that holds models; several may be given.',
+    description: 'Folder that holds models. Repeat the flag for more.',
   },
   'strict-readiness': {
     type: 'bool',
     default: true,
     description:
-      'Ready only if every model version that was to be loaded is; false: ready as soon as the server serves.',
+      'Ready only if every model version to be loaded is ready. False: ready as soon as the server serves.',
   },
   'exit-on-error': {
     type: 'bool',
     default: false,
-    description: 'End at the start if a model cannot be loaded. tritonserver defaults to true.',
+    description: 'Exit at the start if a model cannot be loaded. tritonserver defaults to true.',
   },
   'disable-auto-complete-config': {
     type: 'bool',
     default: false,
-    description:
-      'Complete nothing from the model file: a config.pbtxt is needed and must be whole.',
+    description: 'Require a complete config.pbtxt, and complete nothing from the model file.',
   },
   'model-config-name': {
     type: 'string',
-    description: 'Read configs/NAME.pbtxt of a model instead of config.pbtxt where it exists.',
+    description: 'Read configs/NAME.pbtxt of a model instead of its config.pbtxt, if it exists.',
   },
   'model-load-thread-count': {
     type: 'int',
@@ -52,12 +51,12 @@ export const MODEL_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'BACKEND,SETTING=VALUE. Known: onnxruntime,default-max-batch-size=N (default 4); of python and pytorch: services/backends/README.md.',
+      'BACKEND,SETTING=VALUE, such as onnxruntime,default-max-batch-size=8. docs/engines.md lists the settings. Repeat the flag for more.',
   },
   accelerator: {
     type: 'string',
     description:
-      'RESOURCE=COUNT, e.g. nvidia.com/gpu=1: devices that this process was given; it uses no more. KIND_AUTO means them, and the CPU without.',
+      'RESOURCE=COUNT, such as nvidia.com/gpu=1: the devices that this process may use. KIND_AUTO executes on them, and without the flag on the CPU.',
   },
   'max-queue-size': {
     type: 'int',
@@ -66,7 +65,7 @@ export const MODEL_FLAGS = {
     default: 4096,
     unit: 'requests',
     description:
-      'Bound of a model’s queue where its config names none; above it requests fail at once.',
+      "Length of a model's queue, if its config sets none. Further requests fail at once.",
   },
 } as const satisfies FlagTable
 

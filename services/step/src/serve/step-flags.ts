@@ -12,18 +12,19 @@ export const STEP_FLAGS = {
     type: 'string',
     repeatable: true,
     description:
-      'NAME=DIR: serve the model whose own directory is DIR, the one with config.pbtxt and 1/, as NAME. Beside or instead of repositories.',
+      'NAME=DIR: serve the model folder DIR (with config.pbtxt and 1/) as NAME, beside or instead of repositories. Repeat the flag for more.',
   },
   'model-overrides': {
     type: 'string',
     repeatable: true,
     description:
-      'NAME=JSON: what a Model says in place of the config.pbtxt of NAME: modelFormat, maxBatchSize, versionPolicy, instances, inputs, outputs, batching, warmup.',
+      "NAME=JSON: fields of a Model that replace those of NAME's config.pbtxt: modelFormat, maxBatchSize, versionPolicy, instances, inputs, outputs, batching, warmup.",
   },
   model: {
     type: 'string',
     repeatable: true,
-    description: 'Serve only this model; several may be given. Default: all that are no ensembles.',
+    description:
+      'Serve only this model. Repeat the flag for more. Default: all models except ensembles.',
   },
   ...BROKER_FLAGS,
   ...POLL_FLAGS,
