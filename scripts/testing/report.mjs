@@ -10,7 +10,7 @@ export class Report {
   #notRun = []
   #flaky = []
   #suites = new Map()
-  #skipped = []
+  #skipped = new Set()
   #startedMs = performance.now()
   #print
 
@@ -34,7 +34,6 @@ export class Report {
     const name = files.length === 1 ? first : `${suiteOf(first)} (${files.length} files)`
     this.#print(`${failed.size === 0 ? 'ok  ' : 'FAIL'}  ${name}  ${seconds(ms)}`)
     this.#note(outcome, first, files.length)
-    this.#skipped.push(...outcome.skipped)
   }
 
   /** @param {import('./run-process.mjs').Outcome} outcome - of a file that was unsettled, alone. */
@@ -72,7 +71,8 @@ export class Report {
     return reason === undefined ? 0 : 1
   }
 
-  #note({ ms, counts }, file, count) {
+  #note({ ms, counts, skipped }, file, count) {
+    for (const one of skipped) this.#skipped.add(one)
     for (const [counted, assertions] of counts) this.#counts.set(counted, assertions)
     const name = suiteOf(file)
     const suite = this.#suites.get(name) ?? { files: 0, ms: 0 }

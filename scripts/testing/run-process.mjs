@@ -17,7 +17,7 @@ const KEPT_LINES = 10_000
  * @property {ReadonlyMap<string, { passed: number, failed: number, skipped: number }>} counts - the assertions of each file; a crash is
  *   one failure.
  * @property {ReadonlySet<string>} failed - the files that failed.
- * @property {readonly string[]} notRun - the files that did not run because another took the process down.
+ * @property {readonly string[]} notRun - the files that did not run, or may have taken the process down while another ran.
  * @property {readonly string[]} skipped - what was skipped, and why.
  * @property {readonly string[]} lines - what it wrote, at least from before its first failure on.
  * @property {number} ms
@@ -69,17 +69,21 @@ export async function runProcess({ root, files, env, timeoutS, signal, nodeFlags
 
 function toOutcome({ files, output, lines, code, exitSignal, ms }) {
   const { counts, failed, skipped } = output
+  const hasFailed = failed.size > 0
   const fail = (file, reason) => {
     failed.add(file)
     counts.get(file).failed += 1
     lines.push(`# ${file}: ${reason}`)
   }
-  if (!output.isComplete || (code !== 0 && failed.size === 0)) {
+  if (!output.isComplete || (code !== 0 && !hasFailed)) {
     fail(output.file, `its process ended by ${exitSignal ?? `exit code ${code}`}`)
   }
   for (const [file, { passed, skipped }] of counts) {
     if (passed + skipped === 0 && !failed.has(file)) fail(file, 'no assertion ran')
   }
-  const notRun = files.filter((file) => !counts.has(file))
+  // Else the file that ran last may not be the one that ended the process: an error may come late.
+  const isExplained = code === 0 || (code === 1 && hasFailed)
+  const isOrderly = isExplained && output.hasRunAll && !output.hasStray
+  const notRun = files.filter((file) => !counts.has(file) || !(isOrderly || failed.has(file)))
   return { files, counts, failed, notRun, skipped, lines, ms }
 }

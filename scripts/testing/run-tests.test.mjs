@@ -95,6 +95,33 @@ await test('files that need nothing share a process, and one that dies takes non
   t.equal(broken.lastLine, '1 passed, 1 failed')
 })
 
+await test('a file that breaks while another runs fails the run', async (t) => {
+  const slow = PASSING.replace(
+    't.ok(true)',
+    'new Promise((end) => setTimeout(() => end(t.ok(1)), 500))',
+  )
+  for (const late of ["throw new Error('late')", "void Promise.reject(new Error('late'))"]) {
+    // oxlint-disable-next-line no-await-in-loop -- two runs would share a folder
+    const { code, lastLine } = await run(t, {
+      'services/x/src/a.test.ts': `${PASSING}setTimeout(() => { ${late} }, 10)\n`,
+      'services/x/src/b.test.ts': slow,
+    })
+    t.equal(code, 1)
+    t.equal(lastLine, '2 passed, 1 failed')
+  }
+})
+
+await test('a file that hangs behind one that is flaky fails the run', async (t) => {
+  const { code, printed, lastLine } = await run(t, {
+    'services/x/src/a.test.ts': FLAKY,
+    'services/x/src/b.test.ts': `${PASSING}await new Promise(() => {})\n`,
+    'services/x/src/c.test.ts': `${PASSING}await test('later', { skip: 'c' }, async () => {})\n`,
+  })
+  t.equal(code, 1)
+  t.match(printed, /^skipped: services\/x\/src\/c\.test\.ts > later \(c\)$/m)
+  t.equal(lastLine, '3 passed, 1 failed, 1 skipped')
+})
+
 await test('a file gets what it declares, and cannot use anything else', async (t) => {
   const look = `import { test } from 'tap'
 import { spawnSync } from 'node:child_process'

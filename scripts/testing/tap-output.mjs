@@ -1,10 +1,15 @@
 /**
  * Reads what one test process writes, line by line, as TAP 14 of tap's library: how many assertions of each
- * file passed, what was skipped, and which files failed. A process with several files writes `# file: PATH` before each.
+ * file passed, what was skipped, and which files failed. A process with several files writes `# file: PATH` before each, and
+ * `# all files ran` after the last.
  */
 export class TapOutput {
   /** Whether the process came to its totals; not if it died. */
   isComplete = false
+  /** Whether a process with several files came to the end of the last. */
+  hasRunAll = false
+  /** Whether something failed outside all tests, which may be the work of a file that ran before. */
+  hasStray = false
   /** The assertions of each file that has run: how many passed, failed, and were skipped or are to be written. */
   counts = new Map()
   /** Where each skipped or unfinished test stands: file, names of the tests around it, reason. */
@@ -28,6 +33,7 @@ export class TapOutput {
   take(line) {
     if (this.#isDiagnostic(line)) return
     if (line.startsWith('# file: ')) this.#begin(line.slice('# file: '.length))
+    if (line === '# all files ran') this.hasRunAll = true
     if (line.startsWith('# { total: ')) this.isComplete = true
     const opened = /^( *)# Subtest: (.*)$/.exec(line)
     if (opened !== null) this.#enter(opened[1].length / 4, opened[2])
@@ -64,12 +70,17 @@ export class TapOutput {
       const path = [this.file, ...this.#path.slice(0, depth), name].join(' > ')
       this.skipped.push(reason === '' ? path : `${path} (${reason})`)
     }
-    if (depth === 0 && not !== undefined && kind === undefined) this.failed.add(this.file)
+    if (depth === 0 && not !== undefined && kind === undefined) this.#fail()
     // A subtest counts by what is in it.
     if (!this.#isOpen[depth]) {
       this.counts.get(this.file)[kind ? 'skipped' : not ? 'failed' : 'passed'] += 1
     }
     this.#isOpen[depth] = false
+  }
+
+  #fail() {
+    this.failed.add(this.file)
+    if (!this.#isOpen[0]) this.hasStray = true
   }
 }
 
