@@ -22,7 +22,7 @@ async function openRaw(url: string): Promise<EdgeCall> {
 
 const DESCRIPTION = {}
 
-/** Nobody calls or asks the bench: its echo serves no model that would. */
+/** The bench gets no calls and no questions: its echo serves no model that makes them. */
 function notAsked(): ServeError {
   return new ServeError('UNSUPPORTED', 'the bench answers no one')
 }

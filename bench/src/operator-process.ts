@@ -11,7 +11,7 @@ const READY_POLL_MS = 50
 /** Without a request and with nothing to do for so long, it has done all. */
 const QUIET_MS = 5000
 
-/** The operator as a process of its own. Whoever started it stops it. */
+/** The operator as a process of its own. The caller stops it. */
 export interface OperatorProcess {
   /** From the start until its caches were complete, and what was resident then. */
   readonly syncMs: number

@@ -56,7 +56,7 @@ export class Writes {
 const SERIES = /^apiserver_request_total\{(.*)\} (\d+)$/
 const WRITING = new Set(['POST', 'PUT', 'PATCH', 'APPLY', 'DELETE', 'DELETECOLLECTION'])
 
-/** Reads what the API server counts itself, whoever wrote. */
+/** Reads the API server's own counts of writes, by every client. */
 export async function countWrites(server: ApiServer): Promise<Writes> {
   const { url, ca, token } = server
   const text = await readText(new URL('/metrics', url), { ca, token })

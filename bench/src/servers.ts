@@ -6,7 +6,7 @@ import type { InferenceClient } from '@tutti/protocol'
 /** The root of the checkout. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A server process of its own, on the loopback. Whoever started it stops it. */
+/** A server process of its own, on the loopback. The caller stops it. */
 export interface BenchServer {
   readonly pid: number
   readonly grpcPort: number

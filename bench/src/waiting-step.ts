@@ -18,7 +18,7 @@ const engine: Engine = {
   backend: 'waiting',
   inspect: () => Promise.reject(new Error('the configuration of a waiting model is whole')),
   load: async () => ({
-    // Configured wholly: nobody asks the engine.
+    // The configuration is complete, so the engine is not asked.
     signature: { inputs: [], outputs: [] },
     execute: async (batch) => {
       const started = performance.now()

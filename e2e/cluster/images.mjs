@@ -28,7 +28,7 @@ export function makeNatsImage(natsServer, probe, env = process.env) {
   const path = join(folder, 'nats.tar')
   mkdirSync(folder, { recursive: true })
   const files = { '/usr/local/bin/nats-server': natsServer, '/usr/bin/wget': probe }
-  // Anew each time, within a second: whoever reads it meanwhile has the whole one.
+  // It is written anew each time, within a second. A reader meanwhile has the whole earlier one.
   const unfinished = `${path}.${process.pid}`
   writeImage(unfinished, { name: 'localhost/nats:test', files, folders: ['/tmp'] })
   renameSync(unfinished, path)

@@ -42,7 +42,7 @@ function isForeign({ dst, dev, type }) {
   return type !== 'unreachable' && dev !== LINK && dst !== 'default'
 }
 
-/** Whether the link to a node is there, whoever has made it. */
+/** Whether the link to a node is there. */
 export function isLinked() {
   return JSON.parse(ip('-json', 'link', 'show')).some(({ ifname }) => ifname === LINK)
 }

@@ -22,7 +22,7 @@ export function livingProcess(path) {
   return startedAt !== undefined && startedAt === saved.startedAt ? saved.pid : undefined
 }
 
-/** Kills the process of a file, if it lives, by its first child, the process 1 of what it has unshared. */
+/** Kills the process of a file, if it lives, by its first child, process 1 of the namespace that it has unshared. */
 export async function killProcess(path) {
   const pid = livingProcess(path)
   if (pid !== undefined) {

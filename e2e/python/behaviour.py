@@ -58,7 +58,7 @@ def server_is_live_and_ready(clients):
         assert c.client.is_model_ready("ens_chain")
         assert c.client.is_model_ready("versioned", "3")
         assert not c.client.is_model_ready("versioned", "2")
-        assert not c.client.is_model_ready("nobody")
+        assert not c.client.is_model_ready("missing")
 
 
 @check
@@ -232,7 +232,7 @@ def request_id_comes_back(clients):
 def errors_name_what_is_wrong(clients):
     """a refused request gets Triton's text and status"""
     cases = [
-        ("nobody", {"X": ROW}, "Request for unknown model: 'nobody' is not found", "NOT_FOUND", "404"),
+        ("missing", {"X": ROW}, "Request for unknown model: 'missing' is not found", "NOT_FOUND", "404"),
         ("ens_chain", {"X": ROW[:, :15]}, "unexpected shape for input 'X' for model 'ens_chain'. Expected [-1,16], got [1,15]", "INVALID_ARGUMENT", "400"),
         ("ens_chain", {"X": ROW.astype(np.float64)}, "inference input 'X' data-type is 'FP64', but model 'ens_chain' expects 'FP32'", "INVALID_ARGUMENT", "400"),
         ("ens_chain", {"Z": ROW}, "unexpected inference input 'Z' for model 'ens_chain'", "INVALID_ARGUMENT", "400"),

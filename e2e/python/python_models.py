@@ -59,8 +59,8 @@ def calls(clients):
         inputs = {"INPUT0": A, "INPUT1": B}
         got = c.infer("py_call", {**inputs, "MODEL": text("py_add_sub")})
         assert np.array_equal(got.as_numpy("OUTPUT0"), A + B)
-        error = c.error("py_call", {**inputs, "MODEL": text("nobody")})
-        assert "Failed for execute the inference request. Model 'nobody' is not ready." in error.message(), error
+        error = c.error("py_call", {**inputs, "MODEL": text("missing")})
+        assert "Failed for execute the inference request. Model 'missing' is not ready." in error.message(), error
 
 
 @check
@@ -75,8 +75,8 @@ def calls_of_calls(clients):
         }.items():
             got = c.infer("py_call", {**inputs, "MODEL": text(path)})
             assert np.array_equal(got.as_numpy("OUTPUT0"), wanted), path
-        error = c.error("py_call", {**inputs, "MODEL": text("py_call/nobody")})
-        assert "Model 'nobody' is not ready." in error.message(), error
+        error = c.error("py_call", {**inputs, "MODEL": text("py_call/missing")})
+        assert "Model 'missing' is not ready." in error.message(), error
         error = c.error("py_call", {**inputs, "MODEL": text("py_call/raise")})
         assert "message: ValueError: as ordered\n\nAt:\n" in error.message(), error
         error = c.error("py_call", {**inputs, "MODEL": text("py_call/py_repeat")})

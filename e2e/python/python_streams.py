@@ -111,13 +111,13 @@ def swallowed_finals(env):
 def errors_in_band(env):
     """an error of a model comes after its responses, with the final flag, and the stream goes on"""
     for model, sign in MODELS.items():
-        got, call = env.stream(ask(model, [4, -7, 8], "bad"), ask(model, [1], "good"), ask("nobody", [1], "lost"))
+        got, call = env.stream(ask(model, [4, -7, 8], "bad"), ask(model, [1], "good"), ask("missing", [1], "lost"))
         assert call.code() == grpc.StatusCode.OK, call
         [*before, (text, final)] = of_id(got, "bad")
         assert before in ([(sign * 4, False)], []) and (model != "py_repeat" or before), got
         assert text == ("" if sign > 0 else "in ensemble 'ens_repeat', ") + "-7 is negative" and final, got
         assert [what for what, _ in of_id(got, "good")] == [sign], got
-        assert of_id(got, "lost") == [("Request for unknown model: 'nobody' is not found", False)], got
+        assert of_id(got, "lost") == [("Request for unknown model: 'missing' is not found", False)], got
 
 
 @check

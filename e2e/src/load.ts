@@ -66,7 +66,7 @@ function askGrpc(client: RawClient, question: Question): Asker {
   }
 }
 
-/** What the server says, what grpc-js says of a call after the server's GOAWAY, and what it says when nobody listens. */
+/** Texts of a clean refusal: the server's, and those of grpc-js after a GOAWAY and without a listener. */
 const REFUSALS = /has stopped accepting new requests|Stream refused by server|ECONNREFUSED/
 
 async function askRest(target: Target, question: Question): Promise<string | undefined> {

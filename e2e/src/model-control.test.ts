@@ -138,7 +138,7 @@ await t.test('the mode poll follows the repository by contents', async (t) => {
   t.equal(loads(), 4)
   t.ok((await indexOf(serving)).includes('ens_versioned 1: READY'))
 
-  t.comment('what breaks does not take the place of what is served')
+  t.comment('a broken model does not replace the served one')
   await writeFile(file, 'no model')
   await until('the broken file was tried', () =>
     serving.process.lines.some((line) => line.includes('not a valid ONNX model')),

@@ -63,7 +63,7 @@ export async function runPythonChecks(
   }
 }
 
-/** In a mount namespace of its own, so that nobody else sees the file. */
+/** In a mount namespace of its own, so that no other process sees the file. */
 function withHosts(hosts: string, command: readonly string[]): readonly string[] {
   const script = 'mount --bind "$0" /etc/hosts && exec "$@"'
   return ['unshare', '--mount', 'sh', '-c', script, hosts, ...command]

@@ -19,7 +19,7 @@ import { inputsDigest } from './inputs.mjs'
  */
 
 /**
- * Builds images, and leaves each as an archive with a note of what it was built from.
+ * Builds images, and leaves each as an archive with a note of its inputs.
  *
  * @param {Work} work
  * @throws SetupFailure if one cannot be built, or its own check fails.

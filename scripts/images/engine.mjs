@@ -38,7 +38,7 @@ function probeProgram(command, args) {
 }
 
 /**
- * The commands of an engine. Buildah keeps its images in a folder of their own, so that nobody else's are touched.
+ * The commands of an engine. Buildah keeps its images in a folder of their own, so that other images stay untouched.
  *
  * @param {{ store: string, isRoot: boolean }} o
  */

@@ -9,7 +9,7 @@ const IGNORE_FILE = `${DOCKERFILE}.dockerignore`
 const NOT_KEPT = /\.(test|soak|nightly)\.[a-z]+$|(^|\/)README\.md$/
 
 /**
- * A digest of what images are built from: the Dockerfile, and the files that it is shown. The base is not in it, nor packages of
+ * A digest of an image's inputs: the Dockerfile, and the files that it is shown. The base is not in it, nor packages of
  * Debian, which are as new as the day of the build. Outside of a checkout of git it is another one each time.
  *
  * @param {string} root - of the checkout.
@@ -27,7 +27,7 @@ export function inputsDigest(root) {
   return `sha256:${hash.digest('hex')}`
 }
 
-/** Paths in the checkout, sorted: those that git knows or would add, of what the .dockerignore lets in. */
+/** Paths in the checkout, sorted: those that git knows or would add and that .dockerignore lets in. */
 export function inputFiles(root) {
   const rules = readFileSync(join(root, IGNORE_FILE), 'utf8').split('\n')
   const shown = rules.filter((rule) => rule.startsWith('!')).map((rule) => rule.slice(1))

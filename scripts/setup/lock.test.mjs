@@ -36,7 +36,7 @@ await test('who waits for a lock can be stopped, and leaves it alone', async (t)
     () => {},
     stop.signal,
   )
-  await t.rejects(late, { message: 'own' }, 'also when nobody holds it')
+  await t.rejects(late, { message: 'own' }, 'also when it is free')
 })
 
 await test('work that fails lets go of the lock', async (t) => {

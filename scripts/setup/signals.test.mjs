@@ -39,7 +39,7 @@ await test('a signal aborts the work, which ends in its own time', async (t) => 
 await test('the work ends in order though its reader has gone', async (t) => {
   const { child, ended } = await startWork(`
       for (let i = 0; i < 5; i++) {
-        console.log('nobody reads this')
+        console.log('not read')
         await turn()
       }
       process.exitCode = 5`)

@@ -29,7 +29,7 @@ cluster-{{ int .Values.nats.replicas }}.conf
 {{- define "tutti.natsConfig" -}}
 server_name: $POD_NAME
 port: 4222
-# For the probes alone, which run in the container: it tells every client's subjects to whoever asks.
+# For the probes alone, which run in the container: the port shows every client's subjects without a credential.
 http: "127.0.0.1:8222"
 max_payload: {{ .Values.nats.config.maxPayload }}
 max_pending: {{ .Values.nats.config.maxPending }}

@@ -72,7 +72,7 @@ export function find(objects: readonly Rendered[], kind: string, name?: string):
   return found
 }
 
-/** The kinds and names of what is rendered, sorted. */
+/** Kinds and names of the rendered objects, sorted. */
 export function namesOf(objects: readonly Rendered[]): string[] {
   return objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).toSorted()
 }

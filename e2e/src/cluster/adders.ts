@@ -56,7 +56,7 @@ export function adderFrom(name: string, spec: PlainObject): PlainObject {
   })
 }
 
-/** The tensors of what takes long. */
+/** The tensors of a slow request. */
 const SLOW = {
   inputs: [
     { name: 'x', datatype: 'FP32', shape: [1] },

@@ -34,8 +34,8 @@ async function says(t: Test, name: string, exitCode: number, message: RegExp): P
       const { status } = await modelOf(name)
       const { lastFailure: failure, conditions = [] } = status ?? {}
       const artifacts = conditions.find(({ type }: PlainObject) => type === 'ArtifactsReady')
-      const isSaid = artifacts?.reason === 'FetchFailed' && message.test(failure?.message ?? '')
-      return isSaid && { failure, conditions }
+      const isRight = artifacts?.reason === 'FetchFailed' && message.test(failure?.message ?? '')
+      return isRight && { failure, conditions }
     },
   )
   t.match(found.failure, { reason: 'FetchFailed', exitCode })

@@ -88,7 +88,7 @@ await t.test('a pod that no policy selects is open in both directions', async (t
 })
 
 await t.test(
-  'a rule without peers is for everybody, a list without rules for nobody',
+  'a rule without peers allows all pods, a list without rules allows none',
   async (t) => {
     t.same(whoReaches(forDb({})), ALL)
     t.same(whoReaches(forDb({ from: [] })), ALL)

@@ -88,7 +88,7 @@ export async function serveNamespaces(
   ]
 }
 
-/** Keys of what the operator makes for a Model or an Ensemble. */
+/** Keys of the objects that the operator creates for a Model or an Ensemble. */
 function deploymentsOf({ kind, metadata: { namespace, name } }: Rendered): readonly string[] {
   const router = `${namespace} router`
   return kind === 'Model' ? [router, `${namespace} step ${name}`] : [router]
@@ -99,7 +99,7 @@ function keyOf({ metadata: { namespace, labels } }: PlainObject): string {
   return model === undefined ? `${namespace} router` : `${namespace} step ${model}`
 }
 
-/** Deletes what an operator would only change. Models stay, because nobody collects the other children of those that are gone. */
+/** Deletes what an operator would only change. Models stay, because no garbage collector runs here. */
 async function forget({ plain }: ApiServer): Promise<void> {
   const kinds = [
     [DEPLOYMENTS, 'deployments'],

@@ -79,7 +79,7 @@ const REQUESTS: Readonly<Record<string, InferRequestParts>> = {
       { name: 'CLASSES', parameters: new Map([['classification', { kind: 'int64', value: 2n }]]) },
     ],
   },
-  'an unknown model': { modelName: 'nobody', inputs: [row('X')] },
+  'an unknown model': { modelName: 'missing', inputs: [row('X')] },
   'an unknown version': { modelName: 'versioned', modelVersion: '2', inputs: [vector('x', 1)] },
   'no version at all': { modelName: 'versioned', modelVersion: 'one', inputs: [vector('x', 1)] },
   'a wrong shape': { modelName: 'ens_chain', inputs: [fp32('X', ROW.slice(1), [1, 15])] },
@@ -122,7 +122,7 @@ const REST: readonly RestCase[] = [
     path: 'models/ens_chain/infer',
     body: { inputs: [] },
   },
-  { title: 'an unknown model', method: 'GET', path: 'models/nobody' },
+  { title: 'an unknown model', method: 'GET', path: 'models/missing' },
   { title: 'the index', method: 'POST', path: 'repository/index', body: {} },
   { title: 'the server', method: 'GET', path: '' },
   ...['ens_chain', 'ens_nested', 'versioned', 'add_one', 'labels', 'slow'].flatMap(

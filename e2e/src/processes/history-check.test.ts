@@ -49,7 +49,7 @@ const BROKEN: readonly (readonly [string, readonly HistoryEvent[], RegExp])[] = 
     [invoked(1), struck(1), ended(1), ended(1, LOST), settled(1)],
     /STEP/,
   ],
-  ['an answer to nobody', [ended(7)], /^request 7 was ended before/],
+  ['an answer to a request that has ended', [ended(7)], /^request 7 was ended before/],
   ['a number twice', [invoked(1), ended(1), invoked(1)], /invoked twice/],
   ['wrong bytes', [invoked(1), ended(1, { kind: 'wrong', what: '3 bytes' })], /wrongly: 3 bytes/],
   ['an error without a reason', [invoked(1), ended(1, LOST)], /^request 1 failed with .*STEP_LOST/],
@@ -82,7 +82,7 @@ const BROKEN: readonly (readonly [string, readonly HistoryEvent[], RegExp])[] = 
   ],
   ['an answer after the cancel', [invoked(1), cancelled(1), ended(1)], /after it was cancelled/],
   [
-    'a cancel that nobody asked for',
+    'a cancel that the client did not send',
     [invoked(1), ended(1, failed('CANCELLED', 'CANCELLED'))],
     /CANCELLED/,
   ],

@@ -5,7 +5,7 @@ export const FAULT_KINDS = {
   'step killed': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
   'step held': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
   'step cut off': ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE'],
-  // Another one is there before it goes, so nobody may notice.
+  // Another one is there before it goes, so no client may notice.
   'step replaced': [],
   // SERVER_NOT_READY is what our client makes of a connection that breaks or is refused.
   'router killed': ['UNAVAILABLE SERVER_NOT_READY'],

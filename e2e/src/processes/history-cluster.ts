@@ -133,7 +133,7 @@ class Sight {
     this.#self = self
   }
 
-  /** True if it is connected, knows all who are there, suspects none of them, and knows nobody else. */
+  /** True if it is connected, knows exactly the members that are there, and suspects none of them. */
   isRight(alive: ReadonlySet<string>): boolean {
     const { lines } = this.#self.process
     for (; this.#read < lines.length; this.#read += 1) this.#take(lines[this.#read] ?? '')

@@ -21,7 +21,7 @@ interface Manner {
   readonly isAbrupt: boolean
 }
 
-/** From what nobody notices to what is taken for dead. */
+/** From pauses without an effect to pauses after which a member counts as dead. */
 const HELD_MS = { least: 100, most: 5000 }
 
 type AtPlace = (place: Place, cluster: Cluster, manner: Manner) => Promise<void>
@@ -120,7 +120,7 @@ async function drainAndReplace(place: Place, cluster: Cluster): Promise<void> {
   await replace(place, cluster)
 }
 
-/** Nobody must notice, so everybody has to know the new one before the old one goes. */
+/** Clients must not notice, so every router must know the new one before the old one goes. */
 async function roll(place: Place, cluster: Cluster): Promise<void> {
   const before = place.member
   const fresh = await cluster.startAt(place)

@@ -26,7 +26,7 @@ interface Overheard {
   readonly hasTensors: boolean
 }
 
-/** What honest members said lately that is kept to be said again. */
+/** Recent messages of honest members that are kept to be sent again. */
 const OVERHEARD = 500
 /** Between two looks whether the broker keeps up. */
 const AT_ONCE = 200
@@ -128,7 +128,7 @@ export class HostileMember {
         `${inbox}.call.${this.#calls}`,
         `${inbox}.ask.${between(this.#random, 1, 50)}`,
       ])
-      this.#connection.publish(subject, new Uint8Array(), { headers: headers(503, 'nobody') })
+      this.#connection.publish(subject, new Uint8Array(), { headers: headers(503, 'missing') })
     })
   }
 

@@ -27,7 +27,7 @@ export function startLoad(
       if (outcome.kind === 'right') right += 1
       outcomes[number] = outcome
       last = describe(outcome)
-      // Where nobody can be asked, an error comes without a turn of the event loop, and nothing else would have one.
+      // Without a server an error comes within the same turn of the event loop, and nothing else would get a turn.
       if (outcome.kind === 'error') await nextTurn()
     }
   }

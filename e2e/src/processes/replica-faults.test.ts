@@ -34,7 +34,7 @@ await t.test('kill -9 of replicas under load', { skip: SKIP }, async (t) => {
     const outcomes = await load.stop()
     t.same(unclean(outcomes), [], 'right, or an error that says what happened')
     const later = outcomes.slice(after).filter(({ kind }) => kind !== 'right')
-    t.same(later.map(describe), [], 'once it is known to be dead, nobody notices')
+    t.same(later.map(describe), [], 'once it is known to be dead, no request fails')
   })
 
   await t.test('the last one: what waits there fails, then nothing is ready', async (t) => {
@@ -103,7 +103,7 @@ await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
     const continued = mark(router.process)
     stopped.process.kill('SIGCONT')
     await logged(router.process, continued, 'member appeared', { member: stopped.id })
-    // What it did when it was stopped goes on, if nobody wants it any more.
+    // An execution that was under way when it was stopped goes on, although its caller has left.
     await harness.watch.idle(stopped.id)
     const before = await successes(toStopped, 'slow')
     const load = startLoad(t, { targets: [router], clients: 4, question: () => slowQuestion(5) })

@@ -114,7 +114,7 @@ await t.test('a pinned revision that goes', { skip: SKIP }, async (t) => {
 
   /** Asks, lets `before` go while `slow` holds the request and only `after` stays, and says how it ended. */
   const askWhile = async (ensemble: string, before: Revision, after: Revision) => {
-    // How long `slow` takes on a busy machine nobody knows: until it was long enough.
+    // How long `slow` takes depends on the machine, so try until it was long enough.
     for (let rounds = 8000; ; rounds *= 2) {
       const stays = await start(after)
       // Of as many replicas each, the revision that came last is pinned.

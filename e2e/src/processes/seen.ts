@@ -17,14 +17,14 @@ export async function untilReady(
   }
 }
 
-/** True if the address answers with 200; false for anything else, nobody there included. */
+/** True if the address answers with 200; false for anything else, such as no server. */
 export async function isOk(url: string): Promise<boolean> {
   try {
     const answer = await fetch(url)
     await answer.arrayBuffer()
     return answer.status === 200
   } catch {
-    // Nobody listens.
+    // No server listens.
     return false
   }
 }

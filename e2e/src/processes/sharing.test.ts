@@ -82,10 +82,10 @@ await t.test('two routers share two replicas', { skip: SKIP }, async (t) => {
       )
       cancel.abort()
       await Promise.all(asked)
-      const isJudged = routers.some(({ process }, i) =>
+      const isSuspected = routers.some(({ process }, i) =>
         process.lines.slice(marks[i]).some((line) => line.includes('member is suspect')),
       )
-      return isJudged ? undefined : counts
+      return isSuspected ? undefined : counts
     }
     const [atLeft = 0, atRight = 0] = await until('no replica seems dead', place)
     // Who has just announced an idle instance gets what fits it first.

@@ -108,11 +108,11 @@ function checkReached(t: Test, { walker, fresh }: Seen, { a, b }: Sides): void {
   }
 }
 
-/** One made anew has nothing that could stay: only what is said is the same. */
+/** A new object has nothing that could stay: only the conditions are the same. */
 function checkHeld(t: Test, { walker, fresh, messages }: Seen, { a, b }: Sides): void {
   const { reach } = walker.change
   t.same(b.made, a.made, 'what was made stays')
-  t.notSame(b.conditions, a.conditions, 'it is said')
+  t.notSame(b.conditions, a.conditions, 'a condition tells it')
   if (reach.at !== 'operator') return
   t.ok(b.conditions?.includes(reach.condition), reach.condition)
   t.ok(fresh.conditions?.includes(reach.condition), `${reach.condition}, made anew`)
@@ -122,7 +122,7 @@ function checkHeld(t: Test, { walker, fresh, messages }: Seen, { a, b }: Sides):
   )
 }
 
-/** Of what is false or bad, by kind and name. */
+/** Conditions that are false or bad, by kind and name. */
 async function messagesOf({ place }: FieldWorld): Promise<ReadonlyMap<string, string[]>> {
   const lists = await Promise.all(
     ['models', 'ensembles'].map((plural) => place.plain.list(place.path(plural))),
@@ -137,7 +137,7 @@ async function messagesOf({ place }: FieldWorld): Promise<ReadonlyMap<string, st
   )
 }
 
-/** Of what cannot be changed and would have to be made anew. */
+/** Fields that cannot be changed, so that the object would have to be created again. */
 async function uidsOf({ place }: FieldWorld): Promise<readonly string[]> {
   const lists = await Promise.all(
     ['deployments', 'services'].map((plural) => place.plain.list(place.path(plural))),

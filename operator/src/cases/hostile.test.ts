@@ -24,7 +24,7 @@ await t.test('what users write who mean harm, or do not know better', { skip }, 
       await place.ready('models', 'yolo')
       await place.applyModel('deep')
       await place.ready('models', 'deep')
-      // Its pods are those of what was accepted before, and serve.
+      // Its pods are those of the accepted generation, and serve.
       await place.applyModel('deep', { podTemplate: { spec: nested(3500) } })
       await place.condition('models', 'deep', 'Accepted=False/InvalidSpec')
       await place.condition('models', 'deep', 'Routable=True/Routed')

@@ -149,7 +149,7 @@ await t.test('others write beside the operator', { skip }, async (t) => {
       t.equal(await replicas(), 3, 'given back')
     },
 
-    'case 12: labels or the owner of what was accepted are taken away': async (t: Test) => {
+    'case 12: a user removes labels or the owner of a ControllerRevision': async (t: Test) => {
       const { place, operator } = await begin(t)
       const before = await place.look()
       for (const [kind, plural, name, wanted] of [
@@ -234,7 +234,7 @@ await t.test('others write beside the operator', { skip }, async (t) => {
         t.match(degraded, { status: 'True', message: /yolo-step/ })
         // What it says may change meanwhile: a busy machine makes pods and nodes late.
         const fought = written(count).filter((line) => !line.includes('/status '))
-        t.same(fought, [], 'nobody fights')
+        t.same(fought, [], 'no two writers fight')
       }
       await place.plain.delete(path)
       await place.condition('models', 'yolo', 'Degraded=False')

@@ -8,7 +8,7 @@ import { startNode } from '../testing/prepare-server.ts'
 
 const NEEDED = ['kube-controller-manager', 'kube-scheduler'] as const
 
-/** A Model with so many pods, and nobody who changes that number. */
+/** A Model with so many pods, and no controller that changes the number. */
 const fixed = (replicas: number): PlainObject => ({ scaling: { provider: 'None', replicas } })
 
 /** Its numbers are those, and all of its pods are of one revision. */
@@ -78,7 +78,7 @@ await t.test('pods of Models', { skip: withoutKube(...NEEDED) }, async (t) => {
 
 const NODES = ['node-1', 'node-2', 'node-3'] as const
 
-/** What Kubernetes calls ready, at an address where nobody answers. */
+/** A pod that Kubernetes calls ready, at an address without a server. */
 const DEAF: Play = {
   kind: 'status',
   status: {

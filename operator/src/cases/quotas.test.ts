@@ -63,7 +63,7 @@ await t.test('a quota of the namespace', { skip }, async (t) => {
     await place.applyEnsemble('ens', 'yolo')
     return { place, operator }
   }
-  /** Nobody does more than to raise the quota. */
+  /** The test only raises the quota. */
   const heals = async (
     t: Test,
     o: { readonly place: CasePlace; readonly operator: CaseOperator },

@@ -46,7 +46,7 @@ export const acceptedOf = once(({ data }: Revision): Accepted | undefined => {
 })
 
 /**
- * The ControllerRevision of what was accepted. Kubernetes keeps its text, and refuses patches of its metadata, also those of the garbage
+ * The ControllerRevision of an accepted Model or Ensemble. Kubernetes keeps its text, and refuses patches of its metadata, also those of the garbage
  * collector, unless reading and writing it again gives the same text: keys are in the order of Go.
  *
  * @param o.ignoresGeneration - the same content of a later generation is the same.

@@ -1,7 +1,7 @@
 import type { LastFailure } from '@tutti/ensemble'
 import type { ContainerStatus, Pod, StatusCondition } from '@tutti/kube'
 import { FETCH } from '../resources/model-artifacts.ts'
-import { lastWordsOf } from './last-words.ts'
+import { causeInLog } from './log-tail.ts'
 
 /** What went wrong, without the time when it was seen. */
 export type Failure = Omit<LastFailure, 'time'>
@@ -96,7 +96,7 @@ function ofContainer(pod: Pod, status: ContainerStatus): Failure | undefined {
     reason: reasonOf(status, ended.reason, reason === 'CrashLoopBackOff'),
     // The text of the back-off counts up; what the process said does not.
     message:
-      (ended.message && lastWordsOf(ended.message)) ??
+      (ended.message && causeInLog(ended.message)) ??
       `container "${status.name}" ended with exit code ${exitCode}`,
     exitCode,
   }

@@ -1,4 +1,4 @@
-import { inOurWords, toProblemText, toSchemaProblems } from '@tutti/ensemble'
+import { describeIssue, toProblemText, toSchemaProblems } from '@tutti/ensemble'
 import type { z } from 'zod'
 
 /** A spec as it was stored, which an older or newer schema may have let in; or in one line why it cannot be read. */
@@ -7,7 +7,7 @@ export type ReadSpec<S> =
   | { readonly spec?: undefined; readonly problem: string }
 
 export function parseSpec<S>(schema: z.ZodType<S>, json: unknown): ReadSpec<S> {
-  const { success, data, error } = schema.safeParse(json, { error: inOurWords })
+  const { success, data, error } = schema.safeParse(json, { error: describeIssue })
   return success ? { spec: data } : { problem: toProblemText(toSchemaProblems(schema, error)) }
 }
 

@@ -217,7 +217,7 @@ await t.test('a credential ends while it is in use', WITH_NATS, async (t) => {
 })
 
 await t.test(
-  'a rotation: both keys are good in between, nobody is cut off, and the old one ends',
+  'a rotation: both keys are valid in between, no client is cut off, and the old one ends',
   WITH_NATS,
   async (t) => {
     const steps = [createTenancyKeys()]
@@ -252,41 +252,47 @@ await t.test(
 const block = (port: number | undefined, file: string): string =>
   `server_name: s${port}\ncluster { name: tutti, listen: "127.0.0.1:${port}", pool_size: -1\n include '${file}'\n}`
 
-await t.test('servers of a cluster let one another in, and nobody else', WITH_NATS, async (t) => {
-  const keys = createTenancyKeys()
-  const ports = [await freePort(), await freePort()]
-  const cluster = buildClusterConfig(
-    keys,
-    ports.map((port) => `127.0.0.1:${port}`),
-  )
-  const files = { 'tenancy.conf': buildTenancyConfig(keys), 'cluster-2.conf': cluster }
-  const [one, two] = await Promise.all(
-    ports.map((port) => startTenantServer(t, files, { block: block(port, 'cluster-2.conf') })),
-  )
-  if (!one || !two) throw new Error('want two')
-  const [a, b] = await Promise.all([
-    connectTenant(t, one.url, credentialsOf(keys, 'a'), 'tutti.a.inbox'),
-    connectTenant(t, two.url, credentialsOf(keys, 'a'), 'tutti.a.inbox'),
-  ])
-  a.connection.subscribe('tutti.a.ask', { callback: (_error, message) => message.respond('here') })
-  await a.connection.flush()
-  // The route comes, and with it the interest of the other server.
-  for (;;) {
-    const answer = await b.connection
-      .request('tutti.a.ask', Empty, { timeout: 1000 })
-      .catch(() => undefined)
-    if (answer !== undefined) {
-      t.equal(answer.string(), 'here')
-      break
+await t.test(
+  'servers of a cluster admit one another, and no other server',
+  WITH_NATS,
+  async (t) => {
+    const keys = createTenancyKeys()
+    const ports = [await freePort(), await freePort()]
+    const cluster = buildClusterConfig(
+      keys,
+      ports.map((port) => `127.0.0.1:${port}`),
+    )
+    const files = { 'tenancy.conf': buildTenancyConfig(keys), 'cluster-2.conf': cluster }
+    const [one, two] = await Promise.all(
+      ports.map((port) => startTenantServer(t, files, { block: block(port, 'cluster-2.conf') })),
+    )
+    if (!one || !two) throw new Error('want two')
+    const [a, b] = await Promise.all([
+      connectTenant(t, one.url, credentialsOf(keys, 'a'), 'tutti.a.inbox'),
+      connectTenant(t, two.url, credentialsOf(keys, 'a'), 'tutti.a.inbox'),
+    ])
+    a.connection.subscribe('tutti.a.ask', {
+      callback: (_error, message) => message.respond('here'),
+    })
+    await a.connection.flush()
+    // The route comes, and with it the interest of the other server.
+    for (;;) {
+      const answer = await b.connection
+        .request('tutti.a.ask', Empty, { timeout: 1000 })
+        .catch(() => undefined)
+      if (answer !== undefined) {
+        t.equal(answer.string(), 'here')
+        break
+      }
     }
-  }
-  const stranger = buildClusterConfig({ ...keys, routePassword: 'not-the-password' }, [
-    `127.0.0.1:${ports[0]}`,
-  ])
-  const third = { ...files, 'cluster-3.conf': stranger }
-  await startTenantServer(t, third, { block: block(await freePort(), 'cluster-3.conf') })
-  await one.waitForLine((line) => /authentication error/i.test(line))
-})
+    const stranger = buildClusterConfig({ ...keys, routePassword: 'not-the-password' }, [
+      `127.0.0.1:${ports[0]}`,
+    ])
+    const third = { ...files, 'cluster-3.conf': stranger }
+    await startTenantServer(t, third, { block: block(await freePort(), 'cluster-3.conf') })
+    await one.waitForLine((line) => /authentication error/i.test(line))
+  },
+)
 
 const ROUTER = new URL('../../../services/router/dist/main.js', import.meta.url).pathname
 

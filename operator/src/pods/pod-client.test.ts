@@ -110,7 +110,7 @@ await test('a question ends when its signal aborts, with its reason', async (t) 
   await t.rejects(client.loadOfStep(pod, { signal: asking.signal }), { message: 'enough' })
 })
 
-await test('silent pods of one namespace keep nobody of another waiting', async (t) => {
+await test('silent pods of one namespace delay no other namespace', async (t) => {
   const { server, client, pod } = await open(t, { timeoutMs: 4000 })
   server.answer('/tutti/v1/load', { models: [] })
   const ip = '127.0.0.2'

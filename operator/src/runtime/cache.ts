@@ -235,7 +235,7 @@ export class Cache<T extends KubeObject> {
   }
 }
 
-/** Owners are in the namespace of what they own: a user who may write in another could claim any uid there. */
+/** Owners are in the namespace of their children: a user who may write in another could claim any uid there. */
 function toOwnerKeys({ metadata }: KubeObject): readonly string[] {
   const { namespace, ownerReferences: owners = [] } = metadata
   return owners

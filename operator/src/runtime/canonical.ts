@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 
 /**
  * JSON with the keys of objects in order, so that equal values give equal text. What is undefined is left out. Written by hand,
- * because it is most of what a pass without a change costs: JSON.stringify with a replacer takes half as long again.
+ * because it is most of the time of a pass without a change: JSON.stringify with a replacer takes half as long again.
  *
  * @param value - what JSON can say, or undefined.
  */

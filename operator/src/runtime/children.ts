@@ -105,7 +105,7 @@ export function controllerOf(object: KubeObject): OwnerReference | undefined {
 }
 
 /**
- * A digest of what somebody else may have changed in an object of ours: its spec, by its generation or as it stands for kinds
+ * A digest of the fields of our object that others may have changed: its spec, by its generation or as it stands for kinds
  * that have none, its owners, and those labels and annotations that are wanted. What others add beside them does not matter.
  */
 export function stampOf(object: KubeObject, desired: Desired<KubeObject>): string {

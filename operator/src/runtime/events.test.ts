@@ -89,7 +89,7 @@ await t.test('an object has a bounded number of events, and others have theirs',
   t.equal(events().length, 27)
 })
 
-await t.test('a server that fails is asked again, and nobody waits for it', async (t) => {
+await t.test('a server that fails is asked again, and no reconcile waits for it', async (t) => {
   const { clock, client, recorder, events, read } = rig()
   client.onCall = () => {
     if (client.calls.length < 3) throw kubeError(503, 'ServiceUnavailable')

@@ -67,7 +67,7 @@ await t.test('a token file is read again after a while, and when the server refu
   t.equal(await header(), 'Bearer three')
   await rm(file)
   access.refresh()
-  await t.rejects(header(), /cannot be read/, 'whoever asks hears of it, and not who refuses')
+  await t.rejects(header(), /cannot be read/, 'the caller gets the error')
   await writeFile(file, kubeconfig({ user: { token: 'four' } }))
   t.equal(await header(), 'Bearer four')
 })

@@ -68,7 +68,7 @@ await t.test(
   'a leader that is gone is followed once its lease has ended, by the clock here',
   async (t) => {
     const { client, clock, lease, pass } = rig()
-    // Of another time altogether: nobody compares clocks.
+    // A wrong clock: the processes do not compare clocks.
     const spec = {
       holderIdentity: 'gone',
       leaseDurationSeconds: 15,

@@ -102,7 +102,7 @@ await t.test('it starts and stops in order', async (t) => {
   manager.lead()
   const draining = manager.drain()
   clock.advance(19_999)
-  t.same(told, ['stop'], 'nobody leads any more')
+  t.same(told, ['stop'], 'it leads no longer')
   clock.advance(1)
   t.same(told, ['stop', 'abort'])
   drained.resolve()

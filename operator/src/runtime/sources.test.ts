@@ -113,7 +113,7 @@ await t.test('a kind that the cluster lacks counts as read, and is asked for aga
   })
   cache.start()
   await settle()
-  t.equal(cache.hasSynced, false, 'nobody knows yet')
+  t.equal(cache.hasSynced, false, 'it is not known yet')
   answer = false
   clock.advance(2000)
   await settle()

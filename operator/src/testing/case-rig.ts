@@ -67,7 +67,7 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}) {
   return {
     server,
     player,
-    /** What pods of a Model do, by its name; they become ready if nothing is said. */
+    /** What pods of a Model do, by its name; by default they become ready. */
     plays,
     /** For all namespaces. The test's teardown stops it, if the test does not. */
     startOperator: (test: Test, options: StartOptions & { readonly system: string }) =>
@@ -156,7 +156,7 @@ async function look(
       (await plain.list(`${path(plural)}${ours}`)).map((object) => toMade(plural, object)),
     ),
     ...['models', 'ensembles'].map(async (plural) =>
-      (await plain.list(path(plural))).map((object) => toSaid(plural, object)),
+      (await plain.list(path(plural))).map((object) => describeObject(plural, object)),
     ),
   ])
   // What differs between places, and what follows from it: uids, and digests over names and uids.
@@ -185,7 +185,7 @@ function toMade(plural: string, { metadata, spec, data, ...rest }: PlainObject):
   return JSON.stringify({ plural, name, labels, spec: wanted, data: held, ...more })
 }
 
-function toSaid(plural: string, { metadata, spec, status }: PlainObject): string {
+function describeObject(plural: string, { metadata, spec, status }: PlainObject): string {
   const { name, generation } = metadata
   const conditions = (status?.conditions ?? []).map(
     (one: PlainObject) =>

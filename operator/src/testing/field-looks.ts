@@ -43,7 +43,7 @@ export async function lookAtFields(place: CasePlace): Promise<FieldLooks> {
 
 const RESOURCES: PlainObject = { models: 'Model', ensembles: 'Ensemble' }
 
-/** Of what was accepted, only what counts now; numbers and generations tell how it came about. */
+/** The current content of ControllerRevisions, without numbers and generations, which tell only their history. */
 function withoutHistory(objects: readonly PlainObject[]): readonly PlainObject[] {
   const revisions = objects.filter(({ plural }) => plural === 'controllerrevisions')
   const newest = (owner: string): number =>

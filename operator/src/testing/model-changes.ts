@@ -124,7 +124,7 @@ const PODS: readonly FieldChange[] = [
 
 const MAIN = { name: 'main' }
 
-/** Samples of what a pod spec has. */
+/** Sample fields of a pod spec. */
 const POD_SPEC = changes(
   {},
   [

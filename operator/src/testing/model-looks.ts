@@ -18,7 +18,7 @@ export const FETCH_FAILED: PlainObject = {
   ],
 }
 
-/** Paths of what the operator makes, by namespace. */
+/** Paths of the objects that the operator creates, by namespace. */
 export const COLLECTIONS = ['deployments', 'controllerrevisions', 'services'].map(
   (plural) => (namespace: string) => pathsIn(namespace)(plural),
 )

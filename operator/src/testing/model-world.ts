@@ -32,7 +32,7 @@ const condition = (type: string, isTrue: boolean) => ({
   status: isTrue ? ('True' as const) : ('False' as const),
 })
 
-/** A pod that is ready and serves, unless it is said otherwise. */
+/** A pod that by default is ready and serves. */
 export function modelPod(
   name: string,
   o: Partial<ModelPod> & { readonly status?: PodStatus; readonly isOpen?: boolean } = {},
@@ -85,7 +85,7 @@ export function modelDeployment(
   ) as Stored<Deployment>
 }
 
-/** A Model that is ready, unless it is said otherwise. */
+/** A Model that by default is ready. */
 export function modelWorld(
   o: Partial<ModelWorld> & { readonly fields?: Partial<ModelSpec> } = {},
 ): ModelWorld {

@@ -65,7 +65,7 @@ export class PodPlayer {
   readonly #work = new Set<Promise<void>>()
   readonly #end: () => void
   #isClosed = false
-  /** Routers of these namespaces have heard nothing of what was accepted. */
+  /** Namespaces whose routers serve no accepted revision. */
   readonly deaf = new Set<string>()
   /** What is on these nodes stays as it is. */
   readonly lostNodes = new Set<string>()

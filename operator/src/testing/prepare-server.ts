@@ -82,7 +82,7 @@ const BEAT_MS = 2000
 /**
  * A node that is ready, and says so again before others take it for lost.
  *
- * @param taints - keys of what keeps pods away that do not tolerate it.
+ * @param taints - keys of the node's taints.
  * @returns ends it.
  */
 export async function startNode(

@@ -3,7 +3,7 @@ import { createRuntimeMetrics } from '../runtime/metrics.ts'
 
 export type TestMetrics = ReturnType<typeof testMetrics>
 
-/** Metrics of a runtime, with a look at one series of what a scrape would give. */
+/** Metrics of a runtime, and a function that reads one series as a scrape would. */
 export function testMetrics() {
   const metrics = createMetrics()
   return {

@@ -109,9 +109,9 @@ await t.test('config prints ensembles too, and says why a model has none', async
   const ensemble = await command('config', 'ens_chain', `--model-repository=${FIXTURES}basic`)
   t.equal(parseModelConfig(ensemble.out, 'printed').ensemble_scheduling?.step.length, 2)
   const broken = `--model-repository=${FIXTURES}broken`
-  t.match(await command('config', 'nobody', broken), {
+  t.match(await command('config', 'missing', broken), {
     code: 1,
-    err: /no model 'nobody'; the repositories hold /,
+    err: /no model 'missing'; the repositories hold /,
   })
   t.match(await command('config', 'syntax_error', broken), { code: 1, err: /line 7, column 15/ })
   t.match(await command('config', 'ens_cycle', broken), { code: 1, err: /is not written/ })

@@ -15,7 +15,7 @@ interface UnlabelledPlan {
 /**
  * Finds out which decoupled step counts the values of each tensor: 0 for none, else 1 + the step's index.
  *
- * @returns by tensor; a step has the label of what it reads.
+ * @returns by tensor; a step has the label of its inputs.
  * @throws ServeError ENSEMBLE_INVALID if tensors that are counted by different steps meet.
  * @see triton-semantics 1.2, the decoupled label rule
  */

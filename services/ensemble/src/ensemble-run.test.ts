@@ -96,7 +96,7 @@ await t.test('an output goes when it is emitted, unless steps still read it', as
   t.equal(read.held, 0)
 })
 
-await t.test('what is omitted or withheld is left out of what follows', async (t) => {
+await t.test('an omitted or withheld output is left out of the following steps', async (t) => {
   const graph = ensemblePlan({ input: ['x', 'o?'], output: ['y', 'z'] }, [
     stepConfig('m', { a: 'x', c: 'o?' }, { b: 'mid', d: 'z' }),
     stepConfig('n', { a: 'mid', c: 'x' }, { b: 'y' }),

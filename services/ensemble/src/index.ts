@@ -61,7 +61,7 @@ export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'
 export { resourceNames } from './manifest/resource-names.ts'
 export { RouterSpec } from './manifest/router-spec.ts'
 export {
-  inOurWords,
+  describeIssue,
   type SchemaProblem,
   toProblemText,
   toSchemaProblems,

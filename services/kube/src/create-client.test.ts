@@ -80,7 +80,7 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 
 await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
   const server: ApiServer = await startApiServer({
-    users: [{ token: 'nobody', user: 'nobody' }],
+    users: [{ token: 'missing', user: 'missing' }],
   })
   t.teardown(() => server.stop())
   const client = openClient(t, server.access())
@@ -241,7 +241,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   })
 
   await t.test('who may not is told so', async (t) => {
-    const stranger = openClient(t, server.access('nobody'))
+    const stranger = openClient(t, server.access('missing'))
     const error = await failureOf(stranger.list(CONFIG_MAP))
     t.ok(isForbidden(error) && !isTransient(error) && !isTerminal(error))
     const unknown = openClient(t, server.access('wrong'))
@@ -324,7 +324,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     t.equal(event.reason, 'Tested')
   })
 
-  await t.test('bugs of the caller are said before anything is sent', async (t) => {
+  await t.test('a bug of the caller is an error before anything is sent', async (t) => {
     await t.rejects(client.get(CONFIG_MAP, { name: 'x' }), /ConfigMap "x" has no namespace/)
     await t.rejects(
       client.get(NAMESPACE, { name: 'x', namespace: 'y' }),

@@ -9,7 +9,7 @@ await t.test('an object is taken as it is, with fields that our types lack', asy
   t.equal(toStored(object, '/x'), object)
 })
 
-await t.test('what is no object is said, with what came', async (t) => {
+await t.test('a value that is not an object is an error that shows the value', async (t) => {
   for (const odd of [undefined, null, 'x', [], {}, { metadata: {} }, { metadata: { name: 'a' } }]) {
     t.throws(() => toStored(odd, '/x'), /^\/x: got .*, want an object with name and uid$/)
     t.throws(() => toList(odd, CONFIG_MAP, '/x'), /^\/x: got .*, want a list$/)

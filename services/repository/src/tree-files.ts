@@ -44,7 +44,7 @@ async function collect(root: string, directory: string, depth: number): Promise<
   return files
 }
 
-/** Endings of what editors and Python leave behind for a while. */
+/** Endings of files that editors and Python leave behind for a while. */
 const IGNORED_ENDINGS = ['~', '.swp', '.swo', '.swx', '.tmp', '.pyc', '.pyo'] as const
 
 /**

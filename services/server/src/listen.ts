@@ -19,7 +19,7 @@ export interface RunningServer {
  * Lets a server listen.
  *
  * @param o.port - 0 for any free one.
- * @param o.onError - told of what fails once it listens: without a listener an accept that fails (no file descriptor
+ * @param o.onError - called with errors after it listens: without a listener an accept that fails (no file descriptor
  * left) would end the process.
  * @returns the port.
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.

@@ -68,7 +68,7 @@ export class ModelTable {
     return [...this.byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** [model, version, revision] of what still executes requests that pinned it, after it was replaced or unloaded. */
+  /** [model, version, revision] of versions that still execute requests that pinned them, after they were replaced or unloaded. */
   get retiredPins(): readonly (readonly [string, number, string])[] {
     const pins = [...this.#retiredByPin.values()].map(({ pin }) => pin)
     return pins.map(({ model, version, revision }) => [model, version, revision])

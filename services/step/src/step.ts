@@ -83,7 +83,7 @@ export class Step {
     return this.#table.models.map(toServedModel)
   }
 
-  /** [model, version, revision] of what it still executes for requests that pinned it, after it was replaced or unloaded. */
+  /** [model, version, revision] of versions that still execute requests that pinned them, after they were replaced or unloaded. */
   retired(): readonly (readonly [string, number, string])[] {
     return this.#table.retiredPins
   }

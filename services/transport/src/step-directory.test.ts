@@ -39,7 +39,7 @@ await t.test('what may not be used is not asked for, however it is announced', a
   t.equal(
     directory.whenDecided(m1, () => {}),
     undefined,
-    'nobody waits for it',
+    'no caller waits for it',
   )
 })
 
@@ -62,7 +62,7 @@ await t.test(
     directory.announce({ replica: 'b' }, [m1])
     t.equal(directory.takesWork('a'), true)
     directory.drain('a')
-    t.same([directory.takesWork('a'), directory.takesWork('nobody')], [false, false])
+    t.same([directory.takesWork('a'), directory.takesWork('missing')], [false, false])
     t.equal(directory.places.acquire(m1)?.address.replica, 'b')
     t.equal(directory.places.acquire(m1)?.address.replica, 'b')
     directory.drain('a', false)
@@ -106,9 +106,9 @@ await t.test('a suspect gets nothing until it is heard again', async (t) => {
 await t.test('who waits for a suspect is called at the next change, once', async (t) => {
   const directory = new StepDirectory()
   const never = (): void => void t.fail('called')
-  t.equal(directory.whenDecided(m1, never), undefined, 'nobody')
+  t.equal(directory.whenDecided(m1, never), undefined, 'missing')
   directory.announce({ replica: 'a' }, [m1])
-  t.equal(directory.whenDecided(m1, never), undefined, 'nobody suspect')
+  t.equal(directory.whenDecided(m1, never), undefined, 'no replica is suspect')
   directory.suspect('a', true)
   const heard: string[] = []
   const again = (): void => {
@@ -131,7 +131,7 @@ await t.test('the announced load decides between equals', async (t) => {
   t.equal(directory.places.acquire(m1)?.address.replica, 'a', 'our own come first')
   directory.report('a', FREE)
   t.equal(directory.places.acquire(m1)?.address.replica, 'a')
-  directory.report('nobody', FREE)
+  directory.report('missing', FREE)
 })
 
 await t.test('one that announces no free slot is taken only if all are full', async (t) => {

@@ -79,7 +79,7 @@ export class EnsembleReconciler {
     const stored = await this.#accept(object, { view, checked, isPaused, signal })
     const { revisions, refusal } = stored
     const [newest] = revisions
-    if (isForRoutersToHear(object, stored)) return { requeueAfterMs: SOON_MS }
+    if (isNewToRouters(object, stored)) return { requeueAfterMs: SOON_MS }
     const maxAgeMs = isSettled(object, newest) ? AGED_MS : FRESH_MS
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
@@ -207,7 +207,7 @@ function isRoutable({ metadata, status }: Ensemble): boolean {
 }
 
 /** Something else than before is accepted of a step's Model, say: `Ready` stays until routers had a moment to hear of it. */
-function isForRoutersToHear(object: Ensemble, { made, refusal }: StoredRevisions): boolean {
+function isNewToRouters(object: Ensemble, { made, refusal }: StoredRevisions): boolean {
   return made.length > 0 && refusal === undefined && isRoutable(object)
 }
 

@@ -51,7 +51,7 @@ await t.test('what no Gateway speaks of waits for one, by its name', async (t) =
     [
       ['no route yet', undefined],
       ['no status', { metadata: { name: 'e' } }],
-      ['nobody', { metadata: { name: 'e' }, status: { parents: [] } }],
+      ['missing', { metadata: { name: 'e' }, status: { parents: [] } }],
       [
         'a Gateway that has not answered',
         route(OURS, [condition('Accepted', 'Unknown', 'Pending')]),

@@ -83,7 +83,7 @@ export class NamespaceView {
     }
   }
 
-  /** Also of what routers go on with: an edit that is not accepted, or paused, has not ended it. */
+  /** Also of generations that routers still serve, because a later edit is not accepted, or paused. */
   #composing(ensemble: Stored<EnsembleObject>): readonly string[] {
     const steps = this.acceptedOf(ensemble)?.config.ensemble_scheduling?.step ?? []
     return [...stepModelsOf(ensemble), ...steps.map((step) => step.model_name)]

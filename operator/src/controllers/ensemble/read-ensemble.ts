@@ -18,7 +18,7 @@ export const readEnsemble = once((object: Stored<EnsembleObject>): ReadEnsemble 
   return { manifest: { apiVersion: API_VERSION, kind: 'Ensemble', metadata, spec } }
 })
 
-/** Served names of what the steps run, each once. */
+/** Served names of the models and ensembles of the steps, each once. */
 export function stepModelsOf(object: Stored<EnsembleObject>): readonly string[] {
   const { manifest } = readEnsemble(object)
   const names = (manifest?.spec.steps ?? []).map(

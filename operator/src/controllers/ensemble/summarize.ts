@@ -12,7 +12,7 @@ export interface SummaryInput {
   readonly modelName: string
   /** Accepted, the newest first. */
   readonly revisions: readonly ServedRevision[]
-  /** Of what is served. */
+  /** Of the served generation. */
   readonly signature: Signature | undefined
   readonly urls: { readonly url: string; readonly grpcUrl: string }
   /** The status as it is. */

@@ -79,7 +79,7 @@ await t.test('the first check that fails decides, with a path and what was wante
   })
 })
 
-await t.test('of those with one name the elder has it, whoever asks', async (t) => {
+await t.test('of two with one name the older has it, in both checks', async (t) => {
   const elder = at('b', '2026-01-01T00:00:00Z')
   const younger = at('a', '2026-01-01T00:00:01Z')
   const going = at('c', '2025-01-01T00:00:00Z', { deletionTimestamp: '2026-02-01T00:00:00Z' })
@@ -146,7 +146,7 @@ await t.test('a signature in the terms of the v2 protocol', async (t) => {
   })
 })
 
-await t.test('caches keep digests in place of what a Secret holds', async (t) => {
+await t.test('caches keep digests of the values of a Secret', async (t) => {
   t.notMatch(JSON.stringify(secret({ token: 'c2VjcmV0' })), /c2VjcmV0/)
   const one = credentialsDigest(secret({ token: 'YQ==' }))
   t.equal(credentialsDigest(secret({ token: 'YQ==', other: 'Yg==' })), one)

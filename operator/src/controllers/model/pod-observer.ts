@@ -83,8 +83,8 @@ export class PodObserver {
     // The pod may be gone by now, and forgotten already.
     if (this.#asking.delete(uid)) {
       this.#mark(uid, error)
-      const isSaid = model !== undefined && areContainersReady(pod)
-      if (isSaid) this.#known.set(uid, { containerId: o.containerId, model })
+      const isComplete = model !== undefined && areContainersReady(pod)
+      if (isComplete) this.#known.set(uid, { containerId: o.containerId, model })
     }
     return { ...(model !== undefined && { model }), ...(error !== undefined && { error }) }
   }

@@ -67,5 +67,5 @@ await t.test('Secrets of the servers', { skip: withoutKube() }, async (t) => {
   t.same(changes, ['changed'], 'once for the first key')
   await rotate('use')
   while (changes.length === 1) await new Promise((resolve) => setImmediate(resolve))
-  t.same(changes, ['changed', 'changed'], 'whoever keeps credentials is told')
+  t.same(changes, ['changed', 'changed'], 'the keeper of credentials is told')
 })

@@ -212,33 +212,36 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     },
   )
 
-  await t.test('what a quota refuses is said, holds up nothing else, and heals', async (t) => {
-    const rig = await openEnsembleRig(t, server)
-    await rig.start()
-    const ns = await rig.createNamespace()
-    const quota = (hard: object) => applyQuota(ns, hard)
-    // The Router itself first: there is nothing yet to have a status.
-    await quota({ 'count/routers.tutti.dev': '0' })
-    await ns.applyModel('m')
-    const isTold = ({ reason, regarding: { kind } }: (typeof rig.events)[number]) =>
-      reason === 'RouterRefused' && kind === 'Model'
-    await until('an event', async () => rig.events.some(isTold))
-    t.match(rig.events.find(isTold), { type: 'Warning', note: /^Router "default": .*quota: few/ })
-    await quota({ 'count/routers.tutti.dev': '1', services: '0', secrets: '0' })
-    await ns.applyEnsemble('one', ENSEMBLE)
-    await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
-    await quota({ services: '0', secrets: '2' })
-    const { conditions } = await ns.condition('one', 'RouterReady', 'False', 'RouterRefused')
-    const ready = conditions.find((one: PlainObject) => one['type'] === 'RouterReady')
-    t.match(ready.message, /^Service "tutti-router-grpc": .*exceeded quota: few/)
-    await plain.until(ns.path('deployments', 'tutti-router'), isThere)
-    await quota({ services: '2', secrets: '2' })
-    await untilAll(plain, ns, isThere)
-    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
-  })
+  await t.test(
+    'a condition tells what a quota refuses, which holds up nothing else and heals',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const quota = (hard: object) => applyQuota(ns, hard)
+      // The Router itself first: there is nothing yet to have a status.
+      await quota({ 'count/routers.tutti.dev': '0' })
+      await ns.applyModel('m')
+      const isTold = ({ reason, regarding: { kind } }: (typeof rig.events)[number]) =>
+        reason === 'RouterRefused' && kind === 'Model'
+      await until('an event', async () => rig.events.some(isTold))
+      t.match(rig.events.find(isTold), { type: 'Warning', note: /^Router "default": .*quota: few/ })
+      await quota({ 'count/routers.tutti.dev': '1', services: '0', secrets: '0' })
+      await ns.applyEnsemble('one', ENSEMBLE)
+      await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
+      await quota({ services: '0', secrets: '2' })
+      const { conditions } = await ns.condition('one', 'RouterReady', 'False', 'RouterRefused')
+      const ready = conditions.find((one: PlainObject) => one['type'] === 'RouterReady')
+      t.match(ready.message, /^Service "tutti-router-grpc": .*exceeded quota: few/)
+      await plain.until(ns.path('deployments', 'tutti-router'), isThere)
+      await quota({ services: '2', secrets: '2' })
+      await untilAll(plain, ns, isThere)
+      await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+    },
+  )
 
   await t.test(
-    'what keeps pods of a router from running is said, also while earlier ones serve',
+    'a condition tells why pods of a router do not run, also while earlier ones serve',
     async (t) => {
       const rig = await openEnsembleRig(t, server)
       await rig.start()
@@ -273,34 +276,37 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     },
   )
 
-  await t.test('what is being deleted is said, by whom it is held, and made anew', async (t) => {
-    const rig = await openEnsembleRig(t, server)
-    await rig.start()
-    const ns = await rig.createNamespace()
-    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['d.example'] } } })
-    await untilAll(plain, ns, isThere)
-    for (const [plural, name, type] of [
-      ['services', 'tutti-router-http', 'RouterReady'],
-      ['ingresses', 'one-http', 'Progressing'],
-    ] as const) {
-      const isRoute = type === 'Progressing'
-      const path = ns.path(plural, name)
-      const { metadata } = await plain.until(path, isThere).then((found) => found ?? {})
-      await plain.patch(path, { metadata: { finalizers: ['example.com/stay'] } })
-      await plain.delete(path, { propagationPolicy: 'Foreground' })
-      const held = await ns.condition('one', 'Degraded', 'True', 'Terminating')
-      t.match(saidOf(held, 'Degraded'), /held by "example.com\/stay" in metadata.finalizers/)
-      // Nobody collects garbage here: it stays until the test takes the finalizer away.
-      await plain.patch(path, { metadata: { finalizers: ['foregroundDeletion'] } })
-      const status = isRoute ? 'True' : 'False'
-      await ns.condition('one', 'Degraded', 'False')
-      const passing = await ns.condition('one', type, status, 'Terminating')
-      t.match(saidOf(passing, type), /: is being deleted, and its dependents before it; /)
-      await plain.patch(path, { metadata: { finalizers: null } })
-      await plain.until(path, (now) => ![undefined, metadata.uid].includes(now?.['metadata'].uid))
-    }
-    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
-  })
+  await t.test(
+    'a condition names an object that is being deleted and its finalizers, and it is created again',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['d.example'] } } })
+      await untilAll(plain, ns, isThere)
+      for (const [plural, name, type] of [
+        ['services', 'tutti-router-http', 'RouterReady'],
+        ['ingresses', 'one-http', 'Progressing'],
+      ] as const) {
+        const isRoute = type === 'Progressing'
+        const path = ns.path(plural, name)
+        const { metadata } = await plain.until(path, isThere).then((found) => found ?? {})
+        await plain.patch(path, { metadata: { finalizers: ['example.com/stay'] } })
+        await plain.delete(path, { propagationPolicy: 'Foreground' })
+        const held = await ns.condition('one', 'Degraded', 'True', 'Terminating')
+        t.match(saidOf(held, 'Degraded'), /held by "example.com\/stay" in metadata.finalizers/)
+        // No garbage collector runs here: it stays until the test removes the finalizer.
+        await plain.patch(path, { metadata: { finalizers: ['foregroundDeletion'] } })
+        const status = isRoute ? 'True' : 'False'
+        await ns.condition('one', 'Degraded', 'False')
+        const passing = await ns.condition('one', type, status, 'Terminating')
+        t.match(saidOf(passing, type), /: is being deleted, and its dependents before it; /)
+        await plain.patch(path, { metadata: { finalizers: null } })
+        await plain.until(path, (now) => ![undefined, metadata.uid].includes(now?.['metadata'].uid))
+      }
+      await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+    },
+  )
 
   await t.test('a second look writes nothing', async (t) => {
     const rig = await openEnsembleRig(t, server)

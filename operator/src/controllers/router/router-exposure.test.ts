@@ -69,21 +69,24 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     },
   )
 
-  await t.test('a route that is in the way is said, and made once it is gone', async (t) => {
-    const rig = await openEnsembleRig(t, server)
-    await rig.start()
-    const ns = await rig.createNamespace()
-    const path = ns.path('ingresses', 'one-http')
-    await plain.create(ns.path('ingresses'), {
-      metadata: { name: 'one-http' },
-      spec: { defaultBackend: { service: { name: 'theirs', port: { number: 80 } } } },
-    })
-    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['c.example'] } } })
-    await ns.condition('one', 'Degraded', 'True', 'RouteConflict')
-    await plain.delete(path)
-    await ns.condition('one', 'Degraded', 'False')
-    t.match(await plain.get(path), { spec: { rules: [{ host: 'c.example' }] } })
-  })
+  await t.test(
+    'a condition names a foreign route of the name, and ours is created once that is gone',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      const path = ns.path('ingresses', 'one-http')
+      await plain.create(ns.path('ingresses'), {
+        metadata: { name: 'one-http' },
+        spec: { defaultBackend: { service: { name: 'theirs', port: { number: 80 } } } },
+      })
+      await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['c.example'] } } })
+      await ns.condition('one', 'Degraded', 'True', 'RouteConflict')
+      await plain.delete(path)
+      await ns.condition('one', 'Degraded', 'False')
+      t.match(await plain.get(path), { spec: { rules: [{ host: 'c.example' }] } })
+    },
+  )
 })
 
 await t.test(

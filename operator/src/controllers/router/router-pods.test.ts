@@ -56,7 +56,7 @@ await t.test('a router that serves says why its next pods do not come', async (t
   })
 })
 
-await t.test('what is said does not change with each attempt', async (t) => {
+await t.test('the message does not change with each attempt', async (t) => {
   const image = 'registry.example/router:next'
   const pulling = { waiting: { reason: 'ErrImagePull', message: 'not found' } }
   const backOff = `Back-off pulling image "${image}": ErrImagePull: not found`

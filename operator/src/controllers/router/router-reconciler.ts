@@ -157,7 +157,7 @@ export class RouterReconciler {
     }
   }
 
-  /** What cannot be read leaves everything as it is: half of what was meant is not what was meant. */
+  /** A spec that cannot be read leaves everything as it is, because a half of it may mean something else. */
   async #makeSet(
     router: Router,
     signal: AbortSignal,

@@ -72,7 +72,7 @@ await t.test('Models and Ensembles read from the status what trouble there is', 
 })
 
 await t.test(
-  'the status has the pods by name, and names of what they serve if they are few',
+  'the status has the pods by name, and the revisions that they serve if they are few',
   async (t) => {
     const many = Array.from({ length: 65 }, (_, at) => `r${at}`)
     const error = new ServeError('MESSAGE_TOO_LARGE', 'pod "c" is silent')

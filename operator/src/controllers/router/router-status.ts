@@ -105,14 +105,14 @@ export function summarizeRouter(
     pods: pods.slice(0, MOST_PODS).map((pod) => {
       const { name } = pod.metadata
       const view = state.views.find((one) => one.pod === name)
-      return { name, ready: isReady(pod), ...(isReady(pod) && view && toSaid(view)) }
+      return { name, ready: isReady(pod), ...(isReady(pod) && view && toAnswer(view)) }
     }),
   }
 }
 
 const LONGEST_MESSAGE = 1024
 
-function toSaid(view: RouterView) {
+function toAnswer(view: RouterView) {
   if ('error' in view) return { message: cutText(view.error.message, LONGEST_MESSAGE) }
   const served = view.served.accepted.toSorted()
   return { revisions: served.length, ...(served.length <= MOST_SERVED && { served }) }

@@ -15,7 +15,7 @@ await t.test('a failure that passes takes nothing away that is there', async (t)
 })
 
 await t.test(
-  'without a credential it is said what failed, and that it is tried again',
+  'without a credential the condition says what failed, and the key is tried again',
   async (t) => {
     const message = 'not made yet, and tried again: GET /x: reset'
     t.same(toCredentialTrouble(lost, false), { reason, message })
@@ -24,10 +24,13 @@ await t.test(
   },
 )
 
-await t.test('what a person must set right is said, whatever is there', async (t) => {
-  for (const isThere of [true, false]) {
-    t.same(toCredentialTrouble(refused, isThere), { reason, message: 'exceeded quota: few' })
-    t.same(toCredentialTrouble(new TerminalError('keys'), isThere), { reason, message: 'keys' })
-    t.notOk(isPassing(refused))
-  }
-})
+await t.test(
+  'a fault that a person must repair is reported, with or without a credential',
+  async (t) => {
+    for (const isThere of [true, false]) {
+      t.same(toCredentialTrouble(refused, isThere), { reason, message: 'exceeded quota: few' })
+      t.same(toCredentialTrouble(new TerminalError('keys'), isThere), { reason, message: 'keys' })
+      t.notOk(isPassing(refused))
+    }
+  },
+)

@@ -1,7 +1,7 @@
 import type { KubeObject } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
 
-/** What is said of one resource; an accepted one's message has its warnings. */
+/** The result of one resource; an accepted one's message has its warnings. */
 export interface CheckResult {
   readonly reason: string
   readonly message: string

@@ -58,7 +58,7 @@ export async function compareResults(
 /**
  * True if both say the same, in the same words.
  *
- * What no Model or Ensemble serves will never come for whoever has a whole repository; in a cluster it may be applied
+ * A name that no Model or Ensemble serves never appears in a whole repository; in a cluster it may be applied
  * next, and a later reference to something of the wrong kind is what is told. This is the one difference that is meant.
  */
 function isSame({ validate, operator }: Compared): boolean {

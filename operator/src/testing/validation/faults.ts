@@ -160,7 +160,7 @@ export const FAULTS: readonly Fault[] = [
     if (modelRef !== undefined) modelRef.version = 1 + roll(4)
   }),
   toStep('a step waits for another', (step, roll, steps) => {
-    step['dependsOn'] = [roll(6) === 0 ? 'nobody' : oneOf(roll, steps)?.['name']]
+    step['dependsOn'] = [roll(6) === 0 ? 'missing' : oneOf(roll, steps)?.['name']]
   }),
   toEnsemble('nothing reads what a step makes', ({ steps }, roll) => {
     const step = oneOf<PlainObject>(roll, steps)
@@ -170,7 +170,7 @@ export const FAULTS: readonly Fault[] = [
   }),
   toStep('a step has another name', (step) => void (step['name'] += '-renamed')),
   toStep('a step reads all of another', (step, roll, steps) => {
-    step['inputs'] = [roll(6) === 0 ? 'nobody' : oneOf(roll, steps)?.['name']]
+    step['inputs'] = [roll(6) === 0 ? 'missing' : oneOf(roll, steps)?.['name']]
   }),
   toStep('a step makes what is there', (step, roll) => {
     const output = ['a', 'b', 'nothing'][roll(3)] ?? ''

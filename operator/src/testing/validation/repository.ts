@@ -77,7 +77,7 @@ function toTensorText({ name, datatype, shape }: Tensor): string {
   return `{ name: "${name}" data_type: TYPE_${datatype} dims: [ ${shape.join(', ')} ] }`
 }
 
-/** Writes REPOSITORY as a model repository; nobody loads a model of it. */
+/** Writes REPOSITORY as a model repository; no test loads a model of it. */
 export async function writeRepository(folder: string): Promise<void> {
   for (const one of REPOSITORY) {
     const path = join(folder, one.servedName)

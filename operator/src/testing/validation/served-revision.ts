@@ -11,13 +11,13 @@ const configs = new Map(
     return [model.servedName, { parsed, versions: model.versions }]
   }),
 )
-/** Of a Model whose files nobody has: whoever wants one finds it. */
+/** Of a Model without files: every version that a step names is found. */
 const ALL_VERSIONS = Array.from({ length: 16 }, (_, i) => i)
 
 /**
  * What is accepted of a Model once a pod serves what its manifest says, over what REPOSITORY has.
  *
- * @returns undefined if it serves nothing: nobody says what its tensors are, or it has no version.
+ * @returns undefined if it serves nothing: its tensors are unknown, or it has no version.
  */
 export function toServedRevision(model: Owner['object'] & Pick<ModelObject, 'spec'>) {
   const { name, generation = 0 } = model.metadata

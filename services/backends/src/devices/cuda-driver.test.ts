@@ -34,8 +34,8 @@ const withoutCompiler = await promisify(execFile)('cc', ['--version']).then(
 )
 
 await t.test('a machine without a driver says which library is absent', async (t) => {
-  const driver = await askCudaDriver('libcuda-of-nobody.so.1')
-  t.match(driver, { count: 0, problem: /^libcuda-of-nobody\.so\.1: .*No such file/s })
+  const driver = await askCudaDriver('libcuda-missing.so.1')
+  t.match(driver, { count: 0, problem: /^libcuda-missing\.so\.1: .*No such file/s })
 })
 
 await t.test('a library that is no driver is none', async (t) => {

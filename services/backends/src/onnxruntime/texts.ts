@@ -28,7 +28,7 @@ export function toTexts(data: Uint8Array): string[] {
   )
 }
 
-/** A BYTES tensor of what the binding gives. */
+/** A BYTES tensor of the texts that the binding returns. */
 export function fromTexts(texts: readonly string[]): Uint8Array {
   return encodeBytesTensor(texts.map((text) => utf8.encode(text)))
 }

@@ -28,7 +28,7 @@ def told(what):
     return pb_utils.InferenceResponse([pb_utils.Tensor("y", np.frombuffer(text.encode(), np.uint8))])
 `
 
-/** Doubles every byte of what it is given. */
+/** Doubles every byte of its input. */
 async function* double({ inputs }: { readonly inputs: readonly NamedTensor[] }) {
   const data = inputs[0]?.data.map((value) => (value * 2) % 256) ?? new Uint8Array(0)
   yield await Promise.resolve({

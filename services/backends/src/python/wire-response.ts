@@ -102,7 +102,7 @@ export interface TensorBytes {
 /**
  * Takes tensors out of a frame: those of the payload as views, those of the arena as copies.
  *
- * @throws ServeError MALFORMED_MESSAGE if bytes are not where they are said to be or do not fit datatype and shape.
+ * @throws ServeError MALFORMED_MESSAGE if bytes are outside the announced memory or do not fit datatype and shape.
  */
 export function takeTensors(places: readonly TensorPlace[], bytes: TensorBytes): NamedTensor[] {
   return places.map((place) => {

@@ -12,7 +12,7 @@ import { openModelServer } from './model-server.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
 
 /*
- * Loads, unloads, changes on disk and requests in any order and overlap, against a model of what each request may be answered:
+ * Loads, unloads, changes on disk and requests in any order and overlap, against a model of the allowed answers:
  * the contents that the newest finished load found, or those that a load under way may have put in their place; nothing else,
  * and no error but that the model is not there, when it may not be.
  */
@@ -33,7 +33,7 @@ const OVERRIDE = JSON.stringify({
 /** Adds the number in its file to the input, some turns of the event loop later. */
 class AdderEngine implements Engine {
   readonly backend = 'adder'
-  /** Directories of what is in memory. */
+  /** Directories of the loaded models. */
   readonly open = new Map<object, string>()
   readonly directories = new Set<string>()
 

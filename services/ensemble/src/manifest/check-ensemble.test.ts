@@ -284,7 +284,7 @@ const lookupIn = (models: ReadonlyMap<string, ModelConfig>) => (name: string) =>
   return config === undefined ? undefined : { config, readyVersions: [1] }
 }
 
-/** Mostly of what comes before. */
+/** References mostly to earlier steps. */
 const someReference = (step: number) =>
   often(['x', 'a.p', 'b.p'][step] ?? 'c.p', 'x', 'y', 'z', 'a.q', 'b.p', 'c.p', 'd.p', 'a')
 

@@ -3,7 +3,7 @@ import { hintOf, refused } from './ensemble-fault.ts'
 import { EnsembleReferences, stepPath, type TensorSource } from './ensemble-references.ts'
 import type { EnsembleSpec, EnsembleStepSpec } from './ensemble-spec.ts'
 
-/** The completed configuration of what a served name stands for; undefined while it is not known. */
+/** The completed configuration of a served name; undefined while it is not known. */
 export type FindModel = (servedName: string) => ModelConfig | undefined
 
 /** Something that reads a tensor. */

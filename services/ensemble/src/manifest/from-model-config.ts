@@ -12,7 +12,7 @@ import { z } from 'zod'
 import { API_VERSION, EnsembleManifest, type Manifest, ModelManifest } from './manifests.ts'
 import { applyModelOverrides, formatOfBackend, toModelOverrides } from './model-overrides.ts'
 import { resourceNames } from './resource-names.ts'
-import { inOurWords, toSchemaProblems } from './schema-problems.ts'
+import { describeIssue, toSchemaProblems } from './schema-problems.ts'
 import { toEnsembleConfig } from './to-ensemble-config.ts'
 
 /** What a configuration does not say. */
@@ -118,7 +118,7 @@ function toManifest<T extends Manifest>(
     metadata: { name: o.resourceName },
     spec: { ...(o.servedName !== o.resourceName && { modelName: o.servedName }), ...spec },
   }
-  const { success, data, error } = schema.safeParse(manifest, { error: inOurWords })
+  const { success, data, error } = schema.safeParse(manifest, { error: describeIssue })
   if (success) return data
   const [problem] = toSchemaProblems(schema, error)
   assert(problem !== undefined, 'bug: an error of a schema has no problem')

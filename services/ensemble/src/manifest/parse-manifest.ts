@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EnsembleManifest, type Manifest, ModelManifest, RouterManifest } from './manifests.ts'
-import { inOurWords, memberOf, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
+import { describeIssue, memberOf, type SchemaProblem, toSchemaProblems } from './schema-problems.ts'
 
 const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
 
@@ -13,7 +13,7 @@ const SCHEMAS = { Model: ModelManifest, Ensemble: EnsembleManifest } as const
 export function parseManifest(kind: Manifest['kind'], value: unknown) {
   const schema = SCHEMAS[kind]
   const { success, data, error } = schema.safeParse(withoutNulls(schema, value), {
-    error: inOurWords,
+    error: describeIssue,
   })
   return success ? { success, data } : { success, problems: toSchemaProblems(schema, error) }
 }
@@ -21,7 +21,7 @@ export function parseManifest(kind: Manifest['kind'], value: unknown) {
 /** Holds a Router against its schema, which is all that there is to check. @returns what is wrong. */
 export function findRouterProblems(value: unknown): readonly SchemaProblem[] {
   const given = withoutNulls(RouterManifest, value)
-  const { success, error } = RouterManifest.safeParse(given, { error: inOurWords })
+  const { success, error } = RouterManifest.safeParse(given, { error: describeIssue })
   return success ? [] : toSchemaProblems(RouterManifest, error)
 }
 

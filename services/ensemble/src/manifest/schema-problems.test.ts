@@ -2,7 +2,7 @@ import t from 'tap'
 import { z } from 'zod'
 import { ensembleManifest, modelManifest } from '../testing/manifests.ts'
 import { parseManifest } from './parse-manifest.ts'
-import { inOurWords, toProblemText, toSchemaProblems } from './schema-problems.ts'
+import { describeIssue, toProblemText, toSchemaProblems } from './schema-problems.ts'
 
 type Spec = Readonly<Record<string, unknown>>
 
@@ -70,7 +70,7 @@ await t.test('a field that is not known names the one that may be meant', async 
 await t.test('one line, whatever is written', async (t) => {
   const schema = z.strictObject({ a: z.literal('x'), b: z.tuple([z.int()]).optional() })
   const texts = (value: unknown): string => {
-    const { error } = schema.safeParse(value, { error: inOurWords })
+    const { error } = schema.safeParse(value, { error: describeIssue })
     return error === undefined ? '' : toProblemText(toSchemaProblems(schema, error))
   }
   t.equal(texts({ a: 'y\nz' }), "a: got 'y\\nz', want x")
@@ -80,6 +80,6 @@ await t.test('one line, whatever is written', async (t) => {
   t.equal(
     texts({ a: 'x', b: [{ c: 1 }] }),
     'b[0]: got an object, want a number',
-    'what is inside of what is not known has no hint',
+    'a field within an unknown field has no hint',
   )
 })

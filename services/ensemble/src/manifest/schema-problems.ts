@@ -10,8 +10,8 @@ export interface SchemaProblem {
 
 const LONGEST_VALUE = 64
 
-/** Texts of zod in our words, for what no schema has a text of its own for; others stay zod's. */
-export const inOurWords: z.core.$ZodErrorMap = (issue) => {
+/** Says an issue of zod as what was got and what is wanted. Issues with a text of the schema keep it. */
+export const describeIssue: z.core.$ZodErrorMap = (issue) => {
   const got = `got ${quote(issue.input)}`
   if (issue.code === 'invalid_type') {
     return `${got}, want ${NOUNS[issue.expected] ?? issue.expected}${yamlHint(issue)}`

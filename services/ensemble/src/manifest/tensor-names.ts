@@ -2,7 +2,7 @@ import { refused } from './ensemble-fault.ts'
 import type { EnsembleGraph, GraphRead } from './ensemble-graph.ts'
 import { keyOf, stepPath } from './ensemble-references.ts'
 
-/** The names that tensors have in the configuration, by `keyOf` of what makes them. Tensors that no step reads have none. */
+/** The names that tensors have in the configuration, by `keyOf` of their producer. Tensors that no step reads have none. */
 export type TensorNames = ReadonlyMap<string, string>
 
 /**

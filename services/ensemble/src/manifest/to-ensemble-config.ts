@@ -25,7 +25,7 @@ export interface EnsembleConversion {
  *
  * @param findModel - completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs that
  * name no type; by default none is known.
- * @throws ServeError ENSEMBLE_INVALID with a fault; its text begins with the path of what is wrong.
+ * @throws ServeError ENSEMBLE_INVALID with a fault; its text begins with the path of the field.
  */
 export function toEnsembleConfig(
   manifest: EnsembleManifest,

@@ -255,7 +255,7 @@ export class HttpFaultProxy {
       })
       sent.once('response', resolve)
       sent.on('error', reject)
-      // Whoever asked is gone: the server must not go on for it.
+      // The client has left: the server must not go on for it.
       response.once('close', () => {
         if (!response.writableFinished) sent.destroy()
       })

@@ -57,7 +57,7 @@ export function createPastStates(client: PlainClient) {
   }
 }
 
-/** A list of what a request asks for, as path and query. */
+/** The list that a request asks for, as path and query. */
 function collectionOf(request: ProxiedRequest): string {
   const query = new URLSearchParams()
   for (const name of ['labelSelector', 'fieldSelector']) {

@@ -152,7 +152,7 @@ export class ApiServer {
 
   /** Ends everything and removes the data. Fine to call again. */
   async stop(): Promise<void> {
-    // All data goes: nobody needs to end in order.
+    // All data is deleted, so no process needs to stop in order.
     this.#plain?.close()
     const ends = this.#others.toReversed().map((other) => other.stop('SIGKILL'))
     await Promise.all([...ends, this.kill()])

@@ -287,7 +287,7 @@ await t.test('refused credentials are made new, once', async (t) => {
   t.equal(refreshed, 2)
 })
 
-await t.test('credentials that cannot be had are said', async (t) => {
+await t.test('missing credentials are an error that names them', async (t) => {
   const bench = await openBench(t, () => {}, {
     credentials: () => Promise.reject(new Error('no such file')),
   })
@@ -406,18 +406,21 @@ await t.test('the end of the transport ends all that is under way', async (t) =>
   t.match(await failureOf(bench.transport.request(GET)), { reason: 'Closed' })
 })
 
-await t.test('what is no JSON is said, and what stands before the server too', async (t) => {
-  const bench = await openBench(t, (_, response, count) => {
-    if (count === 1) answer(response, 200, 'hello')
-    else answer(response, 404, '<html>no such host</html>')
-  })
-  t.match(await failureOf(bench.transport.request(GET)), { reason: 'BadResponse', status: 0 })
-  t.match(await failureOf(bench.transport.request(GET)), {
-    status: 404,
-    reason: 'NotFound',
-    message: 'GET /api: HTTP 404: <html>no such host</html>',
-  })
-})
+await t.test(
+  'an answer that is not JSON is an error, also from a proxy before the server',
+  async (t) => {
+    const bench = await openBench(t, (_, response, count) => {
+      if (count === 1) answer(response, 200, 'hello')
+      else answer(response, 404, '<html>no such host</html>')
+    })
+    t.match(await failureOf(bench.transport.request(GET)), { reason: 'BadResponse', status: 0 })
+    t.match(await failureOf(bench.transport.request(GET)), {
+      status: 404,
+      reason: 'NotFound',
+      message: 'GET /api: HTTP 404: <html>no such host</html>',
+    })
+  },
+)
 
 await t.test('requests are counted, and warnings of the server logged once', async (t) => {
   const bench = await openBench(t, (_, response) => {

@@ -31,18 +31,21 @@ await t.test('token and authority are read anew in time, and when they are refus
   t.match(await access.credentials(), { authorization: 'Bearer three' })
 })
 
-await t.test('files that cannot be read: the last ones count, or it is said', async (t) => {
-  const folder = t.testdir({ token: 'one', 'ca.crt': 'CA' })
-  const access = inClusterAccess({ ...SERVER, TUTTI_SERVICE_ACCOUNT_DIR: folder })
-  await access.credentials()
-  writeFileSync(join(folder, 'token'), '')
-  access.refresh()
-  t.match(await access.credentials(), { authorization: 'Bearer one' })
-  rmSync(join(folder, 'token'))
-  access.refresh()
-  t.match(await access.credentials(), { authorization: 'Bearer one' })
-  const fresh = inClusterAccess({ ...SERVER, TUTTI_SERVICE_ACCOUNT_DIR: folder })
-  await t.rejects(fresh.credentials(), { code: 'ENOENT' })
-  writeFileSync(join(folder, 'token'), ' \n')
-  await t.rejects(fresh.credentials(), /token is empty, want a token/)
-})
+await t.test(
+  'files that cannot be read: the last ones count, or the error names them',
+  async (t) => {
+    const folder = t.testdir({ token: 'one', 'ca.crt': 'CA' })
+    const access = inClusterAccess({ ...SERVER, TUTTI_SERVICE_ACCOUNT_DIR: folder })
+    await access.credentials()
+    writeFileSync(join(folder, 'token'), '')
+    access.refresh()
+    t.match(await access.credentials(), { authorization: 'Bearer one' })
+    rmSync(join(folder, 'token'))
+    access.refresh()
+    t.match(await access.credentials(), { authorization: 'Bearer one' })
+    const fresh = inClusterAccess({ ...SERVER, TUTTI_SERVICE_ACCOUNT_DIR: folder })
+    await t.rejects(fresh.credentials(), { code: 'ENOENT' })
+    writeFileSync(join(folder, 'token'), ' \n')
+    await t.rejects(fresh.credentials(), /token is empty, want a token/)
+  },
+)

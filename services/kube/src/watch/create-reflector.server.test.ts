@@ -56,7 +56,7 @@ await t.test('a reflector of a real API server', { skip: withoutKube() }, async 
     return { namespace, proxy, log, write, remove }
   }
 
-  /** Changes while nobody looks: `a` is deleted, `b` deleted and made anew, `c` changed, `d` made. */
+  /** Changes without a watch: `a` is deleted, `b` deleted and created again, `c` changed, `d` created. */
   const changeAll = async (o: Awaited<ReturnType<typeof setUp>>): Promise<void> => {
     await o.remove('a')
     await o.remove('b')

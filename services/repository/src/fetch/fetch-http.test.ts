@@ -145,7 +145,7 @@ await t.test('one that is always cut is given up', async (t) => {
   t.equal(server.heard.length, 4)
 })
 
-await t.test('a part of what was asked for as a whole is not taken', async (t) => {
+await t.test('a partial answer to a request for the whole is refused', async (t) => {
   const part: Answer = (_, response) => {
     const range = `bytes 0-9/${ONE.byteLength}`
     response.writeHead(206, { etag: ETAG, 'content-range': range }).end(ONE.subarray(0, 10))

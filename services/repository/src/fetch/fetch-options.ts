@@ -41,7 +41,7 @@ export interface FetchOptions {
   readonly digest: string | undefined
   /** Paths of the files that are whole: the next attempt does not fetch them again. */
   readonly done: Set<string>
-  /** Of what the target holds, if the server is to be asked whether it is still the same; else ''. */
+  /** ETag, or digest of the listing, of the files at the target, if the server is to be asked whether they changed; else ''. */
   readonly validator: string
 }
 

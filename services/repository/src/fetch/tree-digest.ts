@@ -19,7 +19,7 @@ export interface TreeDigest {
 const NOT_OF_THE_MODEL = 'lost+found'
 
 /**
- * The digest of a folder: SHA-256 of what `sha256sum` prints of all its files, sorted by name as bytes. In a shell:
+ * The digest of a folder: SHA-256 of the output of `sha256sum` for all its files, sorted by name as bytes. In a shell:
  * `find -L . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum | sha256sum`. Dot files count, empty folders do not, links
  * are followed.
  *

@@ -85,7 +85,7 @@ export class WorkFolder {
   }
 
   /**
-   * Puts a tree where the model belongs, in place of what an earlier fetch put there.
+   * Puts a tree where the model belongs, in place of an earlier fetch.
    *
    * @param tree - the folder whose contents are the model's.
    * @throws ServeError ARTIFACT_NOT_STORED, also if the target holds something that was not fetched.

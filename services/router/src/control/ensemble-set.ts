@@ -3,7 +3,7 @@ import type { EnsembleSource } from '../ensemble-source.ts'
 
 interface Wanted {
   readonly source: EnsembleSource
-  /** Of what it was read from. */
+  /** Digest of its files. */
   readonly digest: string
 }
 
@@ -36,7 +36,7 @@ export class EnsembleSet {
     if (!isSame) this.#wanted.set(source.name, { source, digest })
   }
 
-  /** @returns the names of what it was composed of; none if it was not wanted. */
+  /** @returns the names of its composing models; none if it was not there. */
   unload(name: string): readonly string[] {
     const source = this.get(name)
     if (source === undefined) return []

@@ -6,7 +6,7 @@ import { type LoadParameters, pollFailed } from '@tutti/server'
 import { type EnsembleSource, readEnsemble } from '../ensemble-source.ts'
 import { dependenciesOf } from './ensemble-set.ts'
 
-/** An ensemble as it is now, with the digest of what it was read from. */
+/** An ensemble as it is now, with the digest of its files. */
 export interface ReadEnsemble {
   readonly source: EnsembleSource
   readonly digest: string

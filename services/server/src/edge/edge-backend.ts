@@ -64,7 +64,7 @@ export class EdgeBackend implements InferenceBackend {
       this.#o.backend.resolve(name, '')
       return true
     } catch {
-      // Unknown or not ready: either way nobody can call it now.
+      // Unknown or not ready: either way a client cannot call it now.
       return false
     }
   }

@@ -23,7 +23,7 @@ import { watchWrites } from './write-watch.ts'
 
 const MEBIBYTE = 1024 * 1024
 
-/** Bounds of the gRPC server; each is a number of what its name says. */
+/** Bounds of the gRPC server, in the unit of the name. */
 export interface GrpcServerBounds extends Pick<ServerCallsOptions, 'maxMessageBytes'> {
   /**
    * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below

@@ -74,7 +74,7 @@ await t.test("parameters of another kind are refused in Triton's words", async (
     ['Load', { config: {} }, config],
     ['Load', { 'file:1/f': { string_param: 'x' } }, file],
     ['Load', { 'file:1/f': { int64_param: 3 } }, file],
-    ['Load', { nobody: { string_param: 'x' } }, "unrecognized load parameter 'nobody'."],
+    ['Load', { missing: { string_param: 'x' } }, "unrecognized load parameter 'missing'."],
     ['Unload', { unload_dependents: { string_param: 'true' } }, unload],
     ['Unload', { unload_dependents: {} }, unload],
   ]

@@ -19,7 +19,7 @@ function unknownRegion(tensor: string, parameter: Parameter | undefined): ServeE
   })
 }
 
-/** @throws ServeError NOT_FOUND if the tensor's bytes are said to be in shared memory. */
+/** @throws ServeError NOT_FOUND if the request names shared memory for the tensor. */
 export function refuseSharedMemory(tensor: string, parameters: WireParameters): void {
   if (parameters.has(REGION)) throw unknownRegion(tensor, parameters.get(REGION))
 }

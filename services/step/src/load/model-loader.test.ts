@@ -107,7 +107,7 @@ await t.test('a model is LOADING, READY, UNLOADING while it drains, and unloaded
   await until(() => states()[0] !== '1: UNLOADING')
   t.same(states(), ['1: UNAVAILABLE unloaded'])
   step.models.unload('m')
-  step.models.unload('nobody')
+  step.models.unload('missing')
   t.same(states(), ['1: UNAVAILABLE unloaded'])
 })
 
@@ -318,12 +318,12 @@ async function untilGone(path: string): Promise<void> {
 
 await t.test('what there is not to load says so, and what is an ensemble too', async (t) => {
   const { step, write } = await open(t, { m: { 1: { f: 'a' } } })
-  await t.rejects(step.models.load('nobody'), {
+  await t.rejects(step.models.load('missing'), {
     code: 'INTERNAL',
     message:
-      "failed to load 'nobody', failed to poll from model repository: no model repository has a directory 'nobody'",
+      "failed to load 'missing', failed to poll from model repository: no model repository has a directory 'missing'",
   })
-  t.same(states(step, 'nobody'), [])
+  t.same(states(step, 'missing'), [])
   await write(
     'm/config.pbtxt',
     `platform: "ensemble" ensemble_scheduling { step { model_name: "a" model_version: -1 } }`,

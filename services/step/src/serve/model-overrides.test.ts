@@ -142,7 +142,7 @@ await t.test('a model without config.pbtxt has the overrides alone', async (t) =
   t.match(served.config, { name: 'm', backend: 'python', input: [{ name: 'x' }] })
 })
 
-await t.test('what does not go together is said of the model', async (t) => {
+await t.test('contradicting fields are an error of the model', async (t) => {
   const sequence = `${CONFIG} sequence_batching {}`
   const both = await serve(t, { batching: {} }, { config: sequence })
   t.match(both.model?.reason, /batching: got it for model 'm', whose config.pbtxt has sequence_b/)

@@ -100,7 +100,7 @@ await t.test('it says over the broker what it serves', async (t) => {
     t.match(await rejection(refused), { reason: 'MALFORMED_MESSAGE' })
   }
   t.equal(await options.answer('ready', one), true)
-  t.equal(await options.answer('ready', { model: 'nobody', version: '1' }), false)
+  t.equal(await options.answer('ready', { model: 'missing', version: '1' }), false)
   t.match(await rejection(options.answer('unpinned', one)), { reason: 'UNSUPPORTED' })
 })
 
@@ -161,8 +161,8 @@ await t.test('what is not understood is refused before anything opens', async (t
   const repository = `--model-repository=${BASIC}`
   const cases: [readonly string[], object][] = [
     [
-      [repository, '--model=nobody'],
-      { reason: 'FLAG_INVALID', message: /^--model: "nobody" is in no repository; there are / },
+      [repository, '--model=missing'],
+      { reason: 'FLAG_INVALID', message: /^--model: "missing" is in no repository; there are / },
     ],
     [
       [repository, '--model=ens_chain'],

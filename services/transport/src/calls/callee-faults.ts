@@ -37,7 +37,7 @@ const LOST_BROKER = 'lost its connection to the broker'
 /** Ends calls of the answering side before the caller has their answer, and says what the caller has to know of them. */
 export class CalleeFaults {
   readonly #o: CalleeFaultsOptions
-  /** What is said when the broker is back, of calls that failed while it was away. Not the calls: they hold their inputs. */
+  /** Failures to report when the broker is back, of calls that failed while it was away. The calls themselves would hold their inputs. */
   #untold: { readonly to: string; readonly message: OutgoingMessage }[] = []
 
   constructor(o: CalleeFaultsOptions) {
@@ -203,7 +203,7 @@ export class CalleeFaults {
   }
 }
 
-/** What is said of transfers that the call holds. */
+/** Events of transfers that the call holds. */
 function ours<T extends { readonly transfer: number }>(
   call: TakenCall,
   said: readonly T[],

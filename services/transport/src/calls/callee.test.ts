@@ -172,8 +172,8 @@ await t.test('a failure is the last response, behind those that wait', async (t)
   t.same(heard(), ['accepted', 'response'])
   callee.on(2, { from: 'router', call: 1, type: 'response-credit', responses: 9, received: 1 })
   t.same(heard(), ['response', 'response QUEUE_FULL'])
-  callee.failed(3, 'nobody', new ServeError('INTERNAL', 'late'), undefined)
-  t.same(heard(), [], 'of a call that is gone nothing is said')
+  callee.failed(3, 'missing', new ServeError('INTERNAL', 'late'), undefined)
+  t.same(heard(), [], 'a call that has ended sends nothing')
 })
 
 await t.test('a caller that takes nothing loses its answer in the end', async (t) => {

@@ -6,7 +6,7 @@ import { answer, envelope, tensorBytes } from '../testing/endpoints.ts'
 import { FaultyNetwork, type SimulatedMember, SMALL, UNHARMED } from '../testing/faulty-network.ts'
 import type { CallJob, CallListener } from './call.ts'
 
-/** A router, and a replica that executes with `execute`, or nobody where the replica should be. */
+/** A router, and a replica that executes with `execute`, or none. */
 function open(execute?: (job: CallJob, replica: SimulatedMember, now: () => number) => void) {
   const network = new FaultyNetwork(() => UNHARMED)
   const router = network.add('router', () => {})

@@ -31,7 +31,7 @@ interface Script {
 interface Outcome {
   readonly responses: StepResponse[]
   readonly failures: string[]
-  /** It failed, and nothing can have been executed. Nobody asks that of a call that it cancels. */
+  /** It failed, and nothing can have been executed. Not checked for a call that was cancelled. */
   isUnexecuted: boolean
   ends: number
   executions: number

@@ -140,7 +140,7 @@ export class Endpoint {
     this.#every('heartbeat', settings.heartbeatMs, () => this.announce())
   }
 
-  /** Hands what is said of calls to them, from now on. */
+  /** Passes messages about calls to them, from now on. */
   attach(calls: EndpointCalls): void {
     this.#calls = calls
     this.messages.receive(calls.on.bind(calls))

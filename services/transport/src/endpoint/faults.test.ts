@@ -80,7 +80,7 @@ await t.test(
     t.notOk(router.member.isConnected)
     t.ok(router.member.awayMs < Infinity, 'it is away since it was lost')
     t.match(await failureOf(call(router, 'step')), { reason: 'STEP_UNAVAILABLE' })
-    t.ok(router.directory.isServed(SERVED), 'nobody is suspected while the broker is away')
+    t.ok(router.directory.isServed(SERVED), 'no member is suspected while the broker is away')
     t.same(router.gone, [])
     await server.restart()
     await until(() => router.member.isConnected)

@@ -84,17 +84,17 @@ await t.test('a broker that takes little gets smaller pieces', WITH_NATS, async 
   })
 })
 
-await t.test('nobody there is STEP_UNAVAILABLE at once', WITH_NATS, async (t) => {
+await t.test('without a replica a call is STEP_UNAVAILABLE at once', WITH_NATS, async (t) => {
   const router = await openTestRouter(t, await openBroker(t), 'router')
   t.match(
     await failureOf(
-      collect(sendTo(router, { replica: 'nobody' }, envelope(0), [ref(tensorBytes(0))], quiet)),
+      collect(sendTo(router, { replica: 'missing' }, envelope(0), [ref(tensorBytes(0))], quiet)),
     ),
-    { reason: 'STEP_UNAVAILABLE', details: { replica: 'nobody', model: 'm' } },
+    { reason: 'STEP_UNAVAILABLE', details: { replica: 'missing', model: 'm' } },
   )
-  t.match(await failureOf(router.member.ask('nobody', 'describe', {}, quiet)), {
+  t.match(await failureOf(router.member.ask('missing', 'describe', {}, quiet)), {
     reason: 'STEP_UNAVAILABLE',
-    details: { replica: 'nobody' },
+    details: { replica: 'missing' },
   })
 })
 

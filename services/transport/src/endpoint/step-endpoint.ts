@@ -38,7 +38,7 @@ class ServingEndpoint implements StepEndpoint {
   readonly #o: OpenStepEndpointOptions
   readonly #calls: EndpointCalls
   readonly #stopListening: () => void
-  /** Of what `describe` answers; made when it is needed after a change. */
+  /** Digest of the answer to `describe`; computed when it is needed after a change. */
   #description: string | undefined
   #isDraining = false
 

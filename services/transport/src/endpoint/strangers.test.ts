@@ -135,7 +135,7 @@ await t.test('garbage on every subject changes nothing', WITH_NATS, async (t) =>
   t.ok(await stillServes())
 })
 
-/** Everything that can be said of calls and transfers that nobody has made, or that others have made. */
+/** Every message about calls and transfers that do not exist, or that other members made. */
 function foreignMessages(call: number): OutgoingMessage[] {
   const error = { code: 'INTERNAL', reason: 'INTERNAL', message: 'foreign', details: {} } as const
   const credits = [{ transfer: call, upTo: Number.MAX_SAFE_INTEGER }]
@@ -226,7 +226,7 @@ await t.test(
     const calls = Array.from({ length: 20 }, () =>
       failureOf(collect(sendTo(router, to, envelope(0), [ref(tensorBytes(0))], quiet))),
     )
-    // The first word that nobody listens tells that the member is gone; the offers behind it went nowhere either.
+    // The first report without a responder says that the member is gone. The offers behind it reached no member either.
     for (const failure of await Promise.all(calls)) t.match(failure, { reason: 'STEP_UNAVAILABLE' })
     t.same(router.gone, ['hostile'])
     t.ok(await stillServes())

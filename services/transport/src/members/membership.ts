@@ -15,7 +15,7 @@ export interface MembershipSettings {
 /** How a member went: in order, after everything that it had to say, or it is not heard any more. */
 export type Departure = 'left' | 'dead'
 
-/** What is said of the members as their state changes. */
+/** Events of members as their state changes. */
 export interface MembershipListener {
   /** A member appeared, or said something new of itself. */
   heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void

@@ -15,7 +15,7 @@ export interface BrokerFiles {
 /**
  * Reads and checks the files: the library would skip a certificate that is none, and name no file.
  *
- * @throws ServeError that names the field and the file, and repeats nothing of what is in it.
+ * @throws ServeError that names the field and the file, and repeats none of its contents.
  */
 export function readBrokerFiles(
   broker: BrokerOptions,

@@ -1,4 +1,4 @@
-/** A property of what a library threw; undefined if it has none. */
+/** A property of an error that a library threw; undefined if it has none. */
 export function propertyOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }

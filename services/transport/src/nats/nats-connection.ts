@@ -18,7 +18,7 @@ import { wantsTls } from './broker-options.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 import { messageOf, propertyOf } from './foreign-error.ts'
 
-/** A message as it came; `bytes` is a view of what was read. */
+/** A message as it came; `bytes` is a view of the read buffer. */
 export interface BrokerMessage {
   readonly subject: string
   readonly bytes: Uint8Array

@@ -145,7 +145,7 @@ export class IncomingTransfers {
     }
   }
 
-  /** Either a chunk or our credit got lost, so both are said again. */
+  /** Either a chunk or our credit was lost, so both are sent again. */
   #askAgain(now: number, incoming: Incoming): void {
     const { from, call, transfer, ranges } = incoming
     incoming.hasAskedAgain = true

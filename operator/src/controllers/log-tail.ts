@@ -12,7 +12,7 @@ const LogLine = z.object({
  *
  * @param text - as Kubernetes keeps it: the last 2 KiB or 80 lines, so the first line may be cut.
  */
-export function lastWordsOf(text: string): string {
+export function causeInLog(text: string): string {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const parsed = lines.map((line) => ({ line, log: parseLine(line) }))
   const plain = parsed.filter(({ line, log }, i) => log === undefined && !(i === 0 && isCut(line)))

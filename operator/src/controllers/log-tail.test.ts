@@ -1,5 +1,5 @@
 import t from 'tap'
-import { lastWordsOf } from './last-words.ts'
+import { causeInLog } from './log-tail.ts'
 
 const line = (level: string, message: string, more: object = {}) =>
   JSON.stringify({ level, time: '2026-11-22T18:06:55.382Z', service: 'fetch', ...more, message })
@@ -34,5 +34,5 @@ const CASES: readonly { name: string; text: string; wanted: string }[] = [
 ]
 
 for (const { name, text, wanted } of CASES) {
-  await t.test(name, async (t) => t.equal(lastWordsOf(text), wanted))
+  await t.test(name, async (t) => t.equal(causeInLog(text), wanted))
 }

@@ -9,7 +9,7 @@ const skip = withoutKube('kube-controller-manager', 'kube-scheduler')
 const MUTE = Array.from({ length: 8 }, (_, at) => `mute-${at}`)
 
 await t.test('pods that are asked and never answer', { skip }, async (t) => {
-  // Nobody gives up on them while the test goes on.
+  // No question times out during the test.
   const cluster = await openModelCluster(t, { patienceMs: 3_600_000 })
   const namespace = await cluster.namespace()
   for (const name of MUTE) cluster.plays.set(name, { kind: 'mute' })
