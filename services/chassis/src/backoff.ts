@@ -1,5 +1,5 @@
 import type { CancelSignal } from '@tutti/errors'
-import type { Clock } from './call-scope.ts'
+import type { Clock } from './call-context.ts'
 import { signalError } from './signal-error.ts'
 
 export interface BackoffOptions {

@@ -1,5 +1,15 @@
 import type { CancelSignal } from '@tutti/errors'
 
+/** Time as a parameter, so that tests drive it. */
+export interface Clock {
+  /** Monotonic milliseconds with a fraction; only differences mean something. */
+  now(): number
+  /** Milliseconds since the epoch, for what people and protocols read. */
+  epochMs(): number
+  /** Calls `callback` once after `delayMs`; the returned function cancels it. */
+  setTimer(delayMs: number, callback: () => void): () => void
+}
+
 /** W3C trace context as it travels: the value of `traceparent`, and `tracestate` if there is one. */
 export interface TraceParent {
   readonly traceparent: string

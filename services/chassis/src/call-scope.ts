@@ -1,25 +1,13 @@
-import { type CancelSignal, ServeError } from '@tutti/errors'
-import type { CallContext, TraceParent } from './call-context.ts'
-import { signalError } from './signal-error.ts'
-
-/** Time as a parameter, so that tests drive it. */
-export interface Clock {
-  /** Monotonic milliseconds with a fraction; only differences mean something. */
-  now(): number
-  /** Milliseconds since the epoch, for what people and protocols read. */
-  epochMs(): number
-  /** Calls `callback` once after `delayMs`; the returned function cancels it. */
-  setTimer(delayMs: number, callback: () => void): () => void
-}
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+import type { CancelSignal, ServeError } from '@tutti/errors'
+import type { CallContext, Clock, TraceParent } from './call-context.ts'
+import { deadlineError, signalError } from './signal-error.ts'
 
 export const systemClock: Clock = {
   now: () => performance.now(),
   epochMs: () => Date.now(),
   setTimer: (delayMs, callback) => {
     // Node fires at once above 2^31 - 1 ms; such a timer is as good as never.
-    const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
+    const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), 2 ** 31 - 1))
     return () => clearTimeout(timer)
   },
 }
@@ -146,21 +134,12 @@ class ScopeSignal implements CallScope, CancelSignal {
   }
 }
 
-function deadlineError({
-  remainingMs: limitMs = 0,
-  limitName = 'deadline',
-}: CallScopeOptions): ServeError {
-  const limit = Math.max(0, Math.round(limitMs))
-  return new ServeError('DEADLINE_EXCEEDED', `${limitName} of ${limit} ms exceeded`)
-}
-
 /** Milliseconds that are left, 0 when the time is over; undefined without a deadline. What travels to the next process. */
-export function remainingMs(context: CallContext, clock: Clock): number | undefined {
-  if (context.deadlineAt === undefined) return undefined
-  return Math.max(0, context.deadlineAt - clock.now())
+export function remainingMs({ deadlineAt }: CallContext, clock: Clock): number | undefined {
+  return deadlineAt === undefined ? undefined : Math.max(0, deadlineAt - clock.now())
 }
 
 /** True once the time of a call is over, also in the moment before its own timer says so; false without a deadline. */
-export function isTimeOver(context: CallContext, clock: Clock): boolean {
-  return context.deadlineAt !== undefined && context.deadlineAt - clock.now() < TIMER_SLACK_MS
+export function isTimeOver({ deadlineAt }: CallContext, clock: Clock): boolean {
+  return deadlineAt !== undefined && deadlineAt - clock.now() < TIMER_SLACK_MS
 }

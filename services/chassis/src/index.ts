@@ -1,8 +1,7 @@
 export { backoffMs, sleep } from './backoff.ts'
-export type { CallContext, TraceParent } from './call-context.ts'
+export type { CallContext, Clock, TraceParent } from './call-context.ts'
 export {
   type CallScope,
-  type Clock,
   isTimeOver,
   openCallScope,
   remainingMs,

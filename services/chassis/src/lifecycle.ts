@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import { type Clock, systemClock } from './call-scope.ts'
+import type { Clock } from './call-context.ts'
+import { systemClock } from './call-scope.ts'
 import { type Health, STARTING } from './health.ts'
 import type { Logger } from './log.ts'
 import { LIFECYCLE_EVENTS as EVENTS } from './log-events.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from './call-scope.ts'
+import type { Clock } from './call-context.ts'
 
 /** How many log lines may come. */
 export interface LogLimit {

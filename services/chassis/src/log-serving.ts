@@ -1,4 +1,4 @@
-import type { Clock } from './call-scope.ts'
+import type { Clock } from './call-context.ts'
 import type { LogFields, Logger } from './log.ts'
 import { SERVING_EVENTS as EVENTS } from './log-events.ts'
 

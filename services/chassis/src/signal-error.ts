@@ -15,6 +15,18 @@ export function signalError(signal: CancelSignal): ServeError {
   return ServeError.from(reason)
 }
 
+/** The error for work whose time is over. */
+export function deadlineError({
+  remainingMs = 0,
+  limitName = 'deadline',
+}: {
+  readonly remainingMs?: number | undefined
+  readonly limitName?: string
+}): ServeError {
+  const limit = Math.max(0, Math.round(remainingMs))
+  return new ServeError('DEADLINE_EXCEEDED', `${limitName} of ${limit} ms exceeded`)
+}
+
 /**
  * Waits for a promise or for the signal, whichever comes first. An abandoned promise's later rejection is dropped: the
  * caller was answered with the signal's reason already.

@@ -1,4 +1,4 @@
-import { EMPTY_CONTEXT, elementCount, type Parameters, type RequestContext } from '@tutti/tensor'
+import { EMPTY_CONTEXT, type Parameters, type RequestContext } from '@tutti/tensor'
 import type { PlanEnsembleTensor, PlanStep, RunGraph } from './ensemble-plan.ts'
 import type { NamedEntry, RunAction, RunEvent, TensorEntry } from './ensemble-run.ts'
 import { sequenceParameters } from './sequence-context.ts'
@@ -79,7 +79,7 @@ export function toResponse(o: {
     if (reshape !== undefined) shape = applyReshape(shape, isBatched, reshape, dims)
     outputs.push({ ...entry, name, shape })
     // Triton puts no parameters on account of an output without bytes.
-    if (made === undefined && elementCount(shape) > 0) made = held.context
+    if (made === undefined && !shape.includes(0)) made = held.context
   }
   return { outputs, parameters: responseParameters(o.request, made) }
 }

@@ -1,6 +1,5 @@
 import {
   DATATYPES,
-  elementCount,
   type InferRequest,
   type NamedTensor,
   type Shape,
@@ -8,7 +7,6 @@ import {
 } from '@tutti/tensor'
 import { findBytesFault } from './bytes-check.ts'
 import type { ModelConfig } from './model-config.ts'
-import { carryExtents } from './output-reshape.ts'
 import {
   batchFault,
   countFault,
@@ -17,10 +15,9 @@ import {
   outputFault,
 } from './request-faults.ts'
 import { compileRules, type InputRule, type RequestRules } from './request-rules.ts'
+import { applyInputReshape } from './reshape.ts'
 
-/*
- * The checks of every request, in Triton's order. A check only says whether there is a fault; `request-faults.ts` says which.
- */
+// The checks of every request, in Triton's order. A check only says whether there is a fault; `request-faults.ts` says which.
 
 /** True if an input comes twice. */
 function hasDuplicate({ inputs }: InferRequest): boolean {
@@ -46,44 +43,35 @@ function findBatch(rules: RequestRules, { inputs }: InferRequest): number | unde
   return batch > most ? undefined : batch
 }
 
-/** A batching model takes any first extent. */
-function fitsShape({ config }: RequestRules, shape: Shape, { dims }: InputRule): boolean {
+/** Elements of a tensor whose shape the model takes, undefined for another shape. A batching model takes any first extent. */
+function countElements({ config }: RequestRules, shape: Shape, { dims }: InputRule) {
   const offset = config.max_batch_size > 0 ? 1 : 0
-  if (shape.length !== dims.length + offset) return false
+  if (shape.length !== dims.length + offset) return undefined
+  let count = 1
   for (let i = 0; i < shape.length; i++) {
     const extent = shape[i] ?? 0
-    if (extent < 0 || !Number.isSafeInteger(extent)) return false
+    if (extent < 0 || !Number.isSafeInteger(extent)) return undefined
     const want = i < offset ? -1 : dims[i - offset]
-    if (want !== -1 && want !== extent) return false
+    if (want !== -1 && want !== extent) return undefined
+    count *= extent
   }
-  return true
+  return count
 }
 
-/** True if there are exactly the bytes that datatype and shape want. */
-function fitsData({ name, data, datatype, shape }: NamedTensor): boolean {
+/** True if there are exactly the bytes that so many elements take. */
+function fitsData({ name, data, datatype, shape }: NamedTensor, count: number): boolean {
   const { itemSize } = DATATYPES[datatype]
-  if (itemSize !== null) return elementCount(shape) * itemSize === data.byteLength
+  if (itemSize !== null) return count * itemSize === data.byteLength
   return findBytesFault(data, shape, name, '') === undefined
-}
-
-/** The tensor in the shape that the model sees. */
-function applyReshape(rules: RequestRules, tensor: NamedTensor, dims: Shape, to: Shape) {
-  const offset = rules.config.max_batch_size > 0 ? 1 : 0
-  const item = carryExtents(dims, tensor.shape.slice(offset), to)
-  return { ...tensor, shape: [...tensor.shape.slice(0, offset), ...item] }
 }
 
 /** Checks one input: datatype, shape, bytes. @returns the tensor as the model sees it. */
 function checkInput(rules: RequestRules, request: InferRequest, tensor: NamedTensor): NamedTensor {
   const rule = rules.inputs.get(tensor.name)
-  const fits =
-    rule !== undefined &&
-    tensor.datatype === rule.datatype &&
-    fitsShape(rules, tensor.shape, rule) &&
-    fitsData(tensor)
-  if (!fits) throw inputFault(rules, request, tensor)
-  const { dims, reshape } = rule
-  return reshape === undefined ? tensor : applyReshape(rules, tensor, dims, reshape)
+  if (tensor.datatype !== rule?.datatype) throw inputFault(rules, request, tensor)
+  const count = countElements(rules, tensor.shape, rule)
+  if (count === undefined || !fitsData(tensor, count)) throw inputFault(rules, request, tensor)
+  return rule.reshape === undefined ? tensor : applyInputReshape(rules.config, tensor, rule)
 }
 
 /**

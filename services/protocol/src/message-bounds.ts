@@ -21,6 +21,21 @@ export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
   )
 }
 
+/** The largest message that gRPC's framing and Triton's clients take. */
+export const MAX_MESSAGE_BYTES = 2 ** 31 - 1
+
+/** The error for a message of ours that would be larger than MAX_MESSAGE_BYTES. */
+export function tooLargeMessage(sizeBytes: number): ServeError {
+  const text = `message has ${sizeBytes} bytes, want at most ${MAX_MESSAGE_BYTES}`
+  return new ServeError('MESSAGE_TOO_LARGE', text)
+}
+
+/** The error for a tensor's shape that cannot be told exactly. */
+export function extentOutOfRange(tensor: string): ServeError {
+  const text = `shape of tensor '${tensor}' has an extent out of range, want 0 to 2^53 - 1`
+  return new ServeError('INVALID_REQUEST', text, { details: { field: `${tensor}.shape` } })
+}
+
 /** Triton's bound for a correlation id that is a string (triton-semantics 9.11). */
 const MAX_CORRELATION_ID = 128
 

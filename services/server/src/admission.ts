@@ -1,7 +1,5 @@
 import { ServeError } from '@tutti/errors'
 
-const MEBIBYTE = 1024 * 1024
-
 /** What the servers of one process accept at the same time, all servers together. */
 export interface AdmissionBounds {
   /** Inference requests from their first byte to their answer; an open request stream counts as one. */
@@ -12,7 +10,7 @@ export interface AdmissionBounds {
 
 export const ADMISSION_DEFAULTS: AdmissionBounds = {
   maxRequests: 4096,
-  maxBytes: 1024 * MEBIBYTE,
+  maxBytes: 2 ** 30,
 }
 
 /**

@@ -23,6 +23,7 @@ export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type { NamedTensor, Parameter, Parameters, TensorValue } from './tensor.ts'
 export {
   type ConfigDatatype,
+  DATATYPE_BY_NAME,
   DATATYPES,
   type Datatype,
   elementCount,
@@ -32,13 +33,11 @@ export {
   type Shape,
   shapeMatches,
 } from './tensor.ts'
+export { sizeOfField, WireReader, WireWriter } from './wire.ts'
 export {
   malformed,
-  sizeOfField,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,
   WIRE_VARINT,
-  WireReader,
-  WireWriter,
-} from './wire.ts'
+} from './wire-fields.ts'

@@ -30,11 +30,14 @@ export function isDatatype(text: string): text is Datatype {
   return Object.hasOwn(DATATYPES, text)
 }
 
-const BY_CONFIG = new Map<string, Datatype>(
-  Object.keys(DATATYPES)
-    .filter(isDatatype)
-    .map((name) => [DATATYPES[name].config, name]),
+const NAMES = Object.keys(DATATYPES).filter(isDatatype)
+
+/** The datatypes by their names. A text that a client sent may name none. */
+export const DATATYPE_BY_NAME: ReadonlyMap<string, Datatype> = new Map(
+  NAMES.map((name) => [name, name]),
 )
+
+const BY_CONFIG = new Map<string, Datatype>(NAMES.map((name) => [DATATYPES[name].config, name]))
 
 /** `TYPE_STRING` -> `BYTES`. Returns undefined for `TYPE_INVALID` and unknown text. */
 export function fromConfigDatatype(text: string): Datatype | undefined {

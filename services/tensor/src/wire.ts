@@ -1,25 +1,12 @@
-import { ServeError } from '@tutti/errors'
+import { malformed, skipField } from './wire-fields.ts'
 
 const TWO_TO_32 = 4294967296
 const VARINT_BYTES = 10
-const GROUP_DEPTH = 100
 const ASCII_BYTES = 128
-/** Up to this length building a text from character codes is faster than a call into native code (Node 24). */
+/** Up to this length a loop over character codes is faster than a call into native code (Node 24). */
 const SHORT_TEXT_BYTES = 24
 
-export const WIRE_VARINT = 0
-export const WIRE_FIXED64 = 1
-export const WIRE_BYTES = 2
-const WIRE_GROUP = 3
-const WIRE_GROUP_END = 4
-export const WIRE_FIXED32 = 5
-
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** An error for bytes that are no valid protobuf message. */
-export function malformed(what: string): ServeError {
-  return new ServeError('MALFORMED_MESSAGE', `malformed message: ${what}`)
-}
 
 /**
  * Reads protobuf's wire format. `limit` is the end of the message being read: a nested message narrows it with `enter`
@@ -48,11 +35,6 @@ export class WireReader {
 
   /** A field number and wire type, `number << 3 | type`, as an unsigned 32-bit integer. */
   tag(): number {
-    const first = this.bytes[this.position]
-    if (first !== undefined && first < 0x80 && first > 7 && this.position < this.limit) {
-      this.position += 1
-      return first
-    }
     this.varint()
     const tag = this.low >>> 0
     if (this.high !== 0 || tag < 8) throw malformed(`${tag >>> 3} is no field number`)
@@ -61,6 +43,15 @@ export class WireReader {
 
   /** Reads into `low` and `high`. */
   varint(): void {
+    const first = this.bytes[this.position] ?? 0
+    if (first >= 0x80 || this.position >= this.limit) return this.#longVarint()
+    this.position += 1
+    this.low = first
+    this.high = 0
+  }
+
+  /** Reads a varint of more bytes than one, as few tags, lengths and values have. */
+  #longVarint(): void {
     const { bytes, limit } = this
     let { position } = this
     let low = 0
@@ -70,11 +61,10 @@ export class WireReader {
       const byte = bytes[position++] ?? 0
       const bits = byte & 0x7f
       const shift = i * 7
-      if (shift < 28) low |= bits << shift
-      else if (shift === 28) {
-        low |= bits << 28
-        high |= bits >> 4
-      } else high |= bits << (shift - 32)
+      // The fifth byte has bits of both halves.
+      if (shift <= 28) low |= bits << shift
+      if (shift === 28) high |= bits >> 4
+      else if (shift > 28) high |= bits << (shift - 32)
       if (byte < 0x80) {
         this.position = position
         this.low = low
@@ -85,40 +75,14 @@ export class WireReader {
     throw malformed(`a varint at byte ${this.position} is longer than ${VARINT_BYTES} bytes`)
   }
 
-  /** As bigint only outside of +-(2^53 - 1), where a number would not be exact. */
-  safeInt64(): number | bigint {
+  /** As a number, which is exact if it is a safe integer. */
+  int64(): number {
     this.varint()
-    const value = this.high * TWO_TO_32 + (this.low >>> 0)
-    return Number.isSafeInteger(value) ? value : this.#signed()
-  }
-
-  int64(): bigint {
-    this.varint()
-    return this.#signed()
-  }
-
-  uint64(): bigint {
-    this.varint()
-    return BigInt.asUintN(64, this.#signed())
-  }
-
-  bool(): boolean {
-    this.varint()
-    return (this.low | this.high) !== 0
-  }
-
-  double(): number {
-    const at = this.#take(8)
-    return this.bytes.readDoubleLE(at)
+    return this.high * TWO_TO_32 + (this.low >>> 0)
   }
 
   /** The length that a length-delimited field begins with; its bytes need not be there. */
   length(): number {
-    const first = this.bytes[this.position]
-    if (first !== undefined && first < 0x80 && this.position < this.limit) {
-      this.position += 1
-      return first
-    }
     this.varint()
     if (this.high !== 0 || this.low < 0) throw malformed('a length is over 2^31 - 1 bytes')
     return this.low
@@ -127,14 +91,14 @@ export class WireReader {
   /** A view of the next length-delimited field, not a copy. */
   view(): Buffer {
     const length = this.length()
-    const at = this.#take(length)
+    const at = this.take(length)
     return this.bytes.subarray(at, at + length)
   }
 
   /** @throws ServeError MALFORMED_MESSAGE if the bytes are not UTF-8, as proto3 demands of strings. */
   text(): string {
     const length = this.length()
-    const at = this.#take(length)
+    const at = this.take(length)
     const end = at + length
     const { bytes } = this
     if (length <= SHORT_TEXT_BYTES) {
@@ -157,7 +121,7 @@ export class WireReader {
   /** Begins a nested message; pass what it returns to `leave` once `hasMore` is false. */
   enter(): number {
     const length = this.length()
-    if (length > this.limit - this.position) this.#take(length)
+    if (length > this.limit - this.position) this.take(length)
     const outer = this.limit
     this.limit = this.position + length
     return outer
@@ -167,43 +131,13 @@ export class WireReader {
     this.limit = outer
   }
 
-  /** Skips the field that `tag` began: unknown fields are no error in protobuf. */
-  skip(tag: number, depth = 0): void {
-    switch (tag & 7) {
-      case WIRE_VARINT:
-        return this.varint()
-      case WIRE_FIXED64:
-        return void this.#take(8)
-      case WIRE_BYTES:
-        return void this.#take(this.length())
-      case WIRE_GROUP:
-        return this.#skipGroup(tag >>> 3, depth)
-      case WIRE_FIXED32:
-        return void this.#take(4)
-      default:
-        throw malformed(`wire type ${tag & 7} of field ${tag >>> 3}`)
-    }
-  }
-
-  #skipGroup(field: number, depth: number): void {
-    if (depth >= GROUP_DEPTH) throw malformed(`groups are nested deeper than ${GROUP_DEPTH}`)
-    for (;;) {
-      const tag = this.tag()
-      if ((tag & 7) !== WIRE_GROUP_END) {
-        this.skip(tag, depth + 1)
-        continue
-      }
-      if (tag >>> 3 !== field) throw malformed(`group ${field} is ended as ${tag >>> 3}`)
-      return
-    }
-  }
-
-  #signed(): bigint {
-    return BigInt(this.high | 0) * BigInt(TWO_TO_32) + BigInt(this.low >>> 0)
+  /** Skips the field that `tag` began. */
+  skip(tag: number): void {
+    skipField(this, tag)
   }
 
   /** Moves past `length` bytes and returns where they begin. */
-  #take(length: number): number {
+  take(length: number): number {
     const at = this.position
     if (length > this.limit - at) {
       throw malformed(`want ${length} bytes at byte ${at}, got ${this.limit - at}`)
@@ -212,9 +146,6 @@ export class WireReader {
     return at
   }
 }
-
-/** Up to this length writing character codes one by one is faster than a call into native code (Node 24). */
-const SHORT_TEXT_LENGTH = 24
 
 /** Bytes that `value`, a safe non-negative integer, takes as a varint. */
 function sizeOfVarint(value: number): number {
@@ -299,7 +230,7 @@ export class WireWriter {
     this.byte(tag)
     this.varint(length)
     this.#reserve(length)
-    if (length === text.length && length <= SHORT_TEXT_LENGTH) {
+    if (length === text.length && length <= SHORT_TEXT_BYTES) {
       for (let i = 0; i < length; i++) this.byte(text.charCodeAt(i))
     } else {
       this.#position += this.#bytes.write(text, this.#position, length, 'utf8')

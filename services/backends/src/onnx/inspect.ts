@@ -104,7 +104,7 @@ function readNested(reader: WireReader, fields: Fields, numbers?: Fields): void 
 
 function readDim(reader: WireReader): number {
   let dim = -1
-  readNested(reader, {}, { [DIM.VALUE]: () => (dim = Number(reader.safeInt64())) })
+  readNested(reader, {}, { [DIM.VALUE]: () => (dim = reader.int64()) })
   // ONNX Runtime treats a negative value as unknown too.
   return dim < 0 ? -1 : dim
 }
@@ -119,7 +119,7 @@ function readTensorType(reader: WireReader): ValueType {
     readNested(reader, { [SHAPE.DIM]: () => shape.push(readDim(reader)) })
     dims = shape
   }
-  const readElementType = (): unknown => (elementType = Number(reader.safeInt64()))
+  const readElementType = (): unknown => (elementType = reader.int64())
   readNested(
     reader,
     { [TENSOR_TYPE.SHAPE]: readShape },

@@ -7,6 +7,7 @@ import {
   WireReader,
   WireWriter,
 } from '@tutti/tensor'
+import { MAX_MESSAGE_BYTES, tooLargeMessage } from '../message-bounds.ts'
 import { readContents } from './contents.ts'
 import {
   type InferRequestParts,
@@ -16,14 +17,12 @@ import {
   type TensorMessage,
 } from './infer-message.ts'
 import {
-  checkSize,
   encodeHead,
   MessageDecoder,
   RAW_INPUTS,
+  RAW_OUTPUTS,
   writeParameters,
 } from './server-codec.ts'
-
-const MAX_CONTENTS_BYTES = 2 ** 31 - 1
 
 /**
  * Encodes a ModelInferRequest, with one entry of raw_input_contents per input.
@@ -35,7 +34,9 @@ export function encodeInferRequest(request: InferRequestParts): Buffer {
   const { modelName, modelVersion = '', id = '', parameters = NO_PARAMETERS, inputs } = request
   const { head, sizeBytes } = encodeHead({ modelName, modelVersion, id, parameters }, inputs)
   const outputs = encodeRequestedOutputs(request.outputs ?? [])
-  const writer = new WireWriter(checkSize(sizeBytes + outputs.byteLength))
+  const messageBytes = sizeBytes + outputs.byteLength
+  if (messageBytes > MAX_MESSAGE_BYTES) throw tooLargeMessage(messageBytes)
+  const writer = new WireWriter(messageBytes)
   writer.raw(head)
   for (const { data } of inputs) writer.field(RAW_INPUTS, data)
   writer.raw(outputs)
@@ -75,7 +76,7 @@ function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTens
     if (raw === undefined) throw malformed(`output '${name}' has no data`)
     return { name, datatype, shape, data: raw }
   }
-  const read = readContents(output.contents, datatype, MAX_CONTENTS_BYTES)
+  const read = readContents(output.contents, datatype, MAX_MESSAGE_BYTES)
   if (read.kind === 'data') return { name, datatype, shape, data: read.data }
   throw malformed(`output '${name}' of datatype ${datatype} has contents of another`)
 }
@@ -88,7 +89,7 @@ function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTens
  */
 export function decodeInferResponse(bytes: Uint8Array): InferResponseParts {
   const reader = new WireReader(bytes)
-  const decoder = new MessageDecoder('response')
+  const decoder = new MessageDecoder(RAW_OUTPUTS)
   while (reader.hasMore()) decoder.read(reader)
   return finish(decoder)
 }
@@ -102,7 +103,7 @@ export function decodeStreamResponse(bytes: Uint8Array): StreamResponseParts {
     const tag = reader.tag()
     if (tag === 10) errorMessage = reader.text()
     else if (tag === 18) {
-      decoder ??= new MessageDecoder('response')
+      decoder ??= new MessageDecoder(RAW_OUTPUTS)
       const outer = reader.enter()
       while (reader.hasMore()) decoder.read(reader)
       reader.leave(outer)

@@ -1,5 +1,6 @@
-import type { Parameter, WireReader } from '@tutti/tensor'
+import { type Parameter, WIRE_FIXED64, type WireReader } from '@tutti/tensor'
 import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { NO_PARAMETERS, type RequestedOutputMessage } from './infer-message.ts'
 
 /** Reads one entry of a `map<string, InferParameter>`; the last of equal keys wins. @param before - the entries so far. @returns these with the new one. */
 export function readParameter(
@@ -22,12 +23,23 @@ export function readParameter(
 }
 
 const READERS = new Map<number, (reader: WireReader) => Parameter>([
-  [8, (reader) => ({ kind: 'bool', value: reader.bool() })],
-  [16, (reader) => ({ kind: 'int64', value: reader.int64() })],
+  [8, (reader) => ({ kind: 'bool', value: readInt64(reader) !== 0n })],
+  [16, (reader) => ({ kind: 'int64', value: readInt64(reader) })],
   [26, (reader) => ({ kind: 'string', value: reader.text() })],
-  [33, (reader) => ({ kind: 'double', value: reader.double() })],
-  [40, (reader) => ({ kind: 'uint64', value: reader.uint64() })],
+  [33, (reader) => ({ kind: 'double', value: readDouble(reader) })],
+  [40, (reader) => ({ kind: 'uint64', value: BigInt.asUintN(64, readInt64(reader)) })],
 ])
+
+function readInt64(reader: WireReader): bigint {
+  reader.varint()
+  return (BigInt(reader.high) << 32n) | BigInt(reader.low >>> 0)
+}
+
+function readDouble(reader: WireReader): number {
+  const at = reader.position
+  reader.skip(WIRE_FIXED64)
+  return reader.bytes.readDoubleLE(at)
+}
 
 function readValue(reader: WireReader, before: Parameter | undefined): Parameter | undefined {
   let parameter = before
@@ -40,4 +52,19 @@ function readValue(reader: WireReader, before: Parameter | undefined): Parameter
   }
   reader.leave(outer)
   return parameter
+}
+
+/** Reads an InferRequestedOutputTensor: a name, and the parameters of that output. */
+export function readRequestedOutput(reader: WireReader): RequestedOutputMessage {
+  let name = ''
+  let parameters: Map<string, Parameter | undefined> | undefined
+  const outer = reader.enter()
+  while (reader.hasMore()) {
+    const tag = reader.tag()
+    if (tag === 10) name = reader.text()
+    else if (tag === 18) parameters = readParameter(reader, parameters)
+    else reader.skip(tag)
+  }
+  reader.leave(outer)
+  return { name, parameters: parameters ?? NO_PARAMETERS }
 }

@@ -1,4 +1,3 @@
-import { ServeError } from '@tutti/errors'
 import {
   type NamedTensor,
   type Parameter,
@@ -7,8 +6,14 @@ import {
   WireReader,
   WireWriter,
 } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
-import { readParameter } from './decode-parameters.ts'
+import {
+  extentOutOfRange,
+  MAX_MESSAGE_BYTES,
+  MESSAGE_BOUNDS,
+  tooLargeMessage,
+  tooMany,
+} from '../message-bounds.ts'
+import { readParameter, readRequestedOutput } from './decode-parameters.ts'
 import {
   type InferRequestMessage,
   type InferResponseParts,
@@ -18,12 +23,10 @@ import {
   type WireParameters,
 } from './infer-message.ts'
 
-/** The largest message that gRPC's framing and Triton's clients take. */
-const MAX_MESSAGE_BYTES = 2 ** 31 - 1
 const FRAME_HEADER_BYTES = 5
 /** Tags of the raw contents. */
 export const RAW_INPUTS = 58
-const RAW_OUTPUTS = 50
+export const RAW_OUTPUTS = 50
 /** Names, shapes and parameters of most messages take less. */
 export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
@@ -36,7 +39,7 @@ const NOTHING = new Uint8Array(0)
  */
 export function decodeInferRequest(bytes: Uint8Array): InferRequestMessage {
   const reader = new WireReader(bytes)
-  const decoder = new MessageDecoder('request')
+  const decoder = new MessageDecoder(RAW_INPUTS)
   while (reader.hasMore()) decoder.read(reader)
   return decoder
 }
@@ -50,13 +53,12 @@ export class MessageDecoder {
   readonly inputs: TensorMessage[] = []
   readonly outputs: RequestedOutputMessage[] = []
   readonly rawInputContents: Uint8Array[] = []
-  readonly #kind: 'request' | 'response'
   readonly #rawTag: number
   #given: Map<string, Parameter | undefined> | undefined
 
-  constructor(kind: 'request' | 'response') {
-    this.#kind = kind
-    this.#rawTag = kind === 'request' ? RAW_INPUTS : RAW_OUTPUTS
+  /** @param rawTag - RAW_INPUTS for a request, RAW_OUTPUTS for a response. */
+  constructor(rawTag: number) {
+    this.#rawTag = rawTag
   }
 
   read(reader: WireReader): void {
@@ -81,7 +83,7 @@ export class MessageDecoder {
 
   #readTensors(reader: WireReader, tag: number): void {
     if (tag === 42) {
-      const what = this.#kind === 'request' ? 'inputs' : 'outputs'
+      const what = this.#rawTag === RAW_INPUTS ? 'inputs' : 'outputs'
       if (this.inputs.length >= MESSAGE_BOUNDS[what]) throw tooMany(what)
       this.inputs.push(decodeTensor(reader))
     } else if (tag === this.#rawTag) {
@@ -89,7 +91,7 @@ export class MessageDecoder {
       this.rawInputContents.push(reader.view())
     } else if (tag === 50) {
       if (this.outputs.length >= MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
-      this.outputs.push(decodeRequestedOutput(reader))
+      this.outputs.push(readRequestedOutput(reader))
     } else reader.skip(tag)
   }
 }
@@ -140,33 +142,14 @@ function decodeTensor(reader: WireReader): TensorMessage {
 /** One that is no safe integer becomes NaN. */
 function readExtent(reader: WireReader, shape: number[]): void {
   if (shape.length >= MESSAGE_BOUNDS.rank) throw tooMany('rank')
-  const extent = reader.safeInt64()
-  shape.push(typeof extent === 'number' ? extent : Number.NaN)
+  const extent = reader.int64()
+  shape.push(Number.isSafeInteger(extent) ? extent : Number.NaN)
 }
 
 function readExtents(reader: WireReader, shape: number[]): void {
   const outer = reader.enter()
   while (reader.hasMore()) readExtent(reader, shape)
   reader.leave(outer)
-}
-
-function extentOutOfRange(tensor: string): ServeError {
-  const text = `shape of tensor '${tensor}' has an extent out of range, want 0 to 2^53 - 1`
-  return new ServeError('INVALID_REQUEST', text, { details: { field: `${tensor}.shape` } })
-}
-
-function decodeRequestedOutput(reader: WireReader): RequestedOutputMessage {
-  let name = ''
-  let parameters: Map<string, Parameter | undefined> | undefined
-  const outer = reader.enter()
-  while (reader.hasMore()) {
-    const tag = reader.tag()
-    if (tag === 10) name = reader.text()
-    else if (tag === 18) parameters = readParameter(reader, parameters)
-    else reader.skip(tag)
-  }
-  reader.leave(outer)
-  return { name, parameters: parameters ?? NO_PARAMETERS }
 }
 
 /**
@@ -253,7 +236,8 @@ export function toFrame(
   { head, sizeBytes }: Head,
   outputs: readonly NamedTensor[],
 ): Buffer {
-  const messageBytes = checkSize(before.byteLength + sizeBytes)
+  const messageBytes = before.byteLength + sizeBytes
+  if (messageBytes > MAX_MESSAGE_BYTES) throw tooLargeMessage(messageBytes)
   const writer = new WireWriter(FRAME_HEADER_BYTES + messageBytes)
   writer.byte(0)
   for (const shift of [24, 16, 8, 0]) writer.byte(messageBytes >>> shift)
@@ -261,11 +245,4 @@ export function toFrame(
   writer.raw(head)
   for (const { data } of outputs) writer.field(RAW_OUTPUTS, data)
   return writer.bytes
-}
-
-/** @throws ServeError MESSAGE_TOO_LARGE */
-export function checkSize(sizeBytes: number): number {
-  if (sizeBytes <= MAX_MESSAGE_BYTES) return sizeBytes
-  const text = `message has ${sizeBytes} bytes, want at most ${MAX_MESSAGE_BYTES}`
-  throw new ServeError('MESSAGE_TOO_LARGE', text)
 }

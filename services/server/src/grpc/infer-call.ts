@@ -6,9 +6,9 @@ import {
   type InferResponseParts,
 } from '@tutti/protocol'
 import {
+  DATATYPE_BY_NAME,
   EMPTY_CONTEXT,
   type InferRequest,
-  isDatatype,
   type NamedTensor,
   type ResponseSink,
   type StepResponse,
@@ -17,13 +17,13 @@ import type { RequestedOutput, ResolvedModel } from '../inference-backend.ts'
 import { toClasses } from '../request/classify.ts'
 import {
   decoupledModel,
-  duplicateInput,
   type InputSource,
   missingData,
+  refuseDuplicates,
   typedData,
   unknownDatatype,
 } from '../request/input-refusals.ts'
-import { readOutputParameters, refuseSharedMemory } from '../request/output-parameters.ts'
+import { readRequestedOutputs, refuseSharedMemory } from '../request/output-parameters.ts'
 import { readGivenParameters } from '../request/request-parameters.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -52,8 +52,7 @@ function inferOnce(bytes: Buffer, call: ServerCall): void {
     if (model.isDecoupled) throw decoupledModel(model.name)
     prepared = prepareInfer(message, model, call.maxMessageBytes)
   } catch (error) {
-    call.refuse(ServeError.from(error))
-    return
+    return call.refuse(ServeError.from(error))
   }
   prepared.model.execute(prepared.request, new OnlyAnswer(call, prepared), call.context)
 }
@@ -70,26 +69,9 @@ export function prepareInfer(
       ? { context: { ...EMPTY_CONTEXT, id }, isEmptyFinalWanted: false }
       : readGivenParameters(id, parameters)
   const outputs = message.outputs.length === 0 ? [] : readRequestedOutputs(message.outputs)
-  const inputs = readInputs({
-    id,
-    modelName: model.name,
-    config: model.config,
-    inputs: message.inputs,
-    rawContents: message.rawInputContents,
-    maxBytes,
-  })
+  const inputs = readInputs({ message, model, maxBytes })
   const request = { context, inputs, requestedOutputs: outputs.map(({ name }) => name) }
   return { model, request, outputs, isEmptyFinalWanted }
-}
-
-/** Reads which outputs are wanted and how. A name that comes twice counts once, as in Triton 2.51. */
-function readRequestedOutputs(outputs: InferRequestMessage['outputs']): readonly RequestedOutput[] {
-  const wanted = new Map<string, RequestedOutput>()
-  for (const { name, parameters } of outputs) {
-    const classification = parameters.size === 0 ? 0 : readOutputParameters(name, parameters)
-    if (!wanted.has(name)) wanted.set(name, { name, classification })
-  }
-  return [...wanted.values()]
 }
 
 /**
@@ -97,30 +79,24 @@ function readRequestedOutputs(outputs: InferRequestMessage['outputs']): readonly
  * raw ones. Raw data are views into the message.
  */
 function readInputs(source: InputSource): readonly NamedTensor[] {
-  if (source.inputs.length > 1) refuseDuplicates(source)
+  const { inputs, rawInputContents } = source.message
+  if (inputs.length > 1) refuseDuplicates(source)
   let entry = 0
   const tensors: NamedTensor[] = []
   let invalid: string | undefined
-  for (const input of source.inputs) {
+  for (const input of inputs) {
     const { name, datatype, shape, parameters, contents } = input
     if (parameters.size > 0) refuseSharedMemory(name, parameters)
     const data =
-      contents === undefined ? source.rawContents[entry] : typedData(source, input, contents)
+      contents === undefined ? rawInputContents[entry] : typedData(source, input, contents)
     if (data === undefined) throw missingData(source, name)
     entry += 1
-    if (isDatatype(datatype)) tensors.push({ name, datatype, shape, data })
-    else invalid ??= name
+    const known = DATATYPE_BY_NAME.get(datatype)
+    if (known === undefined) invalid ??= name
+    else tensors.push({ name, datatype: known, shape, data })
   }
   if (invalid !== undefined) throw unknownDatatype(source, invalid)
   return tensors
-}
-
-function refuseDuplicates(source: InputSource): void {
-  const names = new Set<string>()
-  for (const { name } of source.inputs) {
-    if (names.has(name)) throw duplicateInput(source, name)
-    names.add(name)
-  }
 }
 
 /** Answers a call with the first response of a model; what the model gives beyond it is dropped. */

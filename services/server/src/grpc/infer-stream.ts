@@ -51,7 +51,7 @@ export class InferStreamCall implements MessageReceiver {
     const { call } = this.#o
     call.whenStopping(() => {
       this.#isStopping = true
-      call.pause()
+      call.pause(this)
       this.#finishIfDone()
     })
     call.read(this)
@@ -70,7 +70,7 @@ export class InferStreamCall implements MessageReceiver {
   receive(bytes: Buffer): void {
     const message = decodeInferRequest(bytes)
     this.#outstanding += 1
-    if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause()
+    if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
     void this.#work(message, bytes.byteLength)
   }
 

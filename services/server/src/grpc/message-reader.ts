@@ -11,6 +11,11 @@ export interface MessageReceiver {
   end(surplusBytes: number): void
 }
 
+/** The error for a call whose bytes are not the one message that is wanted. */
+export function notOneMessage(got: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', `call has ${got}`)
+}
+
 /**
  * Splits into frames the bytes of a call that do not come as one whole frame a piece: a piece may hold several, end in the
  * middle of one, or cut a header in two. A frame that comes within one piece is a view into it; any other is copied once.

@@ -20,10 +20,12 @@ export class SentResponses {
   send(frame: Buffer): void {
     const call = this.#call
     const { byteLength } = frame
-    if (!call.beginResponses()) return call.release(byteLength)
+    const { stream } = call
+    if (call.isOver || stream.destroyed || stream.closed) return call.release(byteLength)
+    call.sendHeaders()
     if (this.#unsentBytes === 0) call.offer()
     this.#unsentBytes += byteLength
-    call.stream.write(frame, () => this.#taken(byteLength))
+    stream.write(frame, () => this.#taken(byteLength))
   }
 
   /** Undefined while the client keeps up with the responses, else the wait for it. */

@@ -8,25 +8,12 @@ import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
+import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './answer-headers.ts'
 import { CallReader } from './call-reader.ts'
-import { ACCEPTED_ENCODINGS } from './inflate.ts'
 import type { GrpcLog } from './log-events.ts'
-import { FRAME_HEADER_BYTES, type MessageReceiver } from './message-reader.ts'
-import { CONTENT_TYPE, respondOnlyTrailers, toTrailers } from './status-trailers.ts'
-
-/** As a list of names and values, which Node takes without copying and sorting them first. */
-const ANSWER_HEADERS = [
-  ':status',
-  '200',
-  'content-type',
-  CONTENT_TYPE,
-  'grpc-accept-encoding',
-  ACCEPTED_ENCODINGS,
-] as const
+import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
 const ANSWER_OPTIONS = { waitForTrailers: true, sendDate: false } as const
-
-const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
 
 export interface ServerCallOptions {
   readonly stream: ServerHttp2Stream
@@ -44,9 +31,12 @@ export interface ServerCallOptions {
 
 /** One call from its headers to the end of its stream: its context, its place in the admission, its messages, and its one status. */
 export class ServerCall {
+  readonly stream: ServerHttp2Stream
+  readonly headers: IncomingHttpHeaders
+  readonly backend: InferenceBackend
+  readonly context: CallContext
+  readonly maxMessageBytes: number
   readonly #o: ServerCallOptions
-  readonly #stream: ServerHttp2Stream
-  #receiver: MessageReceiver | undefined
   /** Takes over from the first piece that is no whole message on. */
   #reader: CallReader | undefined
   #offeredAt: number | undefined
@@ -56,27 +46,11 @@ export class ServerCall {
 
   constructor(o: ServerCallOptions) {
     this.#o = o
-    this.#stream = o.stream
-  }
-
-  get stream(): ServerHttp2Stream {
-    return this.#stream
-  }
-
-  get backend(): InferenceBackend {
-    return this.#o.backend
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.#o.headers
-  }
-
-  get context(): CallContext {
-    return this.#o.scope.context
-  }
-
-  get maxMessageBytes(): number {
-    return this.#o.maxMessageBytes
+    this.stream = o.stream
+    this.headers = o.headers
+    this.backend = o.backend
+    this.context = o.scope.context
+    this.maxMessageBytes = o.maxMessageBytes
   }
 
   /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
@@ -91,10 +65,9 @@ export class ServerCall {
 
   /** Begins to read messages. */
   read(receiver: MessageReceiver): void {
-    this.#receiver = receiver
     // Twice without `once`, which wraps its listener and takes it off again.
-    this.#stream.on('data', (piece: Buffer) => this.#take(receiver, piece))
-    this.#stream.on('end', () => this.#ended(receiver))
+    this.stream.on('data', (piece: Buffer) => this.#take(receiver, piece))
+    this.stream.on('end', () => this.#ended(receiver))
   }
 
   /** Reads the one message of the call. @param answer - gets it once the client has sent all; what it throws fails the call. */
@@ -107,7 +80,7 @@ export class ServerCall {
     if (this.isOver) return
     try {
       this.charge(piece.byteLength)
-      if (this.#reader !== undefined || !isPlainMessage(piece, this.#o.maxMessageBytes)) {
+      if (this.#reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes)) {
         this.#slowReader(receiver).add(piece)
         return
       }
@@ -121,7 +94,7 @@ export class ServerCall {
   #ended(receiver: MessageReceiver): void {
     if (this.#reader !== undefined) return this.#reader.end()
     // A reset ends the stream too, and takes back what was asked.
-    if (this.isOver || this.#stream.aborted) return
+    if (this.isOver || this.stream.aborted) return
     try {
       receiver.end(0)
     } catch (error) {
@@ -130,15 +103,15 @@ export class ServerCall {
   }
 
   #slowReader(receiver: MessageReceiver): CallReader {
-    const { stream, headers, maxMessageBytes } = this.#o
+    const { stream, headers, maxMessageBytes } = this
     const encoding = String(headers['grpc-encoding'] ?? 'identity')
     this.#reader ??= new CallReader({ call: this, stream, receiver, encoding, maxMessageBytes })
     return this.#reader
   }
 
-  /** Reads no further messages until `resume`. */
-  pause(): void {
-    if (this.#receiver !== undefined) this.#slowReader(this.#receiver).pause()
+  /** Hands `receiver`, which the call reads for, no further messages until `resume`. */
+  pause(receiver: MessageReceiver): void {
+    this.#slowReader(receiver).pause()
   }
 
   resume(): void {
@@ -173,13 +146,6 @@ export class ServerCall {
     this.#onStop?.()
   }
 
-  /** For responses that follow one another. @returns false if the client takes none any more. */
-  beginResponses(): boolean {
-    if (this.isOver || this.#stream.destroyed || this.#stream.closed) return false
-    this.#sendHeaders()
-    return true
-  }
-
   /** A response waits for the client from now on, or the client has taken one of several. */
   offer(): void {
     if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
@@ -191,14 +157,19 @@ export class ServerCall {
     else this.#offeredAt = undefined
   }
 
+  /** Begins the answer, unless it has begun. */
+  sendHeaders(): void {
+    if (!this.stream.headersSent) this.stream.respond(ANSWER_HEADERS, ANSWER_OPTIONS)
+  }
+
   /** Ends a call that went well. @param frame - the one response or the last. @throws ServeError OVERLOADED */
   end(frame?: Buffer): void {
     if (this.isOver) return
     if (frame !== undefined) this.charge(frame.byteLength)
     this.#answered()
-    const stream = this.#stream
+    const stream = this.stream
     if (stream.destroyed || stream.closed) return
-    this.#sendHeaders()
+    this.sendHeaders()
     stream.on('wantTrailers', sendOkTrailers)
     stream.end(frame)
   }
@@ -212,7 +183,7 @@ export class ServerCall {
   }
 
   logFailure(error: ServeError): void {
-    this.#o.log.callFailed(String(this.#o.headers[':path']), error)
+    this.#o.log.callFailed(String(this.headers[':path']), error)
   }
 
   /** Ends the call from outside, unless it was answered: deadline, overload, shutdown. Its work is told to stop. */
@@ -225,11 +196,10 @@ export class ServerCall {
 
   /** Resets the stream: its client takes nothing, so it could not be told why. */
   cutOff(timeoutMs: number): void {
-    this.#o.scope.cancel(
-      new ServeError('CANCELLED', `the client did not take its answer within ${timeoutMs} ms`),
-    )
+    const text = `the client did not take its answer within ${timeoutMs} ms`
+    this.#o.scope.cancel(new ServeError('CANCELLED', text))
     // What gRPC clients read as RESOURCE_EXHAUSTED.
-    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    this.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   /** The stream is over: its bytes are given back, and work that has no client any more is told to stop. */
@@ -244,12 +214,8 @@ export class ServerCall {
     ticket?.close()
   }
 
-  #sendHeaders(): void {
-    if (!this.#stream.headersSent) this.#stream.respond(ANSWER_HEADERS, ANSWER_OPTIONS)
-  }
-
   #sendError(error: ServeError): void {
-    const stream = this.#stream
+    const stream = this.stream
     if (stream.destroyed || stream.closed) return
     if (!stream.headersSent) return respondOnlyTrailers(stream, error)
     stream.on('wantTrailers', () => sendTrailers(stream, toTrailers(error)))
@@ -261,7 +227,7 @@ export class ServerCall {
     this.#isAnswered = true
     this.offer()
     // Else what is not read would keep the stream from closing.
-    if (this.#stream.isPaused()) this.#stream.resume()
+    if (this.stream.isPaused()) this.stream.resume()
   }
 }
 
@@ -277,17 +243,14 @@ class OnlyMessage implements MessageReceiver {
   }
 
   receive(message: Buffer): void {
-    if (this.#message !== undefined) throw malformed('call has a second message, want one')
+    if (this.#message !== undefined) throw notOneMessage('a second message, want one')
     this.#message = message
   }
 
   end(surplusBytes: number): void {
-    const message = this.#message
-    if (message === undefined) throw malformed(`call has ${surplusBytes} bytes, want one message`)
-    if (surplusBytes > 0) {
-      throw malformed(`call has ${surplusBytes} bytes after its message, want none`)
-    }
-    this.#answer(message, this.#call)
+    if (this.#message === undefined) throw notOneMessage(`${surplusBytes} bytes, want one message`)
+    if (surplusBytes > 0) throw notOneMessage(`${surplusBytes} bytes after its message, want none`)
+    this.#answer(this.#message, this.#call)
   }
 }
 
@@ -309,8 +272,4 @@ function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders):
   setImmediate(() => {
     if (!stream.destroyed && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
   })
-}
-
-function malformed(message: string): ServeError {
-  return new ServeError('MALFORMED_MESSAGE', message)
 }

@@ -4,11 +4,11 @@ import { ServeError } from '@tutti/errors'
 import type { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
+import { respondOnlyTrailers } from './answer-headers.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import type { Method } from './method.ts'
 import { ServerCall } from './server-call.ts'
-import { respondOnlyTrailers } from './status-trailers.ts'
 
 /** Calls that take no place in the admission are small; what is above this is no request that we know. */
 const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ export class ServerCalls implements Iterable<ServerCall> {
   readonly #o: ServerCallsOptions
   readonly #methods: ReadonlyMap<string | undefined, Method>
   readonly #calls = new Set<ServerCall>()
-  #onIdle: (() => void)[] = []
+  readonly #onIdle: (() => void)[] = []
   #isStopping = false
 
   constructor(o: ServerCallsOptions) {
@@ -48,11 +48,10 @@ export class ServerCalls implements Iterable<ServerCall> {
       return
     }
     try {
-      const { select, backend } = this.#o
-      const selected = select === undefined ? backend : select(headers)
+      const backend = this.#o.select?.(headers) ?? this.#o.backend
       const method = this.#methods.get(headers[':path'])
-      if (method === undefined) throw unknownMethod(headers)
-      const call = this.#open(stream, headers, selected, method.isAdmitted)
+      if (method === undefined) throw unknownMethod(headers[':path'])
+      const call = this.#open(stream, headers, backend, method.isAdmitted)
       method.serve(call, method.definition)
       if (this.#isStopping) call.stop()
     } catch (error) {
@@ -109,9 +108,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     this.#calls.delete(call)
     call.close()
     if (this.#calls.size > 0 || this.#onIdle.length === 0) return
-    const waiting = this.#onIdle
-    this.#onIdle = []
-    for (const callback of waiting) callback()
+    for (const callback of this.#onIdle.splice(0)) callback()
   }
 }
 
@@ -119,6 +116,6 @@ function ignoreStreamError(): void {
   // See accept().
 }
 
-function unknownMethod({ ':path': path }: IncomingHttpHeaders): ServeError {
+function unknownMethod(path: string | undefined): ServeError {
   return new ServeError('UNSUPPORTED', `The server does not implement the method ${path}`)
 }

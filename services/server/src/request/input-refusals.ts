@@ -1,26 +1,22 @@
 import { ServeError } from '@tutti/errors'
-import type { ModelConfig } from '@tutti/model-config'
-import { readContents, type TensorMessage } from '@tutti/protocol'
-import { type Datatype, fromConfigDatatype, isDatatype, requestPrefix } from '@tutti/tensor'
+import { type InferRequestMessage, readContents, type TensorMessage } from '@tutti/protocol'
+import { DATATYPE_BY_NAME, type Datatype, fromConfigDatatype, requestPrefix } from '@tutti/tensor'
+import type { ResolvedModel } from '../inference-backend.ts'
 import { refuseRequest } from './refuse.ts'
 
 /** How Triton prints a datatype text that it does not know. */
 const INVALID_DATATYPE = '<invalid>'
 
-/** What the inputs of one request are read against. */
+/** What the inputs of one request are read from and against. */
 export interface InputSource {
-  readonly id: string
-  readonly modelName: string
-  readonly config: ModelConfig
-  readonly inputs: readonly TensorMessage[]
-  /** Entries for the inputs without contents of their own, in order. */
-  readonly rawContents: readonly Uint8Array[]
+  readonly message: InferRequestMessage
+  readonly model: ResolvedModel
   /** Bound for typed contents once they are raw. */
   readonly maxBytes: number
 }
 
 function refuse(source: InputSource, name: string, message: string): ServeError {
-  return refuseRequest(message, `inputs.${name}`).withDetails({ model: source.modelName })
+  return refuseRequest(message, `inputs.${name}`).withDetails({ model: source.model.name })
 }
 
 /** The bytes of an input that brings typed contents. @throws ServeError if they cannot be read, or raw ones came too. */
@@ -29,17 +25,17 @@ export function typedData(
   { name, datatype }: TensorMessage,
   contents: Uint8Array,
 ): Uint8Array {
-  if (source.rawContents.length > 0) {
+  if (source.message.rawInputContents.length > 0) {
     throw refuse(
       source,
       name,
-      `contents field must not be specified when using raw_input_contents for '${name}' for model '${source.modelName}'`,
+      `contents field must not be specified when using raw_input_contents for '${name}' for model '${source.model.name}'`,
     )
   }
-  const known = isDatatype(datatype) ? datatype : undefined
+  const known = DATATYPE_BY_NAME.get(datatype)
   const read = readContents(contents, known, source.maxBytes)
   if (read.kind === 'data') return read.data
-  const start = `unexpected explicit tensor data for input tensor '${name}' for model '${source.modelName}'`
+  const start = `unexpected explicit tensor data for input tensor '${name}' for model '${source.model.name}'`
   const why =
     read.kind === 'several'
       ? ', binary data was already supplied.'
@@ -55,32 +51,35 @@ export function decoupledModel(model: string): ServeError {
 
 /** The error for an input without contents and without a raw entry. */
 export function missingData(source: InputSource, name: string): ServeError {
-  const message = `unable to find data for input tensor '${name}' for model '${source.modelName}' in request.`
+  const message = `unable to find data for input tensor '${name}' for model '${source.model.name}' in request.`
   return refuse(source, name, message)
 }
 
-/** The error for an input that comes twice. */
-export function duplicateInput(source: InputSource, name: string): ServeError {
-  return refuse(
-    source,
-    name,
-    `${requestPrefix(source.id)}input '${name}' already exists in request`,
-  )
+/** @throws ServeError INVALID_REQUEST if an input comes twice. */
+export function refuseDuplicates(source: InputSource): void {
+  const names = new Set<string>()
+  for (const { name } of source.message.inputs) {
+    if (names.has(name)) {
+      const text = `${requestPrefix(source.message.id)}input '${name}' already exists in request`
+      throw refuse(source, name, text)
+    }
+    names.add(name)
+  }
 }
 
 /** Triton lets an unknown datatype in and reports it when it compares datatypes; our tensors cannot carry it so far. */
 export function unknownDatatype(source: InputSource, name: string): ServeError {
-  const declared = source.config.input.find((input) => input.name === name)
+  const declared = source.model.config.input.find((input) => input.name === name)
   if (declared === undefined) {
     return refuse(
       source,
       name,
-      `unexpected inference input '${name}' for model '${source.modelName}'`,
+      `unexpected inference input '${name}' for model '${source.model.name}'`,
     )
   }
   const expected: Datatype | undefined = fromConfigDatatype(declared.data_type)
-  const message = `${requestPrefix(source.id)}inference input '${name}' data-type is '${INVALID_DATATYPE}', but model '${source.modelName}' expects '${expected ?? INVALID_DATATYPE}'`
+  const message = `${requestPrefix(source.message.id)}inference input '${name}' data-type is '${INVALID_DATATYPE}', but model '${source.model.name}' expects '${expected ?? INVALID_DATATYPE}'`
   return new ServeError('DATATYPE_MISMATCH', message, {
-    details: { model: source.modelName, field: `inputs.${name}` },
+    details: { model: source.model.name, field: `inputs.${name}` },
   })
 }

@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
-import type { WireParameters } from '@tutti/protocol'
+import type { InferRequestMessage, WireParameters } from '@tutti/protocol'
 import type { Parameter } from '@tutti/tensor'
+import type { RequestedOutput } from '../inference-backend.ts'
 import { refuseParameter } from './refuse.ts'
 
 const REGION = 'shared_memory_region'
@@ -46,7 +47,7 @@ function readClassification(parameter: Parameter | undefined): number {
  *
  * @throws ServeError INVALID_PARAMETER, or NOT_FOUND for a shared memory region.
  */
-export function readOutputParameters(name: string, parameters: WireParameters): number {
+function readOutputParameters(name: string, parameters: WireParameters): number {
   const isClassified = parameters.has(CLASSIFICATION)
   if (isClassified && parameters.has(REGION)) {
     throw refuseParameter(
@@ -56,4 +57,16 @@ export function readOutputParameters(name: string, parameters: WireParameters): 
   }
   refuseSharedMemory(name, parameters)
   return isClassified ? readClassification(parameters.get(CLASSIFICATION)) : 0
+}
+
+/** Reads which outputs are wanted and how. A name that comes twice counts once, as in Triton 2.51. @throws ServeError */
+export function readRequestedOutputs(
+  outputs: InferRequestMessage['outputs'],
+): readonly RequestedOutput[] {
+  const wanted = new Map<string, RequestedOutput>()
+  for (const { name, parameters } of outputs) {
+    const classification = parameters.size === 0 ? 0 : readOutputParameters(name, parameters)
+    if (!wanted.has(name)) wanted.set(name, { name, classification })
+  }
+  return [...wanted.values()]
 }

@@ -1,12 +1,24 @@
 import { ServeError } from '@tutti/errors'
 import { elementCount, formatShape, type NamedTensor, type Shape } from '@tutti/tensor'
 import type { ModelConfig } from './model-config.ts'
+import type { InputRule } from './request-rules.ts'
 
 /** Fills the -1s of `to` with the extents that stand at the -1s of `from`. Both have equally many. */
 export function carryExtents(from: Shape, shape: Shape, to: Shape): Shape {
   const extents = shape.filter((_, i) => from[i] === -1)
   let next = 0
   return to.map((extent) => (extent === -1 ? (extents[next++] ?? -1) : extent))
+}
+
+/** Gives an input the shape in which the model sees it, if that is not the declared one; the data is not copied. */
+export function applyInputReshape(
+  config: ModelConfig,
+  tensor: NamedTensor,
+  { dims, reshape = dims }: InputRule,
+): NamedTensor {
+  const batchRank = config.max_batch_size > 0 ? 1 : 0
+  const item = carryExtents(dims, tensor.shape.slice(batchRank), reshape)
+  return { ...tensor, shape: [...tensor.shape.slice(0, batchRank), ...item] }
 }
 
 /**

@@ -1,8 +1,22 @@
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { ServeError } from '@tutti/errors'
 import { toGrpcStatus } from '@tutti/protocol'
+import { ACCEPTED_ENCODINGS } from './inflate.ts'
 
-export const CONTENT_TYPE = 'application/grpc+proto'
+const CONTENT_TYPE = 'application/grpc+proto'
+
+/** What an answer begins with: a list of names and values, which Node takes without copying and sorting them first. */
+export const ANSWER_HEADERS = [
+  ':status',
+  '200',
+  'content-type',
+  CONTENT_TYPE,
+  'grpc-accept-encoding',
+  ACCEPTED_ENCODINGS,
+] as const
+
+/** What an answer that went well ends with. */
+export const OK_TRAILERS: OutgoingHttpHeaders = { 'grpc-status': '0' }
 
 /** The trailers that carry an error. */
 export function toTrailers(error: ServeError): OutgoingHttpHeaders {

@@ -1,7 +1,7 @@
 import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
-import { applyOutputReshape } from './output-reshape.ts'
 import { parseModelConfig } from './parse-model-config.ts'
+import { applyOutputReshape } from './reshape.ts'
 
 const config = (text: string) => parseModelConfig(`name: "m" ${text}`, 'config.pbtxt')
 const tensor = (name: string, shape: readonly number[]): NamedTensor => ({

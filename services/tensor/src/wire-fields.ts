@@ -1,0 +1,54 @@
+import { ServeError } from '@tutti/errors'
+
+export const WIRE_VARINT = 0
+export const WIRE_FIXED64 = 1
+export const WIRE_BYTES = 2
+const WIRE_GROUP = 3
+const WIRE_GROUP_END = 4
+export const WIRE_FIXED32 = 5
+
+const GROUP_DEPTH = 100
+
+/** An error for bytes that are no valid protobuf message. */
+export function malformed(what: string): ServeError {
+  return new ServeError('MALFORMED_MESSAGE', `malformed message: ${what}`)
+}
+
+/** What skipping needs of a WireReader. */
+interface Reader {
+  tag(): number
+  varint(): void
+  length(): number
+  take(length: number): number
+}
+
+/** Skips the field that `tag` began, by its wire type: unknown fields are no error in protobuf. @throws ServeError MALFORMED_MESSAGE */
+export function skipField(reader: Reader, tag: number, depth = 0): void {
+  switch (tag & 7) {
+    case WIRE_VARINT:
+      return reader.varint()
+    case WIRE_FIXED64:
+      return void reader.take(8)
+    case WIRE_BYTES:
+      return void reader.take(reader.length())
+    case WIRE_GROUP:
+      return skipGroup(reader, tag >>> 3, depth)
+    case WIRE_FIXED32:
+      return void reader.take(4)
+    default:
+      throw malformed(`wire type ${tag & 7} of field ${tag >>> 3}`)
+  }
+}
+
+function skipGroup(reader: Reader, field: number, depth: number): void {
+  if (depth >= GROUP_DEPTH) throw malformed(`groups are nested deeper than ${GROUP_DEPTH}`)
+  for (;;) {
+    const tag = reader.tag()
+    if ((tag & 7) !== WIRE_GROUP_END) {
+      skipField(reader, tag, depth + 1)
+      continue
+    }
+    if (tag >>> 3 !== field) throw malformed(`group ${field} is ended as ${tag >>> 3}`)
+    return
+  }
+}
