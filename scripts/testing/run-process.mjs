@@ -83,7 +83,8 @@ function toOutcome({ files, output, lines, code, exitSignal, ms }) {
   }
   // Else the file that ran last may not be the one that ended the process: an error may come late.
   const isExplained = code === 0 || (code === 1 && hasFailed)
-  const isOrderly = isExplained && output.hasRunAll && !output.hasStray
+  const hasRunAll = files.length === 1 || output.hasRunAll
+  const isOrderly = isExplained && hasRunAll && !output.hasStray
   const notRun = files.filter((file) => !counts.has(file) || !(isOrderly || failed.has(file)))
   return { files, counts, failed, notRun, skipped, lines, ms }
 }
