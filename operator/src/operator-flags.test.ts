@@ -30,7 +30,7 @@ await t.test('times of the election must fit one another', async (t) => {
 
 await t.test('the version is that of the package', async (t) => {
   let out = ''
-  const around = {
+  const environment = {
     env: {},
     out: (text: string) => (out += text),
     err: () => {},
@@ -38,7 +38,7 @@ await t.test('the version is that of the package', async (t) => {
     exit: () => {},
     onUnhandledRejection: () => {},
   }
-  t.equal(await runExecutable(operatorExecutable(around), ['--version'], around), 0)
+  t.equal(await runExecutable(operatorExecutable(environment), ['--version'], environment), 0)
   t.equal(out, `tutti-operator ${manifest.version}\n`)
 })
 

@@ -12,6 +12,7 @@ export { PROCESS_FLAGS, toDrainMs, toLogLevel } from './executable/process-flags
 export {
   type Executable,
   type ProcessEnvironment,
+  processEnvironment,
   reportFailure,
   runExecutable,
   type StartOptions,
@@ -21,8 +22,7 @@ export { renderFlagTable, renderHelp } from './flag-help.ts'
 export type { FlagTable, FlagValues } from './flag-spec.ts'
 export { flagRefusal, parseFlags, readPairs } from './flags.ts'
 export { createHealth, type Health, withCauses } from './health.ts'
-export { leave } from './leave.ts'
-export { processSignals, type Running, type StopSignal } from './lifecycle.ts'
+export { type Running, type StopSignal } from './lifecycle.ts'
 export { limitLog } from './limit-log.ts'
 export { LineBudget } from './line-budget.ts'
 export { LineSplitter } from './line-splitter.ts'

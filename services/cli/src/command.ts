@@ -12,7 +12,7 @@ export interface Command {
   /** One line for the list of commands. */
   readonly description: string
   /** @returns the exit code. @throws ServeError; FLAG_INVALID for what was not understood. */
-  run(argv: readonly string[], around: ProcessEnvironment): Promise<number>
+  run(argv: readonly string[], environment: ProcessEnvironment): Promise<number>
 }
 
 /** The `run` of a command that does one thing with its flags and ends; --help prints them. */
@@ -20,7 +20,7 @@ export function withFlags<T extends FlagTable>(
   o: { readonly usage: string; readonly flags: T },
   run: (
     given: { readonly flags: FlagValues<T>; readonly positionals: readonly string[] },
-    around: ProcessEnvironment,
+    environment: ProcessEnvironment,
   ) => Promise<number>,
 ): Command['run'] {
   return async (argv, environment) => {

@@ -1,24 +1,11 @@
 #!/usr/bin/env node
-import {
-  leave,
-  type ProcessEnvironment,
-  processSignals,
-  reportFailure,
-  runExecutable,
-} from '@tutti/chassis'
+import { processEnvironment, reportFailure, runExecutable } from '@tutti/chassis'
 import { routerExecutable } from './serve/router-executable.ts'
 
-const around: ProcessEnvironment = {
-  env: process.env,
-  out: (text) => process.stdout.write(text),
-  err: (text) => process.stderr.write(text),
-  signals: processSignals(process),
-  // What is still open then must not keep the process.
-  exit: leave,
-}
+const environment = processEnvironment(process)
 
 try {
-  process.exitCode = await runExecutable(routerExecutable, process.argv.slice(2), around)
+  process.exitCode = await runExecutable(routerExecutable, process.argv.slice(2), environment)
 } catch (error) {
-  process.exitCode = reportFailure('tutti-router', error, around)
+  process.exitCode = reportFailure('tutti-router', error, environment)
 }

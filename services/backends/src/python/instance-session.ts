@@ -2,7 +2,6 @@ import { ServeError } from '@tutti/errors'
 import type { NamedTensor, StepRequest } from '@tutti/tensor'
 import type { EngineRequest } from '../engine.ts'
 import { monotonicNs } from '../onnxruntime/slot.ts'
-import type { ArenaPart } from './arena.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
 import {
   badFrame,
@@ -11,16 +10,16 @@ import {
   FrameWriter,
   OP,
   plainFrame,
-  type TensorPlace,
   type WireResponse,
 } from './frames.ts'
+import { InstanceMemory } from './instance-memory.ts'
 import {
   type FrameReceiver,
   InstanceProcess,
   type InstanceProcessOptions,
 } from './instance-process.ts'
-import { type ExecutionEvents, OpenExecution, type ResponseContent } from './open-execution.ts'
-import { parseObject, readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
+import { type ExecutionEvents, OpenExecution } from './open-execution.ts'
+import { parseObject } from './wire-response.ts'
 
 /** A response for a process: tensors, final flag, and the rest as members of a JSON text. */
 export interface DescribedResponse {
@@ -44,24 +43,14 @@ export interface InstanceSessionOptions extends Omit<InstanceProcessOptions, 're
   readonly idleBytes: number
 }
 
-/** An idle arena is trimmed after so long without a request. */
-const IDLE_MS = 1000
-/** What the next result may need besides: outputs vary. */
-const LARGEST_GUESS = 64 * 1024 * 1024
-
 /** One process of an instance and the executions that are open on it. */
 export class InstanceSession implements FrameReceiver {
   readonly #o: InstanceSessionOptions
   readonly #executions = new Map<number, OpenExecution>()
-  /** By the offset of their region: what a model still has of inputs although their execution has ended. */
-  readonly #retained = new Map<number, ArenaPart>()
-  /** Further regions for outputs, by the execution or sender that asked for it. */
-  readonly #grown = new Set<number>()
+  readonly #memory: InstanceMemory
   #process: InstanceProcess | undefined
   #nextId = 1
   #nextKey = 1
-  #guess = 0
-  #trimTimer: NodeJS.Timeout | undefined
   /** Set while the model is asked whether it is ready: one question is open at a time. */
   #asked: PromiseWithResolvers<boolean> | undefined
   #onEnded: ((problem: string) => void) | undefined
@@ -70,6 +59,7 @@ export class InstanceSession implements FrameReceiver {
 
   private constructor(o: InstanceSessionOptions) {
     this.#o = o
+    this.#memory = new InstanceMemory(() => this.#process?.arena, o.idleBytes)
   }
 
   /**
@@ -96,12 +86,11 @@ export class InstanceSession implements FrameReceiver {
 
   execute(batch: readonly EngineRequest[], o: ExecutionEvents): OpenExecution {
     const startNs = monotonicNs()
-    const { arena } = this.process
-    clearTimeout(this.#trimTimer)
+    this.#memory.cancelTrim()
     const requests = batch.map(({ request }) => request)
     const inputs = requests.map((request) => request.inputs)
-    const packed = packTensors(inputs, arena)
-    const scratch = this.#guess > 0 ? arena?.allocate(this.#guess) : undefined
+    const packed = packTensors(inputs, this.process.arena)
+    const scratch = this.#memory.allocateScratch()
     const id = this.#nextId++
     const firstKey = this.#nextKey
     this.#nextKey += requests.length
@@ -115,7 +104,7 @@ export class InstanceSession implements FrameReceiver {
       returned: o.returned,
       ended: (times) => {
         this.#executions.delete(id)
-        this.#trimLater()
+        this.#memory.trimLater()
         o.ended({ ...times, computeInputNs: times.computeInputNs + copyNs })
       },
     })
@@ -164,7 +153,7 @@ export class InstanceSession implements FrameReceiver {
   /** Copies the tensors of a call out of the arena. @throws ServeError MALFORMED_MESSAGE */
   takeInputs(record: WireResponse, frame: Frame): readonly NamedTensor[] {
     const own = this.open.map(({ o }) => o.region)
-    const [content] = this.#take([record], frame, own)
+    const [content] = this.#memory.take([record], frame, own)
     return content?.outputs ?? []
   }
 
@@ -175,7 +164,7 @@ export class InstanceSession implements FrameReceiver {
     const packed = packTensors([outputs], arena)
     const all = [...members]
     if (packed.region !== undefined) {
-      this.#retained.set(packed.region.offset, packed.region)
+      this.#memory.retain(packed.region)
       all.push(`"region":[${packed.region.offset},${packed.region.size}]`)
     }
     const writer = new FrameWriter()
@@ -213,7 +202,7 @@ export class InstanceSession implements FrameReceiver {
     if (frame.op === OP.RESULT) this.#onResult(frame)
     else if (frame.op === OP.SEND) this.#onSend(frame)
     else if (frame.op === OP.GROW) this.#onGrow(frame)
-    else if (frame.op === OP.RELEASE) this.#onRelease(frame.id)
+    else if (frame.op === OP.RELEASE) this.#memory.release(frame.id)
     else if (frame.op === OP.ABANDONED) this.#onAbandoned(frame.id)
     else if (frame.op === OP.FINALIZED) this.#onFinalized(parseObject(frame.meta.toString()))
     else if (frame.op === OP.IS_READY)
@@ -225,7 +214,7 @@ export class InstanceSession implements FrameReceiver {
 
   onEnd(error: ServeError): void {
     this.#endError = error
-    clearTimeout(this.#trimTimer)
+    this.#memory.close()
     this.#settleReady(false)
     for (const taker of this.#o.takers) taker.close()
     this.#onEnded?.(error.message)
@@ -253,9 +242,12 @@ export class InstanceSession implements FrameReceiver {
       )
     }
     const own = [execution.o.region, execution.o.scratch]
-    const contents = this.#take(result.responses, frame, own)
-    this.#letGo(execution, result.isRetained)
-    this.#learn(result.responses)
+    const contents = this.#memory.take(result.responses, frame, own)
+    this.#memory.free(
+      { region: execution.o.region, scratch: execution.o.scratch },
+      result.isRetained,
+    )
+    this.#memory.learn(result.responses)
     const times = {
       computeInputNs: result.inputNs,
       computeInferNs: result.inferNs,
@@ -267,21 +259,11 @@ export class InstanceSession implements FrameReceiver {
     execution.returned(times)
   }
 
-  /** Frees what the execution had in the arena. */
-  #letGo({ o: { region, scratch } }: OpenExecution, isRetained: boolean): void {
-    const { arena } = this.process
-    if (arena === undefined) return
-    if (scratch !== undefined) arena.free(scratch)
-    if (region === undefined) return
-    if (isRetained) this.#retained.set(region.offset, region)
-    else arena.free(region)
-  }
-
   #onSend(frame: Frame): void {
     const response = new FrameParser(frame.meta).response()
     const found = this.findOpen(frame.id)
     const own = found === undefined ? [] : [found[0].o.region]
-    const [content] = this.#take([response], frame, own)
+    const [content] = this.#memory.take([response], frame, own)
     found?.[0].stream(found[1], content, response.isFinal)
     if (response.isFinal) return
     // The next response may come when the reader is ready for it. What is not read any more is dropped: the model goes on.
@@ -291,59 +273,12 @@ export class InstanceSession implements FrameReceiver {
     else void ready.then(credit)
   }
 
-  /** Copies the responses of a frame out of the arena and frees the regions that were made for them. */
-  #take(
-    responses: readonly WireResponse[],
-    frame: Frame,
-    own: readonly (ArenaPart | undefined)[],
-  ): (ResponseContent | undefined)[] {
-    const used = new Set<number>()
-    const bytes: TensorBytes = {
-      payload: frame.payload,
-      fromArena: (place) => this.#read(place, own, used),
-    }
-    const contents = responses.map((response) => toContent(response, bytes))
-    for (const offset of used) {
-      this.#grown.delete(offset)
-      this.process.arena?.free({ offset })
-    }
-    return contents
-  }
-
-  #read(
-    place: TensorPlace,
-    own: readonly (ArenaPart | undefined)[],
-    used: Set<number>,
-  ): Uint8Array {
-    const { arena } = this.process
-    if (arena === undefined) throw badFrame('a tensor in an arena that there is not')
-    const isInside = ({ offset, size }: ArenaPart): boolean =>
-      offset <= place.offset && place.offset + place.size <= offset + size
-    if (!own.some((part) => part !== undefined && isInside(part))) {
-      const part = [...this.#grown]
-        .map((offset) => ({ offset, size: arena.sizeOf(offset) }))
-        .find(isInside)
-      if (part === undefined) throw badFrame(`a tensor at ${place.offset}, which is not its own`)
-      used.add(part.offset)
-    }
-    return arena.read(place.offset, place.size)
-  }
-
   #onGrow(frame: Frame): void {
     const { bytes } = parseObject(frame.meta.toString())
     if (typeof bytes !== 'number' || !(bytes > 0))
       throw badFrame(`a request for ${String(bytes)} bytes`)
-    const part = this.process.arena?.allocate(bytes)
-    if (part !== undefined) this.#grown.add(part.offset)
+    const part = this.#memory.grow(bytes)
     this.process.send(plainFrame(OP.REGION, frame.id, { offset: part?.offset ?? null }))
-  }
-
-  #onRelease(offset: number): void {
-    const part = this.#retained.get(offset)
-    if (part === undefined) throw badFrame(`a release of ${offset}, which it does not have`)
-    this.#retained.delete(offset)
-    this.process.arena?.free(part)
-    this.#trimLater()
   }
 
   #onAbandoned(key: number): void {
@@ -355,30 +290,4 @@ export class InstanceSession implements FrameReceiver {
       error: new ServeError('RESPONSE_INVALID', problem),
     })
   }
-
-  /** Sizes the next region for outputs as the largest lately. */
-  #learn(responses: readonly WireResponse[]): void {
-    let size = 0
-    for (const { tensors } of responses) {
-      for (const tensor of tensors) size += tensor.size + 64
-    }
-    const decayed = this.#guess - Math.floor(this.#guess / 8)
-    this.#guess = size > LARGEST_GUESS ? 0 : Math.max(size, decayed < 65_536 ? 0 : decayed)
-  }
-
-  #trimLater(): void {
-    const { arena } = this.process
-    if (arena?.isIdle !== true || arena.highest <= this.#o.idleBytes) return
-    clearTimeout(this.#trimTimer)
-    this.#trimTimer = setTimeout(() => {
-      if (this.#endError === undefined && arena.isIdle) arena.trim(this.#o.idleBytes)
-    }, IDLE_MS).unref()
-  }
-}
-
-function toContent(response: WireResponse, bytes: TensorBytes): ResponseContent | undefined {
-  const { parameters, error } = readExtra(response)
-  const outputs = takeTensors(response.tensors, bytes)
-  if (!response.isPresent) return undefined
-  return error === undefined ? { outputs, parameters } : { outputs: [], parameters, error }
 }

@@ -10,7 +10,7 @@ function rig(o: Partial<Executable<typeof FLAGS>> = {}) {
   const signals = createSignalSource()
   const printed = { out: '', err: '', codes: [] as number[] }
   const events: string[] = []
-  const around = {
+  const environment = {
     env: { OTEL_SERVICE_NAME: 'ours' },
     out: (text: string) => (printed.out += text),
     err: (text: string) => (printed.err += text),
@@ -34,13 +34,13 @@ function rig(o: Partial<Executable<typeof FLAGS>> = {}) {
     },
     ...o,
   }
-  return { executable, around, signals, printed, events }
+  return { executable, environment, signals, printed, events }
 }
 
 await t.test('it starts with what was read, and a signal ends it in order', async (t) => {
-  const { executable, around, signals, printed, events } = rig()
+  const { executable, environment, signals, printed, events } = rig()
   const argv = ['--name=x', '--log-info=false', '--log-warning=false']
-  const ended = runExecutable(executable, argv, around)
+  const ended = runExecutable(executable, argv, environment)
   signals.send('SIGTERM')
   t.equal(await ended, 0)
   t.same(events, ['start x for ours, ready: false', 'stop accepting', 'drain', 'close'])
@@ -48,8 +48,8 @@ await t.test('it starts with what was read, and a signal ends it in order', asyn
 })
 
 await t.test('help is printed, and nothing starts', async (t) => {
-  const { executable, around, printed, events } = rig()
-  t.equal(await runExecutable(executable, ['--help'], around), 0)
+  const { executable, environment, printed, events } = rig()
+  t.equal(await runExecutable(executable, ['--help'], environment), 0)
   t.match(printed.out, /^usage: test \[FLAGS\]\n[^]*--name/)
   t.same(events, [])
 })
@@ -59,8 +59,8 @@ const refuse = (): void => {
 }
 
 await t.test('name and version are printed, whatever else is missing', async (t) => {
-  const { executable, around, printed, events } = rig({ check: refuse })
-  t.equal(await runExecutable(executable, ['--version'], around), 0)
+  const { executable, environment, printed, events } = rig({ check: refuse })
+  t.equal(await runExecutable(executable, ['--version'], environment), 0)
   t.equal(printed.out, 'test 1.2.3\n')
   t.same(events, [])
 })
@@ -72,16 +72,16 @@ await t.test('what is not understood ends before anything starts', async (t) => 
     [[], { check: refuse }, '--name: got none'],
   ]
   for (const [argv, o, text] of cases) {
-    const { executable, around, printed, events } = rig(o)
-    const code = await runExecutable(executable, argv, around).catch((error: unknown) =>
-      reportFailure('test', error, around),
+    const { executable, environment, printed, events } = rig(o)
+    const code = await runExecutable(executable, argv, environment).catch((error: unknown) =>
+      reportFailure('test', error, environment),
     )
     t.equal(code, 2)
     t.equal(printed.err, `test: ${text}\n`)
     t.same(events, [])
   }
-  const { around } = rig()
-  t.equal(reportFailure('test', new Error('boom'), around), 1)
+  const { environment } = rig()
+  t.equal(reportFailure('test', new Error('boom'), environment), 1)
 })
 
 await t.test('levels and times of the flags', async (t) => {

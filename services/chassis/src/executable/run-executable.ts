@@ -3,12 +3,13 @@ import { renderHelp } from '../flag-help.ts'
 import type { FlagTable, FlagValues } from '../flag-spec.ts'
 import { parseFlags } from '../flags.ts'
 import { createHealth, type Health } from '../health.ts'
-import { type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
+import { leave } from '../leave.ts'
+import { processSignals, type Running, runUntilSignal, type SignalSource } from '../lifecycle.ts'
 import { createLogger, type Logger } from '../log.ts'
 import { type ProcessFlags, toLogLevel } from './process-flags.ts'
 import { loadTracingSettings, type TracingSettings } from './tracing-settings.ts'
 
-/** The process around an executable; main.ts gives the real one. */
+/** The process of an executable: `processEnvironment(process)`, or a test's. */
 export interface ProcessEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
   out(text: string): void
@@ -18,6 +19,21 @@ export interface ProcessEnvironment {
   readonly signals: SignalSource
   /** @param isBusy - threads are still running. */
   exit(code: number, isBusy: boolean): void
+}
+
+/** The real process, for main.ts. Its exit does not wait for open work, such as a run that an engine cannot interrupt. */
+export function processEnvironment(
+  source: Parameters<typeof processSignals>[0] &
+    Pick<ProcessEnvironment, 'env'> &
+    Record<'stdout' | 'stderr', { write(text: string): unknown }>,
+): ProcessEnvironment {
+  return {
+    env: source.env,
+    out: (text) => void source.stdout.write(text),
+    err: (text) => void source.stderr.write(text),
+    signals: processSignals(source),
+    exit: leave,
+  }
 }
 
 /** What the start of an executable gets: everything is read and checked. */

@@ -48,34 +48,35 @@ const MAX_MESSAGE_BYTES = 4096
 export async function runFetch(
   program: string,
   argv: readonly string[],
-  around: ProcessEnvironment,
+  environment: ProcessEnvironment,
 ): Promise<number> {
   let terminationLog: string = FETCH_FLAGS['termination-log'].default
   try {
     const { values: flags, positionals, help } = parseFlags(FETCH_FLAGS, argv)
     terminationLog = flags['termination-log']
     if (help) {
-      around.out(renderHelp({ usage: USAGE, flags: FETCH_FLAGS }))
+      environment.out(renderHelp({ usage: USAGE, flags: FETCH_FLAGS }))
       return 0
     }
     if (positionals[0] !== undefined)
       throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
-    const digest = await fetchOrVerify(flags, around)
-    if (flags['print-digest']) around.out(`${digest}\n`)
+    const digest = await fetchOrVerify(flags, environment)
+    if (flags['print-digest']) environment.out(`${digest}\n`)
     return 0
   } catch (error) {
     const message = `${program}: ${ServeError.from(error).message.replaceAll(/\s*\n\s*/g, '; ')}`
-    around.err(`${message}\n`)
+    environment.err(`${message}\n`)
     await noteEnd(terminationLog, message)
     const codes: Partial<Record<Reason, number>> = FETCH_EXIT_CODES
     return codes[ServeError.from(error).reason] ?? 1
   }
 }
 
-async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Promise<string> {
+async function fetchOrVerify(flags: FetchFlags, environment: ProcessEnvironment): Promise<string> {
   const { uri, to, verify, digest } = flags
   // With --print-digest alone on stdout, so that a shell can take it.
-  const write = (line: string) => (flags['print-digest'] ? around.err(line) : around.out(line))
+  const write = (line: string) =>
+    flags['print-digest'] ? environment.err(line) : environment.out(line)
   const log = createLogger({ level: toLogLevel(flags), name: 'fetch', destination: { write } })
   const bounds: FetchBounds = {
     maxBytes: flags['max-bytes'],
@@ -86,10 +87,10 @@ async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Pro
   if (verify === undefined) {
     if (uri === undefined)
       throw flagRefusal('--uri', 'got none, want what to fetch, or --verify=DIR')
-    if (to === undefined) throw flagRefusal('--to', 'got none, want the model’s directory')
+    if (to === undefined) throw flagRefusal('--to', "got none, want the model's folder")
     const secretDir = flags['secret-dir']
     const credentials = secretDir === undefined ? {} : await readCredentials(secretDir)
-    return await fetchTo({ uri, to, digest, credentials, bounds, log }, around)
+    return await fetchTo({ uri, to, digest, credentials, bounds, log }, environment)
   }
   if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
     const problem = 'got --uri, --to or --secret-dir beside it, want none of them'
@@ -105,10 +106,10 @@ async function fetchOrVerify(flags: FetchFlags, around: ProcessEnvironment): Pro
 
 async function fetchTo(
   o: Omit<Parameters<typeof fetchArtifact>[0], 'signal'> & { readonly log: Logger },
-  around: ProcessEnvironment,
+  environment: ProcessEnvironment,
 ): Promise<string> {
   const stop = new AbortController()
-  const unlisten = around.signals.listen((signal) => {
+  const unlisten = environment.signals.listen((signal) => {
     stop.abort(new ServeError('CANCELLED', `stopped by ${signal}`))
   })
   try {
