@@ -4,19 +4,17 @@ import type { EnsemblePlan, RunGraph } from './ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
 import {
   carriesOutputs,
-  type HeldTensor,
-  type Iteration,
   isExpected,
   newExecution,
   newIteration,
   releaseTensors,
-  type StepExecution,
   toResponse,
   useTensor,
 } from './iteration.ts'
 import { OpenIterations } from './open-iterations.ts'
 import { endOf, unexpectedResponse } from './run-errors.ts'
 import { selectOutputs } from './run-graph.ts'
+import type { HeldTensor, Iteration, StepExecution } from './run-state.ts'
 import { overrideSequence } from './sequence-context.ts'
 import { applyReshape } from './shape-conversion.ts'
 
@@ -71,17 +69,9 @@ class GraphRun implements EnsembleRun {
   }
 
   on(event: RunEvent): readonly RunAction[] {
-    switch (event.type) {
-      case 'StepResponded':
-        this.#responded(event)
-        break
-      case 'StepFailed':
-        this.#stepFailed(event.execution, event.error)
-        break
-      case 'Cancelled':
-        this.#fail(event.error)
-        break
-    }
+    if (event.type === 'StepResponded') this.#responded(event)
+    else if (event.type === 'StepFailed') this.#stepFailed(event.execution, event.error)
+    else this.#fail(event.error)
     return this.#take()
   }
 
@@ -165,20 +155,15 @@ class GraphRun implements EnsembleRun {
   #fire(iteration: Iteration): void {
     const ready = this.#ready
     if (ready.length > 1) ready.sort((a, b) => a - b)
-    for (const index of ready) {
-      const step = this.#plan.steps[index]
-      if (step === undefined) throw bug(`the plan has no step ${index}`)
-      const execution = newExecution(step, iteration, this.#context)
-      this.#invoked += 1
-      this.#executions.set(this.#invoked, execution)
-      this.#actions.push({
-        type: 'InvokeStep',
-        step: index,
-        execution: this.#invoked,
-        context: execution.context,
-        inputs: execution.inputs,
-        requestedOutputs: step.outputNames,
-      })
+    for (const step of ready) {
+      const planned = this.#plan.steps[step]
+      if (planned === undefined) throw bug(`the plan has no step ${step}`)
+      const begun = newExecution(planned, iteration, this.#context)
+      const execution = ++this.#invoked
+      this.#executions.set(execution, begun)
+      const { outputNames: requestedOutputs } = planned
+      const { context, inputs } = begun
+      this.#actions.push({ type: 'InvokeStep', step, execution, context, inputs, requestedOutputs })
     }
     ready.length = 0
   }
@@ -220,8 +205,7 @@ class GraphRun implements EnsembleRun {
     const { outputs } = this.#graph
     const response = toResponse({ request: this.#context, outputs, isBatched, iteration })
     this.#hasEnded = final
-    this.#actions.push({ type: 'Emit', index: this.#emitted, final, ...response })
-    this.#emitted += 1
+    this.#actions.push({ type: 'Emit', index: this.#emitted++, final, ...response })
     if (iteration === undefined) return
     for (const { tensor } of outputs) useTensor(iteration, tensor, this.#actions)
   }

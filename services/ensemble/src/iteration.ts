@@ -1,36 +1,9 @@
 import { EMPTY_CONTEXT, type Parameters, type RequestContext } from '@tutti/tensor'
 import type { PlanEnsembleTensor, PlanStep, RunGraph } from './ensemble-plan.ts'
-import type { NamedEntry, RunAction, RunEvent, TensorEntry } from './ensemble-run.ts'
+import type { NamedEntry, RunAction, RunEvent } from './ensemble-run.ts'
+import type { Iteration, StepExecution } from './run-state.ts'
 import { sequenceParameters } from './sequence-context.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
-
-/** One value of an ensemble tensor, held by one reference until nothing needs it any more. */
-export interface HeldTensor {
-  /** Null for an optional input that the request omits and an output that a step withholds. */
-  readonly entry: TensorEntry | null
-  /** True if the first dimension is the batch. */
-  readonly isBatched: boolean
-  /** The context that the step that made it gives on; absent for an ensemble input. */
-  readonly context: RequestContext | undefined
-  /** Consumers that have not ended, and the response that has not been emitted. */
-  uses: number
-}
-
-/** The values that belong together: those of the request itself, or those that follow from one decoupled response. */
-export interface Iteration {
-  /** 0 for the request itself, else one more than the decoupled step whose response it follows from. */
-  readonly label: number
-  /** That of the decoupled step's execution; absent for the request itself. */
-  readonly parent: Iteration | undefined
-  /** By tensor; undefined until it is made. */
-  readonly tensors: (HeldTensor | undefined)[]
-  /** By step: how many of its tensors are not there yet, and of the steps that it depends on have not ended. */
-  readonly pending: number[]
-  /** Executions that have not ended, and the response that has not been emitted. */
-  open: number
-  /** Steps that have ended and that others depend on; kept where a decoupled step runs. */
-  ended?: Set<number>
-}
 
 const NO_PARAMETERS: Parameters = new Map()
 /** Of a response that belongs to no sequence, as nearly all do. */
@@ -94,22 +67,13 @@ function responseParameters(request: RequestContext, made: RequestContext | unde
 
 type StepResponded = Extract<RunEvent, { type: 'StepResponded' }>
 
-/** One execution of a step in one iteration. */
-export interface StepExecution {
-  readonly step: PlanStep
-  readonly iteration: Iteration
-  readonly context: RequestContext
-  readonly inputs: readonly NamedEntry[]
-  /** Responses so far, an empty final one included. */
-  responses: number
-}
-
 /** Gathers what a step that is ready reads. Its tensors stay held until the execution has ended. */
 export function newExecution(
   step: PlanStep,
   iteration: Iteration,
   request: RequestContext,
 ): StepExecution {
+  const { isBatched } = step
   const inputs: NamedEntry[] = []
   let context: RequestContext | undefined
   for (const { name, tensor, dims } of step.inputs) {
@@ -119,10 +83,8 @@ export function newExecution(
     const entry = held?.entry ?? null
     if (held === undefined || entry === null) continue
     const { ref, datatype } = entry
-    const isSame = held.isBatched === step.isBatched
-    const shape = isSame
-      ? entry.shape
-      : convertBatch(entry.shape, { dims, isBatched: step.isBatched })
+    let { shape } = entry
+    if (held.isBatched !== isBatched) shape = convertBatch(shape, { dims, isBatched })
     inputs.push({ name, ref, datatype, shape })
   }
   return { step, iteration, context: context ?? request, inputs, responses: 0 }

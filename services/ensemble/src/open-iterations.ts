@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { RunGraph } from './ensemble-plan.ts'
-import { type Iteration, newIteration } from './iteration.ts'
+import { newIteration } from './iteration.ts'
+import type { Iteration } from './run-state.ts'
 
 /**
  * Responses of one decoupled step that the steps after it may have to finish with before it is to wait. Counted for each step:

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { StepExecution } from './iteration.ts'
+import type { StepExecution } from './run-state.ts'
 
 /**
  * The error that ends a run: a prefix once per level of nesting, and where it was; what the innermost level knows is kept.

@@ -3,6 +3,7 @@ import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/server'
 import type { ModelTarget } from '@tutti/tensor'
+import { revisionKey } from '@tutti/transport'
 
 type Labels = Readonly<Record<string, readonly string[]>>
 
@@ -83,6 +84,8 @@ export interface ResolvedEntry {
   readonly labels: Labels
   readonly version: CatalogVersion
   readonly pinned: ModelTarget
+  /** That of `pinned`, as replicas are found by it. */
+  readonly pinnedKey: string
   /** Names of all outputs. */
   readonly outputs: readonly string[]
   /** Of an ensemble; undefined for a model of the steps. */
@@ -111,13 +114,15 @@ export function lookupVersion(
   const { model: entry, version: found, ...latest } = findVersion(catalog.models, name, version)
   const pinned = found.revisions[0]
   const config = pinned?.config ?? latest.config
+  const target = { model: entry.name, version: found.version, revision: found.revision }
   return {
     catalog,
     entry,
     config,
     labels: pinned?.labels ?? entry.labels,
     version: found,
-    pinned: { model: entry.name, version: found.version, revision: found.revision },
+    pinned: target,
+    pinnedKey: revisionKey(target),
     outputs: config.output.map((output) => output.name),
     plan: entry.kind === 'ensemble' ? entry.plan : undefined,
   }

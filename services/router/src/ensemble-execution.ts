@@ -134,8 +134,7 @@ class EnsembleExecution {
     const { signal } = this.#context
     if (signal.aborted) {
       this.#end()
-      this.#sink.fail(ServeError.from(signal.reason), 'no')
-      return
+      return this.#sink.fail(ServeError.from(signal.reason), 'no')
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
     const { inputs, retain } = this.#call.request
@@ -164,18 +163,13 @@ class EnsembleExecution {
   }
 
   #apply(action: RunAction): void {
-    switch (action.type) {
-      case 'InvokeStep':
-        return this.#invoke(action)
-      case 'CancelSteps':
-        return this.#cancelSteps()
-      case 'ReleaseTensor':
-        return this.#release(action.ref)
-      case 'Emit':
-        return this.#emit(action)
-      case 'Fail':
-        this.#end()
-        return this.#sink.fail(action.error, 'maybe', this.#times)
+    if (action.type === 'InvokeStep') this.#invoke(action)
+    else if (action.type === 'ReleaseTensor') this.#release(action.ref)
+    else if (action.type === 'Emit') this.#emit(action)
+    else if (action.type === 'CancelSteps') this.#cancelSteps()
+    else {
+      this.#end()
+      this.#sink.fail(action.error, 'maybe', this.#times)
     }
   }
 

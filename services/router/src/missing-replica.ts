@@ -1,7 +1,12 @@
 import { type Clock, signalError } from '@tutti/chassis'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { ModelTarget, ResponseSink } from '@tutti/tensor'
-import type { ReplicaPlace, ServedRevision, StepDirectory } from '@tutti/transport'
+import {
+  type Replica,
+  revisionKey,
+  type ServedRevision,
+  type StepDirectory,
+} from '@tutti/transport'
 import { type LiveRevision, noReplica, type ResolvedEntry } from './catalog.ts'
 
 /** What chooses replicas for attempts. */
@@ -14,6 +19,8 @@ export interface ReplicaChoice {
 /** The revision of one model version that a request uses. */
 export interface Pin {
   target: ModelTarget
+  /** That of `target`, as replicas are found by it. */
+  key: string
   /** Attempts that ran, may have run, or may still run under the revision. */
   uses: number
 }
@@ -28,7 +35,7 @@ export function acquireMoved(
   resolved: ResolvedEntry,
   pin: Pin,
   avoid: ReadonlySet<string> | undefined,
-): ReplicaPlace {
+): Replica {
   const { model, version, revision } = pin.target
   const served = liveRevisions(model, version).filter((live) =>
     directory.isServed({ model, version, revision: live.revision }),
@@ -45,9 +52,10 @@ export function acquireMoved(
     throw new ServeError('REVISION_GONE', text, { details: { model, version: String(version) } })
   }
   pin.target = { model, version, revision: next.revision }
-  const place = directory.places.acquire(pin.target, avoid)
-  if (place === undefined) throw noReplica(pin.target)
-  return place
+  pin.key = revisionKey(pin.target)
+  const replica = directory.places.acquire(pin.target, avoid)
+  if (replica === undefined) throw noReplica(pin.target)
+  return replica
 }
 
 /** Longer than the transport takes to decide about a suspect replica; without a broker it does not decide. */

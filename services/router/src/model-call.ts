@@ -6,9 +6,10 @@ import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } fr
 import {
   type FailedAttempt,
   type FindReplicaExecutor,
-  type ReplicaPlace,
+  type Replica,
   retryOrFail,
 } from '@tutti/transport'
+import { outputError } from './call-errors.ts'
 import { startCallSpan } from './call-spans.ts'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
 import { acquireMoved, awaitReplica, type Pin, type ReplicaChoice } from './missing-replica.ts'
@@ -44,12 +45,12 @@ export interface ModelCall {
   readonly owner: RequestOwner
   readonly context: CallContext
   /**
-   * Called once for each attempt.
+   * Called once for each attempt at a step of an ensemble.
    *
    * @param failed - the times of the attempt before, as far as they are known.
-   * @returns the number of the attempt, by which logs and replicas tell it from others: of the step within its run, from 1.
+   * @returns the number of the attempt within the run, from 1, by which logs and replicas tell it from others.
    */
-  nextAttempt(failed: StepTimes | undefined): number
+  nextAttempt?(failed: StepTimes | undefined): number
 }
 
 /**
@@ -85,8 +86,8 @@ class Attempt implements ResponseSink {
     this.#o = o
     this.#call = call
     this.#sink = sink
-    this.#number = call.nextAttempt(failed?.times)
     this.#tries = (failed?.tries ?? 0) + 1
+    this.#number = call.nextAttempt?.(failed?.times) ?? this.#tries
   }
 
   /** @param giveUpAt - how long it waits for a replica; absent for the first time. */
@@ -95,21 +96,25 @@ class Attempt implements ResponseSink {
     const { clock, directory, replicas, tracing } = this.#o
     try {
       this.#chosen = owner.pins.choose(this.#o, target)
-    } catch (error) {
+    } catch (thrown) {
+      const error = ServeError.from(thrown)
+      const { target: revision } = owner.pins.pinOf(target)
+      const { signal } = context
+      const again = (until: number): void => this.begin(until)
       return awaitReplica({
-        error: ServeError.from(error),
+        error,
         directory,
         clock,
-        revision: owner.pins.pinOf(target).target,
-        signal: context.signal,
+        revision,
+        signal,
         giveUpAt,
-        again: (until) => this.begin(until),
+        again,
         sink: this,
       })
     }
     this.#startedAt = clock.now()
-    const { pin, place } = this.#chosen
-    const { replica } = place.address
+    const { pin } = this.#chosen
+    const { replica } = this.#chosen.replica.address
     this.#span =
       tracing && startCallSpan(tracing, { ...this.#call, attempt: this.#number }, replica)
     const trace = this.#span?.traceParent
@@ -137,7 +142,7 @@ class Attempt implements ResponseSink {
     this.#span?.recordError(error)
     this.#end(executed)
     const { clock, revisionRefused } = this.#o
-    const replica = this.#chosen?.place.address.replica
+    const replica = this.#chosen?.replica.address.replica
     if (replica !== undefined && error.reason === 'REVISION_GONE') revisionRefused(replica)
     const failed: FailedAttempt = {
       error: replica === undefined ? error : error.withDetails({ replica }),
@@ -161,28 +166,17 @@ class Attempt implements ResponseSink {
     const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs
     for (const [i, { name }] of outputs.entries()) {
       const isTwice = outputs.findIndex((other) => other.name === name) < i
-      if (wanted.includes(name) && !isTwice) continue
-      const problem = isTwice ? `"${name}" twice` : `"${name}", want ${wanted.join(', ')}`
-      const text = `model '${target.entry.name}': got output ${problem}`
-      return new ServeError('RESPONSE_INVALID', text)
+      if (isTwice) return outputError(target, name, undefined)
+      if (!wanted.includes(name)) return outputError(target, name, wanted)
     }
     return undefined
   }
 
-  /** What the call took beyond the step's own queue and compute is the transfer. */
   #observe(times: StepTimes | undefined): void {
     if (times === undefined) return
     const { ensemble, step, target } = this.#call
-    const computeNs = times.computeInputNs + times.computeInferNs + times.computeOutputNs
     const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
-    this.#o.metrics.observeStep({
-      ensemble,
-      step,
-      model: target.entry.name,
-      queueS: times.queueNs / 1e9,
-      transferS: Math.max(0, elapsedNs - times.queueNs - computeNs) / 1e9,
-      computeS: computeNs / 1e9,
-    })
+    this.#o.metrics.observeStep({ ensemble, step, model: target.entry.name }, times, elapsedNs)
   }
 
   /** Comes before the sink gets the end, so that another attempt finds the place free. */
@@ -193,10 +187,10 @@ class Attempt implements ResponseSink {
   }
 }
 
-/** A place at a replica for one attempt. */
+/** A replica at which one attempt has a place. */
 interface ChosenReplica {
   readonly pin: Pin
-  readonly place: ReplicaPlace
+  readonly replica: Replica
 }
 
 /**
@@ -216,26 +210,29 @@ export class RevisionPins {
   choose(o: CallDependencies, resolved: ResolvedEntry): ChosenReplica {
     const pin = this.pinOf(resolved)
     const { places } = o.directory
-    const place =
-      places.acquire(pin.target, this.#avoid) ?? acquireMoved(o, resolved, pin, this.#avoid)
+    const serving = places.byRevision.get(pin.key)
+    let replica = serving?.length === 1 ? serving[0] : undefined
+    if (replica !== undefined) replica.inFlight += 1
+    else replica = places.acquire(pin.target, this.#avoid)
+    replica ??= acquireMoved(o, resolved, pin, this.#avoid)
     pin.uses += 1
-    return { pin, place }
+    return { pin, replica }
   }
 
   /** Ends an attempt. @param executed - 'no' if nothing can have run, so that the request may still move. */
-  ended({ pin, place }: ChosenReplica, executed: Executed): void {
-    place.release()
+  ended({ pin, replica }: ChosenReplica, executed: Executed): void {
+    replica.inFlight -= 1
     if (executed === 'maybe') return
     pin.uses -= 1
     this.#avoid ??= new Set()
-    this.#avoid.add(place.address.replica)
+    this.#avoid.add(replica.address.replica)
   }
 
   /** What the next attempt would use. */
   pinOf(resolved: ResolvedEntry): Pin {
     const known = this.#pins.get(resolved.version)
     if (known !== undefined) return known
-    const pin = { target: resolved.pinned, uses: 0 }
+    const pin = { target: resolved.pinned, key: resolved.pinnedKey, uses: 0 }
     this.#pins.set(resolved.version, pin)
     return pin
   }

@@ -6,11 +6,7 @@ import type { ResolvedModel, StatisticsRecorder } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { startEnsembleSpan } from './call-spans.ts'
 import type { ResolvedEntry } from './catalog.ts'
-import {
-  type EnsembleCall,
-  type EnsembleDependencies,
-  executeEnsemble,
-} from './ensemble-execution.ts'
+import { type EnsembleDependencies, executeEnsemble } from './ensemble-execution.ts'
 import { recordFailure } from './ensemble-recorders.ts'
 import { callModel, type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
@@ -76,18 +72,13 @@ export class Requests {
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
         const record = plan && new EnsembleRecord(this.#o, resolved, recorder, context)
-        const owner = new AdmittedRequest({ key, resolved, callers, sink, record }, this.#o.pinned)
+        const { pinned } = this.#o
+        const owner = new AdmittedRequest({ key, resolved, callers, sink, record, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
-        if (record === undefined) this.#callModel(call)
+        if (record === undefined) callModel(this.#o, { ...call, ensemble: '', step: '' }, owner)
         else executeEnsemble(this.#o, call, owner, (batchSize) => record.begin(batchSize))
       },
     }
-  }
-
-  #callModel(call: EnsembleCall & { readonly owner: AdmittedRequest }): void {
-    let attempts = 0
-    const nextAttempt = (): number => ++attempts
-    callModel(this.#o, { ...call, ensemble: '', step: '', nextAttempt }, call.owner)
   }
 }
 
@@ -105,16 +96,16 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
     o: Pick<AdmittedRequest, 'key' | 'resolved' | 'callers'> & {
       readonly sink: ResponseSink
       readonly record: EnsembleRecord | undefined
+      readonly pinned: PinnedRequests
     },
-    pinned: PinnedRequests,
   ) {
     this.key = o.key
     this.resolved = o.resolved
     this.callers = o.callers
     this.#sink = o.sink
     this.#record = o.record
-    this.#pinned = pinned
-    pinned.open.add(this)
+    this.#pinned = o.pinned
+    o.pinned.open.add(this)
   }
 
   send(response: StepResponse): void {

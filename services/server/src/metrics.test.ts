@@ -119,7 +119,8 @@ await t.test('steps have histograms for queue, transfer and compute', async (t) 
     await metrics.render(),
     'tutti_step_queue_seconds_count{ensemble="e",step="detect",model="m"} 0\n',
   )
-  metrics.observeStep({ ...step, queueS: 0.002, transferS: 0.0002, computeS: 0.3 })
+  const compute = { computeInputNs: 1e8, computeInferNs: 1e8, computeOutputNs: 1e8 }
+  metrics.observeStep(step, { queueNs: 2e6, ...compute, transferNs: 0 }, 3.022e8)
   const text = await metrics.render()
   t.match(text, 'tutti_step_queue_seconds_sum{ensemble="e",step="detect",model="m"} 0.002\n')
   t.match(

@@ -1,5 +1,6 @@
 import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
+import type { StepTimes } from '@tutti/tensor'
 import type { FailureReason } from './failure-reasons.ts'
 import { toModelStatistics } from './statistics-snapshot.ts'
 
@@ -17,12 +18,6 @@ export interface SuccessfulRequest extends Execution {
   /** From arrival to the last response, in nanoseconds. */
   readonly requestNs: number
   readonly queueNs: number
-}
-
-export interface StatisticsRecorderOptions {
-  readonly name: string
-  readonly version: string
-  readonly clock?: { epochMs(): number }
 }
 
 /**
@@ -47,7 +42,7 @@ export class StatisticsRecorder {
   /** Requests that wait for their execution. */
   pending = 0
 
-  constructor(o: StatisticsRecorderOptions) {
+  constructor(o: { name: string; version: string; clock?: { epochMs(): number } }) {
     this.name = o.name
     this.version = o.version
     this.#clock = o.clock ?? systemClock
@@ -125,13 +120,6 @@ export interface StepLabels {
   readonly model: string
 }
 
-/** One step request, with the three times measured apart. */
-export interface StepObservation extends StepLabels {
-  readonly queueS: number
-  readonly transferS: number
-  readonly computeS: number
-}
-
 /** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
 export const BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -150,21 +138,18 @@ interface Step {
 export class StepHistograms {
   readonly #steps = new Map<string, Step>()
 
-  /** The step's series appear, at 0. */
-  add(labels: StepLabels): void {
-    this.#step(labels)
-  }
-
   /** Drops the step's series. */
   remove(labels: StepLabels): void {
     this.#steps.delete(stepKey(labels))
   }
 
-  readonly observe = (o: StepObservation): void => {
-    const { queue, transfer, compute } = this.#step(o).parts
-    queue.observe(o.queueS)
-    transfer.observe(o.transferS)
-    compute.observe(o.computeS)
+  /** @param elapsedNs - of the whole call: what it took beyond the step's own queue and compute is the transfer. */
+  readonly observe = (labels: StepLabels, times: StepTimes, elapsedNs: number): void => {
+    const { queue, transfer, compute } = this.add(labels).parts
+    const computeNs = times.computeInputNs + times.computeInferNs + times.computeOutputNs
+    queue.observe(times.queueNs / 1e9)
+    transfer.observe(Math.max(0, elapsedNs - times.queueNs - computeNs) / 1e9)
+    compute.observe(computeNs / 1e9)
   }
 
   /** What was counted so far. */
@@ -172,13 +157,13 @@ export class StepHistograms {
     return [...this.#steps.values()]
   }
 
-  #step(labels: StepLabels): Step {
+  /** The step's series appear, at 0, unless they are there. */
+  add(labels: StepLabels): Step {
     const key = stepKey(labels)
     const known = this.#steps.get(key)
     if (known !== undefined) return known
-    const { ensemble, step, model } = labels
     const parts = { queue: new Histogram(), transfer: new Histogram(), compute: new Histogram() }
-    const made = { labels: { ensemble, step, model }, parts }
+    const made = { labels, parts }
     this.#steps.set(key, made)
     return made
   }

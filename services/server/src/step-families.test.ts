@@ -11,6 +11,14 @@ const BUCKETS_S = [
 
 const sorted = (all: string) => all.trim().split('\n').toSorted()
 
+const NO_TIMES = {
+  queueNs: 0,
+  computeInputNs: 0,
+  computeInferNs: 0,
+  computeOutputNs: 0,
+  transferNs: 0,
+}
+
 await t.test('the text is that of prom-client for the same observations', async (t) => {
   const registry = new Registry()
   const theirs = new Histogram({
@@ -25,9 +33,9 @@ await t.test('the text is that of prom-client for the same observations', async 
   const second = { ensemble: '', step: '', model: 'quo"te\\d' }
   theirs.zero(second)
   ours.add(second)
-  for (const queueS of [0, 0.0001, 0.00011, 0.3, 1, 29.999, 30, 31, 1000]) {
-    theirs.observe(first, queueS)
-    ours.observe({ ...first, queueS, transferS: 0, computeS: 0 })
+  for (const queueNs of [0, 1e5, 1.1e5, 3e8, 1e9, 29.999e9, 3e10, 3.1e10, 1e12]) {
+    theirs.observe(first, queueNs / 1e9)
+    ours.observe(first, { ...NO_TIMES, queueNs }, queueNs)
   }
   const text = formatMetrics(stepFamilies(ours).slice(0, 1))
   t.same(sorted(text), sorted(await registry.metrics()))
@@ -38,7 +46,7 @@ await t.test('a step that is removed starts again at 0', async (t) => {
   const step = { ensemble: 'e', step: 'detect', model: 'm' }
   const count = () =>
     stepFamilies(steps).map(({ series }) => series.find(({ suffix }) => suffix === '_count')?.value)
-  steps.observe({ ...step, queueS: 1, transferS: 1, computeS: 1 })
+  steps.observe(step, NO_TIMES, 0)
   t.same(count(), [1, 1, 1])
   steps.remove(step)
   t.same(count(), [undefined, undefined, undefined])

@@ -16,11 +16,12 @@ export type {
   StepEndpoint,
   StepEndpointOptions,
 } from './endpoints.ts'
-export type {
-  AnnouncedLoad,
-  ReplicaAddress,
-  ReplicaPlace,
-  ServedRevision,
+export {
+  type AnnouncedLoad,
+  type Replica,
+  type ReplicaAddress,
+  revisionKey,
+  type ServedRevision,
 } from './replica-places.ts'
 export { type FailedAttempt, retryOrFail } from './retries.ts'
 export { StepDirectory } from './step-directory.ts'

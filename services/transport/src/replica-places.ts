@@ -20,7 +20,10 @@ export interface AnnouncedLoad {
 /** A replica, as far as its choice depends on it. */
 export interface Replica {
   readonly address: ReplicaAddress
-  /** Envelopes that this process has sent there and that are not answered. */
+  /**
+   * Envelopes that this process has sent there and that are not answered: each is a place. The one that took it gives it back with
+   * `inFlight -= 1`, once, when the envelope is answered or given up.
+   */
   inFlight: number
   /** Undefined for a replica of this process, which announces none. */
   load: AnnouncedLoad | undefined
@@ -28,22 +31,12 @@ export interface Replica {
   inFlightThen: number
 }
 
-/** A place at a replica. The one that took it calls `release` once, when the envelope is answered or given up. */
-export interface ReplicaPlace {
-  readonly address: ReplicaAddress
-  readonly release: () => void
-}
-
 /** The replicas that take new work, by what they serve: chooses one for each request. */
 export class ReplicaPlaces {
-  #byRevision: ReadonlyMap<string, readonly Replica[]> = new Map()
+  /** By the key of the revision. Where there is one replica, there is nothing to choose. */
+  byRevision: ReadonlyMap<string, readonly Replica[]> = new Map()
   /** Where the search among equally busy replicas starts, so that ties take turns. */
   #turn = 0
-
-  /** From now on it chooses from these, by the key of the revision. */
-  replace(byRevision: ReadonlyMap<string, readonly Replica[]>): void {
-    this.#byRevision = byRevision
-  }
 
   /**
    * Takes a place at the least busy replica that serves the revision, or returns undefined if none does: one with free slots as it
@@ -52,8 +45,8 @@ export class ReplicaPlaces {
    *
    * @param avoid - replicas that are taken only if there is no other.
    */
-  acquire(revision: ServedRevision, avoid?: ReadonlySet<string>): ReplicaPlace | undefined {
-    const members = this.#byRevision.get(revisionKey(revision))
+  acquire(revision: ServedRevision, avoid?: ReadonlySet<string>): Replica | undefined {
+    const members = this.byRevision.get(revisionKey(revision))
     if (members === undefined) return undefined
     this.#turn = (this.#turn + 1) % members.length
     let best: Replica | undefined
@@ -62,10 +55,8 @@ export class ReplicaPlaces {
       if (member === undefined) continue
       if (best === undefined || isBetter(member, best, avoid)) best = member
     }
-    if (best === undefined) return undefined
-    const chosen = best
-    chosen.inFlight += 1
-    return { address: chosen.address, release: () => (chosen.inFlight -= 1) }
+    if (best !== undefined) best.inFlight += 1
+    return best
   }
 }
 

@@ -50,7 +50,7 @@ await t.test('the least busy replica is chosen, and equally busy ones take turns
   const first = directory.places.acquire(m1)
   const second = directory.places.acquire(m1)
   t.not(first?.address.replica, second?.address.replica)
-  first?.release()
+  if (first !== undefined) first.inFlight -= 1
   t.equal(directory.places.acquire(m1)?.address.replica, first?.address.replica)
 })
 

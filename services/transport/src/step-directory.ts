@@ -23,7 +23,6 @@ export class StepDirectory {
   /** Of those that take new work. */
   readonly places = new ReplicaPlaces()
   readonly #members = new Map<string, Member>()
-  #byRevision: ReadonlyMap<string, readonly Member[]> = new Map()
   #waiting = new Set<() => void>()
   #mayUse: MayUse | undefined
 
@@ -98,7 +97,7 @@ export class StepDirectory {
 
   /** True if some replica that takes new work serves exactly this revision. */
   isServed(revision: ServedRevision): boolean {
-    return this.#byRevision.has(revisionKey(revision))
+    return this.places.byRevision.has(revisionKey(revision))
   }
 
   /**
@@ -127,8 +126,7 @@ export class StepDirectory {
         else members.push(member)
       }
     }
-    this.#byRevision = byRevision
-    this.places.replace(byRevision)
+    this.places.byRevision = byRevision
     this.#wake()
   }
 

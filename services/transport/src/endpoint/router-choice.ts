@@ -78,12 +78,14 @@ export class RouterChoice implements RouterCalls {
       const placed: ResponseSink = {
         send: (response) => {
           hasResponded = true
-          if (response.final) place?.release()
+          if (response.final && place !== undefined) place.inFlight -= 1
           sink.send(response)
         },
         fail: (error, executed, times) => {
-          place?.release()
-          if (place !== undefined) avoid.add(place.address.replica)
+          if (place !== undefined) {
+            place.inFlight -= 1
+            avoid.add(place.address.replica)
+          }
           retry({ error, executed, times, hasResponded, tries })
         },
         ready: () => sink.ready?.(),
@@ -99,11 +101,10 @@ export class RouterChoice implements RouterCalls {
   async ask(question: Question, argument: unknown, o: AskOptions): Promise<unknown> {
     const place = this.#directory.places.acquire(EVERYTHING)
     if (place === undefined) throw noRouter()
-    const { address, release } = place
     try {
-      return await this.#calls.ask(address.replica, question, argument, o)
+      return await this.#calls.ask(place.address.replica, question, argument, o)
     } finally {
-      release()
+      place.inFlight -= 1
     }
   }
 }

@@ -73,7 +73,7 @@ async function openScene(t: Teardown) {
     if (place === undefined) return false
     const call = sendTo(router, place.address, envelope(300_000), [ref(bytes)], quiet)
     const [response] = await collect(call)
-    place.release()
+    place.inFlight -= 1
     const answer = await router.member.ask('step', 'describe', {}, quiet)
     return (
       errors.length === 0 &&
