@@ -1,7 +1,7 @@
 import type { ServedModel, StepControl } from '@tutti/ensemble'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
 import type { ScheduledRequest } from './execution/execution.ts'
-import { createFindExecutor, type SchedulerLoad } from './execution/scheduler.ts'
+import { createFindExecutor } from './execution/scheduler.ts'
 import { type HostedVersion, type Serving, toServedModel } from './hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'
 import { StepEvents } from './log-events.ts'
@@ -15,8 +15,19 @@ export interface StepLoad {
   readonly inFlight: number
   /** Instances that execute nothing. */
   readonly freeSlots: number
-  readonly models: readonly (Pick<Serving, 'slots'> &
-    SchedulerLoad & { readonly model: string; readonly version: number })[]
+  readonly models: readonly ModelLoad[]
+}
+
+/** How busy one model version is. */
+interface ModelLoad extends Pick<Serving, 'slots'> {
+  readonly model: string
+  readonly version: number
+  /** Accepted and not yet answered, in requests. */
+  readonly inFlight: number
+  /** Of those, how many wait for an instance. */
+  readonly queued: number
+  /** Instances that execute nothing; an abandoned call keeps its instance. */
+  readonly freeSlots: number
 }
 
 /**

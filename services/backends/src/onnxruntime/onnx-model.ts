@@ -1,11 +1,12 @@
-import { ServeError } from '@tutti/errors'
+import { bug, ServeError } from '@tutti/errors'
 import type { NamedTensor, Parameters, StepRequest } from '@tutti/tensor'
-import type { EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
+import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import { joinRequests, joinShapes, splitBatch } from './batches.ts'
 import type { OnnxContext } from './onnx-context.ts'
 import { refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
+import type { RunReply, SessionRun, SlotRecord } from './session-contract.ts'
 import type { SessionInstance } from './session-instance.ts'
-import { monotonicNs, planRecord, type RunReply, type SessionRun, type SlotRecord } from './slot.ts'
+import { monotonicNs, planRecord } from './slot.ts'
 import { checkTexts } from './texts.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
@@ -22,14 +23,11 @@ export class OnnxModel implements LoadedModel {
     this.#instances = instances
   }
 
-  execute(
-    batch: readonly EngineRequest[],
-    o: { readonly instance: number; readonly signal: AbortSignal },
-  ): Promise<ExecutionTimes> {
+  execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const instance = this.#instances[o.instance]
     if (instance === undefined) {
-      const problem = `bug: instance ${o.instance}, want less than ${this.#instances.length}`
-      for (const { sink } of batch) sink.fail(new ServeError('INTERNAL', problem), 'no')
+      const error = bug(`instance ${o.instance}, want less than ${this.#instances.length}`)
+      for (const { sink } of batch) sink.fail(error, 'no')
       return Promise.resolve(NO_TIMES)
     }
     return new Promise((resolve) => {
@@ -165,13 +163,11 @@ class OpenRun implements SessionRun {
     const { model, outputs } = this.#context
     let total = 0
     for (const { request } of this.#requests) total += request.batchSize
-    if (total === 0)
-      return [outputs.get(output.name)?.isVector ? { ...output, shape: [1] } : output]
+    const isVector = outputs.get(output.name)?.isVector
+    if (total === 0) return [isVector ? { ...output, shape: [1] } : output]
     if (output.shape[0] !== total) refuseBatch(model, output, total)
     if (this.#requests.length === 1) return [output]
-    return splitBatch(
-      output,
-      this.#requests.map(({ request }) => request.batchSize),
-    )
+    const sizes = this.#requests.map(({ request }) => request.batchSize)
+    return splitBatch(output, sizes)
   }
 }

@@ -1,4 +1,5 @@
-import type { Datatype } from '@tutti/tensor'
+import type { ServeError } from '@tutti/errors'
+import type { Datatype, NamedTensor } from '@tutti/tensor'
 import type { OrtSessionOptions } from './ort-binding.ts'
 
 /** A tensor that can be fed or fetched, in the order that slots count them. */
@@ -31,3 +32,42 @@ export type SessionReply = ArrayBuffer | readonly [slot: ArrayBuffer, ...extras:
 
 /** Asks the thread to end. It is never terminated: that aborts the process if a run is going on. */
 export const STOP = 'stop'
+
+/** A tensor to be written: the data of its parts, one behind the other. */
+export interface TensorParts {
+  readonly index: number
+  readonly dims: readonly number[]
+  readonly parts: readonly { readonly data: Uint8Array }[]
+}
+
+/** A tensor with its place: from the start of its record when it is written, from the start of the slot when it is read. */
+export interface SlotTensor extends TensorParts {
+  readonly byteOffset: number
+  readonly byteLength: number
+}
+
+/** A record to be written, or one that was read: its tensors have no parts then. */
+export interface SlotRecord {
+  readonly tensors: readonly SlotTensor[]
+  readonly values: readonly number[]
+  /** Bytes. */
+  readonly size: number
+}
+
+/** What a session executes at once. */
+export interface SessionRun {
+  /** Its inputs, viewed until the end of the turn, and the outputs wanted. */
+  readonly record: SlotRecord
+  /** Called once, at its end. */
+  done(result: RunReply | ServeError): void
+}
+
+/** What came back for one run. */
+export interface RunReply {
+  /** The receiver's own. */
+  readonly outputs: readonly NamedTensor[]
+  /** Nanoseconds of the clock that all threads share: taken up, run begun, run ended, outputs ready. */
+  readonly timesNs: readonly number[]
+  /** What copying the inputs took. Runs that went together share it evenly. */
+  readonly fillNs: number
+}

@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads'
 import type { Clock, LogFields, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { type Endable, Restarting } from '../restarting.ts'
-import type { SessionPlan, SessionStarted } from './session-contract.ts'
-import { SessionHandle, type SessionRun, type SlotPool } from './slot.ts'
+import type { SessionPlan, SessionRun, SessionStarted } from './session-contract.ts'
+import { SessionHandle, type SlotPool } from './slot.ts'
 
 export interface SessionInstanceOptions {
   readonly plan: SessionPlan

@@ -3,17 +3,15 @@ import { bug } from '@tutti/errors'
 import { type LoadedSession, loadSession, textOf } from './load-session.ts'
 import type { OrtValue } from './ort-binding.ts'
 import { ORT_DATATYPES } from './ort-datatype.ts'
-import type { ReplyExtra, SessionPlan, SessionPort, STOP } from './session-contract.ts'
-import {
-  APART,
-  monotonicNs,
-  planRecord,
-  readRecords,
-  type SlotRecord,
-  slotBytes,
-  type TensorParts,
-  writeRecords,
-} from './slot.ts'
+import type {
+  ReplyExtra,
+  SessionPlan,
+  SessionPort,
+  SlotRecord,
+  STOP,
+  TensorParts,
+} from './session-contract.ts'
+import { APART, monotonicNs, planRecord, readRecords, slotBytes, writeRecords } from './slot.ts'
 import { fromTexts, toTexts } from './texts.ts'
 
 /*
@@ -56,19 +54,17 @@ function toBuffer({ buffer, byteOffset }: Uint8Array): ArrayBuffer {
 class SessionThread {
   readonly #port: MessagePort
   readonly #plan: SessionPlan
-  readonly #session: LoadedSession['session']
-  readonly #defaults: LoadedSession['defaults']
+  readonly #loaded: LoadedSession
 
   constructor(port: MessagePort, plan: SessionPlan, loaded: LoadedSession) {
     this.#port = port
     this.#plan = plan
-    this.#session = loaded.session
-    this.#defaults = loaded.defaults
+    this.#loaded = loaded
   }
 
   onMessage(slot: ArrayBuffer | typeof STOP): void {
     if (slot instanceof ArrayBuffer) return this.#execute(slot)
-    this.#session.dispose()
+    this.#loaded.session.dispose()
     this.#port.close()
   }
 
@@ -86,10 +82,11 @@ class SessionThread {
 
   /** @returns the reply; what is not to stand in it goes to `extras`. */
   #run(slot: ArrayBuffer, { tensors, values: wanted }: SlotRecord, extras: ReplyExtra[]) {
+    const { session, defaults } = this.#loaded
     const beginNs = monotonicNs()
     let inferStartNs = beginNs
     try {
-      const feeds: Record<string, OrtValue> = { ...this.#defaults }
+      const feeds: Record<string, OrtValue> = { ...defaults }
       for (const { index, dims, byteOffset, byteLength } of tensors) {
         const input = this.#plan.inputs[index]
         if (input === undefined) throw bug('an input is not in the session plan')
@@ -99,7 +96,7 @@ class SessionThread {
       const fetches: Record<string, null> = {}
       for (const name of names) fetches[name] = null
       inferStartNs = monotonicNs()
-      const results = this.#session.run(feeds, fetches, {})
+      const results = session.run(feeds, fetches, {})
       const inferEndNs = monotonicNs()
       const outputs: TensorParts[] = []
       for (let i = 0; i < wanted.length; i += 1) {

@@ -2,7 +2,15 @@ import type { Worker } from 'node:worker_threads'
 import { bug, type ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import { runtimeError } from './run-errors.ts'
-import { type SessionPort, type SessionReply, STOP } from './session-contract.ts'
+import {
+  type SessionPort,
+  type SessionReply,
+  type SessionRun,
+  type SlotRecord,
+  type SlotTensor,
+  STOP,
+  type TensorParts,
+} from './session-contract.ts'
 
 /*
  * A slot is the one ArrayBuffer that carries runs to a session thread and their replies back. Its first number counts the
@@ -29,27 +37,6 @@ export const SLOT_HEADER_BYTES = ALIGNMENT
 
 /** In place of an offset: the data is in a buffer of its own. */
 export const APART = -1
-
-/** A tensor to be written: the data of its parts, one behind the other. */
-export interface TensorParts {
-  readonly index: number
-  readonly dims: readonly number[]
-  readonly parts: readonly { readonly data: Uint8Array }[]
-}
-
-/** A tensor with its place: from the start of its record when it is written, from the start of the slot when it is read. */
-export interface SlotTensor extends TensorParts {
-  readonly byteOffset: number
-  readonly byteLength: number
-}
-
-/** A record to be written, or one that was read: its tensors have no parts then. */
-export interface SlotRecord {
-  readonly tensors: readonly SlotTensor[]
-  readonly values: readonly number[]
-  /** Bytes. */
-  readonly size: number
-}
 
 const NO_PARTS: TensorParts['parts'] = []
 
@@ -190,24 +177,6 @@ export class SlotPool {
 export function monotonicNs(): number {
   const [seconds, ns] = process.hrtime()
   return seconds * 1e9 + ns
-}
-
-/** What a session executes at once. */
-export interface SessionRun {
-  /** Its inputs, viewed until the end of the turn, and the outputs wanted. */
-  readonly record: SlotRecord
-  /** Called once, at its end. */
-  done(result: RunReply | ServeError): void
-}
-
-/** What came back for one run. */
-export interface RunReply {
-  /** The receiver's own. */
-  readonly outputs: readonly NamedTensor[]
-  /** Nanoseconds of the clock that all threads share: taken up, run begun, run ended, outputs ready. */
-  readonly timesNs: readonly number[]
-  /** What copying the inputs took. Runs that went together share it evenly. */
-  readonly fillNs: number
 }
 
 /** Small runs share a slot up to this size; a larger run has one to itself. */

@@ -5,13 +5,12 @@ import { toFailureReason } from '@tutti/server'
 import {
   type ExecuteOptions,
   executedBefore,
-  type NamedTensor,
   type ResponseSink,
   type StepRequest,
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
-import type { QueueEntry } from '../queue/request-queue.ts'
+import type { QueueEntry } from '../queue/queue-entry.ts'
 import { Departures } from './departures.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { ReaderLag } from './reader-lag.ts'
@@ -222,7 +221,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     const execution = this.#execution
     if (before === 'running') execution?.departures.left(execution.requests.indexOf(this))
     execution?.departures.answered(error)
-    if (before !== 'recorded') this.#recordFailure(toFailureReason(error))
+    if (before !== 'recorded') {
+      const failure = { requestNs: this.#sinceNs(this.acceptedAt), reason: toFailureReason(error) }
+      this.#context.statistics.recordFailure(failure)
+    }
     this.#finish(error, undefined)
   }
 
@@ -245,7 +247,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   /** The engine has sent its last. */
   #end(outcome: StepResponse | ServeError): void {
-    if (this.#context.isDecoupled) return this.#answer(outcome, this.#elapsed())
+    if (this.#context.isDecoupled) {
+      return this.#answer(outcome, { ...NO_TIMES, computeInferNs: this.#sinceNs(this.#startedAt) })
+    }
     this.#state = 'held'
     this.#held = outcome
     if (!(outcome instanceof ServeError)) this.#giveBack = outcome.retain?.()
@@ -256,49 +260,38 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#lag ??= new ReaderLag()
     const behind = this.#lag.add(response, this.ready() === undefined)
     if (behind !== undefined) return this.#owner.abandon(this, behind)
-    const outputs = this.#toClient(response.outputs)
-    if (outputs instanceof ServeError) this.#end(outputs)
-    else this.#deliver({ ...response, outputs }, undefined)
+    const passed = this.#toClient(response)
+    if (passed instanceof ServeError) this.#end(passed)
+    else this.#deliver(passed, undefined)
   }
 
   /** Records how the request went, and answers it. */
   #answer(outcome: StepResponse | ServeError, times: ExecutionTimes = NO_TIMES): void {
-    if (outcome instanceof ServeError) return this.#answerError(outcome, times)
-    const outputs = this.#toClient(outcome.outputs)
-    if (outputs instanceof ServeError) return this.#answerError(outputs, times)
-    this.#state = 'recorded'
-    const { clock, statistics } = this.#context
     const stepTimes = this.#stepTimes(times)
-    const requestNs = toNs(clock.now() - this.acceptedAt)
-    statistics.recordSuccess({ ...stepTimes, batchSize: this.request.batchSize, requestNs })
-    this.#deliver({ ...outcome, outputs, times: stepTimes }, stepTimes)
-  }
-
-  #answerError(error: ServeError, times: ExecutionTimes): void {
+    const answer = outcome instanceof ServeError ? outcome : this.#toClient(outcome, stepTimes)
     this.#state = 'recorded'
-    this.#recordFailure('BACKEND')
-    this.#deliver(error, this.#stepTimes(times))
+    const { statistics } = this.#context
+    const requestNs = this.#sinceNs(this.acceptedAt)
+    if (answer instanceof ServeError) statistics.recordFailure({ requestNs, reason: 'BACKEND' })
+    else statistics.recordSuccess({ ...stepTimes, batchSize: this.request.batchSize, requestNs })
+    this.#deliver(answer, stepTimes)
   }
 
-  #recordFailure(reason: ReturnType<typeof toFailureReason>): void {
-    const { clock, statistics } = this.#context
-    statistics.recordFailure({ requestNs: toNs(clock.now() - this.acceptedAt), reason })
-  }
-
-  /** The outputs as the client may have them, or how they break the model's configuration. */
-  #toClient(outputs: readonly NamedTensor[]): readonly NamedTensor[] | ServeError {
+  /** A response as the client may have it, or how it breaks the model's configuration. @param times - of the last. */
+  #toClient(response: StepResponse, times?: StepTimes): StepResponse | ServeError {
     const { config, outputs: declared, hasReshape } = this.#context
+    const { requestedOutputs: wanted, batchSize } = this.request
+    let { outputs } = response
     for (const { name } of outputs) {
       if (!declared.has(name)) return undeclaredError(name, config.name)
     }
-    const wanted = this.request.requestedOutputs
-    const kept = wanted.length === 0 ? outputs : outputs.filter((o) => wanted.includes(o.name))
-    if (!hasReshape) return kept
+    if (wanted.length > 0) outputs = outputs.filter(({ name }) => wanted.includes(name))
     try {
-      return kept.map((output) => applyOutputReshape(config, output, this.request.batchSize))
+      if (hasReshape) outputs = outputs.map((o) => applyOutputReshape(config, o, batchSize))
     } catch (error) {
       return ServeError.from(error)
     }
+    return times === undefined ? { ...response, outputs } : { ...response, outputs, times }
   }
 
   /** Passes on what came, once it is the request's turn. @param times - of the last. */
@@ -340,8 +333,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     }
   }
 
-  #elapsed(): ExecutionTimes {
-    return { ...NO_TIMES, computeInferNs: toNs(this.#context.clock.now() - this.#startedAt) }
+  #sinceNs(ms: number): number {
+    return toNs(this.#context.clock.now() - ms)
   }
 }
 

@@ -2,7 +2,6 @@ import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
 import {
   type ExecuteOptions,
-  type Executor,
   executedBefore,
   type FindExecutor,
   type InferRequest,
@@ -35,46 +34,26 @@ interface Table {
   getPinned(target: ModelTarget): CheckedScheduler
 }
 
-/** Makes the entry of a step: the executor of a model version finds it for each request, so that it may be replaced meanwhile. */
+/**
+ * Makes the entry of a step: the executor of a model version checks a request and hands it to the version's scheduler. It finds
+ * the version for each request, so that it may be replaced meanwhile.
+ */
 export function createFindExecutor(table: Table, replica: string): FindExecutor {
-  return (target) => new VersionExecutor(table, replica, target)
-}
-
-/** A model version in this process: checks a request and hands it to the version's scheduler. */
-class VersionExecutor implements Executor {
-  readonly #table: Table
-  readonly #replica: string
-  readonly #target: ModelTarget
-
-  constructor(table: Table, replica: string, target: ModelTarget) {
-    this.#table = table
-    this.#replica = replica
-    this.#target = target
-  }
-
-  execute(request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void {
-    const { model, version, revision } = this.#target
-    try {
-      const current = this.#table.byName.get(model)?.versions.get(version)
-      const serving = current?.revision === revision ? current.serving : undefined
-      const { check, scheduler } = serving ?? this.#table.getPinned(this.#target)
-      scheduler.execute(check(request), sink, o)
-    } catch (error) {
-      const failure = ServeError.from(error)
-      const details = { model, version: String(version), replica: this.#replica }
-      sink.fail(failure.withDetails(details), executedBefore(failure))
-    }
-  }
-}
-
-/** How busy one model version is. */
-export interface SchedulerLoad {
-  /** Accepted and not yet answered, in requests. */
-  readonly inFlight: number
-  /** Of those, how many wait for an instance. */
-  readonly queued: number
-  /** Instances that execute nothing; an abandoned call keeps its instance. */
-  readonly freeSlots: number
+  return (target) => ({
+    execute: (request, sink, o) => {
+      const { model, version, revision } = target
+      try {
+        const current = table.byName.get(model)?.versions.get(version)
+        const serving = current?.revision === revision ? current.serving : undefined
+        const { check, scheduler } = serving ?? table.getPinned(target)
+        scheduler.execute(check(request), sink, o)
+      } catch (error) {
+        const failure = ServeError.from(error)
+        const details = { model, version: String(version), replica }
+        sink.fail(failure.withDetails(details), executedBefore(failure))
+      }
+    },
+  })
 }
 
 /** What a scheduler is put together from. */
@@ -101,12 +80,9 @@ export class Scheduler implements ExecutionOwner {
     this.#o = o
   }
 
-  get load(): SchedulerLoad {
-    return {
-      inFlight: this.#inFlight,
-      queued: this.#o.queue.length,
-      freeSlots: this.#o.instances.idle,
-    }
+  get load() {
+    const { queue, instances } = this.#o
+    return { inFlight: this.#inFlight, queued: queue.length, freeSlots: instances.idle }
   }
 
   /** Executes a request that was checked; as an Executor. */
@@ -213,10 +189,8 @@ export class Scheduler implements ExecutionOwner {
 
   /** The running request that an engine was given as this object. */
   findRunning(request: StepRequest): ScheduledRequest | undefined {
-    for (const { requests } of this.#executions) {
-      for (const scheduled of requests) if (scheduled.request === request) return scheduled
-    }
-    return undefined
+    const running = [...this.#executions].flatMap(({ requests }) => requests)
+    return running.find((scheduled) => scheduled.request === request)
   }
 
   /** Refuses new requests from now on. @returns resolves when all accepted ones are answered. */
@@ -258,7 +232,7 @@ export class Instances {
   readonly #maxInflight: number
   /** How many executions an instance may have inflight now. */
   #limit = 1
-  #meanNs = Number.NaN
+  #meanNs = 0
 
   /** @param maxInflight - executions that the engine takes per instance; 1 keeps everything in the queue. */
   constructor(count: number, maxInflight: number) {
@@ -295,8 +269,8 @@ export class Instances {
     const ns = times.computeInputNs + times.computeInferNs + times.computeOutputNs
     // All its requests failed before it computed anything.
     if (ns === 0) return
-    const mean = this.#meanNs
-    this.#meanNs = Number.isNaN(mean) ? ns : mean + (ns - mean) * MEAN_WEIGHT
+    const mean = this.#meanNs || ns
+    this.#meanNs = mean + (ns - mean) * MEAN_WEIGHT
     this.#limit = Math.min(this.#maxInflight, Math.max(1, Math.floor(INFLIGHT_NS / this.#meanNs)))
   }
 }

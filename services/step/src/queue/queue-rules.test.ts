@@ -3,8 +3,7 @@ import type { StepRequest } from '@tutti/tensor'
 import t from 'tap'
 import { scriptedConfig } from '../testing/scheduler-rig.ts'
 import { batchRequest, floats } from '../testing/step-builders.ts'
-import { compileBatchKey } from './queue-rules.ts'
-import { batchKey } from './request-queue.ts'
+import { batchKey, compileBatchKey } from './queue-rules.ts'
 
 function input(name: string, rest: Partial<ModelInput> = {}): ModelInput[] {
   return scriptedConfig().input.map((declared) => ({ ...declared, name, ...rest }))

@@ -1,4 +1,5 @@
 import type { DynamicBatching, ModelConfig, QueuePolicy } from '@tutti/model-config'
+import type { StepRequest } from '@tutti/tensor'
 
 /** What a queue reads for every request: a model's `dynamic_batching`, compiled, with the defaults filled in. */
 export interface QueueRules {
@@ -60,7 +61,7 @@ export function compileQueueRules(config: ModelConfig, maxQueuedRequests: number
     defaultLevel: batcher.priority_levels === 0 ? 0 : batcher.default_priority_level,
     defaultLevelRules: toLevelRules(batcher.default_queue_policy),
     levelRules: new Map(policies.map(([level, rules]) => [Number(level), toLevelRules(rules)])),
-    batchKey: compileBatchKey(config),
+    batchKey: batcher === NO_BATCHER ? undefined : compileBatchKey(config),
     maxQueuedRequests,
   }
 }
@@ -97,4 +98,18 @@ export function compileBatchKey(config: ModelConfig): readonly BatchKeyInput[] |
     }))
     .filter(({ hasShape }) => hasOptional || hasShape)
   return config.max_batch_size <= 1 || inputs.length === 0 ? undefined : inputs
+}
+
+/** Gives equal text for requests that may share a batch. */
+export function batchKey(
+  inputs: readonly BatchKeyInput[],
+  request: Pick<StepRequest, 'inputs'>,
+): string {
+  let key = ''
+  for (const { name, hasShape } of inputs) {
+    const input = request.inputs.find((tensor) => tensor.name === name)
+    if (input === undefined) key += '-;'
+    else key += hasShape ? `${input.shape.slice(1).join(',')};` : '+;'
+  }
+  return key
 }

@@ -1,39 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { StepRequest } from '@tutti/tensor'
-import type { BatchKeyInput, LevelRules, QueueRules } from './queue-rules.ts'
-
-/** What a queue reads of a request. */
-export type QueuedRequest = Pick<StepRequest, 'batchSize' | 'inputs'> & {
-  readonly context: Pick<StepRequest['context'], 'priority' | 'timeoutUs'>
-}
-
-/** A waiting request, linked into the queue so that a cancelled one leaves the middle at once. */
-export interface QueueEntry<T> {
-  readonly item: T
-  /** Items in the batch dimension, at least 1. */
-  readonly size: number
-  /** Requests of different keys never share a batch. */
-  readonly key: string
-  readonly level: Level
-  /** Milliseconds of the injected clock. */
-  readonly enqueuedAt: number
-  /** When the queue's own timeout strikes; Infinity if never. */
-  readonly expiresAt: number
-  isWaiting: boolean
-  /** Its timeout has struck and moved it behind its level; it does not strike again. */
-  isDelayed: boolean
-  previous: QueueEntry<T> | undefined
-  next: QueueEntry<T> | undefined
-}
-
-/** The requests of one priority level. */
-interface Level {
-  /** 0 without priority levels; 1 is the highest. */
-  readonly number: number
-  readonly rules: LevelRules
-  /** Shared by the levels that have no limit of their own. */
-  readonly waiting: { count: number }
-}
+import type { Level, QueuedRequest, QueueEntry } from './queue-entry.ts'
+import { batchKey, type LevelRules, type QueueRules } from './queue-rules.ts'
 
 /**
  * The requests of one model version that wait for an instance, as one list in the order of service: by priority level, in a level by
@@ -64,8 +31,7 @@ export class RequestQueue<T> {
   /** @throws ServeError QUEUE_FULL or OVERLOADED, without the `[request id: ...]` prefix. */
   add(item: T, request: QueuedRequest, now: number): QueueEntry<T> {
     const { priority, timeoutUs } = request.context
-    const number = levelOf(priority, this.#rules)
-    const level = this.#levels.get(number) ?? this.#addLevel(number)
+    const level = this.#levelOf(priority)
     this.#admit(level)
     const { batchKey: inputs } = this.#rules
     const entry: QueueEntry<T> = {
@@ -158,8 +124,12 @@ export class RequestQueue<T> {
     return items
   }
 
-  #addLevel(number: number): Level {
-    const rules = this.#rules.levelRules.get(number) ?? this.#rules.defaultLevelRules
+  #levelOf(priority: bigint): Level {
+    const { levels, defaultLevel, levelRules, defaultLevelRules } = this.#rules
+    const number = priority <= 0n || priority > levels ? defaultLevel : Number(priority)
+    const known = this.#levels.get(number)
+    if (known !== undefined) return known
+    const rules = levelRules.get(number) ?? defaultLevelRules
     const waiting = rules.maxQueueSize > 0 ? { count: 0 } : this.#unlimited
     const level = { number, rules, waiting }
     this.#levels.set(number, level)
@@ -204,10 +174,6 @@ function isServedAfter<T>(waiting: QueueEntry<T>, entry: QueueEntry<T>): boolean
   return waiting.isDelayed && !entry.isDelayed
 }
 
-function levelOf(priority: bigint, { levels, defaultLevel }: QueueRules): number {
-  return priority <= 0n || priority > levels ? defaultLevel : Number(priority)
-}
-
 /** The model's timeout, or the request's own where it may override and is shorter. Infinity if there is none. */
 function timeoutMs(rules: LevelRules, ownUs: bigint): number {
   const { defaultTimeoutUs } = rules
@@ -217,15 +183,19 @@ function timeoutMs(rules: LevelRules, ownUs: bigint): number {
 }
 
 /** The entries that could share a batch, counted from the front of the queue, across priority levels. */
-function gather<T>(first: QueueEntry<T>, rules: QueueRules) {
+function gather(first: QueueEntry<unknown>, rules: QueueRules) {
   let count = 0
   let size = 0
   /** Entries up to the largest preferred size that can be formed; 0 if none can. */
   let preferredCount = 0
-  /** The next entry cannot join, so that waiting cannot make the batch larger. */
+  /** The next one cannot join, so that waiting cannot make the batch larger. */
   let isFull = false
   let oldest = Number.POSITIVE_INFINITY
-  for (let entry: QueueEntry<T> | undefined = first; entry !== undefined; entry = entry.next) {
+  for (
+    let entry: QueueEntry<unknown> | undefined = first;
+    entry !== undefined;
+    entry = entry.next
+  ) {
     const grown = size + entry.size
     if (count > 0) {
       // The batch passes the largest preferred size without meeting one: what is there counts as preferred.
@@ -239,15 +209,4 @@ function gather<T>(first: QueueEntry<T>, rules: QueueRules) {
     if (rules.preferredBatchSizes.has(size)) preferredCount = count
   }
   return { count, size, preferredCount, isFull, oldest }
-}
-
-/** Gives equal text for requests that may share a batch. */
-export function batchKey(inputs: readonly BatchKeyInput[], request: QueuedRequest): string {
-  let key = ''
-  for (const { name, hasShape } of inputs) {
-    const input = request.inputs.find((tensor) => tensor.name === name)
-    if (input === undefined) key += '-;'
-    else key += hasShape ? `${input.shape.slice(1).join(',')};` : '+;'
-  }
-  return key
 }

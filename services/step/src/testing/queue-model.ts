@@ -1,6 +1,7 @@
 import { ServeError } from '@tutti/errors'
+import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { LevelRules, QueueRules } from '../queue/queue-rules.ts'
-import { type QueueEntry, RequestQueue } from '../queue/request-queue.ts'
+import { RequestQueue } from '../queue/request-queue.ts'
 import { floats } from './step-builders.ts'
 
 const NO_POLICY: LevelRules = {
