@@ -32,7 +32,7 @@ const KEPT_LINES = 10_000
  */
 export async function runProcess({ root, files, env, timeoutS, signal, nodeFlags = [] }) {
   const startedMs = performance.now()
-  const output = new TapOutput(files[0])
+  const output = new TapOutput(files)
   const lines = []
   const keep = (line) => {
     // What led to a failure, and the failure, stay.
@@ -83,8 +83,7 @@ function toOutcome({ files, output, lines, code, exitSignal, ms }) {
   }
   // Else the file that ran last may not be the one that ended the process: an error may come late.
   const isExplained = code === 0 || (code === 1 && hasFailed)
-  const hasRunAll = files.length === 1 || output.hasRunAll
-  const isOrderly = isExplained && hasRunAll && !output.hasStray
+  const isOrderly = isExplained && output.hasRunAll && !output.hasStray
   const notRun = files.filter((file) => !counts.has(file) || !(isOrderly || failed.has(file)))
   return { files, counts, failed, notRun, skipped, lines, ms }
 }

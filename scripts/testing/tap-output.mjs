@@ -6,8 +6,8 @@
 export class TapOutput {
   /** Whether the process came to its totals; not if it died. */
   isComplete = false
-  /** Whether a process with several files came to the end of the last. */
-  hasRunAll = false
+  /** Whether a process with several files came to the end of the last; true for one file. */
+  hasRunAll
   /** Whether something failed outside all tests, which may be the work of a file that ran before. */
   hasStray = false
   /** The assertions of each file that has run: how many passed, failed, and were skipped or are to be written. */
@@ -24,9 +24,10 @@ export class TapOutput {
   #isOpen = []
   #diagnosticIndent
 
-  /** @param {string} file - the one that runs until a line names another. */
-  constructor(file) {
-    this.#begin(file)
+  /** @param {readonly string[]} files - the first runs until a line names another. */
+  constructor(files) {
+    this.hasRunAll = files.length === 1
+    this.#begin(files[0])
   }
 
   /** @param {string} line - without its line end. */

@@ -41,7 +41,7 @@ not ok 4 - tensors # time=1200ms
 # time=1540.742ms`
 
 function read(text) {
-  const output = new TapOutput('first.test.ts')
+  const output = new TapOutput(['first.test.ts'])
   for (const line of text.split('\n')) output.take(line)
   return output
 }
