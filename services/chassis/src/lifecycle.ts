@@ -43,7 +43,7 @@ export interface LifecycleOptions {
 
 /**
  * Runs an executable: start, ready, and on SIGTERM or SIGINT not ready, stop accepting, drain within the grace period,
- * close, exit. A second signal exits at once with 128 + its number, but not one that follows a SIGINT within 250 ms.
+ * close, exit. A second signal exits at once with 128 + its number, but not one that follows the first within 250 ms.
  *
  * Exit code 0 if all of it went well, 1 if start, drain or close failed or took longer than allowed.
  *
@@ -62,16 +62,16 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
     exited.resolve(code)
   }
   const clock = o.clock ?? systemClock
-  let ctrlCAt = Number.NEGATIVE_INFINITY
+  let stoppedAt = 0
   const unlisten = o.signals.listen((signal) => {
     if (!stop.signal.aborted) {
-      if (signal === 'SIGINT') ctrlCAt = clock.now()
+      stoppedAt = clock.now()
       o.health.hold('stopping', 'the server is stopping')
       o.logger.info(EVENTS.stopping, { signal, graceMs: o.graceMs })
       stop.abort(new ServeError('SERVER_STOPPING', `the server got ${signal}`))
       return
     }
-    if (clock.now() - ctrlCAt < SAME_CTRL_C_MS) return
+    if (clock.now() - stoppedAt < SAME_STOP_MS) return
     o.logger.warn(EVENTS.secondSignal, { signal })
     exit({ code: 128 + SIGNAL_NUMBERS[signal], isBusy: true })
   })
@@ -82,8 +82,8 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
   return exited.promise
 }
 
-/** One Ctrl-C comes twice where npm hands on what the terminal sent to all; two of them so soon are never meant. */
-const SAME_CTRL_C_MS = 250
+/** One stop comes twice where npm hands on what a terminal or systemd sent to all; two of them so soon are never meant. */
+const SAME_STOP_MS = 250
 
 const SIGNAL_NUMBERS: Readonly<Record<StopSignal, number>> = { SIGINT: 2, SIGTERM: 15 }
 
