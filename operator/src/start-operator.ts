@@ -34,7 +34,7 @@ export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS
 }
 
 /** To the API server. */
-export const USER_AGENT = `tutti-operator/${manifest.version}`
+const USER_AGENT = `tutti-operator/${manifest.version}`
 
 /** Starts the operator: resolves when its caches have synced, whether it leads or stands by. */
 export async function startOperator(
@@ -120,7 +120,7 @@ function toListen(flags: OperatorFlags) {
 }
 
 /** KUBECONFIG wins, in a pod too. */
-export async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
+async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
   if (config.kubeconfig !== undefined) {
     // Half of the operator's memory, which a pod can do without.
     const { kubeConfigAccess } = await import('./runtime/kube-config.ts')

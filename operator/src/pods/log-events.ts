@@ -9,6 +9,6 @@ export function routersCannotBeAsked(
   log.warn('router cannot be asked', { namespace, pod, error })
 }
 
-export function routerLooksDifferent(log: Logger, namespace: string): void {
+export function servedModelsChanged(log: Logger, namespace: string): void {
   log.debug('routers serve other models than before', { namespace })
 }

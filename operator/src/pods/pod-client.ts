@@ -53,7 +53,7 @@ export interface PodClientOptions {
 const MAX_BYTES = { router: 8 * 2 ** 20, step: 2 * 2 ** 20 } as const
 
 /** Where all our processes answer the operator. */
-export const METRICS_PORT = 8002
+const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
   const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o

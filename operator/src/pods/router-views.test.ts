@@ -161,7 +161,7 @@ await test('what routers say is kept once, and not without bounds', async (t) =>
   isSame = false
   const refused = (await look()).filter((view) => 'error' in view)
   t.equal(refused.length, 2)
-  t.match(refused[0], { error: { reason: 'MESSAGE_TOO_LARGE', message: /say different things/ } })
+  t.match(refused[0], { error: { reason: 'MESSAGE_TOO_LARGE', message: /give different answers/ } })
 })
 
 await test('silent routers of other namespaces do not hold up the others', async (t) => {

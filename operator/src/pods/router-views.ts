@@ -5,7 +5,7 @@ import { ServeError } from '@tutti/errors'
 import type { Pod, Stored } from '@tutti/kube'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import type { ManagedController } from '../runtime/manager.ts'
-import { routerLooksDifferent, routersCannotBeAsked } from './log-events.ts'
+import { routersCannotBeAsked, servedModelsChanged } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
 import { addressOf, isReady } from './pod-state.ts'
 
@@ -139,7 +139,7 @@ export class RouterViews implements ManagedController {
     )
     const changed = routers.filter(({ id }) => this.#changed.delete(id))
     if (changed.length === 0 || this.#closing.signal.aborted) return
-    routerLooksDifferent(this.#o.log, namespace)
+    servedModelsChanged(this.#o.log, namespace)
     this.#o.onChange(namespace)
   }
 
@@ -203,7 +203,7 @@ export class RouterViews implements ManagedController {
     const kept = new Map(others.map(({ digest, length }) => [digest, length]))
     const sum = [...kept.values()].reduce((all, length) => all + length, answer.length)
     if (sum <= MOST_KEPT) return answer
-    const text = `pod "${pod}": the routers of the namespace say different things of more than ${MOST_KEPT} characters together`
+    const text = `pod "${pod}": the routers of the namespace give different answers, want at most ${MOST_KEPT} characters in all`
     const error = new ServeError('MESSAGE_TOO_LARGE', text)
     return { view: { pod, error }, at, saidAt: at, digest: error.reason, length: 0 }
   }

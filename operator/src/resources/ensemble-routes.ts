@@ -5,7 +5,7 @@ import { toPlain } from './plain.ts'
 import { EDGE_PORTS, ROUTER_NAMES, ROUTER_PORT_NAMES } from './router-names.ts'
 
 /** On what belongs to an Ensemble: its metadata.name. */
-export const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
+const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
 
 /** An Ensemble that is reached from outside. */
 export interface RouteParts {
@@ -34,7 +34,7 @@ export function buildEnsembleRoutes(parts: RouteParts): readonly DesiredChild[] 
 }
 
 /** Labels of the children of an Ensemble. */
-export function ensembleLabels(name: string): Readonly<Record<string, string>> {
+function ensembleLabels(name: string): Readonly<Record<string, string>> {
   return {
     'app.kubernetes.io/name': 'tutti-ensemble',
     'app.kubernetes.io/instance': name,

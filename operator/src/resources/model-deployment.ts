@@ -18,7 +18,7 @@ const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
 const START_S = 600
 const OLD_REPLICA_SETS = 3
 
-/** @param replicas - undefined where somebody else owns the number. */
+/** @param replicas - undefined where an autoscaler or a user sets the number. */
 export function buildModelDeployment(
   parts: ModelParts,
   replicas: number | undefined,

@@ -12,7 +12,7 @@ export interface PodLoad {
 
 export type NativeScaling = Extract<Scaling, { readonly provider: 'Native' }>
 
-/** A number of replicas that the load asked for at a time. */
+/** The number of replicas for the load at a time. */
 export interface Recommendation {
   readonly at: number
   readonly replicas: number
@@ -20,7 +20,7 @@ export interface Recommendation {
 
 export interface ScalingInput {
   readonly scaling: NativeScaling
-  /** What is wanted now. */
+  /** Desired replicas now. */
   readonly current: number
   /** Of every ready pod; undefined for one that did not answer. */
   readonly loads: readonly (PodLoad | undefined)[]
@@ -32,25 +32,25 @@ export interface ScalingInput {
 
 export interface ScalingDecision {
   readonly replicas: number
-  /** To be handed in again. */
+  /** Input of the next decision. */
   readonly recommendations: readonly Recommendation[]
 }
 
-/** As the HPA has it: a tenth off the target is no reason to change anything. */
+/** A load within a tenth of the target changes nothing, as with the HPA. */
 const TOLERANCE = 0.1
-/** In one decision, at most twice as many, or four more: a load that was read too high must not fill a cluster. */
+/** One decision gives at most twice as many replicas, or four more: a wrong load must not fill a cluster. */
 const GROWTH = 2
 const GROWTH_STEP = 4
 
 /**
- * How many replicas a model is to have: as many as its requests in flight and queued want, within the bounds. Up counts the
- * smallest recommended of the up window, down the largest of the down window, as the HPA does it; a pod that does not answer never makes
- * it fewer. Pure.
+ * Decides the replicas of a model by its requests in flight and queued, within the bounds. Scaling up takes the smallest
+ * recommendation of the up window, scaling down the largest of the down window, as the HPA does. A pod that does not answer never
+ * lowers the number. Pure.
  */
 export function decideReplicas(input: ScalingInput): ScalingDecision {
   const { scaling, current, now } = input
   const recommended = clamp(recommend(input), scaling)
-  // A first decision, after a start of the operator say, does not know what was before: what is there counts as a recommended.
+  // The first decision, such as after a start of the operator, has no history: the current number counts as a recommendation.
   const earlier =
     input.recommendations.length > 0 ? input.recommendations : [{ at: now, replicas: current }]
   const longestMs = Math.max(scaling.upWindowMs, scaling.downWindowMs)
@@ -75,7 +75,7 @@ function recommend({ scaling, current, loads }: ScalingInput): number {
   const recommended = Math.ceil(requests / target)
   const isNear = Math.abs(requests / (target * current) - 1) <= TOLERANCE
   if (isNear) return current
-  // Those that are silent may be the busy ones.
+  // Silent pods may be the busy ones.
   return known.length < loads.length ? Math.max(recommended, current) : recommended
 }
 

@@ -54,7 +54,6 @@ export {
 export {
   Accelerator,
   DEFAULT_DEVICE,
-  ModelResources,
 } from './manifest/model-pods.ts'
 export { ModelSpec } from './manifest/model-spec.ts'
 export { findRouterProblems, parseManifest } from './manifest/parse-manifest.ts'

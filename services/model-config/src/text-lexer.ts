@@ -135,7 +135,7 @@ export class TextLexer {
 }
 
 /** How a message names a token. */
-export function describeToken(token: Token): string {
+function describeToken(token: Token): string {
   if (token.kind === 'end') return 'the end of the text'
   const text = token.text.length > 40 ? `${token.text.slice(0, 40)}...` : token.text
   return token.kind === 'string' ? `string ${text}` : `"${text}"`

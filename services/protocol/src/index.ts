@@ -28,7 +28,6 @@ export { decodeHeartbeat, encodeHeartbeat } from './messages/heartbeat.ts'
 export {
   CALLERS_LIMIT,
   CHUNK_BYTES,
-  HEARTBEAT_REVISIONS,
   INLINE_LIMIT_BYTES,
   INLINE_TOTAL_LIMIT_BYTES,
   MESSAGE_PROTOCOL_VERSION,

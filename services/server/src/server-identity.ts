@@ -6,7 +6,7 @@ export interface ServerIdentity {
 }
 
 /** The protocol extensions that work here, in Triton's order; docs/protocol.md names the others. */
-export const SERVER_EXTENSIONS: readonly string[] = [
+const SERVER_EXTENSIONS: readonly string[] = [
   'classification',
   'model_repository',
   'schedule_policy',

@@ -1,4 +1,3 @@
-export { FETCH_FLAGS } from './fetch/fetch-flags.ts'
 export { runFetch } from './fetch/run-fetch.ts'
 export { requireDevices } from './load/instance-devices.ts'
 export { type PreparedModel, prepareModel } from './load/prepare-model.ts'

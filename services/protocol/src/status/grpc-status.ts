@@ -11,7 +11,7 @@ import { capText, percentEncodedLength, utf8Length } from './cap-text.ts'
 import { decodeErrorInfo, type ErrorInfo, encodeStatusDetails } from './status-details.ts'
 
 /** The domain of our reasons in google.rpc.ErrorInfo. */
-export const ERROR_DOMAIN = 'tutti.dev'
+const ERROR_DOMAIN = 'tutti.dev'
 export const STATUS_DETAILS_KEY = 'grpc-status-details-bin'
 
 /*

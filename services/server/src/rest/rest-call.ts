@@ -8,7 +8,7 @@ import { readBody } from './read-body.ts'
 import { ENCODING_HEADER } from './rest-reply.ts'
 
 /** The one header that sets a deadline: whole milliseconds from the arrival of the request's headers. */
-export const TIMEOUT_HEADER = 'tutti-timeout-ms'
+const TIMEOUT_HEADER = 'tutti-timeout-ms'
 
 export interface RestCallOptions {
   readonly request: IncomingMessage
