@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, silentLogger } from '@tutti/chassis'
@@ -143,4 +144,12 @@ await t.test('a model whose later instances do not start is not loaded', async (
       message: /^failed to load model 'm': (ordered|died as ordered)$/,
     })
   }
+})
+
+await t.test('the runtime does not report to its maker', async (t) => {
+  const { directory, remove } = await writeModelFile(buildAddModel(2))
+  t.teardown(remove)
+  const model = await createOnnxEngine().load(modelSource(directory, ADD_CONFIG), { instances: 1 })
+  t.teardown(() => model.close())
+  t.notOk(existsSync(`/tmp/mat-debug-${process.pid}.log`), 'where its reports are logged')
 })

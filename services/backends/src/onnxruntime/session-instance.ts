@@ -61,6 +61,9 @@ async function startSession({
   threadModule,
   pool,
 }: SessionInstanceOptions): Promise<Session> {
+  // Or the runtime stores a device id in the user's home, writes to /tmp, and reports its use to Microsoft.
+  // oxlint-disable-next-line node/no-process-env -- its library reads it there, and threads cannot set it
+  process.env['ORT_DISABLE_TELEMETRY'] ??= '1'
   // No inherited flags: loaders of the host process have no business in the thread.
   const thread = new Worker(threadModule, { workerData: plan, execArgv: [] })
   let handle: SessionHandle | undefined
