@@ -22,6 +22,18 @@ async function snippets(page: string): Promise<readonly Snippet[]> {
 }
 
 const DOCS = await readdir(`${ROOT}docs`, { recursive: true })
+/** Beside those of services. */
+const README_FOLDERS = [
+  'bench',
+  'charts/tutti',
+  'e2e',
+  'e2e/cluster',
+  'images',
+  'model_repository',
+  'operator',
+  'operator/src/cases',
+  'scripts',
+]
 const PAGES = [
   ...(await readdir(ROOT)).filter((name) => name.endsWith('.md')),
   ...DOCS.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
@@ -53,8 +65,10 @@ await t.test('the commands of the pages exist', async (t) => {
   }
 })
 
-await t.test('the links of the pages lead somewhere', async (t) => {
-  for (const page of PAGES) {
+await t.test('the links of the pages and READMEs lead somewhere', async (t) => {
+  const services = (await readdir(`${ROOT}services`)).map((name) => `services/${name}`)
+  const folders = [...services, ...README_FOLDERS].map((folder) => `${folder}/README.md`)
+  for (const page of [...PAGES, ...folders]) {
     // What a program prints is no link, whatever it looks like.
     const text = (await readFile(`${ROOT}${page}`, 'utf8')).replace(/^```[^]*?^```$/gm, '')
     for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)) {
