@@ -24,7 +24,7 @@ export interface ControllerContext {
   readonly namespace: string
   /** Of the metrics listeners of routers and steps; default 8002. */
   readonly podPort?: number
-  /** How often it is looked whether trouble of a router is over; default 60 s. */
+  /** Interval for faults of a router that only a person can repair; default 60 s. */
   readonly troublePollMs?: number
 }
 

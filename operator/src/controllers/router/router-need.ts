@@ -18,17 +18,20 @@ import { findEarlierSettings } from './earlier-settings.ts'
 import { routerRefused } from './events.ts'
 
 export interface RouterNeedOptions extends Pick<ControllerParts, 'client' | 'caches' | 'events'> {
-  /** How often it is looked whether what only a person can set right is so; default 60 s. */
+  /** Interval for faults that only a person can repair; default TROUBLE_POLL_MS. */
   readonly troublePollMs?: number
 }
 
-/** By then the caches have what they lack. */
+/** Default interval for faults that only a person can repair, such as a quota. */
+export const TROUBLE_POLL_MS = 60_000
+
+/** By then the caches have caught up. */
 export const AGAIN: Result = { requeueAfterMs: 1000 }
 
-/** Which namespaces need a Router: makes it, and takes it away. */
+/** Creates the Router of a namespace that needs one, and deletes it when nothing does. */
 export class RouterNeed {
   readonly #o: RouterNeedOptions
-  /** Namespaces whose caches were current at some time since this process began: they are never older again. */
+  /** Namespaces whose caches were current at some time since this process began. Caches never go back. */
   readonly #current = new Set<string>()
 
   constructor(o: RouterNeedOptions) {
@@ -56,8 +59,8 @@ export class RouterNeed {
   }
 
   /**
-   * Whether the caches have what the Router of a namespace follows from as the server has it: a process that has just started may
-   * have been given an old state.
+   * Whether the caches have the namespace's Models, Ensembles and Router as the server has them. A process that has just started
+   * may have read an old state.
    */
   async isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
     if (this.#current.has(namespace)) return true
@@ -76,7 +79,7 @@ export class RouterNeed {
     this.#current.delete(namespace)
   }
 
-  /** Makes the Router, for the operator to delete when nothing needs it any more, unless somebody gives it settings. @throws KubeError */
+  /** Creates the Router, with the label by which the operator may delete it later. @throws KubeError */
   async create(namespace: string, signal: AbortSignal): Promise<Result> {
     const { client } = this.#o
     if (!(await this.#isUsedNow(namespace, signal))) return AGAIN
@@ -92,7 +95,7 @@ export class RouterNeed {
     return {}
   }
 
-  /** As the server has it. */
+  /** `isUsed`, asked of the server. */
   async #isUsedNow(namespace: string, signal: AbortSignal): Promise<boolean> {
     const { client, caches } = this.#o
     for (const { resource } of [caches.models, caches.ensembles]) {
@@ -102,14 +105,14 @@ export class RouterNeed {
     return false
   }
 
-  /** There is no Router yet to say it. */
+  /** There is no Router with conditions yet, so an event tells it. */
   #tellRefusal(namespace: string, { message }: KubeError): Result {
     const regarding = this.oldest(namespace)?.object
     if (regarding !== undefined) this.#o.events.record(routerRefused(regarding, message))
-    return { requeueAfterMs: this.#o.troublePollMs ?? 60_000 }
+    return { requeueAfterMs: this.#o.troublePollMs ?? TROUBLE_POLL_MS }
   }
 
-  /** The caches may be behind: what is deleted for nothing is an outage. @throws KubeError */
+  /** Asks the server first, because a needless deletion is an outage. @throws KubeError */
   async delete(router: Stored<RouterObject>, signal: AbortSignal): Promise<Result> {
     const { namespace = '', uid, resourceVersion } = router.metadata
     if (await this.#isUsedNow(namespace, signal)) return AGAIN
@@ -140,7 +143,7 @@ function isOlder(one: Stored<KubeObject>, other: Stored<KubeObject>): boolean {
   return at < otherAt || (at === otherAt && name < otherName)
 }
 
-/** Tells states of objects apart by what users change. */
+/** A text that differs if a user has changed one of the objects. */
 function versionsOf(objects: readonly Stored<KubeObject>[]): string {
   return objects
     .map(({ metadata: { uid, generation, deletionTimestamp } }) =>

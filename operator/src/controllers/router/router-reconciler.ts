@@ -26,7 +26,13 @@ import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { readRouter } from './read-router.ts'
-import { AGAIN, isKept, RouterNeed, type RouterNeedOptions } from './router-need.ts'
+import {
+  AGAIN,
+  isKept,
+  RouterNeed,
+  type RouterNeedOptions,
+  TROUBLE_POLL_MS,
+} from './router-need.ts'
 import { findPodTrouble } from './router-pods.ts'
 import { summarizeRouter } from './router-status.ts'
 import type { RouterTrouble } from './router-trouble.ts'
@@ -67,7 +73,7 @@ export class RouterReconciler {
 
   constructor(o: RouterReconcilerOptions) {
     this.#o = o
-    this.#troublePollMs = o.troublePollMs ?? 60_000
+    this.#troublePollMs = o.troublePollMs ?? TROUBLE_POLL_MS
     this.#need = new RouterNeed(o)
   }
 
