@@ -264,6 +264,9 @@ export class InstanceSession implements FrameReceiver {
     const found = this.findOpen(frame.id)
     const own = found === undefined ? [] : [found[0].o.region]
     const [content] = this.#memory.take([response], frame, own)
+    // The error is the request's last answer: what the model still has for it has no reader.
+    if (found !== undefined && content?.error !== undefined && !response.isFinal)
+      this.cancel(...found)
     found?.[0].stream(found[1], content, response.isFinal)
     if (response.isFinal) return
     // The next response may come when the reader is ready for it. What is not read any more is dropped: the model goes on.

@@ -324,6 +324,26 @@ def execute(self, requests):
 )
 
 await t.test(
+  'a request that an error has ended says that it is cancelled',
+  { skip: WITHOUT_PYTHON },
+  async (t) => {
+    const model = await load(
+      t,
+      `def execute(self, requests):
+    sender = requests[0].get_response_sender()
+    sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError("no")))
+    while not sender.is_cancelled():
+        time.sleep(0.01)
+    sender.send(None, FINAL)`,
+      { config: DECOUPLED },
+    )
+    const failing = begin(model, [requestOf(1)])
+    await failing.done
+    t.same(failing.shorts(), [['!no.']])
+  },
+)
+
+await t.test(
   'a request whose caller has left says so, the others of its batch do not',
   { skip: WITHOUT_PYTHON },
   async (t) => {

@@ -49,6 +49,22 @@ await t.test('faults of an engine end in an error, never in silence', async (t) 
   }
 })
 
+await t.test(
+  'an engine hears that its stream has ended with an output that is not declared',
+  async (t) => {
+    const config = scriptedConfig({ model_transaction_policy: { decoupled: true } })
+    const { model, statistics, submit } = createSchedulerRig({ config })
+    const a = submit('a')
+    const execution = model.at(0)
+    execution.send(0, { outputs: [floats('z', [1, 4])], final: false })
+    await a.done
+    t.match(a.outcome, /^INVALID_ARGUMENT RESPONSE_INVALID unexpected inference output 'z'/)
+    t.equal(statistics.failures('BACKEND'), 1)
+    t.ok(execution.signal.aborted)
+    execution.end()
+  },
+)
+
 await t.test('responses out of turn are not passed on', async (t) => {
   const { model, submit } = createSchedulerRig()
   const a = submit('a')

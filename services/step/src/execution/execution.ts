@@ -261,7 +261,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     const behind = this.#lag.add(response, this.ready() === undefined)
     if (behind !== undefined) return this.#owner.abandon(this, behind)
     const passed = this.#toClient(response)
-    if (passed instanceof ServeError) this.#end(passed)
+    // The engine may have no end of its own: it hears that nobody reads on.
+    if (passed instanceof ServeError) this.#owner.abandon(this, passed)
     else this.#deliver(passed, undefined)
   }
 
