@@ -7,12 +7,11 @@ import {
   isExpected,
   newExecution,
   newIteration,
-  releaseTensors,
   toResponse,
   useTensor,
 } from './iteration.ts'
 import { OpenIterations } from './open-iterations.ts'
-import { endOf, unexpectedResponse } from './run-errors.ts'
+import { endOf, releaseTensors, unexpectedResponse } from './run-errors.ts'
 import { selectOutputs } from './run-graph.ts'
 import type { HeldTensor, Iteration, StepExecution } from './run-state.ts'
 import { overrideSequence } from './sequence-context.ts'

@@ -5,7 +5,6 @@ import type { Iteration, StepExecution } from './run-state.ts'
 import { sequenceParameters } from './sequence-context.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
 
-const NO_PARAMETERS: Parameters = new Map()
 /** Of a response that belongs to no sequence, as nearly all do. */
 const NO_SEQUENCE = sequenceParameters(EMPTY_CONTEXT, EMPTY_CONTEXT)
 
@@ -21,14 +20,6 @@ export function useTensor(iteration: Iteration, tensor: number, actions: RunActi
   held.uses -= 1
   if (held.uses > 0 || held.entry === null) return
   actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
-}
-
-/** Lets everything go that is still held. */
-export function releaseTensors(iteration: Iteration, actions: RunAction[]): void {
-  for (const held of iteration.tensors) {
-    if (held === undefined || held.uses === 0 || held.entry === null) continue
-    actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
-  }
 }
 
 /** The requested outputs of a complete iteration as a response. Outputs that a step withheld are left out. */
@@ -59,7 +50,7 @@ export function toResponse(o: {
 
 /** @see triton-semantics 1.7 and 9.5 */
 function responseParameters(request: RequestContext, made: RequestContext | undefined): Parameters {
-  if (made === undefined) return NO_PARAMETERS
+  if (made === undefined) return EMPTY_CONTEXT.parameters
   const isPlain = made.correlationId === 0n && !made.sequenceStart && !made.sequenceEnd
   if (isPlain && typeof request.correlationId === 'bigint') return NO_SEQUENCE
   return sequenceParameters(request, made)

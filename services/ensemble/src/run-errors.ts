@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
-import type { StepExecution } from './run-state.ts'
+import type { RunAction } from './ensemble-run.ts'
+import type { Iteration, StepExecution } from './run-state.ts'
 
 /**
  * The error that ends a run: a prefix once per level of nesting, and where it was; what the innermost level knows is kept.
@@ -14,6 +15,14 @@ export function endOf(ensemble: string, error: ServeError, execution?: StepExecu
     attempt: '1',
   }
   return error.withPrefix(`in ensemble '${ensemble}', `).withDetails({ ensemble, ...place })
+}
+
+/** Lets everything go that a run still holds when it ends so. */
+export function releaseTensors(iteration: Iteration, actions: RunAction[]): void {
+  for (const held of iteration.tensors) {
+    if (held === undefined || held.uses === 0 || held.entry === null) continue
+    actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
+  }
 }
 
 /** Why a response was not expected: one before it was lost, or it came twice, or it is one too many. */

@@ -14,14 +14,8 @@ import type { Lent, NamedTensor, ResponseSink, StepResponse, StepTimes } from '@
 import { type ResolvedEntry, resolveSteps } from './catalog.ts'
 import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
 import { lendOn } from './lend-tensors.ts'
-import { type CallDependencies, callModel, type ModelCall } from './model-call.ts'
-
-export interface EnsembleDependencies extends CallDependencies {
-  /** What the runs of all requests hold: zero when none is in flight. */
-  readonly memory: { count: number; bytesInUse: number }
-  /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
-  readonly inFlight: Map<string, number>
-}
+import { callModel, type ModelCall } from './model-call.ts'
+import type { RequestDependencies } from './request-dependencies.ts'
 
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
@@ -43,7 +37,7 @@ interface HeldTensor {
  * @param admitted - called with the batch size unless the request is refused before anything runs.
  */
 export function executeEnsemble(
-  o: EnsembleDependencies,
+  o: RequestDependencies,
   call: EnsembleCall,
   sink: ResponseSink,
   admitted?: (batchSize: number) => void,
@@ -69,7 +63,7 @@ class EnsembleExecution {
     computeOutputNs: 0,
     transferNs: 0,
   }
-  readonly #o: EnsembleDependencies
+  readonly #o: RequestDependencies
   readonly #plan: EnsemblePlan
   readonly #call: EnsembleCall
   readonly #sink: ResponseSink
@@ -103,7 +97,7 @@ class EnsembleExecution {
    * @throws ServeError, prefixed, if a step's model cannot be found under the request's catalog; OVERLOADED.
    */
   constructor(
-    o: EnsembleDependencies,
+    o: RequestDependencies,
     call: EnsembleCall,
     requestedOutputs: readonly string[],
     sink: ResponseSink,

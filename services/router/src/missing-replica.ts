@@ -7,14 +7,8 @@ import {
   type ServedRevision,
   type StepDirectory,
 } from '@tutti/transport'
-import { type LiveRevision, noReplica, type ResolvedEntry } from './catalog.ts'
-
-/** What chooses replicas for attempts. */
-export interface ReplicaChoice {
-  readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
-  /** What is served under a model version now, the best first. */
-  readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
-}
+import { noReplica, type ResolvedEntry } from './catalog.ts'
+import type { RequestDependencies } from './request-dependencies.ts'
 
 /** The revision of one model version that a request uses. */
 export interface Pin {
@@ -31,7 +25,7 @@ export interface Pin {
  * @throws ServeError REVISION_GONE if the request may not move, STEP_UNAVAILABLE if there is no replica.
  */
 export function acquireMoved(
-  { directory, liveRevisions }: ReplicaChoice,
+  { directory, liveRevisions }: Pick<RequestDependencies, 'directory' | 'liveRevisions'>,
   resolved: ResolvedEntry,
   pin: Pin,
   avoid: ReadonlySet<string> | undefined,

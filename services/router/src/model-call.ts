@@ -1,30 +1,13 @@
-import type { CallContext, Clock, Span, Tracing } from '@tutti/chassis'
+import type { CallContext, Span } from '@tutti/chassis'
 import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
-import type { ServerMetrics } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import {
-  type FailedAttempt,
-  type FindReplicaExecutor,
-  type Replica,
-  retryOrFail,
-} from '@tutti/transport'
+import { type FailedAttempt, type Replica, retryOrFail } from '@tutti/transport'
 import { outputError } from './call-errors.ts'
 import { startCallSpan } from './call-spans.ts'
 import type { CatalogVersion, ResolvedEntry } from './catalog.ts'
-import { acquireMoved, awaitReplica, type Pin, type ReplicaChoice } from './missing-replica.ts'
-
-/** What every call to a model version needs from the router. */
-export interface CallDependencies extends ReplicaChoice {
-  /** A model version of a replica. */
-  readonly replicas: { readonly executor: FindReplicaExecutor }
-  /** Called with a replica that does not serve what it was thought to. */
-  readonly revisionRefused: (replica: string) => void
-  readonly clock: Clock
-  readonly metrics: ServerMetrics
-  /** Absent if spans lead nowhere. */
-  readonly tracing: Tracing | undefined
-}
+import { acquireMoved, awaitReplica, type Pin } from './missing-replica.ts'
+import type { RequestDependencies } from './request-dependencies.ts'
 
 /** The request of a client or of a model for which calls are made. */
 export interface RequestOwner {
@@ -44,12 +27,7 @@ export interface ModelCall {
   readonly step: string
   readonly owner: RequestOwner
   readonly context: CallContext
-  /**
-   * Called once for each attempt at a step of an ensemble.
-   *
-   * @param failed - the times of the attempt before, as far as they are known.
-   * @returns the number of the attempt within the run, from 1, by which logs and replicas tell it from others.
-   */
+  /** Numbers each attempt at a step, from 1 within its run. @param failed - the known times of the attempt before. */
   nextAttempt?(failed: StepTimes | undefined): number
 }
 
@@ -60,7 +38,7 @@ export interface ModelCall {
  * @param failed - the attempt that this one follows; absent for the first.
  */
 export function callModel(
-  o: CallDependencies,
+  o: RequestDependencies,
   call: ModelCall,
   sink: ResponseSink,
   failed?: FailedAttempt,
@@ -70,7 +48,7 @@ export function callModel(
 
 /** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
 class Attempt implements ResponseSink {
-  readonly #o: CallDependencies
+  readonly #o: RequestDependencies
   readonly #call: ModelCall
   readonly #sink: ResponseSink
   readonly #number: number
@@ -82,7 +60,7 @@ class Attempt implements ResponseSink {
   #hasResponded = false
   #hasEnded = false
 
-  constructor(o: CallDependencies, call: ModelCall, sink: ResponseSink, failed?: FailedAttempt) {
+  constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink, failed?: FailedAttempt) {
     this.#o = o
     this.#call = call
     this.#sink = sink
@@ -207,7 +185,7 @@ export class RevisionPins {
    *
    * @throws ServeError REVISION_GONE if only others are served, STEP_UNAVAILABLE if there is no replica.
    */
-  choose(o: CallDependencies, resolved: ResolvedEntry): ChosenReplica {
+  choose(o: RequestDependencies, resolved: ResolvedEntry): ChosenReplica {
     const pin = this.pinOf(resolved)
     const { places } = o.directory
     const serving = places.byRevision.get(pin.key)

@@ -6,17 +6,11 @@ import type { ResolvedModel, StatisticsRecorder } from '@tutti/server'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { startEnsembleSpan } from './call-spans.ts'
 import type { ResolvedEntry } from './catalog.ts'
-import { type EnsembleDependencies, executeEnsemble } from './ensemble-execution.ts'
+import { executeEnsemble } from './ensemble-execution.ts'
 import { recordFailure } from './ensemble-recorders.ts'
 import { callModel, type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
-
-export interface RequestsOptions extends EnsembleDependencies {
-  /** @throws ServeError for a model or version that is not served. */
-  readonly lookup: (name: string, version: string) => ResolvedEntry
-  readonly recorderOf: (ensemble: ResolvedEntry) => StatisticsRecorder | undefined
-  readonly pinned: PinnedRequests
-}
+import type { RequestDependencies } from './request-dependencies.ts'
 
 /** A model version that a request was resolved to, be it a model of the steps or an ensemble. */
 export interface RoutedModel extends ResolvedModel {
@@ -34,14 +28,14 @@ export interface RoutedModel extends ResolvedModel {
  * A model is called; an ensemble is recorded, traced and run.
  */
 export class Requests {
-  readonly #o: RequestsOptions
+  readonly #o: RequestDependencies
   /** Keys that no other process makes: a UUID for each request would cost more than the rest of its admission. */
   readonly #keyPrefix = randomUUID()
   #admitted = 0
   /** What was resolved under the catalog of now: requests ask for the same again and again. */
   #resolved = new Map<string, RoutedModel>()
 
-  constructor(o: RequestsOptions) {
+  constructor(o: RequestDependencies) {
     this.#o = o
   }
 
@@ -144,7 +138,7 @@ class EnsembleRecord {
   #batchSize = 0
 
   constructor(
-    { clock, tracing }: Pick<RequestsOptions, 'clock' | 'tracing'>,
+    { clock, tracing }: Pick<RequestDependencies, 'clock' | 'tracing'>,
     target: ResolvedEntry,
     recorder: StatisticsRecorder | undefined,
     context: CallContext,

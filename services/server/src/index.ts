@@ -31,8 +31,5 @@ export {
   type Servers,
   type ServersOptions,
 } from './servers.ts'
-export {
-  type Execution,
-  StatisticsRecorder,
-  type StepLabels,
-} from './statistics.ts'
+export { StatisticsRecorder, type StepLabels } from './statistics.ts'
+export type { Execution } from './statistics-snapshot.ts'

@@ -1,5 +1,21 @@
 import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti/model-config'
 
+/** One execution, of one request or of several that a batcher put together. */
+export interface Execution {
+  /** Items over all requests of the execution; 0 (a model without a batch dimension) counts as 1. */
+  readonly batchSize: number
+  readonly computeInputNs: number
+  readonly computeInferNs: number
+  readonly computeOutputNs: number
+}
+
+/** One request that succeeded. For an ensemble the times are the sums over its steps (triton-semantics 1.10). */
+export interface SuccessfulRequest extends Execution {
+  /** From arrival to the last response, in nanoseconds. */
+  readonly requestNs: number
+  readonly queueNs: number
+}
+
 /** A count and a sum of nanoseconds. */
 interface RecordedDuration {
   readonly count: number

@@ -2,23 +2,7 @@ import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
 import type { StepTimes } from '@tutti/tensor'
 import type { FailureReason } from './failure-reasons.ts'
-import { toModelStatistics } from './statistics-snapshot.ts'
-
-/** One execution, of one request or of several that a batcher put together. */
-export interface Execution {
-  /** Items over all requests of the execution; 0 (a model without a batch dimension) counts as 1. */
-  readonly batchSize: number
-  readonly computeInputNs: number
-  readonly computeInferNs: number
-  readonly computeOutputNs: number
-}
-
-/** One request that succeeded. For an ensemble the times are the sums over its steps (triton-semantics 1.10). */
-export interface SuccessfulRequest extends Execution {
-  /** From arrival to the last response, in nanoseconds. */
-  readonly requestNs: number
-  readonly queueNs: number
-}
+import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
 
 /**
  * Counts what happens to one model version, with Triton's meaning: each successful request adds its batch size to

@@ -33,6 +33,20 @@ export type SessionReply = ArrayBuffer | readonly [slot: ArrayBuffer, ...extras:
 /** Asks the thread to end. It is never terminated: that aborts the process if a run is going on. */
 export const STOP = 'stop'
 
+/*
+ * A slot is the one ArrayBuffer that carries runs to a session thread and their replies back. Its first number counts the
+ * records; a record stands for one run, begins on a 64-byte boundary with float64 numbers, and ends with tensor data, each
+ * tensor on a 64-byte boundary. The message is the bare buffer: structured clone of even a small object costs more than a
+ * 16-float model takes, and one message for many runs is what makes such models cheap.
+ *
+ * A record's numbers: its bytes, how many tensors and values it has, per tensor {index, rank, offset, byteLength,
+ * extents...}, then the values. Offsets count from the record; -1 says that the data is in a buffer of its own, the next
+ * one behind the slot.
+ * Request: tensors are inputs, values the indexes of the wanted outputs.
+ * Reply: tensors are outputs, values the times when it was taken up, begun, ended and ready, in nanoseconds, and 1 if the
+ * run failed; its text is the next one behind the slot then.
+ */
+
 /** A tensor to be written: the data of its parts, one behind the other. */
 export interface TensorParts {
   readonly index: number

@@ -12,20 +12,6 @@ import {
   type TensorParts,
 } from './session-contract.ts'
 
-/*
- * A slot is the one ArrayBuffer that carries runs to a session thread and their replies back. Its first number counts the
- * records; a record stands for one run, begins on a 64-byte boundary with float64 numbers, and ends with tensor data, each
- * tensor on a 64-byte boundary. The message is the bare buffer: structured clone of even a small object costs more than a
- * 16-float model takes, and one message for many runs is what makes such models cheap.
- *
- * A record's numbers: its bytes, how many tensors and values it has, per tensor {index, rank, offset, byteLength,
- * extents...}, then the values. Offsets count from the record; -1 says that the data is in a buffer of its own, the next
- * one behind the slot.
- * Request: tensors are inputs, values the indexes of the wanted outputs.
- * Reply: tensors are outputs, values the times when it was taken up, begun, ended and ready, in nanoseconds, and 1 if the
- * run failed; its text is the next one behind the slot then.
- */
-
 const NUMBER_BYTES = 8
 const RECORD_NUMBERS = 3
 const TENSOR_NUMBERS = 4

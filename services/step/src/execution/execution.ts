@@ -21,6 +21,7 @@ import {
   unansweredError,
   undeclaredError,
 } from './request-errors.ts'
+import type { RequestState } from './request-state.ts'
 import type { Turn } from './response-order.ts'
 
 /** Who schedules requests and executions. */
@@ -94,17 +95,6 @@ export class Execution implements BatchOptions {
 }
 
 const NO_TIMES: ExecutionTimes = { computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 }
-
-/**
- * Where a request is.
- * - `waiting`: for an instance.
- * - `running`: at the engine, which has not sent its last. Only now its responses pass.
- * - `held`: the engine has sent its last, which waits for the times of the execution.
- * - `recorded`: the statistics have the outcome, which waits for its turn (`preserve_ordering`).
- * - `answered`: the caller has had its final response or its failure.
- * - `abandoned`: so too, but by the scheduler, while the request was past `waiting`. What the engine sends is dropped.
- */
-type RequestState = 'waiting' | 'running' | 'held' | 'recorded' | 'answered' | 'abandoned'
 
 /**
  * A request between its acceptance and its one final response. To the engine that executes it it is the sink; it passes on
@@ -230,12 +220,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   /** Calls `end` when the request is answered, at once if it is. @returns takes it back. */
   whenAnswered(end: () => void): () => void {
-    if (this.isAnswered) {
-      end()
-      return () => {}
-    }
     this.#calls ??= new Set()
-    this.#calls.add(end)
+    if (this.isAnswered) end()
+    else this.#calls.add(end)
     return () => void this.#calls?.delete(end)
   }
 
@@ -326,7 +313,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
 
   #stepTimes(times: ExecutionTimes): StepTimes {
     return {
-      queueNs: toNs(this.#startedAt - this.acceptedAt) + (times.waitNs ?? 0),
+      queueNs: Math.round((this.#startedAt - this.acceptedAt) * 1e6) + (times.waitNs ?? 0),
       computeInputNs: times.computeInputNs,
       computeInferNs: times.computeInferNs,
       computeOutputNs: times.computeOutputNs,
@@ -334,12 +321,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     }
   }
 
+  /** Whole nanoseconds. @param ms - by the clock. */
   #sinceNs(ms: number): number {
-    return toNs(this.#context.clock.now() - ms)
+    return Math.round((this.#context.clock.now() - ms) * 1e6)
   }
-}
-
-/** Milliseconds with a fraction to whole nanoseconds. */
-function toNs(ms: number): number {
-  return Math.round(ms * 1_000_000)
 }

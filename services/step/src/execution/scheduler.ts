@@ -34,10 +34,7 @@ interface Table {
   getPinned(target: ModelTarget): CheckedScheduler
 }
 
-/**
- * Makes the entry of a step: the executor of a model version checks a request and hands it to the version's scheduler. It finds
- * the version for each request, so that it may be replaced meanwhile.
- */
+/** Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile. */
 export function createFindExecutor(table: Table, replica: string): FindExecutor {
   return (target) => ({
     execute: (request, sink, o) => {
@@ -199,10 +196,7 @@ export class Scheduler implements ExecutionOwner {
     return this.#inFlight === 0 ? Promise.resolve() : this.#drained.wait()
   }
 
-  /**
-   * Answers whatever is not answered yet, and starts nothing more: what waits with SERVER_STOPPING, what runs with
-   * ENGINE_STOPPED, because only the former may be tried again elsewhere.
-   */
+  /** Answers what waits with SERVER_STOPPING, which may be tried again elsewhere, and what runs with ENGINE_STOPPED. */
   stop(): void {
     this.#isStopping = true
     this.#clearTimer?.()

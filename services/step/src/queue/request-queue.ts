@@ -65,8 +65,7 @@ export class RequestQueue<T> {
   }
 
   /**
-   * Applies the queue timeouts. Looks at the whole queue: it is called when a request may be due and the length is bounded, while
-   * a heap costs every request more.
+   * Applies the queue timeouts. Looks at the whole queue: its length is bounded, while a heap costs every request more.
    *
    * @returns what is rejected; it has left the queue.
    */

@@ -1,0 +1,28 @@
+import type { Clock, Tracing } from '@tutti/chassis'
+import type { ServerMetrics, StatisticsRecorder } from '@tutti/server'
+import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
+import type { LiveRevision, ResolvedEntry } from './catalog.ts'
+import type { PinnedRequests } from './pinned-requests.ts'
+
+/** What all requests share: what they need from the router. */
+export interface RequestDependencies {
+  /** @throws ServeError for a model or version that is not served. */
+  readonly lookup: (name: string, version: string) => ResolvedEntry
+  readonly recorderOf: (ensemble: ResolvedEntry) => StatisticsRecorder | undefined
+  readonly pinned: PinnedRequests
+  /** What the runs of all requests hold: zero when none is in flight. */
+  readonly memory: { count: number; bytesInUse: number }
+  /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
+  readonly inFlight: Map<string, number>
+  readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
+  /** What is served under a model version now, the best first. */
+  readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
+  /** A model version of a replica. */
+  readonly replicas: { readonly executor: FindReplicaExecutor }
+  /** Called with a replica that does not serve what it was thought to. */
+  readonly revisionRefused: (replica: string) => void
+  readonly clock: Clock
+  readonly metrics: ServerMetrics
+  /** Absent if spans lead nowhere. */
+  readonly tracing: Tracing | undefined
+}
