@@ -37,31 +37,50 @@ export function buildRouterSet(
   parts: RouterParts,
   exposed: readonly ExposedEnsemble[],
 ): readonly DesiredChild[] {
-  const { namespace, defaults, spec } = parts
-  const { network } = defaults
-  const serving = partsOf(namespace)
-  const { metadata } = serving
+  const { namespace } = parts
+  const { metadata } = partsOf(namespace)
+  return [
+    desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
+    desiredChild(ROLE, { metadata, rules: [READS_REVISIONS] }),
+    desiredChild(ROLE_BINDING, buildRoleBinding(namespace, metadata)),
+    buildExposure(namespace, exposed),
+    ...buildClientPolicy(parts),
+    desiredChild(SERVICE, buildGrpcService(namespace)),
+    desiredChild(SERVICE, buildHttpService(namespace)),
+    // One pod alone could never be moved from its node.
+    ...(replicasOf(parts) > 1
+      ? [
+          desiredChild(
+            POD_DISRUPTION_BUDGET,
+            buildBudget(partsOf(namespace), { maxUnavailable: 1 }),
+          ),
+        ]
+      : []),
+    desiredChild(DEPLOYMENT, buildRouterDeployment(parts)),
+  ]
+}
+
+/** Who is let in from outside, and with which token. Pure. */
+export function buildExposure(
+  namespace: string,
+  exposed: readonly ExposedEnsemble[],
+): DesiredChild {
+  return desiredChild(SECRET, buildEdgeSecret(namespace, exposed))
+}
+
+/** Which pods reach the routers; none where the installation has no NetworkPolicies. Pure. */
+export function buildClientPolicy({
+  namespace,
+  defaults: { network },
+  spec,
+}: RouterParts): readonly DesiredChild[] {
+  if (!network.isEnabled) return []
   const policy = {
     network,
     clients: (spec.clientNamespaces ?? []).map(ofNamespace),
     openPorts: [EDGE_PORTS.edgeHttp, EDGE_PORTS.edgeGrpc],
   }
-  return [
-    desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
-    desiredChild(ROLE, { metadata, rules: [READS_REVISIONS] }),
-    desiredChild(ROLE_BINDING, buildRoleBinding(namespace, metadata)),
-    desiredChild(SECRET, buildEdgeSecret(namespace, exposed)),
-    ...(network.isEnabled
-      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(serving, policy))]
-      : []),
-    desiredChild(SERVICE, buildGrpcService(namespace)),
-    desiredChild(SERVICE, buildHttpService(namespace)),
-    // One pod alone could never be moved from its node.
-    ...(replicasOf(parts) > 1
-      ? [desiredChild(POD_DISRUPTION_BUDGET, buildBudget(serving, { maxUnavailable: 1 }))]
-      : []),
-    desiredChild(DEPLOYMENT, buildRouterDeployment(parts)),
-  ]
+  return [desiredChild(NETWORK_POLICY, buildNetworkPolicy(partsOf(namespace), policy))]
 }
 
 const READS_REVISIONS = {

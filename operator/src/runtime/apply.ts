@@ -101,17 +101,35 @@ export class Applier {
   async sync(
     owner: Owner,
     desired: readonly DesiredChild[],
-    { signal, onRepaired }: SyncOptions,
+    options: SyncOptions,
   ): Promise<SyncResult> {
-    if (owner.object.metadata.deletionTimestamp !== undefined)
-      throw new OwnerMoved('the owner is being deleted')
-    const check = new OwnerCheck(this.#o.client, owner, signal)
-    const pass: Pass = { owner, check, signal, ...(onRepaired !== undefined && { onRepaired }) }
-    const outcomes: ChildOutcome[] = []
-    for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
+    const pass = this.#begin(owner, options)
+    const outcomes = await this.#applyAll(pass, desired)
     const isComplete = outcomes.every(({ result }) => SETTLED.has(result))
     if (isComplete) await this.#prune(pass, desired, outcomes)
     return { outcomes }
+  }
+
+  /** Applies some of the children as `sync` does, and deletes none: those that must not wait for the others. @throws as `sync` */
+  async apply(
+    owner: Owner,
+    desired: readonly DesiredChild[],
+    options: SyncOptions,
+  ): Promise<SyncResult> {
+    return { outcomes: await this.#applyAll(this.#begin(owner, options), desired) }
+  }
+
+  #begin(owner: Owner, options: SyncOptions): Pass {
+    if (owner.object.metadata.deletionTimestamp !== undefined)
+      throw new OwnerMoved('the owner is being deleted')
+    const check = new OwnerCheck(this.#o.client, owner, options.signal)
+    return { owner, check, ...options }
+  }
+
+  async #applyAll(pass: Pass, desired: readonly DesiredChild[]): Promise<ChildOutcome[]> {
+    const outcomes: ChildOutcome[] = []
+    for (const child of desired) outcomes.push(await this.#syncChild(pass, child, outcomes))
+    return outcomes
   }
 
   async #syncChild(

@@ -69,6 +69,50 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     },
   )
 
+  await t.test('access ends although the Router or the keys of NATS are wrong', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    const edge = ns.path('secrets', 'tutti-router-edge')
+    const policy = ns.path('networkpolicies', 'tutti-router')
+    const setToken = (token: string) =>
+      plain.patch(ns.path('secrets', 'token'), { stringData: { token } })
+    const untilOther = (before: unknown) =>
+      plain.until(edge, (secret) => textOf(edgeOf(secret)) !== textOf(before))
+    await plain.create(ns.path('secrets'), {
+      metadata: { name: 'token' },
+      stringData: { token: 'first' },
+    })
+    const auth = { secretRef: { name: 'token' } }
+    const expose = { ingress: { hosts: ['d.example'] }, auth }
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose })
+    await plain.until(ns.path('deployments', 'tutti-router'), isThere)
+    const router = ns.path('routers', 'default')
+    await plain.patch(router, { spec: { clientNamespaces: ['team-b'] } })
+    await plain.until(policy, (object) => textOf(object).includes('team-b'))
+
+    // An image that is not allowed: the rest of the Router stays as it was.
+    await plain.patch(router, { spec: { image: 'mine:1', clientNamespaces: null } })
+    await ns.condition('one', 'RouterReady', 'False', 'RouterSettingsInvalid')
+    await plain.until(policy, (object) => !textOf(object).includes('team-b'))
+    const first = edgeOf(await plain.get(edge))
+    await setToken('second')
+    const second = edgeOf(await untilOther(first))
+    await plain.patch(router, { spec: { image: null } })
+    await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
+
+    // Nobody can get a credential for NATS.
+    const keys = '/api/v1/namespaces/default/secrets/tutti-nats-operator'
+    const { data = {} } = await plain.get(keys)
+    const damaged = Object.fromEntries(Object.keys(data).map((key) => [key, 'eA==']))
+    await plain.patch(keys, { data: damaged })
+    t.teardown(() => plain.patch(keys, { data }))
+    await plain.patch(router, { spec: { replicas: 3 } })
+    await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
+    await plain.delete(ns.path('secrets', 'token'))
+    t.same(edgeOf(await untilOther(second)), { routes: [] })
+  })
+
   await t.test(
     'a condition names a foreign route of the name, and ours is created once that is gone',
     async (t) => {

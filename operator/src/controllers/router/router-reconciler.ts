@@ -1,4 +1,4 @@
-import type { RouterStatus } from '@tutti/ensemble'
+import { RouterSpec, type RouterStatus } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import {
   isNamespaceTerminating,
@@ -9,8 +9,13 @@ import {
 } from '@tutti/kube'
 import { type EnsembleObject, ROUTER, type RouterObject } from '../../api/kinds.ts'
 import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
-import { buildRouterSet } from '../../resources/build-router-set.ts'
+import {
+  buildClientPolicy,
+  buildExposure,
+  buildRouterSet,
+} from '../../resources/build-router-set.ts'
 import { type RouterDefaults, replicasOf } from '../../resources/router-deployment.ts'
+import type { ExposedEnsemble } from '../../resources/router-edge.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import { toOwnerReference } from '../../runtime/children.ts'
@@ -22,6 +27,7 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
 import { findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
+import { parseSpec } from '../read-spec.ts'
 import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
@@ -132,14 +138,41 @@ export class RouterReconciler {
   /** @returns undefined if the Router itself was changed: that brings the next look; or if the namespace is being deleted. */
   async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
     const soonMs = this.#o.clock.epochMs() + this.#troublePollMs
+    const exposed = await this.#applyAccess(router, signal)
     const credential = await this.#ensureCredential(router, { soonMs, signal })
     if (credential === undefined || credential.trouble !== undefined) return credential
     const { againAtMs: renewAtMs } = credential
-    const trouble = isKept(router) ? await this.#makeSet(router, signal) : deletionOf(router)
+    const trouble = isKept(router)
+      ? await this.#makeSet(router, { exposed, signal })
+      : deletionOf(router)
     if (trouble === 'changed') return undefined
     // Somebody else's object, or a policy: no watch tells that it is gone.
     if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
     return { trouble: this.#podTroubleOf(router), againAtMs: renewAtMs }
+  }
+
+  /**
+   * Who may reach the routers, before all that can be wrong with a Router: a token that was revoked ends whatever else is wrong.
+   *
+   * @returns the Ensembles that are reached from outside.
+   */
+  async #applyAccess(router: Router, signal: AbortSignal): Promise<readonly ExposedEnsemble[]> {
+    if (!isKept(router)) return []
+    const { client, defaults, applier } = this.#o
+    const { namespace = '', annotations = {} } = router.metadata
+    const exposed = await findExposed(this.#exposable(namespace), { client, signal })
+    // Whom the settings of the earlier release let in is not in the spec yet. An image that is not allowed changes nothing here.
+    const { spec } =
+      annotations[SETTINGS_FROM] === undefined ? parseSpec(RouterSpec, router.spec) : {}
+    const children = [
+      buildExposure(namespace, exposed),
+      ...(spec === undefined ? [] : buildClientPolicy({ namespace, defaults, spec })),
+    ]
+    const owner = { resource: ROUTER, object: router }
+    const result = await applier.apply(owner, children, { signal })
+    // Throws what is worth another try. What is refused stays refused, and the whole set tells of it.
+    findChildProblem(result, REASONS)
+    return exposed
   }
 
   /** Pods go on while a Router that is being deleted is held, so their credential is renewed then too. */
@@ -166,7 +199,10 @@ export class RouterReconciler {
   /** A spec that cannot be read leaves everything as it is, because a half of it may mean something else. */
   async #makeSet(
     router: Router,
-    signal: AbortSignal,
+    {
+      exposed,
+      signal,
+    }: { readonly exposed: readonly ExposedEnsemble[]; readonly signal: AbortSignal },
   ): Promise<RouterTrouble | 'changed' | undefined> {
     const { client, defaults, applier, events } = this.#o
     const { namespace = '', annotations = {} } = router.metadata
@@ -179,7 +215,6 @@ export class RouterReconciler {
     const { spec, problem } = readRouter(router, defaults)
     if (problem !== undefined)
       return { reason: 'RouterSettingsInvalid', message: `spec.${problem}` }
-    const exposed = await findExposed(this.#exposable(namespace), { client, signal })
     const children = buildRouterSet({ namespace, defaults, spec }, exposed)
     const owner = { resource: ROUTER, object: router }
     return findChildProblem(await applier.sync(owner, children, { signal }), REASONS)
