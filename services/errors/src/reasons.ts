@@ -74,6 +74,10 @@ export const REASONS = {
     code: 'UNAUTHENTICATED',
     meaning: 'a request from outside brings no bearer token that is known',
   },
+  FOREIGN_PAGE: {
+    code: 'PERMISSION_DENIED',
+    meaning: 'a web page of another site wants to change the server',
+  },
   METHOD_NOT_ALLOWED: { code: 'UNIMPLEMENTED', meaning: 'the HTTP method is not allowed here' },
   MESSAGE_TOO_LARGE: { code: 'RESOURCE_EXHAUSTED', meaning: 'a message is over a size bound' },
   QUEUE_FULL: { code: 'UNAVAILABLE', meaning: "a model's queue is at its configured bound" },

@@ -2,6 +2,7 @@ import type { ServeError, StatusCode } from '@tutti/errors'
 
 const HTTP_STATUS: Readonly<Partial<Record<StatusCode, number>>> = {
   UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
   NOT_FOUND: 404,
   INTERNAL: 500,
   UNIMPLEMENTED: 501,
@@ -14,8 +15,8 @@ const HEADER_CHARACTERS = 256
 
 /**
  * The HTTP status of an error: Triton's map (triton-semantics 4.1, all that it does not name is 400), with 503 for our
- * bounds, 504 for deadlines and 401 for a token that is wanted. By reason, a wrong method is 405, and a message over a size bound 413: a 503 would make
- * clients send it again.
+ * bounds, 504 for deadlines, 401 for a token that is wanted and 403 for what the caller may not do. By reason, a wrong method
+ * is 405, and a message over a size bound 413: a 503 would make clients send it again.
  */
 export function toHttpStatus(error: ServeError): number {
   if (error.reason === 'METHOD_NOT_ALLOWED') return 405

@@ -138,6 +138,7 @@ await t.test(
 await t.test('HTTP statuses follow the codes, two reasons apart', async (t) => {
   const special: Readonly<Record<string, number>> = {
     UNAUTHENTICATED: 401,
+    PERMISSION_DENIED: 403,
     NOT_FOUND: 404,
     INTERNAL: 500,
     UNIMPLEMENTED: 501,

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type CallScope, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readTrace } from '../request/trace-headers.ts'
+import { refuseForeignPage } from './refuse-foreign-page.ts'
 import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import type { CompiledRestOptions } from './rest-options.ts'
@@ -48,6 +49,7 @@ export class RequestRunner {
     if (response.destroyed) return
     try {
       if (this.#isStopping && route.isHealth !== true) throw serverStopping()
+      if (route.isControl === true) refuseForeignPage(request.headers)
       const call = this.#open(parameters, request, response)
       this.reply(request, response, await route.answer(call))
     } catch (error) {

@@ -17,6 +17,8 @@ export interface RestRoute {
   readonly methods: readonly RestMethod[]
   /** True for what answers while the server stops too. */
   readonly isHealth?: boolean
+  /** True for what changes the server: a web page of another site must not call it. */
+  readonly isControl?: boolean
   answer(call: RestCall): RestReply | Promise<RestReply>
 }
 
@@ -122,6 +124,7 @@ function controlRoutes(
     {
       path: `/v2/repository/models/:model/${action}`,
       methods: ['POST'],
+      isControl: true,
       answer: async (call) => {
         await apply(call.parameters['model'] ?? '', await call.body(), call.backend)
         return emptyReply(200)
