@@ -89,9 +89,10 @@ export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((
 export async function startTutti(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  program = TUTTI,
 ): Promise<{ readonly serving: Serving; readonly ready: Record<string, unknown> }> {
   const isReady = (line: string): boolean => parseLine(line)['message'] === 'server ready'
-  const started = await startProcess(process.execPath, [TUTTI, ...args], {
+  const started = await startProcess(process.execPath, [program, ...args], {
     cwd: ROOT,
     env: { ...process.env, ...env },
     readyWhen: isReady,
