@@ -72,7 +72,7 @@ export const REASONS = {
   NOT_FOUND: { code: 'NOT_FOUND', meaning: 'no such resource' },
   UNAUTHENTICATED: {
     code: 'UNAUTHENTICATED',
-    meaning: 'a request from outside brings no bearer token that is known',
+    meaning: 'a request brings no bearer token that is known',
   },
   FOREIGN_PAGE: {
     code: 'PERMISSION_DENIED',

@@ -9,6 +9,7 @@ export type {
 export { ServerMetrics } from './metrics.ts'
 export type { JsonAnswers } from './metrics-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'
+export { type ControlGuard, createControlGuard } from './request/control-guard.ts'
 export { FLAGS_RULE, MODEL_RESOURCE_RULES, requireControl } from './request/model-control.ts'
 export { type FoundVersion, findModel, findVersion } from './served/find-model.ts'
 export { withNames } from './served/index-names.ts'

@@ -12,6 +12,7 @@ import {
   type MetricsServer,
   startMetricsServer,
 } from './metrics-server.ts'
+import type { ControlGuard } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 import { SERVER_IDENTITY } from './server-identity.ts'
@@ -32,6 +33,8 @@ export interface ServersOptions {
   readonly metrics: ServerMetrics
   /** Absent: nothing is served to the outside. */
   readonly edge?: EdgeServersOptions | undefined
+  /** Who may load and unload models; everybody if absent. */
+  readonly guardControl?: ControlGuard
   /** For `/livez` and `/readyz` on the metrics port. */
   readonly health?: HealthReading
   /** For further paths on the metrics port. */
@@ -159,9 +162,10 @@ function openGrpc(
 
 /** What both protocols take. */
 function toCommon(o: ServersOptions, admission: Admission, edge: EdgeServersOptions | undefined) {
-  const { flags, backend, clock } = o
+  const { flags, backend, guardControl, clock } = o
   return {
     backend,
+    ...(guardControl && { guardControl }),
     ...(edge && { select: createEdgeSelector({ backend, routes: edge.routes }) }),
     maxConnections: flags['max-connections'],
     identity: { ...SERVER_IDENTITY, name: flags.id },

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
-import { POLL_FLAGS } from '@tutti/server'
+import { type ControlGuard, createControlGuard, POLL_FLAGS } from '@tutti/server'
 
 /** Which models are served when: tritonserver's names and defaults. */
 export const CONTROL_FLAGS = {
@@ -15,6 +16,16 @@ export const CONTROL_FLAGS = {
     repeatable: true,
     description:
       'Load this model at the start, in the mode explicit. Repeat the flag for more. * loads all models.',
+  },
+  'model-control-token-file': {
+    type: 'string',
+    description:
+      'File with a bearer token that clients must send to load and unload models, in the mode explicit. It is read at each call.',
+  },
+  'model-control-loopback-only': {
+    type: 'bool',
+    default: false,
+    description: 'Refuse loads and unloads that come from other machines, in the mode explicit.',
   },
   'repository-poll-secs': POLL_FLAGS['repository-poll-secs'],
 } as const satisfies FlagTable
@@ -38,6 +49,46 @@ export function checkControlFlags(
     throw flagRefusal('--load-model', problem)
   }
 }
+
+/**
+ * Who may load and unload models. @throws ServeError FLAG_INVALID if callers are limited in another mode than explicit, or the file
+ * of the token cannot be read.
+ */
+export function readControlGuard(
+  flags: Pick<
+    ControlFlags,
+    'model-control-mode' | 'model-control-token-file' | 'model-control-loopback-only'
+  >,
+): ControlGuard {
+  const {
+    'model-control-mode': mode,
+    'model-control-token-file': file,
+    'model-control-loopback-only': isLoopbackOnly,
+  } = flags
+  if (mode !== 'explicit' && (file !== undefined || isLoopbackOnly)) {
+    const name = file === undefined ? '--model-control-loopback-only' : TOKEN_FLAG
+    throw flagRefusal(name, `got it in the mode ${mode}, want --model-control-mode=explicit`)
+  }
+  if (file !== undefined) readToken(file)
+  return createControlGuard({
+    isLoopbackOnly,
+    readToken: file === undefined ? undefined : () => readToken(file),
+  })
+}
+
+/** Read at each call, so that another token counts at once. */
+function readToken(file: string): string {
+  let token = ''
+  try {
+    token = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw flagRefusal(TOKEN_FLAG, `cannot read the token: ${String(error)}`)
+  }
+  if (/^[\x21-\x7e]+$/.test(token)) return token
+  throw flagRefusal(TOKEN_FLAG, `got ${file} with no token, want printable ASCII without spaces`)
+}
+
+const TOKEN_FLAG = '--model-control-token-file'
 
 /** The models that are loaded at the start, of all that there are. */
 export function chooseStartModels(

@@ -8,6 +8,7 @@ import {
   toDrainMs,
 } from '@tutti/chassis'
 import { checkAnswered, openServers } from '@tutti/server'
+import { readControlGuard } from './control-flags.ts'
 import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
@@ -28,10 +29,19 @@ export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'si
 export async function startServe(o: ServeOptions): Promise<Running> {
   const { flags, log, health } = o
   const clock = o.clock ?? systemClock
+  const guardControl = readControlGuard(flags)
   const server = await openModelServer({ ...o, clock })
   const { router, step, metrics } = server
   try {
-    const servers = await openServers({ flags, backend: router, metrics, health, clock, log })
+    const servers = await openServers({
+      flags,
+      backend: router,
+      guardControl,
+      metrics,
+      health,
+      clock,
+      log,
+    })
     logServing({ log, clock, fields: { ...servers.ports }, causes: () => [] })
     return {
       stopAccepting: () => {

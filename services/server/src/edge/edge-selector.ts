@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
+import { bearerTokenOf } from '../request/bearer-token.ts'
 import { EdgeBackend } from './edge-backend.ts'
 
 /** Models that hosts lead to. Several routes may name one host. */
@@ -116,10 +117,4 @@ function hostOf(headers: IncomingHttpHeaders): string {
   const { [':authority']: authority, host } = headers
   const written = String(authority ?? host ?? '').slice(0, 2 * LONGEST_HOST)
   return written.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
-}
-
-const BEARER = /^bearer +([\x21-\x7e]+) *$/i
-
-function bearerTokenOf({ authorization = '' }: IncomingHttpHeaders): string | undefined {
-  return BEARER.exec(authorization)?.[1]
 }

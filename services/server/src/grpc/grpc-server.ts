@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import { inferenceServices } from '@tutti/protocol'
 import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
+import type { ControlGuard } from '../request/control-guard.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { Connections } from './connections.ts'
 import { serveInfer } from './infer-call.ts'
@@ -58,6 +59,8 @@ export interface GrpcServerOptions
   /** 0 for any free port. */
   readonly port: number
   readonly identity: ServerIdentity
+  /** Who may load and unload models; everybody if absent. */
+  readonly guardControl?: ControlGuard | undefined
   readonly clock: Clock
   readonly log: Logger
   /** For tests: other methods than those of the v2 protocol. */
@@ -137,7 +140,7 @@ function servedMethods(o: GrpcServerOptions): readonly Method[] {
     ModelStreamInfer: (call: ServerCall) => new InferStreamCall({ call, clock: o.clock }).start(),
     ...serverHandlers(o.identity),
     ...modelHandlers(),
-    ...repositoryHandlers(),
+    ...repositoryHandlers(o.guardControl ?? (() => {})),
     ...unsupportedHandlers(),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])

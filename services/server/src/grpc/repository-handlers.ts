@@ -1,5 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { InferenceBackend } from '../inference-backend.ts'
+import type { ControlCaller, ControlGuard } from '../request/control-guard.ts'
 import {
   type ControlParameter,
   readLoadParameters,
@@ -7,6 +8,7 @@ import {
 } from '../request/load-parameters.ts'
 import { requireControl } from '../request/model-control.ts'
 import { requireLive, unary } from './method.ts'
+import type { ServerCall } from './server-call.ts'
 
 interface RepositoryRequest {
   readonly repository_name: string
@@ -38,8 +40,8 @@ function check(request: RepositoryRequest, backend: InferenceBackend): void {
   refuseRepositoryName(request)
 }
 
-/** The calls about the model repository. */
-export function repositoryHandlers() {
+/** The calls about the model repository. @param guard - lets callers load and unload. */
+export function repositoryHandlers(guard: ControlGuard) {
   return {
     RepositoryIndex: unary(
       async (request: RepositoryRequest & { readonly ready: boolean }, { backend }) => {
@@ -48,19 +50,27 @@ export function repositoryHandlers() {
         return { models: models.map((entry) => ({ ...entry })) }
       },
     ),
-    RepositoryModelLoad: unary(async (request: ControlRequest, { backend }) => {
+    RepositoryModelLoad: unary(async (request: ControlRequest, call) => {
+      const { backend } = call
       check(request, backend)
+      guard(toCaller(call))
       const parameters = readLoadParameters(toParameters(request))
       await requireControl(backend.control).load(request.model_name, parameters)
       return {}
     }),
-    RepositoryModelUnload: unary(async (request: ControlRequest, { backend }) => {
+    RepositoryModelUnload: unary(async (request: ControlRequest, call) => {
+      const { backend } = call
       check(request, backend)
+      guard(toCaller(call))
       const unloadDependents = readUnloadDependents(toParameters(request))
       await requireControl(backend.control).unload(request.model_name, { unloadDependents })
       return {}
     }),
   }
+}
+
+function toCaller({ headers, stream }: ServerCall): ControlCaller {
+  return { headers, address: stream.session?.socket.remoteAddress }
 }
 
 function toParameters({ parameters }: ControlRequest): readonly ControlParameter[] {

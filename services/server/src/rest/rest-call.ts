@@ -3,6 +3,7 @@ import type { CallContext } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
+import type { ControlCaller } from '../request/control-guard.ts'
 import { parseContentEncoding } from './content-encoding.ts'
 import { readBody } from './read-body.ts'
 import { ENCODING_HEADER } from './rest-reply.ts'
@@ -35,6 +36,12 @@ export class RestCall {
     this.backend = o.backend
     this.context = o.context
     this.parameters = o.parameters
+  }
+
+  /** Who asks. */
+  get caller(): ControlCaller {
+    const { headers, socket } = this.#o.request
+    return { headers, address: socket.remoteAddress }
   }
 
   /** A header's value; the first one if it came several times. */

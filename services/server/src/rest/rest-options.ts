@@ -1,6 +1,7 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
+import type { ControlGuard } from '../request/control-guard.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
@@ -12,6 +13,8 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly address: string
   /** 0 for any free port. Triton's default is 8000. */
   readonly port: number
+  /** Who may load and unload models; everybody if absent. */
+  readonly guardControl?: ControlGuard
   /** What `GET /v2` answers. */
   readonly identity?: ServerIdentity
   /** Shared by all servers of the process; one of its own if absent. */
@@ -52,6 +55,7 @@ export type CompiledRestOptions = Required<RestServerOptions>
 export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
   return {
     identity: SERVER_IDENTITY,
+    guardControl: () => {},
     admission: o.admission ?? new Admission(),
     clock: systemClock,
     log: silentLogger,

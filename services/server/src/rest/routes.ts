@@ -2,6 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type ModelStatistics, toJsonConfig } from '@tutti/model-config'
 import { parseJson, statisticsBody } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
+import type { ControlGuard } from '../request/control-guard.ts'
 import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { parseLoadBody, parseUnloadBody } from './control-bodies.ts'
@@ -24,11 +25,12 @@ export interface RestRoute {
 
 export interface RouteOptions {
   readonly identity: ServerIdentity
+  readonly guardControl: ControlGuard
 }
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(), ...unsupportedRoutes()]
+  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(o), ...unsupportedRoutes()]
 }
 
 function healthRoutes({ identity }: RouteOptions): readonly RestRoute[] {
@@ -101,15 +103,15 @@ function statisticsReply(statistics: readonly ModelStatistics[]): RestReply {
   return jsonReply(statisticsBody(statistics, (value) => value))
 }
 
-function repositoryRoutes(): readonly RestRoute[] {
+function repositoryRoutes({ guardControl }: RouteOptions): readonly RestRoute[] {
   return [
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
-    ...controlRoutes('load', async (model, body, backend) => {
+    ...controlRoutes('load', guardControl, async (model, body, backend) => {
       const parameters = parseLoadBody(body)
       await requireControl(backend.control).load(model, parameters)
     }),
-    ...controlRoutes('unload', async (model, body, backend) => {
+    ...controlRoutes('unload', guardControl, async (model, body, backend) => {
       const unloadDependents = parseUnloadBody(body)
       await requireControl(backend.control).unload(model, { unloadDependents })
     }),
@@ -118,6 +120,7 @@ function repositoryRoutes(): readonly RestRoute[] {
 
 function controlRoutes(
   action: 'load' | 'unload',
+  guard: ControlGuard,
   apply: (model: string, body: Uint8Array, backend: InferenceBackend) => Promise<void>,
 ): readonly RestRoute[] {
   return [
@@ -126,6 +129,7 @@ function controlRoutes(
       methods: ['POST'],
       isControl: true,
       answer: async (call) => {
+        guard(call.caller)
         await apply(call.parameters['model'] ?? '', await call.body(), call.backend)
         return emptyReply(200)
       },
