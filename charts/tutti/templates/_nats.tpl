@@ -25,11 +25,14 @@
 cluster-{{ int .Values.nats.replicas }}.conf
 {{- end -}}
 
-{{/* The servers' own configuration. Which users they admit is in files that the operator creates. */}}
+{{/*
+The servers' own configuration. Which users they admit is in files that the operator creates. Each change of this text, comments
+included, replaces the servers at the next upgrade (tutti.dev/configuration), and a single server is away meanwhile.
+*/}}
 {{- define "tutti.natsConfig" -}}
 server_name: $POD_NAME
 port: 4222
-# For the probes alone, which run in the container: the port shows every client's subjects without a credential.
+# For the probes alone, which run in the container: it tells every client's subjects to whoever asks.
 http: "127.0.0.1:8222"
 max_payload: {{ .Values.nats.config.maxPayload }}
 max_pending: {{ .Values.nats.config.maxPending }}

@@ -42,6 +42,12 @@ await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, 
   })
 })
 
+await t.test('an upgrade from the release before replaces no NATS server', WITH_HELM, async (t) => {
+  const { metadata } = find(await render(), 'StatefulSet', 'tutti-nats')['spec'].template
+  // A comment in the servers' configuration changes it too. Requests fail while the only server is replaced.
+  t.equal(metadata.annotations['tutti.dev/configuration'], 'b1a0d70f2a4909f4')
+})
+
 await t.test('what helm would read as a boolean is quoted', WITH_HELM, async (t) => {
   // Helm keeps to YAML 1.1, where these are booleans too.
   const { out } = await template({})
