@@ -108,6 +108,12 @@ const REFUSED: readonly (readonly [string, readonly TarEntry[], string | RegExp]
   ['a name in two lines', [{ ...file, name: 'a\nb' }], 'is no name of a file'],
   ['a file twice', [file, file], '"f" is refused: it is there twice'],
   ['a file below a file', [file, { ...file, name: 'f/g' }], "it lies in 'f', which is no folder"],
+  [
+    'a file where a link has its folder',
+    [{ name: 'f/l', type: '2', link: 'g' }, file],
+    '"f" is refused: it is a folder too',
+  ],
+  ['a file where a file has its folder', [{ ...file, name: 'f/g' }, file], 'it is a folder too'],
   ['a device', [{ name: 'null', type: '3' }], 'it is of the kind CharacterDevice'],
   ['a pipe', [{ name: 'pipe', type: '6' }], 'it is of the kind FIFO'],
   ['a link out', [file, { name: 'l', type: '2', link: '../../outside' }], 'leads out'],

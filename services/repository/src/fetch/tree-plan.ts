@@ -13,6 +13,7 @@ export class TreePlan {
   readonly #bounds: Pick<FetchBounds, 'maxBytes' | 'maxFiles'>
   /** Of files and links. */
   readonly #paths = new Set<string>()
+  readonly #folders = new Set<string>()
   #entries = 0
   #bytes = 0
 
@@ -42,20 +43,20 @@ export class TreePlan {
   add(kind: 'file' | 'directory', name: string, sizeBytes = 0): string {
     const path = name.replace(/^(\.\/+)+/, '').replace(/\/+$/, '')
     if (kind === 'directory' && (path === '' || path === '.')) return ''
-    const problem = pathProblem(path) ?? this.#conflict(path)
+    const problem = pathProblem(path) ?? this.#conflict(kind, path)
     if (problem !== undefined) throw invalid(name, problem)
     if (kind === 'file') this.#paths.add(path)
+    else this.#folders.add(path)
+    for (const parent of parentsOf(path)) this.#folders.add(parent)
     this.#count(sizeBytes)
     return path
   }
 
-  #conflict(path: string): string | undefined {
+  #conflict(kind: 'file' | 'directory', path: string): string | undefined {
     if (this.#paths.has(path)) return 'it is there twice'
-    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) {
-      const parent = path.slice(0, at)
-      if (this.#paths.has(parent)) return `it lies in '${parent}', which is no folder`
-    }
-    return undefined
+    if (kind === 'file' && this.#folders.has(path)) return 'it is a folder too'
+    const parent = parentsOf(path).find((one) => this.#paths.has(one))
+    return parent === undefined ? undefined : `it lies in '${parent}', which is no folder`
   }
 
   #count(sizeBytes: number): void {
@@ -71,6 +72,14 @@ export class TreePlan {
       throw new ServeError('ARTIFACT_TOO_LARGE', text)
     }
   }
+}
+
+/** The folders that a path lies in, the outermost first. */
+function parentsOf(path: string): readonly string[] {
+  return path
+    .split('/')
+    .map((_, i, parts) => parts.slice(0, i).join('/'))
+    .slice(1)
 }
 
 /** Why a path from outside is none within a model's folder; undefined if it is one. */
