@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { runChild } from './setup/child.mjs'
 import { runScript } from './setup/failure.mjs'
 import { findKubeBinaries } from './setup/kube-binaries.mjs'
+import { ensureNatsServer } from './setup/nats-server.mjs'
 import { toolEnvironment } from './setup/node-24.mjs'
 import { ensurePython } from './setup/python.mjs'
 
@@ -10,6 +11,8 @@ const root = resolve(import.meta.dirname, '..')
 
 /** Benches of Python models; a run without names has all. */
 const WITH_PYTHON = ['python', 'triton']
+/** Benches over a real broker. */
+const WITH_NATS = ['edges', 'processes', 'replicas']
 /** Benches against a real API server. */
 const WITH_KUBE = ['operator']
 
@@ -19,10 +22,11 @@ await runScript(async () => {
   const needs = (some) => names.length === 0 || names.some((name) => some.includes(name))
   const requirements = join(root, 'bench', 'python', 'requirements.txt')
   const python = needs(WITH_PYTHON) && { TUTTI_BENCH_PYTHON: await ensurePython(requirements) }
+  const nats = needs(WITH_NATS) && { TUTTI_NATS_SERVER: await ensureNatsServer() }
   const kube = needs(WITH_KUBE) && (await findKubeBinaries())
   return await runChild(process.execPath, [join(root, 'bench', 'dist', 'main.js'), ...args], {
     cwd: root,
-    env: { ...toolEnvironment(root), ...python, ...kube },
+    env: { ...toolEnvironment(root), ...python, ...nats, ...kube },
     stdio: 'inherit',
   })
 })
