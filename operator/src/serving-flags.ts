@@ -45,11 +45,11 @@ export const SERVING_FLAGS = {
     description:
       'Secret for pulling images, in the namespace of the pods. Repeat the flag for more.',
   },
-  'allow-host-path': {
+  'allow-host-access': {
     type: 'bool',
     default: false,
     description:
-      'Models may read files of the node (hostPath:// and hostPath volumes of a podTemplate).',
+      'Models may use files (hostPath), namespaces, ports and privileges of their nodes.',
   },
   'network-policies': {
     type: 'bool',

@@ -22,7 +22,7 @@ export function toStepSettings({
       prefix,
       hasAuthorities: servers.kind === 'external' && servers.hasAuthorities,
     },
-    allowsHostPath: flags['allow-host-path'],
+    allowsHostAccess: flags['allow-host-access'],
     network: {
       isEnabled: flags['network-policies'],
       operatorNamespace: namespace,
