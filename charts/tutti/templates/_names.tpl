@@ -52,14 +52,25 @@ helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | re
 {{- end }}
 {{- end -}}
 
-{{/* Pods of routers and steps, which the operator creates. */}}
+{{/* A peer of a NetworkPolicy: pods of routers and steps, which the operator creates in the namespaces that it serves. */}}
 {{- define "tutti.servedPods" -}}
-matchLabels:
-  app.kubernetes.io/managed-by: tutti-operator
-matchExpressions:
-  - key: app.kubernetes.io/component
-    operator: In
-    values: [router, step]
+{{- if eq .Values.scope.mode "Namespaces" -}}
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: In
+      values:
+        {{- toYaml .Values.scope.namespaces | nindent 8 }}
+{{- else -}}
+namespaceSelector: {}
+{{- end }}
+podSelector:
+  matchLabels:
+    app.kubernetes.io/managed-by: tutti-operator
+  matchExpressions:
+    - key: app.kubernetes.io/component
+      operator: In
+      values: [router, step]
 {{- end -}}
 
 {{/* An image. Argument: {context, image}. */}}

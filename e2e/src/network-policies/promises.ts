@@ -1,5 +1,7 @@
 /** What of the chart's values decides who reaches whom. */
 export interface Facts {
+  /** Of `scope.namespaces`; undefined if all are served. */
+  readonly scope: readonly string[] | undefined
   /** Of `helm test`, whose router takes clients of all namespaces; undefined if it is not rendered, or is a tenant. */
   readonly testNamespace: string | undefined
   /** Where `helm test` serves its files, and asks. */
@@ -37,7 +39,7 @@ export function promisesOf(facts: Facts): readonly Promised[] {
   const { testNamespace, natsServers } = facts
   return [
     ...ofOperator(facts),
-    ...(natsServers > 0 ? ofNats(natsServers) : []),
+    ...(natsServers > 0 ? ofNats(facts) : []),
     ...ofNamespace('team-a', [CLIENTS], facts),
     ...ofNamespace('team-b', [], facts),
     ...(testNamespace === undefined ? [] : ofNamespace(testNamespace, ['pods'], facts)),
@@ -54,11 +56,11 @@ function ofOperator({ scrapers }: Facts): readonly Promised[] {
   ]
 }
 
-function ofNats(servers: number): readonly Promised[] {
+function ofNats({ natsServers: servers, scope = ['*'] }: Facts): readonly Promised[] {
   const to = NATS
-  const served = ['*/router', '*/step']
+  const served = scope.flatMap((namespace) => [`${namespace}/router`, `${namespace}/step`])
   return [
-    { what: 'clients are routers and steps of all namespaces', to, ports: [4222], from: served },
+    { what: 'clients are routers and steps that are served', to, ports: [4222], from: served },
     {
       what: 'the port of the cluster is for its servers',
       to,
@@ -94,10 +96,11 @@ function ofNamespace(
 }
 
 /** What routers and steps need is not ruled; operator and NATS reach what they need, and no more. */
-function ofOthers({ hasApiServerRange, natsServers, testPods }: Facts): readonly Promised[] {
+function ofOthers({ hasApiServerRange, natsServers, testPods, scope }: Facts): readonly Promised[] {
   const free = EVERYBODY
   const dns = natsServers > 1 ? [...free, OPERATOR, NATS] : [...free, OPERATOR]
   const byRange = hasApiServerRange ? free : [...free, OPERATOR]
+  const byScope = scope !== undefined ? free : [...free, OPERATOR]
   const api = 'outside/api-server'
   const storage = 'outside/storage'
   const models = `${testPods}/test-models`
@@ -110,6 +113,7 @@ function ofOthers({ hasApiServerRange, natsServers, testPods }: Facts): readonly
     { what: 'without a range any address', to: storage, ports: [443, 6443], from: byRange },
     { what: 'external NATS is for routers and steps', to: storage, ports: [4222], from: free },
     { what: 'files of helm test', to: models, ports: [8080], from: free },
+    { what: 'where nothing is served', to: 'elsewhere/like-step', ports: [8002], from: byScope },
     { what: 'pods that are not ours', to: 'team-a/app', ports: [8000, 8002, 6222], from: free },
   ]
 }

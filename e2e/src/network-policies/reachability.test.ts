@@ -39,7 +39,7 @@ const BYSTANDERS: readonly Pod[] = [
   bystander('tutti-system/other-operator', OPERATOR_LABEL),
 ]
 
-/** Carries the labels of a step: it reaches NATS, and is refused there for want of a credential. */
+/** Carries the labels of a step: where all namespaces are served it reaches NATS, and is refused there for want of a credential. */
 const LIKE_STEP = bystander('elsewhere/like-step', STEP_LABELS)
 
 const ADDRESSES: Readonly<Record<string, string>> = {
@@ -107,6 +107,7 @@ function factsOf(overlay: string, chart: readonly Rendered[]): Facts {
   const [nats] = chart.filter(({ kind }) => kind === 'StatefulSet')
   const testPods = chart.find(({ kind }) => kind === 'Ensemble')?.['metadata'].namespace
   return {
+    scope: values['scope']?.namespaces,
     testNamespace: TENANTS.includes(testPods) ? undefined : testPods,
     testPods,
     scrapers: values['networkPolicy']?.scrapeNamespaces ?? [],
