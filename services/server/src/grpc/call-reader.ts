@@ -94,8 +94,16 @@ export class CallReader {
     const { call, encoding, maxMessageBytes, receiver } = this.#o
     this.#isInflating = true
     try {
-      const message = await inflateMessage(compressed, encoding, maxMessageBytes)
-      call.charge(message.byteLength - compressed.byteLength - FRAME_HEADER_BYTES)
+      const message = await inflateMessage(compressed, {
+        encoding,
+        maxBytes: maxMessageBytes,
+        charge: (bytes) => {
+          // A call that is over has given its bytes back and counts no more.
+          if (call.isOver) throw new ServeError('CANCELLED', 'the call is over')
+          call.charge(bytes)
+        },
+      })
+      call.charge(-compressed.byteLength - FRAME_HEADER_BYTES)
       this.#isInflating = false
       if (!call.isOver) receiver.receive(message)
       this.#deliver()

@@ -21,8 +21,7 @@ export interface ServerCallOptions {
   readonly scope: CallScope
   /** Which models the call reaches. */
   readonly backend: InferenceBackend
-  /** Absent for calls that neither infer nor load: they work under overload too, with small messages. */
-  readonly ticket: AdmissionTicket | undefined
+  readonly ticket: AdmissionTicket
   /** Bound of a message, compressed or not. */
   readonly maxMessageBytes: number
   readonly clock: Pick<Clock, 'now'>
@@ -120,12 +119,12 @@ export class ServerCall {
 
   /** Counts bytes of requests and answers from when they are there. @throws ServeError OVERLOADED */
   charge(bytes: number): void {
-    this.#o.ticket?.charge(bytes)
+    this.#o.ticket.charge(bytes)
   }
 
   /** Gives a request or an answer of a stream back; the end of the call gives back everything. */
   release(bytes: number): void {
-    this.#o.ticket?.release(bytes)
+    this.#o.ticket.release(bytes)
   }
 
   /** Reading the signal starts the deadline's timer, so only calls that have a deadline pay for one. */
@@ -211,7 +210,7 @@ export class ServerCall {
       scope.cancel(new ServeError('CANCELLED', 'the client cancelled the request'))
     }
     scope.close()
-    ticket?.close()
+    ticket.close()
   }
 
   #sendError(error: ServeError): void {

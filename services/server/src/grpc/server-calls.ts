@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Admission } from '../admission.ts'
+import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { respondOnlyTrailers } from './answer-headers.ts'
@@ -10,8 +10,8 @@ import type { GrpcLog } from './log-events.ts'
 import type { Method } from './method.ts'
 import { ServerCall } from './server-call.ts'
 
-/** Calls that take no place in the admission are small; what is above this is no request that we know. */
-const CONTROL_MESSAGE_BYTES = 4 * 1024 * 1024
+/** Of calls without tensors and files, which must work under overload too: what is above this is no request that we know. */
+export const CONTROL_BOUNDS = { maxRequests: 4096, maxBytes: 2 ** 26, maxMessageBytes: 2 ** 22 }
 
 export interface ServerCallsOptions {
   readonly methods: readonly Method[]
@@ -30,6 +30,7 @@ export class ServerCalls implements Iterable<ServerCall> {
   readonly #o: ServerCallsOptions
   readonly #methods: ReadonlyMap<string | undefined, Method>
   readonly #calls = new Set<ServerCall>()
+  readonly #control = new Admission(CONTROL_BOUNDS)
   readonly #onIdle: (() => void)[] = []
   #isStopping = false
 
@@ -93,8 +94,8 @@ export class ServerCalls implements Iterable<ServerCall> {
       headers,
       backend,
       scope,
-      ticket: isAdmitted ? admission.admit() : undefined,
-      maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_MESSAGE_BYTES,
+      ticket: (isAdmitted ? admission : this.#control).admit(),
+      maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
       clock,
       log,
     })

@@ -72,6 +72,6 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
 function tooLarge(got: number, max: number): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
-    `request body of ${got} bytes or more exceeds the maximum allowed value of ${max} bytes. Use --http-max-input-size to increase the limit.`,
+    `request body of ${got} bytes or more exceeds the maximum allowed value of ${max} bytes. Use --http-max-input-size to increase the limit for inference and loads.`,
   )
 }

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { gzipSync } from 'node:zlib'
+import { deflateSync, gzipSync } from 'node:zlib'
 import { createManualClock } from '@tutti/chassis/testing'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import t, { type Test } from 'tap'
@@ -95,6 +95,38 @@ await t.test('a compressed body is bounded by what it unpacks to', async (t) => 
   })
   t.equal(got.status, 413)
   t.match(await got.json(), { error: /exceeds the maximum allowed value of 100000 bytes/ })
+})
+
+await t.test('calls without tensors take 4 MiB, inflated or not', async (t) => {
+  const { url } = await start(t)
+  const body = Buffer.alloc(4 * 1024 * 1024 + 1, 0x20)
+  for (const path of ['repository/index', 'repository/models/echo/unload']) {
+    for (const encoding of ['identity', 'gzip', 'deflate']) {
+      const way = { gzip: gzipSync, deflate: deflateSync }[encoding]
+      const got = await fetch(`${url}/v2/${path}`, {
+        method: 'POST',
+        body: new Uint8Array(way?.(body) ?? body),
+        headers: { 'content-encoding': encoding },
+      })
+      t.equal(got.status, 413, `${path} ${encoding}`)
+      t.match(await got.json(), { error: /maximum allowed value of 4194304 bytes/ })
+    }
+  }
+})
+
+await t.test('a compressed body is charged as it inflates, up to the process bound', async (t) => {
+  const admission = new Admission({ maxBytes: 1_000_000 })
+  const { url, backend } = await start(t, { admission })
+  const bomb = new Uint8Array(gzipSync(Buffer.alloc(50_000_000, 0x20)))
+  const headers = { 'content-encoding': 'gzip' }
+  const infer = () => fetch(`${url}/v2/models/echo/infer`, { method: 'POST', body: bomb, headers })
+  for (const got of await Promise.all([infer(), infer(), infer()])) {
+    t.equal(got.status, 503)
+    t.match(await got.json(), { error: /more would go over, the bound is 1000000/ })
+  }
+  while (admission.requests > 0) await nextTurn()
+  t.equal(admission.bytes, 0)
+  t.equal(backend.requests.length, 0)
 })
 
 await t.test(

@@ -11,6 +11,9 @@ import { ENCODING_HEADER } from './rest-reply.ts'
 /** The one header that sets a deadline: whole milliseconds from the arrival of the request's headers. */
 const TIMEOUT_HEADER = 'tutti-timeout-ms'
 
+/** What gRPC takes for the same calls. */
+const CONTROL_BODY_BYTES = 4 * 1024 * 1024
+
 export interface RestCallOptions {
   readonly request: IncomingMessage
   /** Names from the path, percent-decoded. */
@@ -49,13 +52,22 @@ export class RestCall {
     return headerOf(this.#o.request, name)
   }
 
-  /** Takes a place among the requests in work and reads the body; call it once. Both are held until the answer is out. */
-  async body(): Promise<Uint8Array> {
-    const { request, admission, maxInputBytes, context } = this.#o
+  /**
+   * Takes a place among the requests in work and reads the body; call it once. Both are held until the answer is out.
+   *
+   * @param maxInputBytes - of the body, after decompression.
+   */
+  async body(maxInputBytes = this.#o.maxInputBytes): Promise<Uint8Array> {
+    const { request, admission, context } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
     const ticket = admission.admit()
     this.#ticket = ticket
     return await readBody(request, { maxInputBytes, ticket, encoding, signal: context.signal })
+  }
+
+  /** Reads the body of a call that carries neither tensors nor files, and so is small whatever the server's bound is. */
+  smallBody(): Promise<Uint8Array> {
+    return this.body(Math.min(CONTROL_BODY_BYTES, this.#o.maxInputBytes))
   }
 
   /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */

@@ -86,7 +86,7 @@ async function answerReady(
 }
 
 async function answerIndex(call: RestCall): Promise<RestReply> {
-  const isReadyOnly = parseReadyOnly(await call.body())
+  const isReadyOnly = parseReadyOnly(await call.smallBody())
   const entries = await call.backend.repositoryIndex(isReadyOnly)
   // Empty members are left out (triton-semantics 3.5).
   return jsonReply(
@@ -107,13 +107,13 @@ function repositoryRoutes({ guardControl }: RouteOptions): readonly RestRoute[] 
   return [
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
-    ...controlRoutes('load', guardControl, async (model, body, backend) => {
-      const parameters = parseLoadBody(body)
-      await requireControl(backend.control).load(model, parameters)
+    ...controlRoutes('load', guardControl, async (model, call) => {
+      const parameters = parseLoadBody(await call.body())
+      await requireControl(call.backend.control).load(model, parameters)
     }),
-    ...controlRoutes('unload', guardControl, async (model, body, backend) => {
-      const unloadDependents = parseUnloadBody(body)
-      await requireControl(backend.control).unload(model, { unloadDependents })
+    ...controlRoutes('unload', guardControl, async (model, call) => {
+      const unloadDependents = parseUnloadBody(await call.smallBody())
+      await requireControl(call.backend.control).unload(model, { unloadDependents })
     }),
   ]
 }
@@ -121,7 +121,7 @@ function repositoryRoutes({ guardControl }: RouteOptions): readonly RestRoute[] 
 function controlRoutes(
   action: 'load' | 'unload',
   guard: ControlGuard,
-  apply: (model: string, body: Uint8Array, backend: InferenceBackend) => Promise<void>,
+  apply: (model: string, call: RestCall) => Promise<void>,
 ): readonly RestRoute[] {
   return [
     {
@@ -130,7 +130,7 @@ function controlRoutes(
       isControl: true,
       answer: async (call) => {
         guard(call.caller)
-        await apply(call.parameters['model'] ?? '', await call.body(), call.backend)
+        await apply(call.parameters['model'] ?? '', call)
         return emptyReply(200)
       },
     },
