@@ -119,11 +119,11 @@ export class Applier {
     return { outcomes: await this.#applyAll(this.#begin(owner, options), desired) }
   }
 
-  #begin(owner: Owner, options: SyncOptions): Pass {
+  #begin(owner: Owner, { signal, onRepaired }: SyncOptions): Pass {
     if (owner.object.metadata.deletionTimestamp !== undefined)
       throw new OwnerMoved('the owner is being deleted')
-    const check = new OwnerCheck(this.#o.client, owner, options.signal)
-    return { owner, check, ...options }
+    const check = new OwnerCheck(this.#o.client, owner, signal)
+    return { owner, check, signal, ...(onRepaired !== undefined && { onRepaired }) }
   }
 
   async #applyAll(pass: Pass, desired: readonly DesiredChild[]): Promise<ChildOutcome[]> {
