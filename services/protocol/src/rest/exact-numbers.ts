@@ -1,5 +1,3 @@
-import { ServeError } from '@tutti/errors'
-
 /** A number as it was written: `3` and `3.0` are different parameters, and 2^53 + 1 is not 2^53. */
 export class WrittenNumber {
   readonly source: string
@@ -25,7 +23,7 @@ interface ReviverContext {
 
 /** Parses JSON text with every number kept as it was written. Meant for `parameters`, not for tensors. */
 export function parseWrittenNumbers(text: string): unknown {
-  return parseExactly(text, (_, value, context) =>
+  return JSON.parse(text, (_, value: unknown, context?: ReviverContext) =>
     typeof value === 'number' ? new WrittenNumber(context?.source ?? String(value)) : value,
   )
 }
@@ -48,19 +46,4 @@ export function readNumbers(text: string): readonly (number | bigint)[] {
     numbers.push(isExact ? value : BigInt(written))
   }
   return numbers
-}
-
-function parseExactly(
-  text: string,
-  reviver: (key: string, value: unknown, context?: ReviverContext) => unknown,
-): unknown {
-  try {
-    return JSON.parse(text, reviver)
-  } catch (cause) {
-    // The text parsed before; a reviver recurses where the plain parser does not, so only the depth can fail.
-    throw new ServeError('MALFORMED_MESSAGE', 'a JSON document is nested too deeply', {
-      code: 'INTERNAL',
-      cause,
-    })
-  }
 }

@@ -6,12 +6,14 @@ import { ServeError } from '@tutti/errors'
  * bound on the body alone would let one request fill the process; 4 Mi containers are about 300 MiB at the worst.
  */
 const MAX_CONTAINERS = 2 ** 22
-/** Below this size a body cannot hold more containers than the bound. */
-const MIN_COUNTED_BYTES = MAX_CONTAINERS
+/** Objects and arrays within one another: more than `data` may nest, few enough for every reader that recurses. */
+const MAX_DEPTH = 128
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const OPEN_BRACKET = 0x5b
 const OPEN_BRACE = 0x7b
+const CLOSE_BRACKET = 0x5d
+const CLOSE_BRACE = 0x7d
 
 /** A parsed document and its text, which the exact readers of large integers go back to. */
 export interface JsonDocument {
@@ -68,18 +70,27 @@ function syntaxErrorOf(text: string, error: unknown): ServeError {
 }
 
 function refuseContainerFlood(bytes: Uint8Array): void {
-  if (bytes.byteLength < MIN_COUNTED_BYTES) return
   let count = 0
+  let depth = 0
   let isString = false
   for (let i = 0; i < bytes.byteLength; i++) {
     const byte = bytes[i]
     if (byte === QUOTE) isString = !isString
     else if (isString) i += byte === BACKSLASH ? 1 : 0
-    else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) count += 1
+    else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
+      count += 1
+      depth += 1
+      if (depth > MAX_DEPTH) throw nestedTooDeeply()
+    } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth -= 1
   }
   if (count <= MAX_CONTAINERS) return
   throw new ServeError(
     'MESSAGE_TOO_LARGE',
     `a JSON document holds ${count} objects and arrays, want at most ${MAX_CONTAINERS}; send tensors as flat arrays or binary data`,
   )
+}
+
+function nestedTooDeeply(): ServeError {
+  const text = `a JSON document is nested too deeply: more than ${MAX_DEPTH} objects and arrays within one another`
+  return new ServeError('MALFORMED_MESSAGE', text, { code: 'INTERNAL' })
 }

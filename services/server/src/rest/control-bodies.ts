@@ -8,7 +8,7 @@ import {
 } from '../request/load-parameters.ts'
 
 /*
- * The bodies of load and unload requests: `{"parameters": {...}}`, or nothing. JSON of the wrong shape is INTERNAL, that is HTTP
+ * The bodies of index, load and unload requests; those of the latter two: `{"parameters": {...}}`, or nothing. JSON of the wrong shape is INTERNAL, that is HTTP
  * 500, with Triton's texts.
  */
 
@@ -24,6 +24,18 @@ export function parseUnloadBody(body: Uint8Array): boolean {
   const [, value] = wanted
   if (typeof value !== 'boolean') throw malformed('attempt to access JSON non-boolean as boolean')
   return value
+}
+
+/** `{"ready": true}` asks for ready models only; the body may be empty. */
+export function parseReadyOnly(body: Uint8Array): boolean {
+  if (body.byteLength === 0) return false
+  const { value } = parseJson(body)
+  if (typeof value !== 'object' || value === null || !('ready' in value)) return false
+  if (typeof value.ready === 'boolean') return value.ready
+  throw new ServeError('MALFORMED_MESSAGE', 'attempt to access JSON non-boolean as boolean', {
+    code: 'INTERNAL',
+    details: { field: 'ready' },
+  })
 }
 
 function parseParameters(body: Uint8Array): readonly (readonly [string, unknown])[] {

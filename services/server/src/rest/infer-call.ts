@@ -1,6 +1,6 @@
 import { raceSignal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { decodeRestRequest, encodeRestResponse, HEADER_LENGTH_HEADER } from '@tutti/protocol'
+import { encodeRestResponse, HEADER_LENGTH_HEADER } from '@tutti/protocol'
 import type { StepResponse } from '@tutti/tensor'
 import { onlyResponse } from '../only-response.ts'
 import { toClasses } from '../request/classify.ts'
@@ -21,12 +21,10 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
       { details: { model: name } },
     )
   }
-  const headerLength = call.header(HEADER_LENGTH_HEADER)
-  const request = decodeRestRequest({
-    body,
+  const request = await call.parse('infer', body, {
+    headerLength: call.header(HEADER_LENGTH_HEADER),
     modelName: name,
     config: model.config,
-    ...(headerLength === undefined ? {} : { headerLength }),
   })
   const binary = new Map(request.outputs.map((output) => [output.name, output.isBinary]))
   const encode = (response: StepResponse) =>

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type CallScope, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readTrace } from '../request/trace-headers.ts'
+import { JsonThread } from './json-thread.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
@@ -14,6 +15,7 @@ type Parameters = RestCallOptions['parameters']
 /** Runs requests: gives each its scope, writes its one answer, and knows which are in flight. */
 export class RequestRunner {
   readonly #o: CompiledRestOptions
+  readonly #json = new JsonThread()
   readonly #inFlight = new Set<CallScope>()
   readonly #idle: (() => void)[] = []
   #isStopping = false
@@ -30,6 +32,11 @@ export class RequestRunner {
   /** Cancels what is in flight, to be answered SERVER_STOPPING. */
   failAll(): void {
     for (const scope of this.#inFlight) scope.cancel(serverStopping())
+  }
+
+  /** Ends the thread; what it works on fails. */
+  close(): Promise<void> {
+    return this.#json.close()
   }
 
   /** Calls back when no request is in flight, at once if there is none. */
@@ -68,7 +75,16 @@ export class RequestRunner {
       trace: readTrace(request.headers),
     })
     const { context } = scope
-    const call = new RestCall({ request, parameters, backend, context, admission, maxInputBytes })
+    const json = this.#json
+    const call = new RestCall({
+      request,
+      parameters,
+      backend,
+      context,
+      admission,
+      maxInputBytes,
+      json,
+    })
     this.#inFlight.add(scope)
     response.once('close', () => {
       // Tensors of the request and of the answer are held until the last byte is out.

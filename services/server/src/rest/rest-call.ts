@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http'
-import type { CallContext } from '@tutti/chassis'
+import { type CallContext, raceSignal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlCaller } from '../request/control-guard.ts'
+import type { BodyKind, BodySource, ParsedBodies } from './body-parsers.ts'
 import { parseContentEncoding } from './content-encoding.ts'
+import type { JsonThread } from './json-thread.ts'
 import { readBody } from './read-body.ts'
 import { ENCODING_HEADER } from './rest-reply.ts'
 
@@ -23,6 +25,7 @@ export interface RestCallOptions {
   readonly context: CallContext
   readonly admission: Admission
   readonly maxInputBytes: number
+  readonly json: JsonThread
 }
 
 /** One HTTP request as the routes see it. */
@@ -68,6 +71,16 @@ export class RestCall {
   /** Reads the body of a call that carries neither tensors nor files, and so is small whatever the server's bound is. */
   smallBody(): Promise<Uint8Array> {
     return this.body(Math.min(CONTROL_BODY_BYTES, this.#o.maxInputBytes))
+  }
+
+  /** Parses the body, which is gone after that. @throws ServeError as the parser does, or the signal's reason. */
+  parse<K extends BodyKind>(
+    kind: K,
+    body: Uint8Array,
+    more: Omit<BodySource, 'body'> = {},
+  ): Promise<ParsedBodies[K]> {
+    const { signal } = this.context
+    return raceSignal(this.#o.json.parse(kind, { ...more, body }, signal), signal)
   }
 
   /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */

@@ -51,6 +51,7 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
       app.server.close()
       app.server.closeAllConnections()
       await app.close()
+      await runner.close()
     },
   }
 }

@@ -1,11 +1,10 @@
 import { ServeError } from '@tutti/errors'
 import { type ModelStatistics, toJsonConfig } from '@tutti/model-config'
-import { parseJson, statisticsBody } from '@tutti/protocol'
+import { statisticsBody } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
 import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
-import { parseLoadBody, parseUnloadBody } from './control-bodies.ts'
 import { answerInfer } from './infer-call.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
@@ -86,7 +85,7 @@ async function answerReady(
 }
 
 async function answerIndex(call: RestCall): Promise<RestReply> {
-  const isReadyOnly = parseReadyOnly(await call.smallBody())
+  const isReadyOnly = await call.parse('index', await call.smallBody())
   const entries = await call.backend.repositoryIndex(isReadyOnly)
   // Empty members are left out (triton-semantics 3.5).
   return jsonReply(
@@ -108,11 +107,11 @@ function repositoryRoutes({ guardControl }: RouteOptions): readonly RestRoute[] 
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
     ...controlRoutes('load', guardControl, async (model, call) => {
-      const parameters = parseLoadBody(await call.body())
+      const parameters = await call.parse('load', await call.body())
       await requireControl(call.backend.control).load(model, parameters)
     }),
     ...controlRoutes('unload', guardControl, async (model, call) => {
-      const unloadDependents = parseUnloadBody(await call.smallBody())
+      const unloadDependents = await call.parse('unload', await call.smallBody())
       await requireControl(call.backend.control).unload(model, { unloadDependents })
     }),
   ]
@@ -144,18 +143,6 @@ function controlRoutes(
 
 function refuseNamedRepository(): RestReply {
   throw new ServeError('UNSUPPORTED', "'repository_name' specification is not supported")
-}
-
-/** `{"ready": true}` asks for ready models only; the body may be empty. */
-function parseReadyOnly(body: Uint8Array): boolean {
-  if (body.byteLength === 0) return false
-  const { value } = parseJson(body)
-  if (typeof value !== 'object' || value === null || !('ready' in value)) return false
-  if (typeof value.ready === 'boolean') return value.ready
-  throw new ServeError('MALFORMED_MESSAGE', 'attempt to access JSON non-boolean as boolean', {
-    code: 'INTERNAL',
-    details: { field: 'ready' },
-  })
 }
 
 /** What Triton has and this server has not: known paths, so that a client learns why. */

@@ -1,0 +1,203 @@
+import { ServeError } from '@tutti/errors'
+import { emptyModelConfig } from '@tutti/model-config'
+import t, { type Test } from 'tap'
+import { BODY_PARSERS, type BodyKind, type BodySource } from './body-parsers.ts'
+import { JsonThread, MAX_LOOP_JSON_BYTES } from './json-thread.ts'
+import { startRestServer } from './rest-server.ts'
+import { createRestBackend } from './testing/rest-backend.ts'
+
+t.setTimeout(60_000)
+
+const MEBIBYTE = 1024 * 1024
+const never = new AbortController().signal
+
+function openThread(t: Test): JsonThread {
+  const thread = new JsonThread()
+  t.teardown(() => thread.close())
+  return thread
+}
+
+function inferText(data: string, count: number, more = ''): string {
+  return `{"id":"7",${more}"inputs":[{"name":"x","datatype":"INT64","shape":[${count}],"data":${data}}]}`
+}
+
+function flatText(count: number): string {
+  return inferText(`[${'7,'.repeat(count - 1)}9007199254740993]`, count)
+}
+
+/** Records the length of every text that this thread parses as JSON. */
+function watchParsing(t: Test): readonly number[] {
+  const lengths: number[] = []
+  const { parse } = JSON
+  JSON.parse = (text, ...more) => {
+    lengths.push(text.length)
+    return parse(text, ...more)
+  }
+  t.teardown(() => {
+    JSON.parse = parse
+  })
+  return lengths
+}
+
+async function outcome(work: () => unknown): Promise<unknown> {
+  try {
+    return await work()
+  } catch (error) {
+    const { reason, code, message, details } = ServeError.from(error)
+    return { reason, code, message, details }
+  }
+}
+
+async function serveEcho(t: Test): Promise<string> {
+  const backend = createRestBackend({ isDecoupled: false })
+  const server = await startRestServer({ backend, address: '127.0.0.1', port: 0 })
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${server.port}/v2`
+}
+
+await t.test('a server parses no large body on its own thread', async (t) => {
+  const url = await serveEcho(t)
+  const lengths = watchParsing(t)
+  const paths = ['models/echo/infer', 'repository/index', 'repository/models/echo/load']
+  const padding = `"pad":"${'x'.repeat(MEBIBYTE)}",`
+  for (const path of [...paths, 'repository/models/echo/unload']) {
+    const body = inferText('[1]', 1, padding)
+    const got = await fetch(`${url}/${path}`, { method: 'POST', body })
+    await got.arrayBuffer()
+  }
+  const longest = Math.max(0, ...lengths)
+  t.ok(longest <= MAX_LOOP_JSON_BYTES, `the longest text is ${longest}`)
+})
+
+await t.test('health answers while a large body is parsed', async (t) => {
+  const url = await serveEcho(t)
+  const answers: string[] = []
+  const options = { method: 'POST', body: inferText(`[${'[],'.repeat(2 ** 20)}1]`, 1) }
+  const infer = fetch(`${url}/models/echo/infer`, options).then((got) => {
+    answers.push(got.statusText)
+    return got.text()
+  })
+  let asked = 0
+  while (answers.length === 0) {
+    const got = await fetch(`${url}/health/live`)
+    t.equal(got.status, 200)
+    asked += 1
+  }
+  t.match(await infer, '"outputs"')
+  t.ok(asked > 3, `${asked} answers meanwhile`)
+})
+
+await t.test(
+  'tensors come over without a copy, binary ones in the memory of the body',
+  async (t) => {
+    const thread = openThread(t)
+    const json = Buffer.from(
+      `{"pad":"${'x'.repeat(MEBIBYTE)}","inputs":[` +
+        '{"name":"a","datatype":"UINT8","shape":[3],"parameters":{"binary_data_size":3}},' +
+        '{"name":"b","datatype":"UINT8","shape":[2],"data":[4,5]}]}',
+    )
+    const body = Buffer.concat([json, Buffer.from([1, 2, 3])])
+    const headerLength = String(json.byteLength)
+    const { inputs } = await thread.parse('infer', { body, headerLength }, never)
+    t.same(
+      inputs.map(({ data }) => [...data]),
+      [
+        [1, 2, 3],
+        [4, 5],
+      ],
+    )
+    t.equal(inputs[0]?.data.buffer.byteLength, json.byteLength + 3)
+    t.equal(body.byteLength, 0, 'the body is gone')
+  },
+)
+
+await t.test('a body that is deeper than any request is refused before it is parsed', async (t) => {
+  const lengths = watchParsing(t)
+  const url = await serveEcho(t)
+  const body = inferText(`${'['.repeat(100_000)}${']'.repeat(100_000)}`, 1)
+  const got = await fetch(`${url}/models/echo/infer`, { method: 'POST', body })
+  t.equal(got.status, 500)
+  t.match(await got.text(), /nested too deeply: more than 128 objects and arrays/)
+  t.ok(Math.max(0, ...lengths) < 1000)
+})
+
+await t.test('a body whose caller has left is not parsed', async (t) => {
+  const thread = openThread(t)
+  const gone = new AbortController()
+  const first = thread.parse('infer', { body: Buffer.from(flatText(500_000)) }, never)
+  const body = Buffer.from(flatText(500_000))
+  const second = thread.parse('infer', { body }, gone.signal)
+  gone.abort(new ServeError('CANCELLED', 'gone'))
+  await t.rejects(second, { reason: 'CANCELLED', message: 'gone' })
+  t.ok(body.byteLength > 0, 'it was not sent')
+  t.equal((await first).inputs.length, 1)
+})
+
+await t.test(
+  'a thread that ends fails its body, and the next one has another thread',
+  async (t) => {
+    const thread = openThread(t)
+    const failed = thread.parse('infer', { body: Buffer.from(flatText(1_000_000)) }, never)
+    await new Promise((resolve) => setImmediate(resolve))
+    await thread.close()
+    await t.rejects(failed, { reason: 'SERVER_STOPPING', message: 'Server exiting' })
+    const { inputs } = await thread.parse('infer', { body: Buffer.from(flatText(200_000)) }, never)
+    t.equal(inputs[0]?.data.byteLength, 1_600_000)
+  },
+)
+
+/** Numbers that are the same in each run. */
+function* numbers(seed: number): Generator<number> {
+  for (let state = seed; ; ) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    yield state / 2 ** 32
+  }
+}
+
+await t.test(
+  'whatever a body holds, the thread reads in it what the loop would read',
+  async (t) => {
+    const thread = openThread(t)
+    const lengths = watchParsing(t)
+    const random = numbers(11)
+    const next = (below: number) => Math.floor((random.next().value ?? 0) * below)
+    const kinds = ['infer', 'infer', 'load', 'unload', 'index'] as const
+    for (let round = 0; round < 16; round += 1) {
+      const kind: BodyKind = kinds[next(kinds.length)] ?? 'infer'
+      const body = Buffer.from(generated(next))
+      const cut = next(6) === 0 ? body.subarray(0, next(body.byteLength)) : body
+      const source: BodySource = {
+        body: cut,
+        modelName: 'echo',
+        config: emptyModelConfig('echo'),
+        ...(kind === 'infer' && next(4) === 0
+          ? { headerLength: String(next(2 * cut.byteLength)) }
+          : {}),
+      }
+      const want = await outcome(() => BODY_PARSERS[kind]({ ...source, body: Buffer.from(cut) }))
+      const before = lengths.length
+      const got = await outcome(() => thread.parse(kind, source, never))
+      t.same(got, want, `${kind} ${cut.byteLength} bytes`)
+      t.ok(Math.max(0, ...lengths.slice(before)) <= MAX_LOOP_JSON_BYTES)
+    }
+  },
+)
+
+/** A document around the size from which on the thread reads it. */
+function generated(next: (below: number) => number): string {
+  const size = MAX_LOOP_JSON_BYTES / 4 + next(MAX_LOOP_JSON_BYTES * 3)
+  const depth = 1 + next(140)
+  const item = [
+    '7,',
+    '-9007199254740993,',
+    '1.5,',
+    '[],',
+    '{},',
+    `"${'x'.repeat(next(1000))}",`,
+    `${'['.repeat(depth)}${']'.repeat(depth)},`,
+  ][next(7)]
+  const count = Math.ceil(size / (item?.length ?? 1))
+  const list = `[${item?.repeat(count)}1]`
+  const member = ['"pad":', '"parameters":', '"outputs":'][next(3)] ?? ''
+  return next(2) === 0 ? inferText(list, count + 1) : inferText('[1]', 1, `${member}${list},`)
+}
