@@ -1,4 +1,5 @@
-import { type AddressInfo, createServer } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { createHealth, silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import t from 'tap'
@@ -124,6 +125,25 @@ await t.test('what a restart would heal makes it not live', async (t) => {
   models.state.isStuck = false
   Object.assign(election, { holdsLease: false })
   t.match(await get(0, '/livez'), { status: 503, text: /the lease is not renewed/ })
+})
+
+await t.test('silent connections do not keep probes and scrapes out', async (t) => {
+  const { manager, models, health, get } = rig()
+  models.sync()
+  await manager.start({ signal })
+  t.teardown(() => manager.close())
+  health.release('starting')
+  for (const [which, path] of [
+    [0, '/livez'],
+    [1, '/metrics'],
+  ] as const) {
+    for (let i = 0; i < 200; i++) {
+      const socket = connect(manager.ports[which] ?? 0, '127.0.0.1')
+      t.teardown(() => socket.destroy())
+      await once(socket, 'connect')
+    }
+    t.match(await get(which, path), { status: 200 }, path)
+  }
 })
 
 await t.test('caches that do not sync in time end the start, and all is closed', async (t) => {

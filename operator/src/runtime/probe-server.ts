@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Logger } from '@tutti/chassis'
+import { createProbeServer, type Logger } from '@tutti/chassis'
 import { probeFailed } from './log-events.ts'
 
 /** What a path answers. */
@@ -24,24 +24,17 @@ export interface ProbeServer {
   close(): Promise<void>
 }
 
-/** A kubelet, a scraper or two, and somebody who looks: more than that is a mistake. */
-const MOST_CONNECTIONS = 64
-
 /** Answers GET on a few paths, for the kubelet and for Prometheus. */
 export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServer> {
-  const server = createServer(
-    { maxHeaderSize: 8192, requestTimeout: 10_000 },
-    (request, response) => {
-      answer(o, request).then(
-        (found) => send(response, found),
-        (error: unknown) => {
-          probeFailed(o.log, error)
-          send(response, toText(500, 'failed, see the log'))
-        },
-      )
-    },
-  )
-  server.maxConnections = MOST_CONNECTIONS
+  const server = createProbeServer((request, response) => {
+    answer(o, request).then(
+      (found) => send(response, found),
+      (error: unknown) => {
+        probeFailed(o.log, error)
+        send(response, toText(500, 'failed, see the log'))
+      },
+    )
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(o.port, o.host, resolve)

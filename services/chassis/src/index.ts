@@ -36,6 +36,7 @@ export {
   type Metrics,
 } from './metrics.ts'
 export { createTracing } from './otlp-tracing.ts'
+export { createProbeServer } from './probe-server.ts'
 export { Secret } from './secret.ts'
 export { raceSignal, signalError } from './signal-error.ts'
 export { parseTraceParent } from './trace-parent.ts'

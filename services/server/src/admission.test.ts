@@ -1,24 +1,32 @@
+import { deepEqual, ok } from 'node:assert/strict'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { ADMISSION_DEFAULTS, Admission, type AdmissionTicket } from './admission.ts'
+import { Admission, type AdmissionTicket } from './admission.ts'
+import { ADMISSION_DEFAULTS, outsideShare } from './admission-bounds.ts'
 
-await t.test('requests are admitted up to the bound and again after one has left', async (t) => {
+await t.test('requests take places up to the bound and again after one has left', async (t) => {
   const admission = new Admission({ maxRequests: 2 })
-  const first = admission.admit()
-  admission.admit()
-  t.throws(() => admission.admit(), {
+  const refusal = {
     reason: 'OVERLOADED',
     code: 'RESOURCE_EXHAUSTED',
     message: 'server is overloaded: 2 requests are in flight, the bound is 2',
-  })
+  }
+  const [first, second, third] = [admission.open(), admission.open(), admission.open()]
+  first.enter()
+  second.enter()
+  t.throws(() => third.enter(), refusal)
+  t.throws(() => admission.open(), refusal, 'before anything is read')
   first.close()
-  t.doesNotThrow(() => admission.admit())
+  t.doesNotThrow(() => third.enter())
+  t.doesNotThrow(() => third.enter(), 'once is enough')
   t.equal(admission.requests, 2)
+  first.enter()
+  t.equal(admission.requests, 2, 'what is over takes no place')
 })
 
 await t.test('bytes are counted up to the bound, and what goes over is not', async (t) => {
   const admission = new Admission({ maxBytes: 100 })
-  const ticket = admission.admit()
+  const ticket = admission.open()
   ticket.charge(60)
   t.throws(() => ticket.charge(41), {
     reason: 'OVERLOADED',
@@ -26,9 +34,9 @@ await t.test('bytes are counted up to the bound, and what goes over is not', asy
       'server is overloaded: 60 bytes of requests and answers are in flight, 41 more would go over, the bound is 100',
   })
   ticket.charge(40)
-  t.throws(() => admission.admit(), { reason: 'OVERLOADED', message: /100 bytes/ })
+  t.throws(() => admission.open(), { reason: 'OVERLOADED', message: /100 bytes/ })
   ticket.release(1)
-  t.doesNotThrow(() => admission.admit())
+  t.doesNotThrow(() => admission.open())
   t.equal(admission.bytes, 99)
 })
 
@@ -36,35 +44,82 @@ await t.test('the bounds that are not given are the defaults', async (t) => {
   t.strictSame(new Admission({ maxRequests: 1 }).bounds, { ...ADMISSION_DEFAULTS, maxRequests: 1 })
 })
 
-await t.test('whatever tickets do, closing them all gives everything back', async (t) => {
+await t.test(
+  'requests from outside leave a part of every bound to those from inside',
+  async (t) => {
+    t.strictSame(outsideShare({ maxRequests: 8, maxBytes: 1000 }), {
+      maxRequests: 6,
+      maxBytes: 750,
+    })
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 2 ** 30 }), (bound) => {
+        const { maxRequests, maxBytes } = outsideShare({ maxRequests: bound, maxBytes: bound })
+        return maxRequests >= 1 && maxRequests < bound && maxBytes === maxRequests
+      }),
+    )
+  },
+)
+
+await t.test('whatever tickets of a whole and its share do, every bound holds', async () => {
   const step = fc.record({
-    ticket: fc.nat(4),
-    act: fc.constantFrom('charge', 'release', 'close'),
-    bytes: fc.nat(50),
+    ticket: fc.nat(9),
+    act: fc.constantFrom('charge', 'release', 'enter', 'leave', 'close'),
+    bytes: fc.nat(80),
   })
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const admission = new Admission({ maxRequests: 5, maxBytes: 200 })
-      const tickets = Array.from({ length: 5 }, () => admission.admit())
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const whole = new Admission({ maxRequests: 5, maxBytes: 200 })
+      const share = new Admission({ maxRequests: 3, maxBytes: 120 }, whole)
+      const tickets = Array.from({ length: 10 }, (_, i) => (i < 5 ? whole : share).open())
       for (const { ticket: at, act, bytes } of steps) {
         const ticket = tickets[at]
-        if (act === 'close') ticket?.close()
-        else if (act === 'release') ticket?.release(bytes)
-        else if (ticket !== undefined) charge(ticket, bytes)
-        t.ok(admission.bytes >= 0 && admission.bytes <= 200)
+        if (ticket !== undefined) run(ticket, act, bytes)
+        check(whole, share)
       }
       for (const ticket of tickets) ticket.close()
-      t.equal(admission.requests, 0)
-      t.equal(admission.bytes, 0)
+      deepEqual([whole.requests, whole.bytes, share.requests, share.bytes], [0, 0, 0, 0])
     }),
-    { numRuns: 100 },
+    { numRuns: 200 },
   )
 })
 
-function charge(ticket: AdmissionTicket, bytes: number): void {
+await t.test('a share that is full keeps nobody out of the rest', async (t) => {
+  const whole = new Admission({ maxRequests: 5, maxBytes: 200 })
+  const share = new Admission({ maxRequests: 3, maxBytes: 120 }, whole)
+  const outside = [share.open(), share.open(), share.open()]
+  const late = share.open()
+  for (const ticket of outside) ticket.enter()
+  outside[0]?.charge(120)
+  t.throws(() => late.enter(), { reason: 'OVERLOADED', message: /the bound is 3/ })
+  t.throws(() => late.charge(1), { reason: 'OVERLOADED', message: /the bound is 120/ })
+  const inside = [whole.open(), whole.open()]
+  for (const ticket of inside) ticket.enter()
+  inside[0]?.charge(80)
+  for (const ticket of outside) ticket.close()
+  t.same([share.requests, share.bytes, whole.requests, whole.bytes], [0, 0, 2, 80])
+  const more = [share.open(), share.open(), share.open()]
+  for (const ticket of more) ticket.enter()
+  t.throws(() => share.open(), { reason: 'OVERLOADED', message: /the bound is 3/ })
+  more[0]?.close()
+  whole.open().enter()
+  t.throws(() => share.open(), { reason: 'OVERLOADED', message: /the bound is 5/ }, 'of the whole')
+})
+
+function check(whole: Admission, share: Admission): void {
+  ok(share.requests <= 3 && share.bytes <= 120)
+  ok(whole.requests <= 5 && whole.bytes <= 200)
+  ok(0 <= share.requests && share.requests <= whole.requests)
+  ok(0 <= share.bytes && share.bytes <= whole.bytes)
+}
+
+function run(ticket: AdmissionTicket, act: string, bytes: number): void {
   try {
-    ticket.charge(bytes)
+    if (act === 'close') ticket.close()
+    else if (act === 'release') ticket.release(bytes)
+    else if (act === 'enter') ticket.enter()
+    else if (act === 'leave') ticket.leave()
+    else ticket.charge(bytes)
   } catch {
-    // Refused: nothing was counted, which the sums above check.
+    // Refused: nothing was counted, which the sums show.
   }
 }

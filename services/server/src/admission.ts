@@ -1,29 +1,21 @@
-import { ServeError } from '@tutti/errors'
+import {
+  ADMISSION_DEFAULTS,
+  type AdmissionBounds,
+  refuseBytes,
+  refuseRequest,
+} from './admission-bounds.ts'
 
-/** What the servers of one process accept at the same time, all servers together. */
-export interface AdmissionBounds {
-  /** Inference requests from their first byte to their answer; an open request stream counts as one. */
-  readonly maxRequests: number
-  /** Bytes of request bodies, half read or in flight, and of answers until their clients have taken them. */
-  readonly maxBytes: number
-}
-
-export const ADMISSION_DEFAULTS: AdmissionBounds = {
-  maxRequests: 4096,
-  maxBytes: 2 ** 30,
-}
-
-/**
- * Counts what is being read and worked on, and refuses what goes over a bound, at once. One object is shared by all servers
- * of a process.
- */
+/** Counts what is being read and worked on, and refuses what goes over a bound, at once. The servers of a process share one. */
 export class Admission {
   readonly bounds: AdmissionBounds
+  readonly #whole: Admission | undefined
   #requests = 0
   #bytes = 0
 
-  constructor(bounds: Partial<AdmissionBounds> = {}) {
+  /** @param whole - what this is a share of: everything counts there too. */
+  constructor(bounds: Partial<AdmissionBounds> = {}, whole?: Admission) {
     this.bounds = { ...ADMISSION_DEFAULTS, ...bounds }
+    this.#whole = whole
   }
 
   get requests(): number {
@@ -34,47 +26,62 @@ export class Admission {
     return this.#bytes
   }
 
-  /** @throws ServeError OVERLOADED if there are `maxRequests`, or if no byte could be read. */
-  admit(): AdmissionTicket {
-    const { maxRequests, maxBytes } = this.bounds
-    if (this.#requests >= maxRequests) {
-      throw overloaded(`${this.#requests} requests are in flight, the bound is ${maxRequests}`)
-    }
-    if (this.#bytes >= maxBytes) throw this.#overBytes(1)
-    this.#requests += 1
+  /** Lets a request be read, which takes no place. @throws ServeError OVERLOADED if none is free, or if no byte could be read. */
+  open(): AdmissionTicket {
+    this.check()
     return new AdmissionTicket(this)
+  }
+
+  /** @throws ServeError OVERLOADED if there are `maxRequests`, or `maxBytes`. */
+  check(): void {
+    if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
+    if (this.#bytes >= this.bounds.maxBytes) refuseBytes(this, 1)
+    this.#whole?.check()
   }
 
   /** For tickets: counts bytes, or gives back with a negative number. @throws ServeError OVERLOADED without counting them. */
   charge(bytes: number): void {
-    if (bytes > 0 && this.#bytes + bytes > this.bounds.maxBytes) throw this.#overBytes(bytes)
+    if (bytes > 0 && this.#bytes + bytes > this.bounds.maxBytes) refuseBytes(this, bytes)
+    this.#whole?.charge(bytes)
     this.#bytes += bytes
+  }
+
+  /** For tickets: takes a place. @throws ServeError OVERLOADED if there are `maxRequests`. */
+  enter(): void {
+    if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
+    this.#whole?.enter()
+    this.#requests += 1
   }
 
   /** For tickets: a request is over. */
   leave(): void {
+    this.#whole?.leave()
     this.#requests -= 1
   }
-
-  #overBytes(more: number): ServeError {
-    return overloaded(
-      `${this.#bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${this.bounds.maxBytes}`,
-    )
-  }
 }
 
-function overloaded(text: string): ServeError {
-  return new ServeError('OVERLOADED', `server is overloaded: ${text}`)
-}
-
-/** The place of one request; to be closed when the request is over. */
+/** The bytes and the place of one request or stream; to be closed when it is over. */
 export class AdmissionTicket {
   readonly #admission: Admission
   #bytes = 0
+  hasPlace = false
   #isClosed = false
 
   constructor(admission: Admission) {
     this.#admission = admission
+  }
+
+  /** Takes a place for a request that has come whole: what a client only begins keeps nobody out. @throws ServeError OVERLOADED */
+  enter(): void {
+    if (this.hasPlace || this.#isClosed) return
+    this.#admission.enter()
+    this.hasPlace = true
+  }
+
+  /** Gives the place back until the next request of a stream. */
+  leave(): void {
+    if (this.hasPlace) this.#admission.leave()
+    this.hasPlace = false
   }
 
   /** Counts bytes of the request as they arrive and of its answer once it is there. @throws ServeError OVERLOADED */
@@ -91,9 +98,8 @@ export class AdmissionTicket {
 
   /** Gives everything back; a second time does nothing. */
   close(): void {
-    if (this.#isClosed) return
     this.release(this.#bytes)
+    this.leave()
     this.#isClosed = true
-    this.#admission.leave()
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ADMISSION_DEFAULTS } from './admission.ts'
+import { ADMISSION_DEFAULTS } from './admission-bounds.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { CONTROL_BOUNDS } from './grpc/server-calls.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'

@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type Health, type Logger, silentLogger } from '@tutti/chassis'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createProbeServer, type Health, type Logger, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { listenOn } from './listen.ts'
@@ -33,10 +33,6 @@ export interface MetricsServer {
   close(): Promise<void>
 }
 
-/** Scrapers hold one connection each; a bound, so that the endpoint cannot take all descriptors of the process. */
-const MAX_CONNECTIONS = 64
-/** A scrape's request is one line and a few headers. */
-const REQUEST_TIMEOUT_MS = 10_000
 const JSON_TYPE = 'application/json'
 const LISTENER_FAILED = 'listener failed'
 
@@ -48,11 +44,7 @@ const LISTENER_FAILED = 'listener failed'
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.
  */
 export async function startMetricsServer(o: MetricsServerOptions): Promise<MetricsServer> {
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
-    (request, response) => void answer(o, request, response),
-  )
-  server.maxConnections = MAX_CONNECTIONS
+  const server = createProbeServer((request, response) => void answer(o, request, response))
   const log = o.log ?? silentLogger
   const onError = (error: Error): void => log.error(LISTENER_FAILED, { error })
   const port = await listenOn(server, { ...o, onError })

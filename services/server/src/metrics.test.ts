@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { createHealth, createMetrics } from '@tutti/chassis'
 import type { Json } from '@tutti/model-config'
 import t from 'tap'
@@ -199,6 +201,26 @@ await t.test('probes tell of the process, beside the metrics', async (t) => {
   health.die('the server is closing')
   t.same(await probe('/livez'), [503, 'the server is closing\n'])
   t.match(await probe('/metrics'), [200, 'nv_cpu_utilization'], 'until the very end')
+})
+
+await t.test('silent connections do not keep probes and scrapes out', async (t) => {
+  const health = createHealth()
+  health.release('starting')
+  const server = await startMetricsServer({
+    address: '127.0.0.1',
+    port: 0,
+    metrics: new ServerMetrics(),
+    health,
+  })
+  t.teardown(() => server.close())
+  for (let i = 0; i < 200; i++) {
+    const socket = connect(server.port, '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+  }
+  for (const path of ['/livez', '/readyz', '/metrics']) {
+    t.equal((await fetch(`http://127.0.0.1:${server.port}${path}`)).status, 200, path)
+  }
 })
 
 await t.test('a process answers JSON on paths of its own', async (t) => {

@@ -1,5 +1,5 @@
 import type { FlagTable } from '@tutti/chassis'
-import { ADMISSION_DEFAULTS } from './admission.ts'
+import { ADMISSION_DEFAULTS } from './admission-bounds.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'
 

@@ -1,6 +1,7 @@
 import type { Clock, FlagValues, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { Admission } from './admission.ts'
+import { outsideShare } from './admission-bounds.ts'
 import { createEdgeSelector, type EdgeRoute } from './edge/edge-selector.ts'
 import { startGrpcServer } from './grpc/grpc-server.ts'
 import type { InferenceBackend } from './inference-backend.ts'
@@ -92,6 +93,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     maxRequests: flags['max-inflight-requests'],
     maxBytes: flags['max-inflight-bytes'],
   })
+  const outside = new Admission(outsideShare(admission.bounds), admission)
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const servers: RunningServer[] = []
   const start = async (isAllowed: boolean, server: () => Promise<RunningServer>) => {
@@ -109,8 +111,8 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     const ports = {
       httpPort: await start(flags['allow-http'], () => openRest(o, admission)),
       grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, admission)),
-      edgeHttpPort: await start(edge !== undefined, () => openRest(o, admission, edge)),
-      edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, admission, edge)),
+      edgeHttpPort: await start(edge !== undefined, () => openRest(o, outside, edge)),
+      edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, outside, edge)),
       metricsPort: metrics?.port,
     }
     return {

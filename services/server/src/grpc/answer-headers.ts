@@ -38,3 +38,9 @@ export function respondOnlyTrailers(stream: ServerHttp2Stream, error: ServeError
   // A reset without error after a whole answer tells the client to stop sending (RFC 9113, 8.1).
   stream.close(constants.NGHTTP2_NO_ERROR)
 }
+
+/** Answers a stream that is no gRPC call as HTTP says. */
+export function respondNoGrpc(stream: ServerHttp2Stream): void {
+  stream.respond({ ':status': 415 }, { endStream: true })
+  stream.resume()
+}

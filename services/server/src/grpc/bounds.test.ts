@@ -116,7 +116,7 @@ await t.test('the deadline of the client is answered by us, with its reason', as
   })
   t.match(await held.aborted, { reason: 'DEADLINE_EXCEEDED' })
   t.equal(admission.requests, 0)
-  t.equal(clock.pending, 1, 'the deadline has no timer any more, only the watch over answers')
+  t.equal(clock.pending, 2, 'the deadline has no timer any more, only the watches over all calls')
 })
 
 await t.test('a deadline that has passed is answered before anything is read', async (t) => {

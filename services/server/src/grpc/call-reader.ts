@@ -19,6 +19,14 @@ export interface CallReaderOptions {
   readonly maxMessageBytes: number
 }
 
+/** How far a call is that has begun a message. */
+export interface ReadProgress {
+  /** Whole messages before it. */
+  readonly messages: number
+  /** That have come of it. */
+  readonly bytes: number
+}
+
 /**
  * Reads the messages of a call, in their order, if they do not come as one plain message a piece, or if the call pauses. While it
  * is paused, HTTP/2's window holds the client up.
@@ -26,6 +34,7 @@ export interface CallReaderOptions {
 export class CallReader {
   readonly #o: CallReaderOptions
   readonly #splitter: MessageReader
+  #messages = 0
   #isEnded = false
   #isPaused = false
   #isInflating = false
@@ -33,6 +42,13 @@ export class CallReader {
   constructor(o: CallReaderOptions) {
     this.#o = o
     this.#splitter = new MessageReader(o.maxMessageBytes)
+  }
+
+  /** The message that the client has begun and not completed; undefined if there is none, or if we hold the client up. */
+  get begun(): ReadProgress | undefined {
+    const bytes = this.#splitter.pendingBytes
+    if (bytes === 0 || this.#isPaused || this.#isInflating) return undefined
+    return { messages: this.#messages, bytes }
   }
 
   /** @param piece - charged. */
@@ -83,6 +99,7 @@ export class CallReader {
   #read(frame: Buffer): void {
     const { call, receiver } = this.#o
     const message = frame.subarray(FRAME_HEADER_BYTES)
+    this.#messages += 1
     if (frame[0] === 0) {
       call.charge(-FRAME_HEADER_BYTES)
       receiver.receive(message)

@@ -17,6 +17,7 @@ import {
   serverHandlers,
   unsupportedHandlers,
 } from './model-handlers.ts'
+import { watchReads } from './read-watch.ts'
 import { repositoryHandlers } from './repository-handlers.ts'
 import type { ServerCall } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
@@ -40,6 +41,9 @@ export interface GrpcServerBounds extends Pick<ServerCallsOptions, 'maxMessageBy
   readonly keepaliveMs: number
   /** A call whose client has not taken the answer, or the next response of a stream, within this time is cut off. */
   readonly writeTimeoutMs: number
+  /** A call whose client sends nothing of a request that it owes is ended; so is one that takes `requestTimeoutMs` for it. */
+  readonly readTimeoutMs: number
+  readonly requestTimeoutMs: number
 }
 
 export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
@@ -49,6 +53,8 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
   maxConcurrentStreamsPerConnection: 1024,
   keepaliveMs: 60_000,
   writeTimeoutMs: 300_000,
+  readTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
 }
 
 export interface GrpcServerOptions
@@ -99,7 +105,10 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
   const onError = (error: Error): void => log.listenerFailed(error)
   const port = await listenOn(server, { address: o.address, port: o.port, onError })
   log.listening(o.address, port)
-  const endWatch = watchWrites({ clock: o.clock, timeoutMs: o.writeTimeoutMs, calls, log })
+  const { clock } = o
+  const endWriteWatch = watchWrites({ clock, timeoutMs: o.writeTimeoutMs, calls, log })
+  const times = { silenceMs: o.readTimeoutMs, requestMs: o.requestTimeoutMs }
+  const endReadWatch = watchReads({ clock, ...times, calls })
   const stopAccepting = (): Promise<unknown> => {
     calls.stop()
     return connections.stopAccepting()
@@ -108,10 +117,11 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
     port,
     stopAccepting: () => void stopAccepting(),
     drain: ({ timeoutMs }) =>
-      drainWithin(timeoutMs, toInFlight(calls, stopAccepting(), log), o.clock),
+      drainWithin(timeoutMs, toInFlight(calls, stopAccepting(), log), clock),
     close: async () => {
       await connections.close()
-      endWatch()
+      endWriteWatch()
+      endReadWatch()
     },
   }
 }

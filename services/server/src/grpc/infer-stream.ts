@@ -49,6 +49,7 @@ export class InferStreamCall implements MessageReceiver {
   /** Begins to read requests. */
   start(): void {
     const { call } = this.#o
+    call.mayIdle = true
     call.whenStopping(() => {
       this.#isStopping = true
       call.pause(this)
@@ -83,6 +84,8 @@ export class InferStreamCall implements MessageReceiver {
     }
     call.release(bytes)
     this.#outstanding -= 1
+    // A stream may wait for its next request as long as it likes, and keeps nobody out meanwhile.
+    if (this.#outstanding === 0) call.ticket.leave()
     if (!this.#isStopping) call.resume()
     this.#finishIfDone()
   }
@@ -116,6 +119,7 @@ export class InferStreamCall implements MessageReceiver {
     try {
       const { call } = this.#o
       requireLive(call.backend)
+      call.ticket.enter()
       const model = call.backend.resolve(message.modelName, message.modelVersion)
       return prepareInfer(message, model, call.maxMessageBytes)
     } catch (error) {

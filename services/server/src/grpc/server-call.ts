@@ -35,9 +35,12 @@ export class ServerCall {
   readonly backend: InferenceBackend
   readonly context: CallContext
   readonly maxMessageBytes: number
+  readonly ticket: AdmissionTicket
   readonly #o: ServerCallOptions
   /** Takes over from the first piece that is no whole message on. */
-  #reader: CallReader | undefined
+  reader: CallReader | undefined
+  /** The client may send nothing for as long as it likes. */
+  mayIdle = false
   #offeredAt: number | undefined
   #isAnswered = false
   #isClosed = false
@@ -50,6 +53,7 @@ export class ServerCall {
     this.backend = o.backend
     this.context = o.scope.context
     this.maxMessageBytes = o.maxMessageBytes
+    this.ticket = o.ticket
   }
 
   /** When its client could first take the answer, or last took a response of a stream; undefined while there is none to take. */
@@ -79,7 +83,7 @@ export class ServerCall {
     if (this.isOver) return
     try {
       this.charge(piece.byteLength)
-      if (this.#reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes)) {
+      if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes)) {
         this.#slowReader(receiver).add(piece)
         return
       }
@@ -91,7 +95,7 @@ export class ServerCall {
   }
 
   #ended(receiver: MessageReceiver): void {
-    if (this.#reader !== undefined) return this.#reader.end()
+    if (this.reader !== undefined) return this.reader.end()
     // A reset ends the stream too, and takes back what was asked.
     if (this.isOver || this.stream.aborted) return
     try {
@@ -104,8 +108,8 @@ export class ServerCall {
   #slowReader(receiver: MessageReceiver): CallReader {
     const { stream, headers, maxMessageBytes } = this
     const encoding = String(headers['grpc-encoding'] ?? 'identity')
-    this.#reader ??= new CallReader({ call: this, stream, receiver, encoding, maxMessageBytes })
-    return this.#reader
+    this.reader ??= new CallReader({ call: this, stream, receiver, encoding, maxMessageBytes })
+    return this.reader
   }
 
   /** Hands `receiver`, which the call reads for, no further messages until `resume`. */
@@ -114,17 +118,17 @@ export class ServerCall {
   }
 
   resume(): void {
-    this.#reader?.resume()
+    this.reader?.resume()
   }
 
   /** Counts bytes of requests and answers from when they are there. @throws ServeError OVERLOADED */
   charge(bytes: number): void {
-    this.#o.ticket.charge(bytes)
+    this.ticket.charge(bytes)
   }
 
   /** Gives a request or an answer of a stream back; the end of the call gives back everything. */
   release(bytes: number): void {
-    this.#o.ticket.release(bytes)
+    this.ticket.release(bytes)
   }
 
   /** Reading the signal starts the deadline's timer, so only calls that have a deadline pay for one. */
@@ -194,9 +198,8 @@ export class ServerCall {
   }
 
   /** Resets the stream: its client takes nothing, so it could not be told why. */
-  cutOff(timeoutMs: number): void {
-    const text = `the client did not take its answer within ${timeoutMs} ms`
-    this.#o.scope.cancel(new ServeError('CANCELLED', text))
+  cutOff(error: ServeError): void {
+    this.#o.scope.cancel(error)
     // What gRPC clients read as RESOURCE_EXHAUSTED.
     this.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
@@ -205,12 +208,11 @@ export class ServerCall {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    const { scope, ticket } = this.#o
     if (!this.#isAnswered) {
-      scope.cancel(new ServeError('CANCELLED', 'the client cancelled the request'))
+      this.#o.scope.cancel(new ServeError('CANCELLED', 'the client cancelled the request'))
     }
-    scope.close()
-    ticket.close()
+    this.#o.scope.close()
+    this.ticket.close()
   }
 
   #sendError(error: ServeError): void {
@@ -224,6 +226,7 @@ export class ServerCall {
   /** What comes later is no cancellation any more, and the client has to take the answer. */
   #answered(): void {
     this.#isAnswered = true
+    this.ticket.leave()
     this.offer()
     // Else what is not read would keep the stream from closing.
     if (this.stream.isPaused()) this.stream.resume()
@@ -249,6 +252,7 @@ class OnlyMessage implements MessageReceiver {
   end(surplusBytes: number): void {
     if (this.#message === undefined) throw notOneMessage(`${surplusBytes} bytes, want one message`)
     if (surplusBytes > 0) throw notOneMessage(`${surplusBytes} bytes after its message, want none`)
+    this.#call.ticket.enter()
     this.#answer(this.#message, this.#call)
   }
 }

@@ -4,11 +4,12 @@ import { ServeError } from '@tutti/errors'
 import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
-import { respondOnlyTrailers } from './answer-headers.ts'
+import { respondNoGrpc, respondOnlyTrailers } from './answer-headers.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import type { Method } from './method.ts'
 import { ServerCall } from './server-call.ts'
+import { endLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
 
 /** Of calls without tensors and files, which must work under overload too: what is above this is no request that we know. */
 export const CONTROL_BOUNDS = { maxRequests: 4096, maxBytes: 2 ** 26, maxMessageBytes: 2 ** 22 }
@@ -39,14 +40,12 @@ export class ServerCalls implements Iterable<ServerCall> {
     this.#methods = new Map(o.methods.map((method) => [method.definition.path, method]))
   }
 
-  /** Admits a stream and has its method serve it, or refuses it at once. */
+  /** Opens the call of a stream and has its method serve it, or refuses it at once. */
   readonly accept = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
     // What goes wrong below us closes the stream, and its call hears of that.
     stream.on('error', ignoreStreamError)
     if (!String(headers['content-type']).startsWith('application/grpc')) {
-      stream.respond({ ':status': 415 }, { endStream: true })
-      stream.resume()
-      return
+      return respondNoGrpc(stream)
     }
     try {
       const backend = this.#o.select?.(headers) ?? this.#o.backend
@@ -94,12 +93,14 @@ export class ServerCalls implements Iterable<ServerCall> {
       headers,
       backend,
       scope,
-      ticket: (isAdmitted ? admission : this.#control).admit(),
+      ticket: (isAdmitted ? admission : this.#control).open(),
       maxMessageBytes: isAdmitted ? maxMessageBytes : CONTROL_BOUNDS.maxMessageBytes,
       clock,
       log,
     })
     this.#calls.add(call)
+    if (this.#calls.size > MAX_WAITING + admission.bounds.maxRequests)
+      endLongestWaiting(this.#calls)
     stream.on('close', () => this.#close(call))
     if (timeout !== undefined) call.watchDeadline()
     return call

@@ -99,8 +99,8 @@ await t.test(
       )
       await t.resolves(client.infer({ modelName: 'm', id: 'small', inputs: [x] }), way)
       session.destroy()
-      await until(() => admission.requests === 0)
-      t.equal(admission.bytes, 0, way)
+      await until(() => admission.bytes === 0)
+      t.equal(admission.requests, 0, way)
       await t.resolves(client.infer({ modelName: 'm', inputs: [x] }), way)
     }
   },
@@ -125,8 +125,8 @@ await t.test('answers beyond the bound are refused on each way, in words', async
     texts.push(`${answer?.id}: ${errorMessage}`)
   }
   t.match(texts, [/^large: server is overloaded: /, /^small: $/])
-  await until(() => admission.requests === 0)
-  t.equal(admission.bytes, 0)
+  await until(() => admission.bytes === 0)
+  t.equal(admission.requests, 0)
 })
 
 await t.test('responses that wait for an earlier one are counted too', async (t) => {
@@ -144,8 +144,8 @@ await t.test('responses that wait for an earlier one are counted too', async (t)
   const ids: unknown[] = []
   for await (const { response: answer } of stream.responses()) ids.push(answer?.id)
   t.same(ids, ['first', 'b', 'c'])
-  await until(() => admission.requests === 0)
-  t.equal(admission.bytes, 0)
+  await until(() => admission.bytes === 0)
+  t.equal(admission.requests, 0)
 })
 
 await t.test('a client that takes nothing of its answer is cut off after a time', async (t) => {
@@ -170,8 +170,8 @@ await t.test('a client that takes nothing of its answer is cut off after a time'
     clock.advance(1)
     await closed
     t.equal(stream.rstCode, constants.NGHTTP2_ENHANCE_YOUR_CALM, way)
-    await until(() => admission.requests === 0)
-    t.equal(admission.bytes, 0, way)
+    await until(() => admission.bytes === 0)
+    t.equal(admission.requests, 0, way)
   }
 })
 

@@ -1,10 +1,11 @@
 import { createManualClock } from '@tutti/chassis/testing'
+import type { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { watchWrites } from './write-watch.ts'
 
 interface Call {
   offeredAt: number | undefined
-  cutOff(timeoutMs: number): void
+  cutOff(error: ServeError): void
 }
 
 function watched() {
@@ -20,8 +21,8 @@ function watched() {
   const begin = (name: string): Call => {
     const call: Call = {
       offeredAt: clock.now(),
-      cutOff: (timeoutMs) => {
-        cut.push(`${name} at ${clock.now()} after ${timeoutMs}`)
+      cutOff: ({ reason }) => {
+        cut.push(`${name} at ${clock.now()}: ${reason}`)
         calls.delete(call)
       },
     }
@@ -44,11 +45,11 @@ await t.test('each call is cut off at its own time, with one timer for all', asy
   clock.advance(200)
   t.same(cut, [
     'logged',
-    'a at 100 after 100',
+    'a at 100: CANCELLED',
     'logged',
-    'b at 130 after 100',
+    'b at 130: CANCELLED',
     'logged',
-    'c at 160 after 100',
+    'c at 160: CANCELLED',
   ])
   t.equal(clock.pending, 1)
 })
@@ -64,7 +65,7 @@ await t.test('a call that takes something, has taken all or is gone is left alon
   clock.advance(99)
   t.same(cut, [])
   clock.advance(1)
-  t.same(cut, ['logged', 'slow at 190 after 100'])
+  t.same(cut, ['logged', 'slow at 190: CANCELLED'])
 })
 
 await t.test('a watch that has ended holds no timer', async (t) => {

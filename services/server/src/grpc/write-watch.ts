@@ -1,4 +1,5 @@
 import type { Clock } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import type { GrpcLog } from './log-events.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -26,7 +27,8 @@ export function watchWrites({ clock, timeoutMs, calls, log }: WriteWatchOptions)
       if (offeredAt === undefined) continue
       if (now - offeredAt >= timeoutMs) {
         log.answerNotTaken(timeoutMs)
-        call.cutOff(timeoutMs)
+        const text = `the client did not take its answer within ${timeoutMs} ms`
+        call.cutOff(new ServeError('CANCELLED', text))
       } else oldest = Math.min(oldest, offeredAt)
     }
     stopTimer = clock.setTimer(oldest + timeoutMs - now, check)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { createManualClock } from '@tutti/chassis/testing'
@@ -144,16 +145,17 @@ await t.test(
     t.equal(refused.status, 503)
     t.equal(refused.headers.get('tutti-error-reason'), 'OVERLOADED')
     t.match(await refused.json(), { error: /the bound is 1000/ })
-    const second = await openRaw(port)
-    second.write(inferHead(10))
-    while (admission.requests < 2) await nextTurn()
+    first.write(' '.repeat(300))
+    const places = [admission.open(), admission.open()]
+    for (const place of places) place.enter()
     const third = await fetch(`${url}/v2/models/echo/infer`, { method: 'POST', body: JSON_BODY })
     t.equal(third.status, 503)
     t.match(await third.json(), { error: /the bound is 2/ })
+    t.match(await first.until('}'), /503.*the bound is 2/s, 'whole by now, and without a place')
     first.socket.destroy()
-    second.socket.destroy()
-    while (admission.requests > 0) await nextTurn()
-    t.equal(admission.bytes, 0)
+    for (const place of places) place.close()
+    while (admission.bytes > 0) await nextTurn()
+    t.equal(admission.requests, 0)
     t.equal(
       (await fetch(`${url}/v2/models/echo/infer`, { method: 'POST', body: JSON_BODY })).status,
       200,
@@ -177,18 +179,26 @@ await t.test('a body that does not come in time gets 408 and a closed connection
 
 await t.test('a client that leaves in the middle of its body leaves nothing behind', async (t) => {
   const admission = new Admission()
-  const { port, server } = await start(t, { admission })
-  for (const head of [
+  const backend = createRestBackend()
+  const arrived: unknown[] = []
+  const select = (headers: object) => {
+    arrived.push(headers)
+    return backend
+  }
+  const { port, server } = await start(t, { admission, select })
+  const heads = [
     inferHead(100),
     inferHead(100, 'content-encoding: gzip\r\n'),
     'POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\n',
-  ]) {
+  ]
+  for (const [i, head] of heads.entries()) {
     const client = await openRaw(port)
     client.write(`${head}abc`)
-    while (admission.requests === 0) await nextTurn()
+    while (arrived.length <= i) await nextTurn()
     client.socket.destroy()
-    while (admission.requests > 0) await nextTurn()
-    t.equal(admission.bytes, 0)
+    await once(client.socket, 'close')
+    while (admission.bytes > 0) await nextTurn()
+    t.equal(admission.requests, 0)
   }
   t.equal(await server.drain({ timeoutMs: 120_000 }), true)
 })

@@ -56,16 +56,19 @@ export class RestCall {
   }
 
   /**
-   * Takes a place among the requests in work and reads the body; call it once. Both are held until the answer is out.
+   * Reads the body, then takes a place among the requests in work, until there is an answer; call it once.
    *
    * @param maxInputBytes - of the body, after decompression.
    */
   async body(maxInputBytes = this.#o.maxInputBytes): Promise<Uint8Array> {
     const { request, admission, context } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
-    const ticket = admission.admit()
+    const ticket = admission.open()
     this.#ticket = ticket
-    return await readBody(request, { maxInputBytes, ticket, encoding, signal: context.signal })
+    const { signal } = context
+    const body = await readBody(request, { maxInputBytes, ticket, encoding, signal })
+    ticket.enter()
+    return body
   }
 
   /** Reads the body of a call that carries neither tensors nor files, and so is small whatever the server's bound is. */
@@ -89,9 +92,10 @@ export class RestCall {
     this.#answerBytes = 0
     this.#ticket?.charge(bytes)
     this.#answerBytes = bytes
+    this.#ticket?.leave()
   }
 
-  /** Gives up its place and the bytes of the body and the answer. */
+  /** The answer is out, or nobody waits for it: gives up its place and the bytes of the body and the answer. */
   close(): void {
     this.#ticket?.close()
   }

@@ -1,0 +1,64 @@
+import { request } from 'node:http'
+import { parseFlags, silentLogger, systemClock } from '@tutti/chassis'
+import t from 'tap'
+import { ServerMetrics } from './metrics.ts'
+import { SERVER_FLAGS } from './server-flags.ts'
+import { openServers } from './servers.ts'
+import { type ModelScript, response, ScriptedBackend } from './testing/index.ts'
+
+const HOST = 'models.example'
+const BODY = JSON.stringify({ inputs: [{ name: 'x', datatype: 'FP32', shape: [1], data: [1] }] })
+
+/** fetch sets the header Host itself. */
+function infer(port: number | undefined, host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const options = { port, method: 'POST', path: '/v2/models/m/infer', headers: { host } }
+    const sent = request({ ...options, host: '127.0.0.1' }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+    sent.on('error', reject)
+    sent.end(BODY)
+  })
+}
+
+await t.test('requests from outside leave places to those from inside', async (t) => {
+  const arrived = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  let count = 0
+  let isHeld = true
+  const script: ModelScript = async function* (asked) {
+    count += 1
+    if (count === 3) arrived.resolve()
+    if (isHeld) await released.promise
+    yield response(asked, asked.inputs)
+  }
+  const backend = new ScriptedBackend({ m: { script } })
+  const ports = ['grpc', 'http', 'metrics'].map((name) => `--${name}-port=0`)
+  const { values } = parseFlags(SERVER_FLAGS, ['--max-inflight-requests=4', ...ports])
+  const servers = await openServers({
+    flags: values,
+    backend,
+    metrics: new ServerMetrics(),
+    edge: {
+      routes: () => [{ hosts: [HOST], models: ['m'] }],
+      address: '127.0.0.1',
+      grpcPort: 0,
+      httpPort: 0,
+    },
+    clock: systemClock,
+    log: silentLogger,
+  })
+  t.teardown(() => servers.close())
+  const { edgeHttpPort, httpPort } = servers.ports
+  const outside = Array.from({ length: 10 }, () => infer(edgeHttpPort, HOST))
+  await arrived.promise
+  t.equal(await infer(edgeHttpPort, HOST), 503)
+  isHeld = false
+  t.equal(await infer(httpPort, 'inside'), 200)
+  released.resolve()
+  const answers = await Promise.all(outside)
+  t.same(answers.filter((status) => status === 200).length, 3)
+  t.same(answers.filter((status) => status === 503).length, 7)
+  t.equal(await infer(edgeHttpPort, HOST), 200)
+})
