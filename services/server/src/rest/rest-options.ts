@@ -31,7 +31,7 @@ export interface RestBounds {
   readonly maxConnections: number
   /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
   readonly headersTimeoutMs: number
-  /** From the first byte of a request to its last; checked as often. */
+  /** From the first byte of a request to its last; checked as often. At least `headersTimeoutMs`: Node swaps the two otherwise. */
   readonly requestTimeoutMs: number
   /** An idle connection is closed after this. */
   readonly keepAliveMs: number
