@@ -13,7 +13,7 @@ import { stepLabels, stepSelector } from './step-labels.ts'
 /** On every pod: the digest of the template that it was made from, so that pods of the newest one are known at a glance. */
 export const TEMPLATE_ANNOTATION = 'tutti.dev/template'
 /** On every pod that fetches with credentials: a digest of them, so that new ones make new pods. */
-export const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
+const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
 /** Beyond the time of a load: for scheduling, the pull of the image and the fetch. */
 const START_S = 600
 const OLD_REPLICA_SETS = 3

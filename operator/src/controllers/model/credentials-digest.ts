@@ -26,17 +26,7 @@ export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
   return { apiVersion, kind, metadata, data: Object.fromEntries(data) }
 }
 
-/**
- * A digest of the keys that a fetch uses, so that new credentials make new pods and nothing else does. It stands on pods, where more
- * people read it than the Secret: the uid is random, and keeps them from trying guesses.
- *
- * @param deployed - on the pods that there are. One of before there was a uid in it stays as long as it is right: another would
- * replace all pods.
- */
-export function credentialsDigest(
-  { metadata: { uid }, data = {} }: Stored<Secret>,
-  deployed?: string,
-): string {
-  const values = KEYS.map((key) => [key, data[key] ?? null])
-  return digestOf(values) === deployed ? deployed : digestOf({ uid, values })
+/** A digest of the keys that a fetch uses, so that new credentials make new pods and nothing else does. */
+export function credentialsDigest({ data = {} }: Pick<Secret, 'data'>): string {
+  return digestOf(KEYS.map((key) => [key, data[key] ?? null]))
 }

@@ -1,5 +1,5 @@
 import type { Deployment } from '@tutti/kube'
-import { CREDENTIALS_ANNOTATION, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
+import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 
 /** False while the Deployment's status is about an earlier spec of it. */
 export function isObserved({ metadata, status }: Deployment): boolean {
@@ -9,11 +9,6 @@ export function isObserved({ metadata, status }: Deployment): boolean {
 /** The digest that the pods of a Deployment carry. */
 export function templateOf({ spec }: Deployment): string | undefined {
   return spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
-}
-
-/** The digest of the credentials that its pods fetch with. */
-export function credentialsOf({ spec }: Deployment): string | undefined {
-  return spec.template.metadata?.annotations?.[CREDENTIALS_ANNOTATION]
 }
 
 /** Pods of a Deployment, as its controller last counted them. */

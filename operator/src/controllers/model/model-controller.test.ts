@@ -11,6 +11,7 @@ import {
 } from '../../testing/model-cluster.ts'
 import {
   COLLECTIONS,
+  credentialsOf,
   FETCH_FAILED,
   gatesOf,
   gone,
@@ -234,6 +235,45 @@ await t.test('Models on a real API server', { skip }, async (t) => {
       'yolo',
       (model) => isModelReady(model) && conditionOf(model, 'Degraded') === 'False/AsExpected',
     )
+  })
+
+  await t.test('credentials that are missing are waited for, new ones make new pods', async (t) => {
+    const namespace = await cluster.namespace()
+    await cluster.applyModel(namespace, 'yolo', {
+      storageUri: 's3://bucket/yolo',
+      storage: { secretRef: { name: 'aws' } },
+    })
+    await cluster.untilModel(
+      namespace,
+      'yolo',
+      (model) => conditionOf(model, 'ArtifactsReady') === 'False/SecretNotFound',
+    )
+    const secret = `/api/v1/namespaces/${namespace}/secrets/aws`
+    const write = (values: Record<string, string>) =>
+      plain.apply(secret, {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'aws', namespace },
+        stringData: values,
+      })
+    await write({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' })
+    await cluster.untilModel(namespace, 'yolo', isModelReady)
+    const digest = async () => credentialsOf(await plain.get(deploymentPath(namespace, 'yolo')))
+    const first = await digest()
+    await write({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'c' })
+    await plain.until(
+      deploymentPath(namespace, 'yolo'),
+      (found) => credentialsOf(found ?? {}) !== first,
+    )
+    await cluster.untilModel(
+      namespace,
+      'yolo',
+      (model) => isModelReady(model) && model['status'].updatedReplicas === 1,
+    )
+    await write({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'c', other: 'x' })
+    await settled(cluster)
+    const second = await digest()
+    t.not(second, first)
   })
 
   await t.test('replicas make no jump when somebody else decides on them', async (t) => {
