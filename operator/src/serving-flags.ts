@@ -45,11 +45,11 @@ export const SERVING_FLAGS = {
     description:
       'Secret for pulling images, in the namespace of the pods. Repeat the flag for more.',
   },
-  'allow-host-access': {
+  'allow-host-path': {
     type: 'bool',
     default: false,
     description:
-      'Models may use files (hostPath), namespaces, ports and privileges of their nodes.',
+      'Models may read files of the node (hostPath:// and hostPath volumes of a podTemplate).',
   },
   'network-policies': {
     type: 'bool',

@@ -22,7 +22,7 @@ export function toStepSettings({
       prefix,
       hasAuthorities: servers.kind === 'external' && servers.hasAuthorities,
     },
-    allowsHostAccess: flags['allow-host-access'],
+    allowsHostPath: flags['allow-host-path'],
     network: {
       isEnabled: flags['network-policies'],
       operatorNamespace: namespace,

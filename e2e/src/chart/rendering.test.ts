@@ -169,7 +169,6 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
     ],
     [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
-    [{ 'step.allowHostPath': true }, '- step.allowHostPath: got it, want step.allowHostAccess'],
     [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
     [
       { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
@@ -253,7 +252,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--nats=nats://tutti-nats.tutti-system.svc:4222',
     '--step-image=tutti/step:0.1.0',
     '--router-image=tutti/router:0.1.0',
-    '--allow-host-access=false',
+    '--allow-host-path=false',
     '--allow-router-image=false',
     '--nats-credential-lifetime=86400',
   ]) {

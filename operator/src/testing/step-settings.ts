@@ -7,7 +7,7 @@ export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
     imagePullPolicy: 'IfNotPresent',
     imagePullSecrets: [],
     nats: { servers: ['nats://tutti-nats:4222'], prefix: 'tutti', hasAuthorities: false },
-    allowsHostAccess: false,
+    allowsHostPath: false,
     network: {
       isEnabled: true,
       operatorNamespace: 'tutti-system',
