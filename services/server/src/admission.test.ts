@@ -83,7 +83,7 @@ await t.test('whatever tickets of a whole and its share do, every bound holds', 
   )
 })
 
-await t.test('a share that is full keeps nobody out of the rest', async (t) => {
+await t.test('a full share leaves the rest of the places free', async (t) => {
   const whole = new Admission({ maxRequests: 5, maxBytes: 200 })
   const share = new Admission({ maxRequests: 3, maxBytes: 120 }, whole)
   const outside = [share.open(), share.open(), share.open()]

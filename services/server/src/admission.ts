@@ -71,7 +71,7 @@ export class AdmissionTicket {
     this.#admission = admission
   }
 
-  /** Takes a place for a request that has come whole: what a client only begins keeps nobody out. @throws ServeError OVERLOADED */
+  /** Takes a place for a request that has arrived whole. A request that has only begun has none. @throws ServeError OVERLOADED */
   enter(): void {
     if (this.hasPlace || this.#isClosed) return
     this.#admission.enter()

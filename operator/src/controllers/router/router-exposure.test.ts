@@ -101,7 +101,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await plain.patch(router, { spec: { image: null } })
     await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
 
-    // Nobody can get a credential for NATS.
+    // No credential for NATS can be issued now.
     const keys = '/api/v1/namespaces/default/secrets/tutti-nats-operator'
     const { data = {} } = await plain.get(keys)
     const damaged = Object.fromEntries(Object.keys(data).map((key) => [key, 'eA==']))

@@ -89,7 +89,7 @@ async function answerOn(stream: InferStream) {
   return undefined
 }
 
-await t.test('calls of which only the beginning has come keep nobody out', async (t) => {
+await t.test('calls that have only begun take no place from others', async (t) => {
   const { client, address, admission } = await openTestServer(
     t,
     { m: {} },
@@ -217,7 +217,7 @@ await t.test('a slow model is not the client’s fault', async (t) => {
   stream.end()
 })
 
-await t.test('answers that their clients do not take keep nobody out', async (t) => {
+await t.test('unread answers take no place from others', async (t) => {
   const admission = new Admission({ maxRequests: 1 })
   const { client, address } = await openTestServer(t, { m: {} }, { admission })
   const deaf = connect(`http://${address}`, { settings: { initialWindowSize: 0 } })

@@ -84,7 +84,7 @@ export class InferStreamCall implements MessageReceiver {
     }
     call.release(bytes)
     this.#outstanding -= 1
-    // A stream may wait for its next request as long as it likes, and keeps nobody out meanwhile.
+    // A stream may wait for its next request without limit: it holds no place meanwhile.
     if (this.#outstanding === 0) call.ticket.leave()
     if (!this.#isStopping) call.resume()
     this.#finishIfDone()

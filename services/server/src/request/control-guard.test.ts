@@ -34,7 +34,7 @@ async function open(t: Test, o: ControlGuardOptions) {
   return { control, overGrpc, overRest }
 }
 
-await t.test('a token lets its callers load and unload, and nobody else', async (t) => {
+await t.test('only callers with the token load and unload', async (t) => {
   let token = 'first'
   const { control, overGrpc, overRest } = await open(t, {
     readToken: () => token,

@@ -19,7 +19,7 @@ async function start(t: Test, o: Partial<RestServerOptions>) {
   return { url: `http://127.0.0.1:${server.port}`, port: server.port }
 }
 
-await t.test('bodies of which only the beginning has come keep nobody out', async (t) => {
+await t.test('bodies that have only begun take no place from others', async (t) => {
   const admission = new Admission({ maxRequests: 1 })
   const { url, port } = await start(t, { admission })
   const slow = await Promise.all(Array.from({ length: 20 }, () => openRaw(port)))

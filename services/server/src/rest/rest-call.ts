@@ -95,7 +95,7 @@ export class RestCall {
     this.#ticket?.leave()
   }
 
-  /** The answer is out, or nobody waits for it: gives up its place and the bytes of the body and the answer. */
+  /** The answer is out, or its client has left: gives back the place and the bytes of body and answer. */
   close(): void {
     this.#ticket?.close()
   }

@@ -248,7 +248,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     const behind = this.#lag.add(response, this.ready() === undefined)
     if (behind !== undefined) return this.#owner.abandon(this, behind)
     const passed = this.#toClient(response)
-    // The engine may have no end of its own: it hears that nobody reads on.
+    // The engine may have no end of its own: it learns that no client reads on.
     if (passed instanceof ServeError) this.#owner.abandon(this, passed)
     else this.#deliver(passed, undefined)
   }
