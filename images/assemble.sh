@@ -27,3 +27,12 @@ libraries=node_modules/onnxruntime-node/bin/napi-v6
 # npm must not look for packages that only development needs, nor the time of a build be in the list.
 npm pkg delete devDependencies optionalDependencies scripts
 npm sbom --sbom-format cyclonedx --sbom-type application | sed '/^  "serialNumber"/d; /^    "timestamp"/d' > sbom.cdx.json
+# And Node, which the images take from the same place as this build.
+node -e '
+const { readFileSync, writeFileSync } = require("node:fs")
+const sbom = JSON.parse(readFileSync("sbom.cdx.json", "utf8"))
+const { node } = process.versions
+const purl = `pkg:generic/node@${node}`
+sbom.components.push({ "bom-ref": purl, type: "application", name: "node", version: node, purl })
+writeFileSync("sbom.cdx.json", `${JSON.stringify(sbom, null, 2)}\n`)
+'

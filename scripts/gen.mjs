@@ -1,6 +1,6 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
-// reference from the schemas of services/ensemble, the page of conditions from the operator's code, and what the chart has of the
-// CRDs and its values.
+// reference from the schemas of services/ensemble, the page of conditions from the operator's code, what the chart has of the
+// CRDs and its values, and the licences of the packages in the images.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
 import { writeChartFiles } from './gen/chart.mjs'
 import { writeConditions } from './gen/conditions.mjs'
+import { writeLicences } from './gen/licences.mjs'
 
 const root = join(import.meta.dirname, '..')
 const protocol = join(root, 'services', 'protocol')
@@ -24,6 +25,7 @@ const GENERATED = [
   'docs/custom-resources.md',
   'charts/tutti/README.md',
   'charts/tutti/files/**/*.*',
+  'images/licences.md',
 ]
 const isCheck = argv.includes('--check')
 const before = readGenerated()
@@ -71,6 +73,7 @@ for (const [path, text] of buildGeneratedFiles()) {
 }
 
 writeChartFiles(root)
+writeLicences(root)
 
 const { ACCEPTED_REASONS, ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
   '../services/ensemble/dist/index.js'

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path'
 import { runChild } from '../setup/child.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
+import { attest } from './attestation.mjs'
 import { makeBases } from './base.mjs'
 import { IMAGES, referenceOf } from './catalogue.mjs'
 import { CLUSTERS } from './engine.mjs'
@@ -19,7 +20,7 @@ import { inputsDigest } from './inputs.mjs'
  */
 
 /**
- * Builds images, and leaves each as an archive with a note of its inputs.
+ * Builds images, and leaves each as an archive, with its SBOM and a note of its inputs.
  *
  * @param {Work} work
  * @throws SetupFailure if one cannot be built, or its own check fails.
@@ -109,8 +110,10 @@ async function save(name, inputs, { commands, options }) {
   const unfinished = `${archive}.new`
   rmSync(unfinished, { force: true })
   await run(commands.save({ name: referenceOf(name, options), archive: unfinished }))
+  const statement = attest(unfinished, referenceOf(name, options))
   rmSync(noteOf(archive), { force: true })
   renameSync(unfinished, archive)
+  writeFileSync(join(options.out, `${name}.sbom.json`), statement)
   writeFileSync(noteOf(archive), toNote(name, inputs, options))
   return archive
 }
