@@ -39,11 +39,25 @@ export const BROKER_FLAGS = {
   'nats-tls-ca': { type: 'string', description: 'PEM file of the trusted authorities.' },
   'nats-tls-cert': { type: 'string', description: 'PEM file of the client certificate, for mTLS.' },
   'nats-tls-key': { type: 'string', description: 'PEM file of its key.' },
+  'nats-former-servers': {
+    type: 'string',
+    repeatable: true,
+    description:
+      'Address of a NATS server that the installation is leaving. The process is on both, and prefers the one of --nats. Repeat the flag for more servers of its cluster.',
+  },
+  'nats-former-credentials-file': {
+    type: 'string',
+    description: 'Credentials file for the former servers. It is read again at every connect.',
+  },
+  'nats-former-tls-ca': {
+    type: 'string',
+    description: 'PEM file of the trusted authorities of the former servers.',
+  },
 } as const satisfies FlagTable
 
 export type BrokerFlags = FlagValues<typeof BROKER_FLAGS>
 
-const FLAG_OF = {
+const FLAG_OF: NamesOfFields = {
   servers: 'nats',
   user: 'nats-user',
   password: 'nats-password-file',
@@ -53,11 +67,25 @@ const FLAG_OF = {
   'tls.caFile': 'nats-tls-ca',
   'tls.certFile': 'nats-tls-cert',
   'tls.keyFile': 'nats-tls-key',
-} as const satisfies Record<BrokerField, keyof BrokerFlags>
+}
 
-const FLAG_NAMES: BrokerNaming = {
-  name: (field) => `--${FLAG_OF[field]}`,
-  refusal: (field, what, cause) => refusal(FLAG_OF[field], what, cause),
+const FORMER_FLAG_OF: NamesOfFields = {
+  ...FLAG_OF,
+  servers: 'nats-former-servers',
+  credentialsFile: 'nats-former-credentials-file',
+  'tls.caFile': 'nats-former-tls-ca',
+}
+
+type NamesOfFields = Readonly<Record<BrokerField, keyof BrokerFlags>>
+
+const FLAG_NAMES = toNaming(FLAG_OF)
+const FORMER_FLAG_NAMES = toNaming(FORMER_FLAG_OF)
+
+function toNaming(flagOf: NamesOfFields): BrokerNaming {
+  return {
+    name: (field) => `--${flagOf[field]}`,
+    refusal: (field, what, cause) => refusal(flagOf[field], what, cause),
+  }
 }
 
 /**
@@ -66,7 +94,15 @@ const FLAG_NAMES: BrokerNaming = {
  *
  * @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted.
  */
-export function toBrokerOptions(flags: BrokerFlags): BrokerOptions {
+export function toBrokers(flags: BrokerFlags): {
+  readonly broker: BrokerOptions
+  /** The one that the installation is leaving, if any. */
+  readonly former: BrokerOptions | undefined
+} {
+  return { broker: toBroker(flags), former: toFormerBroker(flags) }
+}
+
+function toBroker(flags: BrokerFlags): BrokerOptions {
   const user = flags['nats-user']
   const password = toSecret('password', flags['nats-password-file'])
   const token = toSecret('token', flags['nats-token-file'])
@@ -86,6 +122,32 @@ export function toBrokerOptions(flags: BrokerFlags): BrokerOptions {
   checkBrokerOptions(options, FLAG_NAMES)
   password?.()
   token?.()
+  return options
+}
+
+/** Prefix and repository are the same on both. If the brokers were the same too, every message would come twice. */
+function toFormerBroker(flags: BrokerFlags): BrokerOptions | undefined {
+  const servers = flags['nats-former-servers']
+  const credentialsFile = flags['nats-former-credentials-file']
+  const caFile = flags['nats-former-tls-ca']
+  if (servers.length === 0) {
+    const alone =
+      credentialsFile === undefined ? 'nats-former-tls-ca' : 'nats-former-credentials-file'
+    if (flags[alone] === undefined) return undefined
+    throw refusal(alone, 'got it alone, want --nats-former-servers too')
+  }
+  const twice = servers.find((server) => flags.nats.includes(server))
+  if (twice !== undefined && credentialsFile === flags['nats-creds-file']) {
+    const want = 'want another server, or other credentials'
+    throw refusal('nats-former-servers', `"${twice}" is a server of --nats, ${want}`)
+  }
+  const options = {
+    servers,
+    ...toNames(flags),
+    ...(credentialsFile !== undefined && { credentialsFile }),
+    ...(caFile !== undefined && { tls: { caFile } }),
+  }
+  checkBrokerOptions(options, FORMER_FLAG_NAMES)
   return options
 }
 

@@ -77,6 +77,8 @@ export interface RouterCalls {
 
 export interface StepEndpointOptions {
   readonly broker: BrokerOptions
+  /** The broker that the installation is leaving: the step is on both. */
+  readonly former?: BrokerOptions | undefined
   readonly member: string
   /** What other members execute here. */
   readonly executor: FindExecutor
@@ -93,6 +95,7 @@ export interface StepEndpointOptions {
 
 /** A step on the broker. */
 export interface StepEndpoint {
+  /** False while the broker is away, or that of a router. */
   readonly isConnected: boolean
   /** What keeps other members from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
@@ -110,6 +113,8 @@ export interface StepEndpoint {
 
 export interface RouterEndpointOptions {
   readonly broker: BrokerOptions
+  /** The broker that the installation is leaving: the router is on both, and calls each member over `broker` if it can. */
+  readonly former?: BrokerOptions | undefined
   readonly member: string
   /** Executes the requests of models that run in steps. */
   readonly executor: FindExecutor

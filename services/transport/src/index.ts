@@ -1,4 +1,4 @@
-export { BROKER_FLAGS, type BrokerFlags, toBrokerOptions } from './broker-flags.ts'
+export { BROKER_FLAGS, type BrokerFlags, toBrokers } from './broker-flags.ts'
 export { type OpenRouterEndpointOptions, openRouterEndpoint } from './endpoint/router-endpoint.ts'
 export { type OpenStepEndpointOptions, openStepEndpoint } from './endpoint/step-endpoint.ts'
 export type { EndpointSettings } from './endpoint-settings.ts'

@@ -1,5 +1,5 @@
 import type { Executable } from '@tutti/chassis'
-import { toBrokerOptions } from '@tutti/transport'
+import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
 import { startRouter } from './start-router.ts'
@@ -13,7 +13,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   processFlags: (flags) => flags,
   check: (flags) => {
     checkSources(flags)
-    toBrokerOptions(flags)
+    toBrokers(flags)
   },
   start: startRouter,
 }

@@ -24,7 +24,7 @@ import {
   openRouterEndpoint,
   type RouterEndpoint,
   StepDirectory,
-  toBrokerOptions,
+  toBrokers,
 } from '@tutti/transport'
 import { AcceptedLink, type WatchRevisions } from '../accepted/accepted-link.ts'
 import { clusterOf, watchRevisions } from '../accepted/watch-revisions.ts'
@@ -191,7 +191,7 @@ function joinBroker(o: StartRouterOptions, parts: Parts): Promise<RouterEndpoint
     log: limitLog(o.log, { clock }),
   })
   return (o.openEndpoint ?? openRouterEndpoint)({
-    broker: toBrokerOptions(o.flags),
+    ...toBrokers(o.flags),
     member: name,
     directory,
     executor: router.nested,

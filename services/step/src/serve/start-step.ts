@@ -19,7 +19,7 @@ import {
   ServerMetrics,
   type Servers,
 } from '@tutti/server'
-import { openStepEndpoint, type StepEndpoint, toBrokerOptions } from '@tutti/transport'
+import { openStepEndpoint, type StepEndpoint, toBrokers } from '@tutti/transport'
 import { openStep, type Step } from '../step.ts'
 
 import { readBackendConfig } from './backend-config.ts'
@@ -99,7 +99,7 @@ async function serveStep(o: StartStepOptions, opened: AsyncDisposableStack): Pro
   const strictReadiness = flags['strict-readiness']
   const backend = new StepBackend({ step, strictReadiness, tracing })
   const joined = await (o.openEndpoint ?? openStepEndpoint)({
-    broker: toBrokerOptions(flags),
+    ...toBrokers(flags),
     member: replica,
     clock,
     log,

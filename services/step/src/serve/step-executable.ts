@@ -1,5 +1,5 @@
 import type { Executable } from '@tutti/chassis'
-import { toBrokerOptions } from '@tutti/transport'
+import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { readOtherModels } from './model-directories.ts'
 import { checkModelFlags } from './model-flags.ts'
@@ -17,7 +17,7 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   check: (flags) => {
     const others = readOtherModels(flags)
     checkModelFlags(flags, { hasOthers: others.directories.length > 0 })
-    toBrokerOptions(flags)
+    toBrokers(flags)
   },
   start: startStep,
 }

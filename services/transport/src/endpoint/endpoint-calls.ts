@@ -35,7 +35,7 @@ export interface EndpointCallsOptions {
 }
 
 /** What routers and steps are opened with alike. */
-type MemberOptions = Omit<EndpointOptions, 'settings'> &
+export type MemberOptions = Omit<EndpointOptions, 'settings'> &
   Pick<EndpointCallsOptions, 'executor' | 'describe' | 'answer'>
 
 /** Brings a member on the broker, with the calls over it. @param role - what sets its kind of member apart. */

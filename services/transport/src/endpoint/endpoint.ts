@@ -15,7 +15,7 @@ import type { Caller } from '../calls/caller.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import { TransportEvents } from '../log-events.ts'
-import { type Departure, Membership } from '../members/membership.ts'
+import { type Departure, Membership, type Novelty } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
 import { ChunkPump } from '../nats/chunk-pump.ts'
@@ -37,9 +37,11 @@ export type EndpointState = Omit<
 export interface EndpointRole {
   readonly role: Heartbeat['role']
   state(): EndpointState
-  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
+  heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
   gone(now: number, member: string, error: ServeError, how: Departure): void
+  /** The broker is there, or away: called before the calls over it fail. */
+  linked(isUp: boolean): void
 }
 
 /** The calls that go over an endpoint. */
@@ -281,7 +283,7 @@ export class Endpoint {
     }
   }
 
-  #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+  #heard(heartbeat: Heartbeat, what: Novelty): void {
     if (what === 'new') {
       this.events.memberAppeared(heartbeat.member, heartbeat.role)
       // The newcomer should not wait for our next heartbeat to know us.
@@ -312,6 +314,7 @@ export class Endpoint {
   #up(): void {
     if (this.#isClosed) return
     this.membership.thaw(this.#o.clock.now())
+    this.#role.linked(true)
     this.#calls?.caller.faults.reconnected()
     this.#calls?.callee.faults.reconnected()
     this.announce()
@@ -323,6 +326,7 @@ export class Endpoint {
     const now = this.#o.clock.now()
     this.#downSince = now
     this.membership.freeze()
+    this.#role.linked(false)
     this.#inbox.disconnected()
     this.#calls?.caller.faults.disconnected(now)
     this.#calls?.callee.faults.disconnected(now)

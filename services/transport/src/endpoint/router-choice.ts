@@ -15,6 +15,8 @@ import type {
   Question,
   RouterCalls,
 } from '../endpoints.ts'
+import type { Novelty } from '../members/membership.ts'
+import type { MemberListener } from '../members/merged-members.ts'
 import { type FailedAttempt, retryOrFail } from '../retries.ts'
 import { StepDirectory } from '../step-directory.ts'
 
@@ -24,22 +26,23 @@ const EVERYTHING = { model: '', version: 0, revision: '' }
 /** As many as an ensemble makes at a step. */
 const MAX_ATTEMPTS = 3
 
-interface Calls extends MemberQuestions {
+/** What goes to a router that was chosen. */
+export interface ChosenCalls extends MemberQuestions {
   readonly executor: FindReplicaExecutor
 }
 
 /** Chooses among the routers of the repository, by the rule by which routers choose among replicas: least in flight. */
-export class RouterChoice implements RouterCalls {
-  readonly #calls: Calls
+export class RouterChoice implements RouterCalls, MemberListener {
+  readonly #calls: ChosenCalls
   readonly #directory = new StepDirectory()
   readonly clock: Clock
 
-  constructor(calls: Calls, clock: Clock) {
+  constructor(calls: ChosenCalls, clock: Clock) {
     this.#calls = calls
     this.clock = clock
   }
 
-  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+  heard(heartbeat: Heartbeat, what: Novelty): void {
     if (heartbeat.role !== 'router') return
     const { member, draining, freeSlots } = heartbeat
     // A router that drains still takes what belongs to requests that were admitted before, if no other is there.
@@ -48,12 +51,13 @@ export class RouterChoice implements RouterCalls {
     else this.#directory.report(member, load)
   }
 
-  suspect(router: string, isSuspect: boolean): void {
+  suspected(router: string, isSuspect: boolean): void {
     this.#directory.suspect(router, isSuspect)
   }
 
-  gone(router: string): void {
+  gone(router: string, _error: ServeError, endCalls: () => void): void {
     this.#directory.remove(router)
+    endCalls()
   }
 
   executor(target: ModelTarget): Executor {

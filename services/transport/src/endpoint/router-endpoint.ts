@@ -9,10 +9,12 @@ import type {
   RouterEndpoint,
   RouterEndpointOptions,
 } from '../endpoints.ts'
+import type { Novelty } from '../members/membership.ts'
 import type { StepDirectory } from '../step-directory.ts'
 import { descriptionDigest } from './description-digest.ts'
-import type { Endpoint, EndpointState } from './endpoint.ts'
-import { type EndpointCalls, openCalls } from './endpoint-calls.ts'
+import type { EndpointState } from './endpoint.ts'
+import type { EndpointCalls } from './endpoint-calls.ts'
+import { type MemberAccess, MemberAccesses } from './member-accesses.ts'
 
 /** What a router's member is opened with. */
 export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
@@ -32,47 +34,50 @@ export interface OpenRouterEndpointOptions extends RouterEndpointOptions {
 export async function openRouterEndpoint(o: OpenRouterEndpointOptions): Promise<RouterEndpoint> {
   const settings = completeSettings(o.settings)
   const member = new CallingEndpoint(o, settings)
-  await member.endpoint.untilUp(settings.firstConnectMs)
+  await member.untilUp(settings.firstConnectMs)
   return member
 }
 
 class CallingEndpoint implements RouterEndpoint {
-  readonly endpoint: Endpoint
   readonly executor: FindReplicaExecutor
   readonly #o: OpenRouterEndpointOptions
-  readonly #calls: EndpointCalls
+  readonly #accesses: MemberAccesses
   #isDraining = false
   /** What was described last, and its digest. */
   #described: { readonly as: object; readonly digest: string } | undefined
 
   constructor(o: OpenRouterEndpointOptions, settings: EndpointSettings) {
     this.#o = o
-    const { endpoint, calls } = openCalls(o, settings, {
+    this.#accesses = new MemberAccesses(o, settings, {
       role: 'router',
-      state: () => this.#state(),
-      heard: (heartbeat, what) => this.#heard(heartbeat, what),
-      suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
-      gone: (now, gone, error, how) => {
-        o.directory.remove(gone)
-        this.#calls.gone(now, gone, error, how)
-        o.stepGone(gone, error)
+      state: (calls) => this.#state(calls),
+      listener: {
+        heard: (heartbeat, what) => this.#heard(heartbeat, what),
+        suspected: (suspect, isSuspect) => o.directory.suspect(suspect, isSuspect),
+        gone: (gone, error, endCalls) => {
+          o.directory.remove(gone)
+          endCalls()
+          o.stepGone(gone, error)
+        },
       },
     })
-    this.endpoint = endpoint
-    this.#calls = calls
-    this.executor = calls.executor
+    this.executor = this.#accesses.executor
   }
 
   get isConnected(): boolean {
-    return this.endpoint.link.isUp
+    return this.#accesses.primary.endpoint.link.isUp
   }
 
   get awayMs(): number {
-    return this.endpoint.awayMs
+    return this.#accesses.primary.endpoint.awayMs
   }
 
   get obstacles(): readonly string[] {
-    return this.endpoint.obstacles
+    return this.#accesses.primary.endpoint.obstacles
+  }
+
+  untilUp(timeoutMs: number): Promise<void> {
+    return this.#accesses.untilUp(timeoutMs)
   }
 
   async ask(
@@ -81,24 +86,23 @@ class CallingEndpoint implements RouterEndpoint {
     argument: unknown,
     o: AskOptions,
   ): Promise<unknown> {
-    const answer = await this.#calls.ask(member, question, argument, o)
-    if (question === 'describe') this.#checkDescription(member, answer)
+    const access = this.#accesses.of(member)
+    const answer = await access.calls.ask(member, question, argument, o)
+    if (question === 'describe') checkDescription(access, member, answer)
     return answer
   }
 
   /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
-    const { caller, callee } = this.#calls
     this.#isDraining = true
-    await this.endpoint.drain(() => caller.size + callee.size, o.signal)
+    await this.#accesses.drain(({ caller, callee }) => caller.size + callee.size, o.signal)
   }
 
   close(): Promise<void> {
-    return this.endpoint.close()
+    return this.#accesses.close()
   }
 
-  #state(): EndpointState {
-    const { caller, callee } = this.#calls
+  #state({ caller, callee }: EndpointCalls): EndpointState {
     return {
       description: this.#digest(),
       inFlight: caller.size,
@@ -116,20 +120,7 @@ class CallingEndpoint implements RouterEndpoint {
     return this.#described.digest
   }
 
-  /** An answer can come from anybody who may publish here; the next heartbeat names the member's own. */
-  #checkDescription(member: string, description: unknown): void {
-    const named = this.endpoint.membership.latest(member)?.description
-    if (named === descriptionDigest(description)) return
-    const why =
-      named === undefined
-        ? 'no heartbeat of it was heard'
-        : 'it is not the one that its heartbeats name'
-    throw new ServeError('MALFORMED_MESSAGE', `description of member '${member}': ${why}`, {
-      details: { replica: member },
-    })
-  }
-
-  #heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void {
+  #heard(heartbeat: Heartbeat, what: Novelty): void {
     const { member, revisions } = heartbeat
     if (heartbeat.role !== 'step') {
       // Who drains may be gone before it answers, and a question without an answer would hold up a drain of this router.
@@ -147,4 +138,17 @@ class CallingEndpoint implements RouterEndpoint {
     directory.drain(member, heartbeat.draining)
     this.#o.stepChanged(member, revisions)
   }
+}
+
+/** An answer can come from anybody who may publish here; the next heartbeat names the member's own. */
+function checkDescription({ endpoint }: MemberAccess, member: string, description: unknown): void {
+  const named = endpoint.membership.latest(member)?.description
+  if (named === descriptionDigest(description)) return
+  const why =
+    named === undefined
+      ? 'no heartbeat of it was heard'
+      : 'it is not the one that its heartbeats name'
+  throw new ServeError('MALFORMED_MESSAGE', `description of member '${member}': ${why}`, {
+    details: { replica: member },
+  })
 }

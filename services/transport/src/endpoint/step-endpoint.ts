@@ -8,8 +8,9 @@ import type {
   StepEndpointOptions,
 } from '../endpoints.ts'
 import { descriptionDigest } from './description-digest.ts'
-import type { Endpoint, EndpointState } from './endpoint.ts'
-import { type EndpointCalls, openCalls } from './endpoint-calls.ts'
+import type { EndpointState } from './endpoint.ts'
+import type { EndpointCalls } from './endpoint-calls.ts'
+import { MemberAccesses } from './member-accesses.ts'
 import { RouterChoice } from './router-choice.ts'
 
 /** What a step's member is opened with. */
@@ -28,15 +29,14 @@ export interface OpenStepEndpointOptions extends StepEndpointOptions {
 export async function openStepEndpoint(o: OpenStepEndpointOptions): Promise<StepEndpoint> {
   const settings = completeSettings(o.settings)
   const member = new ServingEndpoint(o, settings)
-  await member.endpoint.untilUp(settings.firstConnectMs)
+  await member.untilUp(settings.firstConnectMs)
   return member
 }
 
 class ServingEndpoint implements StepEndpoint {
-  readonly endpoint: Endpoint
   readonly routers: RouterCalls
   readonly #o: OpenStepEndpointOptions
-  readonly #calls: EndpointCalls
+  readonly #accesses: MemberAccesses
   readonly #stopListening: () => void
   /** Digest of the answer to `describe`; computed when it is needed after a change. */
   #description: string | undefined
@@ -44,32 +44,37 @@ class ServingEndpoint implements StepEndpoint {
 
   constructor(o: OpenStepEndpointOptions, settings: EndpointSettings) {
     this.#o = o
-    const { endpoint, calls } = openCalls(o, settings, {
-      role: 'step',
-      state: () => this.#state(),
-      heard: (heartbeat, what) => routers.heard(heartbeat, what),
-      suspected: (suspect, isSuspect) => routers.suspect(suspect, isSuspect),
-      gone: (now, gone, error, how) => {
-        routers.gone(gone)
-        this.#calls.gone(now, gone, error, how)
+    const routers = new RouterChoice(
+      {
+        executor: (target, router) => this.#accesses.executor(target, router),
+        ask: (router, ...asked) => this.#ask(router, ...asked),
       },
-    })
-    this.endpoint = endpoint
-    this.#calls = calls
-    const routers = new RouterChoice(calls, o.clock)
+      o.clock,
+    )
     this.routers = routers
+    this.#accesses = new MemberAccesses(o, settings, {
+      role: 'step',
+      state: (calls) => this.#state(calls),
+      listener: routers,
+    })
     this.#stopListening = o.onChange(() => {
       this.#description = undefined
-      endpoint.announceSoon()
+      this.#accesses.announceSoon()
     })
   }
 
   get isConnected(): boolean {
-    return this.endpoint.link.isUp
+    const { primary } = this.#accesses
+    const ways = this.#accesses.members('router').map((router) => this.#accesses.of(router))
+    return [primary, ...ways].every(({ endpoint }) => endpoint.link.isUp)
   }
 
   get obstacles(): readonly string[] {
-    return this.endpoint.obstacles
+    return this.#accesses.primary.endpoint.obstacles
+  }
+
+  untilUp(timeoutMs: number): Promise<void> {
+    return this.#accesses.untilUp(timeoutMs)
   }
 
   askRouters(
@@ -77,27 +82,27 @@ class ServingEndpoint implements StepEndpoint {
     argument: unknown,
     o: AskOptions,
   ): Promise<readonly PromiseSettledResult<unknown>[]> {
-    const routers = this.endpoint.membership.members('router')
-    return Promise.allSettled(
-      routers.map((router) => this.#calls.ask(router, question, argument, o)),
-    )
+    const routers = this.#accesses.members('router')
+    return Promise.allSettled(routers.map((router) => this.#ask(router, question, argument, o)))
   }
 
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
-    const { callee } = this.#calls
     this.#isDraining = true
-    callee.drain()
-    await this.endpoint.drain(() => callee.size, o.signal)
+    this.#accesses.refuseWork()
+    await this.#accesses.drain(({ callee }) => callee.size, o.signal)
   }
 
   async close(): Promise<void> {
     this.#stopListening()
-    await this.endpoint.close()
+    await this.#accesses.close()
   }
 
-  #state(): EndpointState {
+  #ask(router: string, ...asked: [Question, unknown, AskOptions]): Promise<unknown> {
+    return this.#accesses.of(router).calls.ask(router, ...asked)
+  }
+
+  #state({ callee }: EndpointCalls): EndpointState {
     const { inFlight, queued, freeSlots } = this.#o.load()
-    const { callee } = this.#calls
     this.#description ??= descriptionDigest(this.#o.describe())
     return {
       description: this.#description,

@@ -15,10 +15,13 @@ export interface MembershipSettings {
 /** How a member went: in order, after everything that it had to say, or it is not heard any more. */
 export type Departure = 'left' | 'dead'
 
+/** What a heartbeat says that the last one did not. */
+export type Novelty = 'new' | 'changed' | 'load'
+
 /** Events of members as their state changes. */
 export interface MembershipListener {
   /** A member appeared, or said something new of itself. */
-  heard(heartbeat: Heartbeat, what: 'new' | 'changed' | 'load'): void
+  heard(heartbeat: Heartbeat, what: Novelty): void
   /** It has missed heartbeats: no new work. Ask it directly. */
   suspected(member: string): void
   /** A suspect is heard again. */
@@ -208,7 +211,8 @@ function isOvertaken(before: Heartbeat, after: Heartbeat): boolean {
   return after.sequence <= before.sequence && after.sequence > before.sequence - OVERTAKEN
 }
 
-function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): 'new' | 'changed' | 'load' {
+/** @param before - the last heartbeat of the member; undefined if this is its first. */
+export function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): Novelty {
   if (before === undefined) return 'new'
   const isSame =
     before.description === after.description &&

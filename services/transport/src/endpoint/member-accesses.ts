@@ -1,0 +1,130 @@
+import type { Heartbeat } from '@tutti/protocol'
+import type { EndpointSettings } from '../endpoint-settings.ts'
+import type { BrokerOptions, FindReplicaExecutor } from '../endpoints.ts'
+import {
+  type AccessListener,
+  type MemberListener,
+  MergedMembers,
+} from '../members/merged-members.ts'
+import type { Endpoint, EndpointState } from './endpoint.ts'
+import { type EndpointCalls, type MemberOptions, openCalls } from './endpoint-calls.ts'
+
+/** What sets a kind of member apart. */
+export interface MemberRole {
+  readonly role: Heartbeat['role']
+  /** What heartbeats over an access say. @param calls - those over it. */
+  readonly state: (calls: EndpointCalls) => EndpointState
+  readonly listener: MemberListener
+}
+
+/** A member on one broker. */
+export interface MemberAccess {
+  readonly endpoint: Endpoint
+  readonly calls: EndpointCalls
+}
+
+/** What a member is opened with. */
+export interface MemberAccessesOptions extends MemberOptions {
+  /** The broker that the installation is leaving. */
+  readonly former?: BrokerOptions | undefined
+}
+
+/**
+ * A member on its broker and, while its installation moves to that broker from a former one, on both, under the same id. Members that
+ * are on both are one; each is called over the primary access if it can be reached there. An access that is away takes down only
+ * what goes over it.
+ */
+export class MemberAccesses {
+  readonly primary: MemberAccess
+  /** A model version of another member. */
+  readonly executor: FindReplicaExecutor
+  readonly #all: readonly MemberAccess[]
+  readonly #merged: MergedMembers | undefined
+
+  /** @throws ServeError SETTING_INVALID, INVALID_PARAMETER for options that cannot be. */
+  constructor(o: MemberAccessesOptions, settings: EndpointSettings, role: MemberRole) {
+    const { former, log } = o
+    if (former === undefined) {
+      this.primary = openAccess(o, settings, role, role.listener)
+      this.#all = [this.primary]
+      this.executor = this.primary.calls.executor
+      return
+    }
+    const merged = new MergedMembers(role.listener, 2)
+    const own = shareMemory(settings)
+    const atFormer = { ...o, broker: former, log: log.child({ broker: 'former' }) }
+    this.primary = openAccess(o, own, role, merged.access(0))
+    this.#all = [this.primary, openAccess(atFormer, own, role, merged.access(1))]
+    this.#merged = merged
+    this.executor = (target, replica) => this.of(replica).calls.executor(target, replica)
+  }
+
+  /** The access over which the member is called. */
+  of(member: string): MemberAccess {
+    return this.#all[this.#merged?.via(member) ?? 0] ?? this.primary
+  }
+
+  /** Members of a role that are neither dead nor gone. */
+  members(role: Heartbeat['role']): readonly string[] {
+    return this.#merged?.members(role) ?? this.primary.endpoint.membership.members(role)
+  }
+
+  /** Resolves when every broker is there, or the time is over. */
+  async untilUp(timeoutMs: number): Promise<void> {
+    await Promise.all(this.#all.map(({ endpoint }) => endpoint.untilUp(timeoutMs)))
+  }
+
+  announceSoon(): void {
+    for (const { endpoint } of this.#all) endpoint.announceSoon()
+  }
+
+  /** @param open - how many calls over an access are to end. @throws the signal's reason. */
+  async drain(open: (calls: EndpointCalls) => number, signal: AbortSignal): Promise<void> {
+    const drained = this.#all.map(({ endpoint, calls }) =>
+      endpoint.drain(() => open(calls), signal),
+    )
+    await Promise.all(drained)
+  }
+
+  /** Takes no new work from now on. */
+  refuseWork(): void {
+    for (const { calls } of this.#all) calls.callee.drain()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map(({ endpoint }) => endpoint.close()))
+  }
+}
+
+/** Both accesses together hold no more than one would. */
+function shareMemory(settings: EndpointSettings): EndpointSettings {
+  const { receiveBytes, heldBytes, creditTotalBytes } = settings
+  return {
+    ...settings,
+    receiveBytes: half(receiveBytes),
+    heldBytes: half(heldBytes),
+    creditTotalBytes: half(creditTotalBytes),
+  }
+}
+
+function openAccess(
+  o: MemberOptions,
+  settings: EndpointSettings,
+  { role, state }: MemberRole,
+  listener: MemberListener & Partial<AccessListener>,
+): MemberAccess {
+  const access: MemberAccess = openCalls(o, settings, {
+    role,
+    state: () => state(access.calls),
+    heard: (heartbeat, what) => listener.heard(heartbeat, what),
+    suspected: (member, isSuspect) => listener.suspected(member, isSuspect),
+    gone: (now, member, error, how) =>
+      listener.gone(member, error, () => access.calls.gone(now, member, error, how)),
+    linked: (isUp) => listener.linked?.(isUp),
+  })
+  return access
+}
+
+function half(bytes: number): number {
+  return Math.ceil(bytes / 2)
+}
