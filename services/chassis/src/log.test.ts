@@ -133,3 +133,23 @@ await t.test('lines are out in order when a process ends right behind them', asy
     Array.from({ length: 100 }, (_, i) => i),
   )
 })
+
+await t.test('a process goes on while its log cannot be written', async (t) => {
+  const script = `
+    import { createLogger } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)}
+    const log = createLogger({ level: 'info', name: 'brief' })
+    for (let i = 0; i < 10_000; i++) log.info('line', { text: 'x'.repeat(1000) })
+    setTimeout(() => {
+      const { external, heapUsed } = process.memoryUsage()
+      process.stderr.write('goes on, ' + (external + heapUsed < 100_000_000 ? 'small' : 'large'))
+    }, 1)
+  `
+  // As a full disk; and a reader that has gone.
+  for (const output of ['>/dev/full', '| true']) {
+    const shell = `"$0" --input-type=module --eval "$1" ${output}`
+    const started = await startProcess('sh', ['-c', shell, process.execPath, script])
+    t.teardown(() => started.stop('SIGKILL'))
+    t.equal((await started.exited).code, 0, output)
+    t.same(started.lines, ['goes on, small'], output)
+  }
+})

@@ -38,9 +38,19 @@ export function createLogger(o: LoggerOptions): Logger {
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  // pino's own default writes in the background: the last lines before an exit are lost, or come in another order.
-  const destination = o.destination ?? pino.destination({ dest: 1, sync: true })
+  const destination = o.destination ?? openStdout()
   return fromPino(pino(options, { write: (line) => void destination.write(line) }))
+}
+
+/** Lines that could not be written are kept up to this many bytes, and written with the next one; further ones are dropped. */
+const UNWRITTEN_BYTES = 1024 * 1024
+
+function openStdout(): { write(line: string): unknown } {
+  // pino's own default writes in the background: the last lines before an exit are lost, or come in another order.
+  const stdout = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES })
+  // A full disk, or nobody who reads: a server outlives its log.
+  stdout.on('error', () => {})
+  return stdout
 }
 
 /** A logger whose four levels end in one function. */
