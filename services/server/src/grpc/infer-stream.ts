@@ -1,4 +1,4 @@
-import { type Clock, isTimeOver } from '@tutti/chassis'
+import { type Clock, isTimeOver, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
   decodeInferRequest,
@@ -156,8 +156,10 @@ export class InferStreamCall implements MessageReceiver {
 
   /** Executes a request of a decoupled model; its responses go out as they come, and no faster than the client takes them. */
   #stream(message: InferRequestMessage, prepared: PreparedInfer): Promise<void> {
-    const { call } = this.#o
-    return new Promise((resolve) => {
+    const { call, clock } = this.#o
+    const scope = openCallScope({ clock, parent: call.context.signal })
+    const context = { ...call.context, signal: scope.context.signal }
+    return new Promise<void>((resolve) => {
       let isOver = false
       const end = (last: Promise<void> | undefined): void => {
         isOver = true
@@ -171,13 +173,16 @@ export class InferStreamCall implements MessageReceiver {
         try {
           this.#sendResponse(response, prepared)
         } catch (error) {
-          return fail(ServeError.from(error))
+          const refusal = ServeError.from(error)
+          fail(refusal)
+          // The model may have no end of its own: it hears that nobody reads on.
+          return scope.cancel(refusal)
         }
         if (response.final) end(this.#sent.ready())
       }
       const ready = () => (isOver ? undefined : this.#sent.ready())
-      prepared.model.execute(prepared.request, { send, fail, ready }, call.context)
-    })
+      prepared.model.execute(prepared.request, { send, fail, ready }, context)
+    }).finally(() => scope.close())
   }
 
   /** @throws ServeError OVERLOADED */
