@@ -18,6 +18,17 @@ await t.test('a config in JSON becomes one in the text format', async (t) => {
   }
 })
 
+await t.test('a config that would take long to read is refused', async (t) => {
+  const cases = [
+    [`{"name": "${'x'.repeat(256 * 1024)}"}`, /has 262156 characters, want at most 262144/],
+    [`{"input": [${'{},'.repeat(5000)}{}]}`, /has 5003 objects and arrays, want at most 4096/],
+    ['['.repeat(200_000), /has 200000 objects and arrays/],
+  ] as const
+  for (const [json, message] of cases) {
+    t.throws(() => toConfigText(json), { reason: 'MESSAGE_TOO_LARGE', message })
+  }
+})
+
 await t.test('files need a config', async (t) => {
   const files = new Map([['1/m', bytes]])
   t.throws(() => checkOverrides({ files }), {

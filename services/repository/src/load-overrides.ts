@@ -10,6 +10,9 @@ export interface LoadOverrides {
   readonly files: ReadonlyMap<string, Uint8Array>
 }
 
+/** Of a `config`, so that reading it does not hold the process up: entries of `{}` cost far more than text. Real ones have some hundred. */
+const MAX_CONFIG_CHARACTERS = 256 * 1024
+const MAX_CONFIG_OBJECTS = 4096
 /** Of one request; their bytes are bounded by the message that brings them. */
 const MAX_FILES = 4096
 
@@ -19,9 +22,10 @@ export const OVERRIDE_PATH = 'the config parameter of the load request'
 /**
  * The configuration of a load request in the text format, as if it had been in config.pbtxt.
  *
- * @throws ServeError CONFIG_SYNTAX that says what is wrong where.
+ * @throws ServeError CONFIG_SYNTAX that says what is wrong where; MESSAGE_TOO_LARGE.
  */
 export function toConfigText(json: string): string {
+  refuseLargeConfig(json)
   let parsed: unknown
   try {
     parsed = JSON.parse(json)
@@ -38,6 +42,20 @@ export function toConfigText(json: string): string {
     return printModelConfig(parseJsonConfig(parsed))
   } catch (error) {
     throw ServeError.from(error).withPrefix('Invalid config override: ')
+  }
+}
+
+/** @throws ServeError MESSAGE_TOO_LARGE */
+function refuseLargeConfig(json: string): void {
+  const got = `load parameter 'config' has`
+  if (json.length > MAX_CONFIG_CHARACTERS) {
+    const text = `${got} ${json.length} characters, want at most ${MAX_CONFIG_CHARACTERS}`
+    throw new ServeError('MESSAGE_TOO_LARGE', text, { details: { field: 'config' } })
+  }
+  const count = json.match(/[[{]/g)?.length ?? 0
+  if (count > MAX_CONFIG_OBJECTS) {
+    const text = `${got} ${count} objects and arrays, want at most ${MAX_CONFIG_OBJECTS}`
+    throw new ServeError('MESSAGE_TOO_LARGE', text, { details: { field: 'config' } })
   }
 }
 

@@ -18,14 +18,13 @@ export function encodeBytesTensor(elements: readonly Uint8Array[]): Uint8Array {
 }
 
 /**
- * Splits a BYTES tensor into its elements.
+ * The elements of a BYTES tensor, one after the other.
  *
  * @returns views into `data`, not copies.
  * @throws ServeError INVALID_TENSOR_DATA if a length or an element is cut short.
  */
-export function decodeBytesTensor(data: Uint8Array): Uint8Array[] {
+export function* bytesElements(data: Uint8Array): Generator<Uint8Array> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  const elements: Uint8Array[] = []
   let offset = 0
   while (offset < data.byteLength) {
     const left = data.byteLength - offset
@@ -39,8 +38,12 @@ export function decodeBytesTensor(data: Uint8Array): Uint8Array[] {
       const text = `incomplete string data: want ${length} bytes, got ${data.byteLength - offset}`
       throw new ServeError('INVALID_TENSOR_DATA', text)
     }
-    elements.push(data.subarray(offset, offset + length))
+    yield data.subarray(offset, offset + length)
     offset += length
   }
-  return elements
+}
+
+/** All elements of a BYTES tensor at once, as `bytesElements`. */
+export function decodeBytesTensor(data: Uint8Array): Uint8Array[] {
+  return [...bytesElements(data)]
 }

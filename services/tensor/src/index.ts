@@ -1,4 +1,4 @@
-export { decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
+export { bytesElements, decodeBytesTensor, encodeBytesTensor } from './bytes-tensor.ts'
 export { endingSink } from './ending-sink.ts'
 export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts'
 export {

@@ -1,13 +1,22 @@
 import { encodeBytesTensor, type NamedTensor } from '@tutti/tensor'
+import * as fc from 'fast-check'
 import t from 'tap'
 import { encodeRestResponse, type RestBody } from './encode-response.ts'
 import { toJsonText } from './json-writer.ts'
 
 function encode(outputs: readonly NamedTensor[], binary: readonly string[] = []): RestBody {
-  return encodeRestResponse(
+  return encodeWhole(
     { modelName: 'm', modelVersion: '1', id: '', parameters: new Map(), outputs },
     (name) => binary.includes(name),
   )
+}
+
+function encodeWhole(...encoding: Parameters<typeof encodeRestResponse>): RestBody {
+  const steps = encodeRestResponse(...encoding)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
 }
 
 function text(body: RestBody): string {
@@ -64,9 +73,34 @@ await t.test('tensors need no alignment and large ones come in parts', async (t)
   t.equal(many.byteLength, Buffer.concat(many.parts).byteLength)
 })
 
+await t.test('no part is large, and strings are not cut within a character', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ unit: 'grapheme', maxLength: 20 }), { minLength: 1, maxLength: 5 }),
+      fc.integer({ min: 1, max: 30_000 }),
+      (strings, times) => {
+        const long = strings.map((one, i) => (i % 2 === 0 ? one.repeat(times) : one))
+        const data = encodeBytesTensor(long.map((one) => Buffer.from(one)))
+        const body = encode([{ name: 'y', datatype: 'BYTES', shape: [long.length], data }])
+        const { outputs } = JSON.parse(text(body))
+        t.same(outputs[0].data, long)
+        // Six characters for each byte at the most, and the names before it.
+        return body.parts.every((part) => part.byteLength < 500_000)
+      },
+    ),
+    { numRuns: 50 },
+  )
+  const shape = [1_000_000]
+  for (const datatype of ['UINT8', 'BYTES'] as const) {
+    const data = new Uint8Array(datatype === 'BYTES' ? 4_000_000 : 1_000_000)
+    const { parts } = encode([{ name: 'y', datatype, shape, data }])
+    t.ok(Math.max(...parts.map((part) => part.byteLength)) < 100_000, datatype)
+  }
+})
+
 await t.test('the head has the id and parameters only where there are some', async (t) => {
   t.equal(text(encode([])), '{"model_name":"m","model_version":"1","outputs":[]}')
-  const body = encodeRestResponse(
+  const body = encodeWhole(
     {
       modelName: 'm"',
       modelVersion: '2',
@@ -178,7 +212,7 @@ await t.test(
     const parameters = new Map([['d', { kind: 'double', value: Number.NaN }] as const])
     t.throws(
       () =>
-        encodeRestResponse(
+        encodeWhole(
           { modelName: 'm', modelVersion: '1', id: '', parameters, outputs: [] },
           () => false,
         ),

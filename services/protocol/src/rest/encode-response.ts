@@ -22,22 +22,26 @@ export interface RestBody {
 }
 
 /**
- * Encodes a response: JSON, or JSON followed by the binary outputs in order.
+ * Encodes a response: JSON, or JSON followed by the binary outputs in order. The caller may let time pass between two parts:
+ * each takes a millisecond or two.
  *
  * @param isBinary - which outputs go as binary data.
  * @throws ServeError INVALID_REQUEST if an output has no JSON form: FP16, BF16, NaN and infinities, bytes that are no
  * UTF-8; RESPONSE_INVALID if an output's bytes do not fit its shape.
+ * @returns yields the parts of the JSON as they are made, and ends with the whole body.
  */
-export function encodeRestResponse(
+export function* encodeRestResponse(
   response: RestInferResponse,
   isBinary: (output: string) => boolean,
-): RestBody {
+): Generator<Uint8Array, RestBody> {
   const json: string[] = [responseHead(response)]
   const parts: Uint8Array[] = []
   const binary: Uint8Array[] = []
-  const flush = (): void => {
-    parts.push(Buffer.from(json.join('')))
+  const flush = (): Uint8Array => {
+    const part = Buffer.from(json.join(''))
+    parts.push(part)
     json.length = 0
+    return part
   }
   for (const [index, output] of response.outputs.entries()) {
     if (index > 0) json.push(',')
@@ -52,12 +56,12 @@ export function encodeRestResponse(
     // A string per block keeps every string short and its bytes soon off the JavaScript heap.
     for (const block of formatTensorData(output)) {
       json.push(block)
-      flush()
+      yield flush()
     }
     json.push(']}')
   }
   json.push(']}')
-  flush()
+  yield flush()
   const headerLength = totalBytes(parts)
   if (binary.length === 0) {
     return { headers: { 'content-type': 'application/json' }, parts, byteLength: headerLength }

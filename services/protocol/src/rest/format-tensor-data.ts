@@ -1,40 +1,31 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
 import {
+  bytesElements,
   DATATYPES,
-  decodeBytesTensor,
   elementCount,
   formatShape,
   type NamedTensor,
 } from '@tutti/tensor'
 import { ELEMENT_READERS } from './element-readers.ts'
 
-/** Elements in one string: large enough to be quick, small enough to stay far from the longest string. */
-const BLOCK_ELEMENTS = 32_768
+/** Numbers in one block: quick to make, and far from the longest string. */
+const BLOCK_NUMBERS = 4096
+/** Characters of strings in one block, and bytes of a string that are turned into text at once. */
+const BLOCK_CHARACTERS = 32_768
 
 /**
- * Formats a tensor's elements as the inside of a flat JSON array, in blocks that only need to be concatenated.
+ * Formats a tensor's elements as the inside of a flat JSON array, in blocks that only need to be concatenated. Each takes a
+ * millisecond or two, however large the tensor and its strings are.
  *
  * @throws ServeError INVALID_REQUEST if the tensor has no JSON form, RESPONSE_INVALID if its bytes do not fit its shape.
  */
-export function* formatTensorData(tensor: NamedTensor): Generator<string> {
-  const elements = readElements(tensor)
-  for (let start = 0; start < elements.length; start += BLOCK_ELEMENTS) {
-    const end = Math.min(start + BLOCK_ELEMENTS, elements.length)
-    const words: string[] = []
-    for (let i = start; i < end; i++) words.push(elements.format(i))
-    yield (start === 0 ? '' : ',') + words.join(',')
-  }
+export function formatTensorData(tensor: NamedTensor): Generator<string> {
+  return tensor.datatype === 'BYTES' ? formatStrings(tensor) : formatNumbers(tensor)
 }
 
-interface Elements {
-  readonly length: number
-  format(index: number): string
-}
-
-function readElements(tensor: NamedTensor): Elements {
+function* formatNumbers(tensor: NamedTensor): Generator<string> {
   const { data, datatype, name } = tensor
-  if (datatype === 'BYTES') return readStrings(tensor)
   const read = ELEMENT_READERS[datatype]
   if (read === undefined) {
     throw new ServeError(
@@ -52,7 +43,12 @@ function readElements(tensor: NamedTensor): Elements {
     if (isReal) return formatDouble(Number(value), name)
     return datatype === 'BOOL' ? String(value !== 0) : String(value)
   }
-  return { length: want, format }
+  for (let start = 0; start < want; start += BLOCK_NUMBERS) {
+    const end = Math.min(start + BLOCK_NUMBERS, want)
+    const words: string[] = []
+    for (let i = start; i < end; i++) words.push(format(i))
+    yield (start === 0 ? '' : ',') + words.join(',')
+  }
 }
 
 /** As Triton: a float32 prints as the double that it is, and a whole number keeps its `.0`. */
@@ -64,27 +60,49 @@ function formatDouble(value: number, name: string): string {
   throw noJsonForm(name, `holds ${value}`)
 }
 
-function readStrings(tensor: NamedTensor): Elements {
-  const strings = splitStrings(tensor)
-  if (strings.length !== elementCount(tensor.shape)) throw sizeMismatch(tensor)
-  return {
-    length: strings.length,
-    format: (i) => {
-      const bytes = strings[i] ?? new Uint8Array(0)
-      if (!isUtf8(bytes)) throw noJsonForm(tensor.name, 'holds bytes that are no UTF-8')
-      return JSON.stringify(
-        Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'),
-      )
-    },
+function* formatStrings(tensor: NamedTensor): Generator<string> {
+  let block = ''
+  let count = 0
+  for (const element of elementsOf(tensor)) {
+    block += count === 0 ? '"' : ',"'
+    count += 1
+    for (let at = 0; at < element.byteLength; ) {
+      const end = characterEnd(element, at + BLOCK_CHARACTERS)
+      block += escapedText(element.subarray(at, end), tensor.name)
+      at = end
+      if (block.length < BLOCK_CHARACTERS) continue
+      yield block
+      block = ''
+    }
+    block += '"'
+    if (block.length < BLOCK_CHARACTERS) continue
+    yield block
+    block = ''
   }
+  if (count !== elementCount(tensor.shape)) throw sizeMismatch(tensor)
+  yield block
 }
 
-function splitStrings(tensor: NamedTensor): readonly Uint8Array[] {
+function* elementsOf(tensor: NamedTensor): Generator<Uint8Array> {
   try {
-    return decodeBytesTensor(tensor.data)
+    yield* bytesElements(tensor.data)
   } catch (cause) {
     throw sizeMismatch(tensor, cause)
   }
+}
+
+/** The end of a piece that cuts no character of UTF-8 in two. */
+function characterEnd(bytes: Uint8Array, limit: number): number {
+  let end = Math.min(limit, bytes.byteLength)
+  while (end < bytes.byteLength && end > limit - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return end
+}
+
+/** The inside of a JSON string. */
+function escapedText(bytes: Uint8Array, name: string): string {
+  if (!isUtf8(bytes)) throw noJsonForm(name, 'holds bytes that are no UTF-8')
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  return JSON.stringify(text).slice(1, -1)
 }
 
 function noJsonForm(name: string, what: string): ServeError {

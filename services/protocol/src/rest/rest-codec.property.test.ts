@@ -56,12 +56,15 @@ function roundTrip(
   sent: readonly NamedTensor[],
   isBinary: (name: string) => boolean,
 ): readonly NamedTensor[] {
-  const response = encodeRestResponse(
+  const steps = encodeRestResponse(
     { modelName: 'm', modelVersion: '1', id: 'i', parameters: new Map(), outputs: sent },
     isBinary,
   )
-  const whole = Buffer.concat(response.parts)
-  const written = response.headers['inference-header-content-length']
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  const { parts, headers } = step.value
+  const whole = Buffer.concat(parts)
+  const written = headers['inference-header-content-length']
   const length = written === undefined ? whole.byteLength : Number(written)
   const json = Buffer.from(whole.subarray(0, length).toString().replace('"outputs":', '"inputs":'))
   const body = Buffer.concat([json, whole.subarray(length)])

@@ -225,33 +225,6 @@ await t.test('an error of a decoupled model comes after its responses', async (t
   ])
 })
 
-await t.test('a model hears at once that its response was refused', async (t) => {
-  const aborted = Promise.withResolvers<unknown>()
-  const large = { ...x, data: new Uint8Array(20_000), shape: [1, 5000] }
-  const { client, admission } = await openTestServer(
-    t,
-    {
-      d: {
-        isDecoupled: true,
-        script: async function* (request, { signal }) {
-          signal.addEventListener('abort', () => aborted.resolve(signal.reason), { once: true })
-          yield response(request, [large], { final: false })
-          await aborted.promise
-        },
-      },
-    },
-    { admission: new Admission({ maxBytes: 10_000 }) },
-  )
-  const stream = client.openStream()
-  const responses = stream.responses()
-  await stream.send(ask('r', 'd'))
-  t.match(await responses.next(), { value: { errorMessage: /^server is overloaded/ } })
-  t.match(await aborted.promise, { reason: 'OVERLOADED' })
-  stream.end()
-  t.equal((await responses.next()).done, true)
-  t.equal(admission.requests, 0)
-})
-
 await t.test('a client that goes away stops all its requests', async (t) => {
   const started = Promise.withResolvers<void>()
   const aborted = Promise.withResolvers<unknown>()

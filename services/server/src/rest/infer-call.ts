@@ -27,17 +27,23 @@ export async function answerInfer(call: RestCall): Promise<RestReply> {
     config: model.config,
   })
   const binary = new Map(request.outputs.map((output) => [output.name, output.isBinary]))
-  const encode = (response: StepResponse) =>
-    encodeRestResponse(
-      {
-        modelName: model.name,
-        modelVersion: String(model.version),
-        id: request.context.id,
-        parameters: response.parameters,
-        outputs: toClasses(response.outputs, request.outputs, model),
-      },
+  const encode = async (response: StepResponse) => {
+    const outputs = toClasses(response.outputs, request.outputs, model)
+    const { parameters } = response
+    const { id } = request.context
+    const { name: modelName } = model
+    const answer = { modelName, modelVersion: String(model.version), id, parameters, outputs }
+    const parts = encodeRestResponse(
+      answer,
       (output) => binary.get(output) ?? request.isBinaryOutput,
     )
+    const giveBack = response.retain?.()
+    try {
+      return await call.encode(parts, outputs)
+    } finally {
+      giveBack?.()
+    }
+  }
   const { context, inputs } = request
   const requestedOutputs = request.outputs.map((output) => output.name)
   const infer = { context, inputs, requestedOutputs }

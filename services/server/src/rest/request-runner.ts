@@ -3,6 +3,7 @@ import { type CallScope, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readTrace } from '../request/trace-headers.ts'
 import { JsonThread } from './json-thread.ts'
+import { LoopTurns } from './loop-turns.ts'
 import { refuseForeignPage } from './refuse-foreign-page.ts'
 import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
@@ -16,6 +17,7 @@ type Parameters = RestCallOptions['parameters']
 export class RequestRunner {
   readonly #o: CompiledRestOptions
   readonly #json = new JsonThread()
+  readonly #turns = new LoopTurns()
   readonly #inFlight = new Set<CallScope>()
   readonly #idle: (() => void)[] = []
   #isStopping = false
@@ -76,6 +78,7 @@ export class RequestRunner {
     })
     const { context } = scope
     const json = this.#json
+    const turns = this.#turns
     const call = new RestCall({
       request,
       parameters,
@@ -84,6 +87,7 @@ export class RequestRunner {
       admission,
       maxInputBytes,
       json,
+      turns,
     })
     this.#inFlight.add(scope)
     response.once('close', () => {

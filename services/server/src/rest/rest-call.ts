@@ -1,12 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import { type CallContext, raceSignal } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { RestBody } from '@tutti/protocol'
+import type { NamedTensor } from '@tutti/tensor'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlCaller } from '../request/control-guard.ts'
 import type { BodyKind, BodySource, ParsedBodies } from './body-parsers.ts'
 import { parseContentEncoding } from './content-encoding.ts'
 import type { JsonThread } from './json-thread.ts'
+import type { LoopTurns } from './loop-turns.ts'
 import { readBody } from './read-body.ts'
 import { ENCODING_HEADER } from './rest-reply.ts'
 
@@ -15,6 +18,9 @@ const TIMEOUT_HEADER = 'tutti-timeout-ms'
 
 /** What gRPC takes for the same calls. */
 const CONTROL_BODY_BYTES = 4 * 1024 * 1024
+
+/** Of an answer that is made at once; what is larger is made a part in a turn of the loop. */
+const MAX_TURN_BYTES = 64 * 1024
 
 export interface RestCallOptions {
   readonly request: IncomingMessage
@@ -26,6 +32,7 @@ export interface RestCallOptions {
   readonly admission: Admission
   readonly maxInputBytes: number
   readonly json: JsonThread
+  readonly turns: LoopTurns
 }
 
 /** One HTTP request as the routes see it. */
@@ -86,13 +93,43 @@ export class RestCall {
     return raceSignal(this.#o.json.parse(kind, { ...more, body }, signal), signal)
   }
 
+  /**
+   * Takes the parts of an answer as they are made, and counts them: of a large one at most one in a turn of the loop.
+   *
+   * @param outputs - what the answer is made of, counted if that takes more than one turn.
+   * @throws ServeError as the parts do, OVERLOADED, or the signal's reason.
+   */
+  async encode(
+    parts: Generator<Uint8Array, RestBody>,
+    outputs: readonly NamedTensor[],
+  ): Promise<RestBody> {
+    const { signal } = this.context
+    let madeBytes = 0
+    for (;;) {
+      const { done, value } = parts.next()
+      if (done === true) return value
+      madeBytes += value.byteLength
+      this.#chargeAnswer(value.byteLength)
+      if (madeBytes <= MAX_TURN_BYTES) continue
+      if (madeBytes - value.byteLength <= MAX_TURN_BYTES) {
+        this.#chargeAnswer(outputs.reduce((sum, { data }) => sum + data.byteLength, 0))
+      }
+      await this.#o.turns.next()
+      if (signal.aborted) throw signal.reason
+    }
+  }
+
   /** Counts the bytes of the answer, in place of those counted before, until it is out. @throws ServeError OVERLOADED */
   holdAnswer(bytes: number): void {
     this.#ticket?.release(this.#answerBytes)
     this.#answerBytes = 0
-    this.#ticket?.charge(bytes)
-    this.#answerBytes = bytes
+    this.#chargeAnswer(bytes)
     this.#ticket?.leave()
+  }
+
+  #chargeAnswer(bytes: number): void {
+    this.#ticket?.charge(bytes)
+    this.#answerBytes += bytes
   }
 
   /** The answer is out, or its client has left: gives back the place and the bytes of body and answer. */
