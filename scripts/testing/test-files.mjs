@@ -19,7 +19,7 @@ export const NIGHTLIES = [
 ]
 
 /** Those that take hours. */
-export const SOAKS = ['{services/*,operator,e2e}/src/**/*.soak.ts']
+export const SOAKS = ['{services/*,operator,e2e}/src/**/*.soak.ts', 'scripts/**/*.soak.mjs']
 
 /** Those that need a cluster. */
 export const CLUSTER_TESTS = ['e2e/src/cluster/*.e2e.ts']

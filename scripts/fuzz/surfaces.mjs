@@ -1,0 +1,199 @@
+// What is fuzzed: each surface takes bytes, and either understands them or refuses them with an error of its kind. What it has
+// understood must hold: written down and read again it is the same, its tensors have the bytes that their shapes say.
+import assert from 'node:assert/strict'
+import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { inspectOnnx } from '../../services/backends/dist/onnx/inspect.js'
+import { toPorts, toSignature } from '../../services/backends/dist/onnx/model-ports.js'
+import { parseManifests } from '../../services/cli/dist/manifests/parse-manifests.js'
+import { KubeError } from '../../services/kube/dist/index.js'
+import { parseEvent } from '../../services/kube/dist/watch/read-events.js'
+import {
+  emptyModelConfig,
+  parseModelConfig,
+  printModelConfig,
+} from '../../services/model-config/dist/index.js'
+import {
+  decodeChunk,
+  decodeHeartbeat,
+  decodeInferRequest,
+  decodeMessage,
+  decodeRestRequest,
+  encodeChunk,
+  encodeHeartbeat,
+  encodeMessage,
+} from '../../services/protocol/dist/index.js'
+import { extractArchive } from '../../services/repository/dist/fetch/extract-archive.js'
+import { S3Bucket } from '../../services/repository/dist/fetch/s3-bucket.js'
+import { MessageReader } from '../../services/server/dist/grpc/message-reader.js'
+import { DATATYPES, elementCount } from '../../services/tensor/dist/index.js'
+
+/**
+ * @typedef {object} Surface
+ * @property {readonly ('bytes' | 'text' | 'json' | 'protobuf' | 'tar' | 'grpc')[]} formats - changes that fit it.
+ * @property {(input: Buffer) => unknown} run - throws, or rejects, with `refusal` for an input that it refuses, and with anything else
+ *   if something is wrong with us.
+ * @property {readonly Buffer[]} [examples] - default the corpus of its name.
+ * @property {new (...args: never[]) => Error} [refusal] - default ServeError.
+ */
+
+/** @type {Readonly<Record<string, Surface>>} */
+export const SURFACES = {
+  'config-text': { formats: ['text'], run: runConfigText },
+  onnx: {
+    formats: ['protobuf'],
+    run: async (input) => toSignature(toPorts(await inspectOnnx(input))),
+  },
+  'rest-json': { formats: ['json', 'text'], run: (body) => checkTensors(decodeRest(body)) },
+  'rest-binary': { formats: ['json', 'bytes'], run: runRestBinary },
+  grpc: { formats: ['grpc', 'protobuf'], run: runGrpc },
+  message: { formats: ['bytes'], run: (input) => runCodec(input, decodeMessage, encodeMessage) },
+  heartbeat: {
+    formats: ['json'],
+    run: (input) => runCodec(input, decodeHeartbeat, encodeHeartbeat),
+  },
+  chunk: {
+    formats: ['bytes'],
+    run: (input) =>
+      runCodec(input, decodeChunk, ({ bytes, ...header }) => encodeChunk(header, bytes)),
+  },
+  manifest: {
+    formats: ['text', 'json'],
+    run: (input) => parseManifests([{ name: 'm.yaml', text: input.toString() }]),
+  },
+  tar: { formats: ['tar'], run: runTar },
+  's3-listing': { formats: ['text'], run: runListing },
+  'watch-line': {
+    formats: ['json', 'text'],
+    run: (input) => parseEvent(input.toString(), 'GET /'),
+    refusal: KubeError,
+  },
+}
+
+function runConfigText(input) {
+  const config = parseModelConfig(input.toString(), '/models/m/config.pbtxt')
+  assert.deepEqual(parseModelConfig(printModelConfig(config), 'printed'), config)
+}
+
+const INPUTS = [
+  { name: 'x', data_type: 'TYPE_FP32', dims: [-1] },
+  { name: 'text', data_type: 'TYPE_STRING', dims: [-1] },
+]
+const CONFIG = { ...emptyModelConfig('m'), backend: 'python', input: INPUTS }
+
+function decodeRest(body, headerLength) {
+  return decodeRestRequest({ body, headerLength, modelName: 'm', config: CONFIG })
+}
+
+/** The first line is the header with the length of the JSON. */
+function runRestBinary(input) {
+  const end = input.indexOf('\n')
+  const length = input.toString('latin1', 0, Math.max(end, 0))
+  const body = input.subarray(end + 1)
+  const jsonBytes = length === 'json' ? body.lastIndexOf('}') + 1 : length
+  checkTensors(decodeRest(body, String(jsonBytes)))
+}
+
+function checkTensors({ inputs }) {
+  for (const { name, datatype, shape, data } of inputs) {
+    const { itemSize } = DATATYPES[datatype]
+    // Of strings any number.
+    if (!itemSize) continue
+    assert.equal(
+      data.byteLength,
+      elementCount(shape) * itemSize,
+      `bytes of ${JSON.stringify(name)}`,
+    )
+  }
+}
+
+const MAX_MESSAGE_BYTES = 64 * 1024
+
+/** However the bytes come in pieces, the messages are the same. */
+function runGrpc(input) {
+  const whole = readFrames([input])
+  const cut = input.length === 0 ? 0 : input[input.length - 1] % (input.length + 1)
+  assert.deepEqual(readFrames([input.subarray(0, cut), input.subarray(cut)]), whole)
+  for (const frame of whole.frames) decodeInferRequest(frame.subarray(5))
+  if (whole.refusal instanceof Error) throw whole.refusal
+}
+
+function readFrames(pieces) {
+  const reader = new MessageReader(MAX_MESSAGE_BYTES)
+  const frames = []
+  try {
+    for (const piece of pieces) {
+      reader.add(piece)
+      for (let frame = reader.next(); frame !== undefined; frame = reader.next()) frames.push(frame)
+    }
+    return { frames }
+  } catch (refusal) {
+    return { frames, refusal }
+  }
+}
+
+function runCodec(input, decode, encode) {
+  const decoded = decode(input)
+  const written = encode(decoded)
+  assert.deepEqual(decode(Buffer.isBuffer(written) ? written : Buffer.from(written)), decoded)
+}
+
+const ARCHIVE_BOUNDS = { maxBytes: 1_000_000, maxFiles: 50, attempts: 1, stallMs: 1000 }
+
+/** Whatever the archive is, nothing beside its own folder is touched, and no link leads out of that. */
+async function runTar(input) {
+  const folder = await mkdtemp(join(tmpdir(), 'tutti-fuzz-'))
+  try {
+    await writeFile(join(folder, 'outside'), 'untouched')
+    await writeFile(join(folder, 'archive'), input)
+    const { signal } = new AbortController()
+    const root = await extractArchive(join(folder, 'archive'), join(folder, 'tree'), {
+      bounds: ARCHIVE_BOUNDS,
+      signal,
+    })
+    assert.ok(root.startsWith(join(folder, 'tree')), root)
+    for (const entry of await readdir(root, { recursive: true })) {
+      const stats = await lstat(join(root, entry))
+      assert.ok(stats.isFile() || stats.isDirectory() || stats.isSymbolicLink(), entry)
+      assert.equal(
+        stats.mode & 0o7022,
+        stats.isSymbolicLink() ? stats.mode & 0o7022 : 0,
+        `mode of ${entry}`,
+      )
+    }
+  } finally {
+    assert.equal(await readFile(join(folder, 'outside'), 'utf8'), 'untouched')
+    const beside = (await readdir(folder)).filter(
+      (name) => !['archive', 'outside', 'tree'].includes(name),
+    )
+    assert.deepEqual(beside, [])
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Ends every list that goes on and on. */
+const LAST_PAGE = '<ListBucketResult></ListBucketResult>'
+const S3_CONTEXT = { credentials: {} }
+
+async function runListing(input) {
+  const bucket = new S3Bucket('bucket', S3_CONTEXT)
+  const pages = [...input.toString().split('\0').slice(0, 3), LAST_PAGE]
+  bucket.client = {
+    get: async (url) => ({
+      url,
+      status: 200,
+      headers: {},
+      body: Readable.from([Buffer.from(pages.shift() ?? LAST_PAGE)]),
+    }),
+    toFailure: (_url, error) => error,
+  }
+  for await (const page of bucket.list('models/')) {
+    for (const { key, etag, sizeBytes } of page) {
+      assert.equal(typeof key, 'string')
+      assert.equal(typeof etag, 'string')
+      assert.ok(Number.isSafeInteger(sizeBytes) && sizeBytes >= 0, `size ${sizeBytes}`)
+    }
+  }
+}
