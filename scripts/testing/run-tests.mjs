@@ -17,10 +17,10 @@ const TIMEOUT_S = 600
  * fails runs once more, alone, after all others; if it passes then, it is printed as flaky.
  *
  * @param {{ root: string, files: readonly string[], env?: NodeJS.ProcessEnv, jobs?: number, timeoutS?: number,
- *   nodeFlags?: readonly string[], signal?: AbortSignal, print?: (text: string) => void,
+ *   isOnce?: boolean, nodeFlags?: readonly string[], signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
- *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take; `print`
- *   takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
+ *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take;
+ *   `isOnce`: what fails does not run again; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
  *   `provide` gives a file's environment by its needs.
  * @returns {Promise<number>} the exit code: 0 only if something ran and nothing failed in the end.
  */
@@ -48,7 +48,7 @@ async function runAll({ root, files, nodeFlags, ...o }) {
   await runPool(toTasks(root, files), pool, async (task, taskEnv) => {
     report.add(await run(task, taskEnv))
   })
-  for (const file of report.unsettled) {
+  for (const file of o.isOnce === true ? [] : report.unsettled) {
     // oxlint-disable no-await-in-loop -- a second run is alone
     const taskEnv = await provide(needsOf(root, file))
     report.settle(file, await run({ files: [file] }, taskEnv))

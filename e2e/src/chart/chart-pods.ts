@@ -1,5 +1,10 @@
-import { type StartedProcess, startProcess } from '@tutti/chassis/testing'
-import { type ApiServer, installCrd, startApiServer } from '@tutti/kube/testing'
+import { type ProcessOptions, type StartedProcess, startProcess } from '@tutti/chassis/testing'
+import {
+  type ApiServer,
+  type ApiServerOptions,
+  installCrd,
+  startApiServer,
+} from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { ROOT } from '../serving.ts'
 import type { Rendered } from './helm.ts'
@@ -8,8 +13,12 @@ const OPERATOR = `${ROOT}operator/dist/main.js`
 const ROLES = ['ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding']
 
 /** An API server with what the chart says of accounts and roles, and its CRDs. */
-export async function startChartCluster(t: Test, objects: readonly Rendered[]): Promise<ApiServer> {
-  const server = await startApiServer()
+export async function startChartCluster(
+  t: Test,
+  objects: readonly Rendered[],
+  o: ApiServerOptions = {},
+): Promise<ApiServer> {
+  const server = await startApiServer(o)
   t.teardown(() => server.stop())
   await createNamespace(server, 'tutti-system')
   for (const object of objects) {
@@ -53,7 +62,7 @@ export async function startChartPod(
   t: Test,
   server: ApiServer,
   workload: Rendered,
-  readyWhen?: (line: string) => boolean,
+  o: Pick<ProcessOptions, 'readyWhen' | 'env'> = {},
 ): Promise<StartedProcess> {
   const { serviceAccountName, containers } = workload['spec'].template.spec
   const folder = await server.createServiceAccountDir('tutti-system', serviceAccountName)
@@ -63,11 +72,12 @@ export async function startChartPod(
     TUTTI_SERVICE_ACCOUNT_DIR: folder,
     POD_NAMESPACE: 'tutti-system',
     POD_NAME: 'tutti-operator-0',
+    ...o.env,
   }
   const args = containers[0].args.map((arg: string) => arg.replace(/^(--\w+-port)=\d+$/, '$1=0'))
   const started = await startProcess(process.execPath, [OPERATOR, ...args], {
     env,
-    ...(readyWhen !== undefined && { readyWhen, readyTimeoutMs: 120_000 }),
+    ...(o.readyWhen !== undefined && { readyWhen: o.readyWhen, readyTimeoutMs: 120_000 }),
   })
   t.teardown(() => started.stop('SIGKILL'))
   return started

@@ -45,9 +45,9 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     'the operator leads with the flags and the rights that the chart gives it',
     async (t) => {
       const workload = find(objects, 'Deployment', 'tutti-operator')
-      const operator = await startChartPod(t, server, workload, (line) =>
-        line.includes('"leading"'),
-      )
+      const operator = await startChartPod(t, server, workload, {
+        readyWhen: (line) => line.includes('"leading"'),
+      })
       const lease = '/apis/coordination.k8s.io/v1/namespaces/tutti-system/leases/tutti-operator'
       t.match(await plain.get(lease), { spec: { holderIdentity: /^tutti-operator-0_/ } })
       if (withoutNatsServer() === false) {

@@ -14,7 +14,7 @@ export const TENANTS = ['team-a', 'team-b'] as const
 const STEPS = ['first', 'second']
 
 /** A Model for each step, and the Ensemble of both. */
-function manifestsOf(namespace: string): readonly Rendered[] {
+export function manifestsOf(namespace: string): readonly Rendered[] {
   const models = STEPS.map((name) => ({
     ...headOf('Model', namespace, name),
     spec: { modelFormat: { name: 'onnx' }, storageUri: 'https://storage.example/add-one.tar' },

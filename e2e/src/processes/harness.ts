@@ -34,6 +34,8 @@ export interface MemberOptions {
   /** Between the process and the broker. */
   readonly proxy?: FaultProxy
   readonly flags?: readonly string[]
+  /** What its environment has beside this process's. */
+  readonly env?: Readonly<Record<string, string>>
   /** `tutti` of another build, for `node`. */
   readonly program?: string
 }
@@ -67,7 +69,7 @@ async function startMember(
   o: MemberOptions,
 ): Promise<Member> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
-  const starting = startTutti(memberArguments(role, url, o), {}, o.program)
+  const starting = startTutti(memberArguments(role, url, o), o.env, o.program)
   // Not after the wait: another one that does not start ends the test while this one is starting.
   t.teardown(async () => {
     // What did not start has ended, and the test has the error.

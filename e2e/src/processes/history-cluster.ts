@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { type FaultProxy, until } from '@tutti/chassis/testing'
+import { type FaultProxy, type NatsServerOptions, until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
 import { parseLine } from '../serving.ts'
-import { type Harness, type Member, startHarness } from './harness.ts'
+import { type Harness, type Member, type MemberOptions, startHarness } from './harness.ts'
 import { isOk } from './seen.ts'
 
 export const STEP_MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
@@ -26,18 +26,26 @@ export interface Place {
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>
 
+export interface ClusterOptions {
+  readonly routers: number
+  readonly steps: number
+  /** Of all routers, and of all steps. */
+  readonly router?: MemberOptions
+  readonly step?: MemberOptions
+  /** What every router has to serve; SERVED if absent. */
+  readonly served?: readonly string[]
+  readonly broker?: NatsServerOptions
+}
+
 /** Starts routers and steps that come and go around one broker, and waits until all is served. */
-export async function startCluster(
-  t: Test,
-  o: { readonly routers: number; readonly steps: number },
-) {
-  const harness = await startHarness(t)
+export async function startCluster(t: Test, o: ClusterOptions) {
+  const harness = await startHarness(t, o.broker)
   const pids = [harness.broker.pid]
   const start = async (role: Place['role']): Promise<Pick<Place, 'member' | 'proxy'>> => {
     const proxy = await harness.proxy()
     const member = await (role === 'step'
-      ? harness.step({ proxy, models: STEP_MODELS })
-      : harness.router({ proxy }))
+      ? harness.step({ models: STEP_MODELS, ...o.step, proxy })
+      : harness.router({ ...o.router, proxy }))
     pids.push(member.process.pid)
     return { member, proxy }
   }
@@ -65,15 +73,17 @@ export async function startCluster(
     /** Those whose places others have taken, until they are told to go; of all faults, as several happen at once. */
     leaving,
     /** Waits until all that have a place, and those that are leaving, are known to one another and serve, and no others are. */
-    settled: () => untilSettled(harness, routers, [...routers, ...steps], leaving),
+    settled: async (): Promise<void> => {
+      await untilAllSee(harness, [...routers, ...steps], leaving)
+      await untilServed(routers, o.served ?? SERVED)
+    },
   }
   await cluster.settled()
   return cluster
 }
 
-async function untilSettled(
+async function untilAllSee(
   { watch }: Harness,
-  routers: readonly Place[],
   places: readonly Place[],
   leaving: ReadonlySet<Member>,
 ): Promise<void> {
@@ -99,20 +109,23 @@ async function untilSettled(
       `all are heard and see who is there; one logged\n${blind()?.process.lines.slice(-20).join('\n')}`,
     () => blind() === undefined,
   )
+}
+
+async function untilServed(routers: readonly Place[], models: readonly string[]): Promise<void> {
   const state = { lacking: '' }
   await until(
     () => `every router serves all; but ${state.lacking}`,
     async () => {
-      state.lacking = await lacks(routers)
+      state.lacking = await lacks(routers, models)
       return state.lacking === ''
     },
   )
 }
 
 /** What some router does not serve, or ''. */
-async function lacks(routers: readonly Place[]): Promise<string> {
+async function lacks(routers: readonly Place[], models: readonly string[]): Promise<string> {
   for (const { member } of routers) {
-    for (const model of SERVED) {
+    for (const model of models) {
       const url = `http://127.0.0.1:${member.httpPort}/v2/models/${model}/ready`
       if (await isOk(url)) continue
       const log = member.process.lines.slice(-40).join('\n')

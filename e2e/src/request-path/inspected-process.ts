@@ -26,11 +26,27 @@ interface ScriptCoverage {
 type Send = (method: string, params?: object) => Promise<Record<string, unknown>>
 
 /** Opens the inspector of a process that was started with `--inspect`. */
-export async function openInspector({ lines }: StartedProcess): Promise<WebSocket> {
+async function openInspector({ lines }: StartedProcess): Promise<WebSocket> {
   const [, url = ''] = /Debugger listening on (ws:\S+)/.exec(lines.join('\n')) ?? []
   const socket = new WebSocket(url)
   await once(socket, 'open')
   return socket
+}
+
+/**
+ * Has a process that was started with `--inspect` give back all memory that nothing refers to. Left to itself the collector does so
+ * when it pays, which moves what is resident by a third of it from hour to hour.
+ *
+ * @returns bytes of the main thread's heap that are in use then.
+ */
+export async function collectGarbage(started: StartedProcess): Promise<number> {
+  const socket = await openInspector(started)
+  const main = new Session((text) => socket.send(text))
+  socket.addEventListener('message', ({ data }) => main.take(JSON.parse(String(data)) as Message))
+  await main.send('HeapProfiler.collectGarbage')
+  const { usedSize } = await main.send('Runtime.getHeapUsage')
+  socket.close()
+  return Number(usedSize)
 }
 
 /**

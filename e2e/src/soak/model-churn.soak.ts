@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { slopeOf, until } from '@tutti/chassis/testing'
 import t from 'tap'
 import { churn, churnRepository, heldBy } from '../control-churn.ts'
-import { openInspector } from '../request-path/inspected-process.ts'
-import { type Serving, serve } from '../serving.ts'
+import { collectGarbage } from '../request-path/inspected-process.ts'
+import { serve } from '../serving.ts'
 
 t.setTimeout(0)
 
@@ -23,7 +22,7 @@ await t.test('10,000 loads and unloads of an ensemble and its model', async (tes
   const points: (readonly [number, number])[] = []
   for (let round = 1; round <= ROUNDS; round++) {
     await churn(serving, PER_ROUND)
-    await collectGarbage(serving)
+    await collectGarbage(serving.process)
     const { residentBytes } = await heldBy(serving)
     points.push([round * PER_ROUND, residentBytes])
     test.comment(`${round * PER_ROUND} loads: ${residentBytes >> 20} MiB resident`)
@@ -35,15 +34,3 @@ await t.test('10,000 loads and unloads of an ensemble and its model', async (tes
     return threads <= before.threads && descriptors <= before.descriptors
   })
 })
-
-/**
- * Has the server give back all memory that nothing refers to. Left to itself the collector does so when it pays, which moves what is
- * resident by a third of it from hour to hour.
- */
-async function collectGarbage(serving: Serving): Promise<void> {
-  const socket = await openInspector(serving.process)
-  const answered = once(socket, 'message')
-  socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }))
-  await answered
-  socket.close()
-}

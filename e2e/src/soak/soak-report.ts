@@ -1,0 +1,139 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { ROOT } from '../serving.ts'
+import { judge, type Measured, type Trend, trendOf, type Verdict } from './flatness.ts'
+
+/** Numbers by what they are of: `router 0: heap bytes`. */
+export type Numbers = Readonly<Record<string, number>>
+
+/** What one round did, and what was there after it. */
+export interface Round {
+  readonly round: number
+  /** Seconds since the piece began. */
+  readonly atS: number
+  /** How often what was asked, and how it ended; how often what was done to whom. */
+  readonly done: Numbers
+  readonly held: Numbers
+  /** What broke a promise; empty in a good round. */
+  readonly problems: readonly string[]
+}
+
+/** One run, from the start of its processes to their end. */
+interface Piece {
+  readonly startedAt: string
+  /** Of the checkout; with `+` if it has changes. */
+  readonly commit: string
+  readonly seed: number
+  readonly rounds: Round[]
+}
+
+/** Of one quantity, over all pieces of the newest commit. */
+export interface Judged extends Trend {
+  readonly bound: number
+  readonly verdict: Verdict
+  readonly first: number
+  readonly last: number
+}
+
+interface Report {
+  readonly minutes: number
+  readonly rounds: number
+  readonly done: Numbers
+  readonly problems: number
+  /** Undefined trends are left out: there are too few rounds. */
+  readonly trends: Readonly<Record<string, Judged>>
+  readonly pieces: readonly Piece[]
+}
+
+/** Until caches, pools and optimised code have their sizes. */
+export const WARM_UP_ROUNDS = 5
+
+/** Most that may come with each round for ever, by the end of a quantity's name. A round is some thousand requests. */
+const BOUNDS: readonly (readonly [RegExp, number])[] = [
+  [/: heap bytes$/, 16 * 1024],
+  [/: resident bytes$/, 128 * 1024],
+  [/: (?:descriptors|threads|processes|connections|subscriptions|objects)$/, 0.01],
+]
+
+export type SoakReport = ReturnType<typeof openReport>
+
+/**
+ * Opens the report that TUTTI_SOAK_REPORT names, by default `out/soak/NAME.json`, and adds a piece to it. Pieces of another commit stay,
+ * but do not count for the trends.
+ */
+export function openReport(name: string, seed: number) {
+  const path = process.env['TUTTI_SOAK_REPORT'] ?? join(ROOT, 'out', 'soak', `${name}.json`)
+  const earlier = existsSync(path) ? readReport(path).pieces : []
+  const startedAt = new Date().toISOString()
+  const piece: Piece = { startedAt, commit: commitOf(), seed, rounds: [] }
+  const pieces = [...earlier, piece]
+  mkdirSync(dirname(path), { recursive: true })
+  return {
+    path,
+    /** Adds a round and writes the report anew, so that it is whole at any moment. @returns the trends so far. */
+    add: (round: Round): Report['trends'] => {
+      piece.rounds.push(round)
+      const report = summarise(pieces, piece.commit)
+      writeFileSync(`${path}~`, `${JSON.stringify(report, null, 1)}\n`)
+      renameSync(`${path}~`, path)
+      return report.trends
+    },
+  }
+}
+
+function readReport(path: string): Report {
+  // What this file wrote; a report that was cut is never in its place.
+  return JSON.parse(readFileSync(path, 'utf8'))
+}
+
+function commitOf(): string {
+  try {
+    return git('rev-parse', '--short=12', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+')
+  } catch {
+    return 'unknown'
+  }
+}
+
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim()
+}
+
+function summarise(pieces: readonly Piece[], commit: string): Report {
+  const own = pieces.filter((piece) => piece.commit === commit)
+  const rounds = own.flatMap((piece) => piece.rounds)
+  const names = new Set(rounds.flatMap(({ held }) => Object.keys(held)))
+  const trends = [...names].flatMap((name) => {
+    const judged = judgeOne(own, name)
+    return judged === undefined ? [] : [[name, judged] as const]
+  })
+  return {
+    minutes: own.reduce((total, piece) => total + (piece.rounds.at(-1)?.atS ?? 0) / 60, 0),
+    rounds: rounds.length,
+    done: addUp(rounds.map(({ done }) => done)),
+    problems: rounds.reduce((total, { problems }) => total + problems.length, 0),
+    trends: Object.fromEntries(trends.toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    pieces,
+  }
+}
+
+function judgeOne(pieces: readonly Piece[], name: string): Judged | undefined {
+  const bound = BOUNDS.find(([pattern]) => pattern.test(name))?.[1]
+  if (bound === undefined) return undefined
+  const measured = pieces.map(({ rounds }): Measured => {
+    const warm = rounds.filter(({ round, held }) => round > WARM_UP_ROUNDS && name in held)
+    return warm.map(({ round, held }) => [round, held[name] ?? 0])
+  })
+  const trend = trendOf(measured)
+  const [first, last] = [measured.at(-1)?.[0]?.[1] ?? 0, measured.at(-1)?.at(-1)?.[1] ?? 0]
+  return trend && { ...trend, bound, verdict: judge(trend, bound), first, last }
+}
+
+/** All of them, added by name. */
+export function addUp(all: readonly Numbers[]): Numbers {
+  const total: Record<string, number> = {}
+  for (const numbers of all) {
+    for (const [name, value] of Object.entries(numbers)) total[name] = (total[name] ?? 0) + value
+  }
+  return total
+}
