@@ -21,6 +21,7 @@ export { loadTracingSettings, TracingSettings } from './executable/tracing-setti
 export { renderFlagTable, renderHelp } from './flag-help.ts'
 export type { FlagTable, FlagValues } from './flag-spec.ts'
 export { flagRefusal, parseFlags, readPairs } from './flags.ts'
+export { followFiles, readFiles } from './follow-files.ts'
 export { createHealth, type Health, withCauses } from './health.ts'
 export { type Running, type StopSignal } from './lifecycle.ts'
 export { limitLog } from './limit-log.ts'

@@ -4,7 +4,7 @@ export {
   parseAcceptedJson,
   toAcceptedJson,
 } from './accepted/accepted.ts'
-export { EdgeRoutes, parseEdgeRoutes } from './accepted/edge-routes.ts'
+export { type EdgeIdentity, EdgeRoutes, parseEdgeRoutes } from './accepted/edge-routes.ts'
 export {
   parseServedByRouter,
   parseStepLoad,

@@ -74,6 +74,14 @@ export const REASONS = {
     code: 'UNAUTHENTICATED',
     meaning: 'a request brings no bearer token that is known',
   },
+  ACCESS_DENIED: {
+    code: 'PERMISSION_DENIED',
+    meaning: 'the identity of the caller may not do this',
+  },
+  QUOTA_EXCEEDED: {
+    code: 'RESOURCE_EXHAUSTED',
+    meaning: 'the identity of the caller asks more than its quota',
+  },
   FOREIGN_PAGE: {
     code: 'PERMISSION_DENIED',
     meaning: 'a web page of another site wants to change the server',

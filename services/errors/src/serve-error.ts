@@ -17,6 +17,8 @@ export interface ServeErrorOptions {
   /** Defaults to the reason's usual code. */
   readonly code?: StatusCode
   readonly details?: ErrorDetails
+  /** Milliseconds after which the same request may go well. Default: not known. */
+  readonly retryAfterMs?: number | undefined
   readonly cause?: unknown
 }
 
@@ -26,12 +28,14 @@ export class ServeError extends Error {
   readonly code: StatusCode
   readonly reason: Reason
   readonly details: ErrorDetails
+  readonly retryAfterMs: number | undefined
 
   constructor(reason: Reason, message: string, options: ServeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.reason = reason
     this.code = options.code ?? REASONS[reason].code
     this.details = options.details ?? {}
+    this.retryAfterMs = options.retryAfterMs
   }
 
   /** Returns `error` itself if it is a ServeError; wraps anything else as INTERNAL with `cause`. */
@@ -55,6 +59,7 @@ export class ServeError extends Error {
     const copy = new ServeError(this.reason, message, {
       code: this.code,
       details,
+      retryAfterMs: this.retryAfterMs,
       cause: this.cause,
     })
     if (this.stack !== undefined) copy.stack = this.stack

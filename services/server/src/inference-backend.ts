@@ -1,6 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
 import type { Executor } from '@tutti/tensor'
+import type { Caller, CallerIdentity } from './access/caller.ts'
 
 export interface RequestedOutput {
   readonly name: string
@@ -48,11 +48,11 @@ export interface ModelControl {
 }
 
 /**
- * Selects the backend of a call by its headers, before anything of it is read.
+ * Selects the backend of a call by its caller, before anything of it is read.
  *
  * @throws ServeError if it reaches none: the answer of the call.
  */
-export type BackendSelector = (headers: IncomingHttpHeaders) => InferenceBackend
+export type BackendSelector = (caller: Caller) => InferenceBackend
 
 /** What the servers serve: a router or a step. All errors are ServeErrors with Triton's text. */
 export interface InferenceBackend {
@@ -70,4 +70,6 @@ export interface InferenceBackend {
   repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]>
   /** Absent where clients may not load and unload: in the model control modes `none` and `poll`. */
   readonly control?: ModelControl | undefined
+  /** Who calls, where callers have identities. */
+  readonly identity?: CallerIdentity
 }

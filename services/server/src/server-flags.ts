@@ -77,4 +77,10 @@ export const SERVER_FLAGS = {
     description:
       'Bytes of requests in flight and of responses that clients have not read yet, over all ports.',
   },
+  'audit-log': {
+    type: 'bool',
+    default: true,
+    description:
+      'Log who loads and unloads models, and each call that is refused for who makes it. Refused calls are logged once a second after the first 100.',
+  },
 } as const satisfies FlagTable

@@ -36,12 +36,13 @@ await t.test('requests from outside leave places to those from inside', async (t
   const backend = new ScriptedBackend({ m: { script } })
   const ports = ['grpc', 'http', 'metrics'].map((name) => `--${name}-port=0`)
   const { values } = parseFlags(SERVER_FLAGS, ['--max-inflight-requests=4', ...ports])
+  const access = { routes: [{ hosts: [HOST], models: ['m'] }] }
   const servers = await openServers({
     flags: values,
     backend,
     metrics: new ServerMetrics(),
     edge: {
-      routes: () => [{ hosts: [HOST], models: ['m'] }],
+      access: () => access,
       address: '127.0.0.1',
       grpcPort: 0,
       httpPort: 0,

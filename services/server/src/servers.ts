@@ -1,10 +1,12 @@
-import type { Clock, FlagValues, Logger } from '@tutti/chassis'
+import { type Clock, type FlagValues, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { AccessCounts, AccessLog } from './access/access-log.ts'
+import { AccessRules, createAccessSelector, type IdentityRule } from './access/access-selector.ts'
 import { Admission } from './admission.ts'
 import { outsideShare } from './admission-bounds.ts'
-import { createEdgeSelector, type EdgeRoute } from './edge/edge-selector.ts'
+import { createEdgeSelector, type EdgeAccess, EdgeRules } from './edge/edge-selector.ts'
 import { startGrpcServer } from './grpc/grpc-server.ts'
-import type { InferenceBackend } from './inference-backend.ts'
+import type { BackendSelector, InferenceBackend } from './inference-backend.ts'
 import type { RunningServer } from './listen.ts'
 import type { ServerMetrics } from './metrics.ts'
 import {
@@ -20,8 +22,8 @@ import { SERVER_IDENTITY } from './server-identity.ts'
 
 /** Servers for requests from outside: each request reaches the models that its host and token lead to. */
 export interface EdgeServersOptions {
-  /** See EdgeSelectorOptions. */
-  readonly routes: () => readonly EdgeRoute[]
+  /** See EdgeRulesOptions. */
+  readonly access: () => EdgeAccess
   readonly address: string
   /** 0 for any free port. */
   readonly grpcPort: number
@@ -34,6 +36,8 @@ export interface ServersOptions {
   readonly metrics: ServerMetrics
   /** Absent: nothing is served to the outside. */
   readonly edge?: EdgeServersOptions | undefined
+  /** Who may call what, those outside apart; the same list as long as nothing has changed. Absent: everybody everything. */
+  readonly identities?: (() => readonly IdentityRule[]) | undefined
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard
   /** For `/livez` and `/readyz` on the metrics port. */
@@ -94,6 +98,9 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     maxBytes: flags['max-inflight-bytes'],
   })
   const outside = new Admission(outsideShare(admission.bounds), admission)
+  const { counts, inside, fromOutside } = prepareAccess(o)
+  const inner = { admission, counts, access: inside }
+  const outer = { admission: outside, counts, access: fromOutside }
   const metrics = o.metricsServer ?? (await openMetricsServer(o))
   const servers: RunningServer[] = []
   const start = async (isAllowed: boolean, server: () => Promise<RunningServer>) => {
@@ -109,10 +116,10 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
   try {
     const ports = {
-      httpPort: await start(flags['allow-http'], () => openRest(o, admission)),
-      grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, admission)),
-      edgeHttpPort: await start(edge !== undefined, () => openRest(o, outside, edge)),
-      edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, outside, edge)),
+      httpPort: await start(flags['allow-http'], () => openRest(o, inner)),
+      grpcPort: await start(flags['allow-grpc'], () => openGrpc(o, inner)),
+      edgeHttpPort: await start(edge !== undefined, () => openRest(o, outer, edge)),
+      edgeGrpcPort: await start(edge !== undefined, () => openGrpc(o, outer, edge)),
       metricsPort: metrics?.port,
     }
     return {
@@ -130,48 +137,80 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
   }
 }
 
+/** What decides who may call the listeners of a kind. */
+type ListenerAccess = (log: AccessLog) => BackendSelector | undefined
+
+interface ListenerParts {
+  readonly admission: Admission
+  readonly counts: AccessCounts
+  readonly access: ListenerAccess
+}
+
+/** Rules and quotas are shared by gRPC and REST, and the counts by all listeners. */
+function prepareAccess({ backend, edge, identities, metrics, clock }: ServersOptions): {
+  readonly counts: AccessCounts
+  readonly inside: ListenerAccess
+  readonly fromOutside: ListenerAccess
+} {
+  const counts = new AccessCounts()
+  metrics.addFamilies(() => counts.families())
+  const shared = { counts, clock }
+  const rules = identities && new AccessRules({ ...shared, rules: identities })
+  const edgeRules = edge && new EdgeRules({ ...shared, access: edge.access })
+  return {
+    counts,
+    inside: (log) => rules && createAccessSelector({ backend, rules, log }),
+    fromOutside: (log) => edgeRules && createEdgeSelector({ backend, rules: edgeRules, log }),
+  }
+}
+
 function openRest(
   o: ServersOptions,
-  admission: Admission,
+  parts: ListenerParts,
   edge?: EdgeServersOptions,
 ): Promise<RunningServer> {
   const { flags } = o
+  const log = o.log.child({ server: edge === undefined ? 'http' : 'edge-http' })
   return startRestServer({
-    ...toCommon(o, admission, edge),
+    ...toCommon(o, parts, log),
     address: edge?.address ?? flags['http-address'],
     port: edge?.httpPort ?? flags['http-port'],
     maxInputBytes: flags['http-max-input-size'],
-    log: o.log.child({ server: edge === undefined ? 'http' : 'edge-http' }),
   })
 }
 
 function openGrpc(
   o: ServersOptions,
-  admission: Admission,
+  parts: ListenerParts,
   edge?: EdgeServersOptions,
 ): Promise<RunningServer> {
   const { flags } = o
+  const log = o.log.child({ server: edge === undefined ? 'grpc' : 'edge-grpc' })
   return startGrpcServer({
-    ...toCommon(o, admission, edge),
+    ...toCommon(o, parts, log),
     address: edge?.address ?? flags['grpc-address'],
     port: edge?.grpcPort ?? flags['grpc-port'],
     maxMessageBytes: flags['grpc-max-message-size'],
     windowBytes: flags['grpc-window-size'],
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],
-    log: o.log.child({ server: edge === undefined ? 'grpc' : 'edge-grpc' }),
   })
 }
 
-/** What both protocols take. */
-function toCommon(o: ServersOptions, admission: Admission, edge: EdgeServersOptions | undefined) {
+/** What both protocols take. @param log - of the listener. */
+function toCommon(o: ServersOptions, { admission, counts, access }: ListenerParts, log: Logger) {
   const { flags, backend, guardControl, clock } = o
+  const audit = flags['audit-log'] ? limitLog(log, { clock }) : undefined
+  const accessLog = new AccessLog({ counts, log: audit })
+  const select = access(accessLog)
   return {
     backend,
     ...(guardControl && { guardControl }),
-    ...(edge && { select: createEdgeSelector({ backend, routes: edge.routes }) }),
+    ...(select && { select }),
+    accessLog,
     maxConnections: flags['max-connections'],
     identity: { ...SERVER_IDENTITY, name: flags.id },
     admission,
     clock,
+    log,
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
-import { type ControlGuard, createControlGuard, POLL_FLAGS } from '@tutti/server'
+import { type ACCESS_FLAGS, type ControlGuard, createControlGuard, POLL_FLAGS } from '@tutti/server'
 
 /** Which models are served when: tritonserver's names and defaults. */
 export const CONTROL_FLAGS = {
@@ -58,7 +58,8 @@ export function readControlGuard(
   flags: Pick<
     ControlFlags,
     'model-control-mode' | 'model-control-token-file' | 'model-control-loopback-only'
-  >,
+  > &
+    Partial<FlagValues<typeof ACCESS_FLAGS>>,
 ): ControlGuard {
   const {
     'model-control-mode': mode,
@@ -68,6 +69,9 @@ export function readControlGuard(
   if (mode !== 'explicit' && (file !== undefined || isLoopbackOnly)) {
     const name = file === undefined ? '--model-control-loopback-only' : TOKEN_FLAG
     throw flagRefusal(name, `got it in the mode ${mode}, want --model-control-mode=explicit`)
+  }
+  if (file !== undefined && flags['access-file'] !== undefined) {
+    throw flagRefusal(TOKEN_FLAG, 'got it with --access-file, want `control: true` in that file')
   }
   if (file !== undefined) readToken(file)
   return createControlGuard({

@@ -1,6 +1,6 @@
 import { type FlagTable, PROCESS_FLAGS } from '@tutti/chassis'
 import { NESTING_FLAGS } from '@tutti/router'
-import { SERVER_FLAGS } from '@tutti/server'
+import { ACCESS_FLAGS, SERVER_FLAGS } from '@tutti/server'
 import { MODEL_FLAGS } from '@tutti/step'
 import { CONTROL_FLAGS } from './control-flags.ts'
 import { MANIFEST_FLAGS } from './manifest-flags.ts'
@@ -17,5 +17,6 @@ export const SERVE_FLAGS = {
   'exit-timeout-secs': exitTimeout,
   ...NESTING_FLAGS,
   ...SERVER_FLAGS,
+  ...ACCESS_FLAGS,
   ...logging,
 } as const satisfies FlagTable

@@ -7,7 +7,7 @@ import {
   systemClock,
   toDrainMs,
 } from '@tutti/chassis'
-import { checkAnswered, openServers } from '@tutti/server'
+import { AccessFile, checkAnswered, openServers } from '@tutti/server'
 import { readControlGuard } from './control-flags.ts'
 import { openModelServer } from './model-server.ts'
 import type { OpenedManifests } from './open-manifests.ts'
@@ -30,6 +30,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const { flags, log, health } = o
   const clock = o.clock ?? systemClock
   const guardControl = readControlGuard(flags)
+  const access = await AccessFile.open({ path: flags['access-file'], clock, log })
   const server = await openModelServer({ ...o, clock })
   const { router, step, metrics } = server
   try {
@@ -37,6 +38,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
       flags,
       backend: router,
       guardControl,
+      identities: access?.identities,
       metrics,
       health,
       clock,
@@ -55,12 +57,14 @@ export async function startServe(o: ServeOptions): Promise<Running> {
         checkAnswered(isAnswered)
       },
       close: async () => {
+        access?.close()
         await servers.close()
         await server.close()
       },
       isBusy: () => step.isBusy,
     }
   } catch (error) {
+    access?.close()
     await server.close()
     throw error
   }

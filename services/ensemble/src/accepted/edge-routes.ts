@@ -7,6 +7,36 @@ import { parseWire } from '../wire-field.ts'
 
 const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 
+const tokenSha256 = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' })
+
+const EdgeIdentity = z
+  .strictObject({
+    name: z.string().min(1).max(63),
+    tokenSha256: tokenSha256.optional(),
+    /** Whose tokens are taken, if they are for this audience. */
+    serviceAccount: z
+      .strictObject({
+        namespace: z.string().min(1).max(63),
+        name: z.string().min(1).max(253),
+        audience: z.string().min(1).max(253),
+      })
+      .optional(),
+    /** For each router. */
+    quota: z
+      .strictObject({
+        requestsPerSecond: z.int().min(1).optional(),
+        burst: z.int().min(1).optional(),
+        concurrentRequests: z.int().min(1).optional(),
+      })
+      .optional(),
+  })
+  .refine((one) => (one.tokenSha256 === undefined) !== (one.serviceAccount === undefined), {
+    error: 'want one of tokenSha256 and serviceAccount',
+  })
+export type EdgeIdentity = z.infer<typeof EdgeIdentity>
+
 /** Strict: a member that this router does not know may be a condition, and what is exposed must not become more by that. */
 export const EdgeRoutes = z.strictObject({
   routes: z
@@ -24,14 +54,20 @@ export const EdgeRoutes = z.strictObject({
           .max(64),
         /** Served names. */
         models: z.array(z.string().min(1).max(253)).min(1).max(1024),
-        /** Of the bearer token that requests must bring; absent: none is wanted. */
-        tokenSha256: z
-          .string()
-          .regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' })
-          .optional(),
+        /** Of a bearer token that lets requests in. Absent, like `identities`: none is wanted. */
+        tokenSha256: tokenSha256.optional(),
+        /** Who is let in. */
+        identities: z.array(EdgeIdentity).max(1000).optional(),
       }),
     )
     .max(10_000),
+  /** Who issues ServiceAccount tokens, and the JSON Web Keys that verify them. */
+  issuer: z
+    .strictObject({
+      url: z.string().min(1),
+      keys: z.array(z.record(z.string(), z.unknown())).max(100),
+    })
+    .optional(),
 })
 export type EdgeRoutes = z.infer<typeof EdgeRoutes>
 

@@ -13,6 +13,7 @@ import { decodeErrorInfo, type ErrorInfo, encodeStatusDetails } from './status-d
 /** The domain of our reasons in google.rpc.ErrorInfo. */
 const ERROR_DOMAIN = 'tutti.dev'
 export const STATUS_DETAILS_KEY = 'grpc-status-details-bin'
+const PUSHBACK_KEY = 'grpc-retry-pushback-ms'
 
 /*
  * gRPC's C core drops replies whose metadata passes 16 KiB and may from 8 KiB on. The text stands in two places,
@@ -84,8 +85,12 @@ export function toGrpcStatus(error: ServeError): GrpcStatus {
       code,
       capText(details, DETAILS_MESSAGE_BYTES, utf8Length),
       errorInfo(error),
+      error,
     ),
   )
+  // Clients that try again by themselves wait so long (gRFC A6).
+  if (error.retryAfterMs !== undefined)
+    metadata.set(PUSHBACK_KEY, String(Math.ceil(error.retryAfterMs)))
   return { code, details, metadata }
 }
 

@@ -16,11 +16,12 @@ const HEADER_CHARACTERS = 256
 /**
  * The HTTP status of an error: Triton's map (triton-semantics 4.1, all that it does not name is 400), with 503 for our
  * bounds, 504 for deadlines, 401 for a token that is wanted and 403 for what the caller may not do. By reason, a wrong method
- * is 405, and a message over a size bound 413: a 503 would make clients send it again.
+ * is 405, and a message over a size bound 413: a 503 would make clients send it again. A caller over its quota gets 429.
  */
 export function toHttpStatus(error: ServeError): number {
   if (error.reason === 'METHOD_NOT_ALLOWED') return 405
   if (error.reason === 'MESSAGE_TOO_LARGE') return 413
+  if (error.reason === 'QUOTA_EXCEEDED') return 429
   return HTTP_STATUS[error.code] ?? 400
 }
 
@@ -38,5 +39,8 @@ export function errorHeaders(error: ServeError): Record<string, string> {
   for (const [name, value] of Object.entries(error.details)) {
     if (value !== undefined) headers[`tutti-error-${name}`] = toHeaderValue(value)
   }
+  // Whole seconds (RFC 9110, 10.2.3).
+  if (error.retryAfterMs !== undefined)
+    headers['retry-after'] = String(Math.ceil(error.retryAfterMs / 1000))
   return headers
 }

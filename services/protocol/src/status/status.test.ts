@@ -52,6 +52,26 @@ await t.test('the details are a google.rpc.Status with an ErrorInfo', async (t) 
   })
 })
 
+await t.test('a refusal that passes says when to try again, to each kind of client', async (t) => {
+  const error = new ServeError('QUOTA_EXCEEDED', 'no', { retryAfterMs: 1200.5 })
+  t.equal(toHttpStatus(error), 429)
+  t.equal(errorHeaders(error)['retry-after'], '2')
+  const { metadata } = toGrpcStatus(error.withPrefix('in x, '))
+  t.same(metadata.get('grpc-retry-pushback-ms'), ['1201'])
+  const [bytes] = metadata.get(STATUS_DETAILS_KEY)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a test
+  const types = loadSync('status_details.proto', PROTO_OPTIONS) as unknown as Record<
+    string,
+    { deserialize(bytes: Buffer): { readonly details: readonly { readonly value: Buffer }[] } }
+  >
+  const [, retry] = types['google.rpc.Status']?.deserialize(bytes as Buffer).details ?? []
+  t.match(types['google.rpc.RetryInfo']?.deserialize(retry?.value ?? Buffer.alloc(0)), {
+    retry_delay: { seconds: '1', nanos: 201_000_000 },
+  })
+  const other = toGrpcStatus(new ServeError('OVERLOADED', 'no'))
+  t.same(other.metadata.get('grpc-retry-pushback-ms'), [])
+})
+
 await t.test('errors of other origin get the usual reason of their code', async (t) => {
   const cases: readonly (readonly [number, string, string])[] = [
     [1, 'CANCELLED', 'CANCELLED'],

@@ -40,18 +40,18 @@ async function open(t: Test, text: string) {
 
 await t.test('the file is read again when it changes', async (t) => {
   const { path, file, lines, until } = await open(t, routesOf('one'))
-  t.match(file.routes, [{ models: ['one'] }])
-  t.equal(file.routes, file.routes, 'the same list while nothing changes')
+  t.match(file.access.routes, [{ models: ['one'] }])
+  t.equal(file.access, file.access, 'the same object while nothing changes')
   await writeFile(path, routesOf('two'))
   await until(() => lines.some(({ message }) => message === 'edge routes changed'))
-  t.match(file.routes, [{ models: ['two'] }])
+  t.match(file.access.routes, [{ models: ['two'] }])
 })
 
 await t.test('a file that does not parse later leaves what was there', async (t) => {
   const { path, file, lines, until } = await open(t, routesOf('one'))
   await writeFile(path, '{"routes": [{"hosts": ["a"], "models": ["m"], "mirror": true}]}')
   await until(() => lines.some(({ message }) => message.startsWith('edge routes cannot be read')))
-  t.match(file.routes, [{ models: ['one'] }])
+  t.match(file.access.routes, [{ models: ['one'] }])
 })
 
 await t.test('a file that is not there or does not fit is refused at the start', async (t) => {

@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import type { Clock, Logger } from '@tutti/chassis'
+import { type Clock, followFiles, type Logger, readFiles } from '@tutti/chassis'
 import { type EdgeRoutes, parseEdgeRoutes } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { edgeRoutesChanged, edgeRoutesUnreadable } from '../log-events.ts'
@@ -10,77 +9,45 @@ export interface EdgeFileOptions {
   readonly log: Logger
 }
 
-/** A mounted Secret is replaced as a whole; looking at it costs less than what would have to be watched for that. */
-const LOOK_MS = 1000
-
 /** The routes of requests from outside, from a file. If the file cannot be read later, they stay as they were. */
 export class EdgeFile {
-  readonly #o: EdgeFileOptions
-  #text: string
-  #routes: EdgeRoutes['routes']
-  #complaint = ''
-  #isClosed = false
-  #stopTimer: () => void = () => {}
+  /** Ends the looking. */
+  readonly close: () => void
+  #access: EdgeRoutes
 
-  private constructor(o: EdgeFileOptions, text: string) {
-    this.#o = o
-    this.#text = text
-    this.#routes = parse(o.path, text)
-    this.#lookLater()
+  private constructor({ path, clock, log }: EdgeFileOptions, texts: readonly string[]) {
+    this.#access = parse(path, texts)
+    this.close = followFiles({
+      ...filesOf(path),
+      texts,
+      take: (changed) => {
+        this.#access = parse(path, changed)
+        edgeRoutesChanged(log, this.#access.routes.length)
+      },
+      failed: (error) => edgeRoutesUnreadable(log, error),
+      clock,
+    })
   }
 
   /** @throws ServeError SETTING_INVALID if it cannot be read at the start. */
   static async open(o: EdgeFileOptions): Promise<EdgeFile> {
-    return new EdgeFile(o, await read(o.path))
+    return new EdgeFile(o, await readFiles(filesOf(o.path)))
   }
 
-  /** The same list until the file has changed. */
-  get routes(): EdgeRoutes['routes'] {
-    return this.#routes
-  }
-
-  close(): void {
-    this.#isClosed = true
-    this.#stopTimer()
-  }
-
-  #lookLater(): void {
-    if (this.#isClosed) return
-    this.#stopTimer = this.#o.clock.setTimer(LOOK_MS, () => {
-      void this.#look().finally(() => this.#lookLater())
-    })
-  }
-
-  async #look(): Promise<void> {
-    const { path, log } = this.#o
-    try {
-      const text = await read(path)
-      if (text !== this.#text) {
-        this.#routes = parse(path, text)
-        this.#text = text
-        edgeRoutesChanged(log, this.#routes.length)
-      }
-      this.#complaint = ''
-    } catch (thrown) {
-      const error = ServeError.from(thrown)
-      // Once for each complaint, not every second.
-      if (error.message !== this.#complaint) edgeRoutesUnreadable(log, error)
-      this.#complaint = error.message
-    }
+  /** The same object until the file has changed. */
+  get access(): EdgeRoutes {
+    return this.#access
   }
 }
 
-async function read(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    throw refused(path, 'it cannot be read', cause)
-  }
+function filesOf(path: string) {
+  const refuse = (_: string, cause: Error) => refused(path, 'it cannot be read', cause)
+  return { paths: [path], refuse }
 }
 
-function parse(path: string, text: string): EdgeRoutes['routes'] {
+function parse(path: string, [text = '']: readonly string[]): EdgeRoutes {
   try {
-    return parseEdgeRoutes(JSON.parse(text)).routes
+    return parseEdgeRoutes(JSON.parse(text))
   } catch (cause) {
     throw refused(path, cause instanceof Error ? cause.message : 'it does not parse', cause)
   }

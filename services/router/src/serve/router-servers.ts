@@ -1,4 +1,11 @@
-import { openServers, type Servers, type ServersOptions } from '@tutti/server'
+import type { FlagValues } from '@tutti/chassis'
+import {
+  type ACCESS_FLAGS,
+  AccessFile,
+  openServers,
+  type Servers,
+  type ServersOptions,
+} from '@tutti/server'
 import { EdgeFile } from './edge-file.ts'
 import type { EdgeFlags } from './edge-flags.ts'
 
@@ -10,7 +17,7 @@ import type { EdgeFlags } from './edge-flags.ts'
  */
 export async function openRouterServers(
   o: Omit<ServersOptions, 'edge'> & {
-    readonly flags: EdgeFlags
+    readonly flags: EdgeFlags & FlagValues<typeof ACCESS_FLAGS>
     readonly opened: AsyncDisposableStack
   },
 ): Promise<Servers> {
@@ -19,12 +26,14 @@ export async function openRouterServers(
   const file = path === undefined ? undefined : await EdgeFile.open({ path, clock, log })
   opened.defer(async () => file?.close())
   const edge = file && {
-    routes: () => file.routes,
+    access: () => file.access,
     address: flags['edge-address'],
     grpcPort: flags['edge-grpc-port'],
     httpPort: flags['edge-http-port'],
   }
-  const servers = await openServers({ ...o, edge })
+  const access = await AccessFile.open({ path: flags['access-file'], clock, log })
+  opened.defer(async () => access?.close())
+  const servers = await openServers({ ...o, edge, identities: access?.identities })
   opened.defer(() => servers.close())
   return servers
 }

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import { Metadata } from '@grpc/grpc-js'
+import { systemClock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { fromGrpcStatus } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { AccessCounts, AccessLog } from '../access/access-log.ts'
 import { startRestServer } from '../rest/rest-server.ts'
 import { openTestServer, ScriptedBackend, type TestServer } from '../testing/index.ts'
-import { createEdgeSelector, type EdgeRoute } from './edge-selector.ts'
+import { createEdgeSelector, type EdgeAccess, type EdgeRoute, EdgeRules } from './edge-selector.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 
@@ -15,6 +17,20 @@ const ROUTES: readonly EdgeRoute[] = [
   { hosts: ['closed.example', 'open.example'], models: ['b'], tokenSha256: digest('secret') },
   { hosts: ['*.wild.example'], models: ['c'] },
 ]
+
+/** A selector by routes that may change. */
+function selectorOf(backend: ScriptedBackend, access: () => EdgeAccess) {
+  const counts = new AccessCounts()
+  const rules = new EdgeRules({ access, counts, clock: systemClock })
+  return createEdgeSelector({ backend, rules, log: new AccessLog({ counts }) })
+}
+
+/** One by routes that stay; it takes headers. */
+function selectBy(backend: ScriptedBackend, routes: readonly EdgeRoute[]) {
+  const access = { routes }
+  const select = selectorOf(backend, () => access)
+  return (headers: Record<string, string>) => select({ headers, path: '/', socket: undefined })
+}
 
 function scripted(): ScriptedBackend {
   const backend = new ScriptedBackend({ a: {}, b: {}, c: {}, hidden: {} })
@@ -30,7 +46,8 @@ function scripted(): ScriptedBackend {
 
 async function openRest(t: Test) {
   const backend = scripted()
-  const select = createEdgeSelector({ backend, routes: () => ROUTES })
+  const access = { routes: ROUTES }
+  const select = selectorOf(backend, () => access)
   const server = await startRestServer({ backend, select, address: '127.0.0.1', port: 0 })
   t.teardown(() => server.close())
   return async (path: string, headers: Record<string, string>, body?: string) => {
@@ -105,10 +122,8 @@ await t.test('over REST nothing can be loaded, unloaded or set from outside', as
 await t.test('health is about what the host leads to', async (t) => {
   const backend = scripted()
   backend.ready = false
-  const select = createEdgeSelector({
-    backend,
-    routes: () => [...ROUTES, { hosts: ['broken.example'], models: ['a', 'absent'] }],
-  })
+  const broken = { hosts: ['broken.example'], models: ['a', 'absent'] }
+  const select = selectBy(backend, [...ROUTES, broken])
   t.equal(select({ host: 'open.example' }).isReady(), true)
   t.equal(select({ host: 'broken.example' }).isReady(), false)
   backend.live = false
@@ -116,19 +131,14 @@ await t.test('health is about what the host leads to', async (t) => {
 })
 
 await t.test('over gRPC a host leads to its models and to no others', async (t) => {
-  let routes: readonly EdgeRoute[] = []
+  let access: EdgeAccess = { routes: [] }
   const backend = scripted()
-  const served = await openTestServer(
-    t,
-    {},
-    { select: createEdgeSelector({ backend, routes: () => routes }) },
-  )
+  const served = await openTestServer(t, {}, { select: selectorOf(backend, () => access) })
   await t.rejects(ready(served, 'a'), { code: 'NOT_FOUND' })
   // The authority of the client is the address.
-  routes = [
-    { hosts: ['127.0.0.1'], models: ['a'] },
-    { hosts: ['127.0.0.1'], models: ['b'], tokenSha256: digest('secret') },
-  ]
+  const hosts = ['127.0.0.1']
+  const closed = { hosts, models: ['b'], tokenSha256: digest('secret') }
+  access = { routes: [{ hosts, models: ['a'] }, closed] }
   t.same(await ready(served, 'a'), { ready: true })
   t.same(await ready(served, 'hidden'), { ready: false })
   await t.rejects(ready(served, 'b'), { code: 'UNAUTHENTICATED' })
@@ -136,7 +146,7 @@ await t.test('over gRPC a host leads to its models and to no others', async (t) 
   await t.rejects(infer(served, 'hidden'), { message: /unknown model: 'hidden'/ })
   await t.rejects(infer(served, 'b'), { code: 'UNAUTHENTICATED' })
   await t.rejects(load(served), { message: /not allowed/ })
-  routes = []
+  access = { routes: [] }
   await t.rejects(ready(served, 'a'), { code: 'NOT_FOUND' })
 })
 
@@ -189,7 +199,7 @@ await t.test(
         const routes = written.map(({ token: wanted, ...rest }) =>
           wanted === undefined ? rest : { ...rest, tokenSha256: digest(wanted) },
         )
-        const select = createEdgeSelector({ backend: scripted(), routes: () => routes })
+        const select = selectBy(scripted(), routes)
         const headers = {
           host: name,
           ...(brought !== undefined && { authorization: `Bearer ${brought}` }),
@@ -224,7 +234,7 @@ function reaches(call: () => unknown): boolean {
 }
 
 await t.test('headers of any kind end in a view or in a typed refusal', async () => {
-  const select = createEdgeSelector({ backend: scripted(), routes: () => ROUTES })
+  const select = selectBy(scripted(), ROUTES)
   fc.assert(
     fc.property(fc.string(), fc.string(), (host, authorization) => {
       reaches(() => select({ host, authorization }))

@@ -1,119 +1,199 @@
-import { createHash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import { AccessBackend } from '../access/access-backend.ts'
+import type { AccessCounts, AccessLog } from '../access/access-log.ts'
+import { denied } from '../access/access-selector.ts'
+import type { Caller } from '../access/caller.ts'
+import { Credentials, type Grant, type Proof, type ServiceAccount } from '../access/credentials.ts'
+import { type Quota, QuotaMeters } from '../access/quota-meter.ts'
+import { ServiceAccountTokens, type TokenIssuer } from '../access/service-account-tokens.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
-import { bearerTokenOf } from '../request/bearer-token.ts'
-import { EdgeBackend } from './edge-backend.ts'
 
 /** Models that hosts lead to. Several routes may name one host. */
 export interface EdgeRoute {
   /** Lower case, without a port; `*.` at the beginning stands for one label or more. */
   readonly hosts: readonly string[]
   readonly models: readonly string[]
-  /** SHA-256 of the bearer token that a request must bring, in hex; absent: none is wanted. */
+  /** SHA-256 of a bearer token that lets requests in, in hex. Absent, like `identities`: none is wanted. */
   readonly tokenSha256?: string | undefined
+  /** Who is let in. */
+  readonly identities?: readonly EdgeIdentity[] | undefined
 }
 
-export interface EdgeSelectorOptions {
-  readonly backend: InferenceBackend
-  /** As they are now; the same list as long as nothing has changed. */
-  readonly routes: () => readonly EdgeRoute[]
+/** Somebody whom a route lets in. */
+export interface EdgeIdentity {
+  readonly name: string
+  /** One of the two. */
+  readonly tokenSha256?: string | undefined
+  readonly serviceAccount?: ServiceAccount | undefined
+  readonly quota?: Quota | undefined
 }
 
-/** What a host leads to, by token. */
-interface HostView {
-  /** Without a token; absent if every model wants one. */
-  readonly open: InferenceBackend | undefined
-  /** By the token's digest; empty if no model wants one. */
-  readonly byToken: ReadonlyMap<string, InferenceBackend>
+/** All that is reached from outside. */
+export interface EdgeAccess {
+  readonly routes: readonly EdgeRoute[]
+  /** Of ServiceAccount tokens; absent: none is accepted. */
+  readonly issuer?: TokenIssuer | undefined
+}
+
+export interface EdgeRulesOptions {
+  /** As it is now; the same object as long as nothing has changed. */
+  readonly access: () => EdgeAccess
+  readonly counts: AccessCounts
+  readonly clock: Clock
+}
+
+/** What a host leads to. */
+interface HostRules {
+  /** What callers reach who prove nothing. */
+  readonly open: readonly Grant[]
+  readonly credentials: Credentials
+  readonly models: ReadonlySet<string>
 }
 
 const LONGEST_HOST = 253
+/** The identity of those who bring the one token of a route. */
+const TOKEN_IDENTITY = 'token'
+
+/** What hosts lead to, and who may call it. One for all listeners, so that an identity has one quota. */
+export class EdgeRules {
+  readonly #o: EdgeRulesOptions
+  readonly #meters: QuotaMeters
+  #compiled: EdgeAccess | undefined
+  #hosts: ReadonlyMap<string, HostRules> = new Map()
+
+  constructor(o: EdgeRulesOptions) {
+    this.#o = o
+    this.#meters = new QuotaMeters(o.clock)
+    this.#compile()
+  }
+
+  /** An exact name goes before a wildcard, a longer wildcard before a shorter one. */
+  find(host: string): HostRules | undefined {
+    this.#compile()
+    const exact = this.#hosts.get(host)
+    if (exact !== undefined) return exact
+    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
+      const rules = this.#hosts.get(`*${host.slice(dot)}`)
+      if (rules !== undefined) return rules
+    }
+    return undefined
+  }
+
+  #compile(): void {
+    const access = this.#o.access()
+    if (access === this.#compiled) return
+    this.#compiled = access
+    const { routes, issuer } = access
+    const identities = routes.flatMap((route) =>
+      identitiesOf(route).map((identity) => ({ route, identity })),
+    )
+    this.#meters.replace(
+      new Map(identities.map(({ route, identity }) => [meterKey(route, identity), identity.quota])),
+    )
+    const tokens = issuer && new ServiceAccountTokens(issuer, this.#o.clock)
+    const hosts = new Set(routes.flatMap((route) => route.hosts))
+    this.#hosts = new Map([...hosts].map((host) => [host, this.#toHost(host, routes, tokens)]))
+    this.#o.counts.follow(
+      'edge',
+      identities.map(({ identity }) => identity.name),
+    )
+  }
+
+  #toHost(
+    host: string,
+    routes: readonly EdgeRoute[],
+    tokens: ServiceAccountTokens | undefined,
+  ): HostRules {
+    const own = routes.filter((route) => route.hosts.includes(host))
+    return {
+      open: own.filter(isOpen).map(({ models }) => toGrant(models, undefined)),
+      credentials: new Credentials(
+        own.flatMap((route) => this.#toProofs(route)),
+        tokens,
+      ),
+      models: new Set(own.flatMap((route) => route.models)),
+    }
+  }
+
+  #toProofs(route: EdgeRoute): readonly (readonly [Proof, Grant])[] {
+    return identitiesOf(route).flatMap((identity) => {
+      const { name, tokenSha256, serviceAccount } = identity
+      const grant = toGrant(route.models, name, this.#meters.get(meterKey(route, identity)))
+      return [
+        ...(tokenSha256 === undefined ? [] : [[{ tokenSha256 }, grant] as const]),
+        ...(serviceAccount === undefined ? [] : [[{ serviceAccount }, grant] as const]),
+      ]
+    })
+  }
+}
 
 /**
- * Lets requests from outside reach what their host and bearer token lead to, and nothing else.
+ * Lets requests from outside reach what their host and their credentials lead to, and nothing else.
  *
- * @returns throws NOT_FOUND for a host that leads nowhere, and UNAUTHENTICATED where a token is wanted that is not there.
+ * @returns throws NOT_FOUND for a host that leads nowhere, and UNAUTHENTICATED where credentials are wanted that are not there.
  */
-export function createEdgeSelector({ backend, routes }: EdgeSelectorOptions): BackendSelector {
-  let compiled: readonly EdgeRoute[] | undefined
-  let views: ReadonlyMap<string, HostView> = new Map()
-  return (headers) => {
-    const current = routes()
-    if (current !== compiled) {
-      views = compile(current, backend)
-      compiled = current
-    }
-    const host = hostOf(headers)
-    const view = findView(views, host)
-    if (view === undefined) {
+export function createEdgeSelector(o: {
+  readonly backend: InferenceBackend
+  readonly rules: EdgeRules
+  readonly log: AccessLog
+}): BackendSelector {
+  const { backend, rules, log } = o
+  return (caller) => {
+    const host = hostOf(caller)
+    const found = rules.find(host)
+    if (found === undefined) {
       throw new ServeError('NOT_FOUND', `host '${host.slice(0, LONGEST_HOST)}' leads to no model`)
     }
-    return choose(view, headers)
+    const { open, credentials, models } = found
+    // A host without a lock looks at no credentials: they are for somebody else.
+    const grants = log.identify(caller, () => [
+      ...(credentials.isEmpty ? [] : credentials.find(caller)),
+      ...open,
+    ])
+    const refuse = (name: string, identity: string | undefined): ServeError =>
+      models.has(name) ? locked(name, identity) : notFound(name)
+    return new AccessBackend({ backend, grants, caller, refuse, hasControl: false, log })
   }
 }
 
-function choose(view: HostView, headers: IncomingHttpHeaders): InferenceBackend {
-  if (view.byToken.size > 0) {
-    const token = bearerTokenOf(headers)
-    // Looked up by digest: how long that takes says nothing about the token.
-    const digest = token === undefined ? '' : createHash('sha256').update(token).digest('hex')
-    const known = view.byToken.get(digest)
-    if (known !== undefined) return known
-    if (token !== undefined) {
-      throw new ServeError('UNAUTHENTICATED', 'authorization: got a bearer token that is not known')
-    }
-  }
-  if (view.open !== undefined) return view.open
-  throw new ServeError('UNAUTHENTICATED', 'authorization: got no bearer token, want one')
+function isOpen({ tokenSha256, identities }: EdgeRoute): boolean {
+  return tokenSha256 === undefined && identities === undefined
 }
 
-function compile(
-  routes: readonly EdgeRoute[],
-  backend: InferenceBackend,
-): ReadonlyMap<string, HostView> {
-  const hosts = new Set(routes.flatMap((route) => route.hosts))
-  return new Map([...hosts].map((host) => [host, compileHost(host, routes, backend)]))
+function identitiesOf({ tokenSha256, identities = [] }: EdgeRoute): readonly EdgeIdentity[] {
+  return tokenSha256 === undefined
+    ? identities
+    : [...identities, { name: TOKEN_IDENTITY, tokenSha256 }]
 }
 
-function compileHost(
-  host: string,
-  routes: readonly EdgeRoute[],
-  backend: InferenceBackend,
-): HostView {
-  const own = routes.filter((route) => route.hosts.includes(host))
-  const all = new Set(own.flatMap((route) => route.models))
-  const toBackend = (reached: readonly EdgeRoute[]): InferenceBackend => {
-    const names = new Set(reached.flatMap((route) => route.models))
-    const locked = new Set([...all].filter((name) => !names.has(name)))
-    return new EdgeBackend({ backend, names, locked })
-  }
-  const open = own.filter((route) => route.tokenSha256 === undefined)
-  const tokens = new Set(own.flatMap(({ tokenSha256 }) => tokenSha256 ?? []))
-  return {
-    open: open.length === 0 ? undefined : toBackend(open),
-    byToken: new Map(
-      [...tokens].map((token) => [
-        token,
-        toBackend([...open, ...own.filter((route) => route.tokenSha256 === token)]),
-      ]),
-    ),
-  }
+function toGrant(
+  models: readonly string[],
+  identity: string | undefined,
+  meter?: Grant['meter'],
+): Grant {
+  return { identity, models: new Set(models), mayControl: false, meter }
 }
 
-/** An exact name goes before a wildcard, a longer wildcard before a shorter one. */
-function findView(views: ReadonlyMap<string, HostView>, host: string): HostView | undefined {
-  const exact = views.get(host)
-  if (exact !== undefined) return exact
-  for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-    const view = views.get(`*${host.slice(dot)}`)
-    if (view !== undefined) return view
-  }
-  return undefined
+/** Tells the identities of all routes apart. */
+function meterKey({ models }: EdgeRoute, { name }: EdgeIdentity): string {
+  return JSON.stringify([name, ...models])
+}
+
+/** The error for a model of the host that other callers reach. */
+function locked(name: string, identity: string | undefined): ServeError {
+  if (identity !== undefined) return denied(name, identity)
+  const text = `model '${name}' wants a bearer token, got none`
+  return new ServeError('UNAUTHENTICATED', text, { details: { model: name } })
+}
+
+function notFound(name: string): ServeError {
+  const text = `Request for unknown model: '${name}' is not found`
+  return new ServeError('MODEL_NOT_FOUND', text, { details: { model: name } })
 }
 
 /** The name that the client called, without a port. */
-function hostOf(headers: IncomingHttpHeaders): string {
+function hostOf({ headers }: Caller): string {
   const { [':authority']: authority, host } = headers
   const written = String(authority ?? host ?? '').slice(0, 2 * LONGEST_HOST)
   return written.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()

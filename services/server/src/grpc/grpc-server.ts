@@ -2,8 +2,10 @@ import { createServer } from 'node:http2'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { inferenceServices } from '@tutti/protocol'
+import type { AccessLog } from '../access/access-log.ts'
 import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
+import { ControlCalls } from '../request/control-calls.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { Connections } from './connections.ts'
@@ -18,7 +20,7 @@ import {
   unsupportedHandlers,
 } from './model-handlers.ts'
 import { watchReads } from './read-watch.ts'
-import { repositoryHandlers } from './repository-handlers.ts'
+import { repositoryHandlers, settingsHandlers } from './repository-handlers.ts'
 import type { ServerCall } from './server-call.ts'
 import { ServerCalls, type ServerCallsOptions } from './server-calls.ts'
 import { watchWrites } from './write-watch.ts'
@@ -67,6 +69,8 @@ export interface GrpcServerOptions
   readonly identity: ServerIdentity
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard | undefined
+  /** Notes who changes the server; nobody does if absent. */
+  readonly accessLog?: AccessLog | undefined
   readonly clock: Clock
   readonly log: Logger
   /** For tests: other methods than those of the v2 protocol. */
@@ -145,12 +149,14 @@ function toInFlight(calls: ServerCalls, stopped: Promise<unknown>, log: GrpcLog)
 function servedMethods(o: GrpcServerOptions): readonly Method[] {
   const { inference, health } = inferenceServices()
   const { ModelInfer, ModelStreamInfer, RepositoryModelLoad } = inference
+  const control = new ControlCalls(o.guardControl ?? (() => {}), o.accessLog)
   const handlers = {
     ModelInfer: serveInfer,
     ModelStreamInfer: (call: ServerCall) => new InferStreamCall({ call, clock: o.clock }).start(),
     ...serverHandlers(o.identity),
     ...modelHandlers(),
-    ...repositoryHandlers(o.guardControl ?? (() => {})),
+    ...repositoryHandlers(control),
+    ...settingsHandlers(control),
     ...unsupportedHandlers(),
   }
   const admitted = new Set([ModelInfer.path, ModelStreamInfer.path, RepositoryModelLoad.path])

@@ -86,12 +86,6 @@ function noRegions(kind: string) {
   }
 }
 
-function refuse(what: string) {
-  return (): never => {
-    throw new ServeError('UNSUPPORTED', `${what} are not offered by this server`)
-  }
-}
-
 /** The calls of Triton's that are not offered here: each says so. */
 export function unsupportedHandlers() {
   return {
@@ -101,7 +95,5 @@ export function unsupportedHandlers() {
     CudaSharedMemoryStatus: unary(noRegions('cuda')),
     CudaSharedMemoryRegister: unary(refuseSharedMemory),
     CudaSharedMemoryUnregister: unary(refuseSharedMemory),
-    TraceSetting: unary(refuse('trace settings')),
-    LogSettings: unary(refuse('log settings')),
   }
 }

@@ -1,12 +1,13 @@
 import { ServeError } from '@tutti/errors'
 import type { InferenceBackend } from '../inference-backend.ts'
-import type { ControlCaller, ControlGuard } from '../request/control-guard.ts'
+import type { ControlCall, ControlCalls } from '../request/control-calls.ts'
 import {
   type ControlParameter,
   readLoadParameters,
   readUnloadDependents,
 } from '../request/load-parameters.ts'
 import { requireControl } from '../request/model-control.ts'
+import { toCaller } from './grpc-caller.ts'
 import { requireLive, unary } from './method.ts'
 import type { ServerCall } from './server-call.ts'
 
@@ -40,8 +41,8 @@ function check(request: RepositoryRequest, backend: InferenceBackend): void {
   refuseRepositoryName(request)
 }
 
-/** The calls about the model repository. @param guard - lets callers load and unload. */
-export function repositoryHandlers(guard: ControlGuard) {
+/** The calls about the model repository. */
+export function repositoryHandlers(control: ControlCalls) {
   return {
     RepositoryIndex: unary(
       async (request: RepositoryRequest & { readonly ready: boolean }, { backend }) => {
@@ -53,24 +54,41 @@ export function repositoryHandlers(guard: ControlGuard) {
     RepositoryModelLoad: unary(async (request: ControlRequest, call) => {
       const { backend } = call
       check(request, backend)
-      guard(toCaller(call))
-      const parameters = readLoadParameters(toParameters(request))
-      await requireControl(backend.control).load(request.model_name, parameters)
+      await control.run(toControlCall('load', call, request), async () => {
+        const parameters = readLoadParameters(toParameters(request))
+        await requireControl(backend.control).load(request.model_name, parameters)
+      })
       return {}
     }),
     RepositoryModelUnload: unary(async (request: ControlRequest, call) => {
       const { backend } = call
       check(request, backend)
-      guard(toCaller(call))
-      const unloadDependents = readUnloadDependents(toParameters(request))
-      await requireControl(backend.control).unload(request.model_name, { unloadDependents })
+      await control.run(toControlCall('unload', call, request), async () => {
+        const unloadDependents = readUnloadDependents(toParameters(request))
+        await requireControl(backend.control).unload(request.model_name, { unloadDependents })
+      })
       return {}
     }),
   }
 }
 
-function toCaller({ headers, stream }: ServerCall): ControlCaller {
-  return { headers, address: stream.session?.socket.remoteAddress }
+/** The calls that set traces and logs in Triton: not offered, and refused to those first who may not even ask. */
+export function settingsHandlers(control: ControlCalls) {
+  const refuse = (action: 'trace settings' | 'log settings') =>
+    unary(async (_request, call) =>
+      control.run(toControlCall(action, call), () => {
+        throw new ServeError('UNSUPPORTED', `${action} are not offered by this server`)
+      }),
+    )
+  return { TraceSetting: refuse('trace settings'), LogSettings: refuse('log settings') }
+}
+
+function toControlCall(
+  action: ControlCall['action'],
+  { backend, headers, stream }: ServerCall,
+  request?: Pick<ControlRequest, 'model_name'>,
+): ControlCall {
+  return { ...toCaller(stream, headers), action, model: request?.model_name, backend }
 }
 
 function toParameters({ parameters }: ControlRequest): readonly ControlParameter[] {

@@ -5,6 +5,7 @@ import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { readTrace } from '../request/trace-headers.ts'
 import { respondNoGrpc, respondOnlyTrailers } from './answer-headers.ts'
+import { toCaller } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
 import type { Method } from './method.ts'
@@ -48,10 +49,10 @@ export class ServerCalls implements Iterable<ServerCall> {
       return respondNoGrpc(stream)
     }
     try {
-      const backend = this.#o.select?.(headers) ?? this.#o.backend
+      const backend = this.#o.select?.(toCaller(stream, headers)) ?? this.#o.backend
       const method = this.#methods.get(headers[':path'])
       if (method === undefined) throw unknownMethod(headers[':path'])
-      const call = this.#open(stream, headers, backend, method.isAdmitted)
+      const call = this.#open({ stream, headers, backend }, method.isAdmitted)
       method.serve(call, method.definition)
       if (this.#isStopping) call.stop()
     } catch (error) {
@@ -75,12 +76,8 @@ export class ServerCalls implements Iterable<ServerCall> {
     else this.#onIdle.push(callback)
   }
 
-  #open(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    backend: InferenceBackend,
-    isAdmitted: boolean,
-  ): ServerCall {
+  #open(of: Pick<ServerCall, 'stream' | 'headers' | 'backend'>, isAdmitted: boolean): ServerCall {
+    const { stream, headers, backend } = of
     const { clock, admission, maxMessageBytes, log } = this.#o
     const timeout = headers['grpc-timeout']
     const scope = openCallScope({

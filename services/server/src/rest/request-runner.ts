@@ -4,7 +4,6 @@ import { ServeError } from '@tutti/errors'
 import { readTrace } from '../request/trace-headers.ts'
 import { JsonThread } from './json-thread.ts'
 import { LoopTurns } from './loop-turns.ts'
-import { refuseForeignPage } from './refuse-foreign-page.ts'
 import { parseTimeout, RestCall, type RestCallOptions } from './rest-call.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import type { CompiledRestOptions } from './rest-options.ts'
@@ -58,7 +57,6 @@ export class RequestRunner {
     if (response.destroyed) return
     try {
       if (this.#isStopping && route.isHealth !== true) throw serverStopping()
-      if (route.isControl === true) refuseForeignPage(request.headers)
       const call = this.#open(parameters, request, response)
       this.reply(request, response, await route.answer(call))
     } catch (error) {
@@ -70,11 +68,12 @@ export class RequestRunner {
 
   #open(parameters: Parameters, request: IncomingMessage, response: ServerResponse): RestCall {
     const { clock, select, admission, maxInputBytes } = this.#o
-    const backend = select(request.headers)
+    const { headers, url: path, socket } = request
+    const backend = select({ headers, path, socket })
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(request),
-      trace: readTrace(request.headers),
+      trace: readTrace(headers),
     })
     const { context } = scope
     const json = this.#json

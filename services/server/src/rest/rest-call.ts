@@ -5,7 +5,7 @@ import type { RestBody } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import type { Admission, AdmissionTicket } from '../admission.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
-import type { ControlCaller } from '../request/control-guard.ts'
+import type { ControlCall } from '../request/control-calls.ts'
 import type { BodyKind, BodySource, ParsedBodies } from './body-parsers.ts'
 import { parseContentEncoding } from './content-encoding.ts'
 import type { JsonThread } from './json-thread.ts'
@@ -52,9 +52,9 @@ export class RestCall {
   }
 
   /** Who asks. */
-  get caller(): ControlCaller {
+  get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
     const { headers, socket } = this.#o.request
-    return { headers, address: socket.remoteAddress }
+    return { headers, socket, backend: this.backend }
   }
 
   /** A header's value; the first one if it came several times. */

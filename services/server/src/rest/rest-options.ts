@@ -1,6 +1,8 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
+import type { AccessLog } from '../access/access-log.ts'
 import { Admission } from '../admission.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
+import { ControlCalls } from '../request/control-calls.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
 
@@ -15,6 +17,8 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly port: number
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard
+  /** Notes who changes the server; nobody does if absent. */
+  readonly accessLog?: AccessLog | undefined
   /** What `GET /v2` answers. */
   readonly identity?: ServerIdentity
   /** Shared by all servers of the process; one of its own if absent. */
@@ -50,12 +54,16 @@ export const REST_DEFAULTS: RestBounds = {
 }
 
 /** Options with every default filled in. */
-export type CompiledRestOptions = Required<RestServerOptions>
+export interface CompiledRestOptions extends Required<RestServerOptions> {
+  readonly control: ControlCalls
+}
 
 export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
   return {
     identity: SERVER_IDENTITY,
     guardControl: () => {},
+    accessLog: undefined,
+    control: new ControlCalls(o.guardControl ?? (() => {}), o.accessLog),
     admission: o.admission ?? new Admission(),
     clock: systemClock,
     log: silentLogger,

@@ -2,10 +2,11 @@ import { ServeError } from '@tutti/errors'
 import { type ModelStatistics, toJsonConfig } from '@tutti/model-config'
 import { statisticsBody } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
-import type { ControlGuard } from '../request/control-guard.ts'
+import type { ControlCalls } from '../request/control-calls.ts'
 import { requireControl } from '../request/model-control.ts'
 import type { ServerIdentity } from '../server-identity.ts'
 import { answerInfer } from './infer-call.ts'
+import { refuseForeignPage } from './refuse-foreign-page.ts'
 import type { RestCall } from './rest-call.ts'
 import { emptyReply, errorReply, jsonReply, type RestReply } from './rest-reply.ts'
 
@@ -17,19 +18,17 @@ export interface RestRoute {
   readonly methods: readonly RestMethod[]
   /** True for what answers while the server stops too. */
   readonly isHealth?: boolean
-  /** True for what changes the server: a web page of another site must not call it. */
-  readonly isControl?: boolean
   answer(call: RestCall): RestReply | Promise<RestReply>
 }
 
 export interface RouteOptions {
   readonly identity: ServerIdentity
-  readonly guardControl: ControlGuard
+  readonly control: ControlCalls
 }
 
 /** All routes (triton-semantics 4.10). */
 export function restRoutes(o: RouteOptions): readonly RestRoute[] {
-  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(o), ...unsupportedRoutes()]
+  return [...healthRoutes(o), ...modelRoutes(), ...repositoryRoutes(o), ...unsupportedRoutes(o)]
 }
 
 function healthRoutes({ identity }: RouteOptions): readonly RestRoute[] {
@@ -102,15 +101,15 @@ function statisticsReply(statistics: readonly ModelStatistics[]): RestReply {
   return jsonReply(statisticsBody(statistics, (value) => value))
 }
 
-function repositoryRoutes({ guardControl }: RouteOptions): readonly RestRoute[] {
+function repositoryRoutes({ control }: RouteOptions): readonly RestRoute[] {
   return [
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
-    ...controlRoutes('load', guardControl, async (model, call) => {
+    ...controlRoutes('load', control, async (model, call) => {
       const parameters = await call.parse('load', await call.body())
       await requireControl(call.backend.control).load(model, parameters)
     }),
-    ...controlRoutes('unload', guardControl, async (model, call) => {
+    ...controlRoutes('unload', control, async (model, call) => {
       const unloadDependents = await call.parse('unload', await call.smallBody())
       await requireControl(call.backend.control).unload(model, { unloadDependents })
     }),
@@ -119,17 +118,19 @@ function repositoryRoutes({ guardControl }: RouteOptions): readonly RestRoute[] 
 
 function controlRoutes(
   action: 'load' | 'unload',
-  guard: ControlGuard,
+  control: ControlCalls,
   apply: (model: string, call: RestCall) => Promise<void>,
 ): readonly RestRoute[] {
   return [
     {
       path: `/v2/repository/models/:model/${action}`,
       methods: ['POST'],
-      isControl: true,
       answer: async (call) => {
-        guard(call.caller)
-        await apply(call.parameters['model'] ?? '', call)
+        const { model = '' } = call.parameters
+        await control.run({ ...call.caller, action, model }, async () => {
+          refuseForeignPage(call.caller.headers)
+          await apply(model, call)
+        })
         return emptyReply(200)
       },
     },
@@ -146,13 +147,10 @@ function refuseNamedRepository(): RestReply {
 }
 
 /** What Triton has and this server has not: known paths, so that a client learns why. */
-function unsupportedRoutes(): readonly RestRoute[] {
-  const both = ['GET', 'POST'] as const
+function unsupportedRoutes({ control }: RouteOptions): readonly RestRoute[] {
   const rows = [
     ['generate is', ['POST'], modelPaths('/generate')],
     ['generate_stream is', ['POST'], modelPaths('/generate_stream')],
-    ['trace settings are', both, ['/v2/trace/setting', ...modelPaths('/trace/setting')]],
-    ['log settings are', both, ['/v2/logging']],
     ...['system', 'cuda'].flatMap((kind) => {
       const path = `/v2/${kind}sharedmemory`
       const region = `${path}/region/:region`
@@ -164,12 +162,33 @@ function unsupportedRoutes(): readonly RestRoute[] {
       ] as const
     }),
   ] as const
-  return rows.flatMap(([what, methods, paths]) => {
+  const refused = rows.flatMap(([what, methods, paths]) => {
     const answer = (): never => {
       throw new ServeError('UNSUPPORTED', `${what} not offered by this server`)
     }
     return paths.map((path) => ({ path, methods, answer }))
   })
+  return [
+    ...refused,
+    ...settingsRoutes(control, 'trace settings', [
+      '/v2/trace/setting',
+      ...modelPaths('/trace/setting'),
+    ]),
+    ...settingsRoutes(control, 'log settings', ['/v2/logging']),
+  ]
+}
+
+/** Refused to those first who may not even ask. */
+function settingsRoutes(
+  control: ControlCalls,
+  action: 'trace settings' | 'log settings',
+  paths: readonly string[],
+): readonly RestRoute[] {
+  const answer = ({ caller, parameters: { model } }: RestCall): Promise<RestReply> =>
+    control.run({ ...caller, action, model }, () => {
+      throw new ServeError('UNSUPPORTED', `${action} are not offered by this server`)
+    })
+  return paths.map((path) => ({ path, methods: ['GET', 'POST'], answer }))
 }
 
 function modelPaths(suffix: string): readonly string[] {

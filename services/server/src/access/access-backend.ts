@@ -1,0 +1,168 @@
+import { ServeError } from '@tutti/errors'
+import type { ModelMetadata, ModelStatistics } from '@tutti/model-config'
+import type {
+  IndexEntry,
+  InferenceBackend,
+  ModelControl,
+  ResolvedModel,
+} from '../inference-backend.ts'
+import { type AccessLog, toAudited } from './access-log.ts'
+import type { Caller, CallerIdentity } from './caller.ts'
+import type { Grant } from './credentials.ts'
+import { meteredModel } from './metered-model.ts'
+
+export interface AccessBackendOptions {
+  readonly backend: InferenceBackend
+  /** What the caller may do; the first one that has a model counts for it. */
+  readonly grants: readonly Grant[]
+  readonly caller: Caller
+  /** The error for a model that no grant has. */
+  readonly refuse: (name: string, identity: string | undefined) => ServeError
+  /** Whether clients load and unload here at all, as far as they may. */
+  readonly hasControl: boolean
+  readonly log: AccessLog
+}
+
+/** A backend as the caller of one call sees it: the models of its grants, within its quota, and no others. */
+export class AccessBackend implements InferenceBackend {
+  readonly #o: AccessBackendOptions
+
+  /** @throws ServeError QUOTA_EXCEEDED if any request would be refused now: then nothing of the call has to be read. */
+  constructor(o: AccessBackendOptions) {
+    this.#o = o
+    const obstacles = o.grants.map(({ meter }) => meter?.obstacle)
+    const [obstacle] = obstacles
+    if (obstacle !== undefined && !obstacles.includes(undefined)) throw this.#refused(obstacle)
+  }
+
+  get identity(): CallerIdentity {
+    const { grants, hasControl } = this.#o
+    const name = grants.find((grant) => grant.identity !== undefined)?.identity
+    return { name, mayControl: !hasControl || grants.some(({ mayControl }) => mayControl) }
+  }
+
+  isLive(): boolean {
+    return this.#o.backend.isLive()
+  }
+
+  /** About what the caller reaches: that another model is not ready is none of its business. */
+  isReady(): boolean {
+    const names = this.#names
+    if (names === undefined) return this.#o.backend.isReady()
+    return this.isLive() && names.every((name) => this.#isThere(name))
+  }
+
+  async isModelReady(name: string, version: string): Promise<boolean> {
+    const grant = this.#find(name)
+    if (grant instanceof ServeError) {
+      // Triton's answer for a model that is not there.
+      if (grant.reason === 'MODEL_NOT_FOUND') return false
+      throw this.#refused(grant)
+    }
+    this.#charge(grant)
+    return await this.#o.backend.isModelReady(name, version)
+  }
+
+  resolve(name: string, version: string): ResolvedModel {
+    const { meter } = this.#admit(name)
+    const model = this.#o.backend.resolve(name, version)
+    if (meter?.quota.concurrentRequests === undefined) return model
+    return meteredModel(model, meter, (error) => this.#refused(error))
+  }
+
+  modelMetadata(name: string, version: string): ModelMetadata {
+    this.#admit(name)
+    return this.#o.backend.modelMetadata(name, version)
+  }
+
+  async statistics(name: string, version: string): Promise<readonly ModelStatistics[]> {
+    const { backend } = this.#o
+    if (name !== '') {
+      this.#admit(name)
+      return await backend.statistics(name, version)
+    }
+    this.#chargeAny()
+    const names = this.#names?.filter((known) => this.#isThere(known)) ?? ['']
+    return (await Promise.all(names.map((known) => backend.statistics(known, version)))).flat()
+  }
+
+  async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
+    this.#chargeAny()
+    const entries = await this.#o.backend.repositoryIndex(readyOnly)
+    return entries.filter(({ name }) => !(this.#find(name) instanceof ServeError))
+  }
+
+  get control(): ModelControl | undefined {
+    const { backend, hasControl } = this.#o
+    const { control } = backend
+    if (!hasControl || control === undefined) return undefined
+    const check = (name: string): void => {
+      const grant = this.#find(name)
+      if (grant instanceof ServeError) throw grant
+      this.#charge(grant)
+    }
+    return {
+      load: async (name, parameters) => {
+        check(name)
+        await control.load(name, parameters)
+      },
+      unload: async (name, o) => {
+        check(name)
+        await control.unload(name, o)
+      },
+    }
+  }
+
+  /** Of the models that the caller reaches; undefined for all. */
+  get #names(): readonly string[] | undefined {
+    const { grants } = this.#o
+    if (grants.some(({ models }) => models === undefined)) return undefined
+    return [...new Set(grants.flatMap(({ models }) => [...(models ?? [])]))]
+  }
+
+  #isThere(name: string): boolean {
+    try {
+      this.#o.backend.resolve(name, '')
+      return true
+    } catch {
+      // Unknown or not ready: either way a client cannot call it now.
+      return false
+    }
+  }
+
+  #find(name: string): Grant | ServeError {
+    const { grants, refuse } = this.#o
+    const grant = grants.find(({ models }) => models === undefined || models.has(name))
+    return grant ?? refuse(name, this.identity.name)
+  }
+
+  /** Counts one request. @throws ServeError for a model that the caller may not call, or now not. */
+  #admit(name: string): Grant {
+    const grant = this.#find(name)
+    if (grant instanceof ServeError) throw this.#refused(grant)
+    this.#charge(grant)
+    return grant
+  }
+
+  /** For a call about several models. */
+  #chargeAny(): void {
+    const { grants } = this.#o
+    const [free = grants[0]] = grants.filter(({ meter }) => meter?.obstacle === undefined)
+    if (free !== undefined) this.#charge(free)
+  }
+
+  #charge({ meter, identity }: Grant): void {
+    try {
+      meter?.charge()
+    } catch (error) {
+      throw this.#refused(ServeError.from(error))
+    }
+    if (identity !== undefined) this.#o.log.counts.request(identity)
+  }
+
+  #refused(error: ServeError): ServeError {
+    const { log, caller } = this.#o
+    log.refused(toAudited(caller, this.identity.name, error), error)
+    return error
+  }
+}

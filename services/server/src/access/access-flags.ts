@@ -1,0 +1,10 @@
+import type { FlagTable } from '@tutti/chassis'
+
+/** Who may call the listeners, those for requests from outside apart. */
+export const ACCESS_FLAGS = {
+  'access-file': {
+    type: 'string',
+    description:
+      'YAML file of identities: their tokens, models and quotas. Calls of all others are refused, health apart. It is read again when it changes. Default: everybody may call everything.',
+  },
+} as const satisfies FlagTable

@@ -1,0 +1,328 @@
+import { createHash } from 'node:crypto'
+import { Metadata } from '@grpc/grpc-js'
+import { createLogger, parseFlags } from '@tutti/chassis'
+import { createManualClock, until } from '@tutti/chassis/testing'
+import { ServeError } from '@tutti/errors'
+import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
+import t, { type Test } from 'tap'
+import { ServerMetrics } from '../metrics.ts'
+import { SERVER_FLAGS } from '../server-flags.ts'
+import { openServers } from '../servers.ts'
+import { type ModelScript, RecordingControl, response, ScriptedBackend } from '../testing/index.ts'
+import type { IdentityRule } from './access-selector.ts'
+
+const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
+
+function rule(name: string, o: Partial<IdentityRule> = {}): IdentityRule {
+  const tokenSha256 = [digest(`token of ${name}`.replaceAll(' ', '-'))]
+  return { name, tokenSha256, models: ['a'], control: false, ...o }
+}
+
+const bearer = (name: string) => `Bearer token-of-${name}`
+
+interface Line {
+  readonly message: string
+  readonly audit?: boolean
+  readonly [field: string]: unknown
+}
+
+/** Both servers of one process, with identities. What is asked is given by the code of its end. */
+async function open(
+  t: Test,
+  o: { identities?: readonly IdentityRule[]; script?: ModelScript; flags?: string[] },
+) {
+  let identities = o.identities
+  const model = o.script === undefined ? {} : { script: o.script }
+  const backend = new ScriptedBackend({ a: model, b: model })
+  const control = new RecordingControl()
+  backend.control = control
+  backend.index = ['a', 'b'].map((name) => ({ name, version: '1', state: 'READY', reason: '' }))
+  const ports = ['grpc', 'http', 'metrics'].flatMap((name) => [
+    `--${name}-port=0`,
+    `--${name}-address=127.0.0.1`,
+  ])
+  const lines: Line[] = []
+  const metrics = new ServerMetrics()
+  // Timers of the servers are of no interest here.
+  const clock = createManualClock()
+  const servers = await openServers({
+    flags: parseFlags(SERVER_FLAGS, [...ports, ...(o.flags ?? [])]).values,
+    backend,
+    metrics,
+    identities: identities && (() => identities ?? []),
+    clock,
+    log: createLogger({
+      level: 'info',
+      name: 'test',
+      destination: { write: (line) => void lines.push(JSON.parse(line)) },
+    }),
+  })
+  const client = new InferenceClient({ address: `127.0.0.1:${servers.ports.grpcPort}` })
+  t.teardown(async () => {
+    client.close()
+    await servers.close()
+  })
+  const overGrpc = (method: keyof typeof client.objects, request: object, token?: string) =>
+    new Promise<{ code: string; error?: ServeError; answer?: object; pushback?: unknown }>(
+      (resolve) => {
+        const metadata = new Metadata()
+        if (token !== undefined) metadata.set('authorization', token)
+        const call = client.objects[method] as unknown as (
+          request: object,
+          metadata: Metadata,
+          done: (
+            error: (Error & { code: number; details: string; metadata: Metadata }) | null,
+            answer?: object,
+          ) => void,
+        ) => void
+        call.call(client.objects, request, metadata, (error, answer) => {
+          if (error === null) return resolve({ code: 'OK', answer: answer ?? {} })
+          const failure = fromGrpcStatus(error)
+          const [pushback] = error.metadata.get('grpc-retry-pushback-ms')
+          return resolve({ code: failure.code, error: failure, pushback })
+        })
+      },
+    )
+  const overRest = (path: string, token?: string, body?: string) =>
+    fetch(`http://127.0.0.1:${servers.ports.httpPort}/v2${path}`, {
+      ...(body !== undefined && { method: 'POST', body }),
+      headers: token === undefined ? {} : { authorization: token },
+    })
+  const set = (changed: readonly IdentityRule[]): void => {
+    identities = changed
+  }
+  const audited = () => lines.filter(({ audit }) => audit === true)
+  return { overGrpc, overRest, control, clock, set, metrics, audited, lines, backend, client }
+}
+
+const INFER = (model: string) => ({ model_name: model })
+const REST_INFER = '{"inputs":[]}'
+
+await t.test('each identity calls its models over both protocols, and no others', async (t) => {
+  const { overGrpc, overRest } = await open(t, {
+    identities: [
+      rule('one'),
+      rule('both', { models: ['a', 'b'] }),
+      rule('all', { models: ['*'] }),
+      rule('none', { models: ['absent'] }),
+    ],
+  })
+  const OK = ['OK', 200] as const
+  const DENIED = ['PERMISSION_DENIED', 403] as const
+  const UNKNOWN = ['UNAUTHENTICATED', 401] as const
+  for (const [who, ofA, ofB] of [
+    ['one', OK, DENIED],
+    ['both', OK, OK],
+    ['all', OK, OK],
+    ['none', DENIED, DENIED],
+    ['stranger', UNKNOWN, UNKNOWN],
+    [undefined, UNKNOWN, UNKNOWN],
+  ] as const) {
+    const token = who && bearer(who)
+    for (const [model, [code, status]] of [
+      ['a', ofA],
+      ['b', ofB],
+    ] as const) {
+      const about = `${who} calls ${model}`
+      const named = { name: model, version: '' }
+      t.equal((await overGrpc('ModelInfer', INFER(model), token)).code, code, about)
+      for (const method of [
+        'ModelReady',
+        'ModelMetadata',
+        'ModelConfig',
+        'ModelStatistics',
+      ] as const)
+        t.equal((await overGrpc(method, named, token)).code, code, `${about}: ${method}`)
+      t.equal((await overRest(`/models/${model}/infer`, token, REST_INFER)).status, status, about)
+      for (const path of ['', '/ready', '/config', '/stats'])
+        t.equal((await overRest(`/models/${model}${path}`, token)).status, status, about + path)
+    }
+  }
+})
+
+await t.test('who proves nothing is told how, and health answers him', async (t) => {
+  const { overGrpc, overRest } = await open(t, { identities: [rule('one')] })
+  const refused = await overRest('/models/a')
+  t.equal(refused.headers.get('www-authenticate'), 'Bearer')
+  for (const path of ['/health/live', '/health/ready'])
+    t.equal((await overRest(path)).status, 200, path)
+  for (const method of ['ServerLive', 'ServerReady'] as const)
+    t.equal((await overGrpc(method, {})).code, 'OK', method)
+  for (const path of ['', '/models/stats', '/health/live/', '/health/ready?x', '/nothing'])
+    t.not((await overRest(path)).status, 200, path)
+  t.equal((await overGrpc('ServerMetadata', {})).code, 'UNAUTHENTICATED')
+  t.equal((await overGrpc('ServerMetadata', {}, bearer('one'))).code, 'OK')
+  for (const wrong of ['Basic one', 'Bearer', bearer('one').slice(0, -1), `${bearer('one')} x`])
+    t.equal((await overRest('/models/a', wrong)).status, 401, wrong)
+})
+
+await t.test('lists show what the identity may call', async (t) => {
+  const { overGrpc, overRest } = await open(t, {
+    identities: [rule('one'), rule('all', { models: ['*'] })],
+  })
+  for (const [who, names] of [
+    ['one', ['a']],
+    ['all', ['a', 'b']],
+  ] as const) {
+    const { answer } = await overGrpc('RepositoryIndex', {}, bearer(who))
+    t.match(answer, { models: names.map((name) => ({ name })) })
+    const listed = await (await overRest('/repository/index', bearer(who), '')).json()
+    t.same(
+      listed,
+      names.map((name) => ({ name, version: '1', state: 'READY' })),
+    )
+  }
+})
+
+await t.test('only an identity with control changes the server, and only its models', async (t) => {
+  const { overGrpc, overRest, control, audited } = await open(t, {
+    identities: [rule('one'), rule('admin', { control: true })],
+  })
+  const load = async (who: string | undefined, model: string) => {
+    const token = who && bearer(who)
+    const request = { model_name: model }
+    return [
+      (await overGrpc('RepositoryModelLoad', request, token)).code,
+      (await overGrpc('RepositoryModelUnload', request, token)).code,
+      (await overRest(`/repository/models/${model}/load`, token, '{}')).status,
+      (await overRest(`/repository/models/${model}/unload`, token, '{}')).status,
+    ]
+  }
+  const denied = ['PERMISSION_DENIED', 'PERMISSION_DENIED', 403, 403]
+  t.same(await load('one', 'a'), denied)
+  t.same(await load('admin', 'b'), denied)
+  t.same(await load(undefined, 'a'), ['UNAUTHENTICATED', 'UNAUTHENTICATED', 401, 401])
+  t.same([control.loads.length, control.unloads.length], [0, 0])
+  t.same(await load('admin', 'a'), ['OK', 'OK', 200, 200])
+  t.same([control.loads.length, control.unloads.length], [2, 2])
+  t.equal((await overGrpc('LogSettings', {}, bearer('one'))).code, 'PERMISSION_DENIED')
+  t.equal((await overGrpc('LogSettings', {}, bearer('admin'))).code, 'UNIMPLEMENTED')
+  t.equal((await overRest('/trace/setting', bearer('one'))).status, 403)
+  t.equal((await overRest('/models/a/trace/setting', bearer('admin'), '{}')).status, 501)
+  const [first, second] = audited().filter(({ message }) => message === 'control call')
+  t.match(first, {
+    call: 'load',
+    identity: 'admin',
+    model: 'a',
+    outcome: 'OK',
+    address: /127\.0\.0\.1$/,
+  })
+  t.match(second, { call: 'unload' })
+  t.equal(audited().filter(({ reason }) => reason === 'ACCESS_DENIED').length, 10)
+  t.equal(audited().filter(({ reason }) => reason === 'UNAUTHENTICATED').length, 4)
+  control.outcome = () => Promise.reject(new ServeError('MODEL_LOAD_FAILED', 'no'))
+  await load('admin', 'a')
+  t.match(audited().at(-1), { message: 'control call', outcome: 'MODEL_LOAD_FAILED' })
+})
+
+await t.test('a call over the quota says when to come again, to each protocol', async (t) => {
+  const quota = { requestsPerSecond: 1, burst: 2 }
+  const { overGrpc, overRest, clock, backend } = await open(t, {
+    identities: [rule('one', { quota }), rule('other', { quota })],
+  })
+  t.equal((await overGrpc('ModelInfer', INFER('a'), bearer('one'))).code, 'OK')
+  t.equal((await overRest('/models/a/infer', bearer('one'), REST_INFER)).status, 200)
+  const refused = await overGrpc('ModelInfer', INFER('a'), bearer('one'))
+  t.match(refused, { code: 'RESOURCE_EXHAUSTED', error: { reason: 'QUOTA_EXCEEDED' } })
+  t.equal(refused.pushback, '1000')
+  const late = await overRest('/models/a/infer', bearer('one'), REST_INFER)
+  t.equal(late.status, 429)
+  t.equal(late.headers.get('retry-after'), '1')
+  t.equal((await overRest('/models/a/infer', bearer('other'), REST_INFER)).status, 200)
+  t.equal(backend.requests.length, 3)
+  clock.advance(1000)
+  t.equal((await overRest('/models/a', bearer('one'))).status, 200)
+  t.equal((await overRest('/models/a', bearer('one'))).status, 429, 'other calls count too')
+})
+
+await t.test('requests at the same time are bounded until they are answered', async (t) => {
+  const held = Promise.withResolvers<void>()
+  let arrived = 0
+  const { overGrpc, overRest } = await open(t, {
+    identities: [rule('one', { quota: { concurrentRequests: 2 } })],
+    script: async function* (request) {
+      arrived += 1
+      await held.promise
+      yield response(request, request.inputs)
+    },
+  })
+  const first = [1, 2].map(() => overGrpc('ModelInfer', INFER('a'), bearer('one')))
+  await until('both requests are in work', () => arrived === 2)
+  t.equal((await overGrpc('ModelInfer', INFER('a'), bearer('one'))).code, 'RESOURCE_EXHAUSTED')
+  t.equal((await overRest('/models/a/infer', bearer('one'), REST_INFER)).status, 429)
+  held.resolve()
+  t.match(await Promise.all(first), [{ code: 'OK' }, { code: 'OK' }])
+  t.equal((await overRest('/models/a/infer', bearer('one'), REST_INFER)).status, 200)
+  t.equal(arrived, 3)
+})
+
+await t.test('each request of a stream counts', async (t) => {
+  const { client } = await open(t, {
+    identities: [rule('one', { quota: { requestsPerSecond: 1, burst: 3 } })],
+  })
+  const metadata = new Metadata()
+  metadata.set('authorization', bearer('one'))
+  const stream = client.objects.ModelStreamInfer(metadata)
+  const texts: string[] = []
+  const ended = new Promise<void>((resolve, reject) => {
+    stream.on('data', (answer: { error_message: string }) => texts.push(answer.error_message))
+    stream.on('end', resolve)
+    stream.on('error', reject)
+  })
+  for (const model of ['a', 'b', 'a', 'a', 'a']) stream.write(INFER(model))
+  stream.end()
+  await ended
+  t.same(
+    texts.map((text) => text.split(':', 1)[0]),
+    ['', `identity 'one' may not call model 'b'`, '', '', 'quota of the caller'],
+  )
+})
+
+await t.test('a token that was taken away ends access at once, and a new one counts', async (t) => {
+  const { overGrpc, overRest, set } = await open(t, { identities: [rule('one')] })
+  t.equal((await overGrpc('ModelInfer', INFER('a'), bearer('one'))).code, 'OK')
+  set([rule('two')])
+  t.equal((await overGrpc('ModelInfer', INFER('a'), bearer('one'))).code, 'UNAUTHENTICATED')
+  t.equal((await overRest('/models/a', bearer('one'))).status, 401)
+  t.equal((await overRest('/models/a', bearer('two'))).status, 200)
+  set([])
+  t.equal((await overRest('/models/a', bearer('two'))).status, 401)
+})
+
+await t.test('metrics and audit log say who, never with which token', async (t) => {
+  const { overRest, metrics, lines, audited, set } = await open(t, { identities: [rule('one')] })
+  await overRest('/models/a', bearer('one'))
+  for (let i = 0; i < 150; i += 1) await overRest('/models/a?key=secret', bearer('stranger'))
+  const text = await metrics.render()
+  t.match(text, 'tutti_server_identity_requests_total{identity="one"} 1')
+  t.match(text, 'tutti_server_refused_calls_total{reason="UNAUTHENTICATED"} 150')
+  t.match(text, 'tutti_server_refused_calls_total{reason="QUOTA_EXCEEDED"} 0')
+  t.equal(audited().length, 100, 'as many lines as may come at once')
+  t.match(audited()[0], {
+    message: 'call refused',
+    call: '/v2/models/a',
+    reason: 'UNAUTHENTICATED',
+  })
+  t.notMatch(JSON.stringify(lines), /token-of|secret/)
+  set([rule('two')])
+  await overRest('/models/a', bearer('two'))
+  const later = await metrics.render()
+  t.notMatch(later, /identity="one"/)
+  t.match(later, 'tutti_server_identity_requests_total{identity="two"} 1')
+})
+
+await t.test(
+  'without identities everybody calls everything, and control calls are noted',
+  async (t) => {
+    const { overRest, audited } = await open(t, {})
+    t.equal((await overRest('/models/b', bearer('stranger'))).status, 200)
+    t.equal((await overRest('/repository/models/a/load', undefined, '{}')).status, 200)
+    t.match(audited(), [{ message: 'control call', call: 'load', model: 'a', outcome: 'OK' }])
+  },
+)
+
+await t.test('--audit-log=false writes nothing', async (t) => {
+  const { overRest, audited } = await open(t, { flags: ['--audit-log=false'] })
+  await overRest('/repository/models/a/load', undefined, '{}')
+  t.same(audited(), [])
+})

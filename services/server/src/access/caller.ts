@@ -1,0 +1,21 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** What is known of a caller before anything of its call is read. */
+export interface Caller {
+  readonly headers: IncomingHttpHeaders
+  /** The path of the gRPC method, or the URL of the HTTP request. */
+  readonly path: string | undefined
+  /** Its connection; undefined if that is gone. */
+  readonly socket: CallerSocket | undefined
+}
+
+export interface CallerSocket {
+  readonly remoteAddress?: string | undefined
+}
+
+/** Whom a caller has proven to be, as far as that limits its control of the server. */
+export interface CallerIdentity {
+  /** As configured; undefined for a caller without credentials. */
+  readonly name: string | undefined
+  readonly mayControl: boolean
+}

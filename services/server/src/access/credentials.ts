@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import { ServeError } from '@tutti/errors'
+import { bearerTokenOf } from '../request/bearer-token.ts'
+import type { Caller } from './caller.ts'
+import type { QuotaMeter } from './quota-meter.ts'
+import type { ServiceAccountTokens } from './service-account-tokens.ts'
+
+/** What a caller may do who has proven an identity. */
+export interface Grant {
+  /** Undefined: whoever calls, without any proof. */
+  readonly identity: string | undefined
+  /** Served names; undefined: all. */
+  readonly models: ReadonlySet<string> | undefined
+  readonly mayControl: boolean
+  /** Absent: no quota. */
+  readonly meter: QuotaMeter | undefined
+}
+
+/** How a caller proves an identity. */
+export type Proof =
+  /** SHA-256 of a bearer token, in hex. */
+  { readonly tokenSha256: string } | { readonly serviceAccount: ServiceAccount }
+
+/** Whom a ServiceAccount token must speak for, and to whom. */
+export interface ServiceAccount {
+  readonly namespace: string
+  readonly name: string
+  readonly audience: string
+}
+
+/** Finds what callers may do by what they bring. */
+export class Credentials {
+  readonly #grants = new Map<string, readonly Grant[]>()
+  readonly #tokens: ServiceAccountTokens | undefined
+
+  /** @param tokens - checks ServiceAccount tokens; undefined: none is accepted. */
+  constructor(
+    proofs: readonly (readonly [Proof, Grant])[],
+    tokens: ServiceAccountTokens | undefined,
+  ) {
+    this.#tokens = tokens
+    for (const [proof, grant] of proofs) {
+      const key = keyOf(proof)
+      this.#grants.set(key, [...(this.#grants.get(key) ?? []), grant])
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#grants.size === 0
+  }
+
+  /** @returns nothing for a caller that brings nothing. @throws ServeError UNAUTHENTICATED for a token that is not known. */
+  find({ headers }: Caller): readonly Grant[] {
+    const token = bearerTokenOf(headers)
+    if (token === undefined) return []
+    // Looked up by digest: how long that takes says nothing about the token.
+    const tokenSha256 = createHash('sha256').update(token).digest('hex')
+    const known = this.#grants.get(keyOf({ tokenSha256 })) ?? this.#ofServiceAccount(token)
+    if (known.length > 0) return known
+    throw new ServeError('UNAUTHENTICATED', 'authorization: got a bearer token that is not known')
+  }
+
+  #ofServiceAccount(token: string): readonly Grant[] {
+    const claims = this.#tokens?.read(token)
+    if (claims === undefined) return []
+    const { subject, audiences } = claims
+    return audiences.flatMap((audience) => this.#grants.get(accountKey(subject, audience)) ?? [])
+  }
+}
+
+function keyOf(proof: Proof): string {
+  if ('tokenSha256' in proof) return `token\n${proof.tokenSha256}`
+  const { namespace, name, audience } = proof.serviceAccount
+  return accountKey(`system:serviceaccount:${namespace}:${name}`, audience)
+}
+
+/** A line break occurs in no name, so that the parts cannot run into one another. */
+function accountKey(subject: string, audience: string): string {
+  return `account\n${subject}\n${audience}`
+}
