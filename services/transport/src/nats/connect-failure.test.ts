@@ -54,6 +54,20 @@ await t.test('what answers, or does not, without being a broker', async (t) => {
   }
 })
 
+await t.test('attempts that fail leave no socket behind', async (t) => {
+  const open = new Set<Socket>()
+  let attempts = 0
+  const silent = await serve(t, (socket) => {
+    attempts += 1
+    open.add(socket.on('close', () => open.delete(socket)).resume())
+  })
+  await openOutside(t, brokerAt(silent), { connectMs: 50, reconnectMs: 1 })
+  await until(() => attempts > 10)
+  // Those of the two connections that are under way.
+  await until(() => open.size <= 2)
+  t.ok(open.size <= 2, `${open.size} of ${attempts}`)
+})
+
 await t.test('a certificate for another name', { skip: withoutNatsServer() }, async (t) => {
   const certificates = await createTestCertificates(t.testdir())
   // The server's certificate is the client's, which has no names.

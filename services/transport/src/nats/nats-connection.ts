@@ -17,6 +17,7 @@ import { type BrokerFiles, readBrokerFiles } from './broker-files.ts'
 import { wantsTls } from './broker-options.ts'
 import { describeConnectFailure } from './connect-failure.ts'
 import { messageOf, propertyOf } from './foreign-error.ts'
+import { withOwnSockets } from './own-sockets.ts'
 
 /** A message as it came; `bytes` is a view of the read buffer. */
 export interface BrokerMessage {
@@ -210,7 +211,7 @@ export class BrokerConnection {
       const at = (first + i) % servers.length
       const server = servers[at] ?? ''
       try {
-        return await connect({ ...options, servers: [server] })
+        return await withOwnSockets(() => connect({ ...options, servers: [server] }))
       } catch (error) {
         failures[at] = `${server}: ${describeConnectFailure(error, broker, settings.connectMs)}`
       }
