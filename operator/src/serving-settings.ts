@@ -1,7 +1,9 @@
-import { toNatsSettings } from './nats/nats-flags.ts'
+import { ACCOUNT_SECRETS } from './nats/account-tenancy.ts'
+import { type NatsSettings, toNatsSettings } from './nats/nats-flags.ts'
+import { NATS_SECRETS } from './nats/nats-tenancy.ts'
 import type { OperatorFlags } from './operator-flags.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
-import type { StepSettings } from './resources/step-settings.ts'
+import type { NatsSettings as PodAccess, StepSettings } from './resources/step-settings.ts'
 
 /** What the flags say about steps. @throws ServeError FLAG_INVALID */
 export function toStepSettings({
@@ -12,16 +14,11 @@ export function toStepSettings({
   /** Of the operator. */
   readonly namespace: string
 }): StepSettings {
-  const { urls, prefix, servers } = toNatsSettings(flags)
   return {
     image: flags['step-image'],
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
-    nats: {
-      servers: urls,
-      prefix,
-      hasAuthorities: servers.kind === 'external' && servers.hasAuthorities,
-    },
+    nats: toPodAccess(toNatsSettings(flags)),
     allowsHostPath: flags['allow-host-path'],
     network: {
       isEnabled: flags['network-policies'],
@@ -35,6 +32,21 @@ export function toStepSettings({
         namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
       })),
     },
+  }
+}
+
+function toPodAccess({ urls: servers, prefix, former, ...o }: NatsSettings): PodAccess {
+  if (o.servers.kind !== 'accounts') {
+    const hasAuthorities = o.servers.kind === 'external' && o.servers.hasAuthorities
+    return { servers, prefix, secret: NATS_SECRETS.credentials, hasAuthorities }
+  }
+  const before = former && { servers: former.urls, secret: NATS_SECRETS.credentials }
+  return {
+    servers,
+    prefix,
+    secret: ACCOUNT_SECRETS.credentials,
+    hasAuthorities: true,
+    ...(before && { former: before }),
   }
 }
 

@@ -13,3 +13,15 @@ export function signingKeyRotated(log: Logger, step: RotationStep): void {
 export function credentialIssued(log: Logger, namespace: string, why: StaleReason): void {
   log.info('nats credential issued', { namespace, why })
 }
+
+export function accountsChanged(log: Logger, updated: number, removed: number): void {
+  log.info('nats accounts told', { updated, removed })
+}
+
+export function serversReloaded(log: Logger, servers: number): void {
+  log.debug('nats servers reloaded', { servers })
+}
+
+export function serversUnreachable(log: Logger, error: unknown): void {
+  log.warn('nats servers not reached', { error })
+}

@@ -4,8 +4,9 @@ import { createManualClock, type ManualClock } from '@tutti/chassis/testing'
 import { type Client, createClient, createTransport } from '@tutti/kube'
 import { type PlainClient, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
-import { NATS_SECRETS, type NatsServers, NatsTenancy, ROTATION_ANNOTATION } from './nats-tenancy.ts'
+import { NATS_SECRETS, type NatsServers, NatsTenancy } from './nats-tenancy.ts'
 import { createNkey, readClaims } from './nkey.ts'
+import { ROTATION_ANNOTATION } from './own-keys.ts'
 import { createTenancyKeys, toSecretTexts } from './tenancy-keys.ts'
 import type { SecretClient } from './tenancy-secrets.ts'
 
@@ -251,7 +252,7 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
       name: 'TerminalError',
       message: /annotation .*want "add" first/,
     })
-    await t.rejects(step('Add'), { message: /got "Add", want one of add, use, remove/ })
+    await t.rejects(step('Add'), { message: /got "Add", want one of add, use, remove, remove-now/ })
     t.same(
       await tenancy.ensureTenant(a),
       { renewAtMs: 1_800_000_000_000 + DAY_MS / 2 },
@@ -264,6 +265,11 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
     t.equal(used['signing.nk'], added['signing-next.nk'])
     t.equal(used['signing-previous.nk'], first['signing.nk'])
     t.notSame(await issuer(), before, 'credentials are of the new key at once')
+    await t.rejects(step('remove'), {
+      name: 'TerminalError',
+      message: /credentials of the last key are good until 2027-01-16/,
+    })
+    world.clock.advance(DAY_MS)
     const removed = await step('remove')
     t.same(removed, { ...first, 'signing.nk': used['signing.nk'] })
   })

@@ -1,35 +1,28 @@
-import type { Clock, Logger } from '@tutti/chassis'
-import type { CallOptions, ObjectKey, OwnerReference } from '@tutti/kube'
-import { FIELD_MANAGER } from '../runtime/children.ts'
+import type { CallOptions, ObjectKey } from '@tutti/kube'
 import { TerminalError } from '../runtime/terminal-error.ts'
-import { credentialIssued, keysMade, signingKeyRotated } from './log-events.ts'
+import { OwnKeys, reading } from './own-keys.ts'
 import {
   buildClusterConfig,
   buildTenancyConfig,
   clusterFile,
   TENANCY_FILE,
 } from './server-config.ts'
-import { planRotation, ROTATION_STEPS, toRotationStep } from './signing-rotation.ts'
 import {
-  type CredentialIssuer,
   createTenancyKeys,
-  DamagedKeysError,
   parseCredentialIssuer,
   parseTenancyKeys,
   type TenancyKeys,
   toCredentialIssuer,
   toSecretTexts,
 } from './tenancy-keys.ts'
+import { findSecret, nameOf, writeSecret } from './tenancy-secrets.ts'
 import {
-  createSecret,
-  type DesiredSecret,
-  type FoundSecret,
-  findSecret,
-  isAsDesired,
-  replaceTexts,
-  type SecretClient,
-} from './tenancy-secrets.ts'
-import { type CredentialOptions, checkCredentials, issueCredentials } from './user-credentials.ts'
+  CREDENTIAL_FILES,
+  type EnsureTenantOptions,
+  ensureTenantSecret,
+  type Issuance,
+  type TenantSecretOptions,
+} from './tenant-secret.ts'
 
 /** Names of the Secrets. */
 export const NATS_SECRETS = {
@@ -40,12 +33,6 @@ export const NATS_SECRETS = {
   /** The credential of a namespace, there. */
   credentials: 'tutti-nats',
 } as const
-
-/** Keys of the Secret `tutti-nats`: the credentials file, and the authorities of external servers if they were given. */
-export const CREDENTIAL_FILES = { credentials: 'nats.creds', authorities: 'ca.crt' } as const
-
-/** On the Secret of the keys: the step of a rotation that is wanted, see planRotation. */
-export const ROTATION_ANNOTATION = 'tutti.dev/signing-key-rotation'
 
 /** Whose servers they are. */
 export type NatsServers =
@@ -63,24 +50,10 @@ export type NatsServers =
       readonly hasAuthorities: boolean
     }
 
-export interface NatsTenancyOptions {
-  readonly client: SecretClient
+export interface NatsTenancyOptions extends TenantSecretOptions {
   /** The operator's. */
   readonly namespace: string
   readonly servers: NatsServers
-  /** First token of all subjects, as PREFIX_PATTERN. */
-  readonly prefix: string
-  /** Of a credential; it is renewed when half of it is over. */
-  readonly lifetimeMs: number
-  readonly clock: Clock
-  readonly log: Logger
-}
-
-/** What all credentials are made with. */
-interface Issuance {
-  readonly issuer: CredentialIssuer
-  /** PEM. */
-  readonly authorities?: string
 }
 
 /**
@@ -90,9 +63,18 @@ interface Issuance {
  */
 export class NatsTenancy {
   readonly #o: NatsTenancyOptions
+  readonly #keys: OwnKeys<TenancyKeys>
 
   constructor(o: NatsTenancyOptions) {
     this.#o = o
+    this.#keys = new OwnKeys({
+      ...o,
+      keys: this.#own(NATS_SECRETS.keys),
+      server: this.#own(NATS_SECRETS.server),
+      create: createTenancyKeys,
+      parse: parseTenancyKeys,
+      toTexts: toSecretTexts,
+    })
   }
 
   /** Names of the Secrets, in the operator's namespace, that `ensureServers` looks at. */
@@ -105,14 +87,14 @@ export class NatsTenancy {
   /**
    * Ensures the keys and the servers' configuration, and takes a step of a rotation that is asked for.
    *
-   * @returns the public key that signs credentials now: those of another have to be made anew, by `ensureTenant`.
+   * @returns issuer: the public key that signs credentials now; those of another have to be made anew, by `ensureTenant`.
    */
-  async ensureServers(o: CallOptions = {}): Promise<string> {
+  async ensureServers(o: CallOptions = {}): Promise<{ readonly issuer: string }> {
     const { servers } = this.#o
     if (servers.kind === 'external') {
-      return (await this.#readIssuer(servers, o)).issuer.signing.publicKey
+      return { issuer: (await this.#readIssuer(servers, o)).issuer.signing.publicKey }
     }
-    const { keys, refusal } = await this.#rotate(await this.#ensureKeys(o), o)
+    const { keys, refusal } = await this.#keys.rotate(o)
     const hosts = servers.clusterHosts
     const texts = {
       [TENANCY_FILE]: buildTenancyConfig(keys),
@@ -120,10 +102,10 @@ export class NatsTenancy {
     }
     const key = this.#own(NATS_SECRETS.server)
     const found = await findSecret(this.#o.client, key, o)
-    await this.#writeTexts(found, { key, component: 'nats', texts }, o)
+    await writeSecret(this.#o.client, found, { key, component: 'nats', texts }, o)
     // The servers get what they need even if a rotation is refused.
     if (refusal !== undefined) throw refusal
-    return keys.signing.current.publicKey
+    return { issuer: keys.signing.current.publicKey }
   }
 
   /**
@@ -133,33 +115,18 @@ export class NatsTenancy {
    */
   async ensureTenant(
     namespace: string,
-    o: CallOptions & { readonly owners?: readonly OwnerReference[] } = {},
+    o: EnsureTenantOptions = {},
   ): Promise<{ readonly renewAtMs: number }> {
-    const { client, clock, log, prefix, lifetimeMs } = this.#o
-    const { issuer, authorities } = await this.#issuance(o)
+    const issuance = await this.#issuance(o)
     const key = { namespace, name: NATS_SECRETS.credentials }
-    const found = await findSecret(client, key, o)
-    const nowMs = clock.epochMs()
-    const wanted: CredentialOptions = { issuer, prefix, namespace, lifetimeMs, nowMs }
-    const present = found?.texts[CREDENTIAL_FILES.credentials]
-    const checked = checkCredentials(present, wanted)
-    const isKept = checked.fresh && present !== undefined
-    const texts = {
-      [CREDENTIAL_FILES.credentials]: isKept ? present : issueCredentials(wanted),
-      ...(authorities !== undefined && { [CREDENTIAL_FILES.authorities]: authorities }),
-    }
-    const { owners } = o
-    const desired = { key, component: 'credentials', texts, ...(owners && { owners }) } as const
-    await this.#writeTexts(found, desired, o)
-    if (checked.fresh) return { renewAtMs: checked.renewAtMs }
-    credentialIssued(log, namespace, checked.why)
-    return { renewAtMs: nowMs + lifetimeMs / 2 }
+    const found = await findSecret(this.#o.client, key, o)
+    return await ensureTenantSecret(this.#o, { ...issuance, key, found }, o)
   }
 
   async #issuance(o: CallOptions): Promise<Issuance> {
     const { servers } = this.#o
     if (servers.kind === 'external') return await this.#readIssuer(servers, o)
-    return { issuer: toCredentialIssuer((await this.#ensureKeys(o)).keys) }
+    return { issuer: toCredentialIssuer(await this.#keys.ensure(o)) }
   }
 
   async #readIssuer(
@@ -181,92 +148,7 @@ export class NatsTenancy {
     return { issuer, ...(authorities !== undefined && { authorities }) }
   }
 
-  async #ensureKeys(o: CallOptions): Promise<FoundKeys> {
-    const key = this.#own(NATS_SECRETS.keys)
-    const found = (await findSecret(this.#o.client, key, o)) ?? (await this.#makeKeys(key, o))
-    return { found, keys: reading(key, () => parseTenancyKeys(found.texts)) }
-  }
-
-  async #makeKeys(key: ObjectKey, o: CallOptions): Promise<FoundSecret> {
-    const { client, log } = this.#o
-    const server = this.#own(NATS_SECRETS.server)
-    if ((await findSecret(client, server, o)) !== undefined) {
-      // Another process may have made both since the keys were looked for.
-      const made = await findSecret(client, key, o)
-      if (made !== undefined) return made
-      // New keys would cut off every pod there is.
-      const wanted = `restore it, or delete ${nameOf(server)} too to begin with new keys`
-      throw new TerminalError(
-        `${nameOf(key)} is missing, but what was made from it is there: ${wanted}`,
-      )
-    }
-    const texts = toSecretTexts(createTenancyKeys())
-    const made = await createSecret(client, { key, component: 'nats', texts }, o)
-    keysMade(log, nameOf(key))
-    return made
-  }
-
-  async #rotate({ found, keys }: FoundKeys, o: CallOptions): Promise<Rotated> {
-    const asked = found.annotations[ROTATION_ANNOTATION]
-    if (asked === undefined) return { keys }
-    const refused = (why: string): Rotated => ({
-      keys,
-      refusal: new TerminalError(`${nameOf(found.key)}, annotation ${ROTATION_ANNOTATION}: ${why}`),
-    })
-    const step = toRotationStep(asked)
-    if (step === undefined) {
-      const got = JSON.stringify(asked.slice(0, 64))
-      return refused(`got ${got}, want one of ${ROTATION_STEPS.join(', ')}`)
-    }
-    const plan = planRotation(keys, step)
-    if (plan.kind === 'refused') return refused(plan.message)
-    if (plan.kind === 'done') return { keys }
-    await replaceTexts(this.#o.client, found, { texts: toSecretTexts(plan.keys) }, o)
-    signingKeyRotated(this.#o.log, step)
-    return { keys: plan.keys }
-  }
-
-  async #writeTexts(
-    found: FoundSecret | undefined,
-    desired: DesiredSecret,
-    o: CallOptions,
-  ): Promise<void> {
-    const there = found ?? (await createSecret(this.#o.client, desired, o))
-    if (isAsDesired(there, desired)) return
-    if (!there.isOurs) {
-      const label = `the label app.kubernetes.io/managed-by: ${FIELD_MANAGER}`
-      throw new TerminalError(
-        `${nameOf(there.key)} is not the operator's, it lacks ${label}: delete it`,
-      )
-    }
-    await replaceTexts(this.#o.client, there, desired, o)
-  }
-
   #own(name: string): ObjectKey {
     return { namespace: this.#o.namespace, name }
-  }
-}
-
-interface FoundKeys {
-  readonly found: FoundSecret
-  readonly keys: TenancyKeys
-}
-
-interface Rotated {
-  readonly keys: TenancyKeys
-  /** Why what was asked for is not done. */
-  readonly refusal?: TerminalError
-}
-
-function nameOf(key: ObjectKey): string {
-  return `Secret "${key.namespace}/${key.name}"`
-}
-
-function reading<T>(key: ObjectKey, parse: () => T): T {
-  try {
-    return parse()
-  } catch (error) {
-    if (!(error instanceof DamagedKeysError)) throw error
-    throw new TerminalError(`${nameOf(key)}, ${error.message}`, { cause: error })
   }
 }

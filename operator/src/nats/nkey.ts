@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hkdfSync } from 'node:crypto'
 import {
   createAccount,
   createOperator,
@@ -31,6 +31,15 @@ export function createNkey(role: NkeyRole): Nkey {
   return textsOf(CREATE[role]())
 }
 
+/**
+ * The key of an account that follows from another one and a name: the same for both as often as it is asked for, and of no use for
+ * guessing the other or the keys of other names.
+ */
+export function deriveAccountNkey(root: Nkey, name: string): Nkey {
+  const raw = hkdfSync('sha256', root.seed, '', `tutti nats account\n${name}`, 32)
+  return textsOf(fromSeed(Buffer.from(accountSeedOf(new Uint8Array(raw)))))
+}
+
 /** @returns the key; undefined if `seed` is no seed of a key of this role. */
 export function nkeyOfSeed(role: NkeyRole, seed: string): Nkey | undefined {
   if (!seed.startsWith(`S${LETTER[role]}`)) return undefined
@@ -59,7 +68,7 @@ export interface NatsClaims {
   /** Seconds since the epoch; absent means never. */
   readonly exp?: number
   readonly nats: Readonly<Record<string, unknown>> & {
-    readonly type: NkeyRole
+    readonly type: NkeyRole | 'generic'
     readonly version: 2
   }
 }
@@ -118,4 +127,23 @@ function publicPair(text: string): KeyPair | undefined {
 
 function textsOf(pair: KeyPair): Nkey {
   return { publicKey: pair.getPublicKey(), seed: Buffer.from(pair.getSeed()).toString() }
+}
+
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+/** The library makes seeds of random numbers alone. Two bytes say that it is one of an account, the last two are a check sum. */
+function accountSeedOf(raw: Uint8Array): string {
+  const bytes = Buffer.from([0x90, 0x00, ...raw, 0, 0])
+  bytes.writeUInt16LE(crc16(bytes.subarray(0, -2)), bytes.length - 2)
+  const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('')
+  return bits.replace(/.{1,5}/g, (five) => BASE32.charAt(Number.parseInt(five.padEnd(5, '0'), 2)))
+}
+
+/** CRC-16/XMODEM. */
+function crc16(bytes: Uint8Array): number {
+  return bytes.reduce((sum, byte) => {
+    let crc = sum ^ (byte << 8)
+    for (let bit = 0; bit < 8; bit += 1) crc = ((crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff
+    return crc
+  }, 0)
 }

@@ -1,5 +1,6 @@
+import { type AccountKeys, type AccountOwner, signersOf, toAccountIssuer } from './account-keys.ts'
 import { signClaims } from './nkey.ts'
-import type { TenancyKeys } from './tenancy-keys.ts'
+import type { ServerKeys, SigningKeys, TenancyKeys } from './tenancy-keys.ts'
 
 /** Where the parts of a server's configuration are, as keys of the Secret and so as files beside the server's own. */
 export const TENANCY_FILE = 'tenancy.conf'
@@ -20,17 +21,80 @@ export function clusterFile(servers: number): string {
  */
 export function buildTenancyConfig(keys: TenancyKeys): string {
   const accounts = {
-    [keys.account]: accountJwt(keys, keys.account, 'tutti', signingKeysOf(keys)),
-    [keys.systemAccount]: accountJwt(keys, keys.systemAccount, 'system', []),
+    [keys.account]: accountJwt(keys, {
+      account: keys.account,
+      name: 'tutti',
+      signers: publicKeysOf(keys.signing),
+    }),
+    [keys.systemAccount]: accountJwt(keys, { account: keys.systemAccount, name: 'system' }),
   }
   return [
-    `operator: ${sign(keys, keys.operator.publicKey, 'tutti', { type: 'operator' })}`,
-    `system_account: ${keys.systemAccount}`,
+    ...operatorLines(keys, keys.systemAccount),
     'resolver: MEMORY',
-    // The configuration's syntax takes JSON.
-    `resolver_preload: ${JSON.stringify(accounts, null, 2)}`,
-    '',
+    ...preloadLines(accounts),
   ].join('\n')
+}
+
+/** What one namespace may use of the servers, all of them together. */
+export interface AccountLimits {
+  readonly connections: number
+  readonly subscriptions: number
+}
+
+/** The account of a namespace, as servers know it. */
+export interface TenantAccount {
+  /** `A...` */
+  readonly account: string
+  readonly jwt: string
+}
+
+/**
+ * Makes the account of a namespace: users that its signing keys have signed reach one another, and nothing leads in or out. Equal
+ * keys and times give equal text.
+ *
+ * @param issuedAtS - seconds since the epoch. Of two, servers of a cluster keep the later one.
+ */
+export function buildTenantAccount(
+  keys: AccountKeys,
+  owner: AccountOwner,
+  { limits, issuedAtS }: { readonly limits: AccountLimits; readonly issuedAtS: number },
+): TenantAccount {
+  const { account } = toAccountIssuer(keys, owner)
+  const name = `namespace ${owner.namespace}`
+  const signers = signersOf(keys, owner)
+  return { account, jwt: accountJwt(keys, { account, name, signers, limits, issuedAtS }) }
+}
+
+/**
+ * Whom servers let in that learn accounts from the operator while they run: at the start they know these already. The resolver is
+ * in their own configuration, because they keep accounts in a folder of theirs.
+ */
+export function buildAccountsConfig(keys: AccountKeys, accounts: readonly TenantAccount[]): string {
+  const { publicKey } = keys.system
+  const preload = Object.fromEntries(accounts.map(({ account, jwt }) => [account, jwt]))
+  const system = accountJwt(keys, { account: publicKey, name: 'system' })
+  return [
+    ...operatorLines(keys, publicKey),
+    ...preloadLines({ [publicKey]: system, ...preload }),
+  ].join('\n')
+}
+
+/** The operator's word that servers forget these accounts. */
+export function buildRemoval({ operator }: ServerKeys, accounts: readonly string[]): string {
+  const nats = { accounts, type: 'generic', version: 2 } as const
+  return signClaims(operator, { sub: operator.publicKey, name: 'remove', iat: NO_TIME, nats })
+}
+
+function operatorLines(keys: ServerKeys, systemAccount: string): readonly string[] {
+  const nats = { type: 'operator', version: 2 } as const
+  const claims = { sub: keys.operator.publicKey, name: 'tutti', iat: NO_TIME, nats }
+  const operator = signClaims(keys.operator, claims)
+  return [`operator: ${operator}`, `system_account: ${systemAccount}`]
+}
+
+function preloadLines(accounts: Readonly<Record<string, string>>): readonly string[] {
+  // The configuration's syntax takes JSON.
+  return [`resolver_preload: ${JSON.stringify(accounts, null, 2)}`, '']
 }
 
 /**
@@ -38,7 +102,7 @@ export function buildTenancyConfig(keys: TenancyKeys): string {
  *
  * @param hosts - `host:port` of each server's cluster port.
  */
-export function buildClusterConfig(keys: TenancyKeys, hosts: readonly string[]): string {
+export function buildClusterConfig(keys: ServerKeys, hosts: readonly string[]): string {
   const user = 'route'
   const authorization = { user, password: keys.routePassword }
   const routes = hosts.map((host) => `nats-route://${user}:${keys.routePassword}@${host}`)
@@ -49,8 +113,7 @@ export function buildClusterConfig(keys: TenancyKeys, hosts: readonly string[]):
   ].join('\n')
 }
 
-function signingKeysOf(keys: TenancyKeys): readonly string[] {
-  const { current, next, previous } = keys.signing
+function publicKeysOf({ current, next, previous }: SigningKeys): readonly string[] {
   return [current, next, previous].flatMap((key) => (key === undefined ? [] : [key.publicKey]))
 }
 
@@ -70,22 +133,29 @@ const ACCOUNT = {
   default_permissions: { pub: { deny: ['>'] }, sub: { deny: ['>'] } },
 } as const
 
-function accountJwt(
-  keys: TenancyKeys,
-  account: string,
-  name: string,
-  signingKeys: readonly string[],
-): string {
-  const signing = signingKeys.length === 0 ? {} : { signing_keys: signingKeys }
-  return sign(keys, account, name, { ...ACCOUNT, ...signing, type: 'account' })
+interface AccountSubject {
+  readonly account: string
+  readonly name: string
+  readonly signers?: readonly string[]
+  readonly limits?: AccountLimits
+  readonly issuedAtS?: number
 }
 
-function sign(
-  keys: TenancyKeys,
-  subject: string,
-  name: string,
-  nats: Readonly<Record<string, unknown>> & { readonly type: 'operator' | 'account' },
-): string {
-  // Without the time of signing, equal keys give equal text, and a restart changes nothing. Servers do not look at it here.
-  return signClaims(keys.operator, { sub: subject, name, iat: 1, nats: { ...nats, version: 2 } })
+function accountJwt(keys: ServerKeys, o: AccountSubject): string {
+  const { account, name, signers, limits, issuedAtS } = o
+  const { connections: conn, subscriptions: subs } = limits ?? {
+    connections: -1,
+    subscriptions: -1,
+  }
+  const nats = {
+    limits: { ...ACCOUNT.limits, conn, subs },
+    default_permissions: ACCOUNT.default_permissions,
+    ...(signers && { signing_keys: signers }),
+    type: 'account',
+    version: 2,
+  } as const
+  return signClaims(keys.operator, { sub: account, name, iat: issuedAtS ?? NO_TIME, nats })
 }
+
+/** Without the time of signing, equal keys give equal text, and a restart changes nothing. */
+const NO_TIME = 1

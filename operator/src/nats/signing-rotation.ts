@@ -1,50 +1,81 @@
 import { createNkey } from './nkey.ts'
-import type { SigningKeys, TenancyKeys } from './tenancy-keys.ts'
+import type { ServerKeys, SigningKeys } from './tenancy-keys.ts'
 
 /**
- * The steps by which the signing key of the account is replaced, one after the other:
+ * The steps by which the signing key is replaced, one after the other:
  *
- * - `add`: a next key becomes known to the servers. They have to load their configuration before the following step.
+ * - `add`: a next key becomes known to the servers.
  * - `use`: credentials are signed by it, all of them at once; the one before stays known.
- * - `remove`: the one before is known no more, once the servers have loaded their configuration.
+ * - `remove`: the one before is known no more. Refused while credentials of it may be in use.
+ * - `remove-now`: the same without that wait, for a key that has leaked.
  */
-export const ROTATION_STEPS = ['add', 'use', 'remove'] as const
+export const ROTATION_STEPS = ['add', 'use', 'remove', 'remove-now'] as const
 
 export type RotationStep = (typeof ROTATION_STEPS)[number]
 
 /** What a step makes of the keys; `refused` says why it is not the one that is due. */
-export type RotationPlan =
+export type RotationPlan<K extends ServerKeys> =
   | { readonly kind: 'done' }
-  | { readonly kind: 'change'; readonly keys: TenancyKeys }
+  | { readonly kind: 'change'; readonly keys: K }
   | { readonly kind: 'refused'; readonly message: string }
 
+export interface RotationTimes {
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number
+  /** Of a credential. */
+  readonly lifetimeMs: number
+}
+
 /** Plans a step. One that has been taken is `done`, however often it is asked for. */
-export function planRotation(keys: TenancyKeys, step: RotationStep): RotationPlan {
-  const plan = PLANS[step](keys.signing)
+export function planRotation<K extends ServerKeys>(
+  keys: K,
+  step: RotationStep,
+  times: RotationTimes,
+): RotationPlan<K> {
+  const plan = PLANS[step](keys.signing, times)
   if (plan === 'done') return { kind: 'done' }
   if ('why' in plan) {
-    const message = `got "${step}", but ${plan.why}: want "${plan.wanted}" first`
+    const message = `got "${step}", but ${plan.why}: want ${plan.wanted}`
     return { kind: 'refused', message }
   }
   return { kind: 'change', keys: { ...keys, signing: plan } }
 }
 
-type SigningPlan = SigningKeys | 'done' | { readonly why: string; readonly wanted: RotationStep }
+type SigningPlan = SigningKeys | 'done' | { readonly why: string; readonly wanted: string }
 
-const PLANS: Readonly<Record<RotationStep, (keys: SigningKeys) => SigningPlan>> = {
+type Planner = (keys: SigningKeys, times: RotationTimes) => SigningPlan
+
+const removeNow: Planner = ({ current, next, previous }) => {
+  if (next !== undefined) return { why: 'the next key is not in use', wanted: '"use" first' }
+  return previous === undefined ? 'done' : { current }
+}
+
+const PLANS: Readonly<Record<RotationStep, Planner>> = {
   add: ({ current, next, previous }) => {
     if (next !== undefined) return 'done'
-    if (previous !== undefined) return { why: 'the last rotation has not ended', wanted: 'remove' }
+    if (previous !== undefined) {
+      return { why: 'the last rotation has not ended', wanted: '"remove" first' }
+    }
     return { current, next: createNkey('account') }
   },
-  use: ({ current, next, previous }) => {
-    if (next !== undefined) return { current: next, previous: current }
-    return previous === undefined ? { why: 'there is no next key', wanted: 'add' } : 'done'
+  use: ({ current, next, previous }, { nowMs }) => {
+    if (next !== undefined) return { current: next, previous: current, usedAtMs: nowMs }
+    return previous === undefined ? { why: 'there is no next key', wanted: '"add" first' } : 'done'
   },
-  remove: ({ current, next, previous }) => {
-    if (next !== undefined) return { why: 'the next key is not in use', wanted: 'use' }
-    return previous === undefined ? 'done' : { current }
+  remove: (keys, times) => {
+    const { previous, usedAtMs } = keys
+    if (previous !== undefined && usedAtMs === undefined) {
+      const wanted = '"remove-now" once you know that all have ended'
+      return { why: 'it is not known when credentials of the last key end', wanted }
+    }
+    const endMs = (usedAtMs ?? 0) + times.lifetimeMs
+    if (previous !== undefined && times.nowMs < endMs) {
+      const why = `credentials of the last key are good until ${new Date(endMs).toISOString()}`
+      return { why, wanted: '"remove" after that, or "remove-now" to end them' }
+    }
+    return removeNow(keys, times)
   },
+  'remove-now': removeNow,
 }
 
 /** @returns the step; undefined if `text` is none. */

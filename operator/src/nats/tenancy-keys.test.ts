@@ -4,7 +4,12 @@ import t from 'tap'
 import { NATS_FLAGS, type NatsSettings, toNatsSettings } from './nats-flags.ts'
 import { createNkey, readClaims, signClaims } from './nkey.ts'
 import { buildClusterConfig, buildTenancyConfig } from './server-config.ts'
-import { planRotation, type RotationStep, toRotationStep } from './signing-rotation.ts'
+import {
+  planRotation,
+  type RotationPlan,
+  type RotationStep,
+  toRotationStep,
+} from './signing-rotation.ts'
 import {
   createTenancyKeys,
   KEY_NAMES,
@@ -51,7 +56,8 @@ await t.test('the configuration holds no seed', async (t) => {
 
 await t.test('a damaged Secret is refused by the key, and nothing of it is repeated', async (t) => {
   const texts = toSecretTexts(KEYS)
-  const optional: readonly string[] = [KEY_NAMES.nextSigning, KEY_NAMES.previousSigning]
+  const { nextSigning, previousSigning, signingSince } = KEY_NAMES
+  const optional: readonly string[] = [nextSigning, previousSigning, signingSince]
   for (const name of Object.values(KEY_NAMES)) {
     if (!optional.includes(name)) {
       const { [name]: _gone, ...rest } = texts
@@ -107,29 +113,50 @@ await t.test('external servers: an account and a key that signs its users', asyn
   t.match(checkCredentials(text, { ...OPTIONS, issuer: own }), { fresh: true })
 })
 
-function after(keys: TenancyKeys, step: RotationStep): TenancyKeys {
-  const plan = planRotation(keys, step)
-  if (plan.kind !== 'change') throw new Error(plan.kind)
-  return plan.keys
+const LIFETIME_MS = 24 * HOUR_MS
+const NOW_MS = 1_800_000_000_000
+
+function plan(keys: TenancyKeys, step: RotationStep, nowMs = NOW_MS): RotationPlan<TenancyKeys> {
+  return planRotation(keys, step, { nowMs, lifetimeMs: LIFETIME_MS })
+}
+
+function after(keys: TenancyKeys, step: RotationStep, nowMs = NOW_MS): TenancyKeys {
+  const planned = plan(keys, step, nowMs)
+  if (planned.kind !== 'change') throw new Error(planned.kind)
+  return planned.keys
 }
 
 await t.test('rotation: what is due is done once, what is not is refused', async (t) => {
-  t.match(planRotation(KEYS, 'use'), {
+  t.match(plan(KEYS, 'use'), {
     message: 'got "use", but there is no next key: want "add" first',
   })
-  t.match(planRotation(KEYS, 'remove'), { kind: 'done' })
+  t.match(plan(KEYS, 'remove'), { kind: 'done' })
   const added = after(KEYS, 'add')
-  t.match(planRotation(added, 'add'), { kind: 'done' })
-  t.match(planRotation(added, 'remove'), { kind: 'refused', message: /want "use" first/ })
+  t.match(plan(added, 'add'), { kind: 'done' })
+  t.match(plan(added, 'remove'), { kind: 'refused', message: /want "use" first/ })
   t.same(parseTenancyKeys(toSecretTexts(added)), added)
   const used = after(added, 'use')
-  t.same(used.signing, { current: added.signing.next, previous: KEYS.signing.current })
-  t.match(planRotation(used, 'use'), { kind: 'done' })
-  t.match(planRotation(used, 'add'), { kind: 'refused', message: /want "remove" first/ })
+  t.same(used.signing, {
+    current: added.signing.next,
+    previous: KEYS.signing.current,
+    usedAtMs: NOW_MS,
+  })
+  t.match(plan(used, 'use'), { kind: 'done' })
+  t.match(plan(used, 'add'), { kind: 'refused', message: /want "remove" first/ })
   t.same(parseTenancyKeys(toSecretTexts(used)), used)
-  const removed = after(used, 'remove')
+  const end = NOW_MS + LIFETIME_MS
+  t.match(plan(used, 'remove', end - 1), {
+    kind: 'refused',
+    message:
+      'got "remove", but credentials of the last key are good until 2027-01-16T08:00:00.000Z: want "remove" after that, or "remove-now" to end them',
+  })
+  const { usedAtMs: _, ...signing } = used.signing
+  t.match(plan({ ...used, signing }, 'remove', end), { message: /it is not known when/ })
+  t.same(after({ ...used, signing }, 'remove-now').signing, { current: added.signing.next })
+  t.same(after(used, 'remove-now').signing, { current: added.signing.next }, 'without a wait')
+  const removed = after(used, 'remove', end)
   t.same(removed.signing, { current: added.signing.next })
-  t.match(planRotation(removed, 'remove'), { kind: 'done' })
+  t.match(plan(removed, 'remove'), { kind: 'done' })
   t.equal(toRotationStep('add'), 'add')
   t.equal(toRotationStep('Add'), undefined)
 })
@@ -240,6 +267,15 @@ await t.test('flags: what the servers are', async (t) => {
   t.match(flags('--nats=tls://n:1', '--nats-cluster-host=a:1', '--nats-cluster-host=b:1'), {
     servers: { kind: 'own', clusterHosts: ['a:1', 'b:1'] },
   })
+  const accounts = ['--nats=tls://n:1', '--nats-accounts']
+  t.match(flags(...accounts, '--nats-cluster-host=a:1', '--nats-former=nats://f:1'), {
+    servers: {
+      kind: 'accounts',
+      clusterHosts: ['a:1'],
+      limits: { connections: 96, subscriptions: 1024 },
+    },
+    former: { urls: ['nats://f:1'], clusterHosts: [] },
+  })
   const url = '--nats=nats://n:1'
   const cases: readonly (readonly [string, string[], RegExp])[] = [
     ['--nats', [], /got none, want nats:/],
@@ -250,6 +286,11 @@ await t.test('flags: what the servers are', async (t) => {
     ['--nats-prefix', [url, '--nats-prefix=_INBOX'], /want letters/],
     ['--nats-cluster-host', [url, '--nats-cluster-host=n'], /want HOST:PORT/],
     ['--nats-cluster-host', [url, '--nats-cluster-host=n:1', '--nats-issuer-secret=s'], /our own/],
+    ['--nats', [url, '--nats-accounts'], /got "nats:.*want tls:/],
+    ['--nats-accounts', [...accounts, '--nats-issuer-secret=s'], /want it for our own servers/],
+    ['--nats-former', [url, '--nats-former=nats://f:1'], /without --nats-accounts/],
+    ['--nats-former', [...accounts, '--nats-former=tls://f:1'], /want nats:/],
+    ['--nats-former-cluster-host', [...accounts, '--nats-former-cluster-host=a:1'], /want both/],
     ['--nats-private-authority', [url, '--nats-private-authority'], /without --nats-issuer-secret/],
   ]
   for (const [field, args, message] of cases) {

@@ -8,6 +8,16 @@ export interface SigningKeys {
   readonly next?: Nkey
   /** Known to the servers and in use no more: the last one, while its users' credentials may still be about. */
   readonly previous?: Nkey
+  /** When `current` came into use, and `previous` ended: milliseconds since the epoch. */
+  readonly usedAtMs?: number
+}
+
+/** What the operator's own keys have in common, whatever the accounts. */
+export interface ServerKeys {
+  readonly operator: Nkey
+  readonly signing: SigningKeys
+  /** With which the servers of a cluster let one another in. */
+  readonly routePassword: string
 }
 
 /** What signs the users of an account. */
@@ -21,15 +31,11 @@ export interface CredentialIssuer {
  * Everything from which the servers' configuration and all credentials are made. The seeds of the two accounts are not kept:
  * operators vouch for accounts, and signing keys for users.
  */
-export interface TenancyKeys {
-  readonly operator: Nkey
+export interface TenancyKeys extends ServerKeys {
   /** Public key of the account of all tenants, `A...`. */
   readonly account: string
   /** Public key of the account in which servers speak about themselves; no one has a user in it. */
   readonly systemAccount: string
-  readonly signing: SigningKeys
-  /** With which the servers of a cluster let one another in. */
-  readonly routePassword: string
 }
 
 /** Keys of the Secret that holds TenancyKeys; of a Secret for external servers `account` and `signing` alone are wanted. */
@@ -40,6 +46,7 @@ export const KEY_NAMES = {
   signing: 'signing.nk',
   nextSigning: 'signing-next.nk',
   previousSigning: 'signing-previous.nk',
+  signingSince: 'signing-since',
   routePassword: 'route-password',
 } as const
 
@@ -63,24 +70,39 @@ export function createTenancyKeys(): TenancyKeys {
 
 /** @returns the texts of the Secret that `parseTenancyKeys` reads. */
 export function toSecretTexts(keys: TenancyKeys): SecretTexts {
-  const { next, previous } = keys.signing
   return {
-    [KEY_NAMES.operator]: keys.operator.seed,
+    ...toServerTexts(keys),
     [KEY_NAMES.account]: keys.account,
     [KEY_NAMES.systemAccount]: keys.systemAccount,
-    [KEY_NAMES.signing]: keys.signing.current.seed,
+  }
+}
+
+/** @returns the texts that `parseServerKeys` reads. */
+export function toServerTexts({ operator, signing, routePassword }: ServerKeys): SecretTexts {
+  const { current, next, previous, usedAtMs } = signing
+  return {
+    [KEY_NAMES.operator]: operator.seed,
+    [KEY_NAMES.signing]: current.seed,
     ...(next !== undefined && { [KEY_NAMES.nextSigning]: next.seed }),
     ...(previous !== undefined && { [KEY_NAMES.previousSigning]: previous.seed }),
-    [KEY_NAMES.routePassword]: keys.routePassword,
+    ...(usedAtMs !== undefined && { [KEY_NAMES.signingSince]: new Date(usedAtMs).toISOString() }),
+    [KEY_NAMES.routePassword]: routePassword,
   }
 }
 
 /** @throws DamagedKeysError that names the key, and what was wanted there. */
 export function parseTenancyKeys(texts: SecretTexts): TenancyKeys {
   return {
-    operator: readSeed(texts, KEY_NAMES.operator, 'operator'),
+    ...parseServerKeys(texts),
     account: readPublicKey(texts, KEY_NAMES.account),
     systemAccount: readPublicKey(texts, KEY_NAMES.systemAccount),
+  }
+}
+
+/** @throws DamagedKeysError as parseTenancyKeys. */
+export function parseServerKeys(texts: SecretTexts): ServerKeys {
+  return {
+    operator: readSeed(texts, KEY_NAMES.operator, 'operator'),
     signing: readSigningKeys(texts),
     routePassword: readPassword(texts),
   }
@@ -111,10 +133,21 @@ function readSigningKeys(texts: SecretTexts): SigningKeys {
     current: readSeed(texts, KEY_NAMES.signing, 'account'),
     ...(next !== undefined && { next }),
     ...(previous !== undefined && { previous }),
+    ...readSince(texts),
   }
 }
 
-function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey {
+function readSince(texts: SecretTexts): Pick<SigningKeys, 'usedAtMs'> {
+  if (texts[KEY_NAMES.signingSince] === undefined) return {}
+  const usedAtMs = Date.parse(readText(texts, KEY_NAMES.signingSince))
+  if (Number.isFinite(usedAtMs)) return { usedAtMs }
+  throw new DamagedKeysError(
+    `key "${KEY_NAMES.signingSince}": it holds no time, want 2030-01-31T12:00:00.000Z`,
+  )
+}
+
+/** @throws DamagedKeysError if `texts` has no seed of that role under `name`. */
+export function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey {
   const text = readText(texts, name)
   const key = nkeyOfSeed(role, text)
   if (key !== undefined) return key
@@ -137,8 +170,8 @@ function readPassword(texts: SecretTexts): string {
   )
 }
 
-/** White space around a key is what editors leave. */
-function readText(texts: SecretTexts, name: string): string {
+/** White space around a key is what editors leave. @throws DamagedKeysError if there is none. */
+export function readText(texts: SecretTexts, name: string): string {
   const text = texts[name]?.trim()
   if (text === undefined) throw new DamagedKeysError(`key "${name}" is missing`)
   return text

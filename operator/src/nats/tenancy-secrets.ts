@@ -10,6 +10,7 @@ import {
   unlessNotFound,
 } from '@tutti/kube'
 import { FIELD_MANAGER, isManaged, MANAGED_BY } from '../runtime/children.ts'
+import { TerminalError } from '../runtime/terminal-error.ts'
 import type { SecretTexts } from './tenancy-keys.ts'
 
 /** What reads and writes Secrets. */
@@ -21,6 +22,7 @@ export interface FoundSecret {
   readonly resourceVersion: string
   readonly texts: SecretTexts
   readonly annotations: Readonly<Record<string, string>>
+  readonly labels: Readonly<Record<string, string>>
   readonly owners: readonly OwnerReference[]
   /** The operator made it. */
   readonly isOurs: boolean
@@ -34,6 +36,16 @@ export interface DesiredSecret {
   readonly texts: SecretTexts
   /** It goes with the last of them; absent: it has none. */
   readonly owners?: readonly OwnerReference[]
+  /** Beside those that all have. */
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+/** What of it may differ from a Secret that is there. */
+type Content = Pick<DesiredSecret, 'texts' | 'owners' | 'labels'>
+
+/** As messages have it. */
+export function nameOf(key: ObjectKey): string {
+  return `Secret "${key.namespace}/${key.name}"`
 }
 
 /** @returns the Secret; undefined if there is none. @throws KubeError */
@@ -49,13 +61,14 @@ export async function findSecret(
 /** Makes the Secret unless there is one. @returns the one that is there. @throws KubeError */
 export async function createSecret(
   client: SecretClient,
-  { key, component, texts, owners: ownerReferences = [] }: DesiredSecret,
+  { key, component, texts, owners: ownerReferences = [], labels: more }: DesiredSecret,
   o: CallOptions,
 ): Promise<FoundSecret> {
   const labels = {
     ...MANAGED_BY,
     'app.kubernetes.io/name': 'tutti',
     'app.kubernetes.io/component': component,
+    ...more,
   }
   const metadata = { ...key, labels, ...(ownerReferences.length > 0 && { ownerReferences }) }
   const desired = { metadata, type: 'Opaque', data: toData(texts) }
@@ -68,11 +81,29 @@ export async function createSecret(
   }
 }
 
-/** Makes `texts` all that the Secret holds, and `owners` its owners if they are given. @throws KubeError: a Conflict if it changed since it was found. */
+/** Makes the Secret so, unless it is. @throws KubeError; TerminalError if it is there, different, and not the operator's. */
+export async function writeSecret(
+  client: SecretClient,
+  found: FoundSecret | undefined,
+  desired: DesiredSecret,
+  o: CallOptions,
+): Promise<void> {
+  const there = found ?? (await createSecret(client, desired, o))
+  if (isAsDesired(there, desired)) return
+  if (!there.isOurs) {
+    const label = `the label app.kubernetes.io/managed-by: ${FIELD_MANAGER}`
+    throw new TerminalError(
+      `${nameOf(there.key)} is not the operator's, it lacks ${label}: delete it`,
+    )
+  }
+  await replaceTexts(client, there, desired, o)
+}
+
+/** Makes `texts` all that the Secret holds, `owners` its owners if they are given, and adds `labels`. @throws KubeError: a Conflict if it changed since it was found. */
 export async function replaceTexts(
   client: SecretClient,
   found: FoundSecret,
-  { texts, owners }: Pick<DesiredSecret, 'texts' | 'owners'>,
+  { texts, owners, labels }: Content,
   o: CallOptions,
 ): Promise<FoundSecret> {
   const gone = Object.keys(found.texts).filter((name) => texts[name] === undefined)
@@ -80,6 +111,7 @@ export async function replaceTexts(
     metadata: {
       resourceVersion: found.resourceVersion,
       ...(owners !== undefined && { ownerReferences: owners.map((owner) => ({ ...owner })) }),
+      ...(labels !== undefined && { labels }),
     },
     data: { ...toData(texts), ...Object.fromEntries(gone.map((name) => [name, null])) },
   }
@@ -88,20 +120,18 @@ export async function replaceTexts(
 }
 
 /** Whether nothing is to be written. Owners of a Secret that is not ours do not matter. */
-export function isAsDesired(
-  found: FoundSecret,
-  { texts, owners }: Pick<DesiredSecret, 'texts' | 'owners'>,
-): boolean {
+export function isAsDesired(found: FoundSecret, { texts, owners, labels = {} }: Content): boolean {
   const names = Object.keys(texts)
   return (
     (owners === undefined || !found.isOurs || uidsOf(owners) === uidsOf(found.owners)) &&
+    Object.entries(labels).every(([name, value]) => found.labels[name] === value) &&
     names.length === Object.keys(found.texts).length &&
     names.every((name) => found.texts[name] === texts[name])
   )
 }
 
 function toFound(key: ObjectKey, secret: Stored<Secret>): FoundSecret {
-  const { annotations, ownerReferences, resourceVersion } = secret.metadata
+  const { annotations, labels, ownerReferences, resourceVersion } = secret.metadata
   const entries = Object.entries(secret.data ?? {})
   return {
     key,
@@ -110,6 +140,7 @@ function toFound(key: ObjectKey, secret: Stored<Secret>): FoundSecret {
       entries.map(([name, value]) => [name, Buffer.from(value, 'base64').toString()]),
     ),
     annotations: annotations ?? {},
+    labels: labels ?? {},
     owners: ownerReferences ?? [],
     isOurs: isManaged(secret),
   }

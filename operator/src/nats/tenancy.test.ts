@@ -222,7 +222,10 @@ await t.test(
   async (t) => {
     const steps = [createTenancyKeys()]
     for (const step of ['add', 'use', 'remove'] as const) {
-      const plan = planRotation(steps.at(-1) ?? createTenancyKeys(), step)
+      const plan = planRotation(steps.at(-1) ?? createTenancyKeys(), step, {
+        nowMs: 0,
+        lifetimeMs: 0,
+      })
       if (plan.kind !== 'change') throw new Error(`${step} is ${plan.kind}`)
       steps.push(plan.keys)
     }

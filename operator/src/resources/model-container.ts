@@ -5,10 +5,10 @@ import { MODEL_DIRECTORY } from './model-artifacts.ts'
 import { toPlain } from './plain.ts'
 import {
   containerPorts,
-  NATS_MOUNT,
-  NATS_VOLUME,
   natsCredentialArgs,
+  natsMounts,
   natsServerArgs,
+  natsVolumes,
   ourContainer,
   probe,
   TMP_MOUNT,
@@ -63,7 +63,7 @@ export function buildMainContainer(o: MainContainerOptions): Container {
     resources: toResources(spec),
     volumeMounts: [
       o.mount,
-      NATS_MOUNT,
+      ...natsMounts(settings.nats),
       ...(usesSharedMemory(spec) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
       TMP_MOUNT,
     ],
@@ -75,9 +75,12 @@ export function buildMainContainer(o: MainContainerOptions): Container {
 }
 
 /** Volumes that only `main` needs, beside the artifacts. */
-export function buildMainVolumes(spec: ModelSpec): readonly Volume[] {
+export function buildMainVolumes(
+  spec: ModelSpec,
+  { nats }: Pick<StepSettings, 'nats'>,
+): readonly Volume[] {
   return [
-    NATS_VOLUME,
+    ...natsVolumes(nats),
     ...(usesSharedMemory(spec)
       ? [{ name: 'shm', emptyDir: { medium: 'Memory' as const, sizeLimit: sharedMemoryOf(spec) } }]
       : []),

@@ -252,7 +252,12 @@ await t.test('what rules the configuration is told to the step, in a fixed order
 await t.test('settings of the installation reach the pods', async (t) => {
   const settings = {
     imagePullSecrets: ['registry'],
-    nats: { servers: ['tls://a:4222', 'tls://b:4222'], prefix: 'p', hasAuthorities: true },
+    nats: {
+      servers: ['tls://a:4222', 'tls://b:4222'],
+      prefix: 'p',
+      secret: 'tutti-nats',
+      hasAuthorities: true,
+    },
   }
   t.same(podSpec({}, { settings }).imagePullSecrets, [{ name: 'registry' }])
   const args = main({}, { settings })?.args ?? []

@@ -75,7 +75,7 @@ function buildPodSpec(parts: ModelParts): PodSpec {
     securityContext: { ...base.securityContext, fsGroupChangePolicy: 'OnRootMismatch' },
     ...(initContainers.length > 0 && { initContainers }),
     containers: [main],
-    volumes: [...volumes, ...buildMainVolumes(spec)],
+    volumes: [...volumes, ...buildMainVolumes(spec, settings)],
     readinessGates: [{ conditionType: ACCEPTED_GATE }],
     ...toPlacement(spec),
   }

@@ -5,10 +5,10 @@ import { EDGE_FILE } from './router-edge.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
 import {
   containerPorts,
-  NATS_MOUNT,
-  NATS_VOLUME,
   natsCredentialArgs,
+  natsMounts,
   natsServerArgs,
+  natsVolumes,
   ourContainer,
   ourPodSpec,
   probe,
@@ -84,7 +84,7 @@ function buildPodSpec(parts: RouterParts): PodSpec {
       labels: ROUTER_SELECTOR,
     }),
     containers: [buildContainer(parts)],
-    volumes: [NATS_VOLUME, secretVolume('edge', ROUTER_NAMES.edge), TMP_VOLUME],
+    volumes: [...natsVolumes(defaults.nats), secretVolume('edge', ROUTER_NAMES.edge), TMP_VOLUME],
     ...toPlain({ nodeSelector: spec.nodeSelector, tolerations: spec.tolerations }),
   }
 }
@@ -107,7 +107,7 @@ function buildContainer(parts: RouterParts): Container {
     ports: containerPorts(ports),
     resources: toPlain(spec.resources ?? RESOURCES),
     volumeMounts: [
-      NATS_MOUNT,
+      ...natsMounts(defaults.nats),
       { name: 'edge', mountPath: EDGE_DIRECTORY, readOnly: true },
       TMP_MOUNT,
     ],

@@ -66,12 +66,20 @@ export function secretVolume(name: string, secretName: string): Volume {
   return { name, secret: { secretName, defaultMode: SECRET_MODE } }
 }
 
-export const NATS_VOLUME: Volume = secretVolume('nats', NATS_CREDENTIALS.secret)
-export const NATS_MOUNT: VolumeMount = {
-  name: 'nats',
-  mountPath: NATS_CREDENTIALS.directory,
-  readOnly: true,
+/** The credentials, as volumes of a pod. */
+export function natsVolumes({ secret, former }: NatsSettings): readonly Volume[] {
+  const volume = secretVolume('nats', secret)
+  return former === undefined ? [volume] : [volume, secretVolume('nats-former', former.secret)]
 }
+
+/** Where a container finds them. */
+export function natsMounts({ former }: NatsSettings): readonly VolumeMount[] {
+  const { directory, formerDirectory } = NATS_CREDENTIALS
+  const mount = { name: 'nats', mountPath: directory, readOnly: true }
+  if (former === undefined) return [mount]
+  return [mount, { name: 'nats-former', mountPath: formerDirectory, readOnly: true }]
+}
+
 export const TMP_VOLUME: Volume = { name: 'tmp', emptyDir: {} }
 export const TMP_MOUNT: VolumeMount = { name: 'tmp', mountPath: '/tmp' }
 
@@ -81,12 +89,16 @@ export function natsServerArgs({ servers, prefix }: NatsSettings): readonly stri
 }
 
 /** The files of the credential. */
-export function natsCredentialArgs({ hasAuthorities }: NatsSettings): readonly string[] {
-  const { directory, credentials, authorities } = NATS_CREDENTIALS
+export function natsCredentialArgs({ hasAuthorities, former }: NatsSettings): readonly string[] {
+  const { directory, formerDirectory, credentials, authorities } = NATS_CREDENTIALS
   return [
     '--nats-creds-file',
     `${directory}/${credentials}`,
     ...(hasAuthorities ? ['--nats-tls-ca', `${directory}/${authorities}`] : []),
+    ...(former?.servers ?? []).flatMap((server) => ['--nats-former-servers', server]),
+    ...(former === undefined
+      ? []
+      : ['--nats-former-credentials-file', `${formerDirectory}/${credentials}`]),
   ]
 }
 

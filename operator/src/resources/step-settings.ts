@@ -17,8 +17,12 @@ export interface NatsSettings {
   readonly servers: readonly string[]
   /** First token of all subjects. */
   readonly prefix: string
-  /** Whether the credential Secrets hold the authorities of the servers, `ca.crt`. */
+  /** Name of the Secret of every namespace with its credential. */
+  readonly secret: string
+  /** Whether these Secrets hold the authorities of the servers, `ca.crt`. */
   readonly hasAuthorities: boolean
+  /** Servers of the release before, which pods use as well, with credentials of their own. */
+  readonly former?: { readonly servers: readonly string[]; readonly secret: string }
 }
 
 /** Who may reach pods. */
@@ -35,10 +39,10 @@ export interface NetworkSettings {
 /** Ports of steps and routers. */
 export const PORTS = { http: 8000, grpc: 8001, metrics: 8002 } as const
 
-/** The credential Secret of every namespace, see NATS_SECRETS and CREDENTIAL_FILES in ../nats. */
+/** The files of a namespace's credential, see CREDENTIAL_FILES in ../nats. */
 export const NATS_CREDENTIALS = {
-  secret: 'tutti-nats',
   credentials: 'nats.creds',
   authorities: 'ca.crt',
   directory: '/var/run/tutti/nats',
+  formerDirectory: '/var/run/tutti/nats-former',
 } as const

@@ -90,9 +90,7 @@ class MemoryServer {
         }),
       mergePatch: (resource: Resource, key: ObjectKey, { patch }: { patch: Partial<KubeObject> }) =>
         around({ verb: 'mergePatch', ...nameOf(resource, key), body: patch }, () => {
-          const old = this.#get(resource, key)
-          const metadata = { ...old.metadata, ...patch.metadata }
-          return this.#store(resource, { ...old, ...patch, metadata })
+          return this.#store(resource, merge(this.#get(resource, key), patch) as KubeObject)
         }),
       applyStatus: (resource: Resource, body: KubeObject & { status?: unknown }) =>
         around({ verb: 'applyStatus', ...nameOf(resource, body.metadata), body }, () => {
@@ -155,4 +153,15 @@ function nameOf(resource: Resource, key: ObjectKey): { kind: string; key: string
 
 function idOf(resource: Resource, { namespace, name }: ObjectKey): string {
   return `${resource.kind} ${toKeyString(namespace === undefined ? { name } : { namespace, name })}`
+}
+
+/** As RFC 7396: null takes a field away. */
+function merge(old: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
+  const merged = new Map<string, unknown>(Object.entries(Object(old)))
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(key)
+    else merged.set(key, merge(merged.get(key), value))
+  }
+  return Object.fromEntries(merged)
 }

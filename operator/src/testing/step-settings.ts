@@ -6,7 +6,12 @@ export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
     image: 'registry.example/tutti-step:1.0.0',
     imagePullPolicy: 'IfNotPresent',
     imagePullSecrets: [],
-    nats: { servers: ['nats://tutti-nats:4222'], prefix: 'tutti', hasAuthorities: false },
+    nats: {
+      servers: ['nats://tutti-nats:4222'],
+      prefix: 'tutti',
+      secret: 'tutti-nats',
+      hasAuthorities: false,
+    },
     allowsHostPath: false,
     network: {
       isEnabled: true,

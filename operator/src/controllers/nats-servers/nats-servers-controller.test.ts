@@ -3,7 +3,8 @@ import { createMetrics, silentLogger, systemClock } from '@tutti/chassis'
 import { createClient, createReflector, createTransport } from '@tutti/kube'
 import { type PlainObject, startApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
-import { NatsTenancy, ROTATION_ANNOTATION } from '../../nats/nats-tenancy.ts'
+import { NatsTenancy } from '../../nats/nats-tenancy.ts'
+import { ROTATION_ANNOTATION } from '../../nats/own-keys.ts'
 import { createRuntimeMetrics } from '../../runtime/metrics.ts'
 import { createNatsServersController } from './nats-servers-controller.ts'
 
@@ -36,6 +37,7 @@ await t.test('Secrets of the servers', { skip: withoutKube() }, async (t) => {
   const changes: string[] = []
   const { caches, controllers } = createNatsServersController({
     ...around,
+    name: 'nats-servers',
     metrics: createRuntimeMetrics(createMetrics()),
     tenancy,
     namespace: NAMESPACE,

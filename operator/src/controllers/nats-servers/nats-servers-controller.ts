@@ -1,14 +1,27 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import { SECRET } from '@tutti/kube'
-import type { NatsTenancy } from '../../nats/nats-tenancy.ts'
 import { Cache, type OpenReflector } from '../../runtime/cache.ts'
 import { Controller } from '../../runtime/controller.ts'
+import type { ManagedController } from '../../runtime/manager.ts'
 import type { RuntimeMetrics } from '../../runtime/metrics.ts'
 import { referenceSource, type Source } from '../../runtime/sources.ts'
 import type { ControllerSet } from '../context.ts'
 
+/** What keeps the servers; NatsTenancy and AccountTenancy do. */
+export interface ServersKeeper {
+  readonly secretNames: readonly string[]
+  ensureServers(o: { readonly signal: AbortSignal }): Promise<{
+    readonly issuer: string
+    readonly requeueAfterMs?: number
+  }>
+  close?(): Promise<void>
+}
+
 export interface NatsServersOptions {
-  readonly tenancy: Pick<NatsTenancy, 'secretNames' | 'ensureServers'>
+  readonly name: 'nats-servers' | 'nats-former-servers'
+  readonly tenancy: ServersKeeper
+  /** What it looks at beside its own Secrets. */
+  readonly sources?: readonly Source[]
   readonly openReflector: OpenReflector
   /** The operator's. */
   readonly namespace: string
@@ -22,21 +35,23 @@ export interface NatsServersOptions {
   readonly metrics: RuntimeMetrics
 }
 
-/** There is one set of servers, and so one key. */
-const KEY = 'servers'
+/** The one key: there is one set of servers. */
+export const SERVERS_KEY = 'servers'
 
 /** Looks at the servers once at the start, when there is no object yet that could say so. */
 const START: Source = {
   hasSynced: true,
-  keys: () => [KEY],
+  keys: () => [SERVERS_KEY],
   start: (enqueue) => {
-    enqueue(KEY, 'high')
+    enqueue(SERVERS_KEY, 'high')
     return () => {}
   },
 }
 
 /** Keeps what the servers of NATS need to let tenants in: its Secrets are made before any server can start. */
-export function createNatsServersController(o: NatsServersOptions): ControllerSet {
+export function createNatsServersController(
+  o: NatsServersOptions,
+): ControllerSet & { readonly look: () => void } {
   const { tenancy, namespace, clock, log } = o
   // One cache for each name: the operator may not list the others of its namespace.
   const caches = tenancy.secretNames.map(
@@ -54,19 +69,41 @@ export function createNatsServersController(o: NatsServersOptions): ControllerSe
   )
   let issuer: string | undefined
   const controller = new Controller({
-    name: 'nats-servers',
-    sources: [START, ...caches.map((cache) => referenceSource({ cache, toKeys: () => [KEY] }))],
+    name: o.name,
+    sources: [
+      START,
+      ...caches.map((cache) => referenceSource({ cache, toKeys: () => [SERVERS_KEY] })),
+      ...(o.sources ?? []),
+    ],
     reconcile: async ({ signal }) => {
-      const now = await tenancy.ensureServers({ signal })
+      const { issuer: now, requeueAfterMs } = await tenancy.ensureServers({ signal })
       if (issuer !== now) {
         issuer = now
         o.onIssuerChanged()
       }
-      return {}
+      return { requeueAfterMs }
     },
     clock,
     log,
     metrics: o.metrics,
   })
-  return { caches, controllers: [controller] }
+  return {
+    caches,
+    controllers: [closingAfter(controller, tenancy)],
+    look: () => controller.enqueue(SERVERS_KEY),
+  }
+}
+
+/** The controller; once nothing of it goes on, what the keeper holds is closed. */
+function closingAfter(controller: Controller, keeper: ServersKeeper): ManagedController {
+  return {
+    name: controller.name,
+    start: () => controller.start(),
+    stop: () => controller.stop(),
+    abort: () => controller.abort(),
+    drained: async () => {
+      await controller.drained()
+      await keeper.close?.()
+    },
+  }
 }

@@ -1,6 +1,6 @@
 import { type KubeObject, type Pod, type Stored, toKeyString } from '@tutti/kube'
 import { ROUTER } from '../../api/kinds.ts'
-import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
+import { CREDENTIAL_SECRETS } from '../../nats/account-tenancy.ts'
 import { isReady } from '../../pods/pod-state.ts'
 import { isOfRouter, ROUTER_IDENTITY } from '../../resources/router-names.ts'
 import { Applier } from '../../runtime/apply.ts'
@@ -62,7 +62,7 @@ function secretSource({ secrets, ensembles }: Caches): Source {
     cache: secrets,
     toKeys: (secret) => {
       const { metadata } = secret
-      const isCredential = metadata.name === NATS_SECRETS.credentials
+      const isCredential = CREDENTIAL_SECRETS.includes(metadata.name)
       const isToken = ensembles.byIndex(INDEX.token, toKeyString(metadata)).length > 0
       return isCredential || isToken ? routerKeysOf(secret) : []
     },

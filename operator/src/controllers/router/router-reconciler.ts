@@ -8,7 +8,6 @@ import {
   toKeyString,
 } from '@tutti/kube'
 import { type EnsembleObject, ROUTER, type RouterObject } from '../../api/kinds.ts'
-import { NATS_SECRETS } from '../../nats/nats-tenancy.ts'
 import {
   buildClientPolicy,
   buildExposure,
@@ -239,7 +238,7 @@ export class RouterReconciler {
   }
 
   #hasCredential(namespace: string): boolean {
-    const key = toKeyString({ namespace, name: NATS_SECRETS.credentials })
+    const key = toKeyString({ namespace, name: this.#o.defaults.nats.secret })
     return this.#o.caches.secrets.get(key) !== undefined
   }
 

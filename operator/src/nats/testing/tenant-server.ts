@@ -24,15 +24,27 @@ export async function startTenantServer(
   return server
 }
 
-/** Connects a client that tells what it may do there. @param credentials - the text of a credentials file. */
+/**
+ * Connects a client that tells what it may do there.
+ *
+ * @param credentials - the text of a credentials file.
+ * @param authorities - PEM; absent: without TLS.
+ */
 export async function connectTenant(
   t: Teardown,
   url: string,
   credentials: string,
   inboxPrefix = '_INBOX',
+  authorities?: string,
 ) {
   const authenticator = credsAuthenticator(Buffer.from(credentials))
-  const connection = await connect({ servers: url, authenticator, reconnect: false, inboxPrefix })
+  const connection = await connect({
+    servers: url.replace(/^tls:\/\//, ''),
+    authenticator,
+    reconnect: false,
+    inboxPrefix,
+    ...(authorities !== undefined && { tls: { ca: authorities } }),
+  })
   t.teardown(() => connection.close())
   const refused = new Set<string>()
   const watching = async (): Promise<void> => {

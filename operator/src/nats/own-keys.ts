@@ -1,0 +1,110 @@
+import type { Clock, Logger } from '@tutti/chassis'
+import type { CallOptions, ObjectKey } from '@tutti/kube'
+import { TerminalError } from '../runtime/terminal-error.ts'
+import { keysMade, signingKeyRotated } from './log-events.ts'
+import { planRotation, ROTATION_STEPS, toRotationStep } from './signing-rotation.ts'
+import { DamagedKeysError, type SecretTexts, type ServerKeys } from './tenancy-keys.ts'
+import {
+  createSecret,
+  type FoundSecret,
+  findSecret,
+  nameOf,
+  replaceTexts,
+  type SecretClient,
+} from './tenancy-secrets.ts'
+
+/** On the Secret of the keys: the step of a rotation that is wanted, see planRotation. */
+export const ROTATION_ANNOTATION = 'tutti.dev/signing-key-rotation'
+
+export interface OwnKeysOptions<K extends ServerKeys> {
+  readonly client: SecretClient
+  /** The Secret of the keys: never overwritten, never made again while what follows from it is there. */
+  readonly keys: ObjectKey
+  /** The Secret of the servers, which follows from the keys. */
+  readonly server: ObjectKey
+  readonly create: () => K
+  /** @throws DamagedKeysError */
+  readonly parse: (texts: SecretTexts) => K
+  readonly toTexts: (keys: K) => SecretTexts
+  /** Of a credential. */
+  readonly lifetimeMs: number
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Keys as they are now. */
+export interface Rotated<K> {
+  readonly keys: K
+  /** Why what was asked for is not done. */
+  readonly refusal?: TerminalError
+}
+
+/** The operator's own keys, in a Secret: made once, and rotated by an annotation. */
+export class OwnKeys<K extends ServerKeys> {
+  readonly #o: OwnKeysOptions<K>
+
+  constructor(o: OwnKeysOptions<K>) {
+    this.#o = o
+  }
+
+  /** @throws KubeError; TerminalError for what a person has to set right. */
+  async ensure(o: CallOptions): Promise<K> {
+    return (await this.#ensure(o)).keys
+  }
+
+  /** Ensures the keys, and takes a step of a rotation that is asked for. @throws as `ensure`. */
+  async rotate(o: CallOptions): Promise<Rotated<K>> {
+    const { found, keys } = await this.#ensure(o)
+    const asked = found.annotations[ROTATION_ANNOTATION]
+    if (asked === undefined) return { keys }
+    const refused = (why: string): Rotated<K> => ({
+      keys,
+      refusal: new TerminalError(`${nameOf(found.key)}, annotation ${ROTATION_ANNOTATION}: ${why}`),
+    })
+    const step = toRotationStep(asked)
+    if (step === undefined) {
+      const got = JSON.stringify(asked.slice(0, 64))
+      return refused(`got ${got}, want one of ${ROTATION_STEPS.join(', ')}`)
+    }
+    const { client, clock, lifetimeMs, toTexts, log } = this.#o
+    const plan = planRotation(keys, step, { nowMs: clock.epochMs(), lifetimeMs })
+    if (plan.kind === 'refused') return refused(plan.message)
+    if (plan.kind === 'done') return { keys }
+    await replaceTexts(client, found, { texts: toTexts(plan.keys) }, o)
+    signingKeyRotated(log, step)
+    return { keys: plan.keys }
+  }
+
+  async #ensure(o: CallOptions): Promise<{ readonly found: FoundSecret; readonly keys: K }> {
+    const { client, keys: key, parse } = this.#o
+    const found = (await findSecret(client, key, o)) ?? (await this.#make(o))
+    return { found, keys: reading(key, () => parse(found.texts)) }
+  }
+
+  async #make(o: CallOptions): Promise<FoundSecret> {
+    const { client, log, keys: key, server, create, toTexts } = this.#o
+    if ((await findSecret(client, server, o)) !== undefined) {
+      // Another process may have made both since the keys were looked for.
+      const made = await findSecret(client, key, o)
+      if (made !== undefined) return made
+      // New keys would cut off every pod there is.
+      const wanted = `restore it, or delete ${nameOf(server)} too to begin with new keys`
+      throw new TerminalError(
+        `${nameOf(key)} is missing, but what was made from it is there: ${wanted}`,
+      )
+    }
+    const made = await createSecret(client, { key, component: 'nats', texts: toTexts(create()) }, o)
+    keysMade(log, nameOf(key))
+    return made
+  }
+}
+
+/** @throws TerminalError that names the Secret, for what `parse` says is damaged. */
+export function reading<T>(key: ObjectKey, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof DamagedKeysError)) throw error
+    throw new TerminalError(`${nameOf(key)}, ${error.message}`, { cause: error })
+  }
+}

@@ -1,0 +1,104 @@
+import { connect, Empty, jwtAuthenticator, type NatsConnection } from 'nats'
+import { z } from 'zod'
+import { createNkey, type Nkey, signClaims } from './nkey.ts'
+
+/** A connection to the servers as their administrator. All calls throw when it is lost, or a server does not answer in time. */
+export interface SystemLink {
+  /** Public keys of the accounts that a server knows, the system's own included. */
+  listAccounts(): Promise<readonly string[]>
+  /** Makes an account known, or changes it: connections that it no longer allows end. */
+  updateAccount(jwt: string): Promise<void>
+  /** Makes accounts unknown, and ends their connections. @param removal - see buildRemoval. */
+  removeAccounts(removal: string): Promise<void>
+  /** Has every server read its configuration and certificates again. @returns how many did. */
+  reloadServers(): Promise<number>
+  close(): Promise<void>
+}
+
+export interface SystemLinkOptions {
+  /** `tls://HOST:PORT` */
+  readonly urls: readonly string[]
+  /** PEM, of the only authority that is trusted. */
+  readonly authorities: string
+  /** The system account's. */
+  readonly system: Nkey
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number
+  /** The connection has ended, whoever ended it. */
+  readonly onLost: () => void
+}
+
+const ANSWER_MS = 5_000
+/** For the answers of all servers: nothing says how many there are. */
+const GATHER_MS = 1_000
+/** A connection ends then, and the next one has a new user. */
+const USER_LIFETIME_MS = 86_400_000
+
+const SUBJECTS = {
+  list: '$SYS.REQ.CLAIMS.LIST',
+  update: '$SYS.REQ.CLAIMS.UPDATE',
+  remove: '$SYS.REQ.CLAIMS.DELETE',
+  ping: '$SYS.REQ.SERVER.PING',
+  reload: (server: string) => `$SYS.REQ.SERVER.${server}.RELOAD`,
+} as const
+
+const Answer = z.object({
+  server: z.object({ id: z.string().regex(/^\w+$/) }).optional(),
+  data: z.unknown().optional(),
+  error: z.object({ description: z.string().default('no reason given') }).optional(),
+})
+type Answer = z.infer<typeof Answer>
+
+/** Connects to one of the servers, as a user that this process has made for itself. @throws if none lets it in. */
+export async function openSystemLink(o: SystemLinkOptions): Promise<SystemLink> {
+  const user = createNkey('user')
+  const connection = await connect({
+    servers: o.urls.map((url) => url.replace(/^tls:\/\//, '')),
+    tls: { ca: o.authorities },
+    authenticator: jwtAuthenticator(userJwt(o, user.publicKey), Buffer.from(user.seed)),
+    name: 'tutti-operator',
+    timeout: ANSWER_MS,
+    // The keeper of the accounts connects again, and then looks at everything.
+    reconnect: false,
+    ignoreClusterUpdates: true,
+  })
+  void connection.closed().then(o.onLost)
+  return toLink(connection)
+}
+
+function toLink(connection: NatsConnection): SystemLink {
+  const ask = async (subject: string, payload: string): Promise<Answer> => {
+    const { data } = await connection.request(subject, payload, { timeout: ANSWER_MS })
+    const answer = Answer.parse(JSON.parse(Buffer.from(data).toString()))
+    if (answer.error === undefined) return answer
+    throw new Error(`the NATS server refused ${subject}: ${answer.error.description}`)
+  }
+  return {
+    listAccounts: async () => z.array(z.string()).parse((await ask(SUBJECTS.list, '')).data ?? []),
+    updateAccount: async (jwt) => void (await ask(SUBJECTS.update, jwt)),
+    removeAccounts: async (removal) => void (await ask(SUBJECTS.remove, removal)),
+    reloadServers: async () => {
+      const servers = new Set<string>()
+      const options = { maxWait: GATHER_MS, maxMessages: 64 }
+      for await (const { data } of await connection.requestMany(SUBJECTS.ping, Empty, options)) {
+        const { server } = Answer.parse(JSON.parse(Buffer.from(data).toString()))
+        if (server !== undefined) servers.add(server.id)
+      }
+      for (const server of servers) await ask(SUBJECTS.reload(server), '')
+      return servers.size
+    },
+    close: async () => await connection.close(),
+  }
+}
+
+function userJwt({ system, nowMs }: SystemLinkOptions, sub: string): string {
+  const pub = { allow: ['$SYS.REQ.CLAIMS.*', '$SYS.REQ.SERVER.PING', '$SYS.REQ.SERVER.*.RELOAD'] }
+  const grant = { pub, sub: { allow: ['_INBOX.>'] }, subs: -1, data: -1, payload: -1 }
+  return signClaims(system, {
+    sub,
+    name: 'operator',
+    iat: Math.floor(nowMs / 1000),
+    exp: Math.floor((nowMs + USER_LIFETIME_MS) / 1000),
+    nats: { ...grant, allowed_connection_types: ['STANDARD'], type: 'user', version: 2 },
+  })
+}
