@@ -21,7 +21,7 @@ export { loadTracingSettings, TracingSettings } from './executable/tracing-setti
 export { renderFlagTable, renderHelp } from './flag-help.ts'
 export type { FlagTable, FlagValues } from './flag-spec.ts'
 export { flagRefusal, parseFlags, readPairs } from './flags.ts'
-export { followFiles, readFiles } from './follow-files.ts'
+export { type FollowedFiles, followFiles, readFiles } from './follow-files.ts'
 export { createHealth, type Health, withCauses } from './health.ts'
 export { type Running, type StopSignal } from './lifecycle.ts'
 export { limitLog } from './limit-log.ts'
@@ -37,7 +37,8 @@ export {
   type Metrics,
 } from './metrics.ts'
 export { createTracing } from './otlp-tracing.ts'
-export { createProbeServer } from './probe-server.ts'
+export { parseCertificates, parsePrivateKey } from './pem.ts'
+export { createProbeServer, PROBE_CONNECTIONS } from './probe-server.ts'
 export { Secret } from './secret.ts'
 export { raceSignal, signalError } from './signal-error.ts'
 export { parseTraceParent } from './trace-parent.ts'

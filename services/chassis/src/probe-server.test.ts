@@ -8,7 +8,7 @@ import { createProbeServer } from './probe-server.ts'
 async function start(t: Test, maxConnections?: number) {
   const server = createProbeServer(
     (_request, response) => void response.end('ok'),
-    ...(maxConnections === undefined ? [] : [maxConnections]),
+    maxConnections === undefined ? {} : { maxConnections },
   )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

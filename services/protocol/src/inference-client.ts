@@ -1,4 +1,11 @@
-import { type CallOptions, Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import {
+  type CallOptions,
+  type ChannelCredentials,
+  Client,
+  credentials,
+  Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import type { GRPCInferenceServiceClient } from './gen/inference/GRPCInferenceService.ts'
 import { decodeInferResponse, encodeInferRequest } from './infer/client-codec.ts'
@@ -13,6 +20,8 @@ const DEFAULT_WINDOW_BYTES = 1024 * 1024
 export interface InferenceClientOptions {
   /** `host:port`. */
   readonly address: string
+  /** Texts in PEM: the authority of the server, and the client's certificate where the server asks for one. Absent: no TLS. */
+  readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string }
   /** Bytes of one message either way; default 2^31 - 1, as Triton. */
   readonly maxMessageBytes?: number
   /**
@@ -37,6 +46,15 @@ function toMetadata(headers: Readonly<Record<string, string>> = {}): Metadata {
   return metadata
 }
 
+function toCredentials({ tls }: InferenceClientOptions): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure()
+  const { ca, cert, key } = tls
+  const isKnown = cert !== undefined && key !== undefined
+  return isKnown
+    ? credentials.createSsl(Buffer.from(ca), Buffer.from(key), Buffer.from(cert))
+    : credentials.createSsl(Buffer.from(ca))
+}
+
 function toCallOptions({ timeoutMs }: InferCallOptions): CallOptions {
   return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs }
 }
@@ -56,9 +74,10 @@ export class InferenceClient {
       // Clients of one process would otherwise share a connection, and one would close it under another.
       'grpc.use_local_subchannel_pool': 1,
     }
-    this.#channel = new Client(o.address, credentials.createInsecure(), options)
+    const security = toCredentials(o)
+    this.#channel = new Client(o.address, security, options)
     const { ObjectClient } = inferenceServices()
-    this.objects = new ObjectClient(o.address, credentials.createInsecure(), {
+    this.objects = new ObjectClient(o.address, security, {
       ...options,
       channelOverride: this.#channel.getChannel(),
     })

@@ -37,3 +37,4 @@ export {
 } from './servers.ts'
 export { StatisticsRecorder, type StepLabels } from './statistics.ts'
 export type { Execution } from './statistics-snapshot.ts'
+export { checkTlsFlags } from './tls/secure-options.ts'

@@ -1,8 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createProbeServer, type Health, type Logger, silentLogger } from '@tutti/chassis'
+import {
+  type Clock,
+  createProbeServer,
+  type Health,
+  type Logger,
+  PROBE_CONNECTIONS,
+  silentLogger,
+  systemClock,
+} from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { Json } from '@tutti/model-config'
 import { listenOn } from './listen.ts'
+import { readSecureOptions } from './tls/secure-options.ts'
+import { keepSecure } from './tls/secure-server.ts'
+import type { TlsFiles } from './tls/tls-flags.ts'
 
 /** What the endpoint prints; `ServerMetrics` is one. */
 export interface MetricsSource {
@@ -14,11 +25,14 @@ export interface MetricsServerOptions {
   readonly address: string
   /** 0 for any free port. Triton's default is 8002. */
   readonly port: number
+  /** Absent: HTTP without TLS. */
+  readonly tls?: TlsFiles | undefined
   readonly metrics: MetricsSource
   /** The process's own state, for `/livez` and `/readyz`; without it they are paths as any other. */
   readonly health?: HealthReading
   /** What the process says of itself, as JSON, by path. */
   readonly answers?: JsonAnswers
+  readonly clock?: Clock
   readonly log?: Logger
 }
 
@@ -41,18 +55,24 @@ const LISTENER_FAILED = 'listener failed'
  * GET on any path answers with the metrics, as Triton 2.51 does (triton-semantics 9.19); other methods get 405.
  * Only `/livez` and `/readyz` are the process's own (200 `ok`, or 503 with one line for each cause), and the paths of `answers`.
  *
- * @throws ServeError SETTING_INVALID if the address cannot be listened on.
+ * @throws ServeError SETTING_INVALID if the address cannot be listened on, FLAG_INVALID for files of TLS that do not fit.
  */
 export async function startMetricsServer(o: MetricsServerOptions): Promise<MetricsServer> {
-  const server = createProbeServer((request, response) => void answer(o, request, response))
+  const { clock = systemClock } = o
+  const secure = readSecureOptions(o.tls, clock)
+  const server = createProbeServer((request, response) => void answer(o, request, response), {
+    tls: secure?.options,
+  })
   const log = o.log ?? silentLogger
   const onError = (error: Error): void => log.error(LISTENER_FAILED, { error })
   const port = await listenOn(server, { ...o, onError })
+  const endTls = keepSecure(server, { secure, maxConnections: PROBE_CONNECTIONS, clock, log })
   return {
     port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
+        endTls()
         server.closeAllConnections()
       }),
   }

@@ -2,6 +2,7 @@ import type { FlagTable } from '@tutti/chassis'
 import { ADMISSION_DEFAULTS } from './admission-bounds.ts'
 import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'
+import { tlsFlags } from './tls/tls-flags.ts'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
@@ -21,6 +22,9 @@ export const SERVER_FLAGS = {
     default: 8002,
     description: 'Port of metrics; 0 takes any free port.',
   },
+  ...tlsFlags('grpc', 'gRPC'),
+  ...tlsFlags('http', 'HTTP'),
+  ...tlsFlags('metrics', 'metrics'),
   'grpc-max-message-size': {
     type: 'int',
     min: 1,

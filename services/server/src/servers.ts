@@ -19,8 +19,12 @@ import type { ControlGuard } from './request/control-guard.ts'
 import { startRestServer } from './rest/rest-server.ts'
 import type { SERVER_FLAGS } from './server-flags.ts'
 import { SERVER_IDENTITY } from './server-identity.ts'
+import { toTlsFiles } from './tls/tls-flags.ts'
 
-/** Servers for requests from outside: each request reaches the models that its host and token lead to. */
+/**
+ * Servers for requests from outside: each request reaches the models that its host and token lead to. They have no TLS: an ingress
+ * controller or a Gateway before them ends that of the clients.
+ */
 export interface EdgeServersOptions {
   /** See EdgeRulesOptions. */
   readonly access: () => EdgeAccess
@@ -83,6 +87,7 @@ export async function openMetricsServer(
   return await startMetricsServer({
     address: flags['metrics-address'],
     port: flags['metrics-port'],
+    tls: toTlsFiles(flags, 'metrics'),
     metrics,
     log: log.child({ server: 'metrics' }),
     ...(health !== undefined && { health }),
@@ -175,6 +180,7 @@ function openRest(
     ...toCommon(o, parts, log),
     address: edge?.address ?? flags['http-address'],
     port: edge?.httpPort ?? flags['http-port'],
+    tls: edge === undefined ? toTlsFiles(flags, 'http') : undefined,
     maxInputBytes: flags['http-max-input-size'],
   })
 }
@@ -190,6 +196,7 @@ function openGrpc(
     ...toCommon(o, parts, log),
     address: edge?.address ?? flags['grpc-address'],
     port: edge?.grpcPort ?? flags['grpc-port'],
+    tls: edge === undefined ? toTlsFiles(flags, 'grpc') : undefined,
     maxMessageBytes: flags['grpc-max-message-size'],
     windowBytes: flags['grpc-window-size'],
     maxConcurrentStreamsPerConnection: flags['grpc-max-concurrent-streams'],

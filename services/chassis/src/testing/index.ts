@@ -16,5 +16,9 @@ export {
   type StartedProcess,
   startProcess,
 } from './start-process.ts'
-export { createTestCertificates, type TestCertificates } from './test-certificates.ts'
+export {
+  createTestAuthority,
+  createTestCertificates,
+  type TestCertificates,
+} from './test-certificates.ts'
 export { until } from './until.ts'

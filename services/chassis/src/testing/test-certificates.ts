@@ -17,21 +17,40 @@ export async function createTestCertificates(
   folder: string,
   names: readonly string[] = ['DNS:localhost', 'IP:127.0.0.1'],
 ) {
-  const file = (name: string): string => join(folder, name)
-  const ca = { cert: file('ca.pem'), key: file('ca.key') }
-  await request(ca, ['-subj', '/CN=test authority'])
-  const sign = ['-CA', ca.cert, '-CAkey', ca.key, '-addext', 'basicConstraints=critical,CA:FALSE']
-  const server = { cert: file('server.pem'), key: file('server.key') }
-  const subject = ['-addext', `subjectAltName=${names.join(',')}`, '-subj', '/CN=server']
-  await request(server, [...sign, ...subject])
-  const client = { cert: file('client.pem'), key: file('client.key') }
-  await request(client, [...sign, '-subj', '/CN=client'])
+  const { caFile, issue } = await createTestAuthority(folder)
+  const server = await issue('server', { names })
+  const client = await issue('client')
   return {
-    caFile: ca.cert,
+    caFile,
     certFile: server.cert,
     keyFile: server.key,
     clientCertFile: client.cert,
     clientKeyFile: client.key,
+  }
+}
+
+/** Makes the files of an authority, `NAME.pem` and `NAME.key`, that issues certificates into the same folder. */
+export async function createTestAuthority(folder: string, name = 'ca') {
+  const filesOf = (file: string) => ({
+    cert: join(folder, `${file}.pem`),
+    key: join(folder, `${file}.key`),
+  })
+  const ca = filesOf(name)
+  await request(ca, ['-subj', '/CN=test authority'])
+  const sign = ['-CA', ca.cert, '-CAkey', ca.key, '-addext', 'basicConstraints=critical,CA:FALSE']
+  return {
+    caFile: ca.cert,
+    /** @param o.names - as a subjectAltName has them. @param o.subject - default `/CN=FILE`. */
+    issue: async (
+      file: string,
+      o: { readonly subject?: string; readonly names?: readonly string[] } = {},
+    ) => {
+      const { subject = `/CN=${file}`, names = [] } = o
+      const alternative = names.length === 0 ? [] : ['-addext', `subjectAltName=${names.join(',')}`]
+      const issued = filesOf(file)
+      await request(issued, [...sign, ...alternative, '-subj', subject])
+      return issued
+    },
   }
 }
 

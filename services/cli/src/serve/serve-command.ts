@@ -6,6 +6,7 @@ import {
   runExecutable,
   systemClock,
 } from '@tutti/chassis'
+import { checkTlsFlags } from '@tutti/server'
 import { checkModelFlags } from '@tutti/step'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Command } from '../command.ts'
@@ -28,6 +29,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
       checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
       checkControlFlags(flags)
       checkManifestFlags(flags)
+      checkTlsFlags(flags)
       readStorageMaps(flags)
     },
     start: async (o) => {

@@ -1,4 +1,5 @@
 import type { Executable } from '@tutti/chassis'
+import { checkTlsFlags } from '@tutti/server'
 import { toBrokers } from '@tutti/transport'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkSources, ROUTER_FLAGS } from './router-flags.ts'
@@ -13,6 +14,7 @@ export const routerExecutable: Executable<typeof ROUTER_FLAGS> = {
   processFlags: (flags) => flags,
   check: (flags) => {
     checkSources(flags)
+    checkTlsFlags(flags)
     toBrokers(flags)
   },
   start: startRouter,

@@ -1,6 +1,7 @@
-import type { Http2Server, ServerHttp2Session } from 'node:http2'
+import type { Http2SecureServer, Http2Server, ServerHttp2Session } from 'node:http2'
 import { Server, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { TLSSocket, Server as TlsServer } from 'node:tls'
 import type { GrpcLog } from './log-events.ts'
 
 export interface ConnectionsOptions {
@@ -18,7 +19,8 @@ const PING_TIMEOUT_MS = 20_000
 const NOTICE_TIMEOUT_MS = 1000
 /**
  * A GOAWAY with the highest stream id: a client is to open no more calls, and those on their way are still served. It is written
- * past Node: after `session.goaway`, whatever the id, nghttp2 drops new calls.
+ * past Node: after `session.goaway`, whatever the id, nghttp2 drops new calls. Over TLS that would end the process (Node counts the
+ * write as one of the session's). There calls on their way are dropped, and the client knows that they were not begun.
  *
  * @see RFC 9113, 6.8
  */
@@ -26,21 +28,22 @@ const SHUTDOWN_NOTICE = Buffer.from('0000080700000000007fffffff00000000', 'hex')
 
 /** The listening socket of a server and the connections that it accepted. */
 export class Connections {
-  readonly #server: Http2Server
+  readonly #server: Http2Server | Http2SecureServer
   readonly #sessions = new Map<ServerHttp2Session, Socket>()
   readonly #sockets = new Set<Socket>()
   readonly #closed: Promise<unknown>
   #stopped: Promise<unknown> | undefined
 
-  constructor(server: Http2Server, o: ConnectionsOptions) {
+  constructor(server: Http2Server | Http2SecureServer, o: ConnectionsOptions) {
     this.#server = server
     this.#closed = new Promise<void>((resolve) => server.once('close', resolve))
     // Beyond the bound a connection is dropped as it comes: it holds no call yet that could be answered.
     server.maxConnections = o.maxConnections
     server.on('drop', () => o.log.connectionDropped(o.maxConnections))
     let accepted: Socket
+    const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
     // Before Node's own listener, which makes the session of the connection.
-    server.prependListener('connection', (socket: Socket) => {
+    server.prependListener(event, (socket: Socket) => {
       accepted = socket
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
@@ -95,7 +98,7 @@ function stop(session: ServerHttp2Session, socket: Socket): Promise<void> {
     }
     const timer = setTimeout(end, NOTICE_TIMEOUT_MS)
     // Nothing may go out before our settings: a client that has not confirmed them may not have them.
-    if (session.destroyed || session.pendingSettingsAck) return end()
+    if (session.destroyed || session.pendingSettingsAck || socket instanceof TLSSocket) return end()
     socket.write(SHUTDOWN_NOTICE)
     // The answer to the ping comes behind all that the client sent before it read the notice.
     session.ping(end)

@@ -1,4 +1,9 @@
-import { createServer } from 'node:http2'
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+} from 'node:http2'
 import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { inferenceServices } from '@tutti/protocol'
@@ -8,6 +13,9 @@ import { listenOn, type RunningServer } from '../listen.ts'
 import { ControlCalls } from '../request/control-calls.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
 import type { ServerIdentity } from '../server-identity.ts'
+import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
+import { keepSecure } from '../tls/secure-server.ts'
+import type { TlsFiles } from '../tls/tls-flags.ts'
 import { Connections } from './connections.ts'
 import { serveInfer } from './infer-call.ts'
 import { InferStreamCall } from './infer-stream.ts'
@@ -66,6 +74,8 @@ export interface GrpcServerOptions
   readonly address: string
   /** 0 for any free port. */
   readonly port: number
+  /** Absent: HTTP/2 without TLS. */
+  readonly tls?: TlsFiles | undefined
   readonly identity: ServerIdentity
   /** Who may load and unload models; everybody if absent. */
   readonly guardControl?: ControlGuard | undefined
@@ -85,15 +95,52 @@ const RESET_BURST = 100_000
 const RESETS_PER_SECOND = 10_000
 
 /**
- * Starts the gRPC server, on HTTP/2 without TLS: the v2 service and the health service over one backend.
+ * Starts the gRPC server: the v2 service and the health service over one backend.
  *
- * @throws ServeError SETTING_INVALID for an address that cannot be listened on.
+ * @throws ServeError SETTING_INVALID for an address that cannot be listened on, FLAG_INVALID for files of TLS that do not fit.
  */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<RunningServer> {
   const o = { ...GRPC_SERVER_DEFAULTS, ...options }
   const log = new GrpcLog(o.log)
   const calls = new ServerCalls({ ...o, methods: o.methods ?? servedMethods(o), log })
-  const server = createServer({
+  const secure = readSecureOptions(o.tls, o.clock)
+  const server = createHttp2Server(o, secure)
+  server.on('stream', calls.accept)
+  const connections = new Connections(server, { ...o, log })
+  const onError = (error: Error): void => log.listenerFailed(error)
+  const port = await listenOn(server, { address: o.address, port: o.port, onError })
+  log.listening(o.address, port)
+  const { clock } = o
+  const endTls = keepSecure(server, { ...o, secure })
+  const endWriteWatch = watchWrites({ clock, timeoutMs: o.writeTimeoutMs, calls, log })
+  const times = { silenceMs: o.readTimeoutMs, requestMs: o.requestTimeoutMs }
+  const endReadWatch = watchReads({ clock, ...times, calls })
+  const stopAccepting = (): Promise<unknown> => {
+    calls.stop()
+    const stopped = connections.stopAccepting()
+    endTls()
+    return stopped
+  }
+  return {
+    port,
+    stopAccepting: () => void stopAccepting(),
+    drain: ({ timeoutMs }) =>
+      drainWithin(timeoutMs, toInFlight(calls, stopAccepting(), log), clock),
+    close: async () => {
+      const closed = connections.close()
+      endTls()
+      await closed
+      endWriteWatch()
+      endReadWatch()
+    },
+  }
+}
+
+function createHttp2Server(
+  o: GrpcServerBounds,
+  secure: SecureOptions | undefined,
+): Http2Server | Http2SecureServer {
+  const options = {
     settings: {
       initialWindowSize: o.windowBytes,
       maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
@@ -103,31 +150,10 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
     // The admission bounds what calls hold. At a bound of Node's own it ends connections.
     maxSessionMemory: Number.MAX_SAFE_INTEGER,
     maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
-  })
-  server.on('stream', calls.accept)
-  const connections = new Connections(server, { ...o, log })
-  const onError = (error: Error): void => log.listenerFailed(error)
-  const port = await listenOn(server, { address: o.address, port: o.port, onError })
-  log.listening(o.address, port)
-  const { clock } = o
-  const endWriteWatch = watchWrites({ clock, timeoutMs: o.writeTimeoutMs, calls, log })
-  const times = { silenceMs: o.readTimeoutMs, requestMs: o.requestTimeoutMs }
-  const endReadWatch = watchReads({ clock, ...times, calls })
-  const stopAccepting = (): Promise<unknown> => {
-    calls.stop()
-    return connections.stopAccepting()
   }
-  return {
-    port,
-    stopAccepting: () => void stopAccepting(),
-    drain: ({ timeoutMs }) =>
-      drainWithin(timeoutMs, toInFlight(calls, stopAccepting(), log), clock),
-    close: async () => {
-      await connections.close()
-      endWriteWatch()
-      endReadWatch()
-    },
-  }
+  if (secure === undefined) return createServer(options)
+  // A client that does not choose h2 is told so by Node, and has no more to say.
+  return createSecureServer({ ...options, ...secure.options, unknownProtocolTimeout: 0 })
 }
 
 /** @param stopped - resolves when no more calls can come. */

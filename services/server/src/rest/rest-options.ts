@@ -5,6 +5,7 @@ import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { ControlCalls } from '../request/control-calls.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
 import { SERVER_IDENTITY, type ServerIdentity } from '../server-identity.ts'
+import type { TlsFiles } from '../tls/tls-flags.ts'
 
 /** What a REST server needs; what is absent has the default of `REST_DEFAULTS`. */
 export interface RestServerOptions extends Partial<RestBounds> {
@@ -19,6 +20,8 @@ export interface RestServerOptions extends Partial<RestBounds> {
   readonly guardControl?: ControlGuard
   /** Notes who changes the server; nobody does if absent. */
   readonly accessLog?: AccessLog | undefined
+  /** Absent: HTTP without TLS. */
+  readonly tls?: TlsFiles | undefined
   /** What `GET /v2` answers. */
   readonly identity?: ServerIdentity
   /** Shared by all servers of the process; one of its own if absent. */
@@ -68,6 +71,7 @@ export function compileRestOptions(o: RestServerOptions): CompiledRestOptions {
     clock: systemClock,
     log: silentLogger,
     select: () => o.backend,
+    tls: undefined,
     ...REST_DEFAULTS,
     ...o,
   }

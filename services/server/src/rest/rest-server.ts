@@ -1,7 +1,11 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { ServeError } from '@tutti/errors'
 import { type FastifyInstance, fastify } from 'fastify'
 import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
+import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
+import { keepSecure } from '../tls/secure-server.ts'
 import { RequestRunner } from './request-runner.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import {
@@ -20,12 +24,13 @@ const CHECK_MS = 5000
 /**
  * Starts the v2 HTTP server.
  *
- * @throws ServeError SETTING_INVALID if the address cannot be listened on.
+ * @throws ServeError SETTING_INVALID if the address cannot be listened on, FLAG_INVALID for files of TLS that do not fit.
  */
 export async function startRestServer(options: RestServerOptions): Promise<RunningServer> {
   const o = compileRestOptions(options)
   const runner = new RequestRunner(o)
-  const app = createApp(o, runner)
+  const secure = readSecureOptions(o.tls, o.clock)
+  const app = createApp(o, runner, secure)
   for (const route of restRoutes(o)) addRoute(app, route, runner)
   app.setNotFoundHandler((request, reply) => {
     reply.hijack()
@@ -37,11 +42,13 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   const onError = (error: Error): void => o.log.error(REST_EVENTS.listenerFailed, { error })
   const { address } = o
   const port = await listenOn(app.server, { address, port: o.port, onError })
+  const endTls = keepSecure(app.server, { ...o, secure })
   return {
     port,
     stopAccepting: () => {
       runner.stop()
       app.server.close()
+      endTls()
       app.server.closeIdleConnections()
     },
     drain: ({ timeoutMs }) => drainWithin(timeoutMs, runner, o.clock),
@@ -49,6 +56,7 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
       runner.stop()
       runner.failAll()
       app.server.close()
+      endTls()
       app.server.closeAllConnections()
       await app.close()
       await runner.close()
@@ -56,14 +64,13 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   }
 }
 
-function createApp(o: CompiledRestOptions, runner: RequestRunner): FastifyInstance {
+function createApp(
+  o: CompiledRestOptions,
+  runner: RequestRunner,
+  secure: SecureOptions | undefined,
+): FastifyInstance {
   const app = fastify({
-    http: {
-      connectionsCheckingInterval: Math.min(CHECK_MS, o.headersTimeoutMs, o.requestTimeoutMs),
-      headersTimeout: o.headersTimeoutMs,
-    },
-    requestTimeout: o.requestTimeoutMs,
-    keepAliveTimeout: o.keepAliveMs,
+    serverFactory: (handler) => createHttpServer(o, secure, handler),
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
     exposeHeadRoutes: false,
     frameworkErrors: (cause, request, reply) => {
@@ -80,6 +87,21 @@ function createApp(o: CompiledRestOptions, runner: RequestRunner): FastifyInstan
     done()
   })
   return app
+}
+
+function createHttpServer(
+  o: CompiledRestOptions,
+  secure: SecureOptions | undefined,
+  handler: RequestListener,
+): Server {
+  const options = {
+    connectionsCheckingInterval: Math.min(CHECK_MS, o.headersTimeoutMs, o.requestTimeoutMs),
+    headersTimeout: o.headersTimeoutMs,
+    requestTimeout: o.requestTimeoutMs,
+    keepAliveTimeout: o.keepAliveMs,
+  }
+  if (secure === undefined) return createServer(options, handler)
+  return createTlsServer({ ...options, ...secure.options }, handler)
 }
 
 function addRoute(app: FastifyInstance, route: RestRoute, runner: RequestRunner): void {

@@ -7,3 +7,4 @@ export {
   type ScriptedModel,
 } from './scripted-backend.ts'
 export { inferObject, openTestServer, type TestServer } from './test-server.ts'
+export { createTlsFolder } from './tls-folder.ts'

@@ -1,6 +1,6 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { assert, ServeError } from '@tutti/errors'
+import { parseCertificates, parsePrivateKey } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import type { BrokerOptions } from '../endpoints.ts'
 import { type BrokerField, type BrokerNaming, SETTING_NAMES } from './broker-naming.ts'
 import { isUserSeed } from './nats-keys.ts'
@@ -32,7 +32,7 @@ export function readBrokerFiles(
   const { caFile, certFile, keyFile } = broker.tls ?? {}
   const ca = read('tls.caFile', caFile, parseCertificates)
   const cert = read('tls.certFile', certFile, parseCertificates)
-  const key = read('tls.keyFile', keyFile, parseKey)
+  const key = read('tls.keyFile', keyFile, parsePrivateKey)
   if (cert !== undefined && key !== undefined && !cert.first.checkPrivateKey(key.object)) {
     const what = `"${keyFile}" is not the key of the certificate in "${certFile}"`
     throw naming.refusal('tls.keyFile', what)
@@ -97,31 +97,4 @@ function parseCredentials(text: string): { readonly jwt: string; readonly seed: 
   if (jwt.split('.').length !== 3) throw new Error('holds no JWT in the block NATS USER JWT')
   if (!isUserSeed(seed)) throw new Error('holds no seed SU... in the block USER NKEY SEED')
   return { jwt, seed }
-}
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
-
-function parseCertificates(text: string): {
-  readonly text: string
-  readonly first: X509Certificate
-} {
-  const [first, ...others] = text.match(CERTIFICATE) ?? []
-  if (first === undefined) throw new Error('holds no certificate in PEM')
-  try {
-    const [parsed] = [first, ...others].map((block) => new X509Certificate(block))
-    assert(parsed !== undefined, 'the first block is there')
-    return { text, first: parsed }
-  } catch (cause) {
-    throw new Error('holds a certificate that cannot be read', { cause })
-  }
-}
-
-function parseKey(text: string): { readonly text: string; readonly object: KeyObject } {
-  try {
-    return { text, object: createPrivateKey(text) }
-  } catch (cause) {
-    const isEncrypted = text.includes('ENCRYPTED')
-    const want = isEncrypted ? 'a key with a passphrase, want one without' : 'no private key in PEM'
-    throw new Error(`holds ${want}`, { cause })
-  }
 }

@@ -1,0 +1,43 @@
+import { TLSSocket } from 'node:tls'
+
+/**
+ * The names in the certificate that the client of a connection has shown and proven: `CN:` with the common name of its subject,
+ * then its subject alternative names as `DNS:`, `URI:` (SPIFFE ids among them), `email:` and `IP Address:`. The kind is a part
+ * of a name, so that the common name `spiffe://a/b` is no SPIFFE id.
+ *
+ * Empty if the listener does not ask for certificates (no `--*-use-ssl-mutual`), or the connection is gone. A certificate that
+ * no authority of the listener has signed never comes so far: its handshake fails.
+ *
+ * The names of a connection never change. Ask once for each: reading them parses the certificate.
+ *
+ * @param socket - of an HTTP/1 request, or of an HTTP/2 session (`session.socket`).
+ */
+export function clientNames(socket: object): readonly string[] {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return []
+  const certificate = socket.getPeerX509Certificate()
+  if (certificate === undefined) return []
+  const { CN: common = [] } = certificate.toLegacyObject().subject
+  const commonNames = [common].flat().map((name) => `CN:${name}`)
+  return [...commonNames, ...splitNames(certificate.subjectAltName ?? '')]
+}
+
+/** One name in Node's text: a value with commas or quotes is written in quotes, as JSON. */
+const NAME = /([^:,]+):("(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-f]{4}))*"|[^,"]*)(?:, |$)/iuy
+
+/**
+ * Splits subject alternative names as Node writes them.
+ *
+ * @returns none at all if the text is not as Node writes it: a part of a name may not become a name.
+ * @see https://nodejs.org/api/crypto.html#x509subjectaltname
+ */
+export function splitNames(text: string): readonly string[] {
+  const names: string[] = []
+  NAME.lastIndex = 0
+  while (NAME.lastIndex < text.length) {
+    const match = NAME.exec(text)
+    if (match === null) return []
+    const [, kind = '', value = ''] = match
+    names.push(`${kind}:${value.startsWith('"') ? String(JSON.parse(value)) : value}`)
+  }
+  return names
+}

@@ -1,0 +1,49 @@
+import type { Socket } from 'node:net'
+import type { Server, TLSSocket } from 'node:tls'
+import type { Clock } from '@tutti/chassis'
+
+/** From the connection to the end of its handshake: two round trips and one signature. Node counts only silence. */
+const HANDSHAKE_MS = 10_000
+/** Of all connections, those that may be in their handshakes. */
+const SHARE = 1 / 4
+
+/**
+ * Bounds the handshakes of a server, which count among its connections: each in time, and all in number. Beyond the number a
+ * new connection ends the oldest that has not finished, so clients that connect and say nothing neither take the places of
+ * those that speak nor keep new ones out.
+ *
+ * @param o.maxConnections - of the server.
+ * @returns ends all handshakes, for a server that takes no more connections.
+ */
+export function boundHandshakes(
+  server: Server,
+  { maxConnections, clock }: { readonly maxConnections: number; readonly clock: Clock },
+): () => void {
+  const most = Math.max(1, Math.floor(maxConnections * SHARE))
+  const open = new Map<string, Socket>()
+  server.prependListener('connection', (socket: Socket) => {
+    const [oldest] = open
+    if (open.size >= most && oldest !== undefined) end(...oldest)
+    const ends = endsOf(socket)
+    const stopTimer = clock.setTimer(HANDSHAKE_MS, () => end(ends, socket))
+    open.set(ends, socket)
+    socket.once('close', () => {
+      stopTimer()
+      if (open.get(ends) === socket) open.delete(ends)
+    })
+  })
+  server.prependListener('secureConnection', (socket: TLSSocket) => open.delete(endsOf(socket)))
+  function end(ends: string, socket: Socket): void {
+    if (open.get(ends) !== socket) return
+    open.delete(ends)
+    socket.destroy()
+  }
+  return () => {
+    for (const entry of open) end(...entry)
+  }
+}
+
+/** The same for a connection and for the TLS over it, which Node does not lead from one to the other. */
+function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`
+}
