@@ -24,7 +24,7 @@ export {
 } from './inference-client.ts'
 export { toCorrelationText } from './message-bounds.ts'
 export { type Chunk, decodeChunk, encodeChunk } from './messages/chunk-codec.ts'
-export { decodeHeartbeat, encodeHeartbeat } from './messages/heartbeat.ts'
+export { decodeHeartbeat, encodeHeartbeat, sharesProtocol } from './messages/heartbeat.ts'
 export {
   CALLERS_LIMIT,
   CHUNK_BYTES,

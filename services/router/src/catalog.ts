@@ -1,9 +1,10 @@
 import type { EnsemblePlan } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
+import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/server'
 import type { ModelTarget } from '@tutti/tensor'
-import { revisionKey } from '@tutti/transport'
+import { type ForeignMember, revisionKey } from '@tutti/transport'
 
 type Labels = Readonly<Record<string, readonly string[]>>
 
@@ -187,6 +188,16 @@ export function noStepYet(unknown: ServeError, ensemble: CatalogEnsemble): Serve
   const text = `${unknown.message}: ensemble '${name}' waits for a step that serves ${models}`
   const details = { ensemble: name, model: missing.join(', ') }
   return new ServeError('STEP_UNAVAILABLE', text, { details, cause: unknown })
+}
+
+/** @param error - of the lookup; its text stays first. */
+export function onlyForeign(error: ServeError, foreign: ForeignMember): ServeError {
+  const { member, oldestProtocol, newestProtocol } = foreign
+  const versions =
+    oldestProtocol === newestProtocol ? oldestProtocol : `${oldestProtocol} to ${newestProtocol}`
+  const text = `${error.message}: step '${member}' speaks protocol version ${versions}, this router ${MESSAGE_PROTOCOL_VERSION}`
+  const details = { ...error.details, replica: member }
+  return new ServeError('STEP_UNAVAILABLE', text, { details, cause: error })
 }
 
 /** No replica of any revision serves the model version. */

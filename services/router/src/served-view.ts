@@ -2,7 +2,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import type { PinnedVersion, ServedByRouter, StepDescription } from '@tutti/ensemble'
 import { type Reason, ServeError } from '@tutti/errors'
 import { areAllReady } from '@tutti/server'
-import type { StepDirectory } from '@tutti/transport'
+import type { ForeignMember, StepDirectory } from '@tutti/transport'
 import { Acceptance } from './accepted/acceptance.ts'
 import { type AcceptedSet, NOTHING_ACCEPTED } from './accepted/accepted-set.ts'
 import { toServed } from './accepted/to-served.ts'
@@ -15,6 +15,7 @@ import {
   type LiveRevision,
   lookupModel,
   noStepYet,
+  onlyForeign,
   type ResolvedEntry,
 } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
@@ -28,6 +29,8 @@ export interface ServedViewOptions {
   readonly awaitsSteps?: boolean
   /** False as long as steps may be there that this router does not know yet: then an unknown model may well exist. */
   readonly hasHeardSteps?: () => boolean
+  /** Steps that this router cannot call, because they share no protocol version with it. */
+  readonly foreignSteps?: () => readonly ForeignMember[]
   /** An ensemble that is not valid any more is listed as unloaded: in the modes that change what is served. */
   readonly takesDown?: boolean
   /** Only what an operator has accepted is served: nothing before `setAccepted`. */
@@ -86,9 +89,20 @@ export class ServedView {
     return [...this.#catalog.models.values()]
   }
 
+  /** True if every revision that was accepted has a live replica. */
+  get isAcceptedServed(): boolean {
+    const { models, ensembles } = this.#acceptance?.accepted ?? NOTHING_ACCEPTED
+    const count = [...models.values()].reduce((sum, all) => sum + all.length, ensembles.length)
+    return this.served.accepted.length === count
+  }
+
   /** What requests reach now, for the operator. */
   get served(): ServedByRouter {
     return toServed(this.#catalog, this.#acceptance?.accepted ?? NOTHING_ACCEPTED)
+  }
+
+  get #foreign(): readonly ForeignMember[] {
+    return this.#o.foreignSteps?.() ?? []
   }
 
   /**
@@ -146,7 +160,7 @@ export class ServedView {
     try {
       return lookupModel(this.#catalog, name, version)
     } catch (cause) {
-      const error = ServeError.from(cause)
+      const error = this.#explainForeign(ServeError.from(cause), name)
       if (error.reason !== 'MODEL_NOT_FOUND') throw error
       if (this.#o.hasHeardSteps?.() !== false) throw this.#unknown(error, name)
       const text = `model '${name}' is not known yet: this router has not heard the steps`
@@ -171,6 +185,16 @@ export class ServedView {
     const { entries } = this
     if (this.#o.awaitsSteps === true && entries.some(isWaiting)) return false
     return areAllReady(entries)
+  }
+
+  /** A model that only steps of another protocol version serve is not unknown: another router, or this one upgraded, can use it. */
+  #explainForeign(error: ServeError, name: string): ServeError {
+    if (error.reason !== 'MODEL_NOT_FOUND' && error.reason !== 'STEP_UNAVAILABLE') return error
+    const entry = this.#catalog.models.get(name)
+    const missing = entry?.kind === 'ensemble' ? entry.missing : []
+    const wanted = [name, ...missing, error.details.model]
+    const foreign = this.#foreign.find(({ models }) => models.some((one) => wanted.includes(one)))
+    return foreign === undefined ? error : onlyForeign(error, foreign)
   }
 
   #unknown(error: ServeError, name: string): ServeError {

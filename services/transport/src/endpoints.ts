@@ -1,5 +1,6 @@
 import type { CancelSignal, ServeError } from '@tutti/errors'
 import type { Executor, FindExecutor, ModelTarget } from '@tutti/tensor'
+import type { ForeignMember } from './members/foreign-members.ts'
 
 /** How a process reaches the broker. Everything here comes from flags or settings of the executables. */
 export interface BrokerOptions {
@@ -137,6 +138,8 @@ export interface RouterEndpoint extends MemberQuestions {
   readonly awayMs: number
   /** What keeps other members from reaching this one now, as texts for people; none if they can. */
   readonly obstacles: readonly string[]
+  /** Members that share no protocol version with this one: they are there, and not called. */
+  readonly foreign: readonly ForeignMember[]
   /** A model version of a step. */
   readonly executor: FindReplicaExecutor
   drain(o: { readonly signal: AbortSignal }): Promise<void>

@@ -16,6 +16,7 @@ export type {
   StepEndpoint,
   StepEndpointOptions,
 } from './endpoints.ts'
+export type { ForeignMember } from './members/foreign-members.ts'
 export {
   type AnnouncedLoad,
   type Replica,

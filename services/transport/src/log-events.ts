@@ -1,5 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
+import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
+import type { ForeignMember } from './members/foreign-members.ts'
 
 /** The two connections that a member has to its broker. */
 export type ConnectionRole = 'control' | 'data'
@@ -45,6 +47,16 @@ export class TransportEvents {
 
   memberAppeared(member: string, role: string): void {
     this.#log.info('member appeared', { member, role })
+  }
+
+  memberForeign({ member, role, oldestProtocol, newestProtocol }: ForeignMember): void {
+    this.#log.warn('member speaks another protocol version, it is not called', {
+      member,
+      role,
+      oldestProtocol,
+      newestProtocol,
+      want: MESSAGE_PROTOCOL_VERSION,
+    })
   }
 
   memberSuspected(member: string): void {

@@ -2,13 +2,27 @@ import { deepStrictEqual, ok } from 'node:assert/strict'
 import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { decodeHeartbeat, encodeHeartbeat } from './heartbeat.ts'
+import { decodeHeartbeat, encodeHeartbeat, sharesProtocol } from './heartbeat.ts'
 import { HEARTBEAT_LIMIT_BYTES, HEARTBEAT_REVISIONS } from './limits.ts'
 import type { Heartbeat } from './message.ts'
 import { damaged, memberId } from './testing/message-arbitraries.ts'
 
 const natural = fc.maxSafeNat()
 const text = fc.string({ unit: 'binary', maxLength: 20 })
+const REQUIRED = [
+  'member',
+  'role',
+  'sequence',
+  'description',
+  'inFlight',
+  'queued',
+  'freeSlots',
+  'freeBytes',
+  'draining',
+  'transports',
+  'revisions',
+  'protocol',
+] as const
 const heartbeat: fc.Arbitrary<Heartbeat> = fc.record(
   {
     member: memberId,
@@ -22,9 +36,10 @@ const heartbeat: fc.Arbitrary<Heartbeat> = fc.record(
     draining: fc.boolean(),
     transports: fc.uniqueArray(fc.constantFrom('nats', 'tcp')),
     revisions: fc.array(fc.tuple(text, natural, text), { maxLength: 4 }),
-    protocol: natural,
+    protocol: fc.constant(1),
+    newestProtocol: natural.map((more) => Math.max(1, more)),
   },
-  { noNullPrototype: true },
+  { noNullPrototype: true, requiredKeys: [...REQUIRED] },
 )
 
 const GOOD: Heartbeat = {
@@ -58,8 +73,37 @@ await t.test('any heartbeat comes out as it went in', async (t) => {
 })
 
 await t.test('what only newer members say is dropped', async (t) => {
-  const newer = { ...WIRE, bearers: ['quic', 'nats', 7], colour: 'red', protocol: 2 }
-  t.same(decodeHeartbeat(toBytes(newer)), { ...GOOD, protocol: 2 })
+  const newer = { ...WIRE, bearers: ['quic', 'nats', 7], colour: 'red', newestProtocol: 2 }
+  t.same(decodeHeartbeat(toBytes(newer)), { ...GOOD, newestProtocol: 2 })
+})
+
+await t.test('of a version that is not ours only what all versions say is read', async (t) => {
+  const revisions = [['m', 2, 'abc']]
+  const other = { peer: 'step-9', role: 'step', revisions, protocol: 2, newestProtocol: 3 }
+  const read = decodeHeartbeat(toBytes({ ...other, sequence: 'odd', freeSlots: null }))
+  t.match(read, { member: 'step-9', revisions, protocol: 2, newestProtocol: 3, freeSlots: 0 })
+  t.throws(() => decodeHeartbeat(toBytes({ ...other, peer: 7 })), {
+    reason: 'MALFORMED_MESSAGE',
+    message: /peer/,
+  })
+  t.throws(() => decodeHeartbeat(toBytes({ ...other, revisions: 7 })), /revisions/)
+})
+
+await t.test('two members speak if their ranges of versions meet', async (t) => {
+  const cases: [number, number | undefined, boolean][] = [
+    [1, undefined, true],
+    [1, 1, true],
+    [0, 2, true],
+    [1, 7, true],
+    [0, undefined, false],
+    [2, undefined, false],
+    [2, 3, false],
+  ]
+  for (const [protocol, newestProtocol, shares] of cases) {
+    const range = { protocol, ...(newestProtocol !== undefined && { newestProtocol }) }
+    t.equal(sharesProtocol(range), shares, `${protocol} to ${newestProtocol}`)
+  }
+  t.notMatch(Buffer.from(encodeHeartbeat(GOOD)).toString(), /newestProtocol/, 'as it always was')
 })
 
 await t.test('damaged and random heartbeats are read or refused with a typed error', async (t) => {
@@ -107,6 +151,7 @@ await t.test('each field that is wrong is named with what came and what is wante
     ['revisions[0][1]', { ...WIRE, revisions: [['m', '1', 'a']] }, 'got string, want'],
     ['revisions[0][2]', { ...WIRE, revisions: [['m', 1, null]] }, 'got null, want a string'],
     ['protocol', { ...WIRE, protocol: true }, 'got boolean, want'],
+    ['newestProtocol', { ...WIRE, newestProtocol: -1 }, 'got -1, want an integer'],
   ]
   for (const [field, value, message] of cases) {
     t.throws(() => decodeHeartbeat(toBytes(value)), {

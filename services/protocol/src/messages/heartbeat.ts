@@ -1,5 +1,10 @@
 import { ServeError } from '@tutti/errors'
-import { HEARTBEAT_LIMIT_BYTES, HEARTBEAT_REVISIONS, MEMBER_ID_LIMIT_BYTES } from './limits.ts'
+import {
+  HEARTBEAT_LIMIT_BYTES,
+  HEARTBEAT_REVISIONS,
+  MEMBER_ID_LIMIT_BYTES,
+  MESSAGE_PROTOCOL_VERSION,
+} from './limits.ts'
 import { malformedField } from './malformed-field.ts'
 import type { Heartbeat } from './message.ts'
 
@@ -38,14 +43,23 @@ function tooLarge(revisions: number, what: string): ServeError {
   return new ServeError('MESSAGE_TOO_LARGE', `heartbeat of ${revisions} model versions: ${what}`)
 }
 
+/** True if the member speaks the version that this code speaks; else nothing should be sent to it. */
+export function sharesProtocol(o: Pick<Heartbeat, 'protocol' | 'newestProtocol'>): boolean {
+  const { protocol, newestProtocol = protocol } = o
+  return protocol <= MESSAGE_PROTOCOL_VERSION && MESSAGE_PROTOCOL_VERSION <= newestProtocol
+}
+
 /**
- * Fields and transports that only newer members know are left out. `protocol` may be another version's: then nothing else should be
- * sent to that member. On the wire the member is `peer` and its transports are `bearers`.
+ * Fields and transports that only newer members know are left out. On the wire the member is `peer` and its transports are `bearers`.
+ * Of a member that shares no version with us, only what every version says is read: who it is, its versions and revisions.
  *
  * @throws ServeError MALFORMED_MESSAGE that names the field.
  */
 export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
-  const fields = readObject(bytes)
+  const said = readObject(bytes)
+  const protocols = readProtocols(said)
+  const { protocol } = protocols
+  const fields = sharesProtocol(protocols) ? said : { ...said, ...UNREAD }
   const member = text(fields, 'peer')
   if (member === '' || Buffer.byteLength(member) > MEMBER_ID_LIMIT_BYTES) {
     throw wrong('peer', member, `1 to ${MEMBER_ID_LIMIT_BYTES} bytes`)
@@ -64,8 +78,27 @@ export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
     draining: boolean(fields, 'draining'),
     transports: list(fields, 'bearers').filter((name) => name === 'nats' || name === 'tcp'),
     revisions: list(fields, 'revisions').map(toRevision),
-    protocol: integer(fields, 'protocol'),
+    protocol,
+    ...('newestProtocol' in protocols && protocols),
   }
+}
+
+/** What another version may say in another way. */
+const UNREAD: Fields = {
+  sequence: 0,
+  description: '',
+  inFlight: 0,
+  queued: 0,
+  freeSlots: 0,
+  freeBytes: 0,
+  draining: false,
+  bearers: [],
+}
+
+function readProtocols(fields: Fields): Pick<Heartbeat, 'protocol' | 'newestProtocol'> {
+  const protocol = integer(fields, 'protocol')
+  if (fields['newestProtocol'] === undefined) return { protocol }
+  return { protocol, newestProtocol: integer(fields, 'newestProtocol') }
 }
 
 function readObject(bytes: Uint8Array): Fields {

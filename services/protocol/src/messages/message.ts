@@ -108,6 +108,8 @@ export interface Heartbeat {
   readonly transports: readonly ('nats' | 'tcp')[]
   /** Revisions that a step serves, [model, version, revision]; empty for a router. */
   readonly revisions: readonly (readonly [string, number, string])[]
-  /** Protocol version of the member messages: 1. */
+  /** The oldest version of the member messages that the member speaks: 1. */
   readonly protocol: number
+  /** The newest one; absent if it is the same. Members of the first version go by `protocol` alone. */
+  readonly newestProtocol?: number
 }

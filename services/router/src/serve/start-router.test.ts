@@ -1,4 +1,5 @@
 import { createHealth, createLogger, loadTracingSettings, parseFlags } from '@tutti/chassis'
+import { createManualClock } from '@tutti/chassis/testing'
 import { toDescriptionJson, toStatisticsJson } from '@tutti/ensemble'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { InferenceClient } from '@tutti/protocol'
@@ -28,7 +29,7 @@ async function start(
   t: Test,
   argv: readonly string[],
   endpoint = new ScriptedRouterEndpoint(),
-  o: Pick<StartRouterOptions, 'watch'> = {},
+  o: Pick<StartRouterOptions, 'watch' | 'clock'> = {},
 ) {
   const loopback = ['grpc', 'http', 'metrics'].flatMap((listener) => [
     `--${listener}-address=127.0.0.1`,
@@ -203,6 +204,34 @@ await t.test('a router that does not know the steps yet calls no model unknown',
   while (!isServing()) await settle()
 })
 
+await t.test('what only steps of another version serve is refused with its reason', async (t) => {
+  const endpoint = new ScriptedRouterEndpoint()
+  const { ready } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
+  const infer = (model: string) => get(ready.httpPort, `/v2/models/${model}/infer`, request)
+  t.notMatch(await get(ready.metricsPort, '/tutti/v1/served'), [200, /foreign/])
+  t.equal((await infer('m'))[0], 404)
+  const later = { member: 'later', role: 'step', oldestProtocol: 2, newestProtocol: 3 } as const
+  endpoint.foreign = [{ ...later, models: ['m'] }]
+  const why = "step 'later' speaks protocol version 2 to 3, this router 1"
+  for (const model of ['m', 'ens']) {
+    const [status, text] = await infer(model)
+    t.equal(status, 503)
+    t.ok(text.includes(why), text)
+  }
+  t.equal((await infer('other'))[0], 404, 'of what it does not serve nothing is said')
+  const [, served] = await get(ready.metricsPort, '/tutti/v1/served')
+  t.match(JSON.parse(served), { models: [], foreign: [{ member: 'later', models: ['m'] }] })
+  t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'], 'everything else goes on')
+  endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+  endpoint.executors.set('s1', echoing('Y'))
+  while ((await get(ready.httpPort, '/v2/models/ens/ready'))[0] !== 200) await settle()
+  t.equal((await infer('m'))[0], 200)
+  endpoint.remove('s1')
+  const [status, text] = await infer('ens')
+  t.equal(status, 503)
+  t.ok(text.includes(why), text)
+})
+
 await t.test('clients load and unload nothing over processes', async (t) => {
   const endpoint = new ScriptedRouterEndpoint()
   endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
@@ -258,14 +287,15 @@ await t.test(
     })
     endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
     await settle()
-    const unread = 'the accepted revisions have not been read yet\n'
-    t.same(await get(ready.metricsPort, '/readyz'), [503, unread])
+    const unheard = 'the steps have not been heard yet'
+    const unread = 'the accepted revisions have not been read yet'
+    t.same(await get(ready.metricsPort, '/readyz'), [503, `${unheard}\n${unread}\n`])
     t.equal((await get(ready.httpPort, '/v2/models/m/infer', request))[0], 503)
     const config = `backend: "onnxruntime" ${IO}`
     const object = modelRevision({ name: 'm-1', model: 'm', config, versions: { 1: 'r' } })
     hearer?.onEvent({ type: 'added', object })
     hearer?.onSynced()
-    t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'])
+    while ((await get(ready.metricsPort, '/readyz'))[0] !== 200) await settle()
     t.same(JSON.parse((await get(ready.metricsPort, '/tutti/v1/served'))[1]), {
       models: [{ name: 'm', versions: [{ version: 1, revisions: ['r'] }] }],
       accepted: ['m-1'],
@@ -282,6 +312,48 @@ await t.test(
     }
     await running.close()
     t.same(asked, ['closed'])
+  },
+)
+
+/** Models m and n were accepted. */
+const watchTwo: StartRouterOptions['watch'] = ({ onEvent, onSynced }) => {
+  for (const model of ['m', 'n']) {
+    const config = `backend: "onnxruntime" ${IO}`
+    const object = modelRevision({ name: `${model}-1`, model, config, versions: { 1: 'r' } })
+    onEvent({ type: 'added', object })
+  }
+  setImmediate(onSynced)
+  return { close: async () => {} }
+}
+
+await t.test(
+  'on Kubernetes a new router waits for a slow step of what was accepted, but not for ever',
+  async (t) => {
+    const clock = createManualClock()
+    const endpoint = new ScriptedRouterEndpoint()
+    endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
+    const starting = start(t, ['--kubernetes'], endpoint, {
+      watch: watchTwo,
+      clock,
+    })
+    /** Since the router has joined. */
+    let now = 0
+    const passUntil = async (ms: number): Promise<void> => {
+      for (; now < ms; now += 20) {
+        await settle()
+        clock.advance(20)
+      }
+      await settle()
+    }
+    while (endpoint.events.length === 0) await settle()
+    await passUntil(640)
+    const { ready } = await starting
+    const unheard = [503, 'the steps have not been heard yet\n']
+    t.same(await get(ready.metricsPort, '/readyz'), unheard, 'no step of n was heard')
+    await passUntil(2960)
+    t.same(await get(ready.metricsPort, '/readyz'), unheard)
+    await passUntil(3060)
+    t.same(await get(ready.metricsPort, '/readyz'), [200, 'ok\n'], 'there is none')
   },
 )
 

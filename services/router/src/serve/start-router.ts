@@ -11,6 +11,7 @@ import {
   withCauses,
 } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
+import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
 import {
   checkAnswered,
@@ -82,16 +83,19 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
     ]
   }
   const health = withCauses(o.health, causes)
-  const answers = new Map([['/tutti/v1/served', () => router.view.served]])
+  const answers = new Map([['/tutti/v1/served', () => toServedAnswer(router, parts)]])
   const metricsServer = await openMetricsServer({ flags, metrics, health, answers, log })
   opened.defer(async () => metricsServer?.close())
   const joined = await joinBroker(o, parts)
   opened.defer(() => joined.close())
   endpoint = joined
   parts.replicas.executor = joined.executor
+  parts.replicas.foreign = () => joined.foreign
   parts.join.resolve(joined)
   // The servers should not open on an empty catalog where steps are there.
-  await discovery.begin(joined, steps, { clock, signal: o.signal })
+  const hasAll = (): boolean =>
+    accepted === undefined || (accepted.hasSynced && router.view.isAcceptedServed)
+  await discovery.begin(joined, steps, { clock, signal: o.signal, hasAll })
   const follow = await pollEnsembles(flags, { router, clock, log })
   const closing = new AbortController()
   const followed = follow(closing.signal)
@@ -124,6 +128,12 @@ async function serveRouter(o: StartRouterOptions, opened: AsyncDisposableStack):
   }
 }
 
+/** What requests reach and, for people, which steps cannot be called; absent if all can. */
+function toServedAnswer({ view }: Router, { replicas }: Pick<Parts, 'replicas'>): Json {
+  const foreign = replicas.foreign().map((one) => ({ ...one }))
+  return foreign.length === 0 ? view.served : { ...view.served, foreign }
+}
+
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 /** The router and what tells it what to serve; the broker is joined later. */
@@ -140,7 +150,10 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
   const name = `router-${randomBytes(5).toString('hex')}`
   const join = Promise.withResolvers<RouterEndpoint>()
   const discovery = opened.adopt(new StepDiscovery(), (open) => open.close())
-  const replicas = { executor: notJoined as FindReplicaExecutor }
+  const replicas = {
+    executor: notJoined as FindReplicaExecutor,
+    foreign: (): RouterEndpoint['foreign'] => [],
+  }
   const router = new Router({
     replicas,
     ensembles,
@@ -149,6 +162,7 @@ async function openParts(o: StartRouterOptions, opened: AsyncDisposableStack) {
     metrics,
     clock,
     log,
+    foreignSteps: () => replicas.foreign(),
     hasHeardSteps: () => discovery.isOver && accepted?.hasSynced !== false,
     revisionRefused: (replica) => steps.refresh(replica),
     strictReadiness: flags['strict-readiness'],

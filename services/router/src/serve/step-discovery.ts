@@ -6,6 +6,11 @@ import type { StepLink } from './step-link.ts'
 /** Steps answer a newcomer's heartbeat at once; two of their own heartbeats fit in any case. */
 const DISCOVERY_MS = 600
 const DESCRIBING_MS = 5000
+/**
+ * A step that is silent for less is not dead, only slow: routers that heard it before still send it requests, and one that takes
+ * over from them must know it. As long as members take to call one dead.
+ */
+const SILENT_MS = 3000
 const LOOK_EVERY_MS = 20
 
 /** The first moments on the broker, in which the steps that are there announce themselves. */
@@ -21,14 +26,16 @@ export class StepDiscovery {
   /**
    * Resolves when the steps that are there have described themselves, or one did not for some seconds. Without a broker it
    * resolves at once, and the discovery goes on.
+   *
+   * @param o.hasAll - true if no step is missed: one that is may be slow, and is waited for.
    */
   async begin(
     endpoint: Pick<RouterEndpoint, 'isConnected'>,
     steps: Pick<StepLink, 'isSettled'>,
-    o: { readonly clock: Clock; readonly signal: AbortSignal },
+    o: DiscoveryOptions,
   ): Promise<void> {
     const signal = AbortSignal.any([o.signal, this.#closing.signal])
-    const discovered = this.#discover(endpoint, steps, { clock: o.clock, signal })
+    const discovered = this.#discover(endpoint, steps, { ...o, signal })
     if (endpoint.isConnected) await discovered
     // It ends early with the router only.
     else discovered.catch(() => {})
@@ -41,14 +48,38 @@ export class StepDiscovery {
   async #discover(
     endpoint: Pick<RouterEndpoint, 'isConnected'>,
     steps: Pick<StepLink, 'isSettled'>,
-    o: { readonly clock: Clock; readonly signal: AbortSignal },
+    o: DiscoveryOptions,
   ): Promise<void> {
     do {
       while (!endpoint.isConnected) await sleep(LOOK_EVERY_MS, o)
       await sleep(DISCOVERY_MS, o)
     } while (!endpoint.isConnected)
-    const until = o.clock.now() + DESCRIBING_MS
-    while (!steps.isSettled && o.clock.now() < until) await sleep(LOOK_EVERY_MS, o)
+    const heardAt = o.clock.now()
+    const passed = (): number => o.clock.now() - heardAt
+    while (!steps.isSettled && passed() < DESCRIBING_MS) await sleep(LOOK_EVERY_MS, o)
+    const isMissed = (): boolean => !o.hasAll() && passed() < SILENT_MS - DISCOVERY_MS
+    if (!isMissed()) this.#isOver = true
+    // The servers need not wait for that: they say that they are not ready.
+    else void this.#awaitMissed(isMissed, o)
+  }
+
+  async #awaitMissed(isMissed: () => boolean, o: DiscoveryOptions): Promise<void> {
+    // The signal, which is the only thing that ends a sleep early, ends the discovery.
+    while (isMissed()) if (!(await slept(o))) return
     this.#isOver = true
   }
+}
+
+/** @returns false if the signal has ended the sleep. */
+function slept(o: DiscoveryOptions): Promise<boolean> {
+  return sleep(LOOK_EVERY_MS, o).then(
+    () => true,
+    () => false,
+  )
+}
+
+interface DiscoveryOptions {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly hasAll: () => boolean
 }

@@ -1,5 +1,10 @@
 import { ServeError } from '@tutti/errors'
-import type { OpenRouterEndpointOptions, Question, RouterEndpoint } from '@tutti/transport'
+import type {
+  ForeignMember,
+  OpenRouterEndpointOptions,
+  Question,
+  RouterEndpoint,
+} from '@tutti/transport'
 import type { Revisions } from '../step-members.ts'
 import { ReplicaExecutors } from './replica-executors.ts'
 
@@ -13,6 +18,7 @@ export class ScriptedRouterEndpoint implements RouterEndpoint {
   awayForMs = Infinity
   /** Beside the broker. */
   obstaclesBeside: readonly string[] = []
+  foreign: readonly ForeignMember[] = []
   readonly events: string[] = []
   /** What the steps execute. */
   readonly executors = new ReplicaExecutors()

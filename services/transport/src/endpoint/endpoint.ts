@@ -9,12 +9,14 @@ import {
   MESSAGE_PROTOCOL_VERSION,
   type Message,
   type Subjects,
+  sharesProtocol,
 } from '@tutti/protocol'
 import type { Callee } from '../calls/callee.ts'
 import type { Caller } from '../calls/caller.ts'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
 import { TransportEvents } from '../log-events.ts'
+import { ForeignMembers } from '../members/foreign-members.ts'
 import { type Departure, Membership, type Novelty } from '../members/membership.ts'
 import { BrokerLink } from '../nats/broker-link.ts'
 import { checkBrokerOptions } from '../nats/broker-options.ts'
@@ -71,6 +73,7 @@ export class Endpoint {
   readonly link: BrokerLink
   readonly subjects: Subjects
   readonly membership: Membership
+  readonly foreign: ForeignMembers
   readonly incoming: IncomingTransfers
   readonly outgoing: OutgoingTransfers
   readonly messages: EndpointMessages
@@ -104,6 +107,7 @@ export class Endpoint {
     this.incoming = new IncomingTransfers(settings, (to, message) =>
       this.messages.send(to, message),
     )
+    this.foreign = new ForeignMembers(settings.deadAfterMs)
     this.outgoing = new OutgoingTransfers(() => this.#pieceLimits())
     this.membership = new Membership(settings, {
       heard: (heartbeat, what) => this.#heard(heartbeat, what),
@@ -273,9 +277,12 @@ export class Endpoint {
 
   #takeHeartbeat(subject: string, sender: string | undefined, heartbeat: Heartbeat): void {
     const now = this.#o.clock.now()
-    const { member, protocol } = heartbeat
-    if (member !== sender || protocol !== MESSAGE_PROTOCOL_VERSION) {
-      this.#ignored.add(now, subject, `heartbeat of '${member}' in protocol ${protocol}`)
+    const { member } = heartbeat
+    if (member !== sender) {
+      this.#ignored.add(now, subject, `heartbeat of '${member}'`)
+    } else if (!sharesProtocol(heartbeat)) {
+      const foreign = this.foreign.heard(now, heartbeat)
+      if (foreign !== undefined) this.events.memberForeign(foreign)
     } else if (!this.membership.heartbeat(now, heartbeat)) {
       const { maxMembers, maxRevisions } = this.#o.settings
       const why = `more than ${maxMembers} members that announce ${maxRevisions} revisions`
@@ -338,6 +345,7 @@ export class Endpoint {
     if (!this.link.isUp || this.link.isLate(now)) this.membership.freeze()
     else this.membership.thaw(now)
     this.membership.tick(now)
+    this.foreign.tick(now)
     this.incoming.tick(now)
     this.#calls?.caller.faults.tick(now)
     this.#calls?.callee.faults.tick(now)

@@ -1,6 +1,7 @@
 import type { Heartbeat } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions, FindReplicaExecutor } from '../endpoints.ts'
+import type { ForeignMember } from '../members/foreign-members.ts'
 import {
   type AccessListener,
   type MemberListener,
@@ -67,6 +68,12 @@ export class MemberAccesses {
   /** Members of a role that are neither dead nor gone. */
   members(role: Heartbeat['role']): readonly string[] {
     return this.#merged?.members(role) ?? this.primary.endpoint.membership.members(role)
+  }
+
+  /** Members that share no protocol version with this one, each once. */
+  get foreign(): readonly ForeignMember[] {
+    const all = this.#all.flatMap(({ endpoint }) => endpoint.foreign.all)
+    return [...new Map(all.map((foreign) => [foreign.member, foreign])).values()]
   }
 
   /** Resolves when every broker is there, or the time is over. */

@@ -9,6 +9,7 @@ import type {
   RouterEndpoint,
   RouterEndpointOptions,
 } from '../endpoints.ts'
+import type { ForeignMember } from '../members/foreign-members.ts'
 import type { Novelty } from '../members/membership.ts'
 import type { StepDirectory } from '../step-directory.ts'
 import { descriptionDigest } from './description-digest.ts'
@@ -74,6 +75,10 @@ class CallingEndpoint implements RouterEndpoint {
 
   get obstacles(): readonly string[] {
     return this.#accesses.primary.endpoint.obstacles
+  }
+
+  get foreign(): readonly ForeignMember[] {
+    return this.#accesses.foreign
   }
 
   untilUp(timeoutMs: number): Promise<void> {

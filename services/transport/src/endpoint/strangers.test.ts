@@ -325,3 +325,53 @@ await t.test('work is taken only of callers whose end would be noticed', WITH_NA
   await until(() => answers.length >= 3)
   t.same(answers.toSorted(), ['first: accepted', 'first: response', 'second: refused'])
 })
+
+await t.test('members of other versions are called if their ranges meet', WITH_NATS, async (t) => {
+  const server = await startNatsServer()
+  t.teardown(() => server.stop())
+  const broker = brokerAt(server.url)
+  const warnings: [string, unknown][] = []
+  const warn = (message: string, fields: unknown): void => void warnings.push([message, fields])
+  const log = { ...silentLogger, warn }
+  const router = await openTestRouter(t, broker, 'router', { log: { ...log, child: () => log } })
+  const stranger = await openStranger(t, broker)
+  const say = (fields: object): void => {
+    const heartbeat = Object(JSON.parse(Buffer.from(HOSTILE).toString('utf8')))
+    const bytes = Buffer.from(JSON.stringify({ ...heartbeat, ...fields }))
+    stranger.publish(SUBJECTS.heartbeat(String(Reflect.get(fields, 'peer'))), bytes)
+  }
+  const next = { peer: 'next', newestProtocol: 2, revisions: [['m', 1, 'next']] }
+  const later = { protocol: 2, newestProtocol: 3, freeSlots: 'many', revisions: [['n', 1, 'x']] }
+  say(next)
+  say({ peer: 'later', ...later })
+  say({ peer: 'later', ...later })
+  say({ peer: 'router-2', protocol: 2, role: 'router', revisions: [] })
+  await until(() => router.changed.length > 0 && router.member.foreign.length === 2)
+  t.same(router.changed, ['next'])
+  t.ok(router.directory.isServed({ model: 'm', version: 1, revision: 'next' }))
+  t.notOk(router.directory.isServed({ model: 'n', version: 1, revision: 'x' }))
+  t.match(router.member.foreign, [
+    { member: 'later', oldestProtocol: 2, newestProtocol: 3, models: ['n'] },
+    { member: 'router-2', oldestProtocol: 2, newestProtocol: 2, role: 'router' },
+  ])
+  t.match(
+    warnings.filter(([message]) => message.startsWith('member speaks')),
+    [
+      [/it is not called/, { member: 'later', oldestProtocol: 2, newestProtocol: 3, want: 1 }],
+      [/it is not called/, { member: 'router-2' }],
+    ],
+    'each is said once',
+  )
+  const message = Buffer.from(encodeMessage({ from: 'next', call: 1, type: 'done' }))
+  const chunk = Buffer.from(
+    encodeChunk({ from: 'next', transfer: 1, offset: 0, total: 3 }, tensorBytes(3)),
+  )
+  for (const bytes of [message, chunk]) bytes.writeUInt8(2, 3)
+  stranger.publish(SUBJECTS.control('router'), message)
+  stranger.publish(SUBJECTS.data('router'), chunk)
+  await until(() => warnings.some(([text]) => text === 'message ignored'))
+  t.match(
+    warnings.find(([text]) => text === 'message ignored'),
+    [/./, { error: /version: 2, want 1/, count: 1 }],
+  )
+})
