@@ -40,7 +40,7 @@ export type ChildOutcome = { readonly resource: Resource; readonly key: ObjectKe
   | { readonly result: 'nameConflict'; readonly message: string }
   /** The server refuses it, and will do so again. */
   | { readonly result: 'refused'; readonly error: KubeError }
-  /** It, or its namespace, is being deleted. */
+  /** It, its owner, or its namespace is being deleted. */
   | { readonly result: 'terminating'; readonly finalizers: readonly string[] }
   /** What it needs is not there; the outcome of that tells why. Nothing was done. */
   | { readonly result: 'held' }
@@ -103,6 +103,7 @@ export class Applier {
     desired: readonly DesiredChild[],
     options: SyncOptions,
   ): Promise<SyncResult> {
+    if (isLeaving(owner)) throw new OwnerMoved('the owner is being deleted')
     const pass = this.#begin(owner, options)
     const outcomes = await this.#applyAll(pass, desired)
     const isComplete = outcomes.every(({ result }) => SETTLED.has(result))
@@ -110,7 +111,10 @@ export class Applier {
     return { outcomes }
   }
 
-  /** Applies some of the children as `sync` does, and deletes none: those that must not wait for the others. @throws as `sync` */
+  /**
+   * Applies some of the children as `sync` does, and deletes none: those that must not wait for the others. Of an owner that is being
+   * deleted it makes none, and changes those that are there. @throws as `sync`
+   */
   async apply(
     owner: Owner,
     desired: readonly DesiredChild[],
@@ -120,8 +124,6 @@ export class Applier {
   }
 
   #begin(owner: Owner, { signal, onRepaired }: SyncOptions): Pass {
-    if (owner.object.metadata.deletionTimestamp !== undefined)
-      throw new OwnerMoved('the owner is being deleted')
     const check = new OwnerCheck(this.#o.client, owner, signal)
     return { owner, check, signal, ...(onRepaired !== undefined && { onRepaired }) }
   }
@@ -157,6 +159,7 @@ export class Applier {
     const current = cached ?? (await this.#readLive(pass, resource, key))
     const blocked = current && this.#toBlocked(owner, resource, current)
     if (blocked !== undefined) return blocked
+    if (current === undefined && isLeaving(owner)) return { result: 'terminating', finalizers: [] }
     const beforeChange = async (uid: string): Promise<void> => {
       // A process that has just started may have been given an old state: what it wants would undo what was wanted since.
       await check.ensure()
@@ -258,6 +261,10 @@ type Ensured = WithoutPlace<
 >
 
 const SETTLED: ReadonlySet<ChildOutcome['result']> = new Set(['applied', 'repaired', 'unchanged'])
+
+function isLeaving({ object: { metadata } }: Owner): boolean {
+  return metadata.deletionTimestamp !== undefined
+}
 
 function lacksNeeds({ needs }: DesiredChild, before: readonly ChildOutcome[]): boolean {
   return before.some(({ resource, result }) => needs.includes(resource) && !SETTLED.has(result))

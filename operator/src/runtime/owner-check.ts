@@ -30,9 +30,9 @@ export class OwnerCheck {
     const { metadata } = object
     const got = this.#client.get(resource, keyOf(object), { signal: this.#signal })
     const live = (await unlessNotFound(got))?.metadata
-    if (live === undefined || live.uid !== metadata.uid || live.deletionTimestamp !== undefined) {
-      throw new OwnerMoved('the owner is gone')
-    }
+    const isSame =
+      live?.uid === metadata.uid && live.deletionTimestamp === metadata.deletionTimestamp
+    if (!isSame) throw new OwnerMoved('the owner is gone')
     if (live.generation !== metadata.generation) throw new OwnerMoved('the owner has been edited')
     this.#isDone = true
   }

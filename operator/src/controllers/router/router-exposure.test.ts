@@ -11,6 +11,10 @@ function edgeOf(secret: PlainObject | undefined): unknown {
   return text === '' ? undefined : JSON.parse(text)
 }
 
+function exposeTo(host: string): PlainObject {
+  return { ingress: { hosts: [host] }, auth: { secretRef: { name: 'token' } } }
+}
+
 await t.test('against a real API server', { skip: withoutKube() }, async (t) => {
   const server: ApiServer = await startApiServer()
   t.teardown(() => server.stop())
@@ -111,6 +115,49 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
     await plain.delete(ns.path('secrets', 'token'))
     t.same(edgeOf(await untilOther(second)), { routes: [] })
+  })
+
+  await t.test('access ends although a finalizer holds a Router that was deleted', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    const edge = ns.path('secrets', 'tutti-router-edge')
+    const policy = ns.path('networkpolicies', 'tutti-router')
+    const router = ns.path('routers', 'default')
+    const untilOther = async (before: unknown) =>
+      edgeOf(await plain.until(edge, (secret) => textOf(edgeOf(secret)) !== textOf(before)))
+    await plain.create(ns.path('secrets'), {
+      metadata: { name: 'token' },
+      stringData: { token: 'first' },
+    })
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: exposeTo('e.example') })
+    await ns.applyEnsemble('two', { ...ENSEMBLE, expose: exposeTo('f.example') })
+    await plain.until(edge, (secret) => /one.*two/.test(textOf(edgeOf(secret))))
+    await plain.until(ns.path('deployments', 'tutti-router'), isThere)
+    const finalizers = ['example.com/stay']
+    await plain.patch(router, { metadata: { finalizers }, spec: { clientNamespaces: ['team-b'] } })
+    await plain.until(policy, (object) => textOf(object).includes('team-b'))
+    await plain.delete(router)
+    await ns.condition('one', 'Degraded', 'True', 'Terminating')
+
+    await plain.patch(router, { spec: { clientNamespaces: null } })
+    await plain.until(policy, (object) => !textOf(object).includes('team-b'))
+    const first = edgeOf(await plain.get(edge))
+    await plain.patch(ns.path('secrets', 'token'), { stringData: { token: 'second' } })
+    const second = await untilOther(first)
+    t.match(second, { routes: [{ models: ['one'] }, { models: ['two'] }] })
+    await plain.delete(ns.path('ensembles', 'one'))
+    const third = await untilOther(second)
+    t.match(third, { routes: [{ models: ['two'] }] })
+    await plain.delete(ns.path('ensembles', 'two'))
+    t.same(await untilOther(third), { routes: [] })
+    // What is gone stays gone.
+    await plain.delete(edge)
+    await plain.patch(router, { spec: { clientNamespaces: ['team-c'] } })
+    await plain.until(policy, (object) => textOf(object).includes('team-c'))
+    t.notOk(isThere(await plain.get(edge).catch(() => undefined)))
+    await plain.patch(router, { metadata: { finalizers: null } })
+    await plain.until(router, isGone)
   })
 
   await t.test(

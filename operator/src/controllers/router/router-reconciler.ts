@@ -95,10 +95,17 @@ export class RouterReconciler {
     }
     if (!(await this.#need.isCurrent(namespace, signal))) return AGAIN
     if (router === undefined) return await this.#need.create(namespace, signal)
-    // What belongs to it goes with it; another is made once it is gone.
-    if (!isUsed && !isKept(router)) return {}
+    if (!isUsed && !isKept(router)) return await this.#endAccess(router, signal)
     if (!isUsed && isUntouched(router)) return await this.#need.delete(router, signal)
     return await untilOwnerMoves(() => this.#look(router, context))
+  }
+
+  /** What belongs to it goes with it, and another is made once it is gone. Until then its pods serve, but no Ensemble is exposed. */
+  async #endAccess(router: Router, signal: AbortSignal): Promise<Result> {
+    return await untilOwnerMoves(async () => {
+      await this.#applyAccess(router, signal)
+      return {}
+    })
   }
 
   async #look(router: Router, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
@@ -151,12 +158,12 @@ export class RouterReconciler {
   }
 
   /**
-   * Who may reach the routers, before all that can be wrong with a Router: a token that was revoked ends whatever else is wrong.
+   * Who may reach the routers, before all that can be wrong with a Router: a token that was revoked ends whatever else is wrong. The
+   * pods of a Router that is being deleted serve until nothing holds it.
    *
    * @returns the Ensembles that are reached from outside.
    */
   async #applyAccess(router: Router, signal: AbortSignal): Promise<readonly ExposedEnsemble[]> {
-    if (!isKept(router)) return []
     const { client, defaults, applier } = this.#o
     const { namespace = '', annotations = {} } = router.metadata
     const exposed = await findExposed(this.#exposable(namespace), { client, signal })
