@@ -87,12 +87,26 @@ export interface GrpcServerOptions
   readonly methods?: readonly Method[]
 }
 
-/*
- * Node allows 1000 resets and 33 more each second, and ends the connection of a client that needs more: one whose deadlines run
- * out under load would lose the calls that are well. The streams and the admission bound what a reset costs us.
+/**
+ * What a connection may cost by streams that are opened and given up. Node's own bounds (1000 resets and 33 more each second, 100
+ * refused streams in a row) end connections of clients that do nothing wrong: deadlines that run out together reset all streams at
+ * once, and calls that follow at once are refused while the former close. Connections from outside are those of a proxy: if one
+ * client could end them, it would end the calls of the others.
  */
-const RESET_BURST = 100_000
-const RESETS_PER_SECOND = 10_000
+function resetBounds(o: ResetOptions) {
+  const streams = Math.max(LEAST_RESETS, o.maxConcurrentStreamsPerConnection)
+  const clients = o.select === undefined ? 1 : 10
+  return {
+    streamResetBurst: 4 * clients * streams,
+    streamResetRate: clients * streams,
+    maxSessionRejectedStreams: clients * streams,
+  }
+}
+
+type ResetOptions = GrpcServerBounds & Pick<GrpcServerOptions, 'select'>
+
+/** Each second, on a connection of few streams. One reset costs about 30 us. */
+const LEAST_RESETS = 1024
 
 /**
  * Starts the gRPC server: the v2 service and the health service over one backend.
@@ -137,7 +151,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
 }
 
 function createHttp2Server(
-  o: GrpcServerBounds,
+  o: ResetOptions,
   secure: SecureOptions | undefined,
 ): Http2Server | Http2SecureServer {
   const options = {
@@ -145,8 +159,7 @@ function createHttp2Server(
       initialWindowSize: o.windowBytes,
       maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
     },
-    streamResetBurst: RESET_BURST,
-    streamResetRate: RESETS_PER_SECOND,
+    ...resetBounds(o),
     // The admission bounds what calls hold. At a bound of Node's own it ends connections.
     maxSessionMemory: Number.MAX_SAFE_INTEGER,
     maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
