@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { cacheFolder } from '../../scripts/setup/cache-folder.mjs'
-import { findInPath, runQuietly } from '../../scripts/setup/child.mjs'
+import {
+  APT_GET,
+  installDebianPackages,
+  lackingPackages,
+} from '../../scripts/setup/debian-packages.mjs'
 import { SetupFailure } from '../../scripts/setup/failure.mjs'
-import { withLock } from '../../scripts/setup/lock.mjs'
 import { whyNoCgroups } from './cgroups.mjs'
 
-const APT_GET = '/usr/bin/apt-get'
 const CNI = '/usr/lib/cni/bridge'
 /** Debian's packages, and the program or file by which it is known that one is there. */
 const PACKAGES = {
@@ -40,7 +40,7 @@ const ALLOWED = [
 export function whyNoNode(env = process.env) {
   if (process.platform !== 'linux') return `a node needs Linux, and this is ${process.platform}`
   if (process.getuid() !== 0) return 'a node needs root, for its namespaces'
-  const lacking = lackingPackages(env)
+  const lacking = lackingPackages(env, PACKAGES)
   if (lacking.length > 0 && !existsSync(APT_GET)) {
     return `there is no ${lacking.join(', ')}, and no apt-get to install it`
   }
@@ -53,7 +53,7 @@ export function whyNoNode(env = process.env) {
  * @throws SetupFailure if one cannot be installed, or the kernel does not allow what they need.
  */
 export async function installPackages({ env = process.env, say = console.error } = {}) {
-  await install(PACKAGES, { env, say })
+  await installDebianPackages(PACKAGES, { env, say })
   const reason = whyNoNamespaces()
   if (reason !== undefined) throw new SetupFailure(`There can be no node here: ${reason}.`)
 }
@@ -70,25 +70,7 @@ export async function installImageBuilder({ env = process.env, say = console.err
       `Images cannot be built: no daemon of docker answers, there is no ${lacking.join(', ')}, and no apt-get to install it.`,
     )
   }
-  await install(IMAGE_BUILDER, { env, say })
-}
-
-async function install(packages, { env, say }) {
-  await withLock(join(cacheFolder(env), 'apt-get.lock'), async () => {
-    const lacking = lackingPackages(env, packages)
-    if (lacking.length === 0) return
-    say(`Installing ${lacking.join(', ')} ...`)
-    const options = { env: { ...env, DEBIAN_FRONTEND: 'noninteractive' } }
-    await runQuietly('apt-get update', APT_GET, ['update', '-q'], options)
-    const args = ['install', '-q', '-y', '--no-install-recommends', ...lacking]
-    await runQuietly(`apt-get install ${lacking.join(' ')}`, APT_GET, args, options)
-  })
-}
-
-function lackingPackages(env, packages = PACKAGES) {
-  const isThere = (name) =>
-    name.startsWith('/') ? existsSync(name) : findInPath(name, env).length > 0
-  return Object.keys(packages).filter((name) => !isThere(packages[name]))
+  await installDebianPackages(IMAGE_BUILDER, { env, say })
 }
 
 function whyNoNamespaces() {

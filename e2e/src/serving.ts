@@ -32,7 +32,7 @@ export interface Serving extends Target {
 
 /** Starts `tutti serve` on free ports of the loopback, and waits until it serves. It ends with the test, however the test ends. */
 export async function serve(t: Test, o: ServeRequest): Promise<Serving> {
-  const { serving } = await startTutti(serveArguments(o), o.env)
+  const { serving } = await startTutti(serveArguments(o), o)
   // Tests that care about the end of the server end it themselves; here it must only be gone.
   t.teardown(() => serving.process.stop('SIGKILL'))
   return serving
@@ -85,14 +85,24 @@ export const LOOPBACK: readonly string[] = ['grpc', 'http', 'metrics'].flatMap((
   `--${name}-port=0`,
 ])
 
+/** How a command of `tutti` is started. */
+export interface StartOptions {
+  /** What the environment has beside this process's. */
+  readonly env?: Readonly<Record<string, string>>
+  /** `tutti` of another build, for `node`. */
+  readonly program?: string
+  /** Words before the command, such as those that put it into a namespace; they must become the command. */
+  readonly within?: readonly string[]
+}
+
 /** Starts a command of `tutti`. @returns also what it says of itself when it is ready. */
 export async function startTutti(
   args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-  program = TUTTI,
+  { env = {}, program: tutti = TUTTI, within = [] }: StartOptions = {},
 ): Promise<{ readonly serving: Serving; readonly ready: Record<string, unknown> }> {
   const isReady = (line: string): boolean => parseLine(line)['message'] === 'server ready'
-  const started = await startProcess(process.execPath, [program, ...args], {
+  const [program = '', ...rest] = [...within, process.execPath, tutti, ...args]
+  const started = await startProcess(program, rest, {
     cwd: ROOT,
     env: { ...process.env, ...env },
     readyWhen: isReady,

@@ -1,6 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { findFaketime } from '../setup/faketime.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
+import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
 import { ensurePython } from '../setup/python.mjs'
 import { findTorch } from '../setup/torch.mjs'
@@ -30,6 +32,16 @@ export const NEEDS = {
   torch: {
     names: ['TUTTI_TEST_TORCH_PYTHON'],
     provide: () => findTorch(),
+  },
+  /** Namespaces of its own, for its network, its mounts and its processes. */
+  netns: {
+    names: ['TUTTI_NAMESPACES'],
+    provide: () => findNamespaces(),
+  },
+  /** libfaketime. */
+  faketime: {
+    names: ['TUTTI_FAKETIME'],
+    provide: () => findFaketime(),
   },
 }
 

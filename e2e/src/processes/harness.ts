@@ -69,7 +69,7 @@ async function startMember(
   o: MemberOptions,
 ): Promise<Member> {
   const url = o.proxy === undefined ? broker.url : `nats://127.0.0.1:${o.proxy.port}`
-  const starting = startTutti(memberArguments(role, url, o), o.env, o.program)
+  const starting = startTutti(memberArguments(role, url, o), o)
   // Not after the wait: another one that does not start ends the test while this one is starting.
   t.teardown(async () => {
     // What did not start has ended, and the test has the error.

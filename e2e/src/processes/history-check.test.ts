@@ -36,6 +36,8 @@ await t.test('a history that keeps every promise has no problem', async (t) => {
       ended(3, failed('DEADLINE_EXCEEDED', 'DEADLINE_EXCEEDED')),
       invoked(5),
       ended(5),
+      { ...invoked(6), dueMs: 1000 },
+      { ...ended(6), atMs: 1000 },
     ]),
     [],
   )
@@ -91,6 +93,19 @@ const BROKEN: readonly (readonly [string, readonly HistoryEvent[], RegExp])[] = 
     [struck(1), invoked(1), ended(1, failed('DEADLINE_EXCEEDED', 'DEADLINE_EXCEEDED')), settled(1)],
     /DEADLINE_EXCEEDED/,
   ],
+  [
+    'an answer that is late',
+    [
+      { ...invoked(1), dueMs: 10 },
+      { ...ended(1), atMs: 12 },
+    ],
+    /2 ms too/,
+  ],
+  [
+    'an error of a fault that nobody knows',
+    [struck(1, { kind: 'flood' }), invoked(1), ended(1, LOST), settled(1)],
+    /STEP_LOST/,
+  ],
   ['a fault that never settles', [struck(3)], /^fault 3 has not settled$/],
   ['a fault that never struck', [settled(3)], /^fault 3 settled without/],
 ]
@@ -102,3 +117,8 @@ for (const [what, events, problem] of BROKEN) {
     t.match(problems[0], problem)
   })
 }
+
+await t.test('a fault explains the errors that its table names', async (t) => {
+  const events = [struck(1, { kind: 'flood' }), invoked(1), ended(1, LOST), settled(1)]
+  t.same(checkHistory(events, { flood: ['UNAVAILABLE STEP_LOST'] }), [])
+})

@@ -27,28 +27,40 @@ export type HistoryEvent =
       readonly router: string
       /** True if the client gave it so little time that it may run out. */
       readonly isTimed: boolean
+      readonly atMs?: number
+      /** When it must have its outcome, on the clock of `atMs`; at some time, if absent. */
+      readonly dueMs?: number
     }
   /** The client wants no answer any more. */
   | { readonly type: 'cancelled'; readonly request: number }
-  | { readonly type: 'ended'; readonly request: number; readonly outcome: Outcome }
+  | {
+      readonly type: 'ended'
+      readonly request: number
+      readonly outcome: Outcome
+      readonly atMs?: number
+    }
   | {
       readonly type: 'struck'
       readonly fault: number
-      readonly kind: FaultKind
+      readonly kind: string
       /** Of a fault that only clients of this router may notice. */
       readonly router?: string
     }
   /** All is as it was before: requests from now on have nothing to do with it. */
   | { readonly type: 'settled'; readonly fault: number }
 
+/** Of each kind of fault the errors that a client may get, code and reason of each. */
+export type FaultErrors = Readonly<Record<string, readonly string[]>>
+
 interface Fault {
-  readonly kind: FaultKind
+  readonly errors: readonly string[]
   readonly router: string | undefined
 }
 
 interface Request {
   readonly router: string
   readonly isTimed: boolean
+  readonly dueMs: number
   /** All that were there at some moment between its invocation and its end. */
   readonly faults: Set<Fault>
   isCancelled: boolean
@@ -57,12 +69,16 @@ interface Request {
 
 /**
  * Holds a history against what was promised: each request has exactly one outcome, the right bytes or an error that its own
- * client or a fault of its time explains. Pure.
+ * client or a fault of its time explains, in time. Pure.
  *
+ * @param kinds - a fault of a kind that it lacks explains nothing.
  * @returns what breaks a promise, in words; empty if nothing does.
  */
-export function checkHistory(events: readonly HistoryEvent[]): readonly string[] {
-  const state: State = { requests: new Map(), faults: new Map() }
+export function checkHistory(
+  events: readonly HistoryEvent[],
+  kinds: FaultErrors = FAULT_KINDS,
+): readonly string[] {
+  const state: State = { kinds, requests: new Map(), faults: new Map() }
   const problems: string[] = []
   for (const event of events) {
     const problem = 'fault' in event ? takeFault(state, event) : takeRequest(state, event)
@@ -76,6 +92,7 @@ export function checkHistory(events: readonly HistoryEvent[]): readonly string[]
 }
 
 interface State {
+  readonly kinds: FaultErrors
   /** Those in flight, and those that have ended. */
   readonly requests: Map<number, Request>
   /** Those that are there. */
@@ -87,13 +104,13 @@ function subjectOf(event: HistoryEvent): string {
 }
 
 function takeFault(
-  { requests, faults }: State,
+  { kinds, requests, faults }: State,
   event: Extract<HistoryEvent, { fault: number }>,
 ): string | undefined {
   if (event.type === 'settled') {
     return faults.delete(event.fault) ? undefined : 'settled without having struck'
   }
-  const fault = { kind: event.kind, router: event.router }
+  const fault = { errors: kinds[event.kind] ?? [], router: event.router }
   faults.set(event.fault, fault)
   for (const request of requests.values()) if (!request.hasEnded) request.faults.add(fault)
   return undefined
@@ -106,20 +123,25 @@ function takeRequest(
   const request = requests.get(event.request)
   if (event.type === 'invoked') {
     if (request !== undefined) return 'was invoked twice'
-    const { router, isTimed } = event
+    const { router, isTimed, dueMs = Number.POSITIVE_INFINITY } = event
     const fresh = { faults: new Set(faults.values()), isCancelled: false, hasEnded: false }
-    requests.set(event.request, { router, isTimed, ...fresh })
+    requests.set(event.request, { router, isTimed, dueMs, ...fresh })
     return undefined
   }
   if (request === undefined) return `was ${event.type} before it was invoked`
-  if (event.type === 'ended') return end(request, event.outcome)
+  if (event.type === 'ended') return end(request, event)
   if (!request.hasEnded) request.isCancelled = true
   return undefined
 }
 
-function end(request: Request, outcome: Outcome): string | undefined {
+function end(
+  request: Request,
+  { outcome, atMs = 0 }: Extract<HistoryEvent, { type: 'ended' }>,
+): string | undefined {
   if (request.hasEnded) return `has another outcome: ${describe(outcome)}`
   request.hasEnded = true
+  const lateMs = Math.round(atMs - request.dueMs)
+  if (lateMs > 0) return `had its outcome ${lateMs} ms too late: ${describe(outcome)}`
   if (outcome.kind === 'wrong') return `was answered wrongly: ${outcome.what}`
   if (outcome.kind === 'right') {
     return request.isCancelled ? 'was answered after it was cancelled' : undefined
@@ -134,7 +156,7 @@ function allowedErrors({ router, isTimed, isCancelled, faults }: Request): Reado
   if (isCancelled) allowed.add('CANCELLED CANCELLED')
   for (const fault of faults) {
     if (fault.router !== undefined && fault.router !== router) continue
-    for (const error of FAULT_KINDS[fault.kind]) allowed.add(error)
+    for (const error of fault.errors) allowed.add(error)
   }
   return allowed
 }

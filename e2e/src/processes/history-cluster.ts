@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { type FaultProxy, type NatsServerOptions, until } from '@tutti/chassis/testing'
 import type { Test } from 'tap'
-import { parseLine } from '../serving.ts'
 import { type Harness, type Member, type MemberOptions, startHarness } from './harness.ts'
 import { isOk } from './seen.ts'
+import { Sight } from './sight.ts'
 
 export const STEP_MODELS = ['slow', 'add_one_batch', 'versioned', 'big_identity']
 /** What clients ask for. */
@@ -134,43 +134,6 @@ async function lacks(routers: readonly Place[], models: readonly string[]): Prom
   }
   return ''
 }
-
-/** What a member's log says of how it sees things. */
-class Sight {
-  readonly #self: Member
-  readonly #known = new Set<string>()
-  readonly #connected = new Set<unknown>()
-  #read = 0
-
-  constructor(self: Member) {
-    this.#self = self
-  }
-
-  /** True if it is connected, knows exactly the members that are there, and suspects none of them. */
-  isRight(alive: ReadonlySet<string>): boolean {
-    const { lines } = this.#self.process
-    for (; this.#read < lines.length; this.#read += 1) this.#take(lines[this.#read] ?? '')
-    const others = [...alive].filter((id) => id !== this.#self.id)
-    return (
-      this.#connected.size === CONNECTIONS &&
-      this.#known.size === others.length &&
-      others.every((id) => this.#known.has(id))
-    )
-  }
-
-  #take(text: string): void {
-    const { message, member, connection } = parseLine(text)
-    if (message === 'broker connected') this.#connected.add(connection)
-    if (message === 'broker disconnected') this.#connected.delete(connection)
-    if (message === 'member appeared' || message === 'member recovered')
-      this.#known.add(String(member))
-    if (message === 'member is suspect' || message === 'member is gone')
-      this.#known.delete(String(member))
-  }
-}
-
-/** Of each member to the broker. */
-const CONNECTIONS = 2
 
 /** Each process is started as the leader of a group: what is left of the groups. */
 function groupsAlive(leaders: readonly number[]): readonly string[] {

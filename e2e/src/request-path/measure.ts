@@ -35,7 +35,7 @@ export async function pathOverNats(t: Test, url: string): Promise<readonly strin
 
 async function start(t: Test, args: readonly string[]) {
   const all = [...args, `--model-repository=${BASIC}`, ...LOOPBACK]
-  const { serving } = await startTutti(all, { NODE_OPTIONS: '--inspect=127.0.0.1:0' })
+  const { serving } = await startTutti(all, { env: { NODE_OPTIONS: '--inspect=127.0.0.1:0' } })
   t.teardown(() => serving.process.stop('SIGKILL'))
   const inspected = await inspectProcess(serving.process)
   t.teardown(() => inspected.close())

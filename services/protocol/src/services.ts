@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { loadPackageDefinition, type MethodDefinition } from '@grpc/grpc-js'
-import { loadSync, type Options } from '@grpc/proto-loader'
+import { loadSync, type MessageTypeDefinition, type Options } from '@grpc/proto-loader'
 import type { HealthDefinition } from './gen/grpc/health/v1/Health.ts'
 import type { ProtoGrpcType as InferenceTypes } from './gen/grpc_service.ts'
 import type { ProtoGrpcType as HealthTypes } from './gen/health.ts'
@@ -19,7 +19,33 @@ export const PROTO_OPTIONS = {
   includeDirs: [PROTO_DIRECTORY],
 } as const satisfies Options
 
-const PROTO_FILES = ['grpc_service.proto', 'health.proto']
+const PROTO_FILES = ['grpc_service.proto', 'health.proto', 'status_details.proto']
+
+/** A google.rpc.ErrorInfo. */
+export interface ErrorInfo {
+  readonly reason: string
+  readonly domain: string
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** A google.rpc.Status, as proto-loader has it. */
+interface Status {
+  readonly code: number
+  readonly message: string
+  readonly details: readonly { readonly type_url: string; readonly value: Uint8Array }[]
+}
+
+/** A google.rpc.RetryInfo. */
+interface RetryInfo {
+  readonly retry_delay: { readonly seconds: number; readonly nanos: number }
+}
+
+/** What tells more of an error than its code and text. */
+interface StatusMessages {
+  readonly 'google.rpc.Status': MessageTypeDefinition<Status, Status>
+  readonly 'google.rpc.ErrorInfo': MessageTypeDefinition<ErrorInfo, ErrorInfo>
+  readonly 'google.rpc.RetryInfo': MessageTypeDefinition<RetryInfo, RetryInfo>
+}
 
 function passBuffer(bytes: Buffer): Buffer {
   return bytes
@@ -59,12 +85,15 @@ export interface InferenceServices {
   readonly health: HealthDefinition
   /** Makes clients of it. */
   readonly HealthClient: HealthTypes['grpc']['health']['v1']['Health']
+  readonly statusMessages: StatusMessages
 }
 
 function load(): InferenceServices {
-  const definition = loadPackageDefinition(loadSync(PROTO_FILES, PROTO_OPTIONS))
+  const loaded = loadSync(PROTO_FILES, PROTO_OPTIONS)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- messages of the files just read
+  const statusMessages = loaded as unknown as StatusMessages
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types are generated from the files just read
-  const root = definition as unknown as InferenceTypes & HealthTypes
+  const root = loadPackageDefinition(loaded) as unknown as InferenceTypes & HealthTypes
   const ObjectClient = root.inference.GRPCInferenceService
   const HealthClient = root.grpc.health.v1.Health
   const { service } = ObjectClient
@@ -73,12 +102,12 @@ function load(): InferenceServices {
     ModelInfer: raw(service.ModelInfer),
     ModelStreamInfer: raw(service.ModelStreamInfer),
   }
-  return { inference, ObjectClient, health: HealthClient.service, HealthClient }
+  return { inference, ObjectClient, health: HealthClient.service, HealthClient, statusMessages }
 }
 
 let loaded: InferenceServices | undefined
 
-/** The services of the v2 protocol, read from the .proto files on the first call. */
+/** The services of the v2 protocol, read from the .proto files on the first call; a server calls it before it has a request. */
 export function inferenceServices(): InferenceServices {
   loaded ??= load()
   return loaded

@@ -7,8 +7,9 @@ import {
   STATUS_CODES,
   type StatusCode,
 } from '@tutti/errors'
+import type { ErrorInfo } from '../services.ts'
 import { capText, percentEncodedLength, utf8Length } from './cap-text.ts'
-import { decodeErrorInfo, type ErrorInfo, encodeStatusDetails } from './status-details.ts'
+import { decodeErrorInfo, encodeStatusDetails } from './status-details.ts'
 
 /** The domain of our reasons in google.rpc.ErrorInfo. */
 const ERROR_DOMAIN = 'tutti.dev'

@@ -1,0 +1,37 @@
+import type { System } from './system.ts'
+
+/** What is done to a system, and what its clients were promised meanwhile. */
+export interface Fault {
+  /** A row of docs/reliability.md. */
+  readonly name: string
+  readonly ways: readonly System['way'][]
+  /** Code and reason of each error that a client may get. */
+  readonly errors: readonly string[]
+  /** Every request has its outcome within that time. Far more than it takes: the machine may be busy. */
+  readonly withinMs: number
+  /** Of each request, where the client's own deadline is what ends it: nobody else can. */
+  readonly timeoutMs?: number
+  /** From the strike to its undoing. */
+  readonly heldMs: number
+  /** True if `npm test` runs it; the others run in the night. */
+  readonly isQuick?: boolean
+  /** Why it cannot run here, if so. */
+  readonly skip?: string | false
+  /** Before the clients ask. */
+  prepare?(system: System): Promise<unknown>
+  strike(system: System): Promise<unknown>
+  undo?(system: System): Promise<unknown>
+  /** After the clients have gone. */
+  cleanUp?(system: System): Promise<unknown>
+}
+
+/** A request that its step may or may not have executed, and one for which there is no step. */
+export const STEP_ERRORS = ['UNAVAILABLE STEP_LOST', 'UNAVAILABLE STEP_UNAVAILABLE']
+/** What our client makes of a connection that breaks or is refused. */
+export const CONNECTION_ERRORS = ['UNAVAILABLE SERVER_NOT_READY']
+/** The client's own deadline. */
+export const DEADLINE_ERRORS = ['DEADLINE_EXCEEDED DEADLINE_EXCEEDED']
+
+export const BOTH_WAYS: Fault['ways'] = ['one process', 'processes']
+export const PROCESSES: Fault['ways'] = ['processes']
+export const ONE_PROCESS: Fault['ways'] = ['one process']

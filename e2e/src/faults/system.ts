@@ -1,0 +1,203 @@
+import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findNatsServer, until } from '@tutti/chassis/testing'
+import { InferenceClient } from '@tutti/protocol'
+import type { Test } from 'tap'
+import { ask, describe } from '../processes/asking.ts'
+import { Sight } from '../processes/sight.ts'
+import { ROOT } from '../serving.ts'
+import { BASIC, tempFolder } from '../temp-repository.ts'
+import { PYTHON_FLAGS } from '../triton-client.ts'
+import { countedQuestion, readCounts } from './counted.ts'
+import { SMALL_DISK } from './disk.ts'
+import type { Host, Network } from './network.ts'
+import { command } from './own-namespaces.ts'
+import { brokerAt, type Place, tuttiAt } from './place.ts'
+
+/** Where the repository, the temporary files and the file of executions of a system are. */
+interface Folders {
+  readonly repository: string
+  readonly temporary: string
+  readonly counted: string
+}
+
+/** What is served in one way, and can be harmed. */
+export interface System {
+  readonly way: 'one process' | 'processes'
+  readonly folders: Folders
+  /** `broker`, `router-0`, `router-1`, `step-0` and `step-1`; or `server`. */
+  place(name: string): Place
+  /** Where clients ask. */
+  readonly targets: readonly Host[]
+  /** Of a client with a machine of its own. */
+  readonly client: Host
+  /** Waits until all is as it was, for every client. */
+  settled(): Promise<void>
+  /** How often each request was executed so far, by its number. */
+  counts(): Promise<ReadonlyMap<number, number>>
+}
+
+const COUNTING = `${ROOT}model_repository/.variants/fixtures/counting`
+const BROKER_NAME = 'broker.faults'
+/** The names of this process's machines; tests write it. */
+export const HOSTS_FILE = '/etc/hosts'
+
+/** `tutti serve`. @param client - a host that it may use. */
+export async function startOneProcess(t: Test, network: Network, client: Host): Promise<System> {
+  const host = await network.addHost('server')
+  const folders = await makeFolders(t)
+  const args = ['serve', `--model-repository=${folders.repository}`, ...POLLING, ...PYTHON_FLAGS]
+  const server = tuttiAt(host, args, environmentOf(folders))
+  await server.start()
+  t.teardown(() => server.stop())
+  return toSystem({
+    way: 'one process',
+    folders,
+    client,
+    places: { server },
+    asked: ['server'],
+    areRight: () => true,
+  })
+}
+
+/** A broker, two routers and two steps; the second step is behind a relay. @param client - a host that it may use. */
+export async function startProcesses(t: Test, network: Network, client: Host): Promise<System> {
+  const folders = await makeFolders(t)
+  const hosts = {
+    broker: await network.addHost('broker'),
+    'router-0': await network.addHost('router-0'),
+    'router-1': await network.addHost('router-1'),
+    'step-0': await network.addHost('step-0'),
+    'step-1': await network.addHost('step-1', { isRelayed: true }),
+  }
+  const configFile = join(await tempFolder(t), 'nats.conf')
+  await writeFile(configFile, `listen: "${hosts.broker.address}:4222"\n`)
+  await nameBroker(t, hosts.broker.address)
+  const member = (name: keyof typeof hosts, role: 'router' | 'step', flags: readonly string[]) => {
+    const nats = `--nats=nats://${BROKER_NAME}:4222`
+    const args = [role, nats, `--model-repository=${folders.repository}`, ...flags]
+    return tuttiAt(hosts[name], args, environmentOf(folders))
+  }
+  const members = {
+    'router-0': member('router-0', 'router', []),
+    'router-1': member('router-1', 'router', []),
+    'step-0': member('step-0', 'step', PYTHON_FLAGS),
+    'step-1': member('step-1', 'step', PYTHON_FLAGS),
+  }
+  const broker = brokerAt(hosts.broker, findNatsServer() ?? '', configFile)
+  const places: Readonly<Record<string, Place>> = { broker, ...members }
+  t.teardown(() => Promise.all(Object.values(places).map((place) => place.stop())))
+  await broker.start()
+  await Promise.all(Object.values(members).map((place) => place.start()))
+  return toSystem({
+    way: 'processes',
+    folders,
+    client,
+    places,
+    asked: ['router-0', 'router-1'],
+    areRight: watchSights(Object.values(members)),
+  })
+}
+
+/** @returns whether each of them sees all others now. */
+function watchSights(members: readonly Place[]): () => boolean {
+  const sights = new Map<string, Sight>()
+  return () => {
+    const running = members.map((place) => place.running)
+    const ids = new Set(running.map(({ id }) => id))
+    return running.every((one) => {
+      const sight = sights.get(one.id) ?? new Sight(one)
+      sights.set(one.id, sight)
+      return sight.isRight(ids)
+    })
+  }
+}
+
+/** So that a fault of the repository is met within seconds. */
+const POLLING = ['--model-control-mode=poll', '--repository-poll-secs=1']
+
+interface Parts extends Pick<System, 'way' | 'folders' | 'client'> {
+  readonly places: Readonly<Record<string, Place>>
+  /** The names of those that clients ask. */
+  readonly asked: readonly string[]
+  /** Whether the members see one another. */
+  readonly areRight: () => boolean
+}
+
+function toSystem({ places, asked, areRight, ...parts }: Parts): System {
+  const place = (name: string): Place => {
+    const found = places[name]
+    if (found === undefined) throw new Error(`there is no ${name} in ${parts.way}`)
+    return found
+  }
+  const targets = asked.map((name) => place(name).host)
+  const problem = async (): Promise<string> => {
+    if (!areRight()) return 'some member does not see the others'
+    const problems = await Promise.all(targets.map(whyNotServing))
+    return problems.find((one) => one !== '') ?? ''
+  }
+  return {
+    ...parts,
+    place,
+    targets,
+    settled: async () => {
+      const state = { problem: '' }
+      await until(
+        () => `all is as it was; but ${state.problem}${logsOf(places)}`,
+        async () => {
+          state.problem = await problem()
+          return state.problem === ''
+        },
+      )
+    },
+    counts: () => readCounts(parts.folders.counted),
+  }
+}
+
+const PATIENCE_MS = 5000
+
+/** On a connection of its own: an old one may be dead without knowing it. */
+async function whyNotServing({ address, name }: Host): Promise<string> {
+  const client = new InferenceClient({ address: `${address}:8001` })
+  try {
+    const outcome = await ask(client, countedQuestion({ id: 0 }), { timeoutMs: PATIENCE_MS })
+    return outcome.kind === 'right' ? '' : `${name}: ${describe(outcome)}`
+  } finally {
+    client.close()
+  }
+}
+
+function logsOf(places: Readonly<Record<string, Place>>): string {
+  return Object.entries(places)
+    .map(([name, { process }]) => `\n${name}:\n${process.lines.slice(-15).join('\n')}`)
+    .join('')
+}
+
+async function makeFolders(t: Test): Promise<Folders> {
+  const folder = await tempFolder(t)
+  const repository = join(folder, 'repository')
+  const temporary = join(folder, 'temporary')
+  await Promise.all([mkdir(repository), mkdir(temporary)])
+  await command('mount', '-t', 'tmpfs', '-o', SMALL_DISK, 'tmpfs', temporary)
+  t.teardown(() => command('umount', '--lazy', temporary))
+  await cp(COUNTING, repository, { recursive: true })
+  await cp(`${BASIC}/versioned`, join(repository, 'versioned'), { recursive: true })
+  return { repository, temporary, counted: join(folder, 'counted') }
+}
+
+function environmentOf({ temporary, counted }: Folders): Readonly<Record<string, string>> {
+  return { TMPDIR: temporary, TUTTI_COUNTED: counted }
+}
+
+/** Only for this process's own mounts. */
+async function nameBroker(t: Test, address: string): Promise<void> {
+  const file = join(await tempFolder(t), 'hosts')
+  await writeFile(file, hostsText(address))
+  await command('mount', '--bind', file, HOSTS_FILE)
+}
+
+/** What HOSTS_FILE says; without an address the broker's name is unknown. */
+export function hostsText(brokerAddress?: string): string {
+  const localhost = '127.0.0.1 localhost\n'
+  return brokerAddress === undefined ? localhost : `${localhost}${brokerAddress} ${BROKER_NAME}\n`
+}

@@ -1,0 +1,45 @@
+import type { StartedProcess } from '@tutti/chassis/testing'
+import { parseLine } from '../serving.ts'
+
+/** A router or a step, and its id on the broker. */
+interface Observer {
+  readonly id: string
+  readonly process: Pick<StartedProcess, 'lines'>
+}
+
+/** What a member's log says of how it sees things. */
+export class Sight {
+  readonly #self: Observer
+  readonly #known = new Set<string>()
+  readonly #connected = new Set<unknown>()
+  #read = 0
+
+  constructor(self: Observer) {
+    this.#self = self
+  }
+
+  /** True if it is connected, knows exactly the members that are there, and suspects none of them. */
+  isRight(alive: ReadonlySet<string>): boolean {
+    const { lines } = this.#self.process
+    for (; this.#read < lines.length; this.#read += 1) this.#take(lines[this.#read] ?? '')
+    const others = [...alive].filter((id) => id !== this.#self.id)
+    return (
+      this.#connected.size === CONNECTIONS &&
+      this.#known.size === others.length &&
+      others.every((id) => this.#known.has(id))
+    )
+  }
+
+  #take(text: string): void {
+    const { message, member, connection } = parseLine(text)
+    if (message === 'broker connected') this.#connected.add(connection)
+    if (message === 'broker disconnected') this.#connected.delete(connection)
+    if (message === 'member appeared' || message === 'member recovered')
+      this.#known.add(String(member))
+    if (message === 'member is suspect' || message === 'member is gone')
+      this.#known.delete(String(member))
+  }
+}
+
+/** Of each member to the broker. */
+const CONNECTIONS = 2
