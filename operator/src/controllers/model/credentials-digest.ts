@@ -26,7 +26,19 @@ export function withoutValues(secret: Stored<Secret>): Stored<Secret> {
   return { apiVersion, kind, metadata, data: Object.fromEntries(data) }
 }
 
-/** A digest of the keys that a fetch uses, so that new credentials make new pods and nothing else does. */
-export function credentialsDigest({ data = {} }: Pick<Secret, 'data'>): string {
-  return digestOf(KEYS.map((key) => [key, data[key] ?? null]))
+/**
+ * A digest of the keys that a fetch uses, so that new credentials make new pods and nothing else does. It is on pods, which more
+ * people read than Secrets. The random uid of the Secret is its key: without it nobody can try guesses.
+ */
+export function credentialsDigest(secret: Stored<Secret>): string {
+  return digestOf({ uid: secret.metadata.uid, values: valuesOf(secret) })
+}
+
+/** The same as the release before wrote it, without a key. */
+export function earlierCredentialsDigest(secret: Stored<Secret>): string {
+  return digestOf(valuesOf(secret))
+}
+
+function valuesOf({ data = {} }: Stored<Secret>): readonly (readonly [string, string | null])[] {
+  return KEYS.map((key) => [key, data[key] ?? null])
 }

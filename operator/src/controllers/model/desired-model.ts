@@ -1,11 +1,12 @@
 import type { ModelSpec } from '@tutti/ensemble'
-import type { Secret, Stored } from '@tutti/kube'
+import type { Deployment, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
-import { credentialsDigest } from './credentials-digest.ts'
+import { credentialsDigest, earlierCredentialsDigest } from './credentials-digest.ts'
+import { templateOf } from './deployment-state.ts'
 
 /** What the spec of a Model asks for. */
 export interface DesiredModel {
@@ -15,22 +16,28 @@ export interface DesiredModel {
   readonly template: string
 }
 
-/** @param o.secret - that artifacts are fetched with, if there is one. Pure. */
+/** What the spec asks for, of a Model as it is in the cluster. Pure. */
 export function toDesiredModel(
   { metadata: { name, namespace = '' } }: Stored<ModelObject>,
   spec: ModelSpec,
-  {
-    settings,
-    secret,
-  }: { readonly settings: StepSettings; readonly secret: Stored<Secret> | undefined },
+  o: {
+    readonly settings: StepSettings
+    /** That artifacts are fetched with, if there is one. */
+    readonly secret: Stored<Secret> | undefined
+    /** Of its pods, if there is one. */
+    readonly deployment: Deployment | undefined
+  },
 ): DesiredModel {
-  const parts = toModelParts({
-    name,
-    namespace,
-    spec,
-    settings,
-    ...(secret !== undefined && { credentialsDigest: credentialsDigest(secret) }),
-  })
-  const template = buildPodTemplate(parts).metadata?.annotations?.[TEMPLATE_ANNOTATION]
-  return { parts, scaling: toScaling(spec), template: template ?? '' }
+  const { settings, secret, deployment } = o
+  const desire = (digest: string | undefined): DesiredModel => {
+    const credentials = digest === undefined ? {} : { credentialsDigest: digest }
+    const parts = toModelParts({ name, namespace, spec, settings, ...credentials })
+    const template = buildPodTemplate(parts).metadata?.annotations?.[TEMPLATE_ANNOTATION]
+    return { parts, scaling: toScaling(spec), template: template ?? '' }
+  }
+  if (secret === undefined) return desire(undefined)
+  // Another digest alone is no reason to replace the pods of the release before.
+  const earlier = desire(earlierCredentialsDigest(secret))
+  const isDeployed = deployment !== undefined && templateOf(deployment) === earlier.template
+  return isDeployed ? earlier : desire(credentialsDigest(secret))
 }

@@ -85,7 +85,8 @@ export class ModelPass {
     const secret = reader.secretOf(model)
     const rival = reader.rivalOf(model)
     const checked = checkModel({ model, rival, settings, hasSecret: secret !== undefined })
-    const desired = checked.spec && toDesiredModel(model, checked.spec, { settings, secret })
+    const known = { settings, secret, deployment: reader.deploymentOf(model) }
+    const desired = checked.spec && toDesiredModel(model, checked.spec, known)
     const synced = await this.#sync(checked, desired)
     const deployment = findDeployment(synced) ?? reader.deploymentOf(model)
     // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
