@@ -13,6 +13,9 @@ await t.test('the release', { skip: withoutTuttiImages() }, async (t) => {
 
   await t.test('helm test serves an ensemble of two steps and asks it', async (t) => {
     t.match(await helm('test', 'tutti', '--timeout=5m'), /Phase: +Succeeded/)
+    // Its Models are gone now. The operator deletes their Router, if it is not uninstalled before that.
+    const routers = ['routers', '--all', `--namespace=${SYSTEM}`]
+    await kubectl('wait', '--for=delete', '--timeout=60s', ...routers)
   })
 
   await t.test('helm uninstalls it, and only the keys of NATS stay', async (t) => {
