@@ -164,7 +164,6 @@ export const MACHINE_FAULTS: readonly Fault[] = [
   {
     name: 'log on a full disk',
     ...LOST_LOG,
-    isQuick: true,
     prepare: (system) => fullLog.prepare(system.place('server')),
     strike: async (system) => {
       await fullLog.fill()
