@@ -38,13 +38,24 @@
 - "nats.external.{{ $key }}: is for servers of your own; got nats.enabled: true, want false, or nothing in nats.external"
 {{- end }}
 {{- end }}
-{{- $pending := .Values.nats.config.maxPending -}}
+{{- range $key, $pending := dict "config" .Values.nats.config.maxPending "accounts" .Values.nats.accounts.maxPending }}
 {{- $unit := regexFind "[KMG]B$" $pending -}}
 {{- $size := mul (trimSuffix $unit $pending | int64) (get (dict "KB" 1024 "MB" 1048576 "GB" 1073741824) $unit) -}}
 {{- if lt $size 16777216 }}
-- "nats.config.maxPending: got {{ $pending }}, want 16MB at least: a server would end connections with large tensors"
+- "nats.{{ $key }}.maxPending: got {{ $pending }}, want 16MB at least: a server would end connections with large tensors"
+{{- end }}
+{{- end }}
+{{- $accounts := .Values.nats.accounts -}}
+{{- if and $accounts.former (not $accounts.enabled) }}
+- "nats.accounts.former: got {{ $accounts.former }}, want nats.accounts.enabled: true too"
+{{- end }}
+{{- if and $accounts.enabled (not $accounts.former) (lookup "apps/v1" "StatefulSet" .Release.Namespace (include "tutti.natsName" .)) }}
+- "nats.accounts.former: got nothing, but servers without accounts run; want keep, and remove once all pods are replaced (docs/upgrade.md)"
 {{- end }}
 {{- else -}}
+{{- if .Values.nats.accounts.enabled }}
+- "nats.accounts.enabled: is for the chart's own servers; got true with nats.enabled: false"
+{{- end }}
 {{- if not $external.urls }}
 - "nats.external.urls: got none, want the URLs of your servers: nats.enabled is false"
 {{- end }}

@@ -1,23 +1,39 @@
 {{/* NATS: the settings for operator, routers and steps, and the addresses of its own servers. */}}
 
-{{/* URLs of the servers, as a YAML list. */}}
-{{- define "tutti.natsUrls" -}}
+{{/*
+The chart's own servers, as a YAML list: those of one account for all, those with an account for each namespace, or both while an
+installation moves from the first to the second. The operator creates `secret`.
+*/}}
+{{- define "tutti.natsSets" -}}
 {{- if .Values.nats.enabled -}}
-- nats://{{ include "tutti.natsName" . }}.{{ .Release.Namespace }}.svc:4222
-{{- else -}}
-{{ toYaml .Values.nats.external.urls }}
+{{- $name := include "tutti.natsName" . -}}
+{{- $accounts := .Values.nats.accounts -}}
+{{- if or (not $accounts.enabled) (eq $accounts.former "keep") }}
+- {name: {{ $name }}, component: nats, secret: tutti-nats-server, accounts: false}
+{{- end }}
+{{- if $accounts.enabled }}
+- {name: {{ $name }}-accounts, component: nats-accounts, secret: tutti-nats-accounts, accounts: true}
+{{- end }}
 {{- end -}}
 {{- end -}}
 
-{{/* host:port of the cluster port of each server, as a YAML list; empty if there is one. */}}
-{{- define "tutti.natsClusterHosts" -}}
-{{- $replicas := int .Values.nats.replicas -}}
-{{- if and .Values.nats.enabled (gt $replicas 1) -}}
-{{- $name := include "tutti.natsName" . -}}
+{{/* Flags of the operator about its own servers, as a YAML list. Argument: {context, set}. */}}
+{{- define "tutti.natsSetArgs" -}}
+{{- $replicas := int .context.Values.nats.replicas -}}
+{{- $namespace := .context.Release.Namespace -}}
+{{- $former := ternary "-former" "" (and .context.Values.nats.accounts.enabled (not .set.accounts)) -}}
+{{- $name := .set.name -}}
+- --nats{{ $former }}={{ ternary "tls" "nats" .set.accounts }}://{{ $name }}.{{ $namespace }}.svc:4222
+{{- if gt $replicas 1 }}
 {{- range $i := until $replicas }}
-- {{ $name }}-{{ $i }}.{{ $name }}-headless.{{ $.Release.Namespace }}.svc:6222
-{{- end -}}
-{{- end -}}
+- --nats{{ $former }}-cluster-host={{ $name }}-{{ $i }}.{{ $name }}-headless.{{ $namespace }}.svc:6222
+{{- end }}
+{{- end }}
+{{- if .set.accounts }}
+- --nats-accounts
+- --nats-connections-per-namespace={{ int .context.Values.nats.accounts.connections }}
+- --nats-subscriptions-per-namespace={{ int .context.Values.nats.accounts.subscriptions }}
+{{- end }}
 {{- end -}}
 
 {{/* Name of the file with the cluster's part of the configuration; see clusterFile in operator/src/nats/server-config.ts. */}}
@@ -27,24 +43,34 @@ cluster-{{ int .Values.nats.replicas }}.conf
 
 {{/*
 The servers' own configuration. Which users they admit is in files that the operator creates. Each change of this text, comments
-included, replaces the servers at the next upgrade (tutti.dev/configuration), and a single server is away meanwhile.
+included, replaces the servers at the next upgrade (tutti.dev/configuration), and a single server is away meanwhile. Argument:
+{context, set}.
 */}}
 {{- define "tutti.natsConfig" -}}
+{{- $values := .context.Values.nats -}}
+{{- $name := .set.name -}}
 server_name: $POD_NAME
 port: 4222
 # For the probes alone, which run in the container: it tells every client's subjects to whoever asks.
 http: "127.0.0.1:8222"
-max_payload: {{ .Values.nats.config.maxPayload }}
-max_pending: {{ .Values.nats.config.maxPending }}
-max_connections: {{ int .Values.nats.config.maxConnections }}
+max_payload: {{ $values.config.maxPayload }}
+max_pending: {{ ternary $values.accounts.maxPending $values.config.maxPending .set.accounts }}
+max_connections: {{ int $values.config.maxConnections }}
 lame_duck_duration: 30s
 lame_duck_grace_period: 5s
-{{- if gt (int .Values.nats.replicas) 1 }}
+{{- if gt (int $values.replicas) 1 }}
 cluster {
-  name: {{ include "tutti.natsName" . }}
+  name: {{ $name }}
   port: 6222
-  include '{{ include "tutti.natsClusterFile" . }}'
+  include '{{ include "tutti.natsClusterFile" .context }}'
+{{- if .set.accounts }}
+  tls { cert_file: /etc/nats/tls.crt, key_file: /etc/nats/tls.key, ca_file: /etc/nats/ca.crt }
+{{- end }}
 }
+{{- end }}
+{{- if .set.accounts }}
+tls { cert_file: /etc/nats/tls.crt, key_file: /etc/nats/tls.key }
+resolver { type: full, dir: /data/accounts, allow_delete: true }
 {{- end }}
 include 'tenancy.conf'
 {{ end -}}

@@ -35,13 +35,13 @@
 {{- range .Values.networkPolicy.scrapeNamespaces -}}
 {{- $flags = append $flags (printf "--scrape-namespace=%s" .) -}}
 {{- end -}}
-{{- range include "tutti.natsUrls" . | fromYamlArray -}}
-{{- $flags = append $flags (printf "--nats=%s" .) -}}
-{{- end -}}
-{{- range include "tutti.natsClusterHosts" . | fromYamlArray -}}
-{{- $flags = append $flags (printf "--nats-cluster-host=%s" .) -}}
+{{- range $set := include "tutti.natsSets" . | fromYamlArray -}}
+{{- $flags = concat $flags (include "tutti.natsSetArgs" (dict "context" $ "set" $set) | fromYamlArray) -}}
 {{- end -}}
 {{- if not .Values.nats.enabled -}}
+{{- range .Values.nats.external.urls -}}
+{{- $flags = append $flags (printf "--nats=%s" .) -}}
+{{- end -}}
 {{- $flags = append $flags (printf "--nats-issuer-secret=%s" .Values.nats.external.issuerSecret) -}}
 {{- $flags = append $flags (printf "--nats-private-authority=%t" .Values.nats.external.privateAuthority) -}}
 {{- end -}}

@@ -76,3 +76,8 @@ export function find(objects: readonly Rendered[], kind: string, name?: string):
 export function namesOf(objects: readonly Rendered[]): string[] {
   return objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).toSorted()
 }
+
+/** The arguments of the operator, where the release is called tutti. */
+export function operatorArgsOf(objects: readonly Rendered[]): string[] {
+  return find(objects, 'Deployment', 'tutti-operator')['spec'].template.spec.containers[0].args
+}

@@ -1,6 +1,14 @@
 // needs: nats, apiserver
-import { type NatsServer, startNatsServer, withoutNatsServer } from '@tutti/chassis/testing'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  freePort,
+  type NatsServer,
+  startNatsServer,
+  withoutNatsServer,
+} from '@tutti/chassis/testing'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'
+import { connect, credsAuthenticator } from 'nats'
 import t, { type Test } from 'tap'
 import { startChartCluster, startChartPod } from './chart-pods.ts'
 import { find, type Rendered, render } from './helm.ts'
@@ -103,3 +111,65 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     t.notMatch(operator.lines.join('\n'), /forbidden/i)
   })
 })
+
+await t.test(
+  'the operator tells servers with accounts who there is, as the chart has both',
+  { skip: withoutKube('helm') || withoutNatsServer() },
+  async (t) => {
+    const objects = await render({ 'nats.accounts.enabled': true })
+    const server = await startChartCluster(t, objects)
+    const { plain } = server
+    const port = await freePort()
+    const workload = find(objects, 'Deployment', 'tutti-operator')
+    const [container] = workload['spec'].template.spec.containers
+    container.args = container.args.map((arg: string) =>
+      arg.startsWith('--nats=') ? `--nats=tls://localhost:${port}` : arg,
+    )
+    const operator = await startChartPod(t, server, workload, {
+      readyWhen: (line) => line.includes('"leading"'),
+    })
+    const space = '/api/v1/namespaces/tutti-system'
+    const secret = await plain.until(`${space}/secrets/tutti-nats-accounts`, (one) => !!one)
+    const folder = t.testdir()
+    for (const [name, text] of Object.entries<string>(secret?.['data'])) {
+      writeFileSync(join(folder, name), Buffer.from(text, 'base64'))
+    }
+    const text: string = find(objects, 'ConfigMap', 'tutti-nats-accounts')['data']['nats.conf']
+    const nats = await startNatsServer({
+      port,
+      config: text
+        .replace('port: 4222', '')
+        .replace(':8222', ':-1')
+        .replaceAll(/\/etc\/nats|\/data/g, folder),
+      files: { 'tenancy.conf': readFileSync(join(folder, 'tenancy.conf'), 'utf8') },
+      env: { POD_NAME: 'tutti-nats-accounts-0' },
+    })
+    t.teardown(() => nats.stop())
+    await plain.create('/api/v1/namespaces', { metadata: { name: 'a' } })
+    await plain.apply('/apis/tutti.dev/v1alpha1/namespaces/a/models/m', {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind: 'Model',
+      metadata: { name: 'm' },
+      spec: { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/m' },
+    })
+    await operator.waitForLine((line) => /"updated":1.*nats accounts told/.test(line))
+    const { data } = await plain.get('/api/v1/namespaces/a/secrets/tutti-nats-account')
+    const read = (name: string): string => Buffer.from(data[name], 'base64').toString()
+    const connection = await connect({
+      servers: `localhost:${port}`,
+      tls: { ca: read('ca.crt') },
+      authenticator: credsAuthenticator(Buffer.from(data['nats.creds'], 'base64')),
+    })
+    t.teardown(() => connection.close())
+    const made = await plain.until(
+      '/apis/apps/v1/namespaces/a/deployments/tutti-router',
+      (one) => !!one,
+    )
+    const pod = made?.['spec'].template.spec
+    t.match(pod.volumes, [{ name: 'nats', secret: { secretName: 'tutti-nats-account' } }])
+    t.ok(pod.containers[0].args.includes(`tls://localhost:${port}`))
+    t.ok(pod.containers[0].args.includes('--nats-tls-ca'))
+    t.same(await operator.stop(), { code: 0, signal: null })
+    t.notMatch(operator.lines.join('\n'), /forbidden/i)
+  },
+)

@@ -10,6 +10,7 @@ import {
   find,
   helm,
   namesOf,
+  operatorArgsOf,
   parseAll,
   type Rendered,
   render,
@@ -28,10 +29,6 @@ async function forEach<T>(items: readonly T[], check: (item: T) => Promise<void>
     for (let item = left.shift(); item !== undefined; item = left.shift()) await check(item)
   }
   await Promise.all([work(), work()])
-}
-
-function argsOf(objects: readonly Rendered[]): string[] {
-  return find(objects, 'Deployment', 'tutti-operator')['spec'].template.spec.containers[0].args
 }
 
 await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, async (t) => {
@@ -167,6 +164,18 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       { 'nats.config.maxPending': '15MB' },
       '- nats.config.maxPending: got 15MB, want 16MB at least',
     ],
+    [
+      { 'nats.accounts.maxPending': '8MB' },
+      '- nats.accounts.maxPending: got 8MB, want 16MB at least',
+    ],
+    [
+      { 'nats.accounts.former': 'keep' },
+      '- nats.accounts.former: got keep, want nats.accounts.enabled: true too',
+    ],
+    [
+      { 'nats.enabled': false, 'nats.accounts.enabled': true },
+      "- nats.accounts.enabled: is for the chart's own servers",
+    ],
     [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
     [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
@@ -246,8 +255,8 @@ await t.test(
 )
 
 await t.test('what the operator is told', WITH_HELM, async (t) => {
-  t.match(argsOf(await render()), [/./])
-  const args = argsOf(await render())
+  t.match(operatorArgsOf(await render()), [/./])
+  const args = operatorArgsOf(await render())
   for (const wanted of [
     '--nats=nats://tutti-nats.tutti-system.svc:4222',
     '--step-image=tutti/step:0.1.0',
@@ -269,7 +278,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     'networkPolicy.scrapeNamespaces': ['monitoring'],
     'operator.extraArgs': ['--health-port=1'],
   }
-  const others = argsOf(await render(values))
+  const others = operatorArgsOf(await render(values))
   for (const wanted of [
     `--step-image=registry.example/tutti/step@${digest}`,
     '--image-pull-secret=pull',
@@ -282,7 +291,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   ]) {
     t.ok(others.includes(wanted), wanted)
   }
-  const external = argsOf(
+  const external = operatorArgsOf(
     await render({
       nats: {
         enabled: false,

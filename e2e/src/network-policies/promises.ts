@@ -8,8 +8,8 @@ export interface Facts {
   readonly testPods: string
   /** Namespaces of `networkPolicy.ingressFrom` and `.scrapeNamespaces`. */
   readonly scrapers: readonly string[]
-  /** Servers of the chart's own NATS. */
-  readonly natsServers: number
+  /** The chart's own servers of NATS, by component. */
+  readonly nats: readonly { readonly component: string; readonly servers: number }[]
   /** Whether `networkPolicy.apiServerCIDR` is given. */
   readonly hasApiServerRange: boolean
 }
@@ -29,17 +29,16 @@ export interface Promised {
 }
 
 const OPERATOR = 'tutti-system/operator'
-const NATS = 'tutti-system/nats'
 const EVERYBODY = ['pods', 'outside']
 /** A namespace of clients that the settings of team-a's router name. */
 const CLIENTS = 'apps/*'
 
 /** Everything that is promised. */
 export function promisesOf(facts: Facts): readonly Promised[] {
-  const { testNamespace, natsServers } = facts
+  const { testNamespace, nats } = facts
   return [
     ...ofOperator(facts),
-    ...(natsServers > 0 ? ofNats(facts) : []),
+    ...nats.flatMap((set) => ofNats(set, facts)),
     ...ofNamespace('team-a', [CLIENTS], facts),
     ...ofNamespace('team-b', [], facts),
     ...(testNamespace === undefined ? [] : ofNamespace(testNamespace, ['pods'], facts)),
@@ -56,16 +55,25 @@ function ofOperator({ scrapers }: Facts): readonly Promised[] {
   ]
 }
 
-function ofNats({ natsServers: servers, scope = ['*'] }: Facts): readonly Promised[] {
-  const to = NATS
+function ofNats(
+  { component, servers }: Facts['nats'][number],
+  { scope = ['*'] }: Facts,
+): readonly Promised[] {
+  const to = natsOf(component)
+  const teller = component === 'nats-accounts' ? [OPERATOR] : []
   const served = scope.flatMap((namespace) => [`${namespace}/router`, `${namespace}/step`])
   return [
-    { what: 'clients are routers and steps that are served', to, ports: [4222], from: served },
+    {
+      what: 'clients are routers and steps that are served, and the operator where there are accounts',
+      to,
+      ports: [4222],
+      from: [...served, ...teller],
+    },
     {
       what: 'the port of the cluster is for its servers',
       to,
       ports: [6222],
-      from: servers > 1 ? [NATS] : [],
+      from: servers > 1 ? [to] : [],
     },
     { what: 'monitoring is for its own container', to, ports: [8222, 22, 8080], from: [] },
   ]
@@ -96,9 +104,10 @@ function ofNamespace(
 }
 
 /** What routers and steps need is not ruled; operator and NATS reach what they need, and no more. */
-function ofOthers({ hasApiServerRange, natsServers, testPods, scope }: Facts): readonly Promised[] {
+function ofOthers({ hasApiServerRange, nats, testPods, scope }: Facts): readonly Promised[] {
   const free = EVERYBODY
-  const dns = natsServers > 1 ? [...free, OPERATOR, NATS] : [...free, OPERATOR]
+  const clusters = nats.filter(({ servers }) => servers > 1)
+  const dns = [...free, OPERATOR, ...clusters.map(({ component }) => natsOf(component))]
   const byRange = hasApiServerRange ? free : [...free, OPERATOR]
   const byScope = scope !== undefined ? free : [...free, OPERATOR]
   const api = 'outside/api-server'
@@ -116,6 +125,10 @@ function ofOthers({ hasApiServerRange, natsServers, testPods, scope }: Facts): r
     { what: 'where nothing is served', to: 'elsewhere/like-step', ports: [8002], from: byScope },
     { what: 'pods that are not ours', to: 'team-a/app', ports: [8000, 8002, 6222], from: free },
   ]
+}
+
+function natsOf(component: string): string {
+  return `tutti-system/${component}`
 }
 
 function allOf(namespace: string): string {

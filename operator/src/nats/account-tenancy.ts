@@ -107,6 +107,7 @@ export class AccountTenancy {
   readonly #made = new Map<string, TenantAccount>()
   #madeOf = ''
   #link: SystemLink | undefined
+  #isUnreachable = false
   #reloadAtMs = 0
 
   constructor(o: AccountTenancyOptions) {
@@ -288,9 +289,11 @@ export class AccountTenancy {
     const authorities = authority.certificate
     try {
       this.#link = await openLink({ urls, authorities, system, nowMs: clock.epochMs(), onLost })
+      this.#isUnreachable = false
     } catch (error) {
-      // At the first start they wait for the Secret that was just written.
-      serversUnreachable(log, error)
+      // At the first start they wait for the Secret that was just written. Once is enough to say so.
+      if (!this.#isUnreachable) serversUnreachable(log, error)
+      this.#isUnreachable = true
     }
     return this.#link
   }
