@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ADMISSION_DEFAULTS } from './admission-bounds.ts'
-import { GRPC_SERVER_DEFAULTS } from './grpc/grpc-server.ts'
+import { ADMISSION_DEFAULTS, outsideShare } from './admission-bounds.ts'
+import { GRPC_SERVER_DEFAULTS, MAX_HEADER_BYTES } from './grpc/grpc-server.ts'
 import { CONTROL_BOUNDS } from './grpc/server-calls.ts'
+import { MAX_WAITING } from './grpc/waiting-calls.ts'
 import { REST_DEFAULTS } from './rest/rest-options.ts'
 
 const GIBIBYTE = 2 ** 30
 const ROOT = new URL('../../../', import.meta.url)
+/** Beside its headers: a stream of HTTP/2, and what we know of it. */
+const CALL_BYTES = 8192
 /** Code, heap, and the memory of connections that are idle. */
 const PROCESS_BYTES = 2 ** 28
 
@@ -16,7 +19,7 @@ await t.test('what the default bounds let in fits the memory of a router', (t) =
   const counted = ADMISSION_DEFAULTS.maxBytes + CONTROL_BOUNDS.maxBytes
   // While the pieces of one message are joined, which is one step of the loop, it is there twice.
   const joined = Math.max(GRPC_SERVER_DEFAULTS.maxMessageBytes, REST_DEFAULTS.maxInputBytes)
-  const most = counted + joined + PROCESS_BYTES
+  const most = counted + joined + callBytes() + PROCESS_BYTES
   t.ok(most <= Number(limitGi) * GIBIBYTE, `${most} bytes, limit ${limitGi} GiB`)
   t.end()
 })
@@ -26,9 +29,15 @@ await t.test('the bounds and the memory are those of the documentation', (t) => 
   t.match(page, `at most ${bound(ADMISSION_DEFAULTS.maxBytes)} of requests and answers`)
   t.match(page, `${bound(CONTROL_BOUNDS.maxBytes)} of small calls`)
   t.match(page, `one message (${bound(GRPC_SERVER_DEFAULTS.maxMessageBytes)})`)
-  t.match(page, `up to ${bound(GRPC_SERVER_DEFAULTS.windowBytes)} (\`--grpc-window-size\`)`)
+  t.match(page, `${bound(callBytes())} for the gRPC calls`)
   t.end()
 })
+
+/** Of all calls of the listeners for the namespace and for outside, be they in work or waiting for their clients. */
+function callBytes(): number {
+  const inWork = ADMISSION_DEFAULTS.maxRequests + outsideShare(ADMISSION_DEFAULTS).maxRequests
+  return (2 * MAX_WAITING + inWork) * (CALL_BYTES + MAX_HEADER_BYTES)
+}
 
 function bound(bytes: number): string {
   return bytes < GIBIBYTE ? `${bytes / 2 ** 20} MiB` : `${bytes / GIBIBYTE} GiB`

@@ -63,7 +63,17 @@ export const SERVER_FLAGS = {
     max: 1_000_000,
     default: GRPC_SERVER_DEFAULTS.maxConnections,
     unit: 'connections',
-    description: 'Open connections on each port. The server refuses further connections.',
+    description:
+      'Open connections on each port. For a further one the server ends the one that is idle longest.',
+  },
+  'max-connections-per-address': {
+    type: 'int',
+    min: 0,
+    max: 1_000_000,
+    default: GRPC_SERVER_DEFAULTS.maxConnectionsPerAddress,
+    unit: 'connections',
+    description:
+      'The same for those of one client address; 0 is no limit. Not for ports of exposure, where a proxy is the client.',
   },
   'max-inflight-requests': {
     type: 'int',

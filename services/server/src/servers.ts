@@ -178,6 +178,8 @@ function openRest(
   const log = o.log.child({ server: edge === undefined ? 'http' : 'edge-http' })
   return startRestServer({
     ...toCommon(o, parts, log),
+    // From outside all clients come through a proxy.
+    ...(edge && { maxConnectionsPerAddress: 0 }),
     address: edge?.address ?? flags['http-address'],
     port: edge?.httpPort ?? flags['http-port'],
     tls: edge === undefined ? toTlsFiles(flags, 'http') : undefined,
@@ -194,6 +196,8 @@ function openGrpc(
   const log = o.log.child({ server: edge === undefined ? 'grpc' : 'edge-grpc' })
   return startGrpcServer({
     ...toCommon(o, parts, log),
+    // From outside all clients come through a proxy.
+    ...(edge && { maxConnectionsPerAddress: 0 }),
     address: edge?.address ?? flags['grpc-address'],
     port: edge?.grpcPort ?? flags['grpc-port'],
     tls: edge === undefined ? toTlsFiles(flags, 'grpc') : undefined,
@@ -215,6 +219,7 @@ function toCommon(o: ServersOptions, { admission, counts, access }: ListenerPart
     ...(select && { select }),
     accessLog,
     maxConnections: flags['max-connections'],
+    maxConnectionsPerAddress: flags['max-connections-per-address'],
     identity: { ...SERVER_IDENTITY, name: flags.id },
     admission,
     clock,

@@ -15,7 +15,7 @@ import {
   response,
   ScriptedBackend,
 } from '../testing/index.ts'
-import { GRPC_SERVER_DEFAULTS, startGrpcServer } from './grpc-server.ts'
+import { GRPC_SERVER_DEFAULTS, MAX_HEADER_BYTES, startGrpcServer } from './grpc-server.ts'
 
 const MEBIBYTE = 1024 * 1024
 const PATH = '/inference.GRPCInferenceService/ModelInfer'
@@ -116,7 +116,7 @@ await t.test('the deadline of the client is answered by us, with its reason', as
   })
   t.match(await held.aborted, { reason: 'DEADLINE_EXCEEDED' })
   t.equal(admission.requests, 0)
-  t.equal(clock.pending, 2, 'the deadline has no timer any more, only the watches over all calls')
+  t.equal(clock.pending, 3, 'the deadline has no timer any more, only the watches of the server')
 })
 
 await t.test('a deadline that has passed is answered before anything is read', async (t) => {
@@ -230,16 +230,31 @@ await t.test('a message of 200 MiB passes both ways', async (t) => {
   t.equal(answer.outputs[0]?.data.byteLength, 200 * MEBIBYTE)
 })
 
-await t.test('connections over the bound are dropped', async (t) => {
-  const { client, address, server } = await openTestServer(t, { m: {} }, { maxConnections: 1 })
-  await client.infer(ask)
+await t.test('for a connection over the bound an idle one ends', async (t) => {
+  const { client, server } = await openTestServer(t, { m: {} }, { maxConnections: 1 })
   const socket = connectSocket(server.port, '127.0.0.1')
   t.teardown(() => socket.destroy())
   socket.on('error', () => {})
-  await once(socket, 'close')
-  t.pass('the second connection is closed')
-  await t.resolves(client.infer(ask), 'the first goes on')
-  t.ok(address)
+  socket.resume()
+  await once(socket, 'connect')
+  await t.resolves(client.infer(ask))
+  if (!socket.closed) await once(socket, 'close')
+  t.pass('the silent one is closed')
+})
+
+await t.test('a call whose headers are larger than any of gRPC is reset', async (t) => {
+  const { client, address } = await openTestServer(t, { m: {} })
+  const session = connectRaw(t, address)
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/inference.GRPCInferenceService/ServerLive',
+    'content-type': 'application/grpc',
+    large: 'x'.repeat(MAX_HEADER_BYTES),
+  })
+  stream.on('error', () => {})
+  await once(stream, 'close')
+  t.equal(stream.rstCode, 11, 'ENHANCE_YOUR_CALM, which is RESOURCE_EXHAUSTED')
+  await t.resolves(client.infer(ask))
 })
 
 await t.test('both windows are as configured from the start of a connection', async (t) => {

@@ -9,6 +9,8 @@ export interface CallReaderOptions {
   readonly call: {
     /** What comes from now on is thrown away. */
     readonly isOver: boolean
+    /** It may have any number of messages. */
+    readonly mayIdle: boolean
     charge(bytes: number): void
     fail(error: ServeError): void
   }
@@ -38,6 +40,8 @@ export class CallReader {
   #isEnded = false
   #isPaused = false
   #isInflating = false
+  /** Of the window, counted while the client is to wait. */
+  #heldBytes = 0
 
   constructor(o: CallReaderOptions) {
     this.#o = o
@@ -74,26 +78,44 @@ export class CallReader {
   }
 
   #deliver(): void {
-    const { call, stream } = this.#o
+    const { call } = this.#o
     try {
       while (!this.#isPaused && !this.#isInflating && !call.isOver) {
         const frame = this.#splitter.next()
         if (frame === undefined) return this.#atRest()
         this.#read(frame)
       }
+      this.#hold()
     } catch (error) {
       call.fail(ServeError.from(error))
     }
-    if (!this.#isEnded && !call.isOver) stream.pause()
+  }
+
+  /**
+   * Lets the client of a request stream wait, and counts the window that it may fill meanwhile. Of a call with one message only
+   * the end is to come, and more than that counts as it comes.
+   */
+  #hold(): void {
+    const { call, stream } = this.#o
+    if (!call.mayIdle || this.#isEnded || call.isOver || this.#heldBytes > 0) return
+    // The connection's, which is that of a stream too: the client may not have confirmed the latter yet.
+    const windowBytes = stream.session?.state.effectiveLocalWindowSize ?? 0
+    call.charge(windowBytes)
+    this.#heldBytes = windowBytes
+    stream.pause()
   }
 
   /** All that has come is read. */
   #atRest(): void {
-    const { stream, receiver } = this.#o
+    const { call, stream, receiver } = this.#o
     // A reset ends the stream too, and takes back what was asked.
     if (this.#isEnded) {
       if (!stream.aborted) receiver.end(this.#splitter.pendingBytes)
-    } else if (stream.isPaused()) stream.resume()
+      return
+    }
+    call.charge(-this.#heldBytes)
+    this.#heldBytes = 0
+    if (stream.isPaused()) stream.resume()
   }
 
   #read(frame: Buffer): void {

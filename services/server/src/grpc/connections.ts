@@ -1,11 +1,15 @@
-import type { Http2SecureServer, Http2Server, ServerHttp2Session } from 'node:http2'
+import type { Http2SecureServer, Http2Server, Http2Session, ServerHttp2Session } from 'node:http2'
 import { Server, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
+import type { Clock } from '@tutti/chassis'
+import { boundConnections, type ConnectionBounds, connectionName } from '../connection-bounds.ts'
 import type { GrpcLog } from './log-events.ts'
+import type { ServerCall } from './server-call.ts'
 
-export interface ConnectionsOptions {
-  readonly maxConnections: number
+export interface ConnectionsOptions extends ConnectionBounds {
+  readonly clock: Clock
+  readonly calls: Iterable<ServerCall>
   readonly windowBytes: number
   readonly keepaliveMs: number
   readonly log: GrpcLog
@@ -29,7 +33,7 @@ const SHUTDOWN_NOTICE = Buffer.from('0000080700000000007fffffff00000000', 'hex')
 /** The listening socket of a server and the connections that it accepted. */
 export class Connections {
   readonly #server: Http2Server | Http2SecureServer
-  readonly #sessions = new Map<ServerHttp2Session, Socket>()
+  readonly #sessions = new Map<Http2Session, Socket>()
   readonly #sockets = new Set<Socket>()
   readonly #closed: Promise<unknown>
   #stopped: Promise<unknown> | undefined
@@ -37,9 +41,6 @@ export class Connections {
   constructor(server: Http2Server | Http2SecureServer, o: ConnectionsOptions) {
     this.#server = server
     this.#closed = new Promise<void>((resolve) => server.once('close', resolve))
-    // Beyond the bound a connection is dropped as it comes: it holds no call yet that could be answered.
-    server.maxConnections = o.maxConnections
-    server.on('drop', () => o.log.connectionDropped(o.maxConnections))
     let accepted: Socket
     const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
     // Before Node's own listener, which makes the session of the connection.
@@ -54,6 +55,12 @@ export class Connections {
       // Otherwise it caps all streams of the connection at 64 KiB per round trip.
       session.setLocalWindowSize(o.windowBytes)
       keepAlive(session, o.keepaliveMs)
+    })
+    boundConnections(server, {
+      ...o,
+      busy: () => this.#busy(o.calls),
+      end: (socket) => this.#end(socket),
+      onRefused: () => o.log.connectionDropped(o.maxConnections),
     })
   }
 
@@ -86,10 +93,27 @@ export class Connections {
     await this.#closed
     clearTimeout(cut)
   }
+
+  /** The connections on which a request is in work. */
+  #busy(calls: Iterable<ServerCall>): Set<string> {
+    const names = new Set<string>()
+    for (const { ticket, stream } of calls) {
+      const socket = stream.session && this.#sessions.get(stream.session)
+      if (ticket.hasPlace && socket !== undefined) names.add(connectionName(socket))
+    }
+    return names
+  }
+
+  #end(socket: Socket): void {
+    const name = connectionName(socket)
+    for (const [session, its] of this.#sessions) if (connectionName(its) === name) session.destroy()
+    // Its client may never say goodbye.
+    setImmediate(() => socket.destroy())
+  }
 }
 
 /** Lets a session end with the calls that its client had begun when it read the notice. Resolves when all of these have come. */
-function stop(session: ServerHttp2Session, socket: Socket): Promise<void> {
+function stop(session: Http2Session, socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer)

@@ -8,6 +8,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { inferenceServices } from '@tutti/protocol'
 import type { AccessLog } from '../access/access-log.ts'
+import type { ConnectionBounds } from '../connection-bounds.ts'
 import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
 import { ControlCalls } from '../request/control-calls.ts'
@@ -36,15 +37,15 @@ import { watchWrites } from './write-watch.ts'
 const MEBIBYTE = 1024 * 1024
 
 /** Bounds of the gRPC server, in the unit of the name. */
-export interface GrpcServerBounds extends Pick<ServerCallsOptions, 'maxMessageBytes'> {
+export interface GrpcServerBounds
+  extends ConnectionBounds,
+    Pick<ServerCallsOptions, 'maxMessageBytes'> {
   /**
    * HTTP/2 flow-control window of each stream and of each connection: what may be under way without a credit. Keep it below
    * what the sockets' buffers hold: Node stops reading a connection while a write to it waits, so that with more than that
    * under way both ways, two Node processes wait for each other for ever.
    */
   readonly windowBytes: number
-  /** Further connections are dropped as they come. */
-  readonly maxConnections: number
   /** Clients wait with further calls on a connection. */
   readonly maxConcurrentStreamsPerConnection: number
   /** Each connection is pinged at this interval, and dropped if its client does not answer. */
@@ -60,6 +61,7 @@ export const GRPC_SERVER_DEFAULTS: GrpcServerBounds = {
   maxMessageBytes: 256 * MEBIBYTE,
   windowBytes: MEBIBYTE,
   maxConnections: 1024,
+  maxConnectionsPerAddress: 0,
   maxConcurrentStreamsPerConnection: 1024,
   keepaliveMs: 60_000,
   writeTimeoutMs: 300_000,
@@ -108,6 +110,9 @@ type ResetOptions = GrpcServerBounds & Pick<GrpcServerOptions, 'select'>
 /** Each second, on a connection of few streams. One reset costs about 30 us. */
 const LEAST_RESETS = 1024
 
+/** Of one call, as gRPC's own servers take: calls that only wait keep them. */
+export const MAX_HEADER_BYTES = 8192
+
 /**
  * Starts the gRPC server: the v2 service and the health service over one backend.
  *
@@ -120,7 +125,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<Runni
   const secure = readSecureOptions(o.tls, o.clock)
   const server = createHttp2Server(o, secure)
   server.on('stream', calls.accept)
-  const connections = new Connections(server, { ...o, log })
+  const connections = new Connections(server, { ...o, calls, log })
   const onError = (error: Error): void => log.listenerFailed(error)
   const port = await listenOn(server, { address: o.address, port: o.port, onError })
   log.listening(o.address, port)
@@ -158,6 +163,7 @@ function createHttp2Server(
     settings: {
       initialWindowSize: o.windowBytes,
       maxConcurrentStreams: o.maxConcurrentStreamsPerConnection,
+      maxHeaderListSize: MAX_HEADER_BYTES,
     },
     ...resetBounds(o),
     // The admission bounds what calls hold. At a bound of Node's own it ends connections.

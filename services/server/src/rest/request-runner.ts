@@ -17,7 +17,7 @@ export class RequestRunner {
   readonly #o: CompiledRestOptions
   readonly #json = new JsonThread()
   readonly #turns = new LoopTurns()
-  readonly #inFlight = new Set<CallScope>()
+  readonly #inFlight = new Map<CallScope, RestCall>()
   readonly #idle: (() => void)[] = []
   #isStopping = false
 
@@ -32,12 +32,18 @@ export class RequestRunner {
 
   /** Cancels what is in flight, to be answered SERVER_STOPPING. */
   failAll(): void {
-    for (const scope of this.#inFlight) scope.cancel(serverStopping())
+    for (const scope of this.#inFlight.keys()) scope.cancel(serverStopping())
   }
 
   /** Ends the thread; what it works on fails. */
   close(): Promise<void> {
     return this.#json.close()
+  }
+
+  /** The names of the connections on which a request is in work. */
+  busyConnections(): Set<string> {
+    const calls = [...this.#inFlight.values()].filter(({ isInWork }) => isInWork)
+    return new Set(calls.map(({ connection }) => connection))
   }
 
   /** Calls back when no request is in flight, at once if there is none. */
@@ -88,7 +94,7 @@ export class RequestRunner {
       json,
       turns,
     })
-    this.#inFlight.add(scope)
+    this.#inFlight.set(scope, call)
     response.once('close', () => {
       // Tensors of the request and of the answer are held until the last byte is out.
       call.close()

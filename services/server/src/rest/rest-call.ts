@@ -4,6 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { RestBody } from '@tutti/protocol'
 import type { NamedTensor } from '@tutti/tensor'
 import type { Admission, AdmissionTicket } from '../admission.ts'
+import { connectionName } from '../connection-bounds.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlCall } from '../request/control-calls.ts'
 import type { BodyKind, BodySource, ParsedBodies } from './body-parsers.ts'
@@ -49,6 +50,16 @@ export class RestCall {
     this.backend = o.backend
     this.context = o.context
     this.parameters = o.parameters
+  }
+
+  /** It has a place among the requests in work. */
+  get isInWork(): boolean {
+    return this.#ticket?.hasPlace ?? false
+  }
+
+  /** The name of its connection. */
+  get connection(): string {
+    return connectionName(this.#o.request.socket)
   }
 
   /** Who asks. */

@@ -1,6 +1,7 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '@tutti/chassis'
 import type { AccessLog } from '../access/access-log.ts'
 import { Admission } from '../admission.ts'
+import type { ConnectionBounds } from '../connection-bounds.ts'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { ControlCalls } from '../request/control-calls.ts'
 import type { ControlGuard } from '../request/control-guard.ts'
@@ -31,11 +32,9 @@ export interface RestServerOptions extends Partial<RestBounds> {
 }
 
 /** The bounds of one REST server, all of them settings of the executables. */
-export interface RestBounds {
+export interface RestBounds extends ConnectionBounds {
   /** Of one body, after decompression. */
   readonly maxInputBytes: number
-  /** Further connections are dropped as they come. */
-  readonly maxConnections: number
   /** From the first byte of a request to the last of its headers; checked every 5 s at least. */
   readonly headersTimeoutMs: number
   /** From the first byte of a request to its last; checked as often. At least `headersTimeoutMs`: Node swaps the two otherwise. */
@@ -50,6 +49,7 @@ export const REST_DEFAULTS: RestBounds = {
   /** Triton's --http-max-input-size. */
   maxInputBytes: 64 * 1024 * 1024,
   maxConnections: 1024,
+  maxConnectionsPerAddress: 0,
   headersTimeoutMs: 30_000,
   requestTimeoutMs: 300_000,
   keepAliveMs: 75_000,

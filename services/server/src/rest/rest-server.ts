@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { ServeError } from '@tutti/errors'
 import { type FastifyInstance, fastify } from 'fastify'
+import { boundConnections } from '../connection-bounds.ts'
 import { drainWithin } from '../drain.ts'
 import { listenOn, type RunningServer } from '../listen.ts'
 import { readSecureOptions, type SecureOptions } from '../tls/secure-options.ts'
@@ -37,8 +38,12 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
     runner.reply(request.raw, reply.raw, notFound())
   })
   await app.ready()
-  app.server.maxConnections = o.maxConnections
-  app.server.on('drop', () => o.log.warn(REST_EVENTS.connectionDropped))
+  boundConnections(app.server, {
+    ...o,
+    busy: () => runner.busyConnections(),
+    end: (socket) => void socket.destroy(),
+    onRefused: () => o.log.warn(REST_EVENTS.connectionDropped),
+  })
   const onError = (error: Error): void => o.log.error(REST_EVENTS.listenerFailed, { error })
   const { address } = o
   const port = await listenOn(app.server, { address, port: o.port, onError })

@@ -1,0 +1,109 @@
+import type { Server, Socket } from 'node:net'
+import type { Clock } from '@tutti/chassis'
+
+export interface ConnectionBounds {
+  /** For a further connection the one ends that is idle longest; if a request is in work on each, the new one ends. */
+  readonly maxConnections: number
+  /** The same for the connections of one address; 0 is no bound. */
+  readonly maxConnectionsPerAddress: number
+}
+
+export interface BoundConnectionsOptions extends ConnectionBounds {
+  readonly clock: Pick<Clock, 'now' | 'setTimer'>
+  /** The names of those connections that have a request in work, by `connectionName`. */
+  readonly busy: () => ReadonlySet<string>
+  readonly end: (socket: Socket) => void
+  /** A new connection was ended. */
+  readonly onRefused: () => void
+}
+
+interface Connection {
+  readonly name: string
+  readonly address: string
+  readonly socket: Socket
+  /** Of both directions, when it was looked at. */
+  bytes: number
+  /** When bytes had come or gone since the look before. */
+  movedAt: number
+}
+
+/** How often connections are looked at, so that it is known how long they have been idle. */
+const LOOK_MS = 5000
+/** For new connections they are looked at no more often, however many come: a look goes through all calls. */
+const LOOK_AGAIN_MS = 50
+/** Those that are about to end are open for a moment beyond the bound. */
+const SLACK = 256
+
+/** Names a connection; a TLS socket and the socket below it have the same name. */
+export function connectionName(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
+  return `${socket.remoteAddress} ${socket.remotePort}`
+}
+
+/** Bounds the connections of a server. To refuse the newest would let clients that only connect keep all others out. */
+export function boundConnections(server: Server, o: BoundConnectionsOptions): void {
+  const { clock, maxConnections, maxConnectionsPerAddress } = o
+  const connections = new Map<Socket, Connection>()
+  const countOf = new Map<string, number>()
+  let idle: Connection[] = []
+  let lookedAt = Number.NEGATIVE_INFINITY
+
+  const look = (): void => {
+    lookedAt = clock.now()
+    for (const connection of connections.values()) {
+      if (!hasMoved(connection)) continue
+      connection.bytes = bytesOf(connection.socket)
+      connection.movedAt = lookedAt
+    }
+    const busy = o.busy()
+    idle = [...connections.values()]
+      .filter(({ name }) => !busy.has(name))
+      .toSorted((a, b) => a.movedAt - b.movedAt)
+  }
+  /** Ends one of those that are idle for the new connection, or else the new one. */
+  const endFor = (added: Connection, isWanted: (connection: Connection) => boolean): void => {
+    if (clock.now() - lookedAt >= LOOK_AGAIN_MS) look()
+    // What has had bytes since the look may have a request by now.
+    const longest = idle.find((it) => connections.has(it.socket) && !hasMoved(it) && isWanted(it))
+    const { socket } = longest ?? added
+    forget(socket)
+    if (longest === undefined) o.onRefused()
+    o.end(socket)
+  }
+  const forget = (socket: Socket): void => {
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    connections.delete(socket)
+    const left = (countOf.get(connection.address) ?? 1) - 1
+    if (left > 0) countOf.set(connection.address, left)
+    else countOf.delete(connection.address)
+  }
+  server.maxConnections = maxConnections + SLACK
+  server.on('drop', o.onRefused)
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? ''
+    const name = connectionName(socket)
+    const added = { name, address, socket, bytes: 0, movedAt: clock.now() }
+    connections.set(socket, added)
+    const count = (countOf.get(address) ?? 0) + 1
+    countOf.set(address, count)
+    socket.once('close', () => forget(socket))
+    const isTooMany = maxConnectionsPerAddress > 0 && count > maxConnectionsPerAddress
+    if (isTooMany) endFor(added, (it) => it !== added && it.address === address)
+    else if (connections.size > maxConnections) endFor(added, (it) => it !== added)
+  })
+  let stopTimer: (() => void) | undefined
+  const lookAgain = (): void => {
+    look()
+    stopTimer = clock.setTimer(LOOK_MS, lookAgain)
+  }
+  server.once('listening', lookAgain)
+  server.once('close', () => stopTimer?.())
+}
+
+function bytesOf({ bytesRead, bytesWritten }: Socket): number {
+  return bytesRead + bytesWritten
+}
+
+function hasMoved({ socket, bytes }: Connection): boolean {
+  return bytesOf(socket) !== bytes
+}
