@@ -1,0 +1,17 @@
+import t from 'tap'
+import { ATTACK_CLASSES, attack, serveTarget } from './attack-round.ts'
+
+t.setTimeout(300_000)
+
+const COUNT = 60
+/** The same ones each time; the nightly run tries others. */
+const SEED = 15_000
+
+await t.test('attacks of each class harm nobody else', async (t) => {
+  const serving = await serveTarget(t)
+  for (const kind of ATTACK_CLASSES) {
+    await t.test(kind, async (t) => {
+      await attack(t, serving, { kind, count: COUNT, seed: SEED })
+    })
+  }
+})

@@ -1,0 +1,151 @@
+import { connect } from 'node:http2'
+import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { restCall } from '../rest-call.ts'
+import type { Random } from './random.ts'
+
+const MEBIBYTE = 2 ** 20
+/** Of every answer, on a machine under load. */
+const ANSWER_MS = 60_000
+
+const PATHS = [
+  'inference.GRPCInferenceService/ModelInfer',
+  'inference.GRPCInferenceService/ModelStreamInfer',
+  'inference.GRPCInferenceService/ServerLive',
+  'grpc.health.v1.Health/Check',
+]
+
+/** Bytes that inflate to many, to other compressed bytes, to less than they say, or to nothing. */
+function compressed({ pick, chance, oneOf, bytes }: Random): Buffer {
+  const content = chance(0.5)
+    ? Buffer.alloc(pick(oneOf([100, MEBIBYTE, 24 * MEBIBYTE])))
+    : bytes(pick(5000))
+  const pack = oneOf([gzipSync, deflateSync, deflateRawSync])
+  let packed: Buffer = pack(content)
+  if (chance(0.2)) packed = pack(packed)
+  if (chance(0.2)) packed = Buffer.concat([packed, pack(bytes(pick(100)))])
+  if (chance(0.2)) packed = packed.subarray(0, pick(packed.byteLength))
+  if (chance(0.2)) packed[pick(packed.byteLength)] = pick(256)
+  return packed
+}
+
+/** A gRPC call with one compressed message, on a connection of its own. @returns its status. @throws Error if it has none. */
+export async function callCompressed(port: number, random: Random): Promise<string> {
+  const { pick, chance, oneOf } = random
+  const message = compressed(random)
+  const head = Buffer.alloc(5)
+  head[0] = chance(0.9) ? 1 : pick(3)
+  head.writeUInt32BE(chance(0.9) ? message.byteLength : pick(2 * message.byteLength + 2), 1)
+  const session = connect(`http://127.0.0.1:${port}`)
+  session.on('error', () => {})
+  try {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': `/${oneOf(PATHS)}`,
+      'content-type': 'application/grpc',
+      'grpc-encoding': oneOf(['gzip', 'deflate', 'identity', 'br']),
+    })
+    let status = 'none'
+    const note = (from: { readonly 'grpc-status'?: string | string[] | undefined }): void => {
+      if (from['grpc-status'] !== undefined) status = String(from['grpc-status'])
+    }
+    stream
+      .on('response', note)
+      .on('trailers', note)
+      .on('error', () => {})
+    stream.resume()
+    stream.end(Buffer.concat([head, message]))
+    const ended = new Promise<boolean>((resolve) => {
+      stream.once('close', () => resolve(true))
+      setTimeout(() => resolve(false), ANSWER_MS).unref()
+    })
+    if (!(await ended)) throw new Error(`no status within ${ANSWER_MS} ms`)
+    return stream.rstCode === 0 || status !== 'none' ? status : `reset ${stream.rstCode}`
+  } finally {
+    session.destroy()
+  }
+}
+
+function json({ pick, oneOf }: Random): string {
+  const count = 1 + pick(oneOf([10, 1000, 200_000]))
+  const item = oneOf([
+    '1',
+    '-0',
+    '1e400',
+    '9'.repeat(count),
+    '[]',
+    '{}',
+    'null',
+    '"\\u0000"',
+    '"\\ud800"',
+    `"${'x'.repeat(count)}"`,
+  ])
+  const kind = pick(5)
+  if (kind === 0) return `${'['.repeat(count)}${']'.repeat(count)}`
+  if (kind === 1)
+    return `{${Array.from({ length: Math.min(count, 20_000) }, () => `"a":${item.slice(0, 20)}`).join(',')}}`
+  const long = Math.max(1, Math.min(count, Math.floor(MEBIBYTE / item.length)))
+  return `[${`${item},`.repeat(long)}${item}]`
+}
+
+/** A POST with JSON that is deep, wide, long, repeated or wrong. @returns its HTTP status. @throws Error if it has none. */
+export async function postJson(port: number, random: Random): Promise<number> {
+  const { chance, oneOf, pick } = random
+  const value = json(random)
+  const input = `{"name":"X","datatype":"${oneOf(['FP32', 'INT64', 'BYTES', 'X'])}","shape":[1,16],"data":${value}}`
+  const whole = oneOf([
+    value,
+    `{"inputs":[${input}]}`,
+    `{"inputs":[${input}],"outputs":${value}}`,
+    `{"parameters":${value},"inputs":[${input}]}`,
+    `{"parameters":{"config":${JSON.stringify(value)}}}`,
+  ])
+  const body = chance(0.1) ? whole.slice(0, pick(whole.length)) : whole
+  const path = oneOf([
+    'models/ens_chain/infer',
+    'models/add_one_batch/infer',
+    'repository/index',
+    'repository/models/add_one_batch/load',
+  ])
+  const signal = AbortSignal.timeout(ANSWER_MS)
+  const { status } = await restCall(port, 'POST', `/v2/${path}`, { body, signal })
+  return status
+}
+
+/** Origin, host, and whether a page there may change the server; an absent origin is that of a program. */
+function pages(port: number): readonly (readonly [string | undefined, string, boolean])[] {
+  const own = `127.0.0.1:${port}`
+  return [
+    [undefined, own, true],
+    [undefined, 'tutti.example', true],
+    [`http://${own}`, own, true],
+    [`http://localhost:${port}`, `localhost:${port}`, true],
+    [`http://[::1]:${port}`, `[::1]:${port}`, true],
+    ['null', own, false],
+    ['http://evil.example', own, false],
+    [`http://127.0.0.1:${port + 1}`, own, false],
+    // A name that its owner lets lead here.
+    [`http://evil.example:${port}`, `evil.example:${port}`, false],
+    ['https://localhost.evil.example', own, false],
+    [`http://${own}@evil.example`, own, false],
+    ['file://', own, false],
+  ]
+}
+
+/** A load that a page or a program asks for. @returns what is wrong with its answer. */
+export async function loadFromPage(port: number, random: Random): Promise<string | undefined> {
+  const { oneOf } = random
+  const [origin, host, isOwn] = oneOf(pages(port))
+  const site = oneOf(['', 'none', 'same-origin', 'same-site', 'cross-site'])
+  const type = oneOf(['', 'text/plain', 'application/json', 'multipart/form-data'])
+  const headers = {
+    host,
+    ...(origin !== undefined && { origin }),
+    ...(site !== '' && { 'sec-fetch-site': site }),
+    ...(type !== '' && { 'content-type': type }),
+  }
+  const path = `/v2/repository/models/no_such_model/${oneOf(['load', 'unload'])}`
+  const { status } = await restCall(port, 'POST', path, { headers, body: '{}' })
+  const isAllowed = isOwn && site !== 'cross-site'
+  if ((status !== 403) === isAllowed) return undefined
+  return `HTTP ${status} for ${JSON.stringify(headers)}, which is ${isAllowed ? 'allowed' : 'not allowed'}`
+}
