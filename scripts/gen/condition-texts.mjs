@@ -110,6 +110,8 @@ export const REASONS = {
     GatewayApiMissing:
       'The cluster does not have the CRDs of Gateway API. Install them, or use `expose.ingress`.',
     InvalidSpec: INVALID_SPEC,
+    IssuerUnreadable:
+      'The operator cannot read the keys that verify ServiceAccount tokens. It tries again; until then such tokens are not accepted.',
     LimitExceeded: '`maxBatchSize` is larger than that of a model. Lower it.',
     MissingInput: 'Nothing feeds an input of a model.',
     MultipleProducers: 'Two outputs or inputs feed one tensor.',
@@ -136,7 +138,7 @@ export const REASONS = {
     ShapeMismatch: 'A tensor is written with one shape and read with another.',
     Terminating: TERMINATING,
     TokenMissing:
-      'The Secret of `expose.auth`, or its key `token`, does not exist. Until it does, no request from outside is answered.',
+      'The Secret of `expose.auth`, or a key in it, does not exist. Until it does, nobody is let in by that key.',
     UnknownModel: 'A step names a version that is not served, or a Model where an Ensemble is.',
     UnknownStep: 'A reference names no step.',
     UnknownTensor: 'A reference, or a key of a map, names no tensor.',

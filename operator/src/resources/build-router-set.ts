@@ -13,7 +13,7 @@ import {
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import { buildRouterDeployment, type RouterParts, replicasOf } from './router-deployment.ts'
-import { buildEdgeSecret, type ExposedEnsemble } from './router-edge.ts'
+import { buildEdgeSecret, type Exposed } from './router-edge.ts'
 import {
   EDGE_PORTS,
   ROUTER_LABELS,
@@ -33,10 +33,7 @@ import {
 import { PORTS } from './step-settings.ts'
 
 /** All of a namespace's router, in the order in which it is made: what pods need comes before them. Pure. */
-export function buildRouterSet(
-  parts: RouterParts,
-  exposed: readonly ExposedEnsemble[],
-): readonly DesiredChild[] {
+export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly DesiredChild[] {
   const { namespace } = parts
   const { metadata } = partsOf(namespace)
   return [
@@ -61,10 +58,7 @@ export function buildRouterSet(
 }
 
 /** Who is let in from outside, and with which token. Pure. */
-export function buildExposure(
-  namespace: string,
-  exposed: readonly ExposedEnsemble[],
-): DesiredChild {
+export function buildExposure(namespace: string, exposed: Exposed): DesiredChild {
   return desiredChild(SECRET, buildEdgeSecret(namespace, exposed))
 }
 

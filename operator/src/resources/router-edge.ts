@@ -1,36 +1,45 @@
-import { createHash } from 'node:crypto'
 import type { EdgeRoutes } from '@tutti/ensemble'
-import type { Desired, Secret } from '@tutti/kube'
+import type { Desired, Secret, TokenIssuer } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { ROUTER_LABELS, ROUTER_NAMES } from './router-names.ts'
 
 /** The key of the Secret, and the file that the router reads. */
 export const EDGE_FILE = 'edge.json'
 
+type Route = EdgeRoutes['routes'][number]
+
 /** An Ensemble that is reached from outside. */
 export interface ExposedEnsemble {
   /** Served name. */
   readonly modelName: string
   readonly hosts: readonly string[]
-  /** The bearer token that requests must bring; absent: none. */
-  readonly token?: string
+  /** Who is let in; neither: everybody. */
+  readonly lock: Pick<Route, 'tokenSha256' | 'identities'>
+}
+
+/** Who is reached from outside, and by whom. */
+export interface Exposed {
+  readonly ensembles: readonly ExposedEnsemble[]
+  /** Absent: no ServiceAccount is let in. */
+  readonly issuer?: TokenIssuer | undefined
+  /** ServiceAccounts are to be let in, be there an issuer or not. */
+  readonly usesIssuer?: boolean
 }
 
 /** Who is reached from outside, as the routers of the namespace read it. */
 export function buildEdgeSecret(
   namespace: string,
-  exposed: readonly ExposedEnsemble[],
+  { ensembles, issuer }: Exposed,
 ): Desired<Secret> {
-  const routes: EdgeRoutes['routes'] = exposed
+  const routes = ensembles
     .toSorted((one, other) => (one.modelName < other.modelName ? -1 : 1))
-    .map(({ modelName, hosts, token }) => ({
+    .map(({ modelName, hosts, lock }) => ({
       hosts: hosts.toSorted(),
       models: [modelName],
-      ...(token !== undefined && {
-        tokenSha256: createHash('sha256').update(token).digest('hex'),
-      }),
+      ...lock,
     }))
-  const text = toCanonicalJson({ routes } satisfies EdgeRoutes)
+  const verified = issuer && { issuer: { url: issuer.url, keys: [...issuer.keys] } }
+  const text = toCanonicalJson({ routes, ...verified } satisfies EdgeRoutes)
   return {
     metadata: { name: ROUTER_NAMES.edge, namespace, labels: ROUTER_LABELS },
     type: 'Opaque',

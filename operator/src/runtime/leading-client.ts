@@ -23,6 +23,7 @@ export function leadingClient(client: Client, leader: { readonly holdsLease: boo
     list: (resource, o) => client.list(resource, o),
     watch: (resource, o) => client.watch(resource, o),
     serves: (resource, o) => client.serves(resource, o),
+    tokenIssuer: (o) => client.tokenIssuer(o),
     create: (resource, object, o) => send(() => client.create(resource, object, o)),
     apply: (resource, object, o) => send(() => client.apply(resource, object, o)),
     applyStatus: (resource, object, o) => send(() => client.applyStatus(resource, object, o)),

@@ -150,6 +150,21 @@ const HOSTS = ['a.example', 'b.example']
 const INGRESS = { expose: { ingress: { hosts: HOSTS } } }
 const GATEWAY = { expose: { gateway: { parentRef: { name: 'edge' }, hosts: HOSTS } } }
 
+/** Access by a ServiceAccount, with a quota or without. */
+const byAccount = (quota?: object) => ({
+  expose: {
+    ingress: { hosts: HOSTS },
+    auth: {
+      audience: 'plates',
+      identities: [{ name: 'batch', serviceAccount: { name: 'batch' }, ...(quota && { quota }) }],
+    },
+  },
+})
+const byToken = (more: object) => ({
+  expose: { ingress: { hosts: HOSTS }, auth: { secretRef: { name: 'secret-a' }, ...more } },
+})
+const RATE = { requestsPerSecond: 3 }
+
 const EXPOSED: readonly FieldChange[] = [
   ...changes(INGRESS, [
     ['expose.ingress.className', undefined, 'internal'],
@@ -159,6 +174,23 @@ const EXPOSED: readonly FieldChange[] = [
     ['expose.ingress.tls', [{ hosts: ['a.example'] }], []],
     ['expose.auth.secretRef.name', undefined, 'secret-a'],
     ['expose.auth.secretRef.name', 'secret-a', 'secret-b'],
+  ]),
+  ...changes(byAccount(RATE), [
+    ['expose.auth.identities[].name', 'batch', 'other'],
+    ['expose.auth.identities[].serviceAccount.name', 'batch', 'other'],
+    ['expose.auth.identities[].serviceAccount.namespace', undefined, 'jobs'],
+    ['expose.auth.identities[].quota.requestsPerSecond', 3, 5],
+    ['expose.auth.identities[].quota.burst', undefined, 7],
+    ['expose.auth.identities[].quota.concurrentRequests', undefined, 5],
+    ['expose.auth.audience', 'plates', 'faces'],
+  ]),
+  ...changes(byToken({ identities: [{ name: 'ci', tokenKey: 'token' }] }), [
+    ['expose.auth.identities[].tokenKey', 'token', 'missing'],
+  ]),
+  ...changes(byToken({ quota: RATE }), [
+    ['expose.auth.quota.requestsPerSecond', 3, 5],
+    ['expose.auth.quota.burst', undefined, 7],
+    ['expose.auth.quota.concurrentRequests', undefined, 5],
   ]),
   ...changes({ expose: { ingress: { hosts: HOSTS, tls: [{ hosts: ['a.example'] }] } } }, [
     ['expose.ingress.tls[].secretName', undefined, 'certificate'],

@@ -108,6 +108,7 @@ class MemoryServer {
       apply: notThere,
       watch: notThere,
       serves: notThere,
+      tokenIssuer: notThere,
     } as unknown as MemoryClient
     this.#onStored = (resource, object) => client.onStored?.(resource, object)
     return client

@@ -32,7 +32,7 @@ export {
   type EnsembleWorld,
   type KnownModel,
 } from './manifest/check-ensemble.ts'
-export { EnsembleExpose } from './manifest/ensemble-expose.ts'
+export { EnsembleExpose, type ExposeAuth, type ExposeIdentity } from './manifest/ensemble-expose.ts'
 export { ACCEPTED_REASONS } from './manifest/ensemble-fault.ts'
 export { EnsembleSpec } from './manifest/ensemble-spec.ts'
 export { toMilliseconds } from './manifest/fields.ts'

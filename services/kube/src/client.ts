@@ -122,4 +122,13 @@ export interface Client {
   watch<T extends KubeObject>(resource: Resource<T>, o: WatchOptions): Promise<Watch<T>>
   /** True if the server knows the resource in that version (a CRD may be missing). */
   serves(resource: Resource, o?: CallOptions): Promise<boolean>
+  /** Who issues the cluster's ServiceAccount tokens, as the server publishes it (`system:service-account-issuer-discovery`). */
+  tokenIssuer(o?: CallOptions): Promise<TokenIssuer>
+}
+
+/** An issuer of tokens, and the JSON Web Keys that verify them. */
+export interface TokenIssuer {
+  /** As it stands in `iss`. */
+  readonly url: string
+  readonly keys: readonly Readonly<Record<string, unknown>>[]
 }

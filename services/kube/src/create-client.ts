@@ -1,5 +1,12 @@
-import type { CallOptions, Client, ListOptions, ObjectList, WriteOptions } from './client.ts'
-import { isNotFound } from './kube-error.ts'
+import type {
+  CallOptions,
+  Client,
+  ListOptions,
+  ObjectList,
+  TokenIssuer,
+  WriteOptions,
+} from './client.ts'
+import { isNotFound, KubeError } from './kube-error.ts'
 import { type KubeObject, keyOf, type ObjectKey, type Stored } from './object.ts'
 import { isRecord, toList, toStored } from './parse-object.ts'
 import { apiVersionOf, collectionPath, groupPath, objectPath, type Resource } from './resource.ts'
@@ -8,7 +15,7 @@ import { readEvents } from './watch/read-events.ts'
 
 const PAGE_SIZE = 500
 
-type ReadVerb = 'get' | 'list' | 'watch' | 'serves'
+type ReadVerb = 'get' | 'list' | 'watch' | 'serves' | 'tokenIssuer'
 
 /** Makes a client that sends its requests by `transport`, which stays the caller's to close. */
 export function createClient(transport: Transport): Client {
@@ -52,7 +59,24 @@ function readVerbs(transport: Transport): Pick<Client, ReadVerb> {
         throw error
       }
     },
+    tokenIssuer: (o = {}) => readTokenIssuer(transport, o),
   }
+}
+
+/** @see OpenID Connect Discovery 1.0; the keys are read from the server itself, wherever `jwks_uri` leads. */
+async function readTokenIssuer(transport: Transport, o: CallOptions): Promise<TokenIssuer> {
+  const read = async (path: string, accept: string): Promise<Readonly<Record<string, unknown>>> => {
+    const { body } = await transport.request({ method: 'GET', path, accept, ...limits(o) })
+    return isRecord(body) ? body : {}
+  }
+  const [{ issuer: url }, { keys }] = await Promise.all([
+    read('/.well-known/openid-configuration', 'application/json'),
+    // The server gives them as no other type.
+    read('/openid/v1/jwks', 'application/jwk-set+json'),
+  ])
+  if (typeof url === 'string' && Array.isArray(keys)) return { url, keys: keys.filter(isRecord) }
+  const message = 'the issuer of ServiceAccount tokens: got no URL or no keys'
+  throw new KubeError({ status: 0, reason: 'InvalidResponse', message })
 }
 
 async function readObject<T extends KubeObject>(

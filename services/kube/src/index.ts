@@ -1,4 +1,4 @@
-export type { CallOptions, Client, Watch, WriteOptions } from './client.ts'
+export type { CallOptions, Client, TokenIssuer, Watch, WriteOptions } from './client.ts'
 export { createClient } from './create-client.ts'
 export {
   CONTROLLER_REVISION,

@@ -44,7 +44,7 @@ const FRESH_MS = 200
 const AGED_MS = 60_000
 const BLOCKED_MS = 10_000
 /** Problems of which nothing tells that they are over: other people's objects and policies. */
-const UNTOLD: ReadonlySet<string> = new Set(['RouteConflict', 'RouteRefused'])
+const UNTOLD: ReadonlySet<string> = new Set(['RouteConflict', 'RouteRefused', 'IssuerUnreadable'])
 
 type Ensemble = Stored<EnsembleObject>
 

@@ -7,7 +7,8 @@ import { Applier } from '../../runtime/apply.ts'
 import type { Caches } from '../caches.ts'
 import { type ChildProblem, findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
-import { readEdgeToken } from '../router/exposed-ensembles.ts'
+import { readEdgeLock } from '../router/exposed-ensembles.ts'
+import { IssuerKeys } from '../router/issuer-keys.ts'
 
 /** What keeps requests from outside away. */
 export interface ExposureProblem extends ChildProblem {
@@ -20,15 +21,18 @@ export class Exposure {
   readonly #client: Client
   readonly #httpRoutes: Caches['httpRoutes']
   readonly #applier: Applier
+  readonly #issuer: IssuerKeys
 
   constructor({
     client,
     metrics,
+    clock,
     caches: { ingresses, httpRoutes },
-  }: Pick<ControllerParts, 'client' | 'metrics'> & {
+  }: Pick<ControllerParts, 'client' | 'metrics' | 'clock'> & {
     readonly caches: Pick<Caches, 'ingresses' | 'httpRoutes'>
   }) {
     this.#client = client
+    this.#issuer = new IssuerKeys({ client, clock })
     this.#httpRoutes = httpRoutes
     this.#applier = new Applier({ client, metrics, caches: [ingresses, httpRoutes] })
   }
@@ -54,8 +58,12 @@ export class Exposure {
     const result = await this.#applier.sync(ensemble, routes, { signal })
     const problem = findChildProblem(result, REASONS)
     if (isGateway && !hasGateway) return GATEWAY_MISSING
-    const token = await readEdgeToken(this.#client, { namespace, expose, signal })
-    if (token.kind === 'missing') return { reason: 'TokenMissing', message: token.message }
+    const locked = { client: this.#client, issuer: this.#issuer, signal }
+    const { problem: locking } = await readEdgeLock(namespace, expose, locked)
+    if (locking !== undefined) {
+      const { missing, message } = locking
+      return { reason: LOCK_REASONS[missing], message }
+    }
     return problem ?? this.#findGatewayProblem(object, expose)
   }
 
@@ -82,6 +90,7 @@ const GATEWAY_MISSING: ExposureProblem = {
     'expose.gateway: the cluster has no HTTPRoute (gateway.networking.k8s.io/v1); install Gateway API, or use expose.ingress',
 }
 
+const LOCK_REASONS = { token: 'TokenMissing', issuer: 'IssuerUnreadable' }
 const REASONS = { conflict: 'RouteConflict', refused: 'RouteRefused' }
 
 /** The Gateway that a route names, and the namespace of the route. */

@@ -1,38 +1,123 @@
-import { SECRET } from '@tutti/kube'
+import { createHash } from 'node:crypto'
+import type { EnsembleSpec } from '@tutti/ensemble'
+import { KubeError, SECRET, type TokenIssuer } from '@tutti/kube'
 import t from 'tap'
 import { memoryClient } from '../../testing/memory-client.ts'
-import { type EdgeToken, readEdgeToken } from './exposed-ensembles.ts'
+import { type EdgeLock, readEdgeLock } from './exposed-ensembles.ts'
 
 const NAMESPACE = 'team'
+const ISSUER = { url: 'https://issuer', keys: [{ kid: 'a' }] }
 
-/** What an Ensemble gets that names the Secret `keys`, which holds this. */
-function read(data: Readonly<Record<string, string>> | undefined): Promise<EdgeToken> {
+type Auth = NonNullable<NonNullable<EnsembleSpec['expose']>['auth']>
+
+const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
+
+/** What an Ensemble gets with this auth, where the Secret `keys` holds this. */
+function read(
+  auth: Auth,
+  data: Readonly<Record<string, string>> | undefined,
+  readIssuer: () => Promise<TokenIssuer> = async () => ISSUER,
+): Promise<EdgeLock> {
   const client = memoryClient()
   const metadata = { namespace: NAMESPACE, name: 'keys' }
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata }
   const encoded = Object.entries(data ?? {}).map(([key, value]) => [key, btoa(value)] as const)
   if (data !== undefined) client.put(SECRET, { ...secret, data: Object.fromEntries(encoded) })
-  const expose = { auth: { secretRef: { name: 'keys' } } }
-  return readEdgeToken(client, {
-    namespace: NAMESPACE,
-    expose,
-    signal: new AbortController().signal,
-  })
+  const { signal } = new AbortController()
+  return readEdgeLock(NAMESPACE, { auth }, { client, issuer: { read: readIssuer }, signal })
 }
 
+const SECRET_REF = { secretRef: { name: 'keys' } }
+
 await t.test('a token is what the Secret holds, without its end of line', async (t) => {
-  t.same(await read({ token: 's3cret\n' }), { kind: 'token', token: 's3cret' })
+  t.match(await read(SECRET_REF, { token: 's3cret\n' }), {
+    lock: { tokenSha256: digest('s3cret') },
+    problem: undefined,
+  })
 })
 
 const WANTED = ', want one of printable ASCII without spaces'
 for (const [name, data, told] of [
-  ['no Secret', undefined, 'is not there'],
+  ['no Secret', undefined, 'is not there, want its key token'],
   ['no key', { other: 'x' }, `has no key token${WANTED}`],
   ['an empty key', { token: ' \n' }, `has a key token that is empty${WANTED}`],
   ['a space', { token: 'a b' }, `has a key token that no header can carry${WANTED}`],
 ] as const) {
-  await t.test(`${name} is told`, async (t) => {
+  await t.test(`${name} is told, and nobody is let in`, async (t) => {
+    const { lock, problem } = await read(SECRET_REF, data)
     const message = `expose.auth.secretRef.name: Secret "keys" ${told}`
-    t.same(await read(data), { kind: 'missing', message })
+    t.same([lock, problem], [undefined, { missing: 'token', message }])
   })
 }
+
+const IDENTITIES: Auth = {
+  ...SECRET_REF,
+  identities: [
+    { name: 'ci', tokenKey: 'ci', quota: { requestsPerSecond: 5 } },
+    { name: 'partner', tokenKey: 'partner' },
+    { name: 'batch', serviceAccount: { name: 'batch', namespace: 'jobs' } },
+    { name: 'near', serviceAccount: { name: 'near' } },
+  ],
+  audience: 'plates',
+  quota: { concurrentRequests: 2 },
+}
+const NEAR = {
+  name: 'near',
+  serviceAccount: { namespace: NAMESPACE, name: 'near', audience: 'plates' },
+  quota: { concurrentRequests: 2 },
+}
+const BATCH = {
+  ...NEAR,
+  name: 'batch',
+  serviceAccount: { namespace: 'jobs', name: 'batch', audience: 'plates' },
+}
+
+await t.test('identities have tokens or ServiceAccounts, and quotas of their own', async (t) => {
+  const { lock, issuer, problem } = await read(IDENTITIES, { ci: 'one', partner: 'two' })
+  t.same(lock, {
+    identities: [
+      { name: 'ci', tokenSha256: digest('one'), quota: { requestsPerSecond: 5 } },
+      { name: 'partner', tokenSha256: digest('two'), quota: { concurrentRequests: 2 } },
+      BATCH,
+      NEAR,
+    ],
+  })
+  t.same([issuer, problem], [ISSUER, undefined])
+})
+
+await t.test('a key that is gone ends the access of its identity alone', async (t) => {
+  const { lock, problem } = await read(IDENTITIES, { partner: 'two' })
+  t.same(
+    lock?.identities?.map(({ name }) => name),
+    ['partner', 'batch', 'near'],
+  )
+  t.match(problem, { missing: 'token', message: /no key ci, .* for identities\[0\]\(ci\)$/ })
+})
+
+await t.test('without keys of the issuer tokens of Secrets still count', async (t) => {
+  const forbidden = new KubeError({ status: 403, reason: 'Forbidden', message: 'no' })
+  const unreadable = (): Promise<never> => Promise.reject(forbidden)
+  const { lock, issuer, problem } = await read(
+    IDENTITIES,
+    { ci: 'one', partner: 'two' },
+    unreadable,
+  )
+  t.same(
+    lock?.identities?.map(({ name }) => name),
+    ['ci', 'partner'],
+  )
+  t.equal(issuer, undefined)
+  t.match(problem, { missing: 'issuer' })
+  const accounts: Auth = {
+    identities: [{ name: 'near', serviceAccount: { name: 'near' } }],
+    audience: 'x',
+  }
+  t.equal((await read(accounts, undefined, unreadable)).lock, undefined, 'it is not open')
+})
+
+await t.test('a quota of the one token makes it an identity', async (t) => {
+  const quota = { requestsPerSecond: 1 }
+  t.match(await read({ ...SECRET_REF, quota }, { token: 'x' }), {
+    lock: { identities: [{ name: 'token', tokenSha256: digest('x'), quota }] },
+  })
+})

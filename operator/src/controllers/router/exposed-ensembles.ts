@@ -1,73 +1,158 @@
-import type { EnsembleSpec } from '@tutti/ensemble'
-import { type Client, SECRET, type Stored, unlessNotFound } from '@tutti/kube'
+import { createHash } from 'node:crypto'
+import type { EdgeIdentity, EnsembleSpec, ExposeAuth, ExposeIdentity } from '@tutti/ensemble'
+import {
+  type Client,
+  KubeError,
+  SECRET,
+  type Stored,
+  type TokenIssuer,
+  unlessNotFound,
+} from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
-import type { ExposedEnsemble } from '../../resources/router-edge.ts'
+import type { Exposed, ExposedEnsemble } from '../../resources/router-edge.ts'
 import { readEnsemble } from '../ensemble/read-ensemble.ts'
 import { servedNameOf } from '../served-names.ts'
+import type { IssuerKeys } from './issuer-keys.ts'
 
-/** The key of the Secret that `expose.auth.secretRef` names. */
+/** The key of the Secret where there are no identities. */
 const TOKEN = 'token'
+/** The name of those who bring the one token. */
+const TOKEN_IDENTITY = 'token'
 
-/** The bearer token that an Ensemble wants of requests from outside. */
-export type EdgeToken =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'token'; readonly token: string }
-  | { readonly kind: 'missing'; readonly message: string }
-
-/** @throws KubeError */
-export async function readEdgeToken(
-  client: Pick<Client, 'get'>,
-  o: {
-    readonly namespace: string
-    readonly expose: EnsembleSpec['expose']
-    readonly signal: AbortSignal
-  },
-): Promise<EdgeToken> {
-  const name = o.expose?.auth?.secretRef.name
-  if (name === undefined) return { kind: 'none' }
-  const where = `expose.auth.secretRef.name: Secret "${name}"`
-  const { namespace, signal } = o
-  const secret = await unlessNotFound(client.get(SECRET, { namespace, name }, { signal }))
-  if (secret === undefined) return { kind: 'missing', message: `${where} is not there` }
-  const held = secret.data?.[TOKEN]
-  const token = Buffer.from(held ?? '', 'base64')
-    .toString()
-    .trim()
-  if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'token', token }
-  const got =
-    held === undefined
-      ? `has no key ${TOKEN}`
-      : `has a key ${TOKEN} ${token === '' ? 'that is empty' : 'that no header can carry'}`
-  const message = `${where} ${got}, want one of printable ASCII without spaces`
-  return { kind: 'missing', message }
+export interface ReadLockOptions {
+  readonly client: Pick<Client, 'get'>
+  readonly issuer: Pick<IssuerKeys, 'read'>
+  readonly signal: AbortSignal
 }
 
-/**
- * The Ensembles of a namespace that are reached from outside. One whose token is not to be had is not: it must not be open
- * meanwhile.
- */
+/** What is not to be had: a token of the Secret, or the keys of the issuer. */
+export interface LockProblem {
+  readonly missing: 'token' | 'issuer'
+  readonly message: string
+}
+
+/** Who is let in to an Ensemble from outside. */
+export interface EdgeLock {
+  /** Undefined if nobody can be: then it must not be open meanwhile. */
+  readonly lock: ExposedEnsemble['lock'] | undefined
+  readonly issuer?: TokenIssuer | undefined
+  /** Why some of those who should be let in are not. */
+  readonly problem?: LockProblem | undefined
+}
+
+/** @throws KubeError */
+export async function readEdgeLock(
+  namespace: string,
+  expose: EnsembleSpec['expose'],
+  o: ReadLockOptions,
+): Promise<EdgeLock> {
+  const { auth } = expose ?? {}
+  if (auth === undefined) return { lock: {} }
+  const tokens = await readTokens(namespace, auth, o)
+  const { issuer, problem } = await readIssuer(auth, o)
+  const { identities, quota } = auth
+  const toIdentity = (one: ExposeIdentity): EdgeIdentity[] => {
+    const { name, tokenKey, serviceAccount } = one
+    const limit = one.quota ?? quota
+    const common = { name, ...(limit !== undefined && { quota: limit }) }
+    if (serviceAccount !== undefined) {
+      const { audience = '' } = auth
+      const { name: account, namespace: of = namespace } = serviceAccount
+      const named = { namespace: of, name: account, audience }
+      return issuer === undefined ? [] : [{ ...common, serviceAccount: named }]
+    }
+    const token = tokens.read(tokenKey ?? TOKEN)
+    return typeof token === 'string' ? [{ ...common, tokenSha256: token }] : []
+  }
+  const wanted = identities ?? [{ name: TOKEN_IDENTITY, tokenKey: TOKEN }]
+  const problems = wanted.flatMap(({ tokenKey }, i) => {
+    if (tokenKey === undefined) return []
+    const token = tokens.read(tokenKey)
+    if (typeof token === 'string') return []
+    const where = identities === undefined ? '' : ` for identities[${i}](${wanted[i]?.name})`
+    return [{ missing: 'token' as const, message: `${token.problem}${where}` }]
+  })
+  const found = wanted.flatMap(toIdentity)
+  // As routers of earlier builds know it, too.
+  const [{ tokenSha256 } = { tokenSha256: undefined }] = found
+  const isPlain = identities === undefined && quota === undefined
+  const lock = isPlain
+    ? { ...(tokenSha256 !== undefined && { tokenSha256 }) }
+    : { identities: found }
+  return { lock: found.length === 0 ? undefined : lock, issuer, problem: problems[0] ?? problem }
+}
+
+/** What a key of the Secret holds: a digest, or why there is none. */
+type Token = string | { readonly problem: string }
+
+async function readTokens(
+  namespace: string,
+  { secretRef }: ExposeAuth,
+  { client, signal }: ReadLockOptions,
+): Promise<{ read(key: string): Token }> {
+  if (secretRef === undefined) return { read: () => ({ problem: 'expose.auth.secretRef: none' }) }
+  const { name } = secretRef
+  const where = `expose.auth.secretRef.name: Secret "${name}"`
+  const secret = await unlessNotFound(client.get(SECRET, { namespace, name }, { signal }))
+  return {
+    read: (key) => {
+      if (secret === undefined) return { problem: `${where} is not there, want its key ${key}` }
+      const held = secret.data?.[key]
+      const token = Buffer.from(held ?? '', 'base64')
+        .toString()
+        .trim()
+      if (/^[\x21-\x7e]+$/.test(token)) return createHash('sha256').update(token).digest('hex')
+      const got =
+        held === undefined
+          ? `has no key ${key}`
+          : `has a key ${key} ${token === '' ? 'that is empty' : 'that no header can carry'}`
+      return { problem: `${where} ${got}, want one of printable ASCII without spaces` }
+    },
+  }
+}
+
+/** A failure must not keep back what ends the access of others, so it is told, and tried again with the next look. */
+async function readIssuer(
+  { identities = [] }: ExposeAuth,
+  { issuer, signal }: ReadLockOptions,
+): Promise<{ readonly issuer?: TokenIssuer; readonly problem?: LockProblem }> {
+  if (!identities.some(({ serviceAccount }) => serviceAccount !== undefined)) return {}
+  try {
+    return { issuer: await issuer.read(signal) }
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error
+    const message = `expose.auth.identities: the keys of the cluster's token issuer cannot be read: ${error.message}`
+    return { problem: { missing: 'issuer', message } }
+  }
+}
+
+/** The Ensembles of a namespace that are reached from outside. One that nobody can be let in to is not. */
 export async function findExposed(
   ensembles: readonly Stored<EnsembleObject>[],
-  o: { readonly client: Client; readonly signal: AbortSignal },
-): Promise<readonly ExposedEnsemble[]> {
+  o: ReadLockOptions,
+): Promise<Exposed> {
   const found = await Promise.all(ensembles.map((ensemble) => toExposed(ensemble, o)))
-  return found.filter((exposed) => exposed !== undefined)
+  return {
+    ensembles: found.flatMap(({ exposed }) => exposed ?? []),
+    issuer: found.find(({ issuer }) => issuer !== undefined)?.issuer,
+    usesIssuer: found.some(({ usesIssuer }) => usesIssuer === true),
+  }
 }
 
 async function toExposed(
   ensemble: Stored<EnsembleObject>,
-  o: { readonly client: Client; readonly signal: AbortSignal },
-): Promise<ExposedEnsemble | undefined> {
+  o: ReadLockOptions,
+): Promise<{
+  readonly exposed?: ExposedEnsemble
+  readonly issuer?: TokenIssuer | undefined
+  readonly usesIssuer?: boolean
+}> {
   const { namespace = '' } = ensemble.metadata
-  const spec = readEnsemble(ensemble).manifest?.spec
-  const hosts = hostsOf(spec?.expose)
-  if (hosts === undefined) return undefined
-  const token = await readEdgeToken(o.client, { namespace, expose: spec?.expose, ...o })
-  if (token.kind === 'missing') return undefined
+  const { expose } = readEnsemble(ensemble).manifest?.spec ?? {}
+  const { hosts } = expose?.ingress ?? expose?.gateway ?? {}
+  if (hosts === undefined) return {}
+  const { lock, issuer } = await readEdgeLock(namespace, expose, o)
+  const usesIssuer = expose?.auth?.audience !== undefined
   const modelName = servedNameOf(ensemble)
-  return { modelName, hosts, ...(token.kind === 'token' && { token: token.token }) }
-}
-
-function hostsOf(expose: EnsembleSpec['expose']): readonly string[] | undefined {
-  return (expose?.ingress ?? expose?.gateway)?.hosts
+  return { ...(lock && { exposed: { modelName, hosts, lock } }), issuer, usesIssuer }
 }

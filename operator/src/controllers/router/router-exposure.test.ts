@@ -73,6 +73,39 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     },
   )
 
+  await t.test('a token of a ServiceAccount lets in whom the Ensemble names', async (t) => {
+    const rig = await openEnsembleRig(t, server)
+    await rig.start()
+    const ns = await rig.createNamespace()
+    const edge = ns.path('secrets', 'tutti-router-edge')
+    const auth = {
+      audience: 'plates',
+      identities: [{ name: 'batch', serviceAccount: { name: 'batch' } }],
+    }
+    await ns.applyEnsemble('one', {
+      ...ENSEMBLE,
+      expose: { ingress: { hosts: ['e.example'] }, auth },
+    })
+    const secret = await plain.until(edge, (object) => textOf(edgeOf(object)).includes('batch'))
+    await ns.condition('one', 'Degraded', 'False')
+    t.match(edgeOf(secret), {
+      routes: [
+        {
+          identities: [
+            {
+              name: 'batch',
+              serviceAccount: { namespace: ns.name, name: 'batch', audience: 'plates' },
+            },
+          ],
+        },
+      ],
+      issuer: { url: /^https:/, keys: [{ kid: String, use: 'sig' }] },
+    })
+    await ns.applyEnsemble('one', { ...ENSEMBLE, expose: { ingress: { hosts: ['e.example'] } } })
+    const open = await plain.until(edge, (object) => !textOf(edgeOf(object)).includes('batch'))
+    t.notMatch(textOf(edgeOf(open)), /issuer/, 'no keys where nobody needs them')
+  })
+
   await t.test('access ends although the Router or the keys of NATS are wrong', async (t) => {
     const rig = await openEnsembleRig(t, server)
     await rig.start()

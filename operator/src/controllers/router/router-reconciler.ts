@@ -14,7 +14,7 @@ import {
   buildRouterSet,
 } from '../../resources/build-router-set.ts'
 import { type RouterDefaults, replicasOf } from '../../resources/router-deployment.ts'
-import type { ExposedEnsemble } from '../../resources/router-edge.ts'
+import type { Exposed } from '../../resources/router-edge.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import { toOwnerReference } from '../../runtime/children.ts'
@@ -30,6 +30,7 @@ import { parseSpec } from '../read-spec.ts'
 import { SETTINGS_FROM, takeOverSettings } from './earlier-settings.ts'
 import { eventsOfRouter, settingsTakenOver } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
+import { ISSUER_AGED_MS, IssuerKeys } from './issuer-keys.ts'
 import { readRouter } from './read-router.ts'
 import {
   AGAIN,
@@ -75,11 +76,13 @@ export class RouterReconciler {
   readonly #o: RouterReconcilerOptions
   readonly #need: RouterNeed
   readonly #troublePollMs: number
+  readonly #issuer: IssuerKeys
 
   constructor(o: RouterReconcilerOptions) {
     this.#o = o
     this.#troublePollMs = o.troublePollMs ?? TROUBLE_POLL_MS
     this.#need = new RouterNeed(o)
+    this.#issuer = new IssuerKeys(o)
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
@@ -147,7 +150,9 @@ export class RouterReconciler {
     const exposed = await this.#applyAccess(router, signal)
     const credential = await this.#ensureCredential(router, { soonMs, signal })
     if (credential === undefined || credential.trouble !== undefined) return credential
-    const { againAtMs: renewAtMs } = credential
+    // An issuer may get other keys, of which no watch tells.
+    const refreshMs = exposed.usesIssuer === true ? ISSUER_AGED_MS : Number.POSITIVE_INFINITY
+    const renewAtMs = Math.min(credential.againAtMs, this.#o.clock.epochMs() + refreshMs)
     const trouble = isKept(router)
       ? await this.#makeSet(router, { exposed, signal })
       : deletionOf(router)
@@ -163,10 +168,11 @@ export class RouterReconciler {
    *
    * @returns the Ensembles that are reached from outside.
    */
-  async #applyAccess(router: Router, signal: AbortSignal): Promise<readonly ExposedEnsemble[]> {
+  async #applyAccess(router: Router, signal: AbortSignal): Promise<Exposed> {
     const { client, defaults, applier } = this.#o
     const { namespace = '', annotations = {} } = router.metadata
-    const exposed = await findExposed(this.#exposable(namespace), { client, signal })
+    const issuer = this.#issuer
+    const exposed = await findExposed(this.#exposable(namespace), { client, issuer, signal })
     // Whom the settings of the earlier release let in is not in the spec yet. An image that is not allowed changes nothing here.
     const { spec } =
       annotations[SETTINGS_FROM] === undefined ? parseSpec(RouterSpec, router.spec) : {}
@@ -205,10 +211,7 @@ export class RouterReconciler {
   /** A spec that cannot be read leaves everything as it is, because a half of it may mean something else. */
   async #makeSet(
     router: Router,
-    {
-      exposed,
-      signal,
-    }: { readonly exposed: readonly ExposedEnsemble[]; readonly signal: AbortSignal },
+    { exposed, signal }: { readonly exposed: Exposed; readonly signal: AbortSignal },
   ): Promise<RouterTrouble | 'changed' | undefined> {
     const { client, defaults, applier, events } = this.#o
     const { namespace = '', annotations = {} } = router.metadata

@@ -28,7 +28,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
   /** The objects as that release made them: the same, without an owner. */
   const createEarlierSet = async (ns: EnsembleNamespace, spec: RouterSpec) => {
     const parts = { namespace: ns.name, defaults: routerDefaults(), spec }
-    for (const { resource, object } of buildRouterSet(parts, [])) {
+    for (const { resource, object } of buildRouterSet(parts, { ensembles: [] })) {
       await plain.create(ns.path(resource.plural), JSON.parse(textOf(object)))
     }
   }

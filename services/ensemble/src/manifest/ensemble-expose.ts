@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { cel, listAtomic, listSet, oneOf, text } from './cel.ts'
-import { annotations, dnsLabel, objectName, SecretRef } from './fields.ts'
+import { cel, listAtomic, listMap, listSet, oneOf, text } from './cel.ts'
+import { annotations, dnsLabel, objectName, SecretRef, whole } from './fields.ts'
 
 /*
  * How an Ensemble is reached from outside of the cluster.
@@ -51,14 +51,89 @@ const ExposeGateway = z.strictObject({
   hosts: hosts('Host names that lead to the ensemble.'),
 })
 
+const atMost = (description: string) => whole(1, 1_000_000, description)
+
+const quota = (description: string) =>
+  cel(
+    z.strictObject({
+      requestsPerSecond: atMost('Requests a second, each request of a stream too.').optional(),
+      burst: atMost('Requests that may come at once. Default: requestsPerSecond.').optional(),
+      concurrentRequests: atMost('Inference requests at the same time.').optional(),
+    }),
+    {
+      rule: 'has(self.requestsPerSecond) || (has(self.concurrentRequests) && !has(self.burst))',
+      message:
+        'want requestsPerSecond or concurrentRequests, and burst with requestsPerSecond only',
+      holds: ({ requestsPerSecond: rate, burst, concurrentRequests: most }) =>
+        rate !== undefined || (most !== undefined && burst === undefined),
+    },
+  ).describe(description)
+
+const ExposeIdentity = oneOf(
+  z.strictObject({
+    name: dnsLabel('In logs and metrics.'),
+    tokenKey: text({
+      min: 1,
+      max: 253,
+      pattern: /^[-._a-zA-Z0-9]+$/,
+      want: 'a key of a Secret: letters, digits and -_.',
+    })
+      .describe('Key of the Secret; its value is the bearer token.')
+      .optional(),
+    serviceAccount: z
+      .strictObject({
+        name: objectName('Its name.'),
+        namespace: dnsLabel('Its namespace. Default: that of the Ensemble.').optional(),
+      })
+      .optional()
+      .describe('Who brings a token of this ServiceAccount for `audience` as a bearer token.'),
+    quota: quota('What it may ask of each router. Default: `quota` of `auth`.').optional(),
+  }),
+  'tokenKey',
+  'serviceAccount',
+)
+export type ExposeIdentity = z.infer<typeof ExposeIdentity>
+
+const ExposeAuth = cel(
+  z.strictObject({
+    secretRef: SecretRef.optional().describe(
+      'Secret with the keys of `identities`; without those, with the key token.',
+    ),
+    identities: listMap(ExposeIdentity, 'name', { min: 1, max: 64 })
+      .optional()
+      .describe('Who is let in. Default: who brings the token of the key token.'),
+    audience: text({ min: 1, max: 253, pattern: /^\S+$/, want: 'no spaces' })
+      .optional()
+      .describe('Whom tokens of ServiceAccounts must be for.'),
+    quota: quota('What each identity may ask of each router. Default: no bound.').optional(),
+  }),
+  {
+    rule: 'has(self.secretRef) == (!has(self.identities) || self.identities.exists(one, has(one.tokenKey)))',
+    message:
+      'want secretRef where a token is in it: without identities, or with a tokenKey; else not',
+    field: 'secretRef',
+    holds: ({ secretRef, identities }) =>
+      (secretRef !== undefined) ===
+      (identities === undefined || identities.some(({ tokenKey }) => tokenKey !== undefined)),
+  },
+  {
+    rule: 'has(self.audience) == (has(self.identities) && self.identities.exists(one, has(one.serviceAccount)))',
+    message: 'want audience with a serviceAccount, and only then',
+    field: 'audience',
+    holds: ({ audience, identities = [] }) =>
+      (audience !== undefined) ===
+      identities.some(({ serviceAccount }) => serviceAccount !== undefined),
+  },
+)
+export type ExposeAuth = z.infer<typeof ExposeAuth>
+
 export const EnsembleExpose = oneOf(
   z.strictObject({
     ingress: ExposeIngress.optional().describe('By an Ingress.'),
     gateway: ExposeGateway.optional().describe('By an HTTPRoute of Gateway API.'),
-    auth: z
-      .strictObject({ secretRef: SecretRef.describe('Secret with the key token.') })
-      .optional()
-      .describe('Requests from outside must bring this token as a bearer token.'),
+    auth: ExposeAuth.optional().describe(
+      'Who may call it from outside, by a bearer token. Default: everybody who reaches it.',
+    ),
   }),
   'ingress',
   'gateway',

@@ -188,7 +188,7 @@ class HttpTransport implements Transport {
   }
 
   #headers(o: TransportRequest, body: string | undefined): Record<string, string | number> {
-    const sent = { accept: 'application/json', 'user-agent': this.#options.userAgent }
+    const sent = { accept: o.accept ?? 'application/json', 'user-agent': this.#options.userAgent }
     if (body === undefined) return sent
     const length = Buffer.byteLength(body)
     return {

@@ -14,6 +14,8 @@ export interface TransportRequest {
   readonly body?: unknown
   /** Of the body; `application/json` if absent. */
   readonly contentType?: string
+  /** Of the answer, which is JSON in any case; `application/json` if absent. */
+  readonly accept?: string
   readonly signal?: CancelSignal | undefined
   /** Of each try: for a request until all has come, for a stream until its head has. Default 30000. */
   readonly timeoutMs?: number | undefined
