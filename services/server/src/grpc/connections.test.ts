@@ -6,6 +6,9 @@ import { InferenceClient } from '@tutti/protocol'
 import t from 'tap'
 import { type ModelScript, openTestServer, response } from '../testing/index.ts'
 
+/** A ModelInferRequest that says only the name of the model, `large`, as a message of gRPC. */
+const REQUEST = Buffer.from('\x00\x00\x00\x00\x07\x0a\x05large', 'latin1')
+
 await t.test('the last answer before a close is whole', async (t) => {
   const data = new Uint8Array(4 * 1024 * 1024)
   const clients = 2
@@ -63,6 +66,63 @@ await t.test('a stream that is on its way when the server begins to drain is end
   })
   t.equal(await drained, true)
 })
+
+await t.test('a client that reads no answer harms nobody when the server drains', async (t) => {
+  const released = Promise.withResolvers<void>()
+  const slow: ModelScript = async function* (request) {
+    await released.promise
+    yield response(request, [])
+  }
+  const data = new Uint8Array(32 * 1024 * 1024)
+  const large: ModelScript = async function* (request) {
+    yield response(request, [{ name: 'y', datatype: 'UINT8', shape: [data.length], data }])
+  }
+  const scripts = { slow: { script: slow }, large: { script: large } }
+  const { server, client } = await openTestServer(t, scripts)
+  const answer = client.infer({ modelName: 'slow', inputs: [] })
+  const reader = connect(server.port, '127.0.0.1')
+  t.teardown(() => reader.destroy())
+  reader.on('error', () => {})
+  reader.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  // Windows as large as they can be, and the server's settings confirmed.
+  reader.write(Buffer.from('00000604000000000000047fffffff', 'hex'))
+  reader.write(Buffer.from('0000040800000000007fff0000', 'hex'))
+  reader.write(Buffer.from('000000040100000000', 'hex'))
+  reader.write(Buffer.concat([frame(1, 4, headers()), frame(0, 1, REQUEST)]))
+  // What has come is the beginning of the answer; the kernel holds some MB more, and the server the rest.
+  while (reader.bytesRead < 1024 * 1024) await once(reader, 'data')
+  reader.pause()
+  await sleep(100)
+  const drained = server.drain({ timeoutMs: 60_000 })
+  await sleep(100)
+  reader.resume()
+  released.resolve()
+  t.match(await answer, { modelName: 'slow' })
+  t.equal(await drained, true)
+})
+
+/** The headers of its call (RFC 7541): POST and http from the table, :path, :authority, content-type and te with values. */
+function headers(): Buffer {
+  const path = Buffer.from('/inference.GRPCInferenceService/ModelInfer')
+  const type = Buffer.from('application/grpc')
+  return Buffer.concat([
+    Buffer.of(0x83, 0x86, 0x04, path.byteLength),
+    path,
+    Buffer.of(0x01, 1, 0x61, 0x0f, 0x10, type.byteLength),
+    type,
+    Buffer.of(0x00, 2, 0x74, 0x65, 8),
+    Buffer.from('trailers'),
+  ])
+}
+
+/** A frame of HTTP/2 on stream 1. */
+function frame(type: number, flags: number, payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.byteLength, 0, 3)
+  head.set([type, flags], 3)
+  head.writeUInt32BE(1, 5)
+  return Buffer.concat([head, payload])
+}
 
 await t.test('a client that answers no ping is dropped, one that does stays', async (t) => {
   const { server, client } = await openTestServer(t, { m: {} }, { keepaliveMs: 50 })

@@ -1,11 +1,12 @@
 import type { Http2SecureServer, Http2Server, Http2Session, ServerHttp2Session } from 'node:http2'
 import { Server, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { TLSSocket, Server as TlsServer } from 'node:tls'
+import { Server as TlsServer } from 'node:tls'
 import type { Clock } from '@tutti/chassis'
 import { boundConnections, type ConnectionBounds, connectionName } from '../connection-bounds.ts'
 import type { GrpcLog } from './log-events.ts'
 import type { ServerCall } from './server-call.ts'
+import { writeShutdownNotice } from './shutdown-notice.ts'
 
 export interface ConnectionsOptions extends ConnectionBounds {
   readonly clock: Clock
@@ -21,15 +22,6 @@ const LINGER_MS = 500
 const PING_TIMEOUT_MS = 20_000
 /** How long calls may be on their way that a client began before it heard that the server stops. */
 const NOTICE_TIMEOUT_MS = 1000
-/**
- * A GOAWAY with the highest stream id: a client is to open no more calls, and those on their way are still served. It is written
- * past Node: after `session.goaway`, whatever the id, nghttp2 drops new calls. Over TLS that would end the process (Node counts the
- * write as one of the session's). There calls on their way are dropped, and the client knows that they were not begun.
- *
- * @see RFC 9113, 6.8
- */
-const SHUTDOWN_NOTICE = Buffer.from('0000080700000000007fffffff00000000', 'hex')
-
 /** The listening socket of a server and the connections that it accepted. */
 export class Connections {
   readonly #server: Http2Server | Http2SecureServer
@@ -122,8 +114,9 @@ function stop(session: Http2Session, socket: Socket): Promise<void> {
     }
     const timer = setTimeout(end, NOTICE_TIMEOUT_MS)
     // Nothing may go out before our settings: a client that has not confirmed them may not have them.
-    if (session.destroyed || session.pendingSettingsAck || socket instanceof TLSSocket) return end()
-    socket.write(SHUTDOWN_NOTICE)
+    if (session.destroyed || session.pendingSettingsAck) return end()
+    // Then calls on their way are dropped, and the client knows that they were not begun.
+    if (!writeShutdownNotice(socket)) return end()
     // The answer to the ping comes behind all that the client sent before it read the notice.
     session.ping(end)
   })
