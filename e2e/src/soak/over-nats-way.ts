@@ -16,6 +16,7 @@ import {
   shiftEnsembles,
   shiftRepository,
 } from '../processes/revisions-models.ts'
+import { mark } from '../processes/seen.ts'
 import { BASIC } from '../temp-repository.ts'
 import { heldByNats, heldNow, INSPECTED } from './held.ts'
 import { askAllKinds, KINDS_ASKED, PYTHON_FLAGS } from './model-kinds.ts'
@@ -42,11 +43,7 @@ const SERVED_HERE = [...SERVED, 'ens_py_add_sub', 'ens_repeat', 'ensemble_model'
  * so is the broker. The files of a model change under load.
  */
 export async function startOverNats(t: Test): Promise<Way> {
-  const repository = await soakRepository(t)
-  const ensembles = await shiftEnsembles(t)
-  await cp(join(ensembles, 'ens_shift'), join(repository, 'ens_shift'), { recursive: true })
-  const shift = join(await shiftRepository(t, 'one'), 'shift')
-  await cp(shift, join(repository, 'shift'), { recursive: true })
+  const repository = await shiftingRepository(t)
   const repositories = [repository]
   const cluster = await startCluster(t, {
     routers: 2,
@@ -65,6 +62,7 @@ export async function startOverNats(t: Test): Promise<Way> {
   const mortal = { routers: cluster.routers.slice(1), steps: cluster.steps.slice(1) }
   const state: State = { fault: 0, revision: 'one' }
   const round: Way['round'] = async (test, { random, seed }) => {
+    const from = [router, step].map(({ member }) => mark(member.process))
     const deal = faultDeck({ ...cluster, ...mortal }, random)
     const asked = await askMeanwhile(cluster.routers, seed, async (record, ended) => {
       for (let i = 0; i < FAULTS; i += 1) {
@@ -80,6 +78,10 @@ export async function startOverNats(t: Test): Promise<Way> {
     const rudeClients = await rude
     problems.push(...(await askAllKinds(router.member, seed % 100_000)))
     await servesRightBytes(test, router.member)
+    if (problems.length > 0) {
+      // What they saw tells a fault of theirs from a machine that gave the broker no time.
+      problems.push(...[router, step].flatMap(({ member }, i) => seenBy(member, from[i] ?? 0)))
+    }
     return {
       done: {
         ...asked.done,
@@ -100,6 +102,16 @@ export async function startOverNats(t: Test): Promise<Way> {
         await heldByNats(monitoringPort(cluster)),
       ]),
   }
+}
+
+/** What is soaked, with a model whose files change and the ensemble of it. */
+async function shiftingRepository(t: Test): Promise<string> {
+  const repository = await soakRepository(t)
+  const ensembles = await shiftEnsembles(t)
+  await cp(join(ensembles, 'ens_shift'), join(repository, 'ens_shift'), { recursive: true })
+  const shift = join(await shiftRepository(t, 'one'), 'shift')
+  await cp(shift, join(repository, 'shift'), { recursive: true })
+  return repository
 }
 
 interface State {
@@ -133,6 +145,14 @@ async function strike(
     before.member.process.lines.length = 0
   }
 }
+
+/** What a member wrote of the broker and of others. */
+function seenBy({ process, id }: Member, from: number): readonly string[] {
+  const lines = process.lines.slice(from).filter((line) => SIGHTS.test(line))
+  return lines.map((line) => `${id} wrote ${line}`)
+}
+
+const SIGHTS = /"(?:broker disconnected|broker connected|member is suspect|member is gone)"/
 
 /** Exchanges the files of a model under its name, and asks until its new ones answer. No request may see both. */
 async function changeFiles(
