@@ -1,47 +1,11 @@
-import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { getuid } from 'node:process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import type { Test } from 'tap'
+import { command } from '../faults/own-namespaces.ts'
 import type { Party, Pod } from '../network-policies/connection.ts'
 import { isAllowed, type Network } from '../network-policies/is-allowed.ts'
 
 /** Of this process, which is on the network as the node is. */
 export const NODE_ADDRESS = '10.244.255.1'
 const BRIDGE = 'pods'
-const IS_INSIDE = process.env['TUTTI_IS_INSIDE'] === 'true'
-const PROGRAMS = ['/usr/sbin/nft', '/usr/sbin/ip', '/usr/bin/unshare', '/usr/bin/nsenter']
-
-/** For tap's `skip`: why there can be no network of pods here, or false. */
-export function withoutPodNetwork(): string | false {
-  if (getuid?.() !== 0) return 'network namespaces need root'
-  const lacking = PROGRAMS.filter((path) => !existsSync(path))
-  return lacking.length === 0 ? false : `there is no ${lacking.join(', ')}`
-}
-
-/**
- * Runs a test file once more, in namespaces of its own, where it does its work. With that process the kernel ends everything in them:
- * network, mounts and processes, however it ends.
- *
- * @param file - its `import.meta.url`.
- */
-export async function inOwnNetwork(
-  t: Test,
-  file: string,
-  work: () => Promise<void>,
-): Promise<void> {
-  if (IS_INSIDE) {
-    // The servers of the tests are on it.
-    await command('ip', 'link', 'set', 'lo', 'up')
-    return await work()
-  }
-  const env = { ...process.env, TUTTI_IS_INSIDE: 'true' }
-  const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc']
-  const args = [...own, process.execPath, fileURLToPath(file)]
-  await t.spawn('unshare', args, { env, timeout: 0 }, 'in namespaces of its own')
-}
 
 /** Words before a command that runs in the pod. */
 export function inside({ namespace, name }: Pod): readonly string[] {
@@ -117,9 +81,4 @@ function rulesOf(pods: readonly Pod[], network: Network): string {
 export function openTo(network: Network, from: Party, to: Pod): readonly number[] {
   const ports = to.ports.map(({ port }) => port)
   return ports.filter((port) => isAllowed(network, { from, to, port }))
-}
-
-/** Runs a program to its end. @throws Error with what it wrote, if it fails. */
-async function command(program: string, ...args: readonly string[]): Promise<void> {
-  await promisify(execFile)(program, [...args])
 }

@@ -1,4 +1,4 @@
-// needs: nats, apiserver
+// needs: nats, apiserver, netns
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import t, { type Test } from 'tap'
 import { startChartCluster } from '../chart/chart-pods.ts'
 import { find, type Rendered, render } from '../chart/helm.ts'
 import { residentBytes } from '../control-churn.ts'
+import { command, inOwnNamespaces, withoutNamespaces } from '../faults/own-namespaces.ts'
 import type { Pod } from '../network-policies/connection.ts'
 import { toNetworkPolicy } from '../network-policies/network-policy.ts'
 import { bystander, componentOf, podsOf } from '../network-policies/pods-of-manifests.ts'
@@ -24,7 +25,7 @@ import { chainQuestion, identityQuestion } from '../processes/questions.ts'
 import { isOk } from '../processes/seen.ts'
 import { ROOT } from '../serving.ts'
 import { BASIC, tempFolder } from '../temp-repository.ts'
-import { inOwnNetwork, inside, openTo, startPodNetwork, withoutPodNetwork } from './pod-network.ts'
+import { inside, openTo, startPodNetwork } from './pod-network.ts'
 
 t.setTimeout(0)
 
@@ -41,11 +42,11 @@ const [VICTIM, HOSTILE] = TENANTS
 const MODELS = ['add_one_batch', 'big_identity']
 
 const skip =
-  [withoutPodNetwork(), withoutNatsServer(), withoutKube('helm')].find((one) => one !== false) ??
+  [withoutNamespaces(), withoutNatsServer(), withoutKube('helm')].find((one) => one !== false) ??
   false
 
 await t.test('a hostile tenant', { skip }, async (outer) => {
-  await inOwnNetwork(outer, import.meta.url, async () => {
+  await inOwnNamespaces(outer, import.meta.url, async () => {
     await outer.test('does another one no harm', async (test) => {
       const scene = await startScene(test)
       const quiet = await askFor(scene.routerOf(VICTIM), QUIET_MINUTES)
@@ -110,6 +111,8 @@ function reached(said: string): readonly string[] {
 
 /** Two tenants with a router and a step each, one NATS, and a pod of the hostile one. */
 async function startScene(t: Test) {
+  // The servers of the tests are on it.
+  await command('ip', 'link', 'set', 'lo', 'up')
   const chart = await render()
   const server = await startChartCluster(t, chart)
   for (const name of TENANTS)
