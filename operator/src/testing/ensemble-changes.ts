@@ -150,13 +150,14 @@ const HOSTS = ['a.example', 'b.example']
 const INGRESS = { expose: { ingress: { hosts: HOSTS } } }
 const GATEWAY = { expose: { gateway: { parentRef: { name: 'edge' }, hosts: HOSTS } } }
 
-/** Access by a ServiceAccount, with a quota or without. */
-const byAccount = (quota?: object) => ({
+/** By default it is one of the Ensemble's own namespace, whose name differs between the places that are compared. */
+const ACCOUNT = { name: 'batch', namespace: 'jobs' }
+const byAccount = (quota: object) => ({
   expose: {
     ingress: { hosts: HOSTS },
     auth: {
       audience: 'plates',
-      identities: [{ name: 'batch', serviceAccount: { name: 'batch' }, ...(quota && { quota }) }],
+      identities: [{ name: 'batch', serviceAccount: ACCOUNT, quota }],
     },
   },
 })
@@ -178,7 +179,7 @@ const EXPOSED: readonly FieldChange[] = [
   ...changes(byAccount(RATE), [
     ['expose.auth.identities[].name', 'batch', 'other'],
     ['expose.auth.identities[].serviceAccount.name', 'batch', 'other'],
-    ['expose.auth.identities[].serviceAccount.namespace', undefined, 'jobs'],
+    ['expose.auth.identities[].serviceAccount.namespace', 'jobs', 'other'],
     ['expose.auth.identities[].quota.requestsPerSecond', 3, 5],
     ['expose.auth.identities[].quota.burst', undefined, 7],
     ['expose.auth.identities[].quota.concurrentRequests', undefined, 5],
