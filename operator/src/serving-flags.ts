@@ -45,11 +45,18 @@ export const SERVING_FLAGS = {
     description:
       'Secret for pulling images, in the namespace of the pods. Repeat the flag for more.',
   },
+  'allow-host-access': {
+    type: 'bool',
+    default: false,
+    description:
+      'Models may use files (hostPath), namespaces, ports and privileges of their nodes.',
+  },
+  // Of the release before, whose chart passes it.
   'allow-host-path': {
     type: 'bool',
     default: false,
     description:
-      'Models may read files of the node (hostPath:// and hostPath volumes of a podTemplate).',
+      'Deprecated. True means the same as --allow-host-access; false leaves it to that flag.',
   },
   'network-policies': {
     type: 'bool',

@@ -19,7 +19,7 @@ export function toStepSettings({
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
     nats: toPodAccess(toNatsSettings(flags)),
-    allowsHostPath: flags['allow-host-path'],
+    allowsHostAccess: flags['allow-host-access'] || flags['allow-host-path'],
     network: {
       isEnabled: flags['network-policies'],
       operatorNamespace: namespace,

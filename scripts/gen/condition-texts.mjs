@@ -63,8 +63,8 @@ export const REASONS = {
     Fetching: "A pod is fetching the model's files.",
     FieldLeftOut:
       'The API server does not keep `scaling.behavior.*.tolerance`, because its feature gate is off. Remove the field, or turn the gate on.',
-    HostPathNotAllowed:
-      "The operator allows no files of nodes. Use another `storageUri` or volume, or set the chart's `step.allowHostPath`.",
+    HostAccessNotAllowed:
+      "The operator allows Models no access to nodes. The message names the field. Change it, or set the chart's `step.allowHostAccess`.",
     InvalidSpec: INVALID_SPEC,
     ModelLoadFailed: 'The model cannot be loaded. The message is the error of its engine.',
     Mounted: "A pod has mounted the model's files.",

@@ -12,6 +12,9 @@
 {{- $problems = append $problems (printf "global.%s: want global.imageRegistry" $key) -}}
 {{- end -}}
 {{- end -}}
+{{- if hasKey .Values.step "allowHostPath" -}}
+{{- $problems = append $problems "step.allowHostPath: got it, want step.allowHostAccess" -}}
+{{- end -}}
 {{- with .Values.scope -}}
 {{- if and (eq .mode "Namespaces") (not .namespaces) -}}
 {{- $problems = append $problems "scope.namespaces: got none, want the namespaces to serve: scope.mode is Namespaces" -}}

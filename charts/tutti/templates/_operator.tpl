@@ -9,7 +9,7 @@
   (printf "--router-image-pull-policy=%s" .Values.router.image.pullPolicy)
   (printf "--router-replicas=%d" (int .Values.router.replicas))
   (printf "--allow-router-image=%t" .Values.router.allowImage)
-  (printf "--allow-host-path=%t" .Values.step.allowHostPath)
+  (printf "--allow-host-access=%t" .Values.step.allowHostAccess)
   (printf "--network-policies=%t" .Values.networkPolicy.enabled)
   (printf "--nats-prefix=%s" .Values.nats.subjectPrefix)
   (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))

@@ -5,8 +5,10 @@ import { join } from 'node:path'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { parse, parseAllDocuments, visit } from 'yaml'
+import { ROOT, runProgram } from '../serving.ts'
 import {
   CHART,
+  EARLIER_CHART,
   find,
   helm,
   namesOf,
@@ -178,6 +180,7 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
     ],
     [{ 'scope.mode': 'Namespaces' }, '- scope.namespaces: got none, want the namespaces to serve'],
     [{ 'scope.namespaces': ['a', 'b'] }, '- scope.namespaces: got a, b, but scope.mode is Cluster'],
+    [{ 'step.allowHostPath': true }, '- step.allowHostPath: got it, want step.allowHostAccess'],
     [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
     [
       { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },
@@ -261,7 +264,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     '--nats=nats://tutti-nats.tutti-system.svc:4222',
     '--step-image=tutti/step:0.1.0',
     '--router-image=tutti/router:0.1.0',
-    '--allow-host-path=false',
+    '--allow-host-access=false',
     '--allow-router-image=false',
     '--nats-credential-lifetime=86400',
   ]) {
@@ -302,6 +305,16 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   t.ok(external.includes('--nats=tls://n:1'))
   t.ok(external.includes('--nats-issuer-secret=s'))
   t.ok(external.includes('--nats-private-authority=true'))
+})
+
+await t.test('the operator takes the flags of the earlier chart', WITH_HELM, async (t) => {
+  const values = ['step.allowHostPath=true', 'operator.logLevel=error']
+  const args = values.map((value) => `--set=${value}`)
+  const { out } = await helm('template', 'tutti', EARLIER_CHART, '--kube-version=1.34.4', ...args)
+  const flags = argsOf(parseAll(out))
+  t.ok(flags.includes('--allow-host-path=true'))
+  const operator = `${ROOT}operator/dist/main.js`
+  t.match(await runProgram(process.execPath, [operator, ...flags, '--version']), { code: 0 })
 })
 
 function crds(objects: readonly Rendered[]): Rendered[] {

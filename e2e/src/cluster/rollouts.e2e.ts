@@ -4,6 +4,7 @@ import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { EARLIER_CHART } from '../chart/helm.ts'
 import { ROOT } from '../serving.ts'
 import { fp32, int64 } from '../tensors.ts'
 import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf } from './adders.ts'
@@ -20,8 +21,6 @@ t.setTimeout(3_000_000)
 const HOSTS = { sum: 'sum.test', slow: 'slow.test' } as const
 const STEPS = { first: 'tutti.dev/model=first', second: 'tutti.dev/model=second' } as const
 const ROUTERS = 'app.kubernetes.io/component=router'
-/** The chart of the first release, as it was packed then: e2e/cluster/README.md. */
-const EARLIER_CHART = `${ROOT}e2e/src/cluster/charts/tutti-0.1.0.tgz`
 /** Another chart to upgrade from, and the tag of its images, which are loaded: e2e/cluster/README.md. */
 const { TUTTI_EARLIER_CHART: otherChart, TUTTI_EARLIER_TAG: otherTag } = process.env
 const imagesOf = (tag: string): readonly string[] =>

@@ -6,8 +6,8 @@ export interface StepSettings {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
   readonly nats: NatsSettings
-  /** Whether Models may read folders of their nodes. */
-  readonly allowsHostPath: boolean
+  /** Whether Models may use folders, namespaces, ports and privileges of their nodes. */
+  readonly allowsHostAccess: boolean
   readonly network: NetworkSettings
 }
 

@@ -67,7 +67,7 @@ const ARTIFACTS: readonly FieldChange[] = [
   ]),
   ...changes({ storageUri: 'pvc://models/yolo' }, [['storage.digest', undefined, DIGEST]]),
   change(
-    { at: 'operator', condition: 'Accepted=False/HostPathNotAllowed', says: /^storageUri: / },
+    { at: 'operator', condition: 'Accepted=False/HostAccessNotAllowed', says: /^storageUri: / },
     ['storageUri', ARCHIVE, 'hostPath:///models/yolo'],
   ),
   change(

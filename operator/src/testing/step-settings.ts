@@ -12,7 +12,7 @@ export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
       secret: 'tutti-nats',
       hasAuthorities: false,
     },
-    allowsHostPath: false,
+    allowsHostAccess: false,
     network: {
       isEnabled: true,
       operatorNamespace: 'tutti-system',

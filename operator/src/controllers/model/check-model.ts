@@ -4,6 +4,7 @@ import type { ModelObject } from '../../api/kinds.ts'
 import { parseArtifactSource } from '../../resources/model-artifacts.ts'
 import type { StepSettings } from '../../resources/step-settings.ts'
 import { servedNameOf } from '../served-names.ts'
+import { findHostAccess } from './host-access.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
 /** Why nothing is changed for a Model. `condition` is the one that says so. */
@@ -18,7 +19,7 @@ export interface ModelCheckInput {
   readonly model: Stored<ModelObject>
   /** Who has its served name. */
   readonly rival: Stored<KubeObject> | undefined
-  readonly settings: Pick<StepSettings, 'allowsHostPath'>
+  readonly settings: Pick<StepSettings, 'allowsHostAccess'>
   /** True if the Secret that `storage.secretRef` names is there. */
   readonly hasSecret: boolean
 }
@@ -41,40 +42,26 @@ export function checkModel(input: ModelCheckInput): CheckedModel {
 
 type Check = (spec: ModelSpec, input: ModelCheckInput) => Refusal | undefined
 
-const CHECKS: readonly Check[] = [checkName, checkHostPath, checkSecret]
+const CHECKS: readonly Check[] = [checkName, checkHostAccess, checkSecret]
 
 function checkName(_spec: ModelSpec, { model, rival }: ModelCheckInput): Refusal | undefined {
   if (rival === undefined) return undefined
   return refuse('NameConflict', `modelName: ${nameConflict(servedNameOf(model), rival)}`)
 }
 
-function checkHostPath(
+function checkHostAccess(
   { storageUri, podTemplate }: ModelSpec,
   { settings }: ModelCheckInput,
 ): Refusal | undefined {
-  if (settings.allowsHostPath) return undefined
-  if (parseArtifactSource(storageUri).kind === 'hostPath') {
-    return refuseHostPath(`storageUri: '${storageUri}'`, 'pvc://, http(s):// or s3://')
-  }
-  const index = volumesOf(podTemplate?.spec).findIndex((volume) => isSet(Object(volume).hostPath))
-  return index < 0
-    ? undefined
-    : refuseHostPath(`podTemplate.spec.volumes[${index}].hostPath`, 'another kind of volume')
-}
-
-function refuseHostPath(place: string, wanted: string): Refusal {
-  const text = `${place} is a folder of the node, which this installation does not allow: want ${wanted}, or the operator's flag --allow-host-path`
-  return refuse('HostPathNotAllowed', text)
-}
-
-/** What a person wrote there may be anything. */
-function volumesOf(podSpec: Readonly<Record<string, unknown>> | undefined): readonly unknown[] {
-  const volumes: unknown = podSpec?.['volumes']
-  return Array.isArray(volumes) ? volumes : []
-}
-
-function isSet(field: unknown): boolean {
-  return field !== undefined && field !== null
+  if (settings.allowsHostAccess) return undefined
+  const found =
+    parseArtifactSource(storageUri).kind === 'hostPath'
+      ? { place: 'storageUri', got: `'${storageUri}'`, want: 'pvc://, http(s):// or s3://' }
+      : findHostAccess(podTemplate)
+  if (found === undefined) return undefined
+  const { place, got, want } = found
+  const text = `${place}: got ${got}, want ${want}; access to nodes takes the operator's flag --allow-host-access (step.allowHostAccess of the chart)`
+  return refuse('HostAccessNotAllowed', text)
 }
 
 function checkSecret({ storage }: ModelSpec, { hasSecret }: ModelCheckInput): Refusal | undefined {

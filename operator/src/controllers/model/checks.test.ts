@@ -20,7 +20,7 @@ function check(fields: object, o: Partial<ModelCheckInput> = {}) {
   return checkModel({
     model,
     rival: undefined,
-    settings: { allowsHostPath: false },
+    settings: { allowsHostAccess: false },
     hasSecret: false,
     ...o,
   }).refusal
@@ -47,7 +47,10 @@ function deploy(parts: ModelParts): Deployment {
 
 await t.test('a Model that can be made is not refused', async (t) => {
   t.equal(check({}), undefined)
-  t.equal(check({ storageUri: 'hostPath:///x' }, { settings: { allowsHostPath: true } }), undefined)
+  t.equal(
+    check({ storageUri: 'hostPath:///x' }, { settings: { allowsHostAccess: true } }),
+    undefined,
+  )
 })
 
 const nested = (levels: number): unknown =>
@@ -74,14 +77,14 @@ await t.test('the first check that fails decides, with a path and what was wante
     reason: 'NameConflict',
     message: "modelName: 'm' is the served name of Ensemble 'other'; want another",
   })
-  t.match(check({ storageUri: 'hostPath:///x' }), { reason: 'HostPathNotAllowed' })
+  t.match(check({ storageUri: 'hostPath:///x' }), { reason: 'HostAccessNotAllowed' })
   const volumes = [{ name: 'a' }, { name: 'model', hostPath: { path: '/' } }]
   const podTemplate = { spec: { volumes } }
   t.match(check({ podTemplate }), {
-    reason: 'HostPathNotAllowed',
-    message: /^podTemplate\.spec\.volumes\[1\]\.hostPath is a folder of the node/,
+    reason: 'HostAccessNotAllowed',
+    message: /^podTemplate\.spec\.volumes\[1\]\.hostPath: got /,
   })
-  t.equal(check({ podTemplate }, { settings: { allowsHostPath: true } }), undefined)
+  t.equal(check({ podTemplate }, { settings: { allowsHostAccess: true } }), undefined)
   t.equal(check({ podTemplate: { spec: { volumes: [null, { hostPath: null }] } } }), undefined)
   t.match(check({ storageUri: 's3://bucket/x', storage: { secretRef: { name: 'aws' } } }), {
     condition: 'ArtifactsReady',

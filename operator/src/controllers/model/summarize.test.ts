@@ -67,14 +67,14 @@ const CASES: readonly {
     name: 'a spec is refused that pods of an earlier one do not fit',
     world: modelWorld({
       fields: { inputs: [{ name: 'other', datatype: 'FP32', shape: [1] }] },
-      refusal: { condition: 'Accepted', reason: 'HostPathNotAllowed', message: 'm' },
+      refusal: { condition: 'Accepted', reason: 'HostAccessNotAllowed', message: 'm' },
     }),
     wanted: {
-      Accepted: 'False/HostPathNotAllowed',
-      SchemaVerified: 'Unknown/HostPathNotAllowed',
-      Progressing: 'False/HostPathNotAllowed',
-      Degraded: 'True/HostPathNotAllowed',
-      Ready: 'False/HostPathNotAllowed',
+      Accepted: 'False/HostAccessNotAllowed',
+      SchemaVerified: 'Unknown/HostAccessNotAllowed',
+      Progressing: 'False/HostAccessNotAllowed',
+      Degraded: 'True/HostAccessNotAllowed',
+      Ready: 'False/HostAccessNotAllowed',
     },
   },
   {

@@ -69,7 +69,7 @@ function idOf({ kind, metadata }: KubeObject): string {
 
 function checkManifest(caches: Caches, model: Stored<ModelObject>): CheckResult {
   const rival = createModelReader(caches).rivalOf(model)
-  const settings = { allowsHostPath: false }
+  const settings = { allowsHostAccess: false }
   return checkModel({ model, rival, settings, hasSecret: true }).refusal ?? ACCEPTED
 }
 
