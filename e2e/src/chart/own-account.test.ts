@@ -44,6 +44,27 @@ async function startNats(
   return nats
 }
 
+const NAMES = ['default', 'tutti-router', 'tutti-router-edge', 'tutti-nats', 'other']
+
+/** For objects of which names the operator's account has a right, in a namespace that it serves, as the server says. */
+async function allowedNames(
+  { plain }: ApiServer,
+  verb: string,
+  [group, resource]: readonly [group: string, resource: string],
+): Promise<readonly string[]> {
+  const allowed: string[] = []
+  for (const name of NAMES) {
+    const review = await plain.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+      spec: {
+        user: 'system:serviceaccount:tutti-system:tutti-operator',
+        resourceAttributes: { group, resource, verb, name, namespace: 'a' },
+      },
+    })
+    if (review['status'].allowed === true) allowed.push(name)
+  }
+  return allowed
+}
+
 await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
   const objects = await render()
   const server = await startChartCluster(t, objects)
@@ -66,6 +87,29 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
       t.notMatch(operator.lines.join('\n'), /forbidden/i)
     },
   )
+
+  await t.test('the operator changes only its own objects, where names are fixed', async (t) => {
+    const ROLES = ['rbac.authorization.k8s.io', 'roles'] as const
+    const cases = [
+      [ROLES, ['tutti-router']],
+      [['rbac.authorization.k8s.io', 'rolebindings'], ['tutti-router']],
+      [['tutti.dev', 'routers'], ['default']],
+      [
+        ['', 'secrets'],
+        ['tutti-router-edge', 'tutti-nats'],
+      ],
+      // Of Models of any names.
+      [['apps', 'deployments'], NAMES],
+    ] as const
+    for (const verb of ['patch', 'delete']) {
+      for (const [kind, wanted] of cases) {
+        t.same(await allowedNames(server, verb, kind), wanted, `${verb} ${kind[1]}`)
+      }
+    }
+    for (const verb of ['update', 'bind', 'escalate', 'deletecollection']) {
+      t.same(await allowedNames(server, verb, ROLES), [], verb)
+    }
+  })
 
   await t.test('and gives a namespace its Router, with all that belongs to it', async (t) => {
     const createNamespace = async (name: string) => {
