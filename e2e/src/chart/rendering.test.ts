@@ -311,7 +311,7 @@ await t.test('the operator takes the flags of the earlier chart', WITH_HELM, asy
   const values = ['step.allowHostPath=true', 'operator.logLevel=error']
   const args = values.map((value) => `--set=${value}`)
   const { out } = await helm('template', 'tutti', EARLIER_CHART, '--kube-version=1.34.4', ...args)
-  const flags = argsOf(parseAll(out))
+  const flags = operatorArgsOf(parseAll(out))
   t.ok(flags.includes('--allow-host-path=true'))
   const operator = `${ROOT}operator/dist/main.js`
   t.match(await runProgram(process.execPath, [operator, ...flags, '--version']), { code: 0 })
