@@ -30,15 +30,17 @@ await t.test('what is read is what is written', async (t) => {
       - ${CI}
       - name: admin
         tokenSha256: [${digest('two')}, ${digest('three')}]
+        certificates: ["CN:admin", "URI:spiffe://example/admin"]
         models: ["*"]
         control: true
         quota: { requestsPerSecond: 10, burst: 20, concurrentRequests: 4 }`,
   )
   t.same(file?.identities(), [
-    { name: 'ci', tokenSha256: [digest('one')], models: ['a'], control: false },
+    { name: 'ci', tokenSha256: [digest('one')], certificates: [], models: ['a'], control: false },
     {
       name: 'admin',
       tokenSha256: [digest('two'), digest('three')],
+      certificates: ['CN:admin', 'URI:spiffe://example/admin'],
       models: ['*'],
       control: true,
       quota: { requestsPerSecond: 10, burst: 20, concurrentRequests: 4 },
@@ -49,6 +51,7 @@ await t.test('what is read is what is written', async (t) => {
 
 const QUOTA = (quota: string) =>
   `identities: [{ name: a, tokenSha256: [${digest('x')}], models: [m], quota: ${quota} }]`
+const NAMED = (names: string) => `identities: [{ name: a, certificates: [${names}], models: [m] }]`
 for (const [name, text, told] of [
   ['nothing', '', /expected object/],
   ['no YAML', 'identities: [', /it is no YAML/],
@@ -59,6 +62,8 @@ for (const [name, text, told] of [
     /64 hex digits/,
   ],
   ['no token', 'identities: [{ name: a, models: [m] }]', /tokenSha256/],
+  ['a certificate of no kind', NAMED('alice'), /want CN:, DNS:, URI:/],
+  ['one certificate twice', NAMED('CN:a, CN:a'), /each name of a certificate once/],
   ['no models', `identities: [{ name: a, tokenSha256: [${digest('x')}] }]`, /models/],
   ['one name twice', `identities: [${CI}, ${CI}]`, /each name once/],
   ['one token twice', `identities: [${CI}, ${CI.replace('ci', 'other')}]`, /each digest once/],

@@ -22,25 +22,38 @@ const QuotaFields = z
     path: ['burst'],
   })
 
-const Identity = z.strictObject({
-  name: z.string().regex(/^[A-Za-z0-9][-A-Za-z0-9_.]{0,62}$/, {
-    error: 'want 1 to 63 letters, digits and -_., beginning with a letter or a digit',
-  }),
-  /** Of a bearer token each, so that one can be replaced by another while both count. */
-  tokenSha256: z
-    .array(z.string().regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' }))
-    .min(1)
-    .max(16),
-  models: z
-    .array(z.string().min(1).max(256))
-    .min(1)
-    .max(1024)
-    .refine((models) => models.length === 1 || !models.includes('*'), {
-      error: 'want * alone, or names of models',
+const Identity = z
+  .strictObject({
+    name: z.string().regex(/^[A-Za-z0-9][-A-Za-z0-9_.]{0,62}$/, {
+      error: 'want 1 to 63 letters, digits and -_., beginning with a letter or a digit',
     }),
-  control: z.boolean().default(false),
-  quota: QuotaFields.optional(),
-})
+    /** Of a bearer token each, so that one can be replaced by another while both count. */
+    tokenSha256: z
+      .array(z.string().regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' }))
+      .max(16)
+      .default([]),
+    /** As clientNames of ../tls spells them. */
+    certificates: z
+      .array(
+        z.string().regex(/^(CN|DNS|URI|email|IP Address):.{1,1024}$/, {
+          error: 'want CN:, DNS:, URI:, email: or IP Address: and a name',
+        }),
+      )
+      .max(16)
+      .default([]),
+    models: z
+      .array(z.string().min(1).max(256))
+      .min(1)
+      .max(1024)
+      .refine((models) => models.length === 1 || !models.includes('*'), {
+        error: 'want * alone, or names of models',
+      }),
+    control: z.boolean().default(false),
+    quota: QuotaFields.optional(),
+  })
+  .refine(({ tokenSha256, certificates }) => tokenSha256.length + certificates.length > 0, {
+    error: 'want tokenSha256, certificates or both',
+  })
 
 /** What a person writes: who may call what. */
 const AccessFileFields = z.strictObject({
@@ -50,6 +63,9 @@ const AccessFileFields = z.strictObject({
     .refine((all) => isUnique(all.map(({ name }) => name)), { error: 'want each name once' })
     .refine((all) => isUnique(all.flatMap(({ tokenSha256 }) => tokenSha256)), {
       error: 'want each digest once: a token tells one identity from the others',
+    })
+    .refine((all) => isUnique(all.flatMap(({ certificates }) => certificates)), {
+      error: 'want each name of a certificate once: it tells one identity from the others',
     }),
 })
 

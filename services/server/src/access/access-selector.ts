@@ -3,7 +3,7 @@ import { ServeError } from '@tutti/errors'
 import type { BackendSelector, InferenceBackend } from '../inference-backend.ts'
 import { AccessBackend } from './access-backend.ts'
 import type { AccessCounts, AccessLog } from './access-log.ts'
-import { Credentials } from './credentials.ts'
+import { Credentials, type Grant, type Proof } from './credentials.ts'
 import { type Quota, QuotaMeters } from './quota-meter.ts'
 
 /** An identity of the access file, how callers prove it, and what it may do. */
@@ -11,6 +11,8 @@ export interface IdentityRule {
   readonly name: string
   /** SHA-256 of each of its bearer tokens, in hex. */
   readonly tokenSha256: readonly string[]
+  /** Names in the certificates of its clients, as clientNames gives them. */
+  readonly certificates: readonly string[]
   /** Served names; `*` alone for all. */
   readonly models: readonly string[]
   /** Whether it may load and unload its models. */
@@ -69,14 +71,18 @@ export class AccessRules {
     )
   }
 
-  #toProofs({ name, tokenSha256, models, control }: IdentityRule) {
+  #toProofs(rule: IdentityRule): (readonly [Proof, Grant])[] {
+    const { name, tokenSha256, certificates, models, control } = rule
     const grant = {
       identity: name,
       models: models.includes(ALL) ? undefined : new Set(models),
       mayControl: control,
       meter: this.#meters.get(name),
     }
-    return tokenSha256.map((digest) => [{ tokenSha256: digest }, grant] as const)
+    return [
+      ...tokenSha256.map((digest) => [{ tokenSha256: digest }, grant] as const),
+      ...certificates.map((certificate) => [{ certificate }, grant] as const),
+    ]
   }
 }
 

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { get } from 'node:https'
+import { join } from 'node:path'
 import { Metadata } from '@grpc/grpc-js'
 import { createLogger, parseFlags } from '@tutti/chassis'
 import { createManualClock, until } from '@tutti/chassis/testing'
@@ -8,14 +10,20 @@ import t, { type Test } from 'tap'
 import { ServerMetrics } from '../metrics.ts'
 import { SERVER_FLAGS } from '../server-flags.ts'
 import { openServers } from '../servers.ts'
-import { type ModelScript, RecordingControl, response, ScriptedBackend } from '../testing/index.ts'
+import {
+  createTlsFolder,
+  type ModelScript,
+  RecordingControl,
+  response,
+  ScriptedBackend,
+} from '../testing/index.ts'
 import type { IdentityRule } from './access-selector.ts'
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 
 function rule(name: string, o: Partial<IdentityRule> = {}): IdentityRule {
   const tokenSha256 = [digest(`token of ${name}`.replaceAll(' ', '-'))]
-  return { name, tokenSha256, models: ['a'], control: false, ...o }
+  return { name, tokenSha256, certificates: [], models: ['a'], control: false, ...o }
 }
 
 const bearer = (name: string) => `Bearer token-of-${name}`
@@ -43,8 +51,8 @@ async function open(
   ])
   const lines: Line[] = []
   const metrics = new ServerMetrics()
-  // Timers of the servers are of no interest here.
-  const clock = createManualClock()
+  // Timers of the servers are of no interest here; certificates are valid from today on.
+  const clock = createManualClock({ epochMs: Date.now() })
   const servers = await openServers({
     flags: parseFlags(SERVER_FLAGS, [...ports, ...(o.flags ?? [])]).values,
     backend,
@@ -92,7 +100,19 @@ async function open(
     identities = changed
   }
   const audited = () => lines.filter(({ audit }) => audit === true)
-  return { overGrpc, overRest, control, clock, set, metrics, audited, lines, backend, client }
+  return {
+    overGrpc,
+    overRest,
+    control,
+    clock,
+    set,
+    metrics,
+    audited,
+    lines,
+    backend,
+    client,
+    servers,
+  }
 }
 
 const INFER = (model: string) => ({ model_name: model })
@@ -325,4 +345,50 @@ await t.test('--audit-log=false writes nothing', async (t) => {
   const { overRest, audited } = await open(t, { flags: ['--audit-log=false'] })
   await overRest('/repository/models/a/load', undefined, '{}')
   t.same(audited(), [])
+})
+
+await t.test('over mutual TLS the certificate of a client proves its identity', async (t) => {
+  const folder = t.testdir()
+  const tls = await createTlsFolder(folder)
+  const files = { cert: join(folder, 'data/tls.crt'), key: join(folder, 'data/tls.key') }
+  const flags = ['grpc', 'http'].flatMap((name) => [
+    `--${name}-use-ssl-mutual=true`,
+    `--${name}-server-cert=${files.cert}`,
+    `--${name}-server-key=${files.key}`,
+    `--${name}-root-cert=${tls.caFile}`,
+  ])
+  const identities = [rule('alice', { certificates: ['CN:alice'], tokenSha256: [] }), rule('bob')]
+  const { servers } = await open(t, { identities, flags })
+  const address = `127.0.0.1:${servers.ports.grpcPort}`
+  const openClient = async (name: string) => {
+    const client = new InferenceClient({
+      address,
+      tls: { ca: tls.ca, ...(await tls.client(name)) },
+    })
+    t.teardown(() => client.close())
+    return client
+  }
+  const alice = await openClient('alice')
+  t.match(await alice.infer({ modelName: 'a', inputs: [] }), { modelName: 'a' })
+  await t.rejects(alice.infer({ modelName: 'b', inputs: [] }), { code: 'PERMISSION_DENIED' })
+  const mallory = await openClient('mallory')
+  await t.rejects(mallory.infer({ modelName: 'a', inputs: [] }), {
+    code: 'UNAUTHENTICATED',
+    message: 'got a certificate of CN:mallory, which is not known, and no bearer token',
+  })
+  const ready = async (name: string, token?: string) => {
+    const { cert, key } = await tls.client(name)
+    const headers = token === undefined ? {} : { authorization: token }
+    const path = '/v2/models/a/ready'
+    const o = { host: '127.0.0.1', port: servers.ports.httpPort, path, agent: false, headers }
+    return await new Promise((resolve, reject) => {
+      const asked = get({ ...o, ca: tls.ca, cert, key }, (answer) => {
+        answer.resume().once('end', () => resolve(answer.statusCode))
+      })
+      asked.once('error', reject)
+    })
+  }
+  t.equal(await ready('alice'), 200)
+  t.equal(await ready('mallory'), 401)
+  t.equal(await ready('mallory', bearer('bob')), 200, 'a token counts before the certificate')
 })

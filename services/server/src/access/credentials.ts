@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ServeError } from '@tutti/errors'
 import { bearerTokenOf } from '../request/bearer-token.ts'
+import { clientNames } from '../tls/client-certificate.ts'
 import type { Caller } from './caller.ts'
 import type { QuotaMeter } from './quota-meter.ts'
 import type { ServiceAccountTokens } from './service-account-tokens.ts'
@@ -19,7 +20,10 @@ export interface Grant {
 /** How a caller proves an identity. */
 export type Proof =
   /** SHA-256 of a bearer token, in hex. */
-  { readonly tokenSha256: string } | { readonly serviceAccount: ServiceAccount }
+  | { readonly tokenSha256: string }
+  | { readonly serviceAccount: ServiceAccount }
+  /** A name in the certificate of the client, as clientNames gives it. */
+  | { readonly certificate: string }
 
 /** Whom a ServiceAccount token must speak for, and to whom. */
 export interface ServiceAccount {
@@ -32,6 +36,8 @@ export interface ServiceAccount {
 export class Credentials {
   readonly #grants = new Map<string, readonly Grant[]>()
   readonly #tokens: ServiceAccountTokens | undefined
+  /** By connection, because to read names parses the certificate. */
+  readonly #names = new WeakMap<object, readonly string[]>()
 
   /** @param tokens - checks ServiceAccount tokens; undefined: none is accepted. */
   constructor(
@@ -49,15 +55,29 @@ export class Credentials {
     return this.#grants.size === 0
   }
 
-  /** @returns nothing for a caller that brings nothing. @throws ServeError UNAUTHENTICATED for a token that is not known. */
-  find({ headers }: Caller): readonly Grant[] {
+  /**
+   * A token counts before the certificate of the connection, which a proxy may share among its clients.
+   *
+   * @returns nothing for a caller that brings nothing that is known. @throws ServeError UNAUTHENTICATED for a token, or a certificate,
+   * that is not known.
+   */
+  find({ headers, socket }: Caller): readonly Grant[] {
     const token = bearerTokenOf(headers)
-    if (token === undefined) return []
+    if (token === undefined) return socket === undefined ? [] : this.#ofCertificate(socket)
     // Looked up by digest: how long that takes says nothing about the token.
     const tokenSha256 = createHash('sha256').update(token).digest('hex')
     const known = this.#grants.get(keyOf({ tokenSha256 })) ?? this.#ofServiceAccount(token)
     if (known.length > 0) return known
     throw new ServeError('UNAUTHENTICATED', 'authorization: got a bearer token that is not known')
+  }
+
+  #ofCertificate(socket: object): readonly Grant[] {
+    const names = this.#names.get(socket) ?? clientNames(socket)
+    this.#names.set(socket, names)
+    const known = names.flatMap((certificate) => this.#grants.get(keyOf({ certificate })) ?? [])
+    if (known.length > 0 || names.length === 0) return known
+    const text = `got a certificate of ${names.join(', ')}, which is not known, and no bearer token`
+    throw new ServeError('UNAUTHENTICATED', text)
   }
 
   #ofServiceAccount(token: string): readonly Grant[] {
@@ -70,6 +90,7 @@ export class Credentials {
 
 function keyOf(proof: Proof): string {
   if ('tokenSha256' in proof) return `token\n${proof.tokenSha256}`
+  if ('certificate' in proof) return `certificate\n${proof.certificate}`
   const { namespace, name, audience } = proof.serviceAccount
   return accountKey(`system:serviceaccount:${namespace}:${name}`, audience)
 }
