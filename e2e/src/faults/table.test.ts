@@ -1,3 +1,4 @@
+// needs: nats
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { ROOT } from '../serving.ts'
