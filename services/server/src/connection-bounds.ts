@@ -46,9 +46,12 @@ export function boundConnections(server: Server, o: BoundConnectionsOptions): vo
   const countOf = new Map<string, number>()
   let idle: Connection[] = []
   let lookedAt = Number.NEGATIVE_INFINITY
+  /** The number of connections at that time. */
+  let lookedAtCount = 0
 
   const look = (): void => {
     lookedAt = clock.now()
+    lookedAtCount = connections.size
     for (const connection of connections.values()) {
       if (!hasMoved(connection)) continue
       connection.bytes = bytesOf(connection.socket)
@@ -61,7 +64,9 @@ export function boundConnections(server: Server, o: BoundConnectionsOptions): vo
   }
   /** Ends one of those that are idle for the new connection, or else the new one. */
   const endFor = (added: Connection, isWanted: (connection: Connection) => boolean): void => {
-    if (clock.now() - lookedAt >= LOOK_AGAIN_MS) look()
+    // There are more now: the look does not know them all.
+    const isOld = connections.size > lookedAtCount || clock.now() - lookedAt >= LOOK_AGAIN_MS
+    if (isOld) look()
     // What has had bytes since the look may have a request by now.
     const longest = idle.find((it) => connections.has(it.socket) && !hasMoved(it) && isWanted(it))
     const { socket } = longest ?? added

@@ -102,7 +102,7 @@ function decodeTensor(reader: WireReader): TensorMessage {
   let datatype = ''
   const shape: number[] = []
   let parameters: Map<string, Parameter | undefined> | undefined
-  let contents: Uint8Array | undefined
+  const contents: Uint8Array[] = []
   const outer = reader.enter()
   while (reader.hasMore()) {
     const tag = reader.tag()
@@ -122,12 +122,10 @@ function decodeTensor(reader: WireReader): TensorMessage {
       case 34:
         parameters = readParameter(reader, parameters)
         break
-      case 42: {
+      case 42:
         // Protobuf merges a message field that comes twice, which for encoded bytes is putting one after the other.
-        const more = reader.view()
-        contents = contents === undefined ? more : Buffer.concat([contents, more])
+        contents.push(reader.view())
         break
-      }
       default:
         reader.skip(tag)
     }
@@ -136,7 +134,9 @@ function decodeTensor(reader: WireReader): TensorMessage {
   // Only now is the name known.
   if (shape.includes(Number.NaN)) throw extentOutOfRange(name)
   const tensor = { name, datatype, shape, parameters: parameters ?? NO_PARAMETERS }
-  return contents === undefined ? tensor : { ...tensor, contents }
+  const [first] = contents
+  if (first === undefined) return tensor
+  return { ...tensor, contents: contents.length === 1 ? first : Buffer.concat(contents) }
 }
 
 /** One that is no safe integer becomes NaN. */

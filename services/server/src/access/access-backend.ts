@@ -97,7 +97,8 @@ export class AccessBackend implements InferenceBackend {
     const { control } = backend
     if (!hasControl || control === undefined) return undefined
     const check = (name: string): void => {
-      const grant = this.#find(name)
+      // One identity may call the model, and another of the same caller may control others.
+      const grant = this.#find(name, ({ mayControl }) => mayControl)
       if (grant instanceof ServeError) throw grant
       this.#charge(grant)
     }
@@ -130,9 +131,10 @@ export class AccessBackend implements InferenceBackend {
     }
   }
 
-  #find(name: string): Grant | ServeError {
+  #find(name: string, isWanted: (grant: Grant) => boolean = () => true): Grant | ServeError {
     const { grants, refuse } = this.#o
-    const grant = grants.find(({ models }) => models === undefined || models.has(name))
+    const reaches = ({ models }: Grant): boolean => models === undefined || models.has(name)
+    const grant = grants.find((one) => reaches(one) && isWanted(one))
     return grant ?? refuse(name, this.identity.name)
   }
 

@@ -1,7 +1,7 @@
 import type { Logger } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
-import type { Caller } from './caller.ts'
+import { addressOf, type Caller } from './caller.ts'
 
 /** Why calls are refused for who makes them. */
 const REFUSALS = [
@@ -130,5 +130,5 @@ export function toAudited(
 }
 
 function toFields({ call, identity, model, socket }: AuditedCall) {
-  return { audit: true, call, model, identity, address: socket?.remoteAddress }
+  return { audit: true, call, model, identity, address: addressOf(socket) }
 }

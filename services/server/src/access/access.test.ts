@@ -235,6 +235,18 @@ await t.test('only an identity with control changes the server, and only its mod
   t.match(audited().at(-1), { message: 'control call', outcome: 'MODEL_LOAD_FAILED' })
 })
 
+await t.test('who proves two identities controls the models of the one with control', async (t) => {
+  const { tokenSha256 } = rule('one')
+  const { overGrpc, control } = await open(t, {
+    identities: [rule('one'), rule('two', { tokenSha256, models: ['b'], control: true })],
+  })
+  const load = async (model: string) =>
+    (await overGrpc('RepositoryModelLoad', { model_name: model }, bearer('one'))).code
+  t.equal(await load('a'), 'PERMISSION_DENIED')
+  t.equal(control.loads.length, 0)
+  t.equal(await load('b'), 'OK')
+})
+
 await t.test('a call over the quota says when to come again, to each protocol', async (t) => {
   const quota = { requestsPerSecond: 1, burst: 2 }
   const { overGrpc, overRest, clock, backend } = await open(t, {

@@ -13,6 +13,15 @@ export interface CallerSocket {
   readonly remoteAddress?: string | undefined
 }
 
+/** Undefined if its connection is gone: the socket of an HTTP/2 session then throws. */
+export function addressOf(socket: CallerSocket | undefined): string | undefined {
+  try {
+    return socket?.remoteAddress
+  } catch {
+    return undefined
+  }
+}
+
 /** Whom a caller has proven to be, as far as that limits its control of the server. */
 export interface CallerIdentity {
   /** As configured; undefined for a caller without credentials. */

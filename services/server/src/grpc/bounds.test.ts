@@ -245,6 +245,8 @@ await t.test('for a connection over the bound an idle one ends', async (t) => {
 await t.test('a call whose headers are larger than any of gRPC is reset', async (t) => {
   const { client, address } = await openTestServer(t, { m: {} })
   const session = connectRaw(t, address)
+  // Before its client has confirmed it, a setting does not count (RFC 9113, 6.5.3).
+  await once(session, 'remoteSettings')
   const stream = session.request({
     ':method': 'POST',
     ':path': '/inference.GRPCInferenceService/ServerLive',
@@ -252,7 +254,7 @@ await t.test('a call whose headers are larger than any of gRPC is reset', async 
     large: 'x'.repeat(MAX_HEADER_BYTES),
   })
   stream.on('error', () => {})
-  await once(stream, 'close')
+  await new Promise((resolve) => stream.once('close', resolve))
   t.equal(stream.rstCode, 11, 'ENHANCE_YOUR_CALM, which is RESOURCE_EXHAUSTED')
   await t.resolves(client.infer(ask))
 })

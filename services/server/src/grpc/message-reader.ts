@@ -63,6 +63,9 @@ export class MessageReader {
 
   /** The first piece, made longer with those after it until it has so many bytes, which are there. */
   #join(sizeBytes: number): Buffer {
+    const [head] = this.#pieces
+    // Of many small pieces the list is changed once for a message, not for each.
+    if (head !== undefined && head.byteLength >= sizeBytes) return head
     let count = 0
     let bytes = 0
     while (bytes < sizeBytes) bytes += this.#pieces[count++]?.byteLength ?? 0

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
 import type { AccessLog } from '../access/access-log.ts'
-import type { CallerSocket } from '../access/caller.ts'
+import { addressOf, type CallerSocket } from '../access/caller.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlGuard } from './control-guard.ts'
 
@@ -31,7 +31,7 @@ export class ControlCalls {
     const noted = { ...call, call: call.action, identity: identity?.name }
     try {
       if (identity?.mayControl === false) throw refused(call.action, identity.name)
-      this.#guard({ headers: call.headers, address: call.socket?.remoteAddress })
+      this.#guard({ headers: call.headers, address: addressOf(call.socket) })
       const result = await act()
       this.#log?.controlled(noted)
       return result
