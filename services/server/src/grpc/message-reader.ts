@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { LoosePieces } from '../request/loose-pieces.ts'
 
 /** What a message begins with in gRPC: one byte of flags and its length in four. */
 export const FRAME_HEADER_BYTES = 5
@@ -22,7 +23,8 @@ export function notOneMessage(got: string): ServeError {
  */
 export class MessageReader {
   readonly #maxBytes: number
-  #pieces: Buffer[] = []
+  readonly #pieces: Buffer[] = []
+  readonly #loose = new LoosePieces()
   #pendingBytes = 0
 
   /** @param maxBytes - of one message, as its header claims. */
@@ -39,6 +41,7 @@ export class MessageReader {
     if (piece.byteLength === 0) return
     this.#pieces.push(piece)
     this.#pendingBytes += piece.byteLength
+    this.#loose.added(this.#pieces)
   }
 
   /**

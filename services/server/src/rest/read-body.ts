@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { AdmissionTicket } from '../admission.ts'
+import { LoosePieces } from '../request/loose-pieces.ts'
 import { type ContentEncoding, createDecoder } from './content-encoding.ts'
 
 export interface ReadBodyOptions {
@@ -24,6 +25,7 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
   const announced = Number(request.headers['content-length'] ?? 0)
   const decoder = createDecoder(encoding)
   const chunks: Uint8Array[] = []
+  const loose = new LoosePieces()
   let got = 0
   let isSettled = false
   /** What comes later is thrown away. */
@@ -41,6 +43,7 @@ export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<
       if (got > maxInputBytes) throw tooLarge(got, maxInputBytes)
       ticket.charge(chunk.byteLength)
       chunks.push(chunk)
+      loose.added(chunks)
     } catch (error) {
       fail(error)
     }
