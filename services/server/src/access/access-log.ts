@@ -106,6 +106,15 @@ export class AccessLog {
     }
   }
 
+  /** @returns the error for a caller that may not change the server, noted here. */
+  denied(caller: Caller, identity: string | undefined): ServeError {
+    const [, action = ''] = /([^/]*)$/.exec(caller.path ?? '') ?? []
+    const text = `identity '${identity}' may not call: ${action}`
+    const error = new ServeError('ACCESS_DENIED', text)
+    this.refused(toAudited(caller, identity, error), error)
+    return error
+  }
+
   refused(call: AuditedCall, error: ServeError): void {
     if (!isRefusal(error.reason)) return
     this.counts.refused(error.reason)

@@ -29,6 +29,12 @@ const HEALTH: ReadonlySet<string | undefined> = new Set([
   '/grpc.health.v1.Health/Check',
 ])
 
+/** Calls that only control allows. They are refused before their messages, which may be large, are read. */
+const CONTROL: ReadonlySet<string | undefined> = new Set([
+  '/inference.GRPCInferenceService/RepositoryModelLoad',
+  '/inference.GRPCInferenceService/RepositoryModelUnload',
+])
+
 const ALL = '*'
 
 export interface AccessRulesOptions {
@@ -100,6 +106,9 @@ export function createAccessSelector(o: {
   return (caller) => {
     if (HEALTH.has(caller.path)) return backend
     const grants = log.identify(caller, () => rules.credentials.find(caller))
+    if (CONTROL.has(caller.path) && !grants.some(({ mayControl }) => mayControl)) {
+      throw log.denied(caller, grants[0]?.identity)
+    }
     return new AccessBackend({ backend, grants, caller, refuse: denied, hasControl: true, log })
   }
 }
