@@ -70,7 +70,7 @@ cluster {
 {{- end }}
 {{- if .set.accounts }}
 tls { cert_file: /etc/nats/tls.crt, key_file: /etc/nats/tls.key }
-resolver { type: full, dir: /data/accounts, allow_delete: true }
+resolver { type: full, dir: /data/accounts, allow_delete: true, hard_delete: true }
 {{- end }}
 include 'tenancy.conf'
 {{ end -}}

@@ -72,7 +72,7 @@ export async function openAccountWorld(
       config: [
         `server_name: s${index}`,
         `tls { ${tls} }`,
-        `resolver: { type: full, dir: "${place}accounts", allow_delete: true, interval: "1s" }`,
+        `resolver: { type: full, dir: "${place}accounts", allow_delete: true, hard_delete: true, interval: "1s" }`,
         `max_pending: ${o.maxPending ?? '16MB'}`,
         ...(ports.length > 1
           ? [`cluster { ${cluster}\n tls { ${tls}, ca_file: "${place}ca.crt" } }`]
