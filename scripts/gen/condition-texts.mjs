@@ -138,7 +138,7 @@ export const REASONS = {
     ShapeMismatch: 'A tensor is written with one shape and read with another.',
     Terminating: TERMINATING,
     TokenMissing:
-      'The Secret of `expose.auth`, or a key in it, does not exist. Until it does, nobody is let in by that key.',
+      'The Secret of `expose.auth`, or a key in it, does not exist. Until it does, no caller gets in by that key.',
     UnknownModel: 'A step names a version that is not served, or a Model where an Ensemble is.',
     UnknownStep: 'A reference names no step.',
     UnknownTensor: 'A reference, or a key of a map, names no tensor.',

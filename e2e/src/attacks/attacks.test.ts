@@ -7,7 +7,7 @@ const COUNT = 60
 /** The same ones each time; the nightly run tries others. */
 const SEED = 15_000
 
-await t.test('attacks of each class harm nobody else', async (t) => {
+await t.test('attacks of each class harm no other client', async (t) => {
   const serving = await serveTarget(t)
   for (const kind of ATTACK_CLASSES) {
     await t.test(kind, async (t) => {

@@ -171,7 +171,7 @@ export const MACHINE_FAULTS: readonly Fault[] = [
     },
   },
   {
-    name: 'nobody reads the log any more',
+    name: 'the log is no longer read',
     ...LOST_LOG,
     prepare: (system) => system.place('server').restart('SIGTERM', readerlessLog),
     strike: killInstances,

@@ -38,7 +38,7 @@ async function serveHeld(
   return { port: server.port, clock, ask, release: released.resolve, asked: () => asked }
 }
 
-await t.test('silent connections and half requests keep nobody out', async (t) => {
+await t.test('silent connections and half requests keep no client out', async (t) => {
   const { ask, clock } = await serveHeld(t, { maxConnections: 8 })
   const mine = await ask(LIVE)
   await mine.until(OK)

@@ -5,6 +5,6 @@ export const ACCESS_FLAGS = {
   'access-file': {
     type: 'string',
     description:
-      'YAML file of identities: their tokens, models and quotas. Calls of all others are refused, health apart. It is read again when it changes. Default: everybody may call everything.',
+      'YAML file of identities: their tokens or certificates, models and quotas. Calls of all others are refused, health apart. It is read again when it changes. Default: everybody may call everything.',
   },
 } as const satisfies FlagTable

@@ -109,8 +109,7 @@ export class AccessLog {
   /** @returns the error for a caller that may not change the server, noted here. */
   denied(caller: Caller, identity: string | undefined): ServeError {
     const [, action = ''] = /([^/]*)$/.exec(caller.path ?? '') ?? []
-    const text = `identity '${identity}' may not call: ${action}`
-    const error = new ServeError('ACCESS_DENIED', text)
+    const error = controlDenied(action, identity)
     this.refused(toAudited(caller, identity, error), error)
     return error
   }
@@ -126,6 +125,11 @@ export class AccessLog {
     if (error !== undefined && isRefusal(error.reason)) return this.refused(call, error)
     this.#log?.info('control call', { ...toFields(call), outcome: error?.reason ?? 'OK' })
   }
+}
+
+/** For an identity without control. @param action - what it asked for, `load` say. */
+export function controlDenied(action: string, identity: string | undefined): ServeError {
+  return new ServeError('ACCESS_DENIED', `identity '${identity}' may not call: ${action}`)
 }
 
 /** A refused call as the audit log has it. */

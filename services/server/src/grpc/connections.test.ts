@@ -67,7 +67,7 @@ await t.test('a stream that is on its way when the server begins to drain is end
   t.equal(await drained, true)
 })
 
-await t.test('a client that reads no answer harms nobody when the server drains', async (t) => {
+await t.test('a client that reads no answer harms no other when the server drains', async (t) => {
   const released = Promise.withResolvers<void>()
   const slow: ModelScript = async function* (request) {
     await released.promise

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
-import type { AccessLog } from '../access/access-log.ts'
+import { type AccessLog, controlDenied } from '../access/access-log.ts'
 import { addressOf, type CallerSocket } from '../access/caller.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlGuard } from './control-guard.ts'
@@ -30,7 +30,7 @@ export class ControlCalls {
     const { identity } = call.backend
     const noted = { ...call, call: call.action, identity: identity?.name }
     try {
-      if (identity?.mayControl === false) throw refused(call.action, identity.name)
+      if (identity?.mayControl === false) throw controlDenied(call.action, identity.name)
       this.#guard({ headers: call.headers, address: addressOf(call.socket) })
       const result = await act()
       this.#log?.controlled(noted)
@@ -41,8 +41,4 @@ export class ControlCalls {
       throw error
     }
   }
-}
-
-function refused(action: string, identity: string | undefined): ServeError {
-  return new ServeError('ACCESS_DENIED', `identity '${identity}' may not call: ${action}`)
 }
