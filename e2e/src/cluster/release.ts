@@ -27,6 +27,11 @@ export function install(
   return helm(...command, ...flags, '--wait', PATIENCE)
 }
 
+/** Goes back to a revision of the release, as Helm counts them, and waits for it. */
+export function rollBack(revision: number): Promise<string> {
+  return helm('rollback', 'tutti', String(revision), '--wait', PATIENCE)
+}
+
 /** Uninstalls the release; @throws Error if it does not end well. */
 export function uninstall(): Promise<string> {
   return helm('uninstall', 'tutti', '--ignore-not-found', '--wait', PATIENCE)

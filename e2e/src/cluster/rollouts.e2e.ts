@@ -13,7 +13,7 @@ import { createEdge, exposeByIngress } from './edge.ts'
 import { killContainer } from './kill-container.ts'
 import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
 import { Load } from './load.ts'
-import { install, removeAfter, SYSTEM } from './release.ts'
+import { install, removeAfter, rollBack, SYSTEM } from './release.ts'
 import { mainOf, openWorkloads, rolledOut } from './workloads.ts'
 
 t.setTimeout(3_000_000)
@@ -127,6 +127,13 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       await load.settleOn(sumOf(to))
     })
 
+  const allHave = async (tag: string): Promise<void> => {
+    await rolledOut(SPACE, 'tutti-router')
+    for (const selector of [ROUTERS, ...Object.values(STEPS)]) {
+      await steps.settled(selector, 2, imageIs(tag))
+    }
+  }
+
   await show('helm upgrade from an earlier chart, with other images for all', async (t) => {
     const before = await steps.pods(ROUTERS)
     if (otherChart === undefined) await leaveAsEarlier()
@@ -137,9 +144,17 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
       const { items } = await getObject('routers', `--namespace=${SPACE}`)
       return items.length === 1 && isDeepStrictEqual(items[0].spec, settings)
     })
-    await rolledOut(SPACE, 'tutti-router')
-    await steps.settled(ROUTERS, 2, imageIs('next'))
-    for (const selector of Object.values(STEPS)) await steps.settled(selector, 2, imageIs('next'))
+    await allHave('next')
+  })
+
+  await show('helm rollback to the earlier chart and its images', async () => {
+    await rollBack(1)
+    await allHave(otherTag ?? '0.1.0')
+  })
+
+  await show('helm upgrade after the rollback', async () => {
+    await install({ flags: imagesOf('next') })
+    await allHave('next')
   })
 
   await show('another image of a Model', async () => {
