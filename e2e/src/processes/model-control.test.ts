@@ -32,7 +32,7 @@ await t.test('routers and steps refuse load and unload', { skip: SKIP }, async (
       ['load', 'RepositoryModelLoad'],
       ['unload', 'RepositoryModelUnload'],
     ] as const) {
-      const text = `explicit model ${verb} of 'versioned' is not allowed: the flags of steps and routers rule`
+      const text = `explicit model load / unload is not allowed: the flags of steps and routers rule`
       const path = `/v2/repository/models/versioned/${verb}`
       const answer = await restCall(target.httpPort, 'POST', path)
       t.equal(answer.status, 503)

@@ -51,6 +51,12 @@ export { buildSubjects, type SubjectNames, type Subjects } from './messages/subj
 export { fromWireError, toWireError } from './messages/wire-error.ts'
 export { modelConfigToProto } from './model-config-proto.ts'
 export {
+  checkFieldCount,
+  decodeRepositoryRequest,
+  type RepositoryParameter,
+  type RepositoryRequestMessage,
+} from './repository-request.ts'
+export {
   decodeRestRequest,
   HEADER_LENGTH_HEADER,
   type RestInferRequest,

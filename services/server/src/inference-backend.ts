@@ -1,3 +1,4 @@
+import type { ServeError } from '@tutti/errors'
 import type { ModelConfig, ModelMetadata, ModelStatistics } from '@tutti/model-config'
 import type { Executor } from '@tutti/tensor'
 import type { Caller, CallerIdentity } from './access/caller.ts'
@@ -38,6 +39,8 @@ export interface LoadParameters {
 
 /** Loads and unloads models for clients. */
 export interface ModelControl {
+  /** Why it refuses everything, whoever asks: then nothing of a request is read. */
+  readonly refusal?: ServeError
   /**
    * Resolves when the model, and what it is composed of, is loaded; goes on if the client leaves.
    * @throws ServeError with the texts of triton-semantics 3.3.

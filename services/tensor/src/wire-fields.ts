@@ -14,6 +14,22 @@ export function malformed(what: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `malformed message: ${what}`)
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The string between two positions. @throws ServeError MALFORMED_MESSAGE if it is not UTF-8, as proto3 demands. */
+export function decodeText(bytes: Uint8Array, at: number, end: number): string {
+  try {
+    return utf8.decode(bytes.subarray(at, end))
+  } catch {
+    throw malformed(`a string at byte ${at} is not UTF-8`)
+  }
+}
+
+/** An error for a message of more fields than one message may have, which all take time although they take few bytes. */
+export function tooManyFields(): ServeError {
+  return new ServeError('MESSAGE_TOO_LARGE', 'message has too many fields')
+}
+
 /** What skipping needs of a WireReader. */
 interface Reader {
   tag(): number

@@ -1,12 +1,10 @@
-import { malformed, skipField } from './wire-fields.ts'
+import { decodeText, malformed, skipField, tooManyFields } from './wire-fields.ts'
 
 const TWO_TO_32 = 4294967296
 const VARINT_BYTES = 10
 const ASCII_BYTES = 128
 /** Up to this length a loop over character codes is faster than a call into native code (Node 24). */
 const SHORT_TEXT_BYTES = 24
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * Reads protobuf's wire format. `limit` is the end of the message being read: a nested message narrows it with `enter`
@@ -21,8 +19,11 @@ export class WireReader {
   low = 0
   high = 0
 
-  /** @param bytes - viewed, not copied. */
-  constructor(bytes: Uint8Array) {
+  #fieldsLeft: number
+
+  /** @param bytes - viewed, not copied. @param maxFields - nested ones too: a message could hold very many, of two bytes each. */
+  constructor(bytes: Uint8Array, maxFields = 2 ** 30 - 1) {
+    this.#fieldsLeft = maxFields
     this.bytes = Buffer.isBuffer(bytes)
       ? bytes
       : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -35,10 +36,16 @@ export class WireReader {
 
   /** A field number and wire type, `number << 3 | type`, as an unsigned 32-bit integer. */
   tag(): number {
+    this.count()
     this.varint()
     const tag = this.low >>> 0
     if (this.high !== 0 || tag < 8) throw malformed(`${tag >>> 3} is no field number`)
     return tag
+  }
+
+  /** Counts a field, or what costs as much. @throws ServeError MESSAGE_TOO_LARGE for more than `maxFields`. */
+  count(): void {
+    if (this.#fieldsLeft-- <= 0) throw tooManyFields()
   }
 
   /** Reads into `low` and `high`. */
@@ -111,11 +118,7 @@ export class WireReader {
       }
       if (i === end) return text
     }
-    try {
-      return utf8.decode(bytes.subarray(at, end))
-    } catch {
-      throw malformed(`a string at byte ${at} is not UTF-8`)
-    }
+    return decodeText(bytes, at, end)
   }
 
   /** Begins a nested message; pass what it returns to `leave` once `hasMore` is false. */

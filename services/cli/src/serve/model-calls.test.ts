@@ -202,7 +202,7 @@ for (const [where, open] of [
       await infer('call', { load: 'add' }),
       open === serve
         ? /^MODEL_CONTROL_REFUSED: .* is not allowed if polling is enabled/
-        : /^MODEL_CONTROL_REFUSED: explicit model load of 'add' is not allowed: the flags of steps/,
+        : /^MODEL_CONTROL_REFUSED: explicit model load \/ unload is not allowed: the flags of steps/,
     )
     t.match(
       await infer('call', { model: 'call' }),

@@ -138,11 +138,11 @@ await t.test('every datatype takes exactly its own member', async (t) => {
 })
 
 await t.test('contents in many parts are put together once', (t) => {
-  // Two bytes for an empty part. With a copy of all at each this takes minutes.
+  // Two bytes for an empty part. With a copy of all at each this takes long.
   const part = Buffer.concat([Buffer.of(0x2a, 0x80, 0x08), Buffer.alloc(1024)])
   const tensor = Buffer.concat([
     ...Array.from({ length: 300 }, () => part),
-    ...Array.from({ length: 300_000 }, () => Buffer.of(0x2a, 0)),
+    ...Array.from({ length: 100_000 }, () => Buffer.of(0x2a, 0)),
   ])
   const head = Buffer.from([0x2a, ...lengthOf(tensor)])
   const [input] = decodeInferRequest(Buffer.concat([head, tensor])).inputs

@@ -8,6 +8,7 @@ import {
 } from '@tutti/tensor'
 import {
   extentOutOfRange,
+  MAX_FIELDS,
   MAX_MESSAGE_BYTES,
   MESSAGE_BOUNDS,
   tooLargeMessage,
@@ -35,10 +36,10 @@ const NOTHING = new Uint8Array(0)
  * Decodes a ModelInferRequest.
  *
  * @param bytes - viewed: raw contents and typed contents of the result are views into it.
- * @throws ServeError MALFORMED_MESSAGE for bytes that are no such message, MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
+ * @throws ServeError MALFORMED_MESSAGE for bytes that are no such message, MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS and MAX_FIELDS.
  */
 export function decodeInferRequest(bytes: Uint8Array): InferRequestMessage {
-  const reader = new WireReader(bytes)
+  const reader = new WireReader(bytes, MAX_FIELDS)
   const decoder = new MessageDecoder(RAW_INPUTS)
   while (reader.hasMore()) decoder.read(reader)
   return decoder
@@ -142,6 +143,7 @@ function decodeTensor(reader: WireReader): TensorMessage {
 /** One that is no safe integer becomes NaN. */
 function readExtent(reader: WireReader, shape: number[]): void {
   if (shape.length >= MESSAGE_BOUNDS.rank) throw tooMany('rank')
+  reader.count()
   const extent = reader.int64()
   shape.push(Number.isSafeInteger(extent) ? extent : Number.NaN)
 }

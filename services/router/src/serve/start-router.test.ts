@@ -237,7 +237,7 @@ await t.test('clients load and unload nothing over processes', async (t) => {
   endpoint.announce('s1', [['m', 1, 'r']], stepWithM('s1', 'r'))
   const { ready } = await start(t, [`--model-repository=${repository(t)}`], endpoint)
   for (const verb of ['load', 'unload']) {
-    const text = `explicit model ${verb} of 'm' is not allowed: the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll`
+    const text = `explicit model load / unload is not allowed: the flags of steps and routers rule what is loaded, on Kubernetes the Model resource; change these, or run with --model-control-mode=poll`
     const path = `/v2/repository/models/m/${verb}`
     t.same(await get(ready.httpPort, path, {}), [503, JSON.stringify({ error: text })])
   }
@@ -305,10 +305,7 @@ await t.test(
     for (const verb of ['load', 'unload']) {
       const [status, text] = await get(ready.httpPort, `/v2/repository/models/m/${verb}`, {})
       t.equal(status, 503)
-      t.match(
-        text,
-        `explicit model ${verb} of 'm' is not allowed: on Kubernetes the Model resource`,
-      )
+      t.match(text, `explicit model load / unload is not allowed: on Kubernetes the Model resource`)
     }
     await running.close()
     t.same(asked, ['closed'])

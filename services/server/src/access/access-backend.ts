@@ -96,6 +96,7 @@ export class AccessBackend implements InferenceBackend {
     const { backend, hasControl } = this.#o
     const { control } = backend
     if (!hasControl || control === undefined) return undefined
+    if (control.refusal !== undefined) return control
     const check = (name: string): void => {
       // One identity may call the model, and another of the same caller may control others.
       const grant = this.#find(name, ({ mayControl }) => mayControl)

@@ -2,7 +2,7 @@ import { credentials, type MethodDefinition, type ServiceError, status } from '@
 import type { ModelStatistics } from '@tutti/model-config'
 import { fromGrpcStatus, inferenceServices, type RawInferenceService } from '@tutti/protocol'
 import t, { type Test } from 'tap'
-import { openTestServer, type TestServer } from '../testing/index.ts'
+import { openTestServer, RecordingControl, type TestServer } from '../testing/index.ts'
 
 type Method = Exclude<keyof RawInferenceService, 'ModelInfer' | 'ModelStreamInfer'>
 
@@ -134,6 +134,7 @@ await t.test(
     served.backend.index = [ready, failed]
     t.strictSame(await call(served, 'RepositoryIndex'), { models: [ready, failed] })
     t.strictSame(await call(served, 'RepositoryIndex', { ready: true }), { models: [ready] })
+    served.backend.control = new RecordingControl()
     for (const method of [
       'RepositoryIndex',
       'RepositoryModelLoad',
@@ -145,6 +146,7 @@ await t.test(
         message: "'repository_name' specification is not supported",
       })
     }
+    delete served.backend.control
     for (const method of ['RepositoryModelLoad', 'RepositoryModelUnload'] as const) {
       await t.rejects(call(served, method, { model_name: 'm' }), {
         code: 'UNAVAILABLE',

@@ -5,7 +5,7 @@ import { deflateSync, gzipSync } from 'node:zlib'
 import { encodeInferRequest } from '@tutti/protocol'
 import t, { type Test } from 'tap'
 import { Admission } from '../admission.ts'
-import { echo, openTestServer } from '../testing/index.ts'
+import { echo, openTestServer, RecordingControl } from '../testing/index.ts'
 import { type InflateOptions, inflateMessage } from './inflate.ts'
 
 t.setTimeout(60_000)
@@ -155,7 +155,9 @@ await t.test('inflation ends with its call', async (t) => {
 })
 
 await t.test('calls without tensors take 4 MiB, inflated or not', async (t) => {
-  const { address, admission } = await openTestServer(t, { m: {} })
+  const { address, admission, backend } = await openTestServer(t, { m: {} })
+  // Without it an unload is refused unread.
+  backend.control = new RecordingControl()
   const session = connectRaw(t, address)
   const bomb = compressedFrame(Buffer.alloc(5 * MEBIBYTE))
   for (const path of SMALL_CALLS) {

@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { checkFieldCount } from '@tutti/protocol'
 import type { InferenceBackend } from '../inference-backend.ts'
 import { FRAME_HEADER_BYTES } from './message-reader.ts'
 import type { ServerCall } from './server-call.ts'
@@ -53,6 +54,11 @@ export function unary(answer: UnaryMethod['answer']): Handler {
   return (call, definition) => call.readOne((bytes) => void run(call, definition, bytes))
 }
 
+/** The error for a path that is no method of the server. */
+export function unknownMethod(path: string | undefined): ServeError {
+  return new ServeError('UNSUPPORTED', `The server does not implement the method ${path}`)
+}
+
 /** @throws ServeError SERVER_NOT_READY while the process shuts down. */
 export function requireLive(backend: InferenceBackend): void {
   if (!backend.isLive()) throw new ServeError('SERVER_NOT_READY', 'Server not ready')
@@ -67,8 +73,9 @@ export function toFrame(message: Uint8Array): Buffer {
   return frame
 }
 
-/** @throws ServeError MALFORMED_MESSAGE */
+/** @throws ServeError MALFORMED_MESSAGE, MESSAGE_TOO_LARGE for more fields than such messages have. */
 export function deserialize(definition: MethodDefinition, bytes: Buffer): object {
+  checkFieldCount(bytes)
   try {
     return definition.requestDeserialize(bytes)
   } catch (error) {

@@ -1,7 +1,12 @@
+import { once } from 'node:events'
+import { connect } from 'node:http2'
+import { status } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import { fromGrpcStatus } from '@tutti/protocol'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { createControlGuard } from '../request/control-guard.ts'
+import { FLAGS_RULE } from '../request/model-control.ts'
 import { loadFailed } from '../served/load-errors.ts'
 import { RecordingControl } from '../testing/recording-control.ts'
 import { openTestServer, type TestServer } from '../testing/test-server.ts'
@@ -108,6 +113,70 @@ await t.test(
     await loaded
   },
 )
+
+/** Begins a load and sends nothing of it. @returns its status. */
+async function beginLoad(t: Test, port: number): Promise<unknown> {
+  const session = connect(`http://127.0.0.1:${port}`)
+  t.teardown(() => session.destroy())
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/inference.GRPCInferenceService/RepositoryModelLoad',
+    'content-type': 'application/grpc',
+  })
+  const [headers] = await once(stream, 'response')
+  return headers['grpc-status']
+}
+
+await t.test(
+  'where it is not allowed, a load is refused before its message is there',
+  async (t) => {
+    const { served } = await open(t)
+    served.backend.control = FLAGS_RULE
+    t.equal(await beginLoad(t, served.server.port), String(status.UNAVAILABLE))
+    delete served.backend.control
+    t.equal(await beginLoad(t, served.server.port), String(status.UNAVAILABLE))
+    const guarded = await open(t, {
+      guardControl: createControlGuard({ isLoopbackOnly: false, readToken: () => 'x' }),
+    })
+    t.equal(await beginLoad(t, guarded.served.server.port), String(status.UNAUTHENTICATED))
+  },
+)
+
+await t.test('a small message of very many fields is refused before it is decoded', async (t) => {
+  const { served } = await open(t)
+  const session = connect(`http://127.0.0.1:${served.server.port}`)
+  t.teardown(() => session.destroy())
+  const cases = [
+    ['inference.GRPCInferenceService/ServerLive', '7800'],
+    ['inference.GRPCInferenceService/ModelReady', '0a00'],
+    ['inference.GRPCInferenceService/SystemSharedMemoryRegister', '1801'],
+    ['inference.GRPCInferenceService/RepositoryModelLoad', '1a00'],
+    ['inference.GRPCInferenceService/RepositoryModelUnload', '0a00'],
+    ['grpc.health.v1.Health/Check', '0a00'],
+  ] as const
+  for (const [path, field] of cases) {
+    const message = Buffer.alloc(2 ** 20, Buffer.from(field, 'hex'))
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': `/${path}`,
+      'content-type': 'application/grpc',
+    })
+    const head = Buffer.alloc(5)
+    head.writeUInt32BE(message.byteLength, 1)
+    stream.end(Buffer.concat([head, message]))
+    const [headers] = await once(stream, 'response')
+    t.equal(headers['grpc-status'], String(status.RESOURCE_EXHAUSTED), path)
+  }
+})
+
+await t.test('more parameters than MESSAGE_BOUNDS are refused', async (t) => {
+  const { served } = await open(t)
+  const names = Array.from({ length: 4097 }, (_, i) => [`file:1/${i}`, { bytes_param: BYTES }])
+  const request = { model_name: 'm', parameters: Object.fromEntries(names) }
+  await t.rejects(call(served, 'RepositoryModelLoad', request), {
+    message: /more than 4096 entries/,
+  })
+})
 
 const value = fc.oneof(
   fc.constant({}),

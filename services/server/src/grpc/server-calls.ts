@@ -8,7 +8,7 @@ import { respondNoGrpc, respondOnlyTrailers } from './answer-headers.ts'
 import { toCaller } from './grpc-caller.ts'
 import { parseGrpcTimeout } from './grpc-timeout.ts'
 import type { GrpcLog } from './log-events.ts'
-import type { Method } from './method.ts'
+import { type Method, unknownMethod } from './method.ts'
 import { ServerCall } from './server-call.ts'
 import { endLongestWaiting, MAX_WAITING } from './waiting-calls.ts'
 
@@ -113,8 +113,4 @@ export class ServerCalls implements Iterable<ServerCall> {
 
 function ignoreStreamError(): void {
   // See accept().
-}
-
-function unknownMethod(path: string | undefined): ServeError {
-  return new ServeError('UNSUPPORTED', `The server does not implement the method ${path}`)
 }

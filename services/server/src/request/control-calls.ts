@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
-import { type AccessLog, controlDenied } from '../access/access-log.ts'
+import { type AccessLog, type AuditedCall, controlDenied } from '../access/access-log.ts'
 import { addressOf, type CallerSocket } from '../access/caller.ts'
 import type { InferenceBackend } from '../inference-backend.ts'
 import type { ControlGuard } from './control-guard.ts'
+import { requireControl } from './model-control.ts'
 
 /** A call that changes the server, or would if that were offered. */
 export interface ControlCall {
@@ -25,20 +26,44 @@ export class ControlCalls {
     this.#log = log
   }
 
-  /** @throws ServeError for a caller that may not, else as `act` does. */
-  async run<T>(call: ControlCall, act: () => T | Promise<T>): Promise<T> {
-    const { identity } = call.backend
-    const noted = { ...call, call: call.action, identity: identity?.name }
+  /**
+   * Before anything of a load or an unload is read.
+   *
+   * @throws ServeError for a caller that may not, or where nobody may; noted.
+   */
+  check(call: ControlCall): void {
     try {
-      if (identity?.mayControl === false) throw controlDenied(call.action, identity.name)
-      this.#guard({ headers: call.headers, address: addressOf(call.socket) })
-      const result = await act()
-      this.#log?.controlled(noted)
-      return result
+      this.#checkCaller(call)
+      requireControl(call.backend.control)
     } catch (thrown) {
-      const error = ServeError.from(thrown)
-      this.#log?.controlled(noted, error)
-      throw error
+      throw this.#failed(call, thrown)
     }
   }
+
+  /** @throws ServeError for a caller that may not, else as `act` does. */
+  async run<T>(call: ControlCall, act: () => T | Promise<T>): Promise<T> {
+    try {
+      this.#checkCaller(call)
+      const result = await act()
+      this.#log?.controlled(toNoted(call))
+      return result
+    } catch (thrown) {
+      throw this.#failed(call, thrown)
+    }
+  }
+
+  #checkCaller({ action, headers, socket, backend: { identity } }: ControlCall): void {
+    if (identity?.mayControl === false) throw controlDenied(action, identity.name)
+    this.#guard({ headers, address: addressOf(socket) })
+  }
+
+  #failed(call: ControlCall, thrown: unknown): ServeError {
+    const error = ServeError.from(thrown)
+    this.#log?.controlled(toNoted(call), error)
+    return error
+  }
+}
+
+function toNoted(call: ControlCall): AuditedCall {
+  return { ...call, call: call.action, identity: call.backend.identity?.name }
 }

@@ -1,8 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelControl } from '../inference-backend.ts'
 
-/** @throws ServeError MODEL_CONTROL_REFUSED with Triton's text where there is none: in the modes `none` and `poll`. */
+/** @throws ServeError MODEL_CONTROL_REFUSED where nobody loads models, with Triton's text in the modes `none` and `poll`. */
 export function requireControl(control: ModelControl | undefined): ModelControl {
+  if (control?.refusal !== undefined) throw control.refusal
   if (control !== undefined) return control
   throw new ServeError(
     'MODEL_CONTROL_REFUSED',
@@ -22,9 +23,8 @@ export const MODEL_RESOURCE_RULES = refuseAll(
 
 /** @param instead - what rules, and what to do. */
 function refuseAll(instead: string): ModelControl {
-  const refuse = async (verb: 'load' | 'unload', model: string): Promise<never> => {
-    const text = `explicit model ${verb} of '${model}' is not allowed: ${instead}`
-    throw new ServeError('MODEL_CONTROL_REFUSED', text, { details: { model } })
-  }
-  return { load: (name) => refuse('load', name), unload: (name) => refuse('unload', name) }
+  const text = `explicit model load / unload is not allowed: ${instead}`
+  const refusal = new ServeError('MODEL_CONTROL_REFUSED', text)
+  const refuse = (): Promise<never> => Promise.reject(refusal)
+  return { refusal, load: refuse, unload: refuse }
 }

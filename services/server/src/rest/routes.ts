@@ -106,12 +106,13 @@ function repositoryRoutes({ control }: RouteOptions): readonly RestRoute[] {
     { path: '/v2/repository/index', methods: ['POST'], answer: answerIndex },
     { path: '/v2/repository/:repository/index', methods: ['POST'], answer: answerIndex },
     ...controlRoutes('load', control, async (model, call) => {
-      const parameters = await call.parse('load', await call.body())
-      await requireControl(call.backend.control).load(model, parameters)
+      const models = requireControl(call.backend.control)
+      await models.load(model, await call.parse('load', await call.body()))
     }),
     ...controlRoutes('unload', control, async (model, call) => {
+      const models = requireControl(call.backend.control)
       const unloadDependents = await call.parse('unload', await call.smallBody())
-      await requireControl(call.backend.control).unload(model, { unloadDependents })
+      await models.unload(model, { unloadDependents })
     }),
   ]
 }

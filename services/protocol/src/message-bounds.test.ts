@@ -1,0 +1,77 @@
+import t from 'tap'
+import { decodeInferRequest } from './infer/server-codec.ts'
+import { checkFieldCount, decodeRepositoryRequest } from './repository-request.ts'
+
+const TOO_LARGE = { reason: 'MESSAGE_TOO_LARGE', message: /too many fields|more than 4096 entries/ }
+
+await t.test('a message of very many fields is refused, wherever they are', async (t) => {
+  const entries = Buffer.concat(
+    Array.from({ length: 1024 }, (_, i) => inside(18, text(10, `${i}`))),
+  )
+  const cases: readonly (readonly [string, Uint8Array])[] = [
+    ['unknown', fields('7800')],
+    ['groups', fields('7b7c')],
+    ['a name again and again', fields('0a00')],
+    ['a field of an input', inside(42, fields('0a00'))],
+    ['a value of a parameter', inside(34, inside(18, fields('0801')))],
+    ['parameters of outputs', Buffer.concat(Array.from({ length: 64 }, () => inside(50, entries)))],
+    [
+      'extents',
+      Buffer.concat(Array.from({ length: 129 }, () => inside(42, inside(26, Buffer.alloc(1024))))),
+    ],
+  ]
+  for (const [what, bytes] of cases) {
+    t.throws(() => decodeInferRequest(bytes), TOO_LARGE, what)
+  }
+})
+
+await t.test('a message with as many fields as it may have does not take long', async (t) => {
+  const message = Buffer.concat(Array.from({ length: 4096 }, (_, i) => outputWithParameters(i)))
+  const times = [1, 2, 3].map(() => {
+    const before = performance.now()
+    t.equal(decodeInferRequest(message).outputs.length, 4096)
+    return performance.now() - before
+  })
+  t.ok(Math.min(...times) < 100, `${times.map(Math.round).join(', ')} ms`)
+})
+
+await t.test('a load or an unload of very many fields is refused', async (t) => {
+  for (const [what, field] of [
+    ['unknown', '7800'],
+    ['a name again and again', '1200'],
+    ['entries', '1a00'],
+  ] as const) {
+    const bytes = fields(field)
+    t.throws(() => decodeRepositoryRequest(bytes), TOO_LARGE, what)
+    t.throws(() => checkFieldCount(bytes), TOO_LARGE, what)
+  }
+  const entries = Array.from({ length: 4097 }, (_, i) => inside(26, text(10, `${i}`)))
+  t.throws(() => decodeRepositoryRequest(Buffer.concat(entries)), TOO_LARGE)
+  t.equal(decodeRepositoryRequest(Buffer.concat(entries.slice(1))).parameters.size, 4096)
+})
+
+/** One field more than a message may have. */
+function fields(field: string): Buffer {
+  return Buffer.from(field.repeat(2 ** 17 + 1), 'hex')
+}
+
+function outputWithParameters(i: number): Buffer {
+  const parameter = inside(18, text(10, `parameter ${i}`), Buffer.of(18, 2, 0x28, 1))
+  return inside(50, ...Array.from({ length: 7 }, () => parameter))
+}
+
+function inside(tag: number, ...parts: readonly Uint8Array[]): Buffer {
+  const bytes = Buffer.concat(parts)
+  return Buffer.concat([Buffer.of(tag), varint(bytes.byteLength), bytes])
+}
+
+function text(tag: number, value: string): Buffer {
+  return Buffer.concat([Buffer.of(tag, value.length), Buffer.from(value)])
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = []
+  let rest = value
+  for (; rest > 127; rest >>>= 7) bytes.push((rest & 127) | 128)
+  return Buffer.from([...bytes, rest])
+}
