@@ -99,6 +99,25 @@ await t.test('it is suspect if it cannot be reached over any access', async (t) 
   t.same(take(), [])
 })
 
+await t.test('what was heard over a broker that is away keeps no member', async (t) => {
+  const { merged, primary, former, endCalls, take } = open()
+  primary.heard(heartbeat('a'), 'new')
+  former.heard(heartbeat('a'), 'new')
+  former.linked(false)
+  take()
+  primary.gone('a', error, endCalls)
+  t.same([take(), merged.members('step')], [['a gone', 'calls ended'], []])
+  former.linked(true)
+  former.heard(heartbeat('a', { inFlight: 2 }), 'load')
+  t.same([take(), merged.via('a')], [['a new 2'], 1], 'it is there after all')
+  former.linked(false)
+  primary.heard(heartbeat('a'), 'new')
+  primary.gone('a', error, endCalls)
+  take()
+  former.gone('a', error, endCalls)
+  t.same(take(), ['calls ended'], 'it has gone before')
+})
+
 const MEMBERS = ['a', 'b']
 const event: fc.Arbitrary<Event> = fc.record({
   access: fc.nat({ max: 1 }),
@@ -149,7 +168,7 @@ class Listening implements MemberListener {
   }
 
   gone(member: string, _error: ServeError, endCalls: () => void): void {
-    this.told.delete(member)
+    strictEqual(this.told.delete(member), true)
     endCalls()
   }
 }
@@ -177,12 +196,14 @@ function play(
   } else if (kind === 'heard') {
     known?.set(member, { load, isSuspect: before?.isSuspect ?? false })
     access.heard(heartbeat(member, { inFlight: load }), before === undefined ? 'new' : 'load')
-  } else if (before === undefined) {
-    return 0
   } else if (kind === 'gone') {
     known?.delete(member)
+    const isElsewhere = is.known.some((one, i) => one.has(member) && is.isUp[i] === true)
+    if (!isElsewhere) for (const one of is.known) one.delete(member)
     access.gone(member, error, () => void (ended += 1))
     return ended - 1
+  } else if (before === undefined) {
+    return 0
   } else {
     before.isSuspect = kind === 'suspect'
     access.suspected(member, kind === 'suspect')

@@ -92,11 +92,15 @@ export class MergedMembers {
     this.#settle(member, known)
   }
 
-  /** What is in flight over this access has failed, whether or not the member is at another. */
+  /**
+   * What is in flight over this access has failed, whether or not the member is at another. What was heard over one that is down
+   * keeps no member: nothing would say that it has gone there too. It is new again once it is heard.
+   */
   #gone(index: number, member: string, error: ServeError, endCalls: () => void): void {
     const known = this.#members.get(member)
-    if (known !== undefined) known.seen[index] = undefined
-    if (known?.seen.some((seen) => seen !== undefined) === true) {
+    if (known === undefined) return endCalls()
+    known.seen[index] = undefined
+    if (known.seen.some((seen, i) => seen !== undefined && this.#isUp[i] === true)) {
       this.#settle(member, known)
       endCalls()
       return
