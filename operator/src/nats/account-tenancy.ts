@@ -1,15 +1,13 @@
 import type { CallOptions, ObjectKey, Secret, Stored } from '@tutti/kube'
-import { isManaged } from '../runtime/children.ts'
 import {
-  ACCOUNT_ID_PATTERN,
   type AccountKeys,
-  type AccountOwner,
   createAccountId,
   createAccountKeys,
   parseAccountKeys,
   toAccountIssuer,
   toAccountTexts,
 } from './account-keys.ts'
+import { ACCOUNT_CREDENTIALS, ACCOUNT_LABEL, AccountOwners, accountIdOf } from './account-owners.ts'
 import {
   type CertificatePair,
   isServerCertificateGood,
@@ -41,7 +39,7 @@ import {
 export const ACCOUNT_SECRETS = {
   keys: 'tutti-nats-keys',
   server: 'tutti-nats-accounts',
-  credentials: 'tutti-nats-account',
+  credentials: ACCOUNT_CREDENTIALS,
 } as const
 
 /** Names of all Secrets with credentials, which may be changed or deleted by others. */
@@ -49,9 +47,6 @@ export const CREDENTIAL_SECRETS: readonly string[] = [
   ACCOUNT_SECRETS.credentials,
   NATS_SECRETS.credentials,
 ]
-
-/** Label of a namespace's Secret: what its account is derived from, see AccountOwner. */
-export const ACCOUNT_LABEL = 'tutti.dev/nats-account'
 
 /** Files of the servers' certificate, as keys of their Secret. */
 export const CERTIFICATE_FILES = {
@@ -76,11 +71,6 @@ export interface AccountTenancyOptions extends TenantSecretOptions {
   readonly openLink?: typeof openSystemLink
 }
 
-/** An account, and whose it is. */
-interface OwnedAccount extends TenantAccount {
-  readonly owner: AccountOwner
-}
-
 /** Servers that are away are tried again after that: they wait for their Secret at the first start. */
 const CONNECT_MS = 2_000
 /** How often accounts are compared with those of the servers, without a cause. */
@@ -88,23 +78,25 @@ const COMPARE_MS = 600_000
 /** A new certificate is in the pods minutes after it is in the Secret, and has a third of its life then. */
 const RELOAD_MS = 43_200_000
 const CERTIFICATE_LIFETIME_MS = 365 * 86_400_000
-/** A Secret holds 1 MiB, and an account about 900 bytes. Servers that start know no more until the operator has reached them. */
-const MOST_PRELOADED = 768
 
 /**
  * Keeps the namespaces apart on the broker, each in an account of its own. What a namespace's account is follows from the keys, and
  * from a random label of the Secret with its credential: a Secret that is made again has another account, and the former one goes
- * with all of its connections.
+ * with all of its connections. Servers learn accounts from here alone: what they read themselves could be older, and bring back what
+ * was removed.
  *
  * Methods are idempotent and throw as those of NatsTenancy.
  */
 export class AccountTenancy {
   readonly #o: AccountTenancyOptions
   readonly #keys: OwnKeys<AccountKeys>
+  readonly #owners = new AccountOwners()
   /** What the servers were told over this connection, by account. */
   readonly #told = new Map<string, string>()
-  /** Accounts that were made before: signing is slow. Of one set of keys, by the owner's id. */
-  readonly #made = new Map<string, TenantAccount>()
+  /** Of a rotation, once the servers were told. */
+  #learned: string | undefined
+  /** Accounts that were made before: signing is slow. Of one set of keys, by the owner's name. */
+  #made: ReadonlyMap<string, TenantAccount> = new Map()
   #madeOf = ''
   #link: SystemLink | undefined
   #isUnreachable = false
@@ -129,7 +121,7 @@ export class AccountTenancy {
 
   /**
    * Ensures the keys, what servers start with, and that those which run know the accounts of all namespaces and no others. Takes a
-   * step of a rotation that is asked for.
+   * step of a rotation that is asked for; the next key is used once a server has learned it.
    *
    * @returns issuer: see NatsTenancy.ensureServers; requeueAfterMs: when to look again.
    */
@@ -137,15 +129,15 @@ export class AccountTenancy {
     o: CallOptions = {},
   ): Promise<{ readonly issuer: string; readonly requeueAfterMs: number }> {
     const { client } = this.#o
-    const { keys, refusal } = await this.#keys.rotate(o)
-    const accounts = await this.#accounts(keys)
+    const present = await this.#keys.ensure(o)
     const key = this.#own(ACCOUNT_SECRETS.server)
     const found = await findSecret(client, key, o)
-    const texts = this.#serverTexts(keys, accounts, found?.texts ?? {})
+    const texts = this.#serverTexts(present, found?.texts ?? {})
     await writeSecret(client, found, { key, component: 'nats', texts }, o)
-    const requeueAfterMs = await this.#tellServers(keys, accounts)
-    // The servers get what they need even if a rotation is refused.
-    if (refusal !== undefined) throw refusal
+    const told = await this.#tellServers(present)
+    const isNextKnown = (next: string): boolean => next === this.#learned
+    const { keys, isRotated } = await this.#keys.rotate({ ...o, isNextKnown })
+    const requeueAfterMs = isRotated ? await this.#tellServers(keys) : told
     return { issuer: keys.signing.current.publicKey, requeueAfterMs }
   }
 
@@ -157,7 +149,7 @@ export class AccountTenancy {
     const keys = await this.#keys.ensure(o)
     const key = { namespace, name: ACCOUNT_SECRETS.credentials }
     const found = await findSecret(this.#o.client, key, o)
-    const id = idOf(found?.labels) ?? createAccountId()
+    const id = accountIdOf(found?.labels) ?? createAccountId()
     const secret = {
       key,
       found,
@@ -172,50 +164,32 @@ export class AccountTenancy {
     await this.#link?.close()
   }
 
-  /** Whose accounts there shall be: of all Secrets with a credential, in the order of their namespaces. */
-  #owners(): readonly AccountOwner[] {
-    const owners: AccountOwner[] = []
-    for (const secret of this.#o.secrets()) {
-      const { name, namespace = '', labels } = secret.metadata
-      const id = idOf(labels)
-      if (name === ACCOUNT_SECRETS.credentials && id !== undefined && isManaged(secret)) {
-        owners.push({ namespace, id })
-      }
-    }
-    return owners.toSorted((one, other) => (one.namespace < other.namespace ? -1 : 1))
-  }
-
-  /** The accounts that there shall be, as servers know them from their Secret: what they are told later is newer. */
-  async #accounts(keys: AccountKeys): Promise<readonly OwnedAccount[]> {
-    const digest = JSON.stringify([keys.operator, keys.accounts, keys.signing])
-    if (digest !== this.#madeOf) this.#made.clear()
-    this.#madeOf = digest
-    const owned: OwnedAccount[] = []
-    for (const owner of this.#owners()) {
-      const name = `${owner.namespace}/${owner.id}`
-      const made = this.#made.get(name) ?? (await this.#make(keys, owner))
-      this.#made.set(name, made)
-      owned.push({ owner, ...made })
-    }
-    if (this.#made.size > 2 * owned.length) this.#made.clear()
-    return owned
-  }
-
-  async #make(keys: AccountKeys, owner: AccountOwner): Promise<TenantAccount> {
-    // Takes milliseconds each, and the first time there are as many as namespaces.
-    await new Promise((resolve) => setImmediate(resolve))
-    return buildTenantAccount(keys, owner, { limits: this.#o.limits, issuedAtS: 1 })
-  }
-
-  #serverTexts(
+  /** The accounts that there shall be. @returns waitMs: when there is one more. */
+  async #accounts(
     keys: AccountKeys,
-    accounts: readonly OwnedAccount[],
-    present: SecretTexts,
-  ): SecretTexts {
+  ): Promise<{ readonly accounts: readonly TenantAccount[]; readonly waitMs: number }> {
+    const { clock, limits, secrets } = this.#o
+    const { owners, waitMs } = this.#owners.take(secrets(), clock.now())
+    const digest = JSON.stringify([keys.operator, keys.accounts, keys.signing])
+    const before = digest === this.#madeOf ? this.#made : new Map<string, TenantAccount>()
+    const made = new Map<string, TenantAccount>()
+    for (const owner of owners) {
+      const name = `${owner.namespace}/${owner.id}`
+      const issuedAtS = Math.floor(clock.epochMs() / 1000)
+      // Takes milliseconds each, and the first time there are as many as namespaces.
+      if (!before.has(name)) await new Promise((resolve) => setImmediate(resolve))
+      made.set(name, before.get(name) ?? buildTenantAccount(keys, owner, { limits, issuedAtS }))
+    }
+    this.#made = made
+    this.#madeOf = digest
+    return { accounts: [...made.values()], waitMs }
+  }
+
+  #serverTexts(keys: AccountKeys, present: SecretTexts): SecretTexts {
     const { clusterHosts: hosts } = this.#o
     const { certificate, key } = this.#certificate(keys, present)
     return {
-      [TENANCY_FILE]: buildAccountsConfig(keys, accounts.slice(0, MOST_PRELOADED)),
+      [TENANCY_FILE]: buildAccountsConfig(keys),
       ...(hosts.length > 1 && { [clusterFile(hosts.length)]: buildClusterConfig(keys, hosts) }),
       [CERTIFICATE_FILES.certificate]: certificate,
       [CERTIFICATE_FILES.key]: key,
@@ -237,50 +211,51 @@ export class AccountTenancy {
   }
 
   /** @returns when to do it again, milliseconds. @throws what the servers refuse. */
-  async #tellServers(keys: AccountKeys, accounts: readonly OwnedAccount[]): Promise<number> {
+  async #tellServers(keys: AccountKeys): Promise<number> {
     const { clock, log } = this.#o
     const link = await this.#connect(keys)
     if (link === undefined) return CONNECT_MS
     try {
+      const { accounts, waitMs } = await this.#accounts(keys)
       await this.#tellAccounts(link, keys, accounts)
       if (clock.epochMs() >= this.#reloadAtMs) {
         serversReloaded(log, await link.reloadServers())
         this.#reloadAtMs = clock.epochMs() + RELOAD_MS
       }
+      return Math.min(COMPARE_MS, waitMs)
     } catch (error) {
       // Whatever it is, the next attempt begins with a connection, and looks at everything.
       await link.close()
       throw error
     }
-    return COMPARE_MS
   }
 
   async #tellAccounts(
     link: SystemLink,
     keys: AccountKeys,
-    wanted: readonly OwnedAccount[],
+    wanted: readonly TenantAccount[],
   ): Promise<void> {
-    const { clock, limits, log } = this.#o
     const known = new Set(await link.listAccounts())
     const changed = wanted.filter(
       ({ account, jwt }) => this.#told.get(account) !== jwt || !known.has(account),
     )
-    for (const { owner, account, jwt } of changed) {
-      const issuedAtS = Math.floor(clock.epochMs() / 1000)
-      await link.updateAccount(buildTenantAccount(keys, owner, { limits, issuedAtS }).jwt)
+    for (const { account, jwt } of changed) {
+      await link.updateAccount(jwt)
       this.#told.set(account, jwt)
     }
     const kept = new Set([keys.system.publicKey, ...wanted.map(({ account }) => account)])
     const gone = [...known].filter((account) => !kept.has(account))
     if (gone.length > 0) await link.removeAccounts(buildRemoval(keys, gone))
     for (const account of gone) this.#told.delete(account)
-    if (changed.length + gone.length > 0) accountsChanged(log, changed.length, gone.length)
+    this.#learned = keys.signing.next?.publicKey
+    if (changed.length + gone.length > 0) accountsChanged(this.#o.log, changed.length, gone.length)
   }
 
   async #connect({ system, authority }: AccountKeys): Promise<SystemLink | undefined> {
     if (this.#link !== undefined) return this.#link
     const { urls, clock, log, openLink = openSystemLink } = this.#o
     this.#told.clear()
+    this.#learned = undefined
     this.#reloadAtMs = 0
     const onLost = (): void => {
       this.#link = undefined
@@ -301,9 +276,4 @@ export class AccountTenancy {
   #own(name: string): ObjectKey {
     return { namespace: this.#o.namespace, name }
   }
-}
-
-function idOf(labels: Readonly<Record<string, string>> | undefined): string | undefined {
-  const id = labels?.[ACCOUNT_LABEL]
-  return id !== undefined && ACCOUNT_ID_PATTERN.test(id) ? id : undefined
 }

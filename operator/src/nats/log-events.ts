@@ -10,6 +10,11 @@ export function signingKeyRotated(log: Logger, step: RotationStep): void {
   log.info('nats signing key rotated', { step })
 }
 
+/** A person asked for it, and has to ask for something else. */
+export function rotationRefused(log: Logger, why: string): void {
+  log.error('nats signing key rotation refused', { why })
+}
+
 export function credentialIssued(log: Logger, namespace: string, why: StaleReason): void {
   log.info('nats credential issued', { namespace, why })
 }

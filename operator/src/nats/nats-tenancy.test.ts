@@ -248,11 +248,12 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
     }
     const issuer = async () => claimsOf(await world.texts(a, CREDENTIALS))
     const before = await issuer()
-    await t.rejects(step('use'), {
-      name: 'TerminalError',
-      message: /annotation .*want "add" first/,
-    })
-    await t.rejects(step('Add'), { message: /got "Add", want one of add, use, remove, remove-now/ })
+    const refusals = () =>
+      world.lines.splice(0).flatMap((line) => /rotation refused|annotation .*/.exec(line) ?? [])
+    t.same(await step('use'), first)
+    t.match(refusals(), [/annotation .*want \\"add\\" first/])
+    t.same(await step('Add'), first)
+    t.match(refusals(), [/got \\"Add\\", want one of add, use, remove, remove-now/])
     t.same(
       await tenancy.ensureTenant(a),
       { renewAtMs: 1_800_000_000_000 + DAY_MS / 2 },
@@ -265,10 +266,8 @@ await t.test('Secrets of NATS on a real API server', { skip: withoutKube() }, as
     t.equal(used['signing.nk'], added['signing-next.nk'])
     t.equal(used['signing-previous.nk'], first['signing.nk'])
     t.notSame(await issuer(), before, 'credentials are of the new key at once')
-    await t.rejects(step('remove'), {
-      name: 'TerminalError',
-      message: /credentials of the last key are good until 2027-01-16/,
-    })
+    t.same(await step('remove'), used)
+    t.match(refusals(), [/credentials of the last key are good until 2027-01-16/])
     world.clock.advance(DAY_MS)
     const removed = await step('remove')
     t.same(removed, { ...first, 'signing.nk': used['signing.nk'] })

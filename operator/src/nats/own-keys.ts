@@ -1,8 +1,8 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { CallOptions, ObjectKey } from '@tutti/kube'
 import { TerminalError } from '../runtime/terminal-error.ts'
-import { keysMade, signingKeyRotated } from './log-events.ts'
-import { planRotation, ROTATION_STEPS, toRotationStep } from './signing-rotation.ts'
+import { keysMade, rotationRefused, signingKeyRotated } from './log-events.ts'
+import { planRotation } from './signing-rotation.ts'
 import { DamagedKeysError, type SecretTexts, type ServerKeys } from './tenancy-keys.ts'
 import {
   createSecret,
@@ -35,13 +35,20 @@ export interface OwnKeysOptions<K extends ServerKeys> {
 /** Keys as they are now. */
 export interface Rotated<K> {
   readonly keys: K
-  /** Why what was asked for is not done. */
-  readonly refusal?: TerminalError
+  /** A step was taken. */
+  readonly isRotated: boolean
+}
+
+export interface RotateOptions extends CallOptions {
+  /** Whether the servers have learned that public key; absent: a person sees to it. */
+  readonly isNextKnown?: (next: string) => boolean
 }
 
 /** The operator's own keys, in a Secret: made once, and rotated by an annotation. */
 export class OwnKeys<K extends ServerKeys> {
   readonly #o: OwnKeysOptions<K>
+  /** That the log has said last: it is looked at often. */
+  #refusal: string | undefined
 
   constructor(o: OwnKeysOptions<K>) {
     this.#o = o
@@ -52,27 +59,27 @@ export class OwnKeys<K extends ServerKeys> {
     return (await this.#ensure(o)).keys
   }
 
-  /** Ensures the keys, and takes a step of a rotation that is asked for. @throws as `ensure`. */
-  async rotate(o: CallOptions): Promise<Rotated<K>> {
+  /** Ensures the keys, and takes a step of a rotation that is asked for; the log says why one is refused. @throws as `ensure`. */
+  async rotate({ isNextKnown = () => true, ...o }: RotateOptions): Promise<Rotated<K>> {
     const { found, keys } = await this.#ensure(o)
     const asked = found.annotations[ROTATION_ANNOTATION]
-    if (asked === undefined) return { keys }
-    const refused = (why: string): Rotated<K> => ({
-      keys,
-      refusal: new TerminalError(`${nameOf(found.key)}, annotation ${ROTATION_ANNOTATION}: ${why}`),
-    })
-    const step = toRotationStep(asked)
-    if (step === undefined) {
-      const got = JSON.stringify(asked.slice(0, 64))
-      return refused(`got ${got}, want one of ${ROTATION_STEPS.join(', ')}`)
-    }
+    if (asked === undefined) return { keys, isRotated: false }
     const { client, clock, lifetimeMs, toTexts, log } = this.#o
-    const plan = planRotation(keys, step, { nowMs: clock.epochMs(), lifetimeMs })
-    if (plan.kind === 'refused') return refused(plan.message)
-    if (plan.kind === 'done') return { keys }
+    const { next } = keys.signing
+    const plan = planRotation(keys, asked, {
+      nowMs: clock.epochMs(),
+      lifetimeMs,
+      isNextKnown: next !== undefined && isNextKnown(next.publicKey),
+    })
+    const refusal = plan.kind === 'refused' ? plan.message : undefined
+    if (refusal !== undefined && refusal !== this.#refusal) {
+      rotationRefused(log, `${nameOf(found.key)}, annotation ${ROTATION_ANNOTATION}: ${refusal}`)
+    }
+    this.#refusal = refusal
+    if (plan.kind !== 'change') return { keys, isRotated: false }
     await replaceTexts(client, found, { texts: toTexts(plan.keys) }, o)
-    signingKeyRotated(log, step)
-    return { keys: plan.keys }
+    signingKeyRotated(log, plan.step)
+    return { keys: plan.keys, isRotated: true }
   }
 
   async #ensure(o: CallOptions): Promise<{ readonly found: FoundSecret; readonly keys: K }> {

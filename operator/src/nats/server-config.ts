@@ -66,17 +66,13 @@ export function buildTenantAccount(
 }
 
 /**
- * Whom servers let in that learn accounts from the operator while they run: at the start they know these already. The resolver is
+ * Whom servers let in that learn accounts from the operator while they run: at the start that is the operator alone. The resolver is
  * in their own configuration, because they keep accounts in a folder of theirs.
  */
-export function buildAccountsConfig(keys: AccountKeys, accounts: readonly TenantAccount[]): string {
+export function buildAccountsConfig(keys: AccountKeys): string {
   const { publicKey } = keys.system
-  const preload = Object.fromEntries(accounts.map(({ account, jwt }) => [account, jwt]))
   const system = accountJwt(keys, { account: publicKey, name: 'system' })
-  return [
-    ...operatorLines(keys, publicKey),
-    ...preloadLines({ [publicKey]: system, ...preload }),
-  ].join('\n')
+  return [...operatorLines(keys, publicKey), ...preloadLines({ [publicKey]: system })].join('\n')
 }
 
 /** The operator's word that servers forget these accounts. */

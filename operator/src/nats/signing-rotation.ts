@@ -16,34 +16,41 @@ export type RotationStep = (typeof ROTATION_STEPS)[number]
 /** What a step makes of the keys; `refused` says why it is not the one that is due. */
 export type RotationPlan<K extends ServerKeys> =
   | { readonly kind: 'done' }
-  | { readonly kind: 'change'; readonly keys: K }
+  | { readonly kind: 'change'; readonly step: RotationStep; readonly keys: K }
   | { readonly kind: 'refused'; readonly message: string }
 
-export interface RotationTimes {
+export interface RotationState {
   /** Milliseconds since the epoch. */
   readonly nowMs: number
   /** Of a credential. */
   readonly lifetimeMs: number
+  /** The servers have learned the next key, as far as is known. */
+  readonly isNextKnown: boolean
 }
 
-/** Plans a step. One that has been taken is `done`, however often it is asked for. */
+/** Plans a step. One that has been taken is `done`, however often it is asked for. @param asked - its name, or anything. */
 export function planRotation<K extends ServerKeys>(
   keys: K,
-  step: RotationStep,
-  times: RotationTimes,
+  asked: string,
+  state: RotationState,
 ): RotationPlan<K> {
-  const plan = PLANS[step](keys.signing, times)
+  const step = ROTATION_STEPS.find((one) => one === asked)
+  if (step === undefined) {
+    const message = `got ${JSON.stringify(asked.slice(0, 64))}, want one of ${ROTATION_STEPS.join(', ')}`
+    return { kind: 'refused', message }
+  }
+  const plan = PLANS[step](keys.signing, state)
   if (plan === 'done') return { kind: 'done' }
   if ('why' in plan) {
     const message = `got "${step}", but ${plan.why}: want ${plan.wanted}`
     return { kind: 'refused', message }
   }
-  return { kind: 'change', keys: { ...keys, signing: plan } }
+  return { kind: 'change', step, keys: { ...keys, signing: plan } }
 }
 
 type SigningPlan = SigningKeys | 'done' | { readonly why: string; readonly wanted: string }
 
-type Planner = (keys: SigningKeys, times: RotationTimes) => SigningPlan
+type Planner = (keys: SigningKeys, state: RotationState) => SigningPlan
 
 const removeNow: Planner = ({ current, next, previous }) => {
   if (next !== undefined) return { why: 'the next key is not in use', wanted: '"use" first' }
@@ -58,27 +65,27 @@ const PLANS: Readonly<Record<RotationStep, Planner>> = {
     }
     return { current, next: createNkey('account') }
   },
-  use: ({ current, next, previous }, { nowMs }) => {
-    if (next !== undefined) return { current: next, previous: current, usedAtMs: nowMs }
-    return previous === undefined ? { why: 'there is no next key', wanted: '"add" first' } : 'done'
+  use: ({ current, next, previous }, { nowMs, isNextKnown }) => {
+    if (next === undefined) {
+      return previous === undefined
+        ? { why: 'there is no next key', wanted: '"add" first' }
+        : 'done'
+    }
+    if (isNextKnown) return { current: next, previous: current, usedAtMs: nowMs }
+    return { why: 'no server has learned the next key', wanted: 'servers that can be reached' }
   },
-  remove: (keys, times) => {
+  remove: (keys, state) => {
     const { previous, usedAtMs } = keys
     if (previous !== undefined && usedAtMs === undefined) {
       const wanted = '"remove-now" once you know that all have ended'
       return { why: 'it is not known when credentials of the last key end', wanted }
     }
-    const endMs = (usedAtMs ?? 0) + times.lifetimeMs
-    if (previous !== undefined && times.nowMs < endMs) {
+    const endMs = (usedAtMs ?? 0) + state.lifetimeMs
+    if (previous !== undefined && state.nowMs < endMs) {
       const why = `credentials of the last key are good until ${new Date(endMs).toISOString()}`
       return { why, wanted: '"remove" after that, or "remove-now" to end them' }
     }
-    return removeNow(keys, times)
+    return removeNow(keys, state)
   },
   'remove-now': removeNow,
-}
-
-/** @returns the step; undefined if `text` is none. */
-export function toRotationStep(text: string): RotationStep | undefined {
-  return ROTATION_STEPS.find((step) => step === text)
 }

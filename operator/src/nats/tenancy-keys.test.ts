@@ -4,12 +4,7 @@ import t from 'tap'
 import { NATS_FLAGS, type NatsSettings, toNatsSettings } from './nats-flags.ts'
 import { createNkey, readClaims, signClaims } from './nkey.ts'
 import { buildClusterConfig, buildTenancyConfig } from './server-config.ts'
-import {
-  planRotation,
-  type RotationPlan,
-  type RotationStep,
-  toRotationStep,
-} from './signing-rotation.ts'
+import { planRotation, type RotationPlan, type RotationStep } from './signing-rotation.ts'
 import {
   createTenancyKeys,
   KEY_NAMES,
@@ -117,7 +112,7 @@ const LIFETIME_MS = 24 * HOUR_MS
 const NOW_MS = 1_800_000_000_000
 
 function plan(keys: TenancyKeys, step: RotationStep, nowMs = NOW_MS): RotationPlan<TenancyKeys> {
-  return planRotation(keys, step, { nowMs, lifetimeMs: LIFETIME_MS })
+  return planRotation(keys, step, { nowMs, lifetimeMs: LIFETIME_MS, isNextKnown: true })
 }
 
 function after(keys: TenancyKeys, step: RotationStep, nowMs = NOW_MS): TenancyKeys {
@@ -157,8 +152,14 @@ await t.test('rotation: what is due is done once, what is not is refused', async
   const removed = after(used, 'remove', end)
   t.same(removed.signing, { current: added.signing.next })
   t.match(plan(removed, 'remove'), { kind: 'done' })
-  t.equal(toRotationStep('add'), 'add')
-  t.equal(toRotationStep('Add'), undefined)
+  const state = { nowMs: NOW_MS, lifetimeMs: LIFETIME_MS, isNextKnown: false }
+  t.match(planRotation(added, 'use', state), {
+    kind: 'refused',
+    message: 'got "use", but no server has learned the next key: want servers that can be reached',
+  })
+  t.match(planRotation(added, 'Use', state), {
+    message: 'got "Use", want one of add, use, remove, remove-now',
+  })
 })
 
 await t.test(

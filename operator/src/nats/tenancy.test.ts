@@ -225,6 +225,7 @@ await t.test(
       const plan = planRotation(steps.at(-1) ?? createTenancyKeys(), step, {
         nowMs: 0,
         lifetimeMs: 0,
+        isNextKnown: true,
       })
       if (plan.kind !== 'change') throw new Error(`${step} is ${plan.kind}`)
       steps.push(plan.keys)

@@ -43,6 +43,8 @@ export async function openAccountWorld(
     Buffer.from(secretOf(namespace, name).data?.[key] ?? '', 'base64').toString()
   const urls = ports.map((port) => `tls://localhost:${port}`)
   let lost = 0
+  let passedMs = 0
+  const clock = { ...systemClock, now: () => passedMs }
   const restarted = (): AccountTenancy =>
     new AccountTenancy({
       client,
@@ -56,7 +58,7 @@ export async function openAccountWorld(
       onLost: () => {
         lost += 1
       },
-      clock: systemClock,
+      clock,
       log,
     })
   const start = async (index: number): Promise<NatsServer> => {
@@ -100,11 +102,15 @@ export async function openAccountWorld(
     /** Another process of the operator. */
     restarted,
     start,
-    /** Ends the server, and starts one that has nothing but its Secret. */
+    /** Ends the server, and starts one in another pod: with nothing but its Secret. */
     replace: async (index: number): Promise<NatsServer> => {
       await running.get(index)?.stop()
       await rm(join(folder, `server-${index}-accounts`), { recursive: true, force: true })
       return await start(index)
+    },
+    /** Moves the monotonic clock on, which stands still otherwise. */
+    pass: (ms: number): void => {
+      passedMs += ms
     },
     get lost() {
       return lost
