@@ -138,6 +138,12 @@ class Expected {
     return good >= 0 ? good : at.findIndex((state) => state !== undefined)
   }
 
+  gone(index: number, member: string): void {
+    this.known[index]?.delete(member)
+    const isElsewhere = this.known.some((one, i) => one.has(member) && this.isUp[i] === true)
+    if (!isElsewhere) for (const one of this.known) one.delete(member)
+  }
+
   told(member: string): Told | undefined {
     const via = this.via(member)
     const state = this.known[via]?.get(member)
@@ -197,9 +203,7 @@ function play(
     known?.set(member, { load, isSuspect: before?.isSuspect ?? false })
     access.heard(heartbeat(member, { inFlight: load }), before === undefined ? 'new' : 'load')
   } else if (kind === 'gone') {
-    known?.delete(member)
-    const isElsewhere = is.known.some((one, i) => one.has(member) && is.isUp[i] === true)
-    if (!isElsewhere) for (const one of is.known) one.delete(member)
+    is.gone(index, member)
     access.gone(member, error, () => void (ended += 1))
     return ended - 1
   } else if (before === undefined) {
