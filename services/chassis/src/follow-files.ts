@@ -19,6 +19,10 @@ export interface FollowFilesOptions extends FollowedFiles {
   readonly clock: Clock
 }
 
+function areSame(texts: readonly string[], others: readonly string[]): boolean {
+  return texts.every((text, i) => text === others[i])
+}
+
 /** A mounted Secret is replaced as a whole; looking at it costs less than what would have to be watched for that. */
 const LOOK_MS = 1000
 
@@ -36,21 +40,26 @@ export async function readFiles({ paths, refuse }: FollowedFiles): Promise<reado
 }
 
 /**
- * Looks every second whether files have changed. Texts that were refused are tried again at each look, so files that change one
- * after the other are taken when they fit together.
+ * Looks every second whether files have changed, and takes what two looks in a row have seen: what one look sees may be a file that
+ * is half written. Texts that were refused are tried again at each look, so files that change one after the other are taken when they
+ * fit together.
  *
  * @returns ends it.
  */
 export function followFiles(o: FollowFilesOptions): () => void {
   const { take, failed, clock } = o
   let { texts: taken } = o
+  let seen = taken
   let complaint = ''
   let isEnded = false
   const look = async (): Promise<void> => {
     try {
       const texts = await readFiles(o)
       if (isEnded) return
-      if (texts.some((text, i) => text !== taken[i])) take(texts)
+      const isSame = areSame(texts, seen)
+      seen = texts
+      if (!isSame) return
+      if (!areSame(texts, taken)) take(texts)
       taken = texts
       complaint = ''
     } catch (thrown) {

@@ -73,6 +73,8 @@ export interface InferenceBackend {
   repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]>
   /** Absent where clients may not load and unload: in the model control modes `none` and `poll`. */
   readonly control?: ModelControl | undefined
+  /** For calls that stay open. @throws ServeError once the caller may do nothing any more. */
+  checkCaller?(): void
   /** Who calls, where callers have identities. */
   readonly identity?: CallerIdentity
 }

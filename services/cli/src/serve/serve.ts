@@ -30,7 +30,7 @@ export async function startServe(o: ServeOptions): Promise<Running> {
   const { flags, log, health } = o
   const clock = o.clock ?? systemClock
   const guardControl = readControlGuard(flags)
-  const access = await AccessFile.open({ path: flags['access-file'], clock, log })
+  const access = await AccessFile.open({ flags, clock, log })
   const server = await openModelServer({ ...o, clock })
   const { router, step, metrics } = server
   try {

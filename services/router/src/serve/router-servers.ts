@@ -31,7 +31,7 @@ export async function openRouterServers(
     grpcPort: flags['edge-grpc-port'],
     httpPort: flags['edge-http-port'],
   }
-  const access = await AccessFile.open({ path: flags['access-file'], clock, log })
+  const access = await AccessFile.open({ flags, clock, log })
   opened.defer(async () => access?.close())
   const servers = await openServers({ ...o, edge, identities: access?.identities })
   opened.defer(() => servers.close())

@@ -10,11 +10,16 @@ import { type AccessLog, toAudited } from './access-log.ts'
 import type { Caller, CallerIdentity } from './caller.ts'
 import type { Grant } from './credentials.ts'
 import { meteredModel } from './metered-model.ts'
+import type { QuotaMeter } from './quota-meter.ts'
 
 export interface AccessBackendOptions {
   readonly backend: InferenceBackend
-  /** What the caller may do; the first one that has a model counts for it. */
-  readonly grants: readonly Grant[]
+  /**
+   * What the caller may do now; the first one that has a model counts for it.
+   *
+   * @throws ServeError UNAUTHENTICATED once it may do nothing any more.
+   */
+  readonly grants: () => readonly Grant[]
   readonly caller: Caller
   /** The error for a model that no grant has. */
   readonly refuse: (name: string, identity: string | undefined) => ServeError
@@ -26,17 +31,32 @@ export interface AccessBackendOptions {
 /** A backend as the caller of one call sees it: the models of its grants, within its quota, and no others. */
 export class AccessBackend implements InferenceBackend {
   readonly #o: AccessBackendOptions
+  /** Has counted the call, so that its first request is not counted again. */
+  #counted: QuotaMeter | undefined
 
-  /** @throws ServeError QUOTA_EXCEEDED if any request would be refused now: then nothing of the call has to be read. */
+  /**
+   * Counts the call, however it ends.
+   *
+   * @throws ServeError QUOTA_EXCEEDED if any request would be refused now: then nothing of the call has to be read.
+   */
   constructor(o: AccessBackendOptions) {
     this.#o = o
-    const obstacles = o.grants.map(({ meter }) => meter?.obstacle)
+    const grants = o.grants()
+    const obstacles = grants.map(({ meter }) => meter?.obstacle)
     const [obstacle] = obstacles
     if (obstacle !== undefined && !obstacles.includes(undefined)) throw this.#refused(obstacle)
+    const meter = this.#free?.meter
+    meter?.charge()
+    this.#counted = meter
+  }
+
+  checkCaller(): void {
+    this.#o.grants()
   }
 
   get identity(): CallerIdentity {
-    const { grants, hasControl } = this.#o
+    const { hasControl } = this.#o
+    const grants = this.#o.grants()
     const name = grants.find((grant) => grant.identity !== undefined)?.identity
     return { name, mayControl: !hasControl || grants.some(({ mayControl }) => mayControl) }
   }
@@ -59,7 +79,7 @@ export class AccessBackend implements InferenceBackend {
       if (grant.reason === 'MODEL_NOT_FOUND') return false
       throw this.#refused(grant)
     }
-    this.#charge(grant)
+    this.#count(grant)
     return await this.#o.backend.isModelReady(name, version)
   }
 
@@ -81,13 +101,13 @@ export class AccessBackend implements InferenceBackend {
       this.#admit(name)
       return await backend.statistics(name, version)
     }
-    this.#chargeAny()
+    this.#count(this.#free)
     const names = this.#names?.filter((known) => this.#isThere(known)) ?? ['']
     return (await Promise.all(names.map((known) => backend.statistics(known, version)))).flat()
   }
 
   async repositoryIndex(readyOnly: boolean): Promise<readonly IndexEntry[]> {
-    this.#chargeAny()
+    this.#count(this.#free)
     const entries = await this.#o.backend.repositoryIndex(readyOnly)
     return entries.filter(({ name }) => !(this.#find(name) instanceof ServeError))
   }
@@ -101,7 +121,7 @@ export class AccessBackend implements InferenceBackend {
       // One identity may call the model, and another of the same caller may control others.
       const grant = this.#find(name, ({ mayControl }) => mayControl)
       if (grant instanceof ServeError) throw grant
-      this.#charge(grant)
+      this.#count(grant)
     }
     return {
       load: async (name, parameters) => {
@@ -117,7 +137,7 @@ export class AccessBackend implements InferenceBackend {
 
   /** Of the models that the caller reaches; undefined for all. */
   get #names(): readonly string[] | undefined {
-    const { grants } = this.#o
+    const grants = this.#o.grants()
     if (grants.some(({ models }) => models === undefined)) return undefined
     return [...new Set(grants.flatMap(({ models }) => [...(models ?? [])]))]
   }
@@ -133,7 +153,8 @@ export class AccessBackend implements InferenceBackend {
   }
 
   #find(name: string, isWanted: (grant: Grant) => boolean = () => true): Grant | ServeError {
-    const { grants, refuse } = this.#o
+    const { refuse } = this.#o
+    const grants = this.#o.grants()
     const reaches = ({ models }: Grant): boolean => models === undefined || models.has(name)
     const grant = grants.find((one) => reaches(one) && isWanted(one))
     return grant ?? refuse(name, this.identity.name)
@@ -142,25 +163,35 @@ export class AccessBackend implements InferenceBackend {
   /** Counts one request. @throws ServeError for a model that the caller may not call, or now not. */
   #admit(name: string): Grant {
     const grant = this.#find(name)
-    if (grant instanceof ServeError) throw this.#refused(grant)
-    this.#charge(grant)
+    if (grant instanceof ServeError) {
+      this.#charge(this.#free)
+      throw this.#refused(grant)
+    }
+    this.#count(grant)
     return grant
   }
 
-  /** For a call about several models. */
-  #chargeAny(): void {
-    const { grants } = this.#o
-    const [free = grants[0]] = grants.filter(({ meter }) => meter?.obstacle === undefined)
-    if (free !== undefined) this.#charge(free)
+  /** For a request about no model, or several. */
+  get #free(): Grant | undefined {
+    const grants = this.#o.grants()
+    return grants.find(({ meter }) => meter?.obstacle === undefined) ?? grants[0]
   }
 
-  #charge({ meter, identity }: Grant): void {
+  /** Counts one request that is let in. */
+  #count(grant: Grant | undefined): void {
+    this.#charge(grant)
+    if (grant?.identity !== undefined) this.#o.log.counts.request(grant.identity)
+  }
+
+  #charge(grant: Grant | undefined): void {
+    const counted = this.#counted
+    this.#counted = undefined
+    if (grant?.meter === undefined || grant.meter === counted) return
     try {
-      meter?.charge()
+      grant.meter.charge()
     } catch (error) {
       throw this.#refused(ServeError.from(error))
     }
-    if (identity !== undefined) this.#o.log.counts.request(identity)
   }
 
   #refused(error: ServeError): ServeError {

@@ -9,7 +9,13 @@ import { AccessFile } from './access-file.ts'
 const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
 const CI = `{ name: ci, tokenSha256: [${digest('one')}], models: [a] }`
 
-async function open(t: Test, text: string) {
+const flagsOf = (path: string | undefined, isMutual = true) => ({
+  'access-file': path,
+  'grpc-use-ssl-mutual': false,
+  'http-use-ssl-mutual': isMutual,
+})
+
+async function open(t: Test, text: string, isMutual = true) {
   const path = join(t.testdir({ 'access.yaml': text }), 'access.yaml')
   const lines: string[] = []
   const log = createLogger({
@@ -18,7 +24,7 @@ async function open(t: Test, text: string) {
     destination: { write: (line) => void lines.push(line) },
   })
   const clock = createManualClock()
-  const file = await AccessFile.open({ path, clock, log })
+  const file = await AccessFile.open({ flags: flagsOf(path, isMutual), clock, log })
   t.teardown(() => file?.close())
   return { path, file, clock, lines }
 }
@@ -83,14 +89,25 @@ for (const [name, text, told] of [
   })
 }
 
+await t.test('certificates are refused where no listener asks clients for them', async (t) => {
+  const text = `identities: [${CI}, { name: b, certificates: ["CN:b"], models: [m] }]`
+  await t.rejects(open(t, text, false), {
+    code: 'INVALID_ARGUMENT',
+    message:
+      /identities\[1\]\.certificates: got it without mutual TLS, want it with --grpc-use-ssl-mutual or/,
+  })
+  t.match((await open(t, text)).file?.identities(), [{ name: 'ci' }, { name: 'b' }])
+  t.match((await open(t, `identities: [${CI}]`, false)).file?.identities(), [{ name: 'ci' }])
+})
+
 await t.test('a file that is not there is refused, and no file is none', async (t) => {
   const log = createLogger({ level: 'error', name: 'test', destination: { write: () => {} } })
   const o = { clock: createManualClock(), log }
-  await t.rejects(AccessFile.open({ ...o, path: join(t.testdir(), 'none') }), {
+  await t.rejects(AccessFile.open({ ...o, flags: flagsOf(join(t.testdir(), 'none')) }), {
     code: 'INVALID_ARGUMENT',
     reason: 'FLAG_INVALID',
   })
-  t.equal(await AccessFile.open({ ...o, path: undefined }), undefined)
+  t.equal(await AccessFile.open({ ...o, flags: flagsOf(undefined) }), undefined)
 })
 
 await t.test('a change counts, and a damaged file leaves the rules as they were', async (t) => {

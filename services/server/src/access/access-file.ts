@@ -1,7 +1,9 @@
-import { type Clock, followFiles, type Logger, readFiles } from '@tutti/chassis'
+import { type Clock, type FlagValues, followFiles, type Logger, readFiles } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import type { TlsFlagValues } from '../tls/tls-flags.ts'
+import type { ACCESS_FLAGS } from './access-flags.ts'
 import type { IdentityRule } from './access-selector.ts'
 
 const whole = () => z.int().min(1).max(1_000_000)
@@ -74,8 +76,8 @@ function isUnique(values: readonly string[]): boolean {
 }
 
 export interface AccessFileOptions {
-  /** Absent: there is none. */
-  readonly path: string | undefined
+  readonly flags: FlagValues<typeof ACCESS_FLAGS> &
+    Pick<TlsFlagValues, 'grpc-use-ssl-mutual' | 'http-use-ssl-mutual'>
   readonly clock: Clock
   readonly log: Logger
 }
@@ -86,13 +88,15 @@ export class AccessFile {
   readonly close: () => void
   #identities: readonly IdentityRule[]
 
-  private constructor(path: string, texts: readonly string[], { clock, log }: AccessFileOptions) {
-    this.#identities = parseAccess(path, texts)
+  private constructor(path: string, texts: readonly string[], o: AccessFileOptions) {
+    const { clock, log } = o
+    const parseAll = (all: readonly string[]) => refuseUnproven(path, parseAccess(path, all), o)
+    this.#identities = parseAll(texts)
     this.close = followFiles({
       ...filesOf(path),
       texts,
       take: (changed) => {
-        this.#identities = parseAccess(path, changed)
+        this.#identities = parseAll(changed)
         log.info('access file changed', { identities: this.#identities.length })
       },
       failed: (error) => log.error('access file cannot be used, the rules before stay', { error }),
@@ -102,7 +106,7 @@ export class AccessFile {
 
   /** @throws ServeError FLAG_INVALID if it cannot be read, or does not fit, at the start. */
   static async open(o: AccessFileOptions): Promise<AccessFile | undefined> {
-    const { path } = o
+    const { 'access-file': path } = o.flags
     return path === undefined ? undefined : new AccessFile(path, await readFiles(filesOf(path)), o)
   }
 
@@ -126,6 +130,19 @@ function parseAccess(path: string, [text = '']: readonly string[]): readonly Ide
   const read = AccessFileFields.safeParse(written)
   if (read.success) return read.data.identities
   throw refused(path, z.prettifyError(read.error), read.error)
+}
+
+/** No caller can prove a certificate where no listener asks for one. */
+function refuseUnproven(
+  path: string,
+  rules: readonly IdentityRule[],
+  { flags }: AccessFileOptions,
+): readonly IdentityRule[] {
+  const isProven = flags['grpc-use-ssl-mutual'] || flags['http-use-ssl-mutual']
+  const at = rules.findIndex(({ certificates }) => certificates.length > 0)
+  if (isProven || at < 0) return rules
+  const what = `identities[${at}].certificates: got it without mutual TLS, want it with --grpc-use-ssl-mutual or --http-use-ssl-mutual`
+  throw refused(path, what, undefined)
 }
 
 function refused(path: string, what: string, cause: unknown): ServeError {

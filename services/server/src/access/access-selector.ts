@@ -105,11 +105,35 @@ export function createAccessSelector(o: {
   const { backend, rules, log } = o
   return (caller) => {
     if (HEALTH.has(caller.path)) return backend
-    const grants = log.identify(caller, () => rules.credentials.find(caller))
-    if (CONTROL.has(caller.path) && !grants.some(({ mayControl }) => mayControl)) {
-      throw log.denied(caller, grants[0]?.identity)
-    }
-    return new AccessBackend({ backend, grants, caller, refuse: denied, hasControl: true, log })
+    const grants = followGrants(
+      () => rules.credentials,
+      (credentials) => log.identify(caller, () => credentials.find(caller)),
+    )
+    const refuse = denied
+    const access = new AccessBackend({ backend, grants, caller, refuse, hasControl: true, log })
+    const { name, mayControl } = access.identity
+    if (CONTROL.has(caller.path) && !mayControl) throw log.denied(caller, name)
+    return access
+  }
+}
+
+/**
+ * What a caller may do, while its call is open.
+ *
+ * @param read - the rules as they are; the same object as long as they have not changed.
+ * @param find - what they give the caller. @throws ServeError if that is nothing.
+ */
+export function followGrants<Rules>(
+  read: () => Rules,
+  find: (rules: Rules) => readonly Grant[],
+): () => readonly Grant[] {
+  let seen: Rules | undefined
+  let grants: readonly Grant[] = []
+  return () => {
+    const rules = read()
+    if (rules !== seen) grants = find(rules)
+    seen = rules
+    return grants
   }
 }
 

@@ -1,124 +1,12 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { get } from 'node:https'
 import { join } from 'node:path'
-import { Metadata } from '@grpc/grpc-js'
-import { createLogger, parseFlags } from '@tutti/chassis'
-import { createManualClock, until } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { fromGrpcStatus, InferenceClient } from '@tutti/protocol'
-import t, { type Test } from 'tap'
-import { ServerMetrics } from '../metrics.ts'
-import { SERVER_FLAGS } from '../server-flags.ts'
-import { openServers } from '../servers.ts'
-import {
-  createTlsFolder,
-  type ModelScript,
-  RecordingControl,
-  response,
-  ScriptedBackend,
-} from '../testing/index.ts'
-import type { IdentityRule } from './access-selector.ts'
-
-const digest = (token: string): string => createHash('sha256').update(token).digest('hex')
-
-function rule(name: string, o: Partial<IdentityRule> = {}): IdentityRule {
-  const tokenSha256 = [digest(`token of ${name}`.replaceAll(' ', '-'))]
-  return { name, tokenSha256, certificates: [], models: ['a'], control: false, ...o }
-}
-
-const bearer = (name: string) => `Bearer token-of-${name}`
-
-interface Line {
-  readonly message: string
-  readonly audit?: boolean
-  readonly [field: string]: unknown
-}
-
-/** Both servers of one process, with identities. What is asked is given by the code of its end. */
-async function open(
-  t: Test,
-  o: { identities?: readonly IdentityRule[]; script?: ModelScript; flags?: string[] },
-) {
-  let identities = o.identities
-  const model = o.script === undefined ? {} : { script: o.script }
-  const backend = new ScriptedBackend({ a: model, b: model })
-  const control = new RecordingControl()
-  backend.control = control
-  backend.index = ['a', 'b'].map((name) => ({ name, version: '1', state: 'READY', reason: '' }))
-  const ports = ['grpc', 'http', 'metrics'].flatMap((name) => [
-    `--${name}-port=0`,
-    `--${name}-address=127.0.0.1`,
-  ])
-  const lines: Line[] = []
-  const metrics = new ServerMetrics()
-  // Timers of the servers are of no interest here; certificates are valid from today on.
-  const clock = createManualClock({ epochMs: Date.now() })
-  const servers = await openServers({
-    flags: parseFlags(SERVER_FLAGS, [...ports, ...(o.flags ?? [])]).values,
-    backend,
-    metrics,
-    identities: identities && (() => identities ?? []),
-    clock,
-    log: createLogger({
-      level: 'info',
-      name: 'test',
-      destination: { write: (line) => void lines.push(JSON.parse(line)) },
-    }),
-  })
-  const client = new InferenceClient({ address: `127.0.0.1:${servers.ports.grpcPort}` })
-  t.teardown(async () => {
-    client.close()
-    await servers.close()
-  })
-  const overGrpc = (method: keyof typeof client.objects, request: object, token?: string) =>
-    new Promise<{ code: string; error?: ServeError; answer?: object; pushback?: unknown }>(
-      (resolve) => {
-        const metadata = new Metadata()
-        if (token !== undefined) metadata.set('authorization', token)
-        const call = client.objects[method] as unknown as (
-          request: object,
-          metadata: Metadata,
-          done: (
-            error: (Error & { code: number; details: string; metadata: Metadata }) | null,
-            answer?: object,
-          ) => void,
-        ) => void
-        call.call(client.objects, request, metadata, (error, answer) => {
-          if (error === null) return resolve({ code: 'OK', answer: answer ?? {} })
-          const failure = fromGrpcStatus(error)
-          const [pushback] = error.metadata.get('grpc-retry-pushback-ms')
-          return resolve({ code: failure.code, error: failure, pushback })
-        })
-      },
-    )
-  const overRest = (path: string, token?: string, body?: string) =>
-    fetch(`http://127.0.0.1:${servers.ports.httpPort}/v2${path}`, {
-      ...(body !== undefined && { method: 'POST', body }),
-      headers: token === undefined ? {} : { authorization: token },
-    })
-  const set = (changed: readonly IdentityRule[]): void => {
-    identities = changed
-  }
-  const audited = () => lines.filter(({ audit }) => audit === true)
-  return {
-    overGrpc,
-    overRest,
-    control,
-    clock,
-    set,
-    metrics,
-    audited,
-    lines,
-    backend,
-    client,
-    servers,
-  }
-}
-
-const INFER = (model: string) => ({ model_name: model })
-const REST_INFER = '{"inputs":[]}'
+import { InferenceClient } from '@tutti/protocol'
+import t from 'tap'
+import { bearer, INFER, openAccess as open, REST_INFER, rule } from '../testing/access-servers.ts'
+import { createTlsFolder } from '../testing/index.ts'
 
 await t.test('each identity calls its models over both protocols, and no others', async (t) => {
   const { overGrpc, overRest } = await open(t, {
@@ -262,69 +150,6 @@ await t.test('a load that is not allowed is refused before its message is there'
   session.destroy()
   t.equal(headers['grpc-status'], '7')
   t.match(audited(), [{ message: 'call refused', reason: 'ACCESS_DENIED', identity: 'one' }])
-})
-
-await t.test('a call over the quota says when to come again, to each protocol', async (t) => {
-  const quota = { requestsPerSecond: 1, burst: 2 }
-  const { overGrpc, overRest, clock, backend } = await open(t, {
-    identities: [rule('one', { quota }), rule('other', { quota })],
-  })
-  t.equal((await overGrpc('ModelInfer', INFER('a'), bearer('one'))).code, 'OK')
-  t.equal((await overRest('/models/a/infer', bearer('one'), REST_INFER)).status, 200)
-  const refused = await overGrpc('ModelInfer', INFER('a'), bearer('one'))
-  t.match(refused, { code: 'RESOURCE_EXHAUSTED', error: { reason: 'QUOTA_EXCEEDED' } })
-  t.equal(refused.pushback, '1000')
-  const late = await overRest('/models/a/infer', bearer('one'), REST_INFER)
-  t.equal(late.status, 429)
-  t.equal(late.headers.get('retry-after'), '1')
-  t.equal((await overRest('/models/a/infer', bearer('other'), REST_INFER)).status, 200)
-  t.equal(backend.requests.length, 3)
-  clock.advance(1000)
-  t.equal((await overRest('/models/a', bearer('one'))).status, 200)
-  t.equal((await overRest('/models/a', bearer('one'))).status, 429, 'other calls count too')
-})
-
-await t.test('requests at the same time are bounded until they are answered', async (t) => {
-  const held = Promise.withResolvers<void>()
-  let arrived = 0
-  const { overGrpc, overRest } = await open(t, {
-    identities: [rule('one', { quota: { concurrentRequests: 2 } })],
-    script: async function* (request) {
-      arrived += 1
-      await held.promise
-      yield response(request, request.inputs)
-    },
-  })
-  const first = [1, 2].map(() => overGrpc('ModelInfer', INFER('a'), bearer('one')))
-  await until('both requests are in work', () => arrived === 2)
-  t.equal((await overGrpc('ModelInfer', INFER('a'), bearer('one'))).code, 'RESOURCE_EXHAUSTED')
-  t.equal((await overRest('/models/a/infer', bearer('one'), REST_INFER)).status, 429)
-  held.resolve()
-  t.match(await Promise.all(first), [{ code: 'OK' }, { code: 'OK' }])
-  t.equal((await overRest('/models/a/infer', bearer('one'), REST_INFER)).status, 200)
-  t.equal(arrived, 3)
-})
-
-await t.test('each request of a stream counts', async (t) => {
-  const { client } = await open(t, {
-    identities: [rule('one', { quota: { requestsPerSecond: 1, burst: 3 } })],
-  })
-  const metadata = new Metadata()
-  metadata.set('authorization', bearer('one'))
-  const stream = client.objects.ModelStreamInfer(metadata)
-  const texts: string[] = []
-  const ended = new Promise<void>((resolve, reject) => {
-    stream.on('data', (answer: { error_message: string }) => texts.push(answer.error_message))
-    stream.on('end', resolve)
-    stream.on('error', reject)
-  })
-  for (const model of ['a', 'b', 'a', 'a', 'a']) stream.write(INFER(model))
-  stream.end()
-  await ended
-  t.same(
-    texts.map((text) => text.split(':', 1)[0]),
-    ['', `identity 'one' may not call model 'b'`, '', '', 'quota of the caller'],
-  )
 })
 
 await t.test('a token that was taken away ends access at once, and a new one counts', async (t) => {

@@ -2,7 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { AccessBackend } from '../access/access-backend.ts'
 import type { AccessCounts, AccessLog } from '../access/access-log.ts'
-import { denied } from '../access/access-selector.ts'
+import { denied, followGrants } from '../access/access-selector.ts'
 import type { Caller } from '../access/caller.ts'
 import { Credentials, type Grant, type Proof, type ServiceAccount } from '../access/credentials.ts'
 import { type Quota, QuotaMeters } from '../access/quota-meter.ts'
@@ -141,18 +141,20 @@ export function createEdgeSelector(o: {
   const { backend, rules, log } = o
   return (caller) => {
     const host = hostOf(caller)
-    const found = rules.find(host)
-    if (found === undefined) {
+    const read = (): HostRules => {
+      const found = rules.find(host)
+      if (found !== undefined) return found
       throw new ServeError('NOT_FOUND', `host '${host.slice(0, LONGEST_HOST)}' leads to no model`)
     }
-    const { open, credentials, models } = found
     // A host without a lock looks at no credentials: they are for somebody else.
-    const grants = log.identify(caller, () => [
-      ...(credentials.isEmpty ? [] : credentials.find(caller)),
-      ...open,
-    ])
+    const grants = followGrants(read, ({ credentials, open }) =>
+      log.identify(caller, () => [
+        ...(credentials.isEmpty ? [] : credentials.find(caller)),
+        ...open,
+      ]),
+    )
     const refuse = (name: string, identity: string | undefined): ServeError =>
-      models.has(name) ? locked(name, identity) : notFound(name)
+      read().models.has(name) ? locked(name, identity) : notFound(name)
     return new AccessBackend({ backend, grants, caller, refuse, hasControl: false, log })
   }
 }

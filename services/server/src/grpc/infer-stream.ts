@@ -67,8 +67,9 @@ export class InferStreamCall implements MessageReceiver {
     this.#finishIfDone()
   }
 
-  /** Without a message there is no id to answer to, so bytes that are none fail the stream as a whole. */
+  /** Without a message there is no id to answer to, so bytes that are none fail the stream as a whole; so does a caller without access. */
   receive(bytes: Buffer): void {
+    this.#o.call.backend.checkCaller?.()
     const message = decodeInferRequest(bytes)
     this.#outstanding += 1
     if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)

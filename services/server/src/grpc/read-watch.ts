@@ -1,5 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { InferenceBackend } from '../inference-backend.ts'
 import type { CallReader, ReadProgress } from './call-reader.ts'
 
 /** A `ServerCall`. */
@@ -8,6 +9,7 @@ export interface WatchedCall {
   readonly stream: { readonly readableEnded: boolean }
   readonly reader: Pick<CallReader, 'begun'> | undefined
   readonly mayIdle: boolean
+  readonly backend: Pick<InferenceBackend, 'checkCaller'>
   fail(error: ServeError): void
 }
 
@@ -35,7 +37,7 @@ const NOTHING: ReadProgress = { messages: 0, bytes: 0 }
 /**
  * Ends calls whose clients stop in the middle of a request, or take too long for it: its bytes would be held for ever. A call
  * for one message owes it from its headers on. A request stream owes nothing between two messages, nor before the first:
- * clients open it when they start. One timer serves all calls, and a call that is read at once costs nothing.
+ * clients open it when they start; it ends once its caller has lost its access. One timer serves all calls, and a call that is read at once costs nothing.
  *
  * @returns ends the watch.
  */
@@ -60,11 +62,24 @@ export function watchReads({ clock, silenceMs, requestMs, calls }: ReadWatchOpti
   let stopTimer: () => void
   const checkAll = (): void => {
     const now = clock.now()
-    for (const call of calls) check(call, now)
+    for (const call of calls) {
+      check(call, now)
+      checkCaller(call)
+    }
     stopTimer = clock.setTimer(CHECK_MS, checkAll)
   }
   checkAll()
   return () => stopTimer()
+}
+
+/** Ends a stream whose caller has lost its access, although it may send nothing and only takes responses. */
+function checkCaller(call: WatchedCall): void {
+  if (call.isOver || !call.mayIdle) return
+  try {
+    call.backend.checkCaller?.()
+  } catch (error) {
+    call.fail(ServeError.from(error))
+  }
 }
 
 /** How far the request is that the client has to complete; undefined if there is none. */
