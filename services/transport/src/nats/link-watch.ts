@@ -7,23 +7,27 @@ export interface LinkWatchSettings {
   readonly deadMs: number
 }
 
+type WatchedConnection = Pick<BrokerConnection, 'isConnected' | 'flush' | 'abandon'>
+
 /**
  * Asks the broker over a connection whether it is there, and gives the connection up when no answer comes: a broker or a
  * network that stalls leaves the connection open, and the library would take two of its long pings to notice.
  */
 export class LinkWatch {
-  readonly #connection: BrokerConnection
+  readonly #connection: WatchedConnection
   readonly #clock: Clock
   readonly #settings: LinkWatchSettings
   readonly #onSilent: (silentMs: number) => void
   #askedAt: number | undefined
   #answeredAt = 0
   #tickedAt: number | undefined
+  /** The answer was due at the last tick. */
+  #isOverdue = false
   /** Counts questions, so that an answer to one on a connection that is gone is not taken for the newest. */
   #question = 0
 
   constructor(
-    connection: BrokerConnection,
+    connection: WatchedConnection,
     clock: Clock,
     settings: LinkWatchSettings,
     onSilent: (silentMs: number) => void,
@@ -42,6 +46,7 @@ export class LinkWatch {
   /** Forgets what was asked, on a connection that is new or gone. */
   reset(): void {
     this.#askedAt = undefined
+    this.#isOverdue = false
     this.#question += 1
   }
 
@@ -59,13 +64,17 @@ export class LinkWatch {
       return
     }
     const silentMs = this.silentMs(now)
-    if (silentMs < deadMs) return
+    const wasOverdue = this.#isOverdue
+    this.#isOverdue = silentMs >= deadMs
+    // Timers fire before sockets are read: on a busy machine the answer may lie unread, but not until the next tick.
+    if (!wasOverdue || !this.#isOverdue) return
     this.#onSilent(silentMs)
     this.#connection.abandon(`the broker was silent for ${Math.round(silentMs)} ms`)
   }
 
   #ask(now: number): void {
     this.#question += 1
+    this.#isOverdue = false
     const question = this.#question
     this.#askedAt = now
     const answered = (): void => {
