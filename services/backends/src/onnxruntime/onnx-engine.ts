@@ -27,7 +27,7 @@ export interface OnnxEngineOptions {
 }
 
 const DEFAULT_FILENAME = 'model.onnx'
-/** Most bytes of input buffers kept for reuse, per model. */
+/** Most bytes of buffers kept for reuse, for all models of the engine: each sees requests of many sizes in the course of days. */
 const POOL_BYTES = 64 * 1024 * 1024
 /** In the one log line about what a model's configuration sets in vain. */
 const MAX_LISTED_SETTINGS = 16
@@ -56,7 +56,7 @@ function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]
   throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
 }
 
-type Parts = Required<OnnxEngineOptions>
+type Parts = Required<OnnxEngineOptions> & { readonly pool: SlotPool }
 
 function toPort({ name, datatype, optional }: SessionPort): SessionPort {
   return { name, datatype, optional }
@@ -82,11 +82,10 @@ async function load(source: ModelVersionSource, instances: number, o: Parts): Pr
     o.log.warn('settings have no effect', fields)
   }
   const plan = { modelFile, inputs: inputs.map(toPort), outputs: all.outputs.map(toPort) }
-  const pool = new SlotPool(POOL_BYTES)
   const sessions = await startInstances(placements, (placement, instance) => {
     const options = { ...session, executionProviders: executionProviders(placement) }
     const fields = { model: source.name, version: String(source.version), instance }
-    return start({ ...o, plan: { ...plan, options }, pool, fields })
+    return start({ ...o, plan: { ...plan, options }, fields })
   })
   return new OnnxModel(toContext(config, ports), sessions)
 }
@@ -109,7 +108,8 @@ async function start(o: SessionInstanceOptions): Promise<SessionInstance> {
  * The process must not exit before every loaded model is closed: exiting while a session runs aborts it.
  */
 export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
-  const parts = { log: silentLogger, clock: systemClock, threadModule: THREAD_MODULE, ...o }
+  const pool = new SlotPool(POOL_BYTES)
+  const parts = { log: silentLogger, clock: systemClock, threadModule: THREAD_MODULE, ...o, pool }
   return {
     backend: 'onnxruntime',
     cuda: { problem: cudaProviderProblem, modelChooses: false },

@@ -100,23 +100,39 @@ await t.test('a record that is cut short is a bug, not a tensor', async (t) => {
 })
 
 await t.test('a pool reuses slots and keeps no more than its bound', async (t) => {
-  const pool = new SlotPool(10_000)
+  const pool = new SlotPool(20_000)
   const slot = pool.take(100)
   t.equal(slot.byteLength, 4096)
   pool.give(slot)
   t.equal(pool.take(4000), slot)
   t.equal(pool.take(5000).byteLength, 8192)
   t.equal(pool.take(2 ** 20 + 1).byteLength, 2 * 2 ** 20)
+  const larger = [new ArrayBuffer(8192), new ArrayBuffer(8192)]
   pool.give(slot)
-  const larger = new ArrayBuffer(8192)
-  pool.give(larger)
-  t.not(pool.take(8192), larger, 'a slot over the bound is dropped')
-  t.equal(pool.take(4096), slot)
-  pool.give(larger)
-  t.equal(pool.take(8192), larger, 'what was taken counts no more')
-  const odd = new ArrayBuffer(5000)
-  pool.give(odd)
-  t.not(pool.take(5000), odd, 'a buffer of another size is dropped')
+  for (const one of larger) pool.give(one)
+  t.not(pool.take(4096), slot, 'the size that came last the longest ago made place')
+  t.equal(pool.take(8192), larger[1])
+  t.equal(pool.take(8192), larger[0])
+  pool.give(slot)
+  t.equal(pool.take(4096), slot, 'what was taken counts no more')
+  for (const [size, what] of [
+    [5000, 'a buffer of another size'],
+    [32_768, 'a slot above the bound'],
+  ] as const) {
+    pool.give(slot)
+    const odd = new ArrayBuffer(size)
+    pool.give(odd)
+    t.not(pool.take(size), odd, `${what} is dropped`)
+    t.equal(pool.take(4096), slot, `${what} takes no place`)
+  }
+})
+
+await t.test('sizes that are not used any more make place for those that are', async (t) => {
+  const pool = new SlotPool(1024 * 1024)
+  for (let size = 4096; size <= 1024 * 1024; size *= 2) pool.give(new ArrayBuffer(size))
+  const slots = [1, 2].map(() => pool.take(512 * 1024))
+  for (const slot of slots) pool.give(slot)
+  t.same(new Set([1, 2].map(() => pool.take(512 * 1024))), new Set(slots))
 })
 
 await t.test('time does not run backwards', async (t) => {

@@ -20,10 +20,8 @@ const ALIGNMENT = 64
 
 /** What a slot takes besides its records. */
 export const SLOT_HEADER_BYTES = ALIGNMENT
-
 /** In place of an offset: the data is in a buffer of its own. */
 export const APART = -1
-
 const NO_PARTS: TensorParts['parts'] = []
 
 function align(offset: number): number {
@@ -128,34 +126,37 @@ function roundSize(size: number): number {
   return size <= SMALLEST_BYTES ? SMALLEST_BYTES : 1 << (32 - Math.clz32(size - 1))
 }
 
-/**
- * Keeps slots for reuse: a fresh 786 KB buffer costs page faults of up to 400 us each time. What is kept is bounded in
- * bytes; beyond that slots are left to the collector.
- */
+/** Keeps slots for reuse: a fresh 786 KB buffer costs page faults of up to 400 us. Over its bound, the size that came first goes. */
 export class SlotPool {
   readonly #slots = new Map<number, ArrayBuffer[]>()
-  #free: number
+  readonly #maxBytes: number
+  #bytes = 0
 
   constructor(maxBytes: number) {
-    this.#free = maxBytes
+    this.#maxBytes = maxBytes
   }
 
   /** A slot of at least `size` bytes, with whatever it held before. */
   take(size: number): ArrayBuffer {
     const rounded = roundSize(size)
     const slot = this.#slots.get(rounded)?.pop()
-    if (slot === undefined) return new ArrayBuffer(rounded)
-    this.#free += rounded
-    return slot
+    if (slot !== undefined) this.#bytes -= rounded
+    return slot ?? new ArrayBuffer(rounded)
   }
 
   give(slot: ArrayBuffer): void {
     const size = slot.byteLength
-    if (size !== roundSize(size) || size > this.#free) return
-    this.#free -= size
-    const free = this.#slots.get(size)
-    if (free === undefined) this.#slots.set(size, [slot])
-    else free.push(slot)
+    if (size !== roundSize(size) || size > this.#maxBytes) return
+    const same = this.#slots.get(size)
+    if (same === undefined) this.#slots.set(size, [slot])
+    else same.push(slot)
+    this.#bytes += size
+    if (this.#bytes <= this.#maxBytes) return
+    for (const [first, slots] of this.#slots) {
+      this.#slots.delete(first)
+      this.#bytes -= first * slots.length
+      if (this.#bytes <= this.#maxBytes) return
+    }
   }
 }
 
