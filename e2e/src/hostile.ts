@@ -126,7 +126,9 @@ export async function servesRightBytes(t: Test, serving: Serving): Promise<void>
   const wanted = [...toFloats(row('X'))].map((x) => x + 2)
   const rest = restOutputs(await restInfer(serving, 'ens_chain', [row('X')])).get('Y')
   t.same(rest === undefined ? [] : [...toFloats({ data: rest })], wanted, 'right bytes over HTTP')
-  const { bytes, error } = await openRawClient(t, serving).infer(request([row('X')]))
+  const raw = openRawClient(t, serving)
+  const { bytes, error } = await raw.infer(request([row('X')]))
+  raw.close()
   t.notOk(error, 'no error over gRPC')
   t.ok(bytes?.includes(Buffer.from(Float32Array.from(wanted).buffer)), 'right bytes over gRPC')
 }

@@ -82,6 +82,15 @@ export async function startCluster(t: Test, o: ClusterOptions) {
   return cluster
 }
 
+/** A soak asks hundreds of times, and logs get long: each line is read once. */
+const sights = new WeakMap<Member, Sight>()
+
+function sightOf(member: Member): Sight {
+  const sight = sights.get(member) ?? new Sight(member)
+  sights.set(member, sight)
+  return sight
+}
+
 async function untilAllSee(
   { watch }: Harness,
   places: readonly Place[],
@@ -93,12 +102,6 @@ async function untilAllSee(
   const isHeard = ({ id }: Member): boolean => {
     const latest = watch.latest(id)
     return latest !== undefined && latest !== before.get(id) && !latest.draining
-  }
-  const sights = new Map<Member, Sight>()
-  const sightOf = (member: Member): Sight => {
-    const sight = sights.get(member) ?? new Sight(member)
-    sights.set(member, sight)
-    return sight
   }
   const blind = (): Member | undefined => {
     const alive = new Set(members().map(({ id }) => id))

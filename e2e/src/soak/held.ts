@@ -11,12 +11,13 @@ export const INSPECTED = { NODE_OPTIONS: '--inspect=127.0.0.1:0' }
 
 /** What a process that was started with INSPECTED holds after its garbage was collected, by names of the report. */
 export async function heldNow(name: string, started: StartedProcess): Promise<Numbers> {
-  const heapBytes = await collectGarbage(started)
+  const { objectBytes, codeBytes } = await collectGarbage(started)
   // Collected objects close what they had open a moment later.
   await settled(started)
   const { residentBytes, descriptors, threads } = await heldBy({ process: started })
   return {
-    [`${name}: heap bytes`]: heapBytes,
+    [`${name}: heap bytes`]: objectBytes,
+    [`${name}: code bytes`]: codeBytes,
     [`${name}: resident bytes`]: residentBytes,
     [`${name}: descriptors`]: descriptors,
     [`${name}: threads`]: threads,

@@ -20,6 +20,7 @@ import { mark } from '../processes/seen.ts'
 import { BASIC } from '../temp-repository.ts'
 import { heldByNats, heldNow, INSPECTED } from './held.ts'
 import { askAllKinds, KINDS_ASKED, PYTHON_FLAGS } from './model-kinds.ts'
+import { watchRelays } from './relay-watch.ts'
 import { beRude } from './rude-clients.ts'
 import { addUp } from './soak-report.ts'
 import { askMeanwhile, REQUESTS, SOAK_MODELS, soakRepository, type Way } from './way.ts'
@@ -61,17 +62,13 @@ export async function startOverNats(t: Test): Promise<Way> {
   const [router, step] = [placeOf(cluster.routers, 0), placeOf(cluster.steps, 0)]
   const mortal = { routers: cluster.routers.slice(1), steps: cluster.steps.slice(1) }
   const state: State = { fault: 0, revision: 'one' }
+  const nextFault = (): number => (state.fault += 1)
   const round: Way['round'] = async (test, { random, seed }) => {
     const from = [router, step].map(({ member }) => mark(member.process))
     const deal = faultDeck({ ...cluster, ...mortal }, random)
-    const asked = await askMeanwhile(cluster.routers, seed, async (record, ended) => {
-      for (let i = 0; i < FAULTS; i += 1) {
-        const calmUntil = ended() + CALM_REQUESTS
-        await until('clients go on', () => ended() >= calmUntil)
-        await strike(cluster, deal(undefined), ++state.fault, record)
-      }
-      await until('clients go on', () => ended() >= REQUESTS)
-    })
+    const asked = await askMeanwhile(cluster.routers, seed, (record, ended) =>
+      strikeUnderLoad({ cluster, deal, nextFault, record, ended }),
+    )
     const problems = [...asked.problems, ...(await changeFiles(cluster, repository, state))]
     const rude = Promise.all([router, step].map(({ member }) => beRude(member, random, RUDE_TIMES)))
     await sendBadRequests(test, router.member, { count: BAD_REQUESTS, seed })
@@ -101,6 +98,28 @@ export async function startOverNats(t: Test): Promise<Way> {
         await heldNow('step', step.member.process),
         await heldByNats(monitoringPort(cluster)),
       ]),
+  }
+}
+
+async function strikeUnderLoad(o: {
+  readonly cluster: Cluster
+  readonly deal: ReturnType<typeof faultDeck>
+  readonly nextFault: () => number
+  readonly record: (event: HistoryEvent) => void
+  readonly ended: () => number
+}): Promise<void> {
+  const { cluster, deal, nextFault, record, ended } = o
+  const untilAsked = (requests: number): Promise<unknown> =>
+    until('clients go on', () => ended() >= requests)
+  const relays = watchRelays({ record, nextFault, settled: cluster.settled })
+  try {
+    for (let i = 0; i < FAULTS; i += 1) {
+      await untilAsked(ended() + CALM_REQUESTS)
+      await strike(cluster, deal(undefined), nextFault(), record)
+    }
+    await untilAsked(REQUESTS)
+  } finally {
+    await relays.stop()
   }
 }
 

@@ -46,14 +46,28 @@ interface Report {
   readonly pieces: readonly Piece[]
 }
 
-/** Until caches, pools and optimised code have their sizes. */
-export const WARM_UP_ROUNDS = 5
+/** Until caches and pools have their sizes. */
+const WARM_UP_ROUNDS = 5
+/** Until V8 has compiled what runs in every round as well as it can: what that takes falls with each round, to 10 KiB by then. */
+const COMPILE_ROUNDS = 30
 
-/** Most that may come with each round for ever, by the end of a quantity's name. A round is some thousand requests. */
-const BOUNDS: readonly (readonly [RegExp, number])[] = [
-  [/: heap bytes$/, 16 * 1024],
-  [/: resident bytes$/, 128 * 1024],
-  [/: (?:descriptors|threads|processes|connections|subscriptions|objects)$/, 0.01],
+interface Limit {
+  /** The end of the quantity's name. */
+  readonly of: RegExp
+  /** Most that may come with each round for ever. A round is some thousand requests. */
+  readonly bound: number
+  readonly warmUpRounds: number
+}
+
+const LIMITS: readonly Limit[] = [
+  { of: /: heap bytes$/, bound: 16 * 1024, warmUpRounds: WARM_UP_ROUNDS },
+  { of: /: code bytes$/, bound: 16 * 1024, warmUpRounds: COMPILE_ROUNDS },
+  { of: /: resident bytes$/, bound: 128 * 1024, warmUpRounds: WARM_UP_ROUNDS },
+  {
+    of: /: (?:descriptors|threads|processes|connections|subscriptions|objects)$/,
+    bound: 0.01,
+    warmUpRounds: WARM_UP_ROUNDS,
+  },
 ]
 
 export type SoakReport = ReturnType<typeof openReport>
@@ -118,10 +132,11 @@ function summarise(pieces: readonly Piece[], commit: string): Report {
 }
 
 function judgeOne(pieces: readonly Piece[], name: string): Judged | undefined {
-  const bound = BOUNDS.find(([pattern]) => pattern.test(name))?.[1]
-  if (bound === undefined) return undefined
+  const limit = LIMITS.find(({ of }) => of.test(name))
+  if (limit === undefined) return undefined
+  const { bound, warmUpRounds } = limit
   const measured = pieces.map(({ rounds }): Measured => {
-    const warm = rounds.filter(({ round, held }) => round > WARM_UP_ROUNDS && name in held)
+    const warm = rounds.filter(({ round, held }) => round > warmUpRounds && name in held)
     return warm.map(({ round, held }) => [round, held[name] ?? 0])
   })
   const trend = trendOf(measured)

@@ -2,13 +2,14 @@ import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { describe } from '../processes/asking.ts'
-import { checkHistory, type HistoryEvent } from '../processes/history-check.ts'
+import { checkHistory, FAULT_KINDS, type HistoryEvent } from '../processes/history-check.ts'
 import { type RouterPlace, startHistoryClients } from '../processes/history-clients.ts'
 import { SERVED, STEP_MODELS } from '../processes/history-cluster.ts'
 import type { Random } from '../processes/history-requests.ts'
 import { OCR, OCR_MODELS } from '../seed-systems.ts'
 import { BASIC, tempFolder } from '../temp-repository.ts'
 import { PYTHON_FIXTURES, PYTHON_MODELS } from './model-kinds.ts'
+import { RELAYS_HELD } from './relay-watch.ts'
 import { startRestClients } from './rest-clients.ts'
 import type { Numbers } from './soak-report.ts'
 
@@ -51,6 +52,9 @@ function sourceOf(model: string): string {
   return OCR_MODELS.some((name) => name === model) ? OCR : BASIC
 }
 
+/** What a client may be told, and when. */
+const KINDS = { ...FAULT_KINDS, [RELAYS_HELD]: FAULT_KINDS['broker held'] }
+
 /** Of one round, for each way. */
 const CLIENTS = { grpc: 6, rest: 2 }
 export const REQUESTS = 500
@@ -78,7 +82,7 @@ export async function askMeanwhile(
   } finally {
     await Promise.all(clients.map((one) => one.stop()))
   }
-  return { done: countEvents(events), problems: checkHistory(events) }
+  return { done: countEvents(events), problems: checkHistory(events, KINDS) }
 }
 
 function countEvents(events: readonly HistoryEvent[]): Numbers {
